@@ -55,8 +55,8 @@ def prompt_before(written: str) -> str | None:
 
     Blanks at its end are left to the answer: most tokenizers join a blank with the word behind it.
     """
-    before, _, behind = written.partition(ASKED)
-    once = before != written and ASKED not in behind
+    before, _, after = written.partition(ASKED)
+    once = before != written and ASKED not in after
     return before.rstrip(" ") if once else None
 
 
@@ -80,21 +80,21 @@ def learnt_tokens(
     for span in others:
         learnt |= tokens.touching(span) & begins & ~tokens.special
     if learnt.any():
-        behind = int(np.flatnonzero(learnt)[-1]) + 1
-        learnt[behind : _ended(text, tokens, behind, ends)] = True
+        text_end = int(np.flatnonzero(learnt)[-1]) + 1
+        learnt[text_end : _ended(text, tokens, text_end, ends)] = True
     return learnt
 
 
-def _ended(text: str, tokens: Tokens, behind: int, ends: Collection[int] | None) -> int:
-    """One more than the token that ends an answer whose text ends before token `behind`.
+def _ended(text: str, tokens: Tokens, text_end: int, ends: Collection[int] | None) -> int:
+    """One more than the token that ends an answer whose text ends before token `text_end`.
 
-    `behind` itself if none of `ends` is there.
+    `text_end` itself if none of `ends` is there.
     """
-    at = behind
+    at = text_end
     while at < len(tokens.ids) and not tokens.special[at] and not _said(text, tokens, at):
         at += 1
-    found = at < len(tokens.ids) and bool(tokens.special[at])
-    return at + 1 if found and (ends is None or tokens.ids[at] in ends) else behind
+    is_special = at < len(tokens.ids) and bool(tokens.special[at])
+    return at + 1 if is_special and (ends is None or tokens.ids[at] in ends) else text_end
 
 
 def _said(text: str, tokens: Tokens, number: int) -> bool:

@@ -20,29 +20,29 @@ from data.sample import DataError, MediaError, ProcessedMedium
 
 
 def log_mel(
-    wave: NDArray[np.float32], settings: AudioSettings, behind: int = 0
+    wave: NDArray[np.float32], settings: AudioSettings, lookahead: int = 0
 ) -> NDArray[np.float32]:
-    """Log-mel frames [frames + behind, mels] of a waveform [samples] no longer than the window.
+    """Log-mel frames [frames + lookahead, mels] of a waveform [samples] no longer than the window.
 
-    Frame t is centred on sample t * hop of the window, whose ends are mirrored. Frames behind the
+    Frame t is centred on sample t * hop of the window, whose ends are mirrored. Frames after the
     window are 0, as what convolutions read there.
     """
-    hop, window, whole = settings.hop_length, settings.n_fft, settings.samples
+    hop, window, length = settings.hop_length, settings.n_fft, settings.samples
     half, frames = window // 2, -(-len(wave) // hop)
     heard = -(-(len(wave) + half) // hop)  # frames that the clip is in, and so its loudest
-    count = min(whole // hop, max(frames + behind, heard))
+    count = min(length // hop, max(frames + lookahead, heard))
     read = max((count - 1) * hop + window, window + 1, half + len(wave))
     padded = np.zeros(read, np.float32)
     padded[half : half + len(wave)] = wave
     padded[:half] = padded[2 * half : half : -1]
-    end = half + whole
+    end = half + length
     over = len(padded) - end
     if over > 0:
         padded[end:] = padded[end - 1 - over : end - 1][::-1]
     mels, rate = settings.feature_size, settings.sampling_rate
     energies = log_energies(padded, count, mels, rate, hop, window)
-    found = scaled(energies)[: frames + behind]
-    return np.pad(found, ((0, frames + behind - len(found)), (0, 0)))
+    values = scaled(energies)[: frames + lookahead]
+    return np.pad(values, ((0, frames + lookahead - len(values)), (0, 0)))
 
 
 @dataclass(frozen=True)

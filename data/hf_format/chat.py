@@ -103,19 +103,19 @@ class _Rendering:
 
     Attributes:
         text: text of the conversation.
-        told: texts, without white space around them.
+        text_spans: places of the texts, without white space around them.
         answers: all answers.
     """
 
     text: str
-    told: tuple[Span, ...]
+    text_spans: tuple[Span, ...]
     answers: tuple[Answer, ...]
 
     def until(self, end: int) -> _Rendering:
         """The first `end` characters, with the answers in them."""
-        told = ((a, min(b, end)) for a, b in self.told if a < end)
-        answers = (own for own in self.answers if own.begin < end)
-        return _Rendering(self.text[:end], tuple(told), tuple(answers))
+        spans = ((a, min(b, end)) for a, b in self.text_spans if a < end)
+        answers = (answer for answer in self.answers if answer.begin < end)
+        return _Rendering(self.text[:end], tuple(spans), tuple(answers))
 
 
 class ReleasedChat:
@@ -144,20 +144,20 @@ class ReleasedChat:
         self._embeddings = embeddings
         self._behind_header = begin == "header"
         self._folder, self._multimodal = files.folder, files.multimodal
-        given = files.placeholders
-        self._written: dict[Kind, str] = {kind: given.get(kind, marks[kind]) for kind in marks}
-        new = [self._written[kind] for kind in marks if kind not in given]
+        placeholders = files.placeholders
+        self._written: dict[Kind, str] = {k: placeholders.get(k, mark) for k, mark in marks.items()}
+        new = [self._written[kind] for kind in marks if kind not in placeholders]
         self._tokenizer = ReleasedTokenizer(files, new)
         self._kinds = {mark: kind for kind, mark in marks.items()}
         self._mark = pattern_of(self._kinds)
         self._placeholders = {kind: self._id(token) for kind, token in self._written.items()}
         # The model may have no room for tokens that its folder does not name.
-        named = [kind for kind in marks if kind in given]
+        named = [kind for kind in marks if kind in placeholders]
         self._shown = dict.fromkeys(marks, PAD_ID) | {k: self._placeholders[k] for k in named}
         self._template = self._read_template(files, today)
         self._roles, self._kinds_in_parts = self._probe()
         self._ends, self.end_ids, self.learns_end = self._read_ends(files.stops)
-        self._alike = self._begin_alike()
+        self._same_prompts = self._begin_alike()
         self._check_embeddings()
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -167,13 +167,13 @@ class ReleasedChat:
     # ---- of the folder ---------------------------------------------------------------------------
 
     def _id(self, token: str) -> int:
-        found = self._tokenizer.id_of(token)
-        if found is None:
+        number = self._tokenizer.id_of(token)
+        if number is None:
             raise DataError(
                 f"data.processor: {self._folder}: the placeholder {token!r} is no special token of "
                 "tokenizer.json"
             )
-        return found
+        return number
 
     def _read_template(self, files: ReleasedFiles, today: date) -> ChatTemplate:
         try:
@@ -213,10 +213,10 @@ class ReleasedChat:
         if "user" not in roles:
             return False
         parts = [{"type": kind, kind: ""}, {"type": "text", "text": _PROBES["user"]}]
-        told: Any = _PROBES["assistant"]
+        answer: Any = _PROBES["assistant"]
         if "assistant" in roles:
-            told = [{"type": "text", "text": told}]
-        messages = [{"role": "user", "content": parts}, {"role": "assistant", "content": told}]
+            answer = [{"type": "text", "text": answer}]
+        messages = [{"role": "user", "content": parts}, {"role": "assistant", "content": answer}]
         try:
             return self._template.render(messages).count(self._written[kind]) == 1
         except TemplateError:
@@ -233,11 +233,11 @@ class ReleasedChat:
         written = self._end(rendering, tokens, rendering.answers[-1])
         name = self._tokenizer.tokens.get("eos_token")
         last = None if name is None else self._tokenizer.id_of(name)
-        known = (own for own in (last, *stops) if own is not None and not self._is_behind(own))
-        found = [*dict.fromkeys([*([] if written is None else [written]), *known])]
-        if not found:
+        known = (n for n in (last, *stops) if n is not None and not self._is_behind(n))
+        ends = [*dict.fromkeys([*([] if written is None else [written]), *known])]
+        if not ends:
             raise self._unusable("nothing ends an answer, and there is no eos_token")
-        return frozenset(found), tuple(found), written is not None
+        return frozenset(ends), tuple(ends), written is not None
 
     def _end(self, rendering: _Rendering, tokens: Tokens, answer: Answer) -> int | None:
         """The special token behind an answer, if one is there."""
@@ -273,12 +273,12 @@ class ReleasedChat:
                 self.tell((_TALK[0], Turn("assistant", answer)))
             except ConversationError as error:
                 raise self._unusable(str(error)) from error
-        told = [] if self.learns_end else [self._without_end()]
-        told += [] if self._embeddings is None else [self._without_embedding()]
-        told += [] if self._alike else [self._without_earlier()]
-        if self.learns_end and self._alike and not self._earlier_end():
-            told.append(self._without_earlier_end())
-        return tuple(told)
+        notices = [] if self.learns_end else [self._without_end()]
+        notices += [] if self._embeddings is None else [self._without_embedding()]
+        notices += [] if self._same_prompts else [self._without_earlier()]
+        if self.learns_end and self._same_prompts and not self._earlier_end():
+            notices.append(self._without_earlier_end())
+        return tuple(notices)
 
     @property
     def taught_ends(self) -> tuple[int, ...]:
@@ -296,7 +296,7 @@ class ReleasedChat:
         """
         files, _, today, *_ = self._arguments
         asked = self._asked()
-        if all(self._written_by(own, header=True) == prompt for own, prompt in asked):
+        if all(self._written_by(question, header=True) == prompt for question, prompt in asked):
             return None
         source = asking(files.template, "assistant" in self._roles)
         other = ChatTemplate(source, self._tokenizer.tokens, today)
@@ -308,16 +308,16 @@ class ReleasedChat:
 
     def _asked(self) -> list[tuple[list[Message], str]]:
         """Messages that end with a question, and the prompt of their answer."""
-        found: list[tuple[list[Message], str]] = []
+        questions: list[tuple[list[Message], str]] = []
         for system, turns in product(
             ((), (Turn("system", _PROBES["system"]),)), (_TALK[:1], _TALK[:3])
         ):
             with suppress(ConversationError):  # not every template takes a system message
-                own, texts = (*system, *turns), _Texts(marking=False)
-                messages: list[Message] = [self._message(turn, texts) for turn in own]
+                conversation, texts = (*system, *turns), _Texts(marking=False)
+                messages: list[Message] = [self._message(turn, texts) for turn in conversation]
                 self._written_by(messages)
-                found.append((messages, self._prompt(own)))
-        return found
+                questions.append((messages, self._prompt(conversation)))
+        return questions
 
     def _earlier_end(self, unknown: bool = True) -> bool:
         """Whether the end of answers before the last is learnt; `unknown` if none can be there."""
@@ -375,11 +375,11 @@ class ReleasedChat:
     def _without_end(self) -> str:
         (end,) = self.pieces(self.end_ids[:1])
         rendering = self._probed(_TALK[:2])
-        behind = rendering.text[rendering.answers[-1].end :].strip()
+        after = rendering.text[rendering.answers[-1].end :].strip()
         writes = "writes no special token behind an answer: the end of answers is not learnt"
-        if behind:
+        if after:
             writes = (
-                f"writes {excerpt(behind, 0)} right behind an answer, where its end would be a "
+                f"writes {excerpt(after, 0)} right behind an answer, where its end would be a "
                 "special token: the end of answers is not learnt"
             )
         elif self._earlier_end(unknown=False):
@@ -415,13 +415,13 @@ class ReleasedChat:
 
     def _message(self, turn: Turn, texts: _Texts) -> dict[str, Any]:
         split = turn.pieces(self._mark)
-        pieces = [(own, self._kinds[own] if is_mark else None) for own, is_mark in split]
+        pieces = [(piece, self._kinds[piece] if is_mark else None) for piece, is_mark in split]
         if turn.role in self._roles:
             content: Any = list(self._parts(pieces, turn, texts))
         else:
             content = "".join(
-                texts.add(own, turn) if kind is None else self._written[kind]
-                for own, kind in pieces
+                texts.add(piece, turn) if kind is None else self._written[kind]
+                for piece, kind in pieces
             )
         return {"role": turn.role, "content": content}
 
@@ -452,31 +452,32 @@ class ReleasedChat:
             return self._placed(turns, header=False)
         if self._behind_header:
             return self._placed(turns, header=True)
-        whole = self._placed((*turns, Turn("assistant", _PROBES["assistant"])), header=False)
+        rendering = self._placed((*turns, Turn("assistant", _PROBES["assistant"])), header=False)
         prompt = self._prompt(turns)
-        if not whole.text.startswith(prompt):
+        if not rendering.text.startswith(prompt):
             raise ConversationError("what the chat template writes before an answer depends on it")
-        return whole.until(len(prompt))
+        return rendering.until(len(prompt))
 
     def _placed(self, turns: Sequence[Turn], header: bool) -> _Rendering:
         """What the template writes, and where the texts of the turns are in it."""
         plain, marking = _Texts(marking=False), _Texts(marking=True)
         text, with_marks = (self._rendered(turns, header, texts) for texts in (plain, marking))
-        kept = [(0, 0)] * len(plain.texts)
-        if any(front or behind for front, behind in plain.spaces):
+        spaces = [(0, 0)] * len(plain.texts)
+        if any(leading or trailing for leading, trailing in plain.spaces):
             bare = self._rendered(turns, header, _Texts(marking=True, bare=True))
-            kept = written(with_marks, bare, plain.spaces)
-        told, answers = [], dict[int, list[Span]]()
-        for number, own in enumerate(found_in(text, with_marks, plain.texts)):
+            spaces = written(with_marks, bare, plain.spaces)
+        text_spans, answer_spans = [], dict[int, list[Span]]()
+        for number, mark in enumerate(found_in(text, with_marks, plain.texts)):
             if plain.answers[number]:
-                begin, end = _answer(own, plain.texts[number], text)
-                front, behind = kept[number]
-                told.append((begin, end))
-                answers.setdefault(plain.turns[number], []).append((begin - front, end + behind))
+                begin, end = _answer(mark, plain.texts[number], text)
+                leading, trailing = spaces[number]
+                text_spans.append((begin, end))
+                span = begin - leading, end + trailing
+                answer_spans.setdefault(plain.turns[number], []).append(span)
             else:
-                told += self._others(own, plain.texts[number], text)
-        found = (Answer(n, turns[n].is_learnt, tuple(spans)) for n, spans in answers.items())
-        return _Rendering(text, tuple(told), tuple(found))
+                text_spans += self._others(mark, plain.texts[number], text)
+        answers = (Answer(n, turns[n].is_learnt, tuple(spans)) for n, spans in answer_spans.items())
+        return _Rendering(text, tuple(text_spans), tuple(answers))
 
     def _rendered(self, turns: Sequence[Turn], header: bool, texts: _Texts) -> str:
         """The output of the template. Raises ConversationError."""
@@ -508,10 +509,10 @@ class ReleasedChat:
         parts = "assistant" in self._roles
         content = [{"type": "text", "text": ASKED}] if parts else ASKED
         asked = [*messages, {"role": "assistant", "content": content}]
-        found = prompt_before(self._written_by(asked))
-        if found is None:
+        prompt = prompt_before(self._written_by(asked))
+        if prompt is None:
             raise ConversationError("the chat template does not write an answer to it once")
-        return found
+        return prompt
 
     # ---- answers ---------------------------------------------------------------------------------
 
@@ -528,17 +529,17 @@ class ReleasedChat:
             ConversationError: there are such answers, unless the template has told so of all before
                 the last one.
         """
-        found: dict[int, int] = {}
+        starts: dict[int, int] = {}
         last = rendering.answers[-1].turn if rendering.answers and not opened else None
         for answer in rendering.answers:
             if answer.learnt and not opened and turns[answer.turn].pieces(self._mark)[0][1]:
                 raise ConversationError("an answer begins with a medium, which nothing can write")
             prompt = self._prompt(turns[: answer.turn])
             if rendering.text.startswith(prompt) and len(prompt) < answer.spans[0][1]:
-                found[answer.turn] = len(prompt)
-            elif answer.learnt and not opened and (self._alike or answer.turn == last):
+                starts[answer.turn] = len(prompt)
+            elif answer.learnt and not opened and (self._same_prompts or answer.turn == last):
                 raise self._other_prompt(turns[: answer.turn], rendering.text, prompt)
-        return found
+        return starts
 
     def _other_prompt(self, turns: Sequence[Turn], text: str, prompt: str) -> ConversationError:
         """The error of an answer to which no prompt leads."""
@@ -557,21 +558,21 @@ class ReleasedChat:
         Raises:
             ConversationError: the tokenizer makes something else of the text behind a prompt.
         """
-        text, told, parted = rendering.text, rendering.told, self._tokenizer.parted
-        borders = [at for at in starts.values() if not parted(text, tokens, told, at)]
+        text, text_spans, parted = rendering.text, rendering.text_spans, self._tokenizer.parted
+        borders = [at for at in starts.values() if not parted(text, tokens, text_spans, at)]
         if not borders:
             return tokens
-        found = self._tokens(rendering, borders)
-        if not self._tokenizer.same_text(found, tokens):
+        retokenized = self._tokens(rendering, borders)
+        if not self._tokenizer.same_text(retokenized, tokens):
             raise ConversationError(
                 "the tokenizer joins the beginning of an answer with what stands before it"
             )
-        return found
+        return retokenized
 
-    def _others(self, found: FoundMark, told: str, text: str) -> list[Span]:
+    def _others(self, mark: FoundMark, text: str, rendered: str) -> list[Span]:
         """Places of a text that is no answer; raises ConversationError only if they matter."""
-        spans = found.spans(told, text)
-        if spans is None and self._tokenizer.spells_special(told):
+        spans = mark.spans(text, rendered)
+        if spans is None and self._tokenizer.spells_special(text):
             raise ConversationError(
                 "a text spells a special token, and cannot be found in what the chat template "
                 "writes"
@@ -582,7 +583,7 @@ class ReleasedChat:
         first = self._tokenizer.tokens.get("bos_token")
         begun = first is not None and rendering.text.startswith(first)
         begins = self._multimodal and not begun
-        return self._tokenizer.encode(rendering.text, begins, rendering.told, borders)
+        return self._tokenizer.encode(rendering.text, begins, rendering.text_spans, borders)
 
     def _learnt(
         self, rendering: _Rendering, tokens: Tokens, starts: Mapping[int, int]
@@ -646,12 +647,12 @@ class ReleasedChat:
 
     def _check_media(self, turns: Sequence[Turn], media: Sequence[tuple[int, Kind]]) -> None:
         for mark, kind in self._kinds.items():
-            wanted = sum(turn.count(mark) for turn in turns)
-            found = sum(own == kind for _, own in media)
-            if found != wanted:
+            expected = sum(turn.count(mark) for turn in turns)
+            count = sum(written == kind for _, written in media)
+            if count != expected:
                 raise ConversationError(
-                    f"the chat template writes {found} placeholders {self._written[kind]!r} for "
-                    f"{wanted} media"
+                    f"the chat template writes {count} placeholders {self._written[kind]!r} for "
+                    f"{expected} media"
                 )
 
     def encode(self, text: str) -> Sequence[int]:
@@ -667,11 +668,11 @@ class ReleasedChat:
         return self._tokenizer.pieces(ids)
 
 
-def _answer(found: FoundMark, told: str, text: str) -> Span:
+def _answer(mark: FoundMark, text: str, rendered: str) -> Span:
     """The place of an answer. Raises ConversationError."""
-    span = found.span(told, text)
+    span = mark.span(text, rendered)
     if span is None:
-        times = max(len(found.opened), len(found.closed))
+        times = max(len(mark.opened), len(mark.closed))
         what = "does not write" if not times else "changes" if times == 1 else "repeats"
-        raise ConversationError(f"the chat template {what} the answer {told!r:.60}")
+        raise ConversationError(f"the chat template {what} the answer {text!r:.60}")
     return span

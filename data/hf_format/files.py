@@ -139,15 +139,15 @@ def read_folder(folder: Path) -> ReleasedFiles:
     """
     if not folder.is_dir():
         raise DataError(f"data.processor: {folder} is not a folder")
-    found = {name: _bytes(folder / name) for name in _NAMES if (folder / name).is_file()}
-    if "tokenizer.json" not in found:
+    files = {name: _bytes(folder / name) for name in _NAMES if (folder / name).is_file()}
+    if "tokenizer.json" not in files:
         raise DataError(f"data.processor: {folder} has no tokenizer.json")
     contents = {
         name: _parsed(folder / name, text)
-        for name, text in found.items()
+        for name, text in files.items()
         if name.endswith(".json") and name != "tokenizer.json"
     }
-    return _Reader(folder, found, contents).files()
+    return _Reader(folder, files, contents).files()
 
 
 def _bytes(path: Path) -> bytes:
@@ -172,28 +172,28 @@ class _Reader:
     """Reads parsed files into types."""
 
     def __init__(
-        self, folder: Path, found: Mapping[str, bytes], contents: Mapping[str, dict[str, Any]]
+        self, folder: Path, files: Mapping[str, bytes], contents: Mapping[str, dict[str, Any]]
     ) -> None:
-        self._folder, self._found, self._contents = folder, found, contents
+        self._folder, self._files, self._contents = folder, files, contents
         self._processor = self._checked(_Processor, "processor_config.json")
         self._tokenizer = self._settings()
 
     def files(self) -> ReleasedFiles:
-        whole = hashlib.sha256()
-        for name, text in self._found.items():
-            whole.update(f"{name} {len(text)} ".encode() + text)
+        digest = hashlib.sha256()
+        for name, text in self._files.items():
+            digest.update(f"{name} {len(text)} ".encode() + text)
         ratio = self._processor.vision_aspect_ratio
         return ReleasedFiles(
             self._folder,
-            self._found["tokenizer.json"],
+            self._files["tokenizer.json"],
             self._tokenizer,
             self._template(),
-            not {"processor_config.json", PREPROCESSOR}.isdisjoint(self._found),
+            not {"processor_config.json", PREPROCESSOR}.isdisjoint(self._files),
             self._placeholders(),
             MediaReader(self._folder, self._contents).media(),
             None if ratio is None else int(ratio.removeprefix("anyres_max_")),
             _stops(self._folder / GENERATION),
-            whole.hexdigest(),
+            digest.hexdigest(),
         )
 
     def _checked(self, kind: type[T], name: str) -> T:
@@ -212,24 +212,24 @@ class _Reader:
             tokens |= extra
         else:
             listed += self._list("extra_special_tokens", both)
-        own = {
+        typed_fields = {
             "tokens": {k: _token(v) for k, v in tokens.items() if v is not None},
             "extra": [_token(value) for value in listed],
             "added_tokens": {},
         }
         if "added_tokens_decoder" not in both:
-            own["added_tokens"] = self._contents.get("added_tokens.json", {})
-        return checked(TokenizerSettings, self._folder / name, both | own)
+            typed_fields["added_tokens"] = self._contents.get("added_tokens.json", {})
+        return checked(TokenizerSettings, self._folder / name, both | typed_fields)
 
     def _list(self, key: str, values: Mapping[str, Any]) -> list[Any]:
         """The tokens under `key`."""
-        found = values.get(key, [])
-        if not isinstance(found, list):
+        tokens = values.get(key, [])
+        if not isinstance(tokens, list):
             raise DataError(
-                f"data.processor: {self._folder}: {key} {found!r:.80} of the tokenizer; valid: a "
+                f"data.processor: {self._folder}: {key} {tokens!r:.80} of the tokenizer; valid: a "
                 "list of tokens"
             )
-        return [*found]
+        return [*tokens]
 
     def _template(self) -> str:
         """The first existing template; among several in one file, the one named `default`."""
@@ -237,7 +237,7 @@ class _Reader:
             return str(self._processor.chat_template)
         if "chat_template.json" in self._contents:
             return self._checked(_Template, "chat_template.json").chat_template
-        if "chat_template.jinja" in self._found:
+        if "chat_template.jinja" in self._files:
             return self._decoded("chat_template.jinja")
         template = self._tokenizer.chat_template
         if isinstance(template, str):
@@ -253,42 +253,44 @@ class _Reader:
 
     def _decoded(self, name: str) -> str:
         try:
-            return self._found[name].decode()
+            return self._files[name].decode()
         except UnicodeDecodeError as error:
             raise DataError(f"data.processor: {self._folder / name} is not UTF-8") from error
 
     def _placeholders(self) -> dict[Kind, str]:
         """Tokens by the part of their names before `_token`; those of the tokenizer come first."""
         where = "processor_config.json"
-        own = self._contents.get(where, {})
-        given = {k: v for k, v in own.items() if k.endswith("_token") and v and not _is_flag(v)}
-        for name, value in given.items():
+        processor = self._contents.get(where, {})
+        tokens = {
+            k: v for k, v in processor.items() if k.endswith("_token") and v and not _is_flag(v)
+        }
+        for name, value in tokens.items():
             if not isinstance(value, str):
                 raise DataError(
                     f"data.processor: {self._folder / where}: {name}: Input should be a valid "
                     f"string, got {value!r:.80}"
                 )
-        given |= {name: token.content for name, token in self._tokenizer.tokens.items()}
-        named = {k.removesuffix("_token"): v for k, v in given.items() if k.endswith("_token")}
+        tokens |= {name: token.content for name, token in self._tokenizer.tokens.items()}
+        named = {k.removesuffix("_token"): v for k, v in tokens.items() if k.endswith("_token")}
         return _PLACEHOLDERS.get(self._class or "", {}) | named
 
     @property
     def _class(self) -> str | None:
         """Class of the processor."""
         for name in ("processor_config.json", "preprocessor_config.json", "tokenizer_config.json"):
-            found = self._contents.get(name, {}).get("processor_class")
-            if isinstance(found, str):
-                return found
+            class_name = self._contents.get(name, {}).get("processor_class")
+            if isinstance(class_name, str):
+                return class_name
         return None
 
 
 def _stops(path: Path) -> tuple[int, ...]:
     """Tokens that end an answer by generation_config.json. Raises DataError."""
-    found = _parsed(path, _bytes(path)).get("eos_token_id") if path.is_file() else None
-    stops = found if isinstance(found, list) else [] if found is None else [found]
-    if not all(type(own) is int and own >= 0 for own in stops):
+    value = _parsed(path, _bytes(path)).get("eos_token_id") if path.is_file() else None
+    stops = value if isinstance(value, list) else [] if value is None else [value]
+    if not all(type(stop) is int and stop >= 0 for stop in stops):
         raise DataError(
-            f"data.processor: {path}: eos_token_id: {found!r:.80} is no token, nor a list of tokens"
+            f"data.processor: {path}: eos_token_id: {value!r:.80} is no token, nor a list of tokens"
         )
     return tuple(stops)
 

@@ -183,17 +183,17 @@ def cropped(pixels: NDArray[Any], size: Size) -> NDArray[Any]:
     """The centre [*size, channels]; a smaller image gets a black border."""
     result = np.zeros((*size, pixels.shape[2]), pixels.dtype)
     (rows, above), (columns, left) = (
-        _centre(length, wanted) for length, wanted in zip(pixels.shape[:2], size, strict=True)
+        _centre(length, target) for length, target in zip(pixels.shape[:2], size, strict=True)
     )
-    kept = pixels[rows, columns]
-    result[above : above + len(kept), left : left + kept.shape[1]] = kept
+    centre = pixels[rows, columns]
+    result[above : above + len(centre), left : left + centre.shape[1]] = centre
     return result
 
 
-def _centre(length: int, wanted: int) -> tuple[slice, int]:
-    """The kept part of an axis, and its start among `wanted` pixels."""
-    start = (length - wanted) // 2
-    return slice(max(start, 0), max(start, 0) + wanted), max(-start, 0)
+def _centre(length: int, target: int) -> tuple[slice, int]:
+    """The part of an axis that stays, and its start among `target` pixels."""
+    start = (length - target) // 2
+    return slice(max(start, 0), max(start, 0) + target), max(-start, 0)
 
 
 def padded_to_square(pixels: Pixels, colour: tuple[int, ...]) -> Pixels:
@@ -252,9 +252,9 @@ class ReleasedImages:
             raise self._misfit("cuts images into tiles", "none")
         if pinpoints is None:
             raise self._misfit("cuts no images into tiles", f"tiles of {tiling.tile} pixels")
-        for own, resize in (("tiles", self.transforms.resize), ("frames", self._frames.resize)):
+        for plural, resize in (("tiles", self.transforms.resize), ("frames", self._frames.resize)):
             if resize != Exactly(tiling.tile):
-                raise self._misfit(f"has {own} by {resize}", f"tiles of {tiling.tile}")
+                raise self._misfit(f"has {plural} by {resize}", f"tiles of {tiling.tile}")
         if pinpoints != tiling.pinpoints:
             raise self._misfit(f"has pinpoints {pinpoints}", f"pinpoints {tiling.pinpoints}")
         grid = self._grid(tiling.tile)

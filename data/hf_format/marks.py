@@ -39,14 +39,14 @@ def marked(text: str, number: int) -> str:
     Raises:
         ConversationError: the text has characters that the marks consist of.
     """
-    found = _RESERVED.search(text)
-    if found:
-        raise ConversationError(f"a text has U+{ord(found[0]):04X}, which is no character")
+    reserved = _RESERVED.search(text)
+    if reserved:
+        raise ConversationError(f"a text has U+{ord(reserved[0]):04X}, which is no character")
     core = text.strip()
     if not core:
         return text
-    front, behind = white_space(text)
-    return f"{front}{_OPEN}{_number(number)}{core}{_CLOSE}{_number(number)}{behind}"
+    leading, trailing = white_space(text)
+    return f"{leading}{_OPEN}{_number(number)}{core}{_CLOSE}{_number(number)}{trailing}"
 
 
 def white_space(text: str) -> tuple[str, str]:
@@ -136,7 +136,7 @@ def written(with_marks: str, bare: str, spaces: Sequence[tuple[str, str]]) -> li
         spaces: white space of the texts, as of `white_space`; empty where `bare` has it, too.
     """
     (pieces, marks), (others, same) = _split(with_marks), _split(bare)
-    kept = [[0, 0] for _ in spaces]
+    counts = [[0, 0] for _ in spaces]
     if marks != same:
         return [(0, 0)] * len(spaces)
     for number, (piece, other) in enumerate(zip(pieces, others, strict=True)):
@@ -144,19 +144,19 @@ def written(with_marks: str, bare: str, spaces: Sequence[tuple[str, str]]) -> li
         opened = [n for mark, n in marks[number : number + 1] if mark == _OPEN]
         trailing = "".join(spaces[n][1] for n in closed)
         leading = "".join(spaces[n][0] for n in opened)
-        behind, front = _more(piece, other, trailing, leading)
+        after, before = _more(piece, other, trailing, leading)
         for n in opened:
-            kept[n][0] = front
+            counts[n][0] = before
         for n in closed:
-            kept[n][1] = behind
-    return [(front, behind) for front, behind in kept]
+            counts[n][1] = after
+    return [(before, after) for before, after in counts]
 
 
 def _more(piece: str, other: str, trailing: str, leading: str) -> tuple[int, int]:
     """How much of `trailing` begins `piece` and of `leading` ends it, around `other`."""
     more = len(piece) - len(other)
-    for behind in range(min(more, len(trailing)), -1, -1):
-        front = more - behind
-        if piece == trailing[:behind] + other + leading[max(len(leading) - front, 0) :]:
-            return behind, front
+    for after in range(min(more, len(trailing)), -1, -1):
+        before = more - after
+        if piece == trailing[:after] + other + leading[max(len(leading) - before, 0) :]:
+            return after, before
     return 0, 0

@@ -137,20 +137,21 @@ class MediaReader:
         Raises:
             DataError: a file says what is not supported.
         """
-        return {kind: own for kind, make in _MADE.items() if (own := make(self)) is not None}
+        settings = {kind: read(self) for kind, read in _READ_SETTINGS.items()}
+        return {kind: value for kind, value in settings.items() if value is not None}
 
     def _part(
         self, nested: str, kinds: tuple[str, ...], name: str = PREPROCESSOR
     ) -> tuple[str, dict[str, Any]] | None:
         """The class of the processor of some media, without `Fast`, and its settings."""
-        own = self._contents.get(name, {})
-        for values in (self._contents.get(_PROCESSOR, {}).get(nested), own):
+        settings = self._contents.get(name, {})
+        for values in (self._contents.get(_PROCESSOR, {}).get(nested), settings):
             if not isinstance(values, dict):
                 continue
             for kind in kinds:
                 if isinstance(values.get(kind), str):
-                    found = values[kind].removesuffix("Fast").removesuffix("Pil")
-                    return found.replace("CLIPFeatureExtractor", "CLIPImageProcessor"), values
+                    class_name = values[kind].removesuffix("Fast").removesuffix("Pil")
+                    return class_name.replace("CLIPFeatureExtractor", "CLIPImageProcessor"), values
         return None
 
     # ---- images ----------------------------------------------------------------------------------
@@ -166,13 +167,14 @@ class MediaReader:
             raise DataError(
                 f"data.processor: {self._folder} has images by {name}; valid: {', '.join(_IMAGES)}"
             )
-        given = checked(_Images, self._folder / PREPROCESSOR, _IMAGES[name] | said(values))
-        return self._transforms(name, given)
+        settings = checked(_Images, self._folder / PREPROCESSOR, _IMAGES[name] | said(values))
+        return self._transforms(name, settings)
 
     def _check_classless(self) -> None:
         """Raise DataError for settings of images or clips that do not say of which class."""
-        own = self._contents.get(PREPROCESSOR, {})
-        if known := sorted(own.keys() & (_Images.model_fields | AudioSettings.model_fields).keys()):
+        settings = self._contents.get(PREPROCESSOR, {})
+        fields = _Images.model_fields | AudioSettings.model_fields
+        if known := sorted(settings.keys() & fields.keys()):
             raise DataError(
                 f"data.processor: {self._folder / PREPROCESSOR} has {', '.join(known)}, but no "
                 f"image_processor_type or feature_extractor_type; valid: {', '.join(_IMAGES)} or "
@@ -213,9 +215,9 @@ class MediaReader:
         if name == "Siglip2ImageProcessor":
             return PatchBudget(images.patch_size, images.max_num_patches)
         match _sides(images.size, images.default_to_square):
-            case {"shortest_edge": int(edge), **rest} if not rest:
+            case {"shortest_edge": int(edge), **others} if not others:
                 return ShortestEdge(edge)
-            case {"height": int(height), "width": int(width), **rest} if not rest:
+            case {"height": int(height), "width": int(width), **others} if not others:
                 return Exactly((height, width))
         raise self._refused("size", images.size, "{shortest_edge} or {height, width}")
 
@@ -236,13 +238,13 @@ class MediaReader:
         part = self._part("feature_extractor", ("feature_extractor_type",))
         if part is None or part[0] != "WhisperFeatureExtractor":
             return None
-        found = checked(AudioSettings, self._folder / PREPROCESSOR, said(part[1]))
-        if found.samples % found.hop_length:
+        settings = checked(AudioSettings, self._folder / PREPROCESSOR, said(part[1]))
+        if settings.samples % settings.hop_length:
             raise DataError(
-                f"data.processor: {self._folder}: hop_length {found.hop_length} does not divide "
-                f"the {found.samples} samples of chunk_length {found.chunk_length}"
+                f"data.processor: {self._folder}: hop_length {settings.hop_length} does not divide "
+                f"the {settings.samples} samples of chunk_length {settings.chunk_length}"
             )
-        return found
+        return settings
 
     def _video(self) -> VideoSettings | None:
         # The latter is what transformers wrote before videos had processors of their own.
@@ -254,14 +256,14 @@ class MediaReader:
         if part is None or name != _ONEVISION:
             has = f"{kinds[0]} {name}" if name else f"no {kinds[0]}"
             raise DataError(f"data.processor: {self._folder} has {has}; valid: {_ONEVISION}")
-        given = checked(_Videos, self._folder / VIDEOS, _TILES | said(part[1]))
-        if given.do_sample_frames and given.fps is not None:
-            raise self._refused("fps", given.fps, "num_frames, or data.video.frames", "videos")
-        frames = given.num_frames if given.do_sample_frames else None
-        return VideoSettings(self._transforms(_ONEVISION, given), frames)
+        settings = checked(_Videos, self._folder / VIDEOS, _TILES | said(part[1]))
+        if settings.do_sample_frames and settings.fps is not None:
+            raise self._refused("fps", settings.fps, "num_frames, or data.video.frames", "videos")
+        frames = settings.num_frames if settings.do_sample_frames else None
+        return VideoSettings(self._transforms(_ONEVISION, settings), frames)
 
 
-_MADE: Mapping[Kind, Callable[[MediaReader], Any]] = MappingProxyType(
+_READ_SETTINGS: Mapping[Kind, Callable[[MediaReader], Any]] = MappingProxyType(
     {"image": MediaReader._image, "audio": MediaReader._audio, "video": MediaReader._video}
 )
 

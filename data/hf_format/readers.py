@@ -27,8 +27,8 @@ def released_reader(files: ReleasedFiles, config: DataConfig, spec: RowSpec) -> 
 
 
 def _images(files: ReleasedFiles, config: DataConfig, spec: ImageRowSpec) -> ReleasedImages | None:
-    made = files.media.get("image")
-    if made is None or spec.module in config.image.encoders:
+    transforms = files.media.get("image")
+    if transforms is None or spec.module in config.image.encoders:
         return None
     _check_idle(config, "image", ("height", "max_patches", "mean", "std"))
     tiling, most = spec.tiling, files.most_tiles
@@ -38,29 +38,29 @@ def _images(files: ReleasedFiles, config: DataConfig, spec: ImageRowSpec) -> Rel
             f"(vision_aspect_ratio), but the encoder {spec.name!r} those of {tiling.most}"
         )
     frames = _frames(files, config) if "video" in spec.kinds else None
-    return ReleasedImages(made, spec, config.image.max_pixels, frames)
+    return ReleasedImages(transforms, spec, config.image.max_pixels, frames)
 
 
 def _frames(files: ReleasedFiles, config: DataConfig) -> ImageTransforms | None:
     """Transforms of the frames of videos; None if the folder does not describe them."""
-    made = files.media.get("video")
-    if made is None:
+    settings = files.media.get("video")
+    if settings is None:
         return None
-    if made.frames not in (None, config.video.frames):
+    if settings.frames not in (None, config.video.frames):
         raise DataError(
-            f"data.processor takes {made.frames} frames of a video (num_frames), but "
-            f"data.video.frames is {config.video.frames}; valid: {made.frames}"
+            f"data.processor takes {settings.frames} frames of a video (num_frames), but "
+            f"data.video.frames is {config.video.frames}; valid: {settings.frames}"
         )
-    transforms: ImageTransforms = made.transforms
+    transforms: ImageTransforms = settings.transforms
     return transforms
 
 
 def _audio(files: ReleasedFiles, config: DataConfig, spec: AudioRowSpec) -> ReleasedAudio | None:
-    made = files.media.get("audio")
-    if made is None:
+    settings = files.media.get("audio")
+    if settings is None:
         return None
     _check_idle(config, "audio", ("sample_rate", "hop", "window"))
-    return ReleasedAudio(made, spec)
+    return ReleasedAudio(settings, spec)
 
 
 _READERS: Mapping[Kind, Callable[[ReleasedFiles, DataConfig, Any], Any]] = MappingProxyType(
@@ -70,9 +70,9 @@ _READERS: Mapping[Kind, Callable[[ReleasedFiles, DataConfig, Any], Any]] = Mappi
 
 def _check_idle(config: DataConfig, section: str, keys: tuple[str, ...]) -> None:
     """Raise DataError for keys that a released processor leaves without effect."""
-    given = getattr(config, section)
+    settings = getattr(config, section)
     for key in keys:
-        value, default = getattr(given, key), type(given).model_fields[key].default
+        value, default = getattr(settings, key), type(settings).model_fields[key].default
         if value != default:
             raise DataError(
                 f"data.{section}.{key}: {value} has no effect, as data.processor says how "

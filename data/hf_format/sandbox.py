@@ -120,12 +120,12 @@ def _text(value: object) -> str:
 
 def _weigh(value: object) -> None:
     """Spend the work of writing `value`."""
-    for item in _held(value):
+    for item in _leaves_of(value):
         if not isinstance(item, str | int | float | range | Undefined | None):
             raise SecurityError(f"it writes a {type(item).__name__}; valid: JSON's types")
 
 
-def _held(value: object) -> Iterator[object]:
+def _leaves_of(value: object) -> Iterator[object]:
     """Spend the work of visiting all of `value`, repeated parts included; yields its leaves."""
     waiting = [value]
     while waiting:
@@ -140,9 +140,9 @@ def _held(value: object) -> Iterator[object]:
             yield item
 
 
-def _whole(value: Any) -> Any:
+def _visited(value: Any) -> Any:
     """`value`, after spending the work of visiting all of it."""
-    for _ in _held(value):
+    for _ in _leaves_of(value):
         pass
     return value
 
@@ -157,8 +157,8 @@ def _charged(function: Callable[..., Any]) -> Callable[..., Any]:
     def charged(*values: Any, **keywords: Any) -> Any:
         for value in (*values, *keywords.values()):
             if isinstance(value, str | list | tuple | dict | range):
-                own = 1 if isinstance(value, str) else _ITEM
-                budget.get().spend(own * len(value))
+                unit = 1 if isinstance(value, str) else _ITEM
+                budget.get().spend(unit * len(value))
         return _bounded(function(*values, **keywords))
 
     return charged
@@ -170,15 +170,15 @@ def _comparing(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def comparing(*values: Any, **keywords: Any) -> Any:
         for value in (*values, *keywords.values()):
-            _whole(value)
-        return _whole(function(*values, **keywords))
+            _visited(value)
+        return _visited(function(*values, **keywords))
 
     return comparing
 
 
-def _strips(text: str, *rest: Any) -> None:
+def _strips(text: str, *arguments: Any) -> None:
     """Spend the work of stripping other characters than white space."""
-    for characters in rest:
+    for characters in arguments:
         if isinstance(characters, str):
             budget.get().spend(len(text) * len(characters))
 
@@ -192,18 +192,18 @@ def _textual(function: Callable[..., Any]) -> Callable[..., Any]:
     """A filter that takes a text."""
 
     @wraps(function)
-    def textual(value: object, *rest: Any) -> Any:
+    def textual(value: object, *arguments: Any) -> Any:
         text = _text(value)
-        _strips(text, *rest)
-        return _bounded(function(text, *rest))
+        _strips(text, *arguments)
+        return _bounded(function(text, *arguments))
 
     return textual
 
 
 def _replace(text: object, old: object, new: object, count: int | None = None) -> str:
-    whole, part, other = _text(text), _text(old), _text(new)
-    _room(len(whole) + (whole.count(part) if part else len(whole) + 1) * len(other))
-    return whole.replace(part, other, -1 if count is None else count)
+    string, part, other = _text(text), _text(old), _text(new)
+    _room(len(string) + (string.count(part) if part else len(string) + 1) * len(other))
+    return string.replace(part, other, -1 if count is None else count)
 
 
 def _join(items: Iterable[object], separator: object = "") -> str:
@@ -288,7 +288,7 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 #: Methods of `Sandbox` that templates are compiled to call.
-_OWN = ("counted", "joined", "whole")
+_SANDBOX_METHODS = ("counted", "joined", "measured")
 
 
 def _dict(**items: Any) -> dict[str, Any]:
@@ -323,12 +323,12 @@ class Sandbox(ImmutableSandboxedEnvironment):
             extensions=[_Generation, loopcontrols],
             finalize=lambda value: budget.get().write(value),
         )
-        kept = {name: _charged(self.filters[name]) for name in _FILTERS.split()}
-        kept |= {name: _comparing(kept[name]) for name in _COMPARING.split()}
-        kept |= {name: _textual(self.filters[name]) for name in _TEXT_FILTERS.split()}
-        own = {"format": _format, "join": _join, "replace": _replace, "tojson": _tojson}
-        own |= {"round": _round, "safe": _text, "sum": _charged(_sum)}
-        self.filters = kept | own
+        filters = {name: _charged(self.filters[name]) for name in _FILTERS.split()}
+        filters |= {name: _comparing(filters[name]) for name in _COMPARING.split()}
+        filters |= {name: _textual(self.filters[name]) for name in _TEXT_FILTERS.split()}
+        bounded = {"format": _format, "join": _join, "replace": _replace, "tojson": _tojson}
+        bounded |= {"round": _round, "safe": _text, "sum": _charged(_sum)}
+        self.filters = filters | bounded
         tests: Mapping[str, Any] = self.tests
         compared = {name: _comparing(tests[name]) for name in _COMPARING_TESTS.split()}
         self.tests = {name: tests[name] for name in _TESTS.split()} | compared
@@ -356,18 +356,18 @@ class Sandbox(ImmutableSandboxedEnvironment):
     # The names leave room for keyword arguments of any name.
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805
         """Any call that a template makes."""
-        own = budget.get()
-        own.spend(own.turn)
-        if _is_method(__obj, Sandbox, _OWN):
+        remaining = budget.get()
+        remaining.spend(remaining.turn)
+        if _is_method(__obj, Sandbox, _SANDBOX_METHODS):
             return super().call(__context, __obj, *args)
-        _whole((args, kwargs))
+        _visited((args, kwargs))
         return _bounded(super().call(__context, __self._allowed(__obj), *args, **kwargs))
 
     def _allowed(self, function: Any) -> Any:
         """The function to call in place of `function`."""
         if isinstance(function, BuiltinMethodType):
             return _method(function)
-        known = any(function is own for own in self.globals.values())
+        known = any(function is value for value in self.globals.values())
         if known or isinstance(function, Macro | Undefined):
             return function
         if _is_method(function, LoopContext, ("changed", "cycle")):
@@ -376,14 +376,14 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     def counted(self, items: Iterable[Any]) -> Iterator[Any]:
         """Items of a loop, counted."""
-        own = budget.get()
+        remaining = budget.get()
         for item in items:
-            own.spend(own.turn)
+            remaining.spend(remaining.turn)
             yield item
 
-    def whole(self, value: Any) -> Any:
+    def measured(self, value: Any) -> Any:
         """A value that a template builds of other values, or compares."""
-        return _whole(value)
+        return _visited(value)
 
     def joined(self, items: Sequence[object]) -> str:
         """The text that `~` joins."""
@@ -410,6 +410,6 @@ def _method(function: BuiltinMethodType) -> Any:
     if isinstance(owner, str) and name.endswith("strip"):
         return partial(_stripped, owner, function)
     if isinstance(owner, list | tuple):
-        _whole(owner)
+        _visited(owner)
         return _comparing(function)
     return function

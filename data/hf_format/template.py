@@ -84,8 +84,8 @@ class ChatTemplate:
         _check(tree)
         _count(tree)
         code = self._sandbox.compile(tree)
-        own = self._sandbox.make_globals(None)
-        return self._sandbox.template_class.from_code(self._sandbox, code, own)
+        variables = self._sandbox.make_globals(None)
+        return self._sandbox.template_class.from_code(self._sandbox, code, variables)
 
 
 def _strftime(today: date) -> Callable[[str], str]:
@@ -162,9 +162,9 @@ def _measured(node: Any) -> Any:
         case nodes.Concat():
             return _through("joined", nodes.List(node.nodes, lineno=node.lineno))
         case nodes.List() | nodes.Dict() | nodes.Tuple(ctx="load"):
-            return _through("whole", node)
+            return _through("measured", node)
         case nodes.Compare():
-            node.expr = _through("whole", node.expr)
+            node.expr = _through("measured", node.expr)
         case nodes.Operand():
-            node.expr = _through("whole", node.expr)
+            node.expr = _through("measured", node.expr)
     return node

@@ -43,8 +43,8 @@ class Tokens:
     def without_end(self) -> Tokens:
         """Without the special tokens that a tokenizer adds behind a text (`</s>`)."""
         inside = np.flatnonzero(self.spans[:, 0] < self.spans[:, 1])
-        own = slice(0, int(inside[-1]) + 1 if inside.size else None)
-        return Tokens(self.ids[own], self.spans[own], self.special[own])
+        text = slice(0, int(inside[-1]) + 1 if inside.size else None)
+        return Tokens(self.ids[text], self.spans[text], self.special[text])
 
 
 class ReleasedTokenizer:
@@ -105,10 +105,10 @@ class ReleasedTokenizer:
         )
 
     def _check_number(self, tokenizer: Tokenizer, text: str, number: int, file: str) -> None:
-        if (found := tokenizer.token_to_id(text)) != number:
+        if (actual := tokenizer.token_to_id(text)) != number:
             raise DataError(
                 f"data.processor: {self._files.folder}: {file} has {text!r} as token {number}, "
-                f"tokenizer.json as {found}"
+                f"tokenizer.json as {actual}"
             )
 
     def _set_ends(self, tokenizer: Tokenizer) -> None:
@@ -116,10 +116,10 @@ class ReleasedTokenizer:
         settings = self._files.settings
         if settings.add_bos_token is None and settings.add_eos_token is None:
             return
-        front = self.tokens.get("bos_token") if settings.add_bos_token else None
-        behind = self.tokens.get("eos_token") if settings.add_eos_token else None
-        ends = [token for token in (front, behind) if token is not None]
-        single = [*([front] if front else []), "$A", *([behind] if behind else [])]
+        begin = self.tokens.get("bos_token") if settings.add_bos_token else None
+        end = self.tokens.get("eos_token") if settings.add_eos_token else None
+        ends = [token for token in (begin, end) if token is not None]
+        single = [*([begin] if begin else []), "$A", *([end] if end else [])]
         tokenizer.post_processor = processors.TemplateProcessing(
             single=single,
             pair=[*single, "$B:1"],
@@ -137,8 +137,8 @@ class ReleasedTokenizer:
 
     def id_of(self, token: str) -> int | None:
         """The id of a special token."""
-        found: int | None = self._tokenizer.token_to_id(token)
-        return found if found is not None and self.is_special[found] else None
+        number: int | None = self._tokenizer.token_to_id(token)
+        return number if number is not None and self.is_special[number] else None
 
     def text_ids_from(self, first: int) -> int:
         """How many ids from `first` on are those of texts, and not of tokens that were added."""
@@ -164,32 +164,32 @@ class ReleasedTokenizer:
         return pieces(self._tokenizer, ids)
 
     def encode(
-        self, text: str, begins: bool, told: Sequence[Span], borders: Sequence[int] = ()
+        self, text: str, begins: bool, text_spans: Sequence[Span], borders: Sequence[int] = ()
     ) -> Tokens:
         """Tokens of a rendered conversation.
 
         Args:
             text: text of the conversation.
             begins: whether to add the tokens that the tokenizer adds to a text (`<s>`).
-            told: spans of the samples' own texts, in which no special token is recognised.
+            text_spans: places of the texts of samples, in which no special token is recognised.
             borders: characters before which a token must begin.
         """
         tokens = self._tokens(self._tokenizer.encode(text, add_special_tokens=begins))
         spelled = np.zeros_like(tokens.special)
-        for span in told:
+        for span in text_spans:
             spelled |= tokens.special & tokens.touching(span)
         if not borders and not spelled.any():
             return tokens
-        return self._apart(text, tokens, spelled, borders)
+        return self._split_tokens(text, tokens, spelled, borders)
 
-    def parted(self, text: str, tokens: Tokens, told: Sequence[Span], at: int) -> bool:
+    def parted(self, text: str, tokens: Tokens, text_spans: Sequence[Span], at: int) -> bool:
         """Whether the tokens before character `at` are those of the text before it by itself.
 
         Args:
             text: a text.
             tokens: its tokens.
-            told: as of `encode`.
-            at: see there.
+            text_spans: as of `encode`.
+            at: number of a character.
         """
         real = tokens.spans[:, 0] < tokens.spans[:, 1]
         before = np.flatnonzero(real & (tokens.spans[:, 0] < at))
@@ -199,14 +199,16 @@ class ReleasedTokenizer:
         special = before[tokens.special[before]]
         first = special[-1] if special.size else np.flatnonzero(~tokens.special)[:1].sum()
         begin = int(tokens.spans[first, 0]) if before.size else at
-        own = [(max(a - begin, 0), min(b, at) - begin) for a, b in told if a < at and b > begin]
-        alone = self.encode(text[begin:at], begins=False, told=own)
+        inner_spans = [
+            (max(a - begin, 0), min(b, at) - begin) for a, b in text_spans if a < at and b > begin
+        ]
+        alone = self.encode(text[begin:at], begins=False, text_spans=inner_spans)
         return np.array_equal(alone.ids, tokens.ids[first : before[-1] + 1] if before.size else [])
 
     def same_text(self, one: Tokens, other: Tokens) -> bool:
         """Whether two lists of tokens stand for the same text."""
         decode = self._tokenizer.decode
-        texts = {decode(own.ids.tolist(), skip_special_tokens=False) for own in (one, other)}
+        texts = {decode(n.ids.tolist(), skip_special_tokens=False) for n in (one, other)}
         return len(texts) == 1
 
     def _tokens(self, encoding: Encoding, first: int = 0) -> Tokens:
@@ -216,7 +218,7 @@ class ReleasedTokenizer:
         known = np.minimum(ids, len(self.is_special) - 1)
         return Tokens(ids, spans, self.is_special[known] & (ids == known))
 
-    def _apart(
+    def _split_tokens(
         self,
         text: str,
         tokens: Tokens,
@@ -233,9 +235,9 @@ class ReleasedTokenizer:
         parts, done = list[Tokens](), 0
         for number in np.flatnonzero(tokens.special & ~spelled).tolist():
             begin, end = spans[number].tolist()
-            own = slice(number, number + 1)
+            single = slice(number, number + 1)
             parts += self._pieces(text, done, begin, borders)
-            parts.append(Tokens(tokens.ids[own], spans[own], tokens.special[own]))
+            parts.append(Tokens(tokens.ids[single], spans[single], tokens.special[single]))
             done = end
         parts += self._pieces(text, done, len(text), borders)
         return Tokens(
@@ -254,8 +256,9 @@ class ReleasedTokenizer:
         """Tokens of a piece, which unless it begins the text is behind another token."""
         front = _BEHIND if begin else ""
         encoding = self._plain.encode(front + text[begin:end], add_special_tokens=False)
-        found, own = self._tokens(encoding, begin - len(front)), slice(len(front), None)
-        return Tokens(found.ids[own], found.spans[own], np.zeros_like(found.special[own]))
+        tokens = self._tokens(encoding, begin - len(front))
+        ids, spans = tokens.ids[len(front) :], tokens.spans[len(front) :]
+        return Tokens(ids, spans, np.zeros(len(ids), bool))
 
 
 def _keep_blanks(tokenizer: Tokenizer) -> None:
@@ -264,7 +267,7 @@ def _keep_blanks(tokenizer: Tokenizer) -> None:
     if processor is None:
         return
     state = processor.__getstate__()  # JSON, as in tokenizer.json
-    kept = re.sub(rb'"trim_offsets"\s*:\s*true', b'"trim_offsets":false', state)
-    if kept != state:
-        processor.__setstate__(kept)
+    changed = re.sub(rb'"trim_offsets"\s*:\s*true', b'"trim_offsets":false', state)
+    if changed != state:
+        processor.__setstate__(changed)
         tokenizer.post_processor = processor

@@ -29,5 +29,5 @@ def checked(kind: type[T], path: Path, values: Mapping[str, Any]) -> T:
 
 def said(values: Mapping[str, Any]) -> dict[str, Any]:
     """`values` without null keys, which have their defaults; a flag that is null is off."""
-    given = {k: False if v is None and k.startswith("do_") else v for k, v in values.items()}
-    return {key: value for key, value in given.items() if value is not None}
+    settings = {k: False if v is None and k.startswith("do_") else v for k, v in values.items()}
+    return {key: value for key, value in settings.items() if value is not None}

@@ -37,10 +37,10 @@ def check_rows(rows: Rows, encoders: Sequence[str], total: int) -> None:
     modules = [DECODER, *encoders]
     if sorted(rows) != sorted(modules):
         raise ValueError(f"rows are given for {sorted(rows)}; valid: exactly {modules}")
-    for module, wanted in rows.items():
-        if len(set(wanted)) < len(wanted) or not set(wanted) <= set(range(total)):
+    for module, numbers in rows.items():
+        if len(set(numbers)) < len(numbers) or not set(numbers) <= set(range(total)):
             raise ValueError(
-                f"rows of {module}: {list(wanted)} are refused; valid: distinct, 0 to {total - 1}"
+                f"rows of {module}: {list(numbers)} are refused; valid: distinct, 0 to {total - 1}"
             )
 
 
@@ -68,7 +68,7 @@ class BatchArrays:
         self, rows: Rows, specs: Mapping[str, RowSpec], capacity: Capacity, tokens: TokenSpec
     ) -> None:
         self._local = {
-            module: {row: i for i, row in enumerate(own)} for module, own in rows.items()
+            module: {row: i for i, row in enumerate(numbers)} for module, numbers in rows.items()
         }
         self._specs, self._capacity, self._tokens = specs, capacity, tokens
         shape = (len(rows[DECODER]), capacity.limit("tokens"))
@@ -98,8 +98,8 @@ class BatchArrays:
     def write_text(self, placement: SamplePlacement, example: Example) -> None:
         """Write a sample into its decoder row, with the places where its media are merged."""
         row, decoder = self._local[DECODER][placement.row], self.batch.decoder
-        own = row, placement.start, placement.segment, placement.lengths.tokens
-        self._tokens.write(decoder, *own, text_spans(placement.lengths, self._specs))
+        place = row, placement.start, placement.segment, placement.lengths.tokens
+        self._tokens.write(decoder, *place, text_spans(placement.lengths, self._specs))
         _write_text(decoder, row, placement, example)
         for name, runs in runs_of_plan([placement], self._capacity.specs).items():
             outputs = self._capacity.limit(name) // self._specs[name].reduction
@@ -131,9 +131,9 @@ def leave_out(batch: PackedBatch, rows: Sequence[int], placement: SamplePlacemen
         return
     decoder, start = batch.decoder, placement.start
     place = list(rows).index(placement.row), slice(start, start + placement.lengths.tokens)
-    targets = [array for own in decoder.targets.values() for array in (own.labels, own.weights)]
-    own = decoder.inputs, decoder.segment_ids, decoder.positions, decoder.index
-    for array in (*own, *decoder.arrays.values(), *targets):
+    targets = [a for target in decoder.targets.values() for a in (target.labels, target.weights)]
+    plain = decoder.inputs, decoder.segment_ids, decoder.positions, decoder.index
+    for array in (*plain, *decoder.arrays.values(), *targets):
         array[place] = 0
     for merged in decoder.merges.values():
         merged[place] = -1
@@ -159,10 +159,10 @@ class Assembler:
         processor: Processor,
         config: DataConfig,
         rows: Rows,
-        apart: bool = False,
+        by_parts: bool = False,
     ) -> None:
         check_rows(rows, list(processor.specs), config.rows)
-        self._raise, self._apart, self._rows = config.on_error == "raise", apart, rows
+        self._raise, self._by_parts, self._rows = config.on_error == "raise", by_parts, rows
         self._source, self._processor = source, processor
 
     def __call__(
@@ -194,7 +194,7 @@ class Assembler:
             if not media and not arrays.wants_text(placement):
                 continue
             try:
-                if self._apart:
+                if self._by_parts:
                     self._write_parts(arrays, placement, media)
                 else:
                     self._write_whole(arrays, placement, media, prompts)
@@ -243,8 +243,8 @@ class Assembler:
         if arrays.wants_text(placement):
             arrays.write_text(placement, example)
         for name, number in media:
-            encoder, own = self._of_encoder(placement, name, number)
-            arrays.write_medium(placement, name, number, example.media[encoder][own])
+            encoder, index = self._of_encoder(placement, name, number)
+            arrays.write_medium(placement, name, number, example.media[encoder][index])
 
     def _write_parts(
         self, arrays: BatchArrays, placement: SamplePlacement, media: Sequence[tuple[str, int]]
@@ -259,9 +259,9 @@ class Assembler:
             arrays.write_text(placement, self._processor.text(sample, lengths))
         errors = []
         for name, number in media:
-            encoder, own = self._of_encoder(placement, name, number)
+            encoder, index = self._of_encoder(placement, name, number)
             try:
-                medium = self._processor.medium(sample, encoder, own, lengths)
+                medium = self._processor.medium(sample, encoder, index, lengths)
             except SampleError as error:
                 errors.append(error)
                 spec = self._processor.specs[name]

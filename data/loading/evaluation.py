@@ -161,8 +161,8 @@ def _passed(
         batch, bad = assemble(placements, capacity)
         names = {name for name, _ in bad}
         yield batch, [p for p in placements if source.name(p.index) not in names], skipped + bad
-        kept = [item for item, row in zip(chosen, placed, strict=True) if row is None]
-        waiting, skipped = kept + waiting[offered:], ()
+        unplaced = [item for item, row in zip(chosen, placed, strict=True) if row is None]
+        waiting, skipped = unplaced + waiting[offered:], ()
 
 
 def cut(
@@ -172,8 +172,8 @@ def cut(
     if not has_thresholds(capacity):
         return chosen
     samples = [lengths for _, lengths in chosen]
-    own = relaid(samples, choose_thresholds(samples, capacity, rows))
-    return [(index, lengths) for (index, _), lengths in zip(chosen, own, strict=True)]
+    bucketed = relaid(samples, choose_thresholds(samples, capacity, rows))
+    return [(index, lengths) for (index, _), lengths in zip(chosen, bucketed, strict=True)]
 
 
 def _measured(
@@ -221,5 +221,5 @@ def slot_of(placement: SamplePlacement, processor: Processor) -> Slot:
     """The place of a prompt that was laid out."""
     buckets = (processor.specs[name] for name, media in placement.media.items() if media)
     encoders = tuple(dict.fromkeys(bucket.module for bucket in buckets))
-    own = placement.row, placement.start, placement.lengths.tokens, placement.segment
-    return Slot(placement.index, *own, encoders)
+    place = placement.row, placement.start, placement.lengths.tokens, placement.segment
+    return Slot(placement.index, *place, encoders)

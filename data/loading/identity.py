@@ -94,7 +94,7 @@ def processing(config: DataConfig) -> dict[str, Identity]:
 
 def check_same_processing(before: Identities, config: DataConfig) -> list[str]:
     """The differences that `check_same_data` finds, for the tokenizer or processor alone."""
-    known = {name: own for name, own in before.items() if name in _PROCESSING}
+    known = {name: identity for name, identity in before.items() if name in _PROCESSING}
     return check_same_data(known, processing(config), config) if known else []
 
 
@@ -105,7 +105,7 @@ def check_same_data(before: Identities, now: Identities, config: DataConfig) -> 
         DataError: there are differences, and `data.accept_changes` does not allow them.
     """
     if before.keys().isdisjoint(_PROCESSING):  # a version that did not note the processing
-        now = {name: own for name, own in now.items() if name not in _PROCESSING}
+        now = {name: identity for name, identity in now.items() if name not in _PROCESSING}
     lines = [f"{name}: was not there before" for name in sorted(now.keys() - before.keys())]
     lines += [f"{name}: is no longer there" for name in sorted(before.keys() - now.keys())]
     for name in sorted(before.keys() & now.keys()):
@@ -124,15 +124,15 @@ def check_same_data(before: Identities, now: Identities, config: DataConfig) -> 
 
 def _digest(files: Sequence[File]) -> str:
     looked_into = set(np.linspace(0, len(files) - 1, min(len(files), _FILES)).astype(int).tolist())
-    whole = hashlib.sha256()
+    digest = hashlib.sha256()
     for number, file in enumerate(files):
-        whole.update(repr((file.name, file.size)).encode())
+        digest.update(repr((file.name, file.size)).encode())
         if file.system is not None:
-            whole.update(file.stamp.encode())
+            digest.update(file.stamp.encode())
         elif number in looked_into:
             for start in _looks(file.size):
-                whole.update(file.read(start, min(_LOOK, file.size - start)))
-    return whole.hexdigest()
+                digest.update(file.read(start, min(_LOOK, file.size - start)))
+    return digest.hexdigest()
 
 
 def _looks(size: int) -> list[int]:

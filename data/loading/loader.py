@@ -108,12 +108,12 @@ class _PlanIterator(Unseekable):
 
     def __init__(self, planner: BatchPlanner, offset: int, stride: int) -> None:
         super().__init__()
-        self._planner, self._ahead, self._stride = planner, offset, stride
+        self._planner, self._skipped, self._stride = planner, offset, stride
 
     def make(self) -> MicrobatchPlan:
-        for _ in range(self._ahead):
+        for _ in range(self._skipped):
             self._planner.plan()
-        self._ahead = self._stride - 1
+        self._skipped = self._stride - 1
         return self._planner.plan()
 
 
@@ -149,11 +149,13 @@ class _Assemble:
         stats = microbatch_stats(plan, self._config.rows)
         skipped = plan.skipped + tuple(skip for _, skip in holes)
         at = tuple(placement.position for placement, _ in holes)
-        return {"batch": batch, "rest": _Rest(stats, skipped, plan.state, at)}
+        return {"batch": batch, "host": _HostPart(stats, skipped, plan.state, at)}
 
 
 @dataclass(frozen=True)
-class _Rest:
+class _HostPart:
+    """What a microbatch has besides its batch, for the host alone."""
+
     stats: MicrobatchStats
     skipped: tuple[SkippedSample, ...]
     state: LoaderState
@@ -173,8 +175,8 @@ def microbatch_stats(plan: MicrobatchPlan, rows: int, sent: int = 0) -> Microbat
         plan.capacity.text,
     )
     used = {("tokens" if k == text else k): int(v.sum()) for k, v in lengths.items()}
-    own = rows // plan.group.count
-    total = {name: own * plan.capacity.limit(name) for name in used}
+    group_rows = rows // plan.group.count
+    total = {name: group_rows * plan.capacity.limit(name) for name in used}
     return MicrobatchStats(
         len(plan.placements),
         used,
@@ -250,9 +252,9 @@ class Loader(MicrobatchLoader):
 
     def __next__(self) -> Microbatch:
         element = next(self._microbatches)
-        batch, rest = element["batch"], element["rest"]
-        self._state = rest.state
-        return Microbatch(batch, rest.stats, rest.skipped, rest.state, rest.holes)
+        batch, host = element["batch"], element["host"]
+        self._state = host.state
+        return Microbatch(batch, host.stats, host.skipped, host.state, host.holes)
 
     def close(self) -> None:
         """Stop workers and threads; idempotent. After it, `next` raises StopIteration."""

@@ -112,7 +112,7 @@ class _PlaceIterator(Unseekable):
 class _Places(Sliced):
     """Places of the samples that one host reads: its share of carried samples, then of new ones.
 
-    The first `taken` places have been read.
+    The first `consumed` places have been read.
     """
 
     def __init__(
@@ -121,15 +121,15 @@ class _Places(Sliced):
         state: LoaderState,
         index: int,
         hosts: int,
-        taken: int = 0,
+        consumed: int = 0,
         group: HostGroupSpec = WHOLE,
     ) -> None:
         super().__init__()
-        self._order, self._state, self._taken = stream(source, state.seed), state, taken
+        self._order, self._state, self._consumed = stream(source, state.seed), state, consumed
         self._index, self._hosts, self._group = index, hosts, group
 
     def __iter__(self) -> _PlaceIterator:
-        first = self._taken + self.offset
+        first = self._consumed + self.offset
         return _PlaceIterator(self._order, islice(self._positions(), first, None, self.stride))
 
     def _positions(self) -> Iterator[int]:
@@ -145,7 +145,7 @@ class _Read:
     """A sample that has been read, or the reason why it cannot be used."""
 
     position: int
-    found: Example | Fault
+    result: Example | Fault
 
 
 class _Reader:
@@ -162,7 +162,7 @@ class _Reader:
             return _Read(position, error.fault)
 
 
-class _Held:
+class _WaitingSamples:
     """Samples that this host has read and that wait to be placed; tells the others of them."""
 
     def __init__(
@@ -186,8 +186,8 @@ class _Held:
         positions = [position for position, _, _ in places]
         asked, answer = self._asked
         self._asked = ([], list)
-        told = (answer if asked == positions else self._begin(positions))()
-        words = [iter(own.tolist()) for own in told]
+        answers = (answer if asked == positions else self._begin(positions))()
+        words = [iter(numbers.tolist()) for numbers in answers]
         # Each host has sent the lengths of its samples in their order.
         return [_decoded(words[self._reader(p)], self._specs) for p in positions]
 
@@ -204,18 +204,18 @@ class _Held:
             read = next(self._reads)
             if read.position != position:
                 raise RuntimeError(f"read sample {read.position} of the stream, not {position}")
-            words += _encoded(read.found, self._specs)
-            if isinstance(read.found, Example):
-                self.examples[position] = read.found
+            words += _encoded(read.result, self._specs)
+            if isinstance(read.result, Example):
+                self.examples[position] = read.result
         return self._cluster.gather(np.array(words, np.int32))
 
 
-def _encoded(found: Example | Fault, specs: Sequence[RowSpec]) -> list[int]:
+def _encoded(result: Example | Fault, specs: Sequence[RowSpec]) -> list[int]:
     """Lengths as numbers, or a reason."""
-    if isinstance(found, Fault):
-        text = found.text.encode()
-        return [-1, _KINDS.index(found.kind), len(text), *text]
-    return numbers_of(found.lengths, specs)
+    if isinstance(result, Fault):
+        text = result.text.encode()
+        return [-1, _KINDS.index(result.kind), len(text), *text]
+    return numbers_of(result.lengths, specs)
 
 
 def numbers_of(lengths: Lengths, specs: Sequence[RowSpec]) -> list[int]:
@@ -287,8 +287,8 @@ class _Parts:
     def __init__(self, rows: Sequence[Rows], processor: Processor, group: HostGroupSpec) -> None:
         self._processor, self._hosts, self._group = processor, len(rows), group
         self._owners: dict[tuple[str, int], list[int]] = defaultdict(list)
-        for host, own in enumerate(rows):
-            for module, numbers in own.items():
+        for host, host_rows in enumerate(rows):
+            for module, numbers in host_rows.items():
                 for row in numbers:
                     self._owners[module, row].append(host)
 
@@ -348,7 +348,7 @@ class _Sent:
     """
 
     plan: MicrobatchPlan
-    own: Mapping[int, Example]
+    examples: Mapping[int, Example]
     parts: Sequence[_Part]
     received: Callable[[], list[Words]]
     size: int
@@ -384,24 +384,26 @@ class ReadingLoader(MicrobatchLoader):
         if not len(source):
             raise DataError("data.source has no samples; valid: at least one")
         check_records(source)
-        for own in rows:
-            check_rows(own, list(processor.specs), config.rows)
+        for host_rows in rows:
+            check_rows(host_rows, list(processor.specs), config.rows)
         self._config, self._processor, self._cluster = config, processor, cluster
         group = consumer.group
         self._rows, self._parts = rows[cluster.index], _Parts(rows, processor, group)
 
-        def reads(taken: int) -> grain.IterDataset:
-            places = _Places(source, state, cluster.index, cluster.count, taken, group)
+        def reads(consumed: int) -> grain.IterDataset:
+            places = _Places(source, state, cluster.index, cluster.count, consumed, group)
             return places.map(_Reader(source, processor))
 
         # A step holds many samples: `data.prefetch` counts steps, Grain's buffer samples.
-        wanted = config.prefetch * group.share(config).pool(consumer.microbatches)
-        ahead = wanted // (cluster.count * max(1, config.workers)) + 1
-        self._reads = Prefetched(reads, config.workers, ahead)
-        self._held = _Held(self._reads, cluster, tuple(processor.encoders.values()), group)
+        samples = config.prefetch * group.share(config).pool(consumer.microbatches)
+        per_worker = samples // (cluster.count * max(1, config.workers)) + 1
+        self._reads = Prefetched(reads, config.workers, per_worker)
+        self._waiting = _WaitingSamples(
+            self._reads, cluster, tuple(processor.encoders.values()), group
+        )
         capacity = capacity_of(config, processor)
         begin = replace(state, done=0)
-        self._planner = BatchPlanner(source, self._held, config, capacity, begin, consumer)
+        self._planner = BatchPlanner(source, self._waiting, config, capacity, begin, consumer)
         self._sent: _Sent | None = None
         for _ in range(state.done):
             self._forget(self._planner.plan())
@@ -419,7 +421,7 @@ class ReadingLoader(MicrobatchLoader):
     def _send(self, plan: MicrobatchPlan) -> _Sent:
         """Begin to send the parts that others need, and to exchange the next samples' lengths."""
         index, hosts = self._cluster.index, self._cluster.count
-        parts, own = list(self._parts.of(plan)), self._forget(plan)
+        parts, examples = list(self._parts.of(plan)), self._forget(plan)
         sizes = np.zeros((hosts, hosts), np.int64)
         words: list[list[Words]] = [[] for _ in range(hosts)]
         for part in parts:
@@ -427,27 +429,27 @@ class ReadingLoader(MicrobatchLoader):
                 continue
             sizes[part.sender, part.receiver] += self._parts.size(part)
             if part.sender == index:
-                words[part.receiver].append(self._words(part, own))
+                words[part.receiver].append(self._words(part, examples))
         together = [np.concatenate([*chunks, np.zeros(0, np.int32)]) for chunks in words]
         received = self._cluster.exchange(together, sizes)
-        self._held.ask(self._planner.missing)
+        self._waiting.ask(self._planner.missing)
         mine = [part for part in parts if part.receiver == index]
-        return _Sent(plan, own, mine, received, WORD * int(sizes.sum()))
+        return _Sent(plan, examples, mine, received, WORD * int(sizes.sum()))
 
-    def _words(self, part: _Part, own: Mapping[int, Example]) -> Words:
-        arrays = self._parts.arrays(part, own[part.placement.position])
+    def _words(self, part: _Part, examples: Mapping[int, Example]) -> Words:
+        arrays = self._parts.arrays(part, examples[part.placement.position])
         return np.concatenate([array.ravel().view(np.int32) for array in arrays])
 
     def _forget(self, plan: MicrobatchPlan) -> dict[int, Example]:
         """Samples of a plan that this host has held until now."""
         positions = [p.position for p in plan.placements]
-        held, waiting = self._held.examples, self._planner.waiting
-        own = {position: held.pop(position) for position in positions if position in held}
+        waiting, planned = self._waiting.examples, self._planner.waiting
+        examples = {n: waiting.pop(n) for n in positions if n in waiting}
         # Samples that fit in no row are dropped.
-        for position in [p for p in held if p < self._planner.state.position]:
-            if position not in waiting:
-                del held[position]
-        return own
+        for position in [p for p in waiting if p < self._planner.state.position]:
+            if position not in planned:
+                del waiting[position]
+        return examples
 
     def _received(self, sent: _Sent) -> Microbatch:
         """The microbatch of parts that have arrived."""
@@ -455,15 +457,15 @@ class ReadingLoader(MicrobatchLoader):
         arrays = BatchArrays(
             self._rows, self._processor.specs, plan.capacity, self._processor.tokens
         )
-        taken = [0] * self._cluster.count
+        offsets = [0] * self._cluster.count
         for part in sent.parts:
             if part.sender == part.receiver:
-                own = self._words(part, sent.own)
+                part_words = self._words(part, sent.examples)
             else:
-                start = taken[part.sender]
-                taken[part.sender] = end = start + self._parts.size(part)
-                own = words[part.sender][start:end]
-            self._parts.write(arrays, part, own)
+                start = offsets[part.sender]
+                offsets[part.sender] = end = start + self._parts.size(part)
+                part_words = words[part.sender][start:end]
+            self._parts.write(arrays, part, part_words)
         batch = arrays.batch
         if self._config.balance == "per_phase":
             batch = with_places(batch, plan)

@@ -30,7 +30,7 @@ _DIED = re.compile(r"Worker process was terminated unexpectedly with exit code (
 
 
 class Prefetched(Iterator[Any]):
-    """The elements of a Grain data set, made ahead; close it.
+    """The elements of a Grain data set, which are prefetched; close it.
 
     No element is lost if a worker process dies, say because memory runs out: all workers are
     started again and continue after the last element that has been taken.
@@ -39,20 +39,20 @@ class Prefetched(Iterator[Any]):
         elements: the data set without as many first elements as have been taken; worker k of N
             makes its elements k, k + N, ...
         workers: number of processes; 0 for a thread of this one.
-        ahead: number of elements that each worker makes ahead.
+        buffer_size: number of elements that each worker prefetches.
 
     Raises (from `next`):
         DataError: workers died more often than `RESTARTS` times.
     """
 
     def __init__(
-        self, elements: Callable[[int], grain.IterDataset], workers: int, ahead: int
+        self, elements: Callable[[int], grain.IterDataset], workers: int, buffer_size: int
     ) -> None:
         if workers and not flags.FLAGS.is_parsed():
             # Grain's worker processes read absl flags, which this program does not parse.
             flags.FLAGS.mark_as_parsed()
-        self._elements, self._workers, self._ahead = elements, workers, ahead
-        self._taken, self._deaths, self._last_death = 0, 0, 0
+        self._elements, self._workers, self._buffer_size = elements, workers, buffer_size
+        self._consumed, self._deaths, self._last_death = 0, 0, 0
         self._processes: set[Any] = set()
         self._others = set(multiprocessing.active_children())
         self._waits = Table() if workers else None
@@ -61,21 +61,20 @@ class Prefetched(Iterator[Any]):
 
     def _started(self) -> Any:
         """The elements that have not been taken."""
-        elements = self._elements(self._taken)
+        elements = self._elements(self._consumed)
         if self._waits is None or self._shared is None:
-            ahead = self._ahead
-            made = grain.experimental.ThreadPrefetchIterDataset(
-                elements, prefetch_buffer_size=ahead
+            prefetched = grain.experimental.ThreadPrefetchIterDataset(
+                elements, prefetch_buffer_size=self._buffer_size
             )
         else:
             # Grain's own shared memory has names that tell nobody whose it is.
-            made = elements.map(partial(pack, self._shared.begin)).mp_prefetch(
+            prefetched = elements.map(partial(pack, self._shared.begin)).mp_prefetch(
                 grain.MultiprocessingOptions(
-                    num_workers=self._workers, per_worker_buffer_size=self._ahead
+                    num_workers=self._workers, per_worker_buffer_size=self._buffer_size
                 ),
                 partial(_begin_work, self._waits.path),
             )
-        iterator = made.__iter__()
+        iterator = prefetched.__iter__()
         if self._shared is not None:
             self._shared.list_semaphores()
         return iterator
@@ -87,7 +86,7 @@ class Prefetched(Iterator[Any]):
             except RuntimeError as error:
                 self._go_on(error)
                 continue
-            self._taken += 1
+            self._consumed += 1
             if self._shared is None:
                 return element
             if len(self._processes) < self._workers:
@@ -104,19 +103,19 @@ class Prefetched(Iterator[Any]):
         died = _DIED.search(str(error))
         if died is None:
             raise error
-        if self._taken - self._last_death > FORGIVEN:
+        if self._consumed - self._last_death > FORGIVEN:
             self._deaths = 0
-        self._deaths, self._last_death = self._deaths + 1, self._taken
-        told = self._death(int(died[1]))
+        self._deaths, self._last_death = self._deaths + 1, self._consumed
+        death = self._death(int(died[1]))
         self._end()
         if self._deaths > RESTARTS:
             raise DataError(
-                f"{told}, after workers had been started again {RESTARTS} times; where memory runs "
-                "out, lower data.workers, data.prefetch or data.image.max_pixels"
+                f"{death}, after workers had been started again {RESTARTS} times; where memory "
+                "runs out, lower data.workers, data.prefetch or data.image.max_pixels"
             ) from error
         logger.warning(
             "%s; its batches are made again, the same ones (%d of %d times)",
-            told,
+            death,
             self._deaths,
             RESTARTS,
         )

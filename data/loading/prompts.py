@@ -51,8 +51,8 @@ def prompt_rows(
     assemble = Assembler(source, processor, config, rows)
     batch, skipped = assemble(placements, fitting, prompts=True)
     bad = {name for name, _ in skipped}
-    good = [own for own in placements if source.name(own.index) not in bad]
-    return PromptBatch(batch, tuple(slot_of(own, processor) for own in good), skipped)
+    good = [placement for placement in placements if source.name(placement.index) not in bad]
+    return PromptBatch(batch, tuple(slot_of(placement, processor) for placement in good), skipped)
 
 
 def _fitting(capacity: Capacity, prompts: Sequence[Lengths], units: Mapping[str, int]) -> Capacity:

@@ -76,17 +76,17 @@ def pack(begin: str, element: Any) -> Packed:
     """
     arrays: list[pickle.PickleBuffer] = []
     text = pickle.dumps(element, protocol=5, buffer_callback=arrays.append)
-    views = [own.raw() for own in arrays]
-    places, size = _places([own.nbytes for own in views])
+    views = [array.raw() for array in arrays]
+    places, size = _places([view.nbytes for view in views])
     if size < SMALL:
-        return "", text, [bytes(own) for own in views]
+        return "", text, [bytes(view) for view in views]
     name = f"{begin}{os.getpid()}-{secrets.token_hex(8)}"
     memory = SharedMemory(name=name, create=True, size=size)
     assert memory.buf is not None
     for place, view in zip(places, views, strict=True):
         memory.buf[place : place + view.nbytes] = view
     memory.close()
-    return name, text, [own.nbytes for own in views]
+    return name, text, [view.nbytes for view in views]
 
 
 def unpack(packed: Packed) -> Any:
@@ -94,9 +94,9 @@ def unpack(packed: Packed) -> Any:
     name, text, arrays = packed
     if not name:
         return pickle.loads(
-            text, buffers=[np.frombuffer(bytearray(own), np.uint8) for own in arrays]
+            text, buffers=[np.frombuffer(bytearray(array), np.uint8) for array in arrays]
         )
-    sizes = [int(own) for own in arrays]
+    sizes = [int(size) for size in arrays]
     memory = SharedMemory(name=name)
     assert memory.buf is not None
     try:
@@ -155,8 +155,8 @@ class Hold:
         lines = [line.split() for line in maps.read_text().splitlines() if f"{FOLDER}/sem." in line]
         mapped = {int(line[4]) for line in lines}
         with suppress(OSError):  # without room nothing else could be made, either
-            every = (own for own in FOLDER.glob("sem.*") if _SEMAPHORE.fullmatch(own.name))
-            names = [own.name for own in every if _inode(own) in mapped]
+            every = (file for file in FOLDER.glob("sem.*") if _SEMAPHORE.fullmatch(file.name))
+            names = [file.name for file in every if _inode(file) in mapped]
             text = "\n".join(sorted(names)).encode()
             os.pwrite(self._file, text, 0)
             os.ftruncate(self._file, len(text))
@@ -193,7 +193,7 @@ def remove_left(run: str) -> None:
     """
     bytes_, files = 0, 0
     for begin in sorted(
-        {own[1] for path in FOLDER.glob(f"{_BEGIN}-{run}-*") if (own := _of(path))}
+        {match[1] for path in FOLDER.glob(f"{_BEGIN}-{run}-*") if (match := _of(path))}
     ):
         with _gone(begin, run) as gone, suppress(OSError):  # it is another user's, or gone
             for path in _left(begin) if gone else ():

@@ -22,8 +22,8 @@ from data.planning.row_assignment import Loads
 from data.planning.stream import LoaderState
 from data.rows.pack import empty_like
 
-#: Tells what all groups have to say, in the order of their numbers, from what this one says (JSON).
-Tell = Callable[[str, Any], list[Any]]
+#: Gathers a value (JSON) from every group, in the order of their numbers; the name is for messages.
+GatherFromGroups = Callable[[str, Any], list[Any]]
 
 
 class TurnsLoader(MicrobatchLoader):
@@ -37,7 +37,7 @@ class TurnsLoader(MicrobatchLoader):
         group: the group.
         microbatches: number of microbatches of a step.
         mixed: whether the source is a mixture.
-        tell: how the groups tell each other.
+        gather: gathers a value from all groups.
     """
 
     def __init__(
@@ -47,9 +47,9 @@ class TurnsLoader(MicrobatchLoader):
         group: HostGroupSpec,
         microbatches: int,
         mixed: bool,
-        tell: Tell,
+        gather: GatherFromGroups,
     ) -> None:
-        self._loader, self._count, self._mixed, self._tell = loader, microbatches, mixed, tell
+        self._loader, self._count, self._mixed, self._gather = loader, microbatches, mixed, gather
         self._state = replace(state, carry=tuple(filter(group.has, state.carry)), done=0)
         self._done = state.done
         self._waits: Microbatch | None = None
@@ -61,9 +61,9 @@ class TurnsLoader(MicrobatchLoader):
             for _ in range(self._done):
                 self._ready.popleft()
             self._done = 0
-        own = self._ready.popleft()
-        self._state = own.state
-        return own
+        microbatch = self._ready.popleft()
+        self._state = microbatch.state
+        return microbatch
 
     def close(self) -> None:
         """Stop workers and threads; idempotent. After it, `next` raises StopIteration."""
@@ -78,34 +78,34 @@ class TurnsLoader(MicrobatchLoader):
         if self._goes(first):
             self._waits = None
             every = [first, *islice(self._loader, self._count - 1)]
-            return [_numbered(own, own.state, before.step) for own in every]
+            return [_numbered(microbatch, microbatch.state, before.step) for microbatch in every]
         self._waits = first
-        states = [replace(before, done=own) for own in (*range(1, self._count), 0)]
-        return [_numbered(padding_of(first), own, before.step) for own in states]
+        states = [replace(before, done=done) for done in (*range(1, self._count), 0)]
+        return [_numbered(padding_of(first), state, before.step) for state in states]
 
     def _goes(self, first: Microbatch) -> bool:
         """Whether this group takes part in the next step with the samples that it has for it."""
         samples = first.stats.taken
-        own = GroupOffer.of(samples)
-        told = self._tell("epochs of the samples", [own.first, [*own.epochs.items()]])
-        offers = [GroupOffer(begin, dict(map(tuple, epochs))) for begin, epochs in told]
+        offer = GroupOffer.of(samples)
+        answers = self._gather("epochs of the samples", [offer.first, [*offer.epochs.items()]])
+        offers = [GroupOffer(begin, dict(map(tuple, epochs))) for begin, epochs in answers]
         number, several = first.stats.group.number, contested(offers)
         if not several:
             return True
         if not self._mixed:
             return of_oldest_epoch(offers)[number]
-        indices = [own.index for own in samples if own.member in several]
-        return without_repeats(offers, self._tell("samples of a step", indices))[number]
+        indices = [sample.index for sample in samples if sample.member in several]
+        return without_repeats(offers, self._gather("samples of a step", indices))[number]
 
 
-def _numbered(own: Microbatch, state: LoaderState, step: int) -> Microbatch:
+def _numbered(microbatch: Microbatch, state: LoaderState, step: int) -> Microbatch:
     """A microbatch of step `step` of the run, which may not be that of the group's own samples."""
-    return replace(own, state=replace(state, step=step if state.done else step + 1))
+    return replace(microbatch, state=replace(state, step=step if state.done else step + 1))
 
 
-def padding_of(own: Microbatch) -> Microbatch:
-    """A microbatch like `own`, without a sample."""
-    stats = own.stats
+def padding_of(microbatch: Microbatch) -> Microbatch:
+    """A microbatch like `microbatch`, without a sample."""
+    stats = microbatch.stats
     loads = {
         name: Loads(np.zeros_like(load.before), np.zeros_like(load.after), (0.0, 0, 0))
         for name, load in stats.loads.items()
@@ -124,14 +124,14 @@ def padding_of(own: Microbatch) -> Microbatch:
         offered=0,
         taken=(),
     )
-    return Microbatch(_padding(own.batch), empty, (), own.state)
+    return Microbatch(_padding(microbatch.batch), empty, (), microbatch.state)
 
 
 def _padding(batch: PackedBatch) -> PackedBatch:
     """A batch of the same shapes, without a sample; see `data.rows.pack`."""
-    rows = {name: empty_like(own) for name, own in batch.rows.items()}
+    rows = {name: empty_like(module_rows) for name, module_rows in batch.rows.items()}
     runs, places = (
-        listed and {name: own[:0] for name, own in listed.items()}
+        listed and {name: entries[:0] for name, entries in listed.items()}
         for listed in (batch.runs, batch.places)
     )
     return PackedBatch(rows, runs, places)

@@ -77,20 +77,20 @@ class MediaType(ABC):
     def read(self, reader: Any, spec: Any, medium: Any, alone: bool) -> ProcessedMedium:
         """A medium as encoder input; see `measure`. Raises MediaError."""
 
-    def look(self, reader: Any, spec: Any, medium: Any, taken: ProcessedMedium) -> MediaPreview:
+    def look(self, reader: Any, spec: Any, medium: Any, processed: ProcessedMedium) -> MediaPreview:
         """A medium to look at; by default the numbers that its encoder gets, position by position.
 
         Args:
             reader: reader of the encoder.
             spec: row spec of the encoder.
             medium: medium as returned by `open`.
-            taken: the medium as encoder input.
+            processed: the medium as encoder input.
 
         Raises:
             MediaError: the medium cannot be used.
         """
-        told = f"{len(taken.inputs)} positions of {spec.features} numbers"
-        return MediaPreview(told, ((levels(taken.inputs.T, told),),))
+        caption = f"{len(processed.inputs)} positions of {spec.features} numbers"
+        return MediaPreview(caption, ((levels(processed.inputs.T, caption),),))
 
     @abstractmethod
     def noise(self, positions: float, config: DataConfig, rng: np.random.Generator) -> Any:

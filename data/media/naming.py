@@ -22,12 +22,15 @@ _PLACE_WORDS |= frozenset(
 #: Kinds by the words for them.
 KIND_OF_WORD: Mapping[str, Kind] = {
     word: kind
-    for kind, own in MEDIA_TYPES.items()
-    for word in (*own.fields, *_MEDIA_WORDS.get(kind, ()))
+    for kind, media_type in MEDIA_TYPES.items()
+    for word in (*media_type.fields, *_MEDIA_WORDS.get(kind, ()))
 }
 #: Kinds by the endings of files. A file named `index.ts` is likelier TypeScript than a video.
 KIND_OF_ENDING: Mapping[str, Kind] = {
-    ending: kind for kind, own in MEDIA_TYPES.items() for ending in own.endings if ending != "ts"
+    ending: kind
+    for kind, media_type in MEDIA_TYPES.items()
+    for ending in media_type.endings
+    if ending != "ts"
 }
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _DATA = re.compile(r"data:([a-z]+)/[\w.+-]+[;,]", re.IGNORECASE)
@@ -43,8 +46,8 @@ def medium_of(key: str) -> Kind | None:
     """The kind of media that a key names by other words than those that are read."""
     words = words_of(key)
     for kind in MEDIA_TYPES:
-        rest = [word for word in words if KIND_OF_WORD.get(word) != kind]
-        if len(rest) < len(words) and all(word in _PLACE_WORDS for word in rest):
+        others = [word for word in words if KIND_OF_WORD.get(word) != kind]
+        if len(others) < len(words) and all(word in _PLACE_WORDS for word in others):
             return kind
     return None
 
@@ -57,9 +60,9 @@ def medium_of_number(key: str) -> Kind | None:
 
 def file_kind(text: str) -> Kind | None:
     """The kind of the medium that a whole text names: a path, an address, or a data URI."""
-    found = _DATA.match(text)
-    if found is not None:
-        return found[1].lower() if found[1].lower() in MEDIA_TYPES else None
+    match = _DATA.match(text)
+    if match is not None:
+        return match[1].lower() if match[1].lower() in MEDIA_TYPES else None
     name = text.strip(" \t\r\n\"'[](){},;/")
     if len(name) > _LONGEST or "\n" in name:
         return None

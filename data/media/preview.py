@@ -21,12 +21,12 @@ class Picture:
 
     Attributes:
         pixels: `[height, width, channels]`, 1 channel (grey) or 3.
-        told: what it shows.
+        caption: what it shows.
         exact: whether its pixels are numbers to be told apart, not a photograph.
     """
 
     pixels: NDArray[np.uint8]
-    told: str
+    caption: str
     exact: bool = False
 
 
@@ -43,26 +43,26 @@ class MediaPreview:
     """A medium, as it is and as its encoder gets it.
 
     Attributes:
-        told: size of the medium in its file.
+        description: size of the medium in its file.
         seen: what the encoder gets: pictures in rows.
         original: the medium itself, if it is a picture.
         sound: likewise, if it is a sound.
     """
 
-    told: str
+    description: str
     seen: tuple[tuple[Picture, ...], ...]
     original: Picture | None = None
     sound: Sound | None = None
 
 
-def levels(values: NDArray[np.float32], told: str) -> Picture:
+def levels(values: NDArray[np.float32], caption: str) -> Picture:
     """A picture of numbers `[rows, columns]`: dark is the least, bright is the largest."""
     columns = values.shape[1]
     if columns > COLUMNS:
         values = values[:, np.linspace(0, columns - 1, COLUMNS).astype(int)]
-        told = f"{told}; {COLUMNS} of {columns} columns are drawn"
+        caption = f"{caption}; {COLUMNS} of {columns} columns are drawn"
     low, high = float(values.min()), float(values.max())
     at = (values - low) / ((high - low) or 1.0) * (len(_COLOURS) - 1)
     scale = np.arange(len(_COLOURS))
     parts = [np.interp(at, scale, _COLOURS[:, channel]) for channel in range(3)]
-    return Picture(np.stack(parts, axis=-1).round().astype(np.uint8), told, exact=True)
+    return Picture(np.stack(parts, axis=-1).round().astype(np.uint8), caption, exact=True)

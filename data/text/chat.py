@@ -120,13 +120,12 @@ class ConfiguredChat:
 
     def tell(self, turns: Sequence[Turn], opened: bool = False) -> RenderedChat:
         """Tokens of a conversation; with `opened`, an assistant's turn is begun at its end."""
-        pieces = list(self._pieces(turns, opened))
-        ids = [i for own, _, _ in pieces for i in own]
-        learnt = [each for own, is_learnt, _ in pieces for each in [is_learnt] * len(own)]
-        media, at = [], 0
-        for own, _, kind in pieces:
-            media += [] if kind is None else [(at, kind)]
-            at += len(own)
+        pieces = self._pieces(turns, opened)
+        ids, learnt, media = list[int](), list[bool](), list[tuple[int, Kind]]()
+        for piece_ids, is_learnt, kind in pieces:
+            media += [] if kind is None else [(len(ids), kind)]
+            ids += piece_ids
+            learnt += [is_learnt] * len(piece_ids)
         return RenderedChat(ids, learnt, media)
 
     def _pieces(
@@ -160,8 +159,10 @@ class ConfiguredChat:
 def _stripped(pieces: list[tuple[str, bool]]) -> list[tuple[str, bool]]:
     """Pieces of a turn without the white space around it."""
     last = len(pieces) - 1
-    front = [(own if n else own.lstrip(), is_mark) for n, (own, is_mark) in enumerate(pieces)]
-    return [(own if n < last else own.rstrip(), is_mark) for n, (own, is_mark) in enumerate(front)]
+    front = [(text if n else text.lstrip(), is_mark) for n, (text, is_mark) in enumerate(pieces)]
+    return [
+        (text if n < last else text.rstrip(), is_mark) for n, (text, is_mark) in enumerate(front)
+    ]
 
 
 def marks_of(config: DataConfig) -> dict[Kind, str]:

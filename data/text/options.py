@@ -42,13 +42,13 @@ def check_options(choices: Sequence[str]) -> None:
         count = f"{len(choices)} option{'s' * (len(choices) > 1)}"
         raise ValueError(f"{CHOICES}: {count}; valid: {valid}")
     first: dict[str, int] = {}
-    for number, own in enumerate(choices):
-        if not own.strip():
+    for number, choice in enumerate(choices):
+        if not choice.strip():
             raise ValueError(f"{CHOICES}.{number}: an empty text; valid: an option")
-        before = first.setdefault(plain(own), number)
+        before = first.setdefault(plain(choice), number)
         if before != number:
             raise ValueError(
-                f"{CHOICES}.{number}: {quoted(own)} is like option {LETTERS[before]}, "
+                f"{CHOICES}.{number}: {quoted(choice)} is like option {LETTERS[before]}, "
                 f"{quoted(choices[before])}; valid: options that differ in more than cases and a "
                 "full stop"
             )
@@ -71,7 +71,7 @@ def with_options(
     if not before or before[-1].role != "user":
         raise ValueError(f"{CHOICES}: there is no question before them; valid: one of the user")
     *earlier, question = before
-    options = [f"{letter}. {own}" for letter, own in zip(LETTERS, choices, strict=False)]
+    options = [f"{letter}. {choice}" for letter, choice in zip(LETTERS, choices, strict=False)]
     listed = "\n".join(["", *options, ASKED])
     begin = len(question.text)
     words = (begin + mark.start() for mark in marks.finditer(listed))

@@ -19,14 +19,14 @@ def pieces(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
     Example, bytes: the tokens of "h\N{LATIN SMALL LETTER E WITH ACUTE}" give "h", "" and
     "\N{LATIN SMALL LETTER E WITH ACUTE}".
     """
-    found: list[str] = []
-    begin = whole = 0
+    texts: list[str] = []
+    begin = complete = 0
     for end in range(1, len(ids) + 1):
-        before = tokenizer.decode(list(ids[begin:whole]), skip_special_tokens=False)
+        before = tokenizer.decode(list(ids[begin:complete]), skip_special_tokens=False)
         after = tokenizer.decode(list(ids[begin:end]), skip_special_tokens=False)
         if after.endswith(_PART) and end < len(ids):
-            found.append("")
+            texts.append("")
             continue
-        found.append(after[len(before) :])
-        begin, whole = whole, end
-    return found
+        texts.append(after[len(before) :])
+        begin, complete = complete, end
+    return texts

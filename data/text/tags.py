@@ -92,41 +92,41 @@ def tagged(text: str, marks: Mapping[Kind, str]) -> str:
     plain = _CODE.sub("``", text) if "`" in text else text
     masked = pattern_of(marks.values()).sub(" ", plain) if marks else plain
     for rule in RULES:
-        for found in rule.pattern.finditer(masked if rule.is_masked else plain):
-            kind = rule.meant(found, marks)
+        for match in rule.pattern.finditer(masked if rule.is_masked else plain):
+            kind = rule.meant(match, marks)
             if kind is not None:
-                return f"{quoted(found[0])}: {_told(rule, kind, marks)}"
+                return f"{quoted(match[0])}: {_refusal_of(rule, kind, marks)}"
     return ""
 
 
-def _told(rule: Rule, kind: Kind, marks: Mapping[Kind, str]) -> str:
+def _refusal_of(rule: Rule, kind: Kind, marks: Mapping[Kind, str]) -> str:
     """Why a medium of a kind is refused, and what is valid."""
     kinds = (kind,) if kind else tuple(MEDIA_TYPES)
-    mark = " or ".join(marks.get(own, f"<{own}>") for own in kinds)
-    field = " or ".join(MEDIA_TYPES[own].fields[1] for own in kinds)
-    own = f"{kind} media" if kind else "media"
+    mark = " or ".join(marks.get(each, f"<{each}>") for each in kinds)
+    field = " or ".join(MEDIA_TYPES[each].fields[1] for each in kinds)
+    subject = f"{kind} media" if kind else "media"
     valid = (
         f"{mark} in its place and the path in {field}"
         if rule.is_file
         else f"{mark} where each medium lies, and the media in {field} in the order of the text"
     )
     words = "where it is no medium but words, messages with a part of type text"
-    return f"{own} {rule.reason}; valid: {valid}; or, {words}"
+    return f"{subject} {rule.reason}; valid: {valid}; or, {words}"
 
 
 # ---- what names a medium -------------------------------------------------------------------------
 
 
-def _between(found: re.Match[str], marks: Mapping[Kind, str]) -> Kind | None:
+def _between(match: re.Match[str], marks: Mapping[Kind, str]) -> Kind | None:
     """Of `<img>a.png</img>`; nothing is there beside a placeholder."""
-    name, inner = found[2].lower(), found[3].strip()
+    name, inner = match[2].lower(), match[3].strip()
     if name in _TAGS:
-        is_mark = found[1] in marks.values()
+        is_mark = match[1] in marks.values()
         return _TAGS[name] if (_is_file(inner) if inner else is_mark) else None
-    kind = medium_of(found[2])
+    kind = medium_of(match[2])
     if kind is None and name not in _FILE_TAGS:
         return None
-    named = next((own for own in map(file_kind, inner.splitlines()) if own is not None), None)
+    named = next(filter(None, map(file_kind, inner.splitlines())), None)
     if named is None and kind is not None and "://" in inner and len(inner.split()) == 1:
         return kind
     return named and (kind or named)
@@ -137,30 +137,30 @@ def _is_file(name: str) -> bool:
     return len(words) == 1 or ("\n" not in name and _ENDING.search(name) is not None)
 
 
-def _opened(found: re.Match[str], marks: Mapping[Kind, str]) -> Kind | None:
+def _opened(match: re.Match[str], marks: Mapping[Kind, str]) -> Kind | None:
     """Of `<img>a.png`, a file behind a tag that nothing closes."""
-    name = found[1] or found[2]
+    name = match[1] or match[2]
     return _TAGS.get(name.lower()) or medium_of(name)
 
 
-def _within(found: re.Match[str], marks: Mapping[Kind, str]) -> Kind | None:
+def _within(match: re.Match[str], marks: Mapping[Kind, str]) -> Kind | None:
     """Of `<image:a.png>`."""
-    kind, named = medium_of(found[1]), file_kind(found[2])
-    return named and (kind or (named if found[1].lower() in _FILE_TAGS else None))
+    kind, named = medium_of(match[1]), file_kind(match[2])
+    return named and (kind or (named if match[1].lower() in _FILE_TAGS else None))
 
 
-def _in_base64(found: re.Match[str], marks: Mapping[Kind, str]) -> Kind | None:
-    kind = found[1].lower()
+def _in_base64(match: re.Match[str], marks: Mapping[Kind, str]) -> Kind | None:
+    kind = match[1].lower()
     return kind if kind in MEDIA_TYPES else None
 
 
-def _angled(found: re.Match[str], marks: Mapping[Kind, str]) -> Kind | None:
+def _angled(match: re.Match[str], marks: Mapping[Kind, str]) -> Kind | None:
     """Of `<image_1>`, `<|image_pad|>`, `<img>`."""
-    name, is_token = found[2].strip(), bool(found[1]) or found[2].startswith("__")
-    around = _CLOSING.match(found.string, found.end())
+    name, is_token = match[2].strip(), bool(match[1]) or match[2].startswith("__")
+    around = _CLOSING.match(match.string, match.end())
     if not is_token and around is not None and around[1].lower() == name.lower():
         return None
-    before = found.string[: found.start()][-1:]
+    before = match.string[: match.start()][-1:]
     if name.istitle() and name.isalpha() and (before.isalnum() or before == "_"):
         return None  # a type of a program: `List<Image>`
     kind = _placeholder(name, is_token=is_token)
@@ -168,9 +168,9 @@ def _angled(found: re.Match[str], marks: Mapping[Kind, str]) -> Kind | None:
     return None if is_default and kind not in marks and not is_token else kind
 
 
-def _squared(found: re.Match[str], marks: Mapping[Kind, str]) -> Kind | None:
+def _squared(match: re.Match[str], marks: Mapping[Kind, str]) -> Kind | None:
     """Of `[IMG]` and `[image 1]`; `[image]` and `[VIDEO]` are words, as in headlines."""
-    name = found[1]
+    name = match[1]
     if name in ("IMG", "IMAGE"):
         return "image"
     numbered = name[-1].isdigit()
@@ -180,17 +180,17 @@ def _squared(found: re.Match[str], marks: Mapping[Kind, str]) -> Kind | None:
 
 def _placeholder(name: str, *, is_token: bool) -> Kind | None:
     """The kind of the media that a token or a tag stands for; `""` for any kind."""
-    pieces = [own.lower() for own in _PIECE.findall(_JOINED.sub(r"\1_\2", name))]
+    pieces = [word.lower() for word in _PIECE.findall(_JOINED.sub(r"\1_\2", name))]
     if pieces == ["im", "patch"]:
         return "image"
     media = [piece for piece in pieces if piece in KIND_OF_WORD or piece in _ANY_KIND]
-    rest = [piece for piece in pieces if piece not in media]
-    if len(media) != 1 or not all(own.isdigit() or own in _OF_TOKENS for own in rest):
+    others = [piece for piece in pieces if piece not in media]
+    if len(media) != 1 or not all(word.isdigit() or word in _OF_TOKENS for word in others):
         return None
-    is_numbered = bool(rest) and all(own.isdigit() for own in rest)
-    if rest and not is_numbered and " " in name:
+    is_numbered = bool(others) and all(word.isdigit() for word in others)
+    if others and not is_numbered and " " in name:
         return None
-    if not rest and not is_token and media[0] not in _ALONE:
+    if not others and not is_token and media[0] not in _ALONE:
         return None
     return KIND_OF_WORD.get(media[0], "")
 

@@ -84,14 +84,14 @@ class EncodedAudio(Audio):
                     waves = [block.mean(axis=1) for block in _blocks(clip)]
             except _SOUND_ERRORS as error:
                 raise MediaError(
-                    FaultKind.CLIP, f"{self.blob.name!r} cannot be decoded: {_told(error)}"
+                    FaultKind.CLIP, f"{self.blob.name!r} cannot be decoded: {_reason_of(error)}"
                 ) from error
-            found = sum(map(len, waves))
-            if found != clip.frames:
+            count = sum(map(len, waves))
+            if count != clip.frames:
                 raise MediaError(
                     FaultKind.CLIP,
                     f"{self.blob.name!r} is cut off, or has a header that is wrong: it says "
-                    f"{clip.frames} samples, and there are {found}",
+                    f"{clip.frames} samples, and there are {count}",
                 )
         return np.concatenate(waves) if waves else np.zeros(0, np.float32)
 
@@ -102,8 +102,8 @@ class EncodedAudio(Audio):
         try:
             clip = soundfile.SoundFile(_Seekable(file))
         except _SOUND_ERRORS as error:
-            told = f"{name!r} is not a readable clip: {_told(error)}"
-            raise MediaError(FaultKind.CLIP, told) from error
+            reason = f"{name!r} is not a readable clip: {_reason_of(error)}"
+            raise MediaError(FaultKind.CLIP, reason) from error
         with clip:
             if clip.frames > self.max_samples:
                 raise MediaError(
@@ -126,7 +126,7 @@ class EncodedAudio(Audio):
         file.seek(0)
 
 
-def _told(error: Exception) -> object:
+def _reason_of(error: Exception) -> object:
     """An error without what was opened, a place in memory, which libsndfile's begin with."""
     return getattr(error, "error_string", error)
 

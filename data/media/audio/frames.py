@@ -20,12 +20,12 @@ from data.sample import MediaError, ProcessedMedium
 LOUDEST = 1e12
 
 
-def other_rate(rate: int, wanted: int, which: str) -> MediaError:
+def other_rate(rate: int, target: int, which: str) -> MediaError:
     """The error of a clip at another rate than `which` says, with the command that converts it."""
     return MediaError(
         FaultKind.RATE,
-        f"clip has a sample rate of {rate} Hz, {which} {wanted} Hz; convert the file: "
-        f"`ffmpeg -i OLD -ar {wanted} NEW.wav`, or all as docs/how-to/formats.md says",
+        f"clip has a sample rate of {rate} Hz, {which} {target} Hz; convert the file: "
+        f"`ffmpeg -i OLD -ar {target} NEW.wav`, or all as docs/how-to/formats.md says",
     )
 
 
@@ -89,22 +89,22 @@ def _hann(window: int) -> NDArray[np.float32]:
 
 
 def log_mel(
-    wave: NDArray[np.float32], mels: int, config: AudioConfig, behind: int = 0
+    wave: NDArray[np.float32], mels: int, config: AudioConfig, lookahead: int = 0
 ) -> NDArray[np.float32]:
-    """Log-mel frames [frames + behind, mels] of a waveform [samples], scaled as Whisper's.
+    """Log-mel frames [frames + lookahead, mels] of a waveform [samples], scaled as Whisper's.
 
     Frame t is centred on sample t * hop; the ends are mirrored. Power spectrum, mel filters,
     log10, at most 8 below the clip's maximum, then (x + 4) / 4 (Radford et al. 2022, section 2.2
-    and the released `log_mel_spectrogram`). Behind the clip is silence.
+    and the released `log_mel_spectrogram`). After the clip is silence.
     """
     hop, window = config.hop, config.window
-    frames = -(-len(wave) // hop) + behind
+    frames = -(-len(wave) // hop) + lookahead
     half = window // 2
-    whole = max(frames * hop, half + 1)  # whole hops, and enough samples to mirror
-    padded = np.zeros(whole + 2 * half, np.float32)
+    length = max(frames * hop, half + 1)  # whole hops, and enough samples to mirror
+    padded = np.zeros(length + 2 * half, np.float32)
     padded[half : half + len(wave)] = wave
     padded[:half] = padded[2 * half : half : -1]
-    padded[half + whole :] = padded[half + whole - 2 : whole - 2 : -1]
+    padded[half + length :] = padded[half + length - 2 : length - 2 : -1]
     return scaled(log_energies(padded, frames, mels, config.sample_rate, hop, window))
 
 

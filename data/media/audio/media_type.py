@@ -58,25 +58,27 @@ class AudioType(MediaType):
 
     def measure(self, reader: Any, medium: Audio, alone: bool) -> MediumLengths:
         """Frames, of which there is no grid."""
-        found = reader.measure(*medium.info())
+        count = reader.measure(*medium.info())
         medium.checked()
-        return MediumLengths(found)
+        return MediumLengths(count)
 
     def read(self, reader: Any, spec: AudioRowSpec, medium: Audio, alone: bool) -> ProcessedMedium:
         """Frames of a clip; one at another rate, or too long, is refused before it is decoded."""
         reader.measure(*medium.info())
-        found: ProcessedMedium = reader.read(medium.load())
-        return found
+        processed: ProcessedMedium = reader.read(medium.load())
+        return processed
 
-    def look(self, reader: Any, spec: Any, medium: Audio, taken: ProcessedMedium) -> MediaPreview:
+    def look(
+        self, reader: Any, spec: Any, medium: Audio, processed: ProcessedMedium
+    ) -> MediaPreview:
         """The log-mel frames of a clip, low bands below, and the clip to listen to."""
         samples, rate = medium.info()
-        frames = len(taken.inputs) - spec.behind
-        behind = f", and {spec.behind} behind the clip" * bool(spec.behind)
-        told = f"{spec.mels} mel bands over {frames} frames{behind}"
+        frames = len(processed.inputs) - spec.behind
+        after = f", and {spec.behind} behind the clip" * bool(spec.behind)
+        caption = f"{spec.mels} mel bands over {frames} frames{after}"
         sound = Sound(medium.load(), rate)
         size = f"{samples / rate:.2f} s at {rate} Hz"
-        return MediaPreview(size, ((levels(taken.inputs.T[::-1], told),),), sound=sound)
+        return MediaPreview(size, ((levels(processed.inputs.T[::-1], caption),),), sound=sound)
 
     def noise(self, positions: float, config: DataConfig, rng: np.random.Generator) -> NoiseClip:
         """About so many frames, at most those of `data.audio.max_seconds`."""

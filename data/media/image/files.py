@@ -49,8 +49,8 @@ def _open_image(file: BinaryIO, name: str) -> Iterator[PIL.Image.Image]:
     except PIL.Image.DecompressionBombError as error:
         raise MediaError(FaultKind.PIXELS, f"{name!r} is a decompression bomb: {error}") from error
     except PIL.UnidentifiedImageError as error:
-        told = f"{name!r} is not a readable image; valid: {', '.join(_FORMATS)}"
-        raise MediaError(FaultKind.IMAGE, told) from error
+        reason = f"{name!r} is not a readable image; valid: {', '.join(_FORMATS)}"
+        raise MediaError(FaultKind.IMAGE, reason) from error
     except Exception as error:  # the format plug-ins raise whatever a broken header provokes
         raise MediaError(FaultKind.IMAGE, f"{name!r} is not a readable image: {error}") from error
     with image:
@@ -83,8 +83,8 @@ def _orientation(info: Mapping[str | tuple[int, int], Any]) -> int | None:
     """
     blank = PIL.Image.new("1", (1, 1))
     blank.info = dict(info)
-    found: int | None = blank.getexif().get(PIL.ExifTags.Base.Orientation)
-    return found
+    orientation: int | None = blank.getexif().get(PIL.ExifTags.Base.Orientation)
+    return orientation
 
 
 @dataclass(frozen=True)

@@ -65,19 +65,20 @@ class ImageType(MediaType):
 
     def read(self, reader: Any, spec: ImageRowSpec, medium: Image, alone: bool) -> ProcessedMedium:
         """Patches of an image."""
-        found: ProcessedMedium = reader.read(medium.load(spec.channels), alone)
-        return found
+        processed: ProcessedMedium = reader.read(medium.load(spec.channels), alone)
+        return processed
 
     def look(
-        self, reader: Any, spec: ImageRowSpec, medium: Image, taken: ProcessedMedium
+        self, reader: Any, spec: ImageRowSpec, medium: Image, processed: ProcessedMedium
     ) -> MediaPreview:
         """An image as in its file, and the pixels that its encoder gets: tiles as they lie."""
         size, original = medium.size(), medium.load(spec.channels)
-        parts = [reader.grey_levels(part) for part in images_of(taken, spec)]
-        told = [_pixels(part) for part in parts]
+        parts = [reader.grey_levels(part) for part in images_of(processed, spec)]
+        captions = [_pixels(part) for part in parts]
         if len(parts) > 1:
-            told = [f"whole, {told[0]}", *(f"tile {n}, {own}" for n, own in enumerate(told[1:], 1))]
-        pictures = [Picture(part, own) for part, own in zip(parts, told, strict=True)]
+            names = ["whole", *(f"tile {n}" for n in range(1, len(parts)))]
+            captions = [f"{name}, {pixels}" for name, pixels in zip(names, captions, strict=True)]
+        pictures = [Picture(part, caption) for part, caption in zip(parts, captions, strict=True)]
         seen = _rows(pictures, size, spec.tiling)
         return MediaPreview(_pixels(original), seen, Picture(original, "in the file"))
 

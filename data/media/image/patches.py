@@ -87,9 +87,9 @@ def _by_block(values: NDArray, block: tuple[int, int]) -> NDArray:
 
     Example, block (2, 2): the grid [[0 1 2 3], [4 5 6 7]] is read as 0 1 4 5 2 3 6 7.
     """
-    rows, cols, *rest = values.shape
-    split = values.reshape(rows // block[0], block[0], cols // block[1], block[1], *rest)
-    return split.swapaxes(1, 2).reshape(rows * cols, *rest)
+    rows, cols, *entry = values.shape
+    split = values.reshape(rows // block[0], block[0], cols // block[1], block[1], *entry)
+    return split.swapaxes(1, 2).reshape(rows * cols, *entry)
 
 
 def patches_of(
@@ -116,8 +116,8 @@ def cut_patches(pixels: NDArray[np.float32], spec: ImageRowSpec) -> ProcessedMed
     """
     (ph, pw), channels = spec.patch, pixels.shape[2]
     grid = pixels.shape[0] // ph, pixels.shape[1] // pw
-    whole = pixels[: grid[0] * ph, : grid[1] * pw]
-    tiles = whole.reshape(grid[0], ph, grid[1], pw * channels).swapaxes(1, 2)
+    inside = pixels[: grid[0] * ph, : grid[1] * pw]
+    tiles = inside.reshape(grid[0], ph, grid[1], pw * channels).swapaxes(1, 2)
     inputs = _by_block(tiles.reshape(*grid, -1), spec.block)
     positions = _grid_positions(grid, spec.block)
     more = {"sizes": np.array(grid, np.int32)}
@@ -162,8 +162,8 @@ def with_class_token(medium: ProcessedMedium, spec: ImageRowSpec) -> ProcessedMe
     """
     if spec.class_token == "none":
         return medium
-    before, behind = (1, 0) if spec.class_token == "kept" else (0, 1)
-    around = ((before, behind), (0, 0))
+    before, after = (1, 0) if spec.class_token == "kept" else (0, 1)
+    around = ((before, after), (0, 0))
     inputs = np.pad(medium.inputs, around)
     positions = np.pad(medium.positions, around, constant_values=-1)
     return replace(medium, inputs=inputs, positions=positions)

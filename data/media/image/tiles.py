@@ -236,12 +236,12 @@ def no_taps(*shape: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
 Reads = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 
-def _bilinear(count: int, wanted: int, start: int) -> Reads:
-    """Along an axis of `count` points from `start`, which two make each of `wanted`: `[m, 2]`.
+def _bilinear(count: int, target: int, start: int) -> Reads:
+    """Along an axis of `count` points from `start`, which two make each of `target`: `[m, 2]`.
 
-    Without aligned corners: output i lies at `(i + 0.5) * count / wanted - 0.5`, no less than 0.
+    Without aligned corners: output i lies at `(i + 0.5) * count / target - 0.5`, no less than 0.
     """
-    at = np.maximum((np.arange(wanted) + 0.5) * (count / max(wanted, 1)) - 0.5, 0)
+    at = np.maximum((np.arange(target) + 0.5) * (count / max(target, 1)) - 0.5, 0)
     low = at.astype(np.int64)
     points = np.stack([low, np.minimum(low + 1, count - 1)], axis=1)
     share = at - low
@@ -278,9 +278,9 @@ def _crossed(
 # ---- text ----------------------------------------------------------------------------------------
 
 
-def outputs_in_text(whole: int, grid: Grid) -> int:
+def outputs_in_text(tile: int, grid: Grid) -> int:
     """Outputs of an image or a video that land, newlines not counted."""
-    return grid.outputs if grid.interval else whole + grid.outputs
+    return grid.outputs if grid.interval else tile + grid.outputs
 
 
 def newlines_of(grid: Grid) -> int:
@@ -288,12 +288,12 @@ def newlines_of(grid: Grid) -> int:
     return 1 if grid == NO_TILES or grid.interval else grid.h
 
 
-def tokens_of(whole: int, grid: Grid) -> int:
+def tokens_of(tile: int, grid: Grid) -> int:
     """Tokens of an image, newlines included."""
-    return outputs_in_text(whole, grid) + newlines_of(grid)
+    return outputs_in_text(tile, grid) + newlines_of(grid)
 
 
-def runs_of(whole: int, grid: Grid) -> Iterator[tuple[int, int, int]]:
+def runs_of(tile: int, grid: Grid) -> Iterator[tuple[int, int, int]]:
     """The runs of an image's outputs that land: (first output, first token, number) of each.
 
     Example: 4 of the whole and the grid (1, 2, 3) give (0, 0, 7) and (7, 8, 3), newlines being the
@@ -303,6 +303,6 @@ def runs_of(whole: int, grid: Grid) -> Iterator[tuple[int, int, int]]:
     if grid.interval:
         yield 0, 0, grid.outputs
         return
-    yield 0, 0, whole + (columns if rows else 0)
+    yield 0, 0, tile + (columns if rows else 0)
     for row in range(1, rows if columns else 0):
-        yield whole + row * columns, whole + row * (columns + 1), columns
+        yield tile + row * columns, tile + row * (columns + 1), columns

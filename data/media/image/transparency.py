@@ -37,7 +37,7 @@ def load(image: PIL.Image.Image, file: BinaryIO) -> None:
     if layout in _SAMPLES:
         most, step = _SAMPLES[layout]
         grey = isinstance(clear, int)
-        samples = [(own & most) * step for own in ([clear] if grey else clear)]
+        samples = [(sample & most) * step for sample in ([clear] if grey else clear)]
         image.info["transparency"] = samples[0] if grey else tuple(samples)
     elif layout == _UPPER:
         upper, lower = divmod(np.array(clear), 256)
@@ -63,6 +63,6 @@ def _lower_bytes(file: BinaryIO) -> NDArray[np.uint8]:
     file.seek(0)
     with PIL.Image.open(file, formats=("PNG",)) as image:
         assert isinstance(image, PngImageFile)
-        image.tile = [own._replace(args=_LOWER) for own in image.tile]
+        image.tile = [tile._replace(args=_LOWER) for tile in image.tile]
         image.load()
         return np.asarray(image)

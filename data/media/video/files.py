@@ -85,22 +85,22 @@ class EncodedVideo(Video):
         """See `Video.load`."""
         with self._open(STREAM) as (container, stream):
             every = self._every(container, stream)
-        taken = min(self.frames, every)
-        wanted = iter([number * every // taken for number in range(taken)])
+        frames = min(self.frames, every)
+        numbers = iter([number * every // frames for number in range(frames)])
         with self._open(STREAM) as (container, stream):
             stream.thread_type = "AUTO"
-            following, found = next(wanted, None), 0
+            following, count = next(numbers, None), 0
             for pixels in self._decoded(container, stream):
-                if found == following:
+                if count == following:
                     yield pixels()
-                    following = next(wanted, None)
+                    following = next(numbers, None)
                     if following is None:
                         return
-                found += 1
+                count += 1
         raise MediaError(
             FaultKind.VIDEO,
             f"{self.blob.name!r} is cut off, or has a header that is wrong: it says {every} "
-            f"frames, and {found} can be decoded",
+            f"frames, and {count} can be decoded",
         )
 
     @contextmanager
@@ -108,7 +108,7 @@ class EncodedVideo(Video):
         """The container and its first stream of frames."""
         av = _av()
         with self.blob.open(chunk) as file:
-            with self._told("is not a readable video"):
+            with self._media_errors("is not a readable video"):
                 container = av.open(file, metadata_errors="ignore")
             with container:
                 if not container.streams.video:
@@ -152,7 +152,7 @@ class EncodedVideo(Video):
         A video that was cut without being encoded again holds frames that are decoded only for
         others.
         """
-        with self._told("cannot be read"):
+        with self._media_errors("cannot be read"):
             count = stream.frames - sum(entry.is_discard for entry in stream.index_entries)
             if not stream.frames:
                 packets = container.demux(stream)
@@ -165,7 +165,7 @@ class EncodedVideo(Video):
         """The frames, each as what makes its pixels."""
         frames = container.decode(stream)
         while True:
-            with self._told("cannot be decoded"):
+            with self._media_errors("cannot be decoded"):
                 frame = next(frames, None)
             if frame is None:
                 return
@@ -173,12 +173,12 @@ class EncodedVideo(Video):
 
     def _pixels(self, frame: Any) -> NDArray[np.uint8]:
         """The pixels [height, width, 3] of a decoded frame, upright."""
-        with self._told("cannot be decoded"):
+        with self._media_errors("cannot be decoded"):
             pixels = _over_white(frame) if _has_alpha(frame) else frame.to_ndarray(format="rgb24")
             return np.ascontiguousarray(np.rot90(pixels, round(frame.rotation / 90)))
 
     @contextmanager
-    def _told(self, what: str) -> Iterator[None]:
+    def _media_errors(self, what: str) -> Iterator[None]:
         """Turn whatever a broken file provokes into MediaError, but not what concerns all files."""
         try:
             yield
@@ -186,8 +186,8 @@ class EncodedVideo(Video):
             raise
         except Exception as error:
             # An error of FFmpeg ends with what was opened, a place in memory.
-            told = getattr(error, "strerror", None) or error
-            raise MediaError(FaultKind.VIDEO, f"{self.blob.name!r} {what}: {told}") from error
+            reason = getattr(error, "strerror", None) or error
+            raise MediaError(FaultKind.VIDEO, f"{self.blob.name!r} {what}: {reason}") from error
 
 
 def _seconds(container: Any, stream: Any) -> float | None:
@@ -199,7 +199,9 @@ def _seconds(container: Any, stream: Any) -> float | None:
 
 def _has_alpha(frame: Any) -> bool:
     """Whether the pixels of a frame have alpha, or may have it by a palette."""
-    return frame.format.has_palette or any(own.is_alpha for own in frame.format.components)
+    return frame.format.has_palette or any(
+        component.is_alpha for component in frame.format.components
+    )
 
 
 def _over_white(frame: Any) -> NDArray[np.uint8]:
@@ -210,7 +212,8 @@ def _over_white(frame: Any) -> NDArray[np.uint8]:
 
 def _hides_alpha(stream: Any) -> bool:
     """Whether alpha is beside the frames, where FFmpeg's own decoders of VP8 and VP9 leave it."""
-    is_alpha = any(own.is_alpha for own in stream.format.components) if stream.format else False
+    components = stream.format.components if stream.format else ()
+    is_alpha = any(component.is_alpha for component in components)
     return stream.metadata.get("alpha_mode") == "1" and not is_alpha
 
 

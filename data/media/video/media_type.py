@@ -55,8 +55,8 @@ class VideoType(MediaType):
 
     def open(self, blob: FileBytes, config: DataConfig) -> Video:
         """The video in a file of a format of FFmpeg."""
-        own = config.video
-        return EncodedVideo(blob, own.frames, config.image.max_pixels, own.max_seconds)
+        settings = config.video
+        return EncodedVideo(blob, settings.frames, config.image.max_pixels, settings.max_seconds)
 
     def reader(self, config: DataConfig, spec: Any) -> Any:
         """No encoder takes videos alone. Raises DataError."""
@@ -69,20 +69,20 @@ class VideoType(MediaType):
 
     def read(self, reader: Any, spec: ImageRowSpec, medium: Video, alone: bool) -> ProcessedMedium:
         """Patches of all frames."""
-        found: ProcessedMedium = reader.read_frames(medium.load(), medium.timing().interval)
-        return found
+        processed: ProcessedMedium = reader.read_frames(medium.load(), medium.timing().interval)
+        return processed
 
     def look(
-        self, reader: Any, spec: ImageRowSpec, medium: Video, taken: ProcessedMedium
+        self, reader: Any, spec: ImageRowSpec, medium: Video, processed: ProcessedMedium
     ) -> MediaPreview:
         """The first frame as in its file, and all frames as the encoder gets them."""
-        parts = [reader.frame_levels(part) for part in images_of(taken, spec)]
+        parts = [reader.frame_levels(part) for part in images_of(processed, spec)]
         pictures = [Picture(part, f"frame {n}") for n, part in enumerate(parts)]
         seen = [tuple(pictures[at : at + _ACROSS]) for at in range(0, len(pictures), _ACROSS)]
         (first,) = islice(medium.load(), 1)
         size = f"{first.shape[1]} x {first.shape[0]} pixels"
-        told = f"{len(parts)} frames of {size} are taken of those"
-        return MediaPreview(told, tuple(seen), Picture(first, "first frame in the file"))
+        caption = f"{len(parts)} frames of {size} are taken of those"
+        return MediaPreview(caption, tuple(seen), Picture(first, "first frame in the file"))
 
     def noise(self, positions: float, config: DataConfig, rng: np.random.Generator) -> NoiseVideo:
         """Frames of one size; so many positions only if a frame had one."""

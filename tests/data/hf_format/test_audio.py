@@ -37,9 +37,9 @@ def statistics(values: NDArray[np.float32]) -> list[float]:
 def test_frames_in_a_window_of_30_seconds_are_as_released(mels: int, name: str) -> None:
     stored, own = arrays("whisper", "processed.npz"), AudioSettings(feature_size=mels)
     expected = stored[f"mels_{mels}.{name}.frames"].T
-    close(log_mel(wave(name), own, behind=8), expected)
+    close(log_mel(wave(name), own, lookahead=8), expected)
     close(log_mel(wave(name), own), expected[:-8])
-    frames = log_mel(wave(name), own, behind=3000 - len(expected) + 8)
+    frames = log_mel(wave(name), own, lookahead=3000 - len(expected) + 8)
     assert len(frames) == 3000
     close(
         np.array(statistics(frames[len(expected) :]), np.float32),

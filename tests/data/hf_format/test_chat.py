@@ -402,7 +402,7 @@ def test_tokens_of_a_file_of_their_own_are_added(tmp_path: Path) -> None:
     text = "<new>"
     (folder / "added_tokens.json").write_text(json.dumps({text: 317, "</s>": 2}))
     chat = ReleasedChat(read_folder(folder), {}, DAY)
-    assert [*chat._tokenizer.encode(f"x {text}", begins=False, told=()).ids].count(317) == 1
+    assert [*chat._tokenizer.encode(f"x {text}", begins=False, text_spans=()).ids].count(317) == 1
     (folder / "added_tokens.json").write_text(json.dumps({text: 400}))
     with pytest.raises(DataError, match=r"added_tokens.json has '<new>' as token 400, .* as 317"):
         ReleasedChat(read_folder(folder), {}, DAY)

@@ -281,8 +281,9 @@ def test_samples_that_fit_in_no_row_are_not_kept(
     with ReadingLoader(*arguments) as loader:
         for _ in range(12):
             next(loader)
-        assert set(loader._held.examples) - loader._planner.waiting <= set(loader._planner.missing)
-        assert len(loader._held.examples) <= 2 * config.on_offer(2)
+        waiting = set(loader._waiting.examples)
+        assert waiting - loader._planner.waiting <= set(loader._planner.missing)
+        assert len(loader._waiting.examples) <= 2 * config.on_offer(2)
 
 
 @pytest.mark.slow

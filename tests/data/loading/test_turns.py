@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from data.batch import DECODER, PackedBatch
 from data.loading.loader import Loader, Microbatch, MicrobatchLoader, microbatch_stats
 from data.loading.on_read import LoneHost, ReadingLoader
-from data.loading.turns import Tell, TurnsLoader, padding_of
+from data.loading.turns import GatherFromGroups, TurnsLoader, padding_of
 from data.planning.groups.group import HostGroupSpec, make_groups
 from data.planning.groups.turns import GroupOffer, contested, of_oldest_epoch, without_repeats
 from data.planning.lengths import LengthTable
@@ -55,7 +55,7 @@ class Groups:
         self._said: list[Any] = [None] * count
         self._meet = Barrier(count)
 
-    def tell(self, number: int) -> Tell:
+    def tell(self, number: int) -> GatherFromGroups:
         """How a group hears what all say."""
 
         def told(name: str, own: Any) -> list[Any]:

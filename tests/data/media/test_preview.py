@@ -55,4 +55,4 @@ def test_numbers_are_drawn_from_dark_to_bright() -> None:
     assert levels(np.zeros((2, 2), np.float32), "alike").pixels.shape == (2, 2, 3)
     long = levels(np.zeros((2, 3 * COLUMNS), np.float32), "long")
     assert long.pixels.shape == (2, COLUMNS, 3)
-    assert f"{COLUMNS} of {3 * COLUMNS} columns" in long.told
+    assert f"{COLUMNS} of {3 * COLUMNS} columns" in long.caption

@@ -310,7 +310,7 @@ def assembled(
     plan: MicrobatchPlan,
     rows: dict[str, list[int]],
 ) -> PackedBatch:
-    return Assembler(source, processor, config, rows, apart=True)(plan.placements, CAPACITY)[0]
+    return Assembler(source, processor, config, rows, by_parts=True)(plan.placements, CAPACITY)[0]
 
 
 def test_what_lands_is_the_same_under_every_balance(
@@ -385,7 +385,7 @@ def test_a_bad_medium_is_blank_and_reported(processor: Processor, make_config: M
     rows = {name: [0] for name in ("decoder", "vision", "audio")}
     source = ListSource([liar])
     plan = planned(source, processor, config)
-    assembler = Assembler(source, processor, config, rows, apart=True)
+    assembler = Assembler(source, processor, config, rows, by_parts=True)
     batch, skipped = assembler(plan.placements, CAPACITY)
     ((name, fault),) = set(skipped)
     assert name == "liar"

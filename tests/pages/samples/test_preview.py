@@ -81,7 +81,7 @@ def test_an_image_is_seen_as_its_encoder_gets_it(seen: DataPreview) -> None:
     ((picture,),) = own.look.seen
     assert own.look.original is not None
     high, wide = own.look.original.pixels.shape[:2]
-    assert own.look.told == f"{wide} x {high} pixels"
+    assert own.look.description == f"{wide} x {high} pixels"
     # Images are scaled down to whole patches of 16 x 8 pixels, and none of the colours is lost.
     grid = picture.pixels.shape[0] // 16, picture.pixels.shape[1] // 8
     assert grid[0] * grid[1] == own.positions

@@ -71,7 +71,7 @@ def _medium(medium: SeenMedium) -> Markup:
     last = medium.start + medium.positions - 1
     caption = (
         f"{medium.lane}: row {medium.row}, positions {medium.start} to {last}; {medium.outputs} "
-        f"outputs land; {medium.look.told} in the file"
+        f"outputs land; {medium.look.description} in the file"
     )
     parts = [tag("figcaption", caption)]
     if medium.look.original is not None:
@@ -95,11 +95,11 @@ def _original(picture: Picture, widest: int) -> Markup:
     """The picture in the file, no smaller than the `widest` that its encoder gets of it."""
     image = _image(picture)
     image.thumbnail((LONGEST, LONGEST))
-    return _shown(image, picture.told, max(NARROW, widest), exact=False)
+    return _shown(image, picture.caption, max(NARROW, widest), exact=False)
 
 
 def _picture(picture: Picture, count: int) -> Markup:
-    return _shown(_image(picture), picture.told, _most(count), exact=picture.exact)
+    return _shown(_image(picture), picture.caption, _most(count), exact=picture.exact)
 
 
 def _most(count: int) -> int:
