@@ -280,7 +280,7 @@ class ReleasedImages:
             grid = self._grid(self.transforms.size_of(size, self.most))
             inputs = math.prod(grid) + self.spec.class_tokens
             return inputs, blocks_of(grid, self.spec)
-        tile = tiling.whole * self.spec.reduction
+        tile = tiling.tile_outputs * self.spec.reduction
         if not alone:
             self._square.size_of(size, self.most)
             return tile, NO_TILES
@@ -329,7 +329,7 @@ class ReleasedImages:
         Args:
             interval: seconds from one frame to the next.
         """
-        inputs = count * self._tiling.whole * self.spec.reduction
+        inputs = count * self._tiling.tile_outputs * self.spec.reduction
         return inputs, grid_of_frames(count, interval, self._tiling)
 
     def read_frames(self, frames: Iterable[Pixels], interval: float) -> ProcessedMedium:

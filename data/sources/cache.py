@@ -15,7 +15,7 @@ from data.sample import AwayError, DataError
 KEPT = 4
 
 
-def keep_last(folder: Path, prefix: str, held: str) -> None:
+def keep_last(folder: Path, prefix: str, lock_name: str) -> None:
     """Note that a folder of a source is used, and remove older ones of its kind beside it.
 
     Those that a process uses stay.
@@ -23,11 +23,11 @@ def keep_last(folder: Path, prefix: str, held: str) -> None:
     Args:
         folder: the folder.
         prefix: begin of the names of folders of the kind.
-        held: name of the file in each that its users hold.
+        lock_name: name of the file in each that its users lock.
     """
     with suppress(OSError):
         os.utime(folder)
-    drop_superseded(folder, f"{prefix}*", held, KEPT)
+    drop_superseded(folder, f"{prefix}*", lock_name, KEPT)
 
 
 def home_of(cache: Path, names: Sequence[str]) -> Path:
@@ -35,9 +35,9 @@ def home_of(cache: Path, names: Sequence[str]) -> Path:
     return cache / f"source-{hashlib.sha256(repr([*names]).encode()).hexdigest()[:16]}"
 
 
-def unwritable(told: str, error: OSError) -> DataError:
+def unwritable(reason: str, error: OSError) -> DataError:
     """The error of a folder that takes no files; AwayError if that may pass, as of a full disk."""
-    return AwayError(told) if may_pass(error) else DataError(told)
+    return AwayError(reason) if may_pass(error) else DataError(reason)
 
 
 @contextmanager

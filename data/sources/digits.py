@@ -106,13 +106,15 @@ class DigitShapes:
     """
 
     def __init__(self, heldout: bool, variants: int, seed: int, cache: Path) -> None:
-        wanted = heldout, 1 if heldout else variants, 0 if heldout else seed
-        digest = hashlib.sha256(repr((_VERSION, *wanted)).encode()).hexdigest()[:16]
+        settings = heldout, 1 if heldout else variants, 0 if heldout else seed
+        digest = hashlib.sha256(repr((_VERSION, *settings)).encode()).hexdigest()[:16]
         folder = cache / f"digits-{digest}"
         with in_cache(folder):
             drop_damaged(folder, "drawings")
             if not folder.is_dir():
-                put_folder(folder, lambda draft: _keep(draft, *draw_split(*wanted)), seal=True)
+                put_folder(
+                    folder, lambda draft: _write_drawings(draft, *draw_split(*settings)), seal=True
+                )
         self.pixels = np.load(folder / "pixels.npy", mmap_mode="r")
         labels = np.load(folder / "digits.npy")
         self._order = np.argsort(labels, kind="stable")  # all of digit 0, then of digit 1, ...
@@ -124,7 +126,7 @@ class DigitShapes:
         return self._order[self._starts[digits] + rng.integers(self._counts[digits])]
 
 
-def _keep(folder: Path, pixels: NDArray, digits: NDArray) -> None:
+def _write_drawings(folder: Path, pixels: NDArray, digits: NDArray) -> None:
     np.save(folder / "pixels.npy", pixels)
     np.save(folder / "digits.npy", digits)
 

@@ -64,14 +64,14 @@ def web(rng: np.random.Generator, count: int) -> list[Lengths]:
     patches = _patches(rng, int(images.sum()))
     frames = _frames(rng, count)
     samples, at = [], 0
-    for tokens, own, has_clip, length in zip(text, images, clips, frames, strict=True):
+    for tokens, number, has_clip, length in zip(text, images, clips, frames, strict=True):
         media = {
-            "vision": tuple(patches[at : at + own].tolist()),
+            "vision": tuple(patches[at : at + number].tolist()),
             "audio": (int(length),) if has_clip else (),
         }
-        at += own
-        landed = sum(-(-n // REDUCTION[name]) for name, ns in media.items() for n in ns)
-        samples.append(Lengths(1 + int(tokens) + landed, media))
+        at += number
+        outputs = sum(-(-n // REDUCTION[name]) for name, ns in media.items() for n in ns)
+        samples.append(Lengths(1 + int(tokens) + outputs, media))
     return samples
 
 
@@ -131,7 +131,7 @@ def _parsed(path: Path, number: int, line: str) -> Lengths:
         tokens, media = value.pop("tokens"), {k: tuple(v) for k, v in value.items()}
     except (json.JSONDecodeError, AttributeError, KeyError, TypeError) as error:
         raise DataError(f"{path}:{number}: {line[:80]!r} is no sample: {error!r}") from error
-    lengths = (tokens, *(n for own in media.values() for n in own))
+    lengths = (tokens, *(n for counts in media.values() for n in counts))
     if not all(type(n) is int and n >= 0 for n in lengths):
         raise DataError(f"{path}:{number}: {line[:80]!r}: lengths are whole numbers from 0 on")
     return Lengths(tokens, media)

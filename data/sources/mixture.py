@@ -46,7 +46,9 @@ class SourceMixture:
         if not options:
             raise DataError(f"data.source has no member with the split {split!r}")
         self.members: Mapping[str, Source] = {
-            name: _made(name, config.model_copy(update={"source": member.source}), split, make)
+            name: _open_member(
+                name, config.model_copy(update={"source": member.source}), split, make
+            )
             for name, member in options.items()
         }
         self._names, self._list = list(options), list(self.members.values())
@@ -85,14 +87,14 @@ class SourceMixture:
 
     def name(self, index: int) -> str:
         """`charts/train.json[17]`: the name of the member, and that of the sample in it."""
-        member, own = self.place(index)
-        return f"{self._names[member]}/{self._list[member].name(own)}"
+        member, in_member = self.place(index)
+        return f"{self._names[member]}/{self._list[member].name(in_member)}"
 
     def __getitem__(self, key: SampleKey) -> Sample:
         index, epoch = key
-        member, own = self.place(index)
+        member, in_member = self.place(index)
         try:
-            return replace(self._list[member][own, epoch], name=self.name(index))
+            return replace(self._list[member][in_member, epoch], name=self.name(index))
         except SampleError as error:
             text = _of_member(self._names[member], error.fault.text)
             raise SampleError(self.name(index), replace(error.fault, text=text)) from error
@@ -102,7 +104,7 @@ class SourceMixture:
         return Mixed(self._sizes, self._weights, seed)
 
 
-def _made(
+def _open_member(
     name: str, config: DataConfig, split: Split, make: Callable[[DataConfig, Split], Source]
 ) -> Source:
     """The source of a member.
@@ -118,7 +120,7 @@ def _made(
         raise DataError(_of_member(name, str(error))) from error
 
 
-def _of_member(name: str, told: str) -> str:
+def _of_member(name: str, message: str) -> str:
     """A message whose keys of the source are those of a member."""
-    own = f"data.source.members.{name}.source"
-    return re.sub(r"\bdata\.source(?=: |\.(?:fields|ignore|media)\b)", lambda _: own, told)
+    prefix = f"data.source.members.{name}.source"
+    return re.sub(r"\bdata\.source(?=: |\.(?:fields|ignore|media)\b)", lambda _: prefix, message)

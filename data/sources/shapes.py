@@ -18,6 +18,7 @@ import json
 import random
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -171,16 +172,16 @@ def write_example(folder: Path, images: int, seed: int) -> ExampleData:
     if folder.exists():
         raise DataError(f"{folder} is there already; valid: another --out, or none of that name")
     rng = random.Random(seed)
-    held = _scenes(rng, HELDOUT, frozenset())
-    train = _scenes(rng, images, frozenset(own.contents for own in held))
-    asked = [rng.sample(questions := own.questions(rng), len(questions)) for own in train]
+    heldout = _scenes(rng, HELDOUT, frozenset())
+    train = _scenes(rng, images, frozenset(scene.contents for scene in heldout))
+    asked = [rng.sample(questions := scene.questions(rng), len(questions)) for scene in train]
     sorts = len(asked[0])
-    tested = [[own.questions(rng)[number % sorts]] for number, own in enumerate(held)]
+    tested = [[scene.questions(rng)[number % sorts]] for number, scene in enumerate(heldout)]
 
     def write(draft: Path) -> None:
         (draft / "media").mkdir()
         _write(draft, "train", train, asked)
-        _write(draft, "heldout", held, tested)
+        _write(draft, "heldout", heldout, tested)
 
     try:
         put_folder(folder, write)
@@ -189,14 +190,14 @@ def write_example(folder: Path, images: int, seed: int) -> ExampleData:
     return ExampleData(folder, images, HELDOUT, _guessed(asked, tested))
 
 
-def _scenes(rng: random.Random, count: int, taken: frozenset[object]) -> list[Scene]:
-    """Scenes whose contents are none of `taken`."""
-    found: list[Scene] = []
-    while len(found) < count:
+def _scenes(rng: random.Random, count: int, excluded: frozenset[object]) -> list[Scene]:
+    """Draw scenes whose contents are none of `excluded`."""
+    scenes: list[Scene] = []
+    while len(scenes) < count:
         scene = Scene.drawn(rng)
-        if scene.contents not in taken:
-            found.append(scene)
-    return found
+        if scene.contents not in excluded:
+            scenes.append(scene)
+    return scenes
 
 
 def _write(
@@ -209,8 +210,8 @@ def _write(
         scene.image().save(folder / "media" / name)
         turns = [
             {"from": speaker, "value": text}
-            for own in questions
-            for speaker, text in (("human", own.text), ("gpt", own.answer))
+            for question in questions
+            for speaker, text in (("human", question.text), ("gpt", question.answer))
         ]
         turns[0]["value"] = f"<image>\n{turns[0]['value']}"
         records.append({"image": name, "conversations": turns})
@@ -221,8 +222,10 @@ def _write(
 def _guessed(asked: Sequence[Sequence[Question]], tested: Sequence[Sequence[Question]]) -> float:
     """Share of `tested` questions whose most frequent answer in `asked` is theirs."""
     answers: dict[str, list[str]] = {}
-    for own in (question for questions in asked for question in questions):
-        answers.setdefault(own.text, []).append(own.answer)
-    usual = {text: max(sorted({*own}), key=own.count) for text, own in answers.items()}
-    right = [usual.get(own.text) == own.answer for questions in tested for own in questions]
+    for question in chain.from_iterable(asked):
+        answers.setdefault(question.text, []).append(question.answer)
+    usual = {text: max(sorted({*given}), key=given.count) for text, given in answers.items()}
+    right = [
+        usual.get(question.text) == question.answer for question in chain.from_iterable(tested)
+    ]
     return sum(right) / len(right)

@@ -129,7 +129,7 @@ def _speaker(library: ctypes.CDLL) -> Callable[[Utterance], NDArray[np.int16]]:
 
     library.espeak_SetSynthCallback(collect)
 
-    def speak(utterance: Utterance, _keep: object = collect) -> NDArray[np.int16]:
+    def speak(utterance: Utterance, _callback: object = collect) -> NDArray[np.int16]:
         pieces.clear()
         text = " ".join(WORDS[int(d)] for d in utterance.digits).encode() + b"\0"
         voice = library.espeak_SetVoiceByName(utterance.voice.encode())

@@ -74,17 +74,19 @@ class SyntheticSet:
         lengths, scale = self._lengths[index], self._options.scale
         rng = np.random.default_rng((self._options.seed, index))
         media = {
-            kind: tuple(MEDIA_TYPES[kind].noise(n * scale, self._config, rng) for n in own)
+            kind: tuple(MEDIA_TYPES[kind].noise(n * scale, self._config, rng) for n in counts)
             for name, kind in _KINDS.items()
-            if (own := lengths.media.get(name))
+            if (counts := lengths.media.get(name))
         }
         reduced = [
-            math.ceil(n / REDUCTION.get(k, 1)) for k, own in lengths.media.items() for n in own
+            math.ceil(n / REDUCTION.get(k, 1))
+            for k, counts in lengths.media.items()
+            for n in counts
         ]
-        landed = sum(reduced)
-        half = (lengths.tokens - landed) * scale / 2
+        outputs = sum(reduced)
+        half = (lengths.tokens - outputs) * scale / 2
         written = marks_of(self._config)
-        marks = [written[kind] for kind, own in media.items() for _ in own]
+        marks = [written[kind] for kind, counts in media.items() for _ in counts]
         question = " ".join([*marks, _letters(half, rng)])
         turns = (Turn("user", question), Turn("assistant", _letters(half, rng)))
         return Sample(self.name(index), turns, media)

@@ -85,9 +85,9 @@ def test_tiles_do_not_see_each_other(family: str) -> None:
     for number in range(3):
         one = towers.lay([[count]], 4 * count, settings.reduction)
         single = np.asarray(go(towers.media_rows(config, one, media[number : number + 1], [4])))
-        at = number * tiling.whole
+        at = number * tiling.tile_outputs
         np.testing.assert_allclose(
-            single[0, : tiling.whole], alone[at : at + tiling.whole], atol=1e-5
+            single[0, : tiling.tile_outputs], alone[at : at + tiling.tile_outputs], atol=1e-5
         )
 
 

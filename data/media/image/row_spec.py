@@ -115,7 +115,7 @@ class ImageRowSpec(RowSpec):
     @property
     def unit(self) -> int | None:
         """Outputs of a tile."""
-        return None if self.tiling is None else self.tiling.whole
+        return None if self.tiling is None else self.tiling.tile_outputs
 
     def outputs(self, inputs: int) -> int:
         """Outputs that land, all but that of a class token that is dropped."""
@@ -123,25 +123,25 @@ class ImageRowSpec(RowSpec):
 
     def segments(self, inputs: int) -> int:
         """Tiles of an image, or frames of a video, which attend each to itself alone."""
-        return 1 if self.tiling is None else inputs // (self.tiling.whole * self.reduction)
+        return 1 if self.tiling is None else inputs // (self.tiling.tile_outputs * self.reduction)
 
     def landing(self, inputs: int, grid: Grid) -> Iterator[tuple[int, int, int]]:
         """The places where an image's outputs land, see `RowSpec.landing`."""
         if self.tiling is None:
             return super().landing(inputs, grid)
-        return runs_of(self.tiling.whole, grid)
+        return runs_of(self.tiling.tile_outputs, grid)
 
     def landed(self, inputs: int, grid: Grid) -> int:
         """Outputs of an image that land."""
         if self.tiling is None:
             return self.outputs(inputs)
-        return outputs_in_text(self.tiling.whole, grid)
+        return outputs_in_text(self.tiling.tile_outputs, grid)
 
     def in_text(self, inputs: int, grid: Grid, placeholder: int) -> list[int]:
         """The tokens of an image: `placeholder` where its outputs land, and newlines."""
         if self.tiling is None or self.newline is None:
             return super().in_text(inputs, grid, placeholder)
-        tokens = [self.newline] * tokens_of(self.tiling.whole, grid)
+        tokens = [self.newline] * tokens_of(self.tiling.tile_outputs, grid)
         for _, first, count in self.landing(inputs, grid):
             tokens[first : first + count] = [placeholder] * count
         return tokens

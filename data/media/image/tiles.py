@@ -70,7 +70,7 @@ class Tiling:
                 )
 
     @property
-    def whole(self) -> int:
+    def tile_outputs(self) -> int:
         """Outputs of one tile."""
         return math.prod(self.outputs)
 
@@ -171,7 +171,7 @@ def _border(size: Size, grid: Size, stretch: float) -> Size:
 
 
 def _shrunk(size: Size, grid: Size, tiling: Tiling) -> Size:
-    ratio = math.sqrt(math.prod(grid) / (tiling.most * tiling.whole))
+    ratio = math.sqrt(math.prod(grid) / (tiling.most * tiling.tile_outputs))
     if ratio <= _TOLERANCE:
         return grid
     rows, columns = int(grid[0] // ratio), int(grid[1] // ratio)
@@ -198,8 +198,8 @@ def taps_of(layout: Layout | None, tiling: Tiling) -> tuple[NDArray[np.int32], N
         taps: `[outputs, TAPS]` places among the tiles' outputs, the whole image's first.
         shares: `[outputs, TAPS]`: weights of the taps; those of an output sum to 1.
     """
-    places, parts = no_taps(tiling.whole)
-    places[:, 0], parts[:, 0] = np.arange(tiling.whole), 1
+    places, parts = no_taps(tiling.tile_outputs)
+    places[:, 0], parts[:, 0] = np.arange(tiling.tile_outputs), 1
     if layout is None:
         return places, parts
     down, across = (
@@ -224,7 +224,7 @@ def taps_of_frames(count: int, tiling: Tiling) -> tuple[NDArray[np.int32], NDArr
     """How a video's outputs are made of those of its frames; see `taps_of`."""
     down, across = (_bilinear(n, m, 0) for n, m in zip(tiling.outputs, tiling.halved, strict=True))
     places, parts = _crossed(down, across, lambda row, column: row * tiling.outputs[1] + column)
-    first = tiling.whole * np.arange(count, dtype=np.int32)[:, None, None]
+    first = tiling.tile_outputs * np.arange(count, dtype=np.int32)[:, None, None]
     return (first + places).reshape(-1, TAPS), np.tile(parts, (count, 1))
 
 
@@ -256,7 +256,7 @@ def _joined(
 
     def place(row: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.int64]:
         tile = 1 + row // rows * wide + column // columns
-        return tile * tiling.whole + row % rows * columns + column % columns
+        return tile * tiling.tile_outputs + row % rows * columns + column % columns
 
     return _crossed(down, across, place)
 
@@ -278,9 +278,9 @@ def _crossed(
 # ---- text ----------------------------------------------------------------------------------------
 
 
-def outputs_in_text(tile: int, grid: Grid) -> int:
+def outputs_in_text(tile_outputs: int, grid: Grid) -> int:
     """Outputs of an image or a video that land, newlines not counted."""
-    return grid.outputs if grid.interval else tile + grid.outputs
+    return grid.outputs if grid.interval else tile_outputs + grid.outputs
 
 
 def newlines_of(grid: Grid) -> int:
@@ -288,12 +288,12 @@ def newlines_of(grid: Grid) -> int:
     return 1 if grid == NO_TILES or grid.interval else grid.h
 
 
-def tokens_of(tile: int, grid: Grid) -> int:
+def tokens_of(tile_outputs: int, grid: Grid) -> int:
     """Tokens of an image, newlines included."""
-    return outputs_in_text(tile, grid) + newlines_of(grid)
+    return outputs_in_text(tile_outputs, grid) + newlines_of(grid)
 
 
-def runs_of(tile: int, grid: Grid) -> Iterator[tuple[int, int, int]]:
+def runs_of(tile_outputs: int, grid: Grid) -> Iterator[tuple[int, int, int]]:
     """The runs of an image's outputs that land: (first output, first token, number) of each.
 
     Example: 4 of the whole and the grid (1, 2, 3) give (0, 0, 7) and (7, 8, 3), newlines being the
@@ -303,6 +303,6 @@ def runs_of(tile: int, grid: Grid) -> Iterator[tuple[int, int, int]]:
     if grid.interval:
         yield 0, 0, grid.outputs
         return
-    yield 0, 0, tile + (columns if rows else 0)
+    yield 0, 0, tile_outputs + (columns if rows else 0)
     for row in range(1, rows if columns else 0):
-        yield tile + row * columns, tile + row * (columns + 1), columns
+        yield tile_outputs + row * columns, tile_outputs + row * (columns + 1), columns

@@ -54,8 +54,8 @@ def open_arrow(config: DataConfig, options: ArrowSource, path: str) -> Conversat
         DataError: no such file, one that is no Arrow stream or damaged, columns that are not those
             of records, or a folder of several splits.
     """
-    found = find_files(path, (".arrow", _STATE), options.retry_seconds)
-    files, form = _files(path, found), form_of(options, config)
+    candidates = find_files(path, (".arrow", _STATE), options.retry_seconds)
+    files, form = _files(path, candidates), form_of(options, config)
     what = f"arrow {fingerprint_of(files)} {options.fields.model_dump_json()}"
     home = home_of_files(config.cache, files)
     index = open_index(home, what, _NAMES, lambda: _index(files, form, config.cache))
@@ -180,13 +180,13 @@ class _Stream:
             ) from error
 
 
-def _files(place: str, found: Sequence[File]) -> tuple[File, ...]:
+def _files(place: str, candidates: Sequence[File]) -> tuple[File, ...]:
     """The Arrow files of the data set at `place`, in their order.
 
     Raises:
         DataError: there are several data sets, or files are missing.
     """
-    states = [file for file in found if file.name == _STATE]
+    states = [file for file in candidates if file.name == _STATE]
     folders = sorted(PurePosixPath(file.path).parent.name for file in states)
     if len(states) > 1:
         raise DataError(
@@ -194,12 +194,12 @@ def _files(place: str, found: Sequence[File]) -> tuple[File, ...]:
             f"such as {place.rstrip('/')}/{folders[0]}"
         )
     if not states:
-        return _checked(place, [file for file in found if not file.name.endswith(_STATE)])
-    here = {file.path: file for file in found}
+        return _checked(place, [file for file in candidates if not file.name.endswith(_STATE)])
+    here = {file.path: file for file in candidates}
     (state,), folder = states, PurePosixPath(states[0].path).parent
     try:
-        told = json.loads(state.read(0, state.size))
-        paths = [str(folder / data["filename"]) for data in told["_data_files"]]
+        contents = json.loads(state.read(0, state.size))
+        paths = [str(folder / data["filename"]) for data in contents["_data_files"]]
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(f"data.source: {state.path} lists no files: {error!r}") from error
     missing = [path for path in paths if path not in here]
@@ -224,10 +224,10 @@ def _index(files: Sequence[File], form: RecordForm, cache: Path) -> Arrays:
                 f"{listed(stream.schema)}; expected {', '.join(expected.record)}"
             )
     batches = [list(stream.batches()) for stream in streams]
-    rows = np.array([count for own in batches for _, count in own], np.int64)
+    rows = np.array([count for in_file in batches for _, count in in_file], np.int64)
     return {
-        "ends": np.cumsum([sum(count for _, count in own) for own in batches], dtype=np.int64),
-        "batch_files": np.repeat(np.arange(len(files)), [len(own) for own in batches]),
-        "batch_starts": np.array([start for own in batches for start, _ in own], np.int64),
+        "ends": np.cumsum([sum(n for _, n in in_file) for in_file in batches], dtype=np.int64),
+        "batch_files": np.repeat(np.arange(len(files)), [len(in_file) for in_file in batches]),
+        "batch_starts": np.array([start for in_file in batches for start, _ in in_file], np.int64),
         "batch_ends": np.cumsum(rows),
     }

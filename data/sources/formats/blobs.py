@@ -77,8 +77,8 @@ def data_uri(text: str) -> Bytes | None:
     try:
         return Bytes(head[:40], _from_base64(body))
     except ValueError as error:
-        told = f"what follows {quoted(head, 40)} is not base64: {error}"
-        raise MediaError(FaultKind.RECORD, told) from error
+        reason = f"what follows {quoted(head, 40)} is not base64: {error}"
+        raise MediaError(FaultKind.RECORD, reason) from error
 
 
 def bare_base64(text: str, name: str) -> Bytes | None:
@@ -210,10 +210,10 @@ class _RemoteMember(FileBytes):
     def open(self, chunk: int) -> Iterator[BinaryIO]:
         check_relative(self.name)
         path = f"{self.root.rstrip('/')}/{self.name}"
-        with self._found(path).open(chunk) as file:
+        with self._remote_file(path).open(chunk) as file:
             yield file
 
-    def _found(self, path: str) -> File:
+    def _remote_file(self, path: str) -> File:
         try:
             file = remote_file(self.system, path)
         except FileNotFoundError as error:
@@ -222,8 +222,8 @@ class _RemoteMember(FileBytes):
         except StorageError:
             raise
         except Exception as error:  # every file system has errors of its own
-            told = hidden(f"cannot reach {path}: {type(error).__name__}: {error}")
-            raise StorageError(told) from error
+            reason = hidden(f"cannot reach {path}: {type(error).__name__}: {error}")
+            raise StorageError(reason) from error
         if file is None:
             message = f"{quoted(self.name)} is not a regular file in the media folder {self.root}"
             raise MediaError(FaultKind.MISSING, message)

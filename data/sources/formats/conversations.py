@@ -92,8 +92,8 @@ class Records(ABC):
 
     def called(self, file: File) -> str:
         """A file's path below the folder that all are in."""
-        own = posixpath.relpath(file.path, self._folder) if self._folder else file.path
-        return printable(own)
+        path = posixpath.relpath(file.path, self._folder) if self._folder else file.path
+        return printable(path)
 
     def find(self, index: int, path: str) -> FileBytes:
         """The file that record `index` means by a path."""
@@ -144,19 +144,21 @@ class ConversationSet:
     def __getitem__(self, key: SampleKey) -> Sample:
         index, epoch = key
         name = self.name(index)
-        record, beside = self._records.read(index)
-        found = self._form.parse(name, record, beside)
+        record, attached = self._records.read(index)
+        conversation = self._form.parse(name, record, attached)
         try:
-            blobs = {kind: self._blobs(index, kind, own) for kind, own in found.media.items()}
+            blobs = {
+                kind: self._blobs(index, kind, items) for kind, items in conversation.media.items()
+            }
         except MediaError as error:
             raise SampleError(name, error.fault) from error
-        others = self._records.close(index, [blob for own in blobs.values() for blob in own])
+        others = self._records.close(index, [blob for items in blobs.values() for blob in items])
         media = {
-            kind: tuple(self._open(kind, blob, epoch) for blob in own)
-            for kind, own in blobs.items()
+            kind: tuple(self._open(kind, blob, epoch) for blob in items)
+            for kind, items in blobs.items()
         }
-        keys = (*found.met.read, *others.read), (*found.met.passed, *others.passed)
-        return Sample(name, found.turns, media, found.encoders, keys)
+        keys = (*conversation.met.read, *others.read), (*conversation.met.passed, *others.passed)
+        return Sample(name, conversation.turns, media, conversation.encoders, keys)
 
     def _open(self, kind: Kind, blob: FileBytes, epoch: int) -> Any:
         """A medium in a file, as it is in an epoch."""

@@ -29,12 +29,12 @@ Arrays = Mapping[str, NDArray[Any]]
 class Index:
     """The arrays of an index, mapped; pickled, it is the name of its folder.
 
-    held: keeps the folder from being removed as long as the index is there.
+    lock: keeps the folder from being removed as long as the index is there.
     """
 
     folder: Path
     arrays: Arrays
-    held: Hold = field(repr=False)
+    lock: Hold = field(repr=False)
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self.arrays[name]
@@ -82,8 +82,8 @@ def _file(name: str) -> str:
 
 def _load(folder: Path, names: Sequence[str]) -> Index:
     try:
-        held = Hold(folder / _file(names[0]))
-        return Index(folder, {name: _mapped(folder / _file(name)) for name in names}, held)
+        lock = Hold(folder / _file(names[0]))
+        return Index(folder, {name: _mapped(folder / _file(name)) for name in names}, lock)
     except (OSError, EOFError, ValueError) as error:
         raise DataError(f"the index in {folder} is damaged: {error}; delete it") from error
 

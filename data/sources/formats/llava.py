@@ -170,14 +170,14 @@ def _check_text(file: File) -> None:
         DataError: the file is of another kind, compressed, or in UTF-16.
     """
     begin = file.read(0, min(_HEAD, file.size))
-    found = [what for head, what in _FOREIGN.items() if begin.startswith(head)]
+    formats = [what for head, what in _FOREIGN.items() if begin.startswith(head)]
     if begin[_TAR] == b"ustar":
-        found = ["a tar file, which kind: webdataset reads"]
-    elif not found and b"\0" in begin:
-        found = ["no text: it has null bytes"]
-    if found:
+        formats = ["a tar file, which kind: webdataset reads"]
+    elif not formats and b"\0" in begin:
+        formats = ["no text: it has null bytes"]
+    if formats:
         raise DataError(
-            f"data.source: {file.path} is {found[0]}; valid for kind: llava: JSON or JSON Lines, "
+            f"data.source: {file.path} is {formats[0]}; valid for kind: llava: JSON or JSON Lines, "
             "text in UTF-8"
         )
 

@@ -87,27 +87,27 @@ class ParquetRecords(TableRecords):
         first = int(self._index["group_ends"][group - 1]) if group else 0
         with self._lock:
             table = self._group(group, column)
-        found: dict[str, Any] = table.slice(index - first, 1).to_pylist()[0]
-        return found
+        row: dict[str, Any] = table.slice(index - first, 1).to_pylist()[0]
+        return row
 
     def _group(self, group: int, column: str | None) -> pa.Table:
         key = (group, column or "")
         if key not in self._groups:
             file, number = (int(self._index[k][group]) for k in ("group_files", "group_numbers"))
             self._groups[key] = self._table(file).read(number, column)
-            _keep(self._groups, _KEPT_GROUPS)
+            _drop_oldest(self._groups, _KEPT_GROUPS)
         self._groups.move_to_end(key)
         return self._groups[key]
 
     def _table(self, number: int) -> _Table:
         if number not in self._open:
             self._open[number] = _Table(self.files[number], self.columns)
-            _keep(self._open, _KEPT_FILES)
+            _drop_oldest(self._open, _KEPT_FILES)
         self._open.move_to_end(number)
         return self._open[number]
 
 
-def _keep(values: OrderedDict[Any, Any], count: int) -> None:
+def _drop_oldest(values: OrderedDict[Any, Any], count: int) -> None:
     while len(values) > count:
         values.popitem(last=False)
 
@@ -164,7 +164,7 @@ def _index(files: Sequence[File], form: RecordForm) -> Arrays:
     expected = columns_of(files[0], first, form)
     with ThreadPoolExecutor(8) as pool:
         groups = list(pool.map(lambda file: _groups(file, form, expected), files))
-    sizes = np.array([size for own in groups for _, size in own], np.int64)
+    sizes = np.array([size for in_file in groups for _, size in in_file], np.int64)
     if sizes.size and np.median(sizes) > _LARGE:
         logger.warning(
             "%s: a row group holds %d MB, all of which is decoded to read one row; fewer rows in a "
@@ -172,11 +172,11 @@ def _index(files: Sequence[File], form: RecordForm) -> Arrays:
             files[0].name,
             np.median(sizes) / 1e6,
         )
-    rows = [np.array([rows for rows, _ in own], np.int64) for own in groups]
+    rows = [np.array([rows for rows, _ in in_file], np.int64) for in_file in groups]
     return {
-        "ends": np.cumsum([own.sum() for own in rows], dtype=np.int64),
-        "group_files": np.repeat(np.arange(len(files)), [len(own) for own in rows]),
-        "group_numbers": np.concatenate([np.arange(len(own)) for own in rows]),
+        "ends": np.cumsum([in_file.sum() for in_file in rows], dtype=np.int64),
+        "group_files": np.repeat(np.arange(len(files)), [len(in_file) for in_file in rows]),
+        "group_numbers": np.concatenate([np.arange(len(in_file)) for in_file in rows]),
         "group_ends": np.cumsum(np.concatenate(rows)),
     }
 

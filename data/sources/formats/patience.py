@@ -72,17 +72,17 @@ def _tried(call: Callable[[], Any], named: Callable[[], str], seconds: float, ke
     begin, pause = time.monotonic(), FIRST
     while True:
         try:
-            found = call()
-        except Exception as told:  # every file system has errors of its own
-            error = _true(told)
+            result = call()
+        except Exception as raised:  # every file system has errors of its own
+            error = _true(raised)
             if _is_definite(error):
                 raise error from error.__cause__
-            spent = time.monotonic() - begin
-            left = seconds - spent
+            elapsed = time.monotonic() - begin
+            left = seconds - elapsed
             why = hidden(f"{type(error).__name__}: {error}")
             if left <= 0:
                 raise AwayError(
-                    f"{key}: {named()} has been out of reach for {spent:.3g} s "
+                    f"{key}: {named()} has been out of reach for {elapsed:.3g} s "
                     f"(retry_seconds {seconds:g}), at last with {why}"
                 ) from error
             if pause == FIRST:
@@ -93,9 +93,9 @@ def _tried(call: Callable[[], Any], named: Callable[[], str], seconds: float, ke
             pause = min(2 * pause, LONGEST)
         else:
             if pause > FIRST:
-                spent = time.monotonic() - begin
-                logger.warning("%s is in reach again, after %.1f s", named(), spent)
-            return found
+                elapsed = time.monotonic() - begin
+                logger.warning("%s is in reach again, after %.1f s", named(), elapsed)
+            return result
 
 
 def limits(place: str, seconds: float) -> dict[str, dict[str, Any]]:
@@ -107,11 +107,11 @@ def limits(place: str, seconds: float) -> dict[str, dict[str, Any]]:
     Args:
         seconds: how long a call is tried again.
     """
-    found = {}
+    options = {}
     for protocol in (part.partition("://")[0] for part in place.split("::")):
-        if own := _limits_of(protocol, min(SILENCE, max(SHORTEST, seconds or SILENCE))):
-            found[protocol] = _merged(own, protocol)
-    return found
+        if defaults := _limits_of(protocol, min(SILENCE, max(SHORTEST, seconds or SILENCE))):
+            options[protocol] = _merged(defaults, protocol)
+    return options
 
 
 def _limits_of(protocol: str, silence: float) -> dict[str, Any]:
@@ -125,9 +125,9 @@ def _limits_of(protocol: str, silence: float) -> dict[str, Any]:
             {"client_kwargs": {"timeout": timeout}} if over_http else {"requests_timeout": timeout}
         )
     if protocol in ("s3", "s3a"):
-        own = {key: min(usual, silence) for key, usual in _S3_SECONDS.items()}
+        timeouts = {key: min(usual, silence) for key, usual in _S3_SECONDS.items()}
         # s3fs makes five attempts itself.
-        return {"config_kwargs": {**own, "retries": {"total_max_attempts": 1}}}
+        return {"config_kwargs": {**timeouts, "retries": {"total_max_attempts": 1}}}
     if protocol == "ftp":
         return {"timeout": silence}
     if protocol == "github":
@@ -135,14 +135,16 @@ def _limits_of(protocol: str, silence: float) -> dict[str, Any]:
     return {}
 
 
-def _merged(own: dict[str, Any], protocol: str) -> dict[str, Any]:
+def _merged(defaults: dict[str, Any], protocol: str) -> dict[str, Any]:
     """Options over which those of fsspec's configuration go."""
     names = get_filesystem_class(protocol).protocol
     for name in (names,) if isinstance(names, str) else names:
-        for key, given in conf.get(name, {}).items():
-            if key in own:
-                own[key] = {**own[key], **given} if isinstance(own[key], dict) else given
-    return own
+        for key, value in conf.get(name, {}).items():
+            if key in defaults:
+                defaults[key] = (
+                    {**defaults[key], **value} if isinstance(defaults[key], dict) else value
+                )
+    return defaults
 
 
 @dataclass(frozen=True)

@@ -53,27 +53,27 @@ class QuestionForm(RecordForm):
 
     purpose: ClassVar[Purpose] = ASKING
 
-    def parse(self, name: str, record: object, beside: Media | None = None) -> Conversation:
+    def parse(self, name: str, record: object, attached: Media | None = None) -> Conversation:
         """The conversation of a record, up to its question.
 
         Raises:
             SampleError: the record has a wrong structure; the message says where.
         """
-        found = super().parse(name, record, beside)
-        if not found.turns:
+        conversation = super().parse(name, record, attached)
+        if not conversation.turns:
             raise misshapen(name, "there is no question; valid: one with a text or with media")
-        self._check_end(name, found)
-        return found
+        self._check_end(name, conversation)
+        return conversation
 
-    def _check_end(self, name: str, found: Conversation) -> None:
+    def _check_end(self, name: str, conversation: Conversation) -> None:
         """See that no medium has its place in an answer at the end, which is no part of a question.
 
         Raises:
             SampleError: one has.
         """
-        last = found.turns[-1]
+        last = conversation.turns[-1]
         for kind, mark in self.marks.items():
-            if last.role == "assistant" and found.media[kind] and last.count(mark):
+            if last.role == "assistant" and conversation.media[kind] and last.count(mark):
                 raise misshapen(
                     name,
                     f"{mark} in the answer at the end, which is not asked; valid: {mark} in the "
@@ -92,7 +92,7 @@ class QuestionForm(RecordForm):
         is_told = pair.answer in keys and pair.answer not in REFERENCES
         return pair if is_told else replace(pair, answer=None)
 
-    def _nothing(self, keys: Keys, beside: Media | None) -> str:
+    def _nothing(self, keys: Keys, attached: Media | None) -> str:
         record = keys.values
         refused = refused_key(record, self.reading({}))
         if refused is not None:
@@ -133,8 +133,8 @@ class QuestionSet(ConversationSet):
         """
         record, _ = self._records.read(index)
         if not isinstance(record, Mapping):
-            told = f"a {type(record).__name__}, not a mapping of fields"
-            raise misshapen(self.name(index), told)
+            reason = f"a {type(record).__name__}, not a mapping of fields"
+            raise misshapen(self.name(index), reason)
         return record
 
     def answer(self, index: int) -> str | None:
@@ -177,11 +177,11 @@ class GivenRecords(Records):
 
     def __init__(self, records: Sequence[Mapping[str, Any]], folder: Path) -> None:
         super().__init__((), np.array([len(records)]), None)
-        self._given, self._from = tuple(records), folder
+        self._records, self._media_root = tuple(records), folder
 
     def read(self, index: int) -> tuple[object, Media | None]:
         """See `Records.read`."""
-        return self._given[index], None
+        return self._records[index], None
 
     def name(self, index: int) -> str:
         """`prompt 0`."""
@@ -189,7 +189,7 @@ class GivenRecords(Records):
 
     def find(self, index: int, path: str) -> FileBytes:
         """See `Records.find`; any file of this machine."""
-        return _GivenFile(path, self._from / path)
+        return _GivenFile(path, self._media_root / path)
 
 
 @dataclass(frozen=True)
@@ -227,11 +227,11 @@ def open_questions(config: DataConfig, path: str, media: str | None = None) -> Q
     return QuestionSet(records, _form(config), config)
 
 
-def _without_keys(told: str) -> str:
+def _without_keys(message: str) -> str:
     """A message about a file of training for one of questions, which no configuration names."""
-    told = re.sub(r", which kind: \w+ reads[^;]*", "", told.removeprefix("data.source: "))
-    told = told.replace("valid for kind: llava: ", "valid: ")
-    return told.replace("data.source.media: ", "the folder of media: ")
+    message = re.sub(r", which kind: \w+ reads[^;]*", "", message.removeprefix("data.source: "))
+    message = message.replace("valid for kind: llava: ", "valid: ")
+    return message.replace("data.source.media: ", "the folder of media: ")
 
 
 def given_questions(
@@ -253,19 +253,19 @@ def texts_in(record: Mapping[str, Any], field: str, name: str) -> tuple[str, ...
     Raises:
         SampleError: the field of the record `name` holds something else, or an empty list.
     """
-    found = record.get(field)
-    listed: Sequence[Any] = found if isinstance(found, list) else () if found is None else (found,)
-    if found is not None and not listed:
+    value = record.get(field)
+    listed: Sequence[Any] = value if isinstance(value, list) else () if value is None else (value,)
+    if value is not None and not listed:
         raise misshapen(name, f"{field}: an empty list; valid: at least one text")
-    for own in listed:
-        if not isinstance(own, str | int | float) or isinstance(own, bool):
-            raise misshapen(name, f"{field}: {own!r:.80} is no text")
+    for text in listed:
+        if not isinstance(text, str | int | float) or isinstance(text, bool):
+            raise misshapen(name, f"{field}: {text!r:.80} is no text")
     return tuple(map(str, listed))
 
 
-def misshapen(name: str, told: str) -> SampleError:
+def misshapen(name: str, reason: str) -> SampleError:
     """The error of a record of wrong shape."""
-    return SampleError(name, Fault(FaultKind.RECORD, f"record of wrong shape: {told}"))
+    return SampleError(name, Fault(FaultKind.RECORD, f"record of wrong shape: {reason}"))
 
 
 def _form(config: DataConfig) -> QuestionForm:

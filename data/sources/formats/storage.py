@@ -63,8 +63,8 @@ def remote(place: str, retry_seconds: float, key: str = SOURCE) -> tuple[Patient
         raise
     except Exception as error:  # every file system has errors of its own
         raise DataError(hidden(f"{key}: cannot open {place}: {error}")) from error
-    whole = place.rstrip("/")
-    head = whole.removesuffix(path) if path and whole.endswith(path) else None
+    url = place.rstrip("/")
+    head = url.removesuffix(path) if path and url.endswith(path) else None
     return Patient(system, retry_seconds, key, head), path
 
 
@@ -159,17 +159,17 @@ class Ranges(io.RawIOBase):
         return self._at
 
     def readinto(self, buffer: Any) -> int:
-        wanted = max(0, min(len(buffer), self.size - self._at))
-        if self.failure is not None or not wanted:
+        size = max(0, min(len(buffer), self.size - self._at))
+        if self.failure is not None or not size:
             return 0
         try:
-            data = self._file.read(self._start + self._at, wanted)
+            data = self._file.read(self._start + self._at, size)
         except StorageError as error:
             self.failure = error
             return 0
-        buffer[:wanted] = data
-        self._at += wanted
-        return wanted
+        buffer[:size] = data
+        self._at += size
+        return size
 
 
 # ---- finding -------------------------------------------------------------------------------------
@@ -209,13 +209,13 @@ def find_files(place: str, suffixes: Sequence[str], retry_seconds: float = 0.0) 
 
 def _local_files(path: Path, suffixes: Sequence[str]) -> tuple[File, ...]:
     if path.is_dir():
-        found = [f for f in path.rglob("*") if _wanted(str(f.relative_to(path)), suffixes)]
+        paths = [f for f in path.rglob("*") if _has_suffix(str(f.relative_to(path)), suffixes)]
     elif glob.has_magic(str(path)) and not path.exists():
         anchor = Path(path.anchor)
-        found = list(anchor.glob(str(path.relative_to(anchor))))
+        paths = list(anchor.glob(str(path.relative_to(anchor))))
     else:
-        found = [path]
-    return tuple(local_file(f) for f in sorted(found) if f.is_file())
+        paths = [path]
+    return tuple(local_file(f) for f in sorted(paths) if f.is_file())
 
 
 def home_of_files(cache: Path, files: Sequence[File]) -> Path:
@@ -233,15 +233,17 @@ def _remote_files(system: Patient, path: str, suffixes: Sequence[str]) -> tuple[
     # Not `exists`, which takes a place that is out of reach for one that is not there.
     info = _info(system, path)
     if info is None:
-        found = system.glob(path, detail=True) if glob.has_magic(path) else {}
+        infos = system.glob(path, detail=True) if glob.has_magic(path) else {}
     elif info["type"] == "directory" or system.isdir(path):
         under = len(path.rstrip("/"))
-        found = system.find(path, detail=True)
-        found = {p: info for p, info in found.items() if _wanted(p[under:].lstrip("/"), suffixes)}
+        infos = system.find(path, detail=True)
+        infos = {
+            p: info for p, info in infos.items() if _has_suffix(p[under:].lstrip("/"), suffixes)
+        }
     else:
-        found = {path: info}
+        infos = {path: info}
     return tuple(
-        _remote_file(system, p, found[p]) for p in sorted(found) if found[p]["type"] != "directory"
+        _remote_file(system, p, infos[p]) for p in sorted(infos) if infos[p]["type"] != "directory"
     )
 
 
@@ -269,7 +271,7 @@ def _remote_file(system: Patient, path: str, info: dict[str, Any]) -> File:
     return File(path, int(info["size"]), stamp, system)
 
 
-def _wanted(relative: str, suffixes: Sequence[str]) -> bool:
+def _has_suffix(relative: str, suffixes: Sequence[str]) -> bool:
     parts = PurePosixPath(relative).parts
     return relative.endswith(tuple(suffixes)) and not any(part.startswith(".") for part in parts)
 

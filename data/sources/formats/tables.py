@@ -137,8 +137,8 @@ class _Cell(FileBytes):
         data = self.records.cell(self.index, self.column, self.number)["bytes"]
         if data is None and self.path is None:
             raise MediaError(FaultKind.MISSING, f"{quoted(self.name)} has neither bytes nor a path")
-        found = self.records.find(self.index, self.path or "")
-        with (found if data is None else Bytes(self.name, data)).open(chunk) as file:
+        file_bytes = self.records.find(self.index, self.path or "")
+        with (file_bytes if data is None else Bytes(self.name, data)).open(chunk) as file:
             yield file
 
 
@@ -168,11 +168,13 @@ def columns_of(file: File, schema: pa.Schema, form: RecordForm) -> RecordColumns
             _check_text(file, name, schema.field(name).type, texts)
     late = [name for name in media if _is_late(file, name, schema.field(name).type)]
     others = _others(file, schema, names, form, plain)
-    told = _speaking(schema, names, form, bool(media))
-    rest = [name for name in dict.fromkeys((*plain, *others, *told)) if name not in media]
-    for name in (*rest, *media):
+    speaking = _speaking(schema, names, form, bool(media))
+    plain_columns = [
+        name for name in dict.fromkeys((*plain, *others, *speaking)) if name not in media
+    ]
+    for name in (*plain_columns, *media):
         _check_inner(file, name, schema.field(name).type)
-    return RecordColumns((*rest, *media), tuple(late))
+    return RecordColumns((*plain_columns, *media), tuple(late))
 
 
 def _check_names(file: File, where: str, names: Iterable[str]) -> None:
@@ -204,7 +206,11 @@ def _check_needed(
     named = (*pair, form.fields.system, *(getattr(form.fields, kind, None) for kind in MEDIA_TYPES))
     needed: list[tuple[str, ...]] = [(name,) for name in named if name]
     needed += [] if isinstance(texts, Pair) else [texts]
-    missing = [" or ".join(own) for own in needed if not set(own) & set(schema.names)]
+    missing = [
+        " or ".join(alternatives)
+        for alternatives in needed
+        if not set(alternatives) & set(schema.names)
+    ]
     if missing:
         raise DataError(
             f"data.source: {file.path} has the columns {listed(schema)}; expected "
@@ -220,9 +226,9 @@ def _check_needed(
 
 def _meant(schema: pa.Schema, form: RecordForm, texts: tuple[str, ...] | Pair) -> str:
     """What the columns of a table may be that has not all that are needed."""
-    told = "data.source.fields says what they are called"
+    hint = "data.source.fields says what they are called"
     if isinstance(texts, Pair) or {*texts} & {*schema.names}:
-        return told
+        return hint
     sorts = {name: _sort(name, schema.field(name).type) for name in schema.names}
     media = any(_media_columns(schema, form, kind) for kind in MEDIA_TYPES)
     named = known_form(sorts, media=media)
@@ -231,7 +237,7 @@ def _meant(schema: pa.Schema, form: RecordForm, texts: tuple[str, ...] | Pair) -
     names = meant(sorts, media=media)
     advised = form.reading({}).naming(**names) if names else None
     named = advised and advised.removeprefix("data.source.fields: ")
-    return f"{told}; {named} may be meant" if named else told
+    return f"{hint}; {named} may be meant" if named else hint
 
 
 def _sort(name: str, kind: pa.DataType) -> Sort:
@@ -254,18 +260,18 @@ def _others(
     Raises:
         DataError: there are columns that are neither read nor known as harmless.
     """
-    rest = [name for name in names if name not in (*read, *form.allowed.ignored, *HARMLESS)]
-    numbers = [n for kind in ONLY_WHERE_TAKEN for n in form.media_fields(kind) if n in rest]
-    unread = [name for name in rest if name not in (*REFUSED_OF_RECORDS, *numbers)]
+    unknown = [name for name in names if name not in (*read, *form.allowed.ignored, *HARMLESS)]
+    numbers = [n for kind in ONLY_WHERE_TAKEN for n in form.media_fields(kind) if n in unknown]
+    unread = [name for name in unknown if name not in (*REFUSED_OF_RECORDS, *numbers)]
     if unread:
         name = unread[0]
-        own = Unread(name, name, name, form.purpose.level, read, names)
-        first = advice(own, form.reading(dict.fromkeys(names, True)))
+        unread_key = Unread(name, name, name, form.purpose.level, read, names)
+        first = advice(unread_key, form.reading(dict.fromkeys(names, True)))
         raise DataError(
             f"data.source: {file.path} has columns that are not read: {enumerated(unread)}; all "
             f"columns are {listed(schema)}. {shortened(name)}: {first}"
         )
-    return [name for name in rest if name in REFUSED_OF_RECORDS]
+    return [name for name in unknown if name in REFUSED_OF_RECORDS]
 
 
 def _speaking(
@@ -290,9 +296,9 @@ def _is_plain_number(schema: pa.Schema, name: str) -> bool:
 
 def _media_columns(schema: pa.Schema, form: RecordForm, kind: Kind) -> list[str]:
     """Columns of a kind of media; see `MediumConfig.only_where_taken` for those of numbers."""
-    found = [name for name in form.media_fields(kind) if name in schema.names]
+    columns = [name for name in form.media_fields(kind) if name in schema.names]
     ignored = kind in ONLY_WHERE_TAKEN
-    return [name for name in found if not (ignored and _is_number(schema, name))]
+    return [name for name in columns if not (ignored and _is_number(schema, name))]
 
 
 def listed(schema: pa.Schema) -> str:
@@ -347,10 +353,10 @@ def _is_late(file: File, name: str, kind: pa.DataType) -> bool:
         return False
     inner = {part.name: part.type for part in item} if pa.types.is_struct(item) else {}
     valid = {"bytes": _is_binary, "path": _is_text}
-    found = [part for part, fits in valid.items() if part in inner and fits(inner[part])]
-    if not found:
+    parts = [part for part, fits in valid.items() if part in inner and fits(inner[part])]
+    if not parts:
         raise DataError(
             f"data.source: {file.path}: column {name!r} is {cut(str(kind), 200)}; valid for media: "
             f"{_MEDIA_TYPES}"
         )
-    return len(found) == len(valid)
+    return len(parts) == len(valid)

@@ -146,21 +146,21 @@ class TarRecords(Records):
 
     def read(self, index: int) -> tuple[object, Media | None]:
         """See `Records.read`."""
-        file, members = self.place(index)[0], self._taken(index)
+        file, members = self.place(index)[0], self._read_members(index)
         texts = {m.ending: m for m in members if m.ending in (_RECORD, _CAPTION)}
         if not texts:
             has = enumerated(sorted(m.ending for m in members)) or "none that is not ignored"
             raise self._fault(index, f"has no member .json or .txt; it has {has}")
         for member in members:
             self._check_ending(index, member)
-        beside = _Beside(lambda kind: self._media(index, kind))
+        attached = _Beside(lambda kind: self._media(index, kind))
         caption = texts.get(_CAPTION)
         if _RECORD in texts:
             record = self._json(index, file, texts[_RECORD])
             if caption is None:
-                return record, beside
+                return record, attached
             self._check_metadata(index, texts[_RECORD].name, caption.name, record)
-        return Caption(self._text(index, file, texts[_CAPTION])), beside
+        return Caption(self._text(index, file, texts[_CAPTION])), attached
 
     def close(self, index: int, blobs: Collection[FileBytes]) -> Met:
         """See `Records.close`."""
@@ -172,11 +172,11 @@ class TarRecords(Records):
             elif member.name in used or member.kind is None:
                 met.read[path] = None
             else:
-                told = f"the record names the {member.kind} media of the sample, and not this one"
-                raise self._unread(index, member, f"{told}; valid: name it, too")
+                reason = f"the record names the {member.kind} media of the sample, and not this one"
+                raise self._unread(index, member, f"{reason}; valid: name it, too")
         return met
 
-    def _taken(self, index: int) -> list[_Member]:
+    def _read_members(self, index: int) -> list[_Member]:
         """The members of a sample but those that are ignored."""
         return [member for member in self._members(index) if not self._is_ignored(member)]
 
@@ -245,16 +245,16 @@ class TarRecords(Records):
         if member.ending in (*read, *HARMLESS) or member.kind is not None:
             return
         valid = ", ".join(f".{ending}" for ending in (*read, *sorted(_KIND_OF)))
-        told = f"no text and no medium has the ending {quoted(member.ending)}; valid: {valid}"
-        raise self._unread(index, member, told)
+        reason = f"no text and no medium has the ending {quoted(member.ending)}; valid: {valid}"
+        raise self._unread(index, member, reason)
 
     def _check_metadata(self, index: int, name: str, caption: str, record: object) -> None:
         """See that what lies beside a caption decides nothing about what is learnt."""
         either = f"data.source.ignore: ['.{_RECORD}'] or ['.{_CAPTION}']"
-        told = f"{quoted(name)} beside {quoted(caption)}"
+        members = f"{quoted(name)} beside {quoted(caption)}"
         if not isinstance(record, Mapping):
             valid = f"valid: a mapping of metadata, or {either}"
-            raise self._fault(index, f"{told} is {what(record)}; {valid}")
+            raise self._fault(index, f"{members} is {what(record)}; {valid}")
         try:
             if self._form.is_told(record):
                 wrong = "it is a record by itself, so that the caption would not be read"
@@ -262,33 +262,33 @@ class TarRecords(Records):
             self._form.check_metadata(record)
         except ShapeError as error:
             raise self._fault(
-                index, f"{told}: {error}; or, if one decides nothing, {either}"
+                index, f"{members}: {error}; or, if one decides nothing, {either}"
             ) from error
 
-    def _unread(self, index: int, member: _Member, told: str) -> SampleError:
+    def _unread(self, index: int, member: _Member, reason: str) -> SampleError:
         """The error of a member that nothing reads."""
         drop = self._form.reading({}).ignoring(f".{member.ending}")
-        others = (own for own in self._members(index) if own.name != member.name)
-        if drop is None or any(member.ending in (own.ending, own.type) for own in others):
+        others = (other for other in self._members(index) if other.name != member.name)
+        if drop is None or any(member.ending in (other.ending, other.type) for other in others):
             drop = "leave it out"  # others that are read would be ignored with it
-        told = f"{told}; if it decides nothing, {drop}"
-        return self._fault(index, f"{quoted(member.name)} is not read: {told}")
+        reason = f"{reason}; if it decides nothing, {drop}"
+        return self._fault(index, f"{quoted(member.name)} is not read: {reason}")
 
-    def _fault(self, index: int, told: str) -> SampleError:
-        return SampleError(self.name(index), Fault(FaultKind.RECORD, told))
+    def _fault(self, index: int, reason: str) -> SampleError:
+        return SampleError(self.name(index), Fault(FaultKind.RECORD, reason))
 
     def find(self, index: int, path: str) -> FileBytes:
         """The member of the sample that has this name, or this ending."""
         file, members = self.place(index)[0], self._members(index)
-        found = [member for member in members if path in member.names]
-        if not found:
+        matches = [member for member in members if path in member.names]
+        if not matches:
             has = enumerated(member.name for member in members)
-            told = f"{quoted(path)} is no member of this sample, which has {has}"
-            raise MediaError(FaultKind.MISSING, told)
-        member = min(found, key=lambda member: member.names.index(path))
+            reason = f"{quoted(path)} is no member of this sample, which has {has}"
+            raise MediaError(FaultKind.MISSING, reason)
+        member = min(matches, key=lambda member: member.names.index(path))
         if self._is_ignored(member):
-            told = f"the record names {quoted(path)}, which data.source.ignore leaves out"
-            raise MediaError(FaultKind.MISSING, told)
+            reason = f"the record names {quoted(path)}, which data.source.ignore leaves out"
+            raise MediaError(FaultKind.MISSING, reason)
         return self._part(file, member)
 
     def _members(self, index: int) -> list[_Member]:

@@ -54,7 +54,7 @@ def test_videos_follow_the_images_of_an_encoder() -> None:
     media = {"video": (NoiseVideo(3, (9, 9), 0),), "image": (NoiseImage((20, 30), 1),)}
     turns = (Turn("user", "<video>\n<image>\ncat?"), Turn("assistant", "so"))
     lengths = processor.measure(Sample("s", turns, media))
-    (image, video), tile = lengths.media["vision"], TILED.tiling.whole  # type: ignore[union-attr]
+    (image, video), tile = lengths.media["vision"], TILED.tiling.tile_outputs  # type: ignore[union-attr]
     assert (video, lengths.grids["vision"][1]) == (3 * tile, (3, 2, 2, 1.0))
     assert image > tile
     example = processor.process(Sample("s", turns, media), lengths)

@@ -78,7 +78,7 @@ def test_released_images_have_as_many_tiles_and_tokens(name: str) -> None:
     inputs, expected = (np.load(PARITY / f"{part}.npz") for part in ("inputs", "expected"))
     high, wide = inputs[f"{name}.image_sizes"][0].tolist()
     layout = layout_of((high, wide), SMALL)
-    assert tokens_of(SMALL.whole, grid_of_tiles(layout)) == len(expected[f"{name}.features"])
+    assert tokens_of(SMALL.tile_outputs, grid_of_tiles(layout)) == len(expected[f"{name}.features"])
     assert 1 + math.prod(layout.tiles) == inputs[f"{name}.pixel_values"].shape[1]
 
 
@@ -128,7 +128,7 @@ def test_what_is_unpadded_is_what_the_image_covers(size: Size, tiling: Tiling) -
 @given(sizes, tilings)
 def test_grids_are_shrunk_to_the_most_and_only_above_it(size: Size, tiling: Tiling) -> None:
     layout = laid(size, tiling)
-    most = tiling.most * tiling.whole
+    most = tiling.most * tiling.tile_outputs
     if math.prod(layout.unpadded) <= 1.1**2 * most:
         assert layout.grid == layout.unpadded
     else:
@@ -150,7 +150,7 @@ def test_shrunk_grids_are_rounded_as_released() -> None:
 def joined(outputs: NDArray, layout: Layout, tiling: Tiling) -> NDArray:
     """Outputs of the tiles beside the whole image as one unpadded grid."""
     (rows, columns), (high, wide) = tiling.outputs, layout.tiles
-    tiles = outputs[tiling.whole :].reshape(high, wide, rows, columns)
+    tiles = outputs[tiling.tile_outputs :].reshape(high, wide, rows, columns)
     grid = np.concatenate([np.concatenate(list(row), axis=1) for row in tiles], axis=0)
     (top, left), (down, across) = layout.corner, layout.unpadded
     return grid[top : top + down, left : left + across]
@@ -172,16 +172,16 @@ def resized(grid: NDArray, shape: Size) -> NDArray:
 def test_outputs_come_from_their_places(size: Size, tiling: Tiling, seed: int) -> None:
     layout = laid(size, tiling)
     assume(math.prod(layout.grid))
-    count = tiling.whole * (1 + math.prod(layout.tiles))
+    count = tiling.tile_outputs * (1 + math.prod(layout.tiles))
     outputs = np.random.default_rng(seed).normal(size=count)
     taps, shares = taps_of(layout, tiling)
     assert 0 <= taps.min() <= taps.max() < count
-    assert len(taps) == outputs_in_text(tiling.whole, grid_of_tiles(layout)) <= count
+    assert len(taps) == outputs_in_text(tiling.tile_outputs, grid_of_tiles(layout)) <= count
     np.testing.assert_allclose(shares.sum(1), 1, atol=1e-6)
     found = (outputs[taps] * shares).sum(1)
-    np.testing.assert_array_equal(found[: tiling.whole], outputs[: tiling.whole])
+    np.testing.assert_array_equal(found[: tiling.tile_outputs], outputs[: tiling.tile_outputs])
     expected = resized(joined(outputs, layout, tiling), layout.grid).reshape(-1)
-    np.testing.assert_allclose(found[tiling.whole :], expected, atol=2e-6)
+    np.testing.assert_allclose(found[tiling.tile_outputs :], expected, atol=2e-6)
 
 
 @given(sizes, tilings)

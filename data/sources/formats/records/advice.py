@@ -59,16 +59,16 @@ class Reading:
 
     def naming(self, **names: str) -> str | None:
         """`data.source.fields` with further names; None where they cannot be given."""
-        own = None if self.allowed.others else self._named(names)
-        if own is None or not self._takes(own, self.allowed.ignored):
+        settings = None if self.allowed.others else self._named(names)
+        if settings is None or not self._takes(settings, self.allowed.ignored):
             return None
-        return _unless_long(_fields(own))
+        return _unless_long(_fields(settings))
 
     def ignoring(self, path: str) -> str | None:
         """`data.source.ignore` with a further path; None where it cannot be given."""
         before, paths = self.allowed.ignored, {*self.allowed.ignored, path}
-        given = self._named({})
-        if given is not None and self._takes(given, paths):
+        settings = self._named({})
+        if settings is not None and self._takes(settings, paths):
             return _unless_long(_ignore(path, before))
         settled = self._named(dict(self.settled)) if self.settled else None
         if settled is not None and self._takes(settled, paths):
@@ -80,18 +80,18 @@ class Reading:
 
         None where the configuration cannot be given both.
         """
-        own = None if self.allowed.others else self._named(dict(names))
+        settings = None if self.allowed.others else self._named(dict(names))
         paths = dict.fromkeys((*sorted(self.allowed.ignored), *others))
-        if own is None or not self._takes(own, [*paths]):
+        if settings is None or not self._takes(settings, [*paths]):
             return None
         listed = ", ".join(map(_yaml, paths))
-        return _unless_long(f"{_fields(own)} with data.source.ignore: [{listed}]")
+        return _unless_long(f"{_fields(settings)} with data.source.ignore: [{listed}]")
 
     def _named(self, names: dict[str, str]) -> dict[str, str] | None:
         """Names that are given with further ones; None where there is no place for them."""
-        given = self.fields.fields.model_dump(exclude_none=True)
+        configured = self.fields.fields.model_dump(exclude_none=True)
         known = {*names} <= {*FieldsConfig.model_fields}
-        return {**given, **names} if self.purpose.is_learnt and known else None
+        return {**configured, **names} if self.purpose.is_learnt and known else None
 
     def _takes(self, names: dict[str, str], ignored: Collection[str]) -> bool:
         """Whether the configuration takes names and ignored paths, and a message can tell them."""
@@ -117,21 +117,21 @@ def advice(unread: Unread, reading: Reading) -> str:
     drop = _drop(unread, reading)
     kind = medium_of(key)
     if kind is not None and is_record and key in MEDIA_TYPES[kind].fields:
-        told = f"{kind} media are read from another key, as data.source.fields says"
-        return f"{told}; if this one decides nothing, {drop}"
+        reason = f"{kind} media are read from another key, as data.source.fields says"
+        return f"{reason}; if this one decides nothing, {drop}"
     if kind is not None:
-        told = f"{kind} media are not read from this key; valid: {_media(unread, kind, reading)}"
-        return f"{told}; or, if it decides nothing, {drop}"
+        reason = f"{kind} media are not read from this key; valid: {_media(unread, kind, reading)}"
+        return f"{reason}; or, if it decides nothing, {drop}"
     if level is MESSAGE and key in TURNS:
-        beside = enumerated(own for own in unread.there if own in TURNS and own in unread.read)
-        told = f"it is not read{' beside ' if beside else ''}{beside}; valid: role and content, "
-        return f"{told}from and value, or user and assistant"
+        others = enumerated(name for name in unread.there if name in TURNS and name in unread.read)
+        reason = f"it is not read{' beside ' if others else ''}{others}; valid: role and content, "
+        return f"{reason}from and value, or user and assistant"
     if level is PART and key == "text":
         return "only parts of type text have one; valid: a part of its own, {type: text, text: ...}"
     near = like(key, unread.read) or (_of_question(key, reading) if is_record else None)
     if near is not None:
-        told = f"it is not read, and like {near}, which is"
-        return f"{told}; if it is another and decides nothing, {drop}"
+        reason = f"it is not read, and like {near}, which is"
+        return f"{reason}; if it is another and decides nothing, {drop}"
     return f"it is not read; read are {enumerated(unread.read)}; if it decides nothing, {drop}"
 
 
@@ -140,20 +140,20 @@ def _of_mention(unread: Unread, mention: Mention, reading: Reading) -> str:
     drop, kind = reading.ignoring(unread.path) or "leave it out", mention.kind
     is_record = unread.level is reading.purpose.level
     if mention.is_talk:
-        told = "a part of the conversation is not read from here; valid: a system message in "
-        told += f"{reading.fields.system}, and the rest in texts of messages"
-        return f"{told}; or, if it decides nothing, {drop}"
+        reason = "a part of the conversation is not read from here; valid: a system message in "
+        reason += f"{reading.fields.system}, and the rest in texts of messages"
+        return f"{reason}; or, if it decides nothing, {drop}"
     if kind is None:
         where = "in a message" if is_record else "in the message itself"
-        told = f"weights are not read from here; valid: weight 0 or 1 {where}"
-        return f"{told}; or, if it decides nothing, {drop}"
+        reason = f"weights are not read from here; valid: weight 0 or 1 {where}"
+        return f"{reason}; or, if it decides nothing, {drop}"
     fields = reading.fields.media_fields(kind)
-    told = f"it names {kind} media, and the record has no medium; valid: {kind} media in "
-    told += " or ".join(map(shortened, fields))
+    reason = f"it names {kind} media, and the record has no medium; valid: {kind} media in "
+    reason += " or ".join(map(shortened, fields))
     is_field = is_record and mention.is_file and not mention.below and isinstance(unread.value, str)
     named = reading.naming(**{kind: unread.key}) if is_field and len(fields) > 1 else None
-    told = told if named is None else f"{told}, or {named}"
-    return f"{told}; or, if it decides nothing, {drop}"
+    reason = reason if named is None else f"{reason}, or {named}"
+    return f"{reason}; or, if it decides nothing, {drop}"
 
 
 def _of_question(key: str, reading: Reading) -> str | None:
@@ -176,12 +176,12 @@ def _media(unread: Unread, kind: Kind, reading: Reading) -> str:
         return f"a part of its own, {{type: {kind}, {kind}: ...}}"
     is_record = unread.level is reading.purpose.level
     valid = reading.fields.media_fields(kind) if is_record else MEDIA_TYPES[kind].fields
-    several = [own for own in unread.there if own in valid or medium_of(str(own)) == kind]
+    several = [name for name in unread.there if name in valid or medium_of(str(name)) == kind]
     if len(several) > 1:
         return f"all {kind} media in one list, {valid[-1]}"
-    told = " or ".join(map(shortened, valid))
+    names = " or ".join(map(shortened, valid))
     named = reading.naming(**{kind: unread.key}) if is_record and len(valid) > 1 else None
-    return told if named is None else f"{told}, or {named}"
+    return names if named is None else f"{names}, or {named}"
 
 
 def _drop(unread: Unread, reading: Reading) -> str:
@@ -202,22 +202,22 @@ def _is_writable(name: str) -> bool:
     return name.isprintable() and len(name) <= _LONGEST
 
 
-def _unless_long(told: str) -> str | None:
-    return told if len(told) <= _ALL else None
+def _unless_long(setting: str) -> str | None:
+    return setting if len(setting) <= _ALL else None
 
 
 def _fields(names: Mapping[str, str]) -> str:
     """`data.source.fields: {answer: caption, image: file_name}`, as YAML reads it."""
-    told = ", ".join(f"{name}: {_yaml(value)}" for name, value in names.items())
-    return f"data.source.fields: {{{told}}}"
+    items = ", ".join(f"{name}: {_yaml(value)}" for name, value in names.items())
+    return f"data.source.fields: {{{items}}}"
 
 
 def _ignore(path: str, before: Collection[str]) -> str:
     """`data.source.ignore` with a path beside those that it has before, unless these are many."""
-    told = ", ".join(map(_yaml, (*sorted(before), path)))
-    if len(told) > _LONGEST and before:
+    items = ", ".join(map(_yaml, (*sorted(before), path)))
+    if len(items) > _LONGEST and before:
         return f"{_yaml(path)} in data.source.ignore, too"
-    return f"data.source.ignore: [{told}]"
+    return f"data.source.ignore: [{items}]"
 
 
 def _yaml(name: str) -> str:

@@ -33,19 +33,19 @@ class Pair:
     Attributes:
         question: field of what the user says; None: nothing but the media.
         answer: field of what is learnt; None for a question alone.
-        behind: field of a text behind the question, which may be absent or empty.
+        addition: field of a text after the question, which may be absent or empty.
         history: field of earlier questions with their answers, likewise.
     """
 
     question: str | None
     answer: str | None
-    behind: str | None = None
+    addition: str | None = None
     history: str | None = None
 
     @property
     def fields(self) -> tuple[str, ...]:
         """All fields."""
-        every = (self.question, self.answer, self.behind, self.history)
+        every = (self.question, self.answer, self.addition, self.history)
         return tuple(name for name in every if name is not None)
 
 
@@ -73,11 +73,11 @@ class RecordFields:
         Raises:
             ShapeError: there are several pairs.
         """
-        given = self.fields
-        if given.answer is not None:
-            return Pair(given.question, given.answer)
-        if given.conversation is not None:
-            return (given.conversation,)
+        configured = self.fields
+        if configured.answer is not None:
+            return Pair(configured.question, configured.answer)
+        if configured.conversation is not None:
+            return (configured.conversation,)
         pairs = [pair for pair in PAIRS if pair.question in keys and pair.answer in keys]
         if not pairs or {*CONVERSATIONS} & {*keys}:
             return CONVERSATIONS
@@ -98,13 +98,13 @@ class RecordFields:
 
     def media_fields(self, kind: Kind) -> tuple[str, ...]:
         """Fields of which a record may have one."""
-        given = getattr(self.fields, kind, None)
-        return MEDIA_TYPES[kind].fields if given is None else (given,)
+        configured = getattr(self.fields, kind, None)
+        return MEDIA_TYPES[kind].fields if configured is None else (configured,)
 
     def encoder_fields(self, kind: Kind) -> tuple[str, ...]:
         """Fields of which one may name the encoders of media."""
-        given = getattr(self.fields, f"{kind}_encoder", None)
-        return (f"{kind}_encoder", f"{kind}_encoders") if given is None else (given,)
+        configured = getattr(self.fields, f"{kind}_encoder", None)
+        return (f"{kind}_encoder", f"{kind}_encoders") if configured is None else (configured,)
 
     def fields_for(self, texts: tuple[str, ...] | Pair) -> tuple[str, ...]:
         """All fields that are read of a record with such texts."""
@@ -118,14 +118,14 @@ class RecordFields:
         if not isinstance(record, Mapping):
             return False
         texts = self.texts(stated(record))
-        wanted = (texts.answer or "",) if isinstance(texts, Pair) else texts
-        return any(name in stated(record) for name in wanted)
+        fields = (texts.answer or "",) if isinstance(texts, Pair) else texts
+        return any(name in stated(record) for name in fields)
 
     @property
     def names(self) -> frozenset[str]:
         """All fields that are read of some record."""
         texts = [self.texts(()), *(PAIRS if self._is_open else ())]
-        return frozenset(name for own in texts for name in self.fields_for(own))
+        return frozenset(name for fields in texts for name in self.fields_for(fields))
 
     @property
     def _is_open(self) -> bool:
@@ -142,8 +142,8 @@ class RecordFields:
         there = stated(record)
         texts = self.texts(there)
         if not isinstance(texts, Pair):
-            own = next((name for name in texts if name in there), None)
-            return {} if own is None else {"conversation": own}
+            conversation = next((name for name in texts if name in there), None)
+            return {} if conversation is None else {"conversation": conversation}
         if texts.question is None or texts.answer is None or {*texts.fields[2:]} & there:
             return {}
         return {"question": texts.question, "answer": texts.answer}

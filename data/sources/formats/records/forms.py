@@ -64,21 +64,21 @@ def no_conversation(record: Mapping[Any, Any], reading: Reading, *, media: bool)
     refused = refused_key(record, reading)
     if refused is not None:
         return refused
-    has, given = listed_keys(record), reading.fields.fields.conversation
-    if given is not None:
-        return f"{given}: Field required; it has {has}"
+    has, configured = listed_keys(record), reading.fields.fields.conversation
+    if configured is not None:
+        return f"{configured}: Field required; it has {has}"
     sorts = {name: sort_of(value) for name, value in record.items() if isinstance(name, str)}
     media = media or has_medium(record, reading)
     named = known_form(sorts, media=media)
     if named is not None:
         return named
     texts = ((name, like(str(name), CONVERSATIONS)) for name in present(record))
-    near = [f"{name} is like {own}" for name, own in texts if own is not None]
+    near = [f"{name} is like {field}" for name, field in texts if field is not None]
     has = f"{has}; {enumerated(near)}" if near else has
     pairs = ", ".join(f"{pair.question} and {pair.answer}" for pair in PAIRS)
-    told = f"it has {has}; valid: {' or '.join(CONVERSATIONS)}; {pairs}; or others by"
+    reason = f"it has {has}; valid: {' or '.join(CONVERSATIONS)}; {pairs}; or others by"
     names = meant(sorts, media=media)
-    return f"{told} {(names and reading.naming(**names)) or 'data.source.fields'}"
+    return f"{reason} {(names and reading.naming(**names)) or 'data.source.fields'}"
 
 
 def refused_key(record: Mapping[Any, Any], reading: Reading) -> str | None:
@@ -93,8 +93,8 @@ def refused_key(record: Mapping[Any, Any], reading: Reading) -> str | None:
 def listed_keys(record: Mapping[Any, Any]) -> str:
     """The keys of a record that have a value, and those that have none."""
     there = present(record)
-    has = enumerated(own for own in record if own in there) or "no keys"
-    null = enumerated(own for own in record if own not in there)
+    has = enumerated(name for name in record if name in there) or "no keys"
+    null = enumerated(name for name in record if name not in there)
     return f"{has}, null in {null}" if null else has
 
 
@@ -117,7 +117,7 @@ def sort_of(value: object) -> Sort:
     if isinstance(value, list):
         first = value[0] if value else {"role": ""}
         return "turns" if isinstance(first, Mapping) and is_turn(first) else "several"
-    several = isinstance(value, Mapping) and any(isinstance(own, list) for own in value.values())
+    several = isinstance(value, Mapping) and any(isinstance(item, list) for item in value.values())
     return "several" if several else "other"
 
 

@@ -180,14 +180,14 @@ class Purpose:
         level: what is known of keys of records.
         done: what becomes of their texts, in messages.
         which: what is to be done about two keys of which one can be read.
-        beside: keys that are read by whoever compares answers.
+        compared: keys that are read by whoever compares answers.
         is_learnt: whether they are learnt, from a source that `data.source` describes.
     """
 
     level: Level
     done: str
     which: str
-    beside: tuple[str, ...] = ()
+    compared: tuple[str, ...] = ()
     is_learnt: bool = True
 
 
@@ -316,8 +316,8 @@ class Keys:
             ShapeError: there are several.
         """
         every = [(key, self.value(key)) for key in keys]
-        some = [own for own in every if own[1] is not None]
-        present = [own for own in some if own[1] not in ("", [])] or some[:1]
+        some = [item for item in every if item[1] is not None]
+        present = [item for item in some if item[1] not in ("", [])] or some[:1]
         if len(present) > 1:
             both = " and ".join(key for key, _ in present)
             raise ShapeError(f"{self._at()}it has {both}; {advice}")
@@ -355,7 +355,7 @@ class Keys:
                 self.met.passed[path] = None
                 self._look_at(key, value, path)
             else:
-                self._tell(key, value, path)
+                self._refuse(key, value, path)
 
     def _look_at(self, key: str, value: Any, path: str) -> None:
         """Note a harmless key that names a medium; raise UnreadKey for one of another matter."""
@@ -368,7 +368,7 @@ class Keys:
         elif self.purpose.is_learnt or mention.is_talk:
             raise UnreadKey(unread)
 
-    def _tell(self, key: str, value: Any, path: str) -> None:
+    def _refuse(self, key: str, value: Any, path: str) -> None:
         """Raise ShapeError for a key that is not read, unless it says nothing."""
         if key in self._level.refused and value in ("", [], {}):
             self.met.passed[path] = None
@@ -380,7 +380,7 @@ class Keys:
         raise UnreadKey(self._unread(key, value, path))
 
     def _unread(self, key: str, value: Any, path: str, mention: Mention | None = None) -> Unread:
-        there = [own for own in self._values if own in self]
+        there = [name for name in self._values if name in self]
         place = self.at(key) + (mention.below if mention else "")
         return Unread(key, place, path, self._level, [*self._asked], there, value, mention)
 
@@ -408,5 +408,5 @@ def is_like_one(key: str, read: Collection[str]) -> bool:
 def like(key: str, read: Collection[str]) -> str | None:
     """A key that is read and that `key` may be meant as."""
     near = {name.lower(): name for name in read}
-    found = difflib.get_close_matches(key.lower()[:100], near, 1, 0.8)
-    return near[found[0]] if found else None
+    matches = difflib.get_close_matches(key.lower()[:100], near, 1, 0.8)
+    return near[matches[0]] if matches else None

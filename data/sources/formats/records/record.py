@@ -138,33 +138,33 @@ class RecordForm(RecordFields):
         try:
             keys.close()
         except UnreadKey as error:
-            raise self._told(error, {}) from error
+            raise self._shape_error(error, {}) from error
 
     # ---- records ---------------------------------------------------------------------------------
 
-    def parse(self, name: str, record: object, beside: Media | None = None) -> Conversation:
+    def parse(self, name: str, record: object, attached: Media | None = None) -> Conversation:
         """The conversation of a record.
 
         Args:
             name: name of the record in messages.
             record: record as read from a file.
-            beside: media that come with the record, for one that itself names none of their kind;
+            attached: media that come with the record, for one that itself names none of their kind;
                 None where records come alone.
 
         Raises:
             SampleError: the record has a wrong structure; the message says where.
         """
         try:
-            return self._parse(record, beside)
+            return self._parse(record, attached)
         except ShapeError as error:
-            told = str(error)
+            reason = str(error)
             if error.kind is FaultKind.RECORD:
-                told = f"record of wrong shape: {told}"
-            raise SampleError(name, Fault(error.kind, told)) from error
+                reason = f"record of wrong shape: {reason}"
+            raise SampleError(name, Fault(error.kind, reason)) from error
 
-    def _parse(self, record: object, beside: Media | None) -> Conversation:
+    def _parse(self, record: object, attached: Media | None) -> Conversation:
         if isinstance(record, Caption):
-            media = _whole(beside or {})
+            media = _of_all_kinds(attached or {})
             if not any(media.values()):
                 raise ShapeError("a caption without media; valid: an image or a clip beside", MEDIA)
             check_tags("caption", record.text, self.marks)
@@ -173,22 +173,22 @@ class RecordForm(RecordFields):
         if not isinstance(record, Mapping):
             raise ShapeError(f"{what(record)}, not a mapping of fields")
         try:
-            return self._fields_of(Keys(record, self.purpose, self.allowed), beside)
+            return self._fields_of(Keys(record, self.purpose, self.allowed), attached)
         except UnreadKey as error:
-            raise self._told(error, record) from error
+            raise self._shape_error(error, record) from error
 
-    def _fields_of(self, keys: Keys, beside: Media | None) -> Conversation:
+    def _fields_of(self, keys: Keys, attached: Media | None) -> Conversation:
         texts = self.texts(stated(keys.values))
         if isinstance(texts, Pair):
             for name in CONVERSATIONS:
                 if is_empty_conversation(keys.values, name):
                     keys.value(name)
-            return self._pair(keys, texts, beside)
-        return self._dialogue(keys, texts, beside)
+            return self._pair(keys, texts, attached)
+        return self._dialogue(keys, texts, attached)
 
     def _close(self, keys: Keys) -> None:
         """Tell of keys that nobody has read, but for those of answers that are compared."""
-        for name in self.purpose.beside:
+        for name in self.purpose.compared:
             self._check_beside(name, keys.value(name))
         keys.close()
 
@@ -203,7 +203,7 @@ class RecordForm(RecordFields):
             if isinstance(text, str) and name not in ANSWERS:
                 check_tags(f"{name}.{number}", text, self.marks)
 
-    def _told(self, error: UnreadKey, record: Mapping[Any, Any]) -> ShapeError:
+    def _shape_error(self, error: UnreadKey, record: Mapping[Any, Any]) -> ShapeError:
         """What is to be done about a key of a record."""
         reading = self.reading(record)
         return ShapeError(f"{shortened(error.unread.place)}: {advice(error.unread, reading)}")
@@ -228,40 +228,40 @@ class RecordForm(RecordFields):
         there = [name for name in fields if keys.values.get(name) not in (None, "", [])]
         if len(there) < 2:
             return self.purpose.which  # which nobody reads
-        chosen = [({setting: own}, [name for name in there if name != own]) for own in there]
+        chosen = [({setting: field}, [name for name in there if name != field]) for field in there]
         return self._choices(chosen) or self.purpose.which
 
     def _choices(self, chosen: Sequence[tuple[Mapping[str, str], Sequence[str]]]) -> str:
         """Settings of which each is enough, the first two of them; empty if there are none."""
         if not self.purpose.is_learnt:
             return ""
-        told = (self.reading({}).choosing(names, others) for names, others in chosen)
-        valid = [own for own in told if own is not None][:2]
+        choices = (self.reading({}).choosing(names, others) for names, others in chosen)
+        valid = [choice for choice in choices if choice is not None][:2]
         return f"valid: {'; or '.join(valid)}" if valid else ""
 
     # ---- a question and its answer ---------------------------------------------------------------
 
-    def _pair(self, keys: Keys, pair: Pair, beside: Media | None) -> Conversation:
-        asked, told = (
+    def _pair(self, keys: Keys, pair: Pair, attached: Media | None) -> Conversation:
+        question, answer = (
             None if name is None else self._whole_text(keys, pair, name)
             for name in (pair.question, pair.answer)
         )
-        behind = None if pair.behind is None else keys.value(pair.behind)
-        if behind is not None and behind != "":
-            asked = f"{asked}\n{self._text(keys, pair.behind or '', behind)}"
+        addition = None if pair.addition is None else keys.value(pair.addition)
+        if addition is not None and addition != "":
+            question = f"{question}\n{self._text(keys, pair.addition or '', addition)}"
         earlier = [] if pair.history is None else self._history(keys, pair.history)
         system, listed = self._system(keys), self._listed(keys)
-        media = {kind: listed[kind] or (beside or {}).get(kind, ()) for kind in MEDIA_TYPES}
+        media = {kind: listed[kind] or (attached or {}).get(kind, ()) for kind in MEDIA_TYPES}
         encoders = self._encoders(keys, media)
         self._close(keys)
-        self._check_media(keys, media, beside)
+        self._check_media(keys, media, attached)
         self._check_mentions(keys, media)
-        self._check_answers(keys, pair, earlier, told, media)
-        if not (asked or "").strip() and not any(media.values()):
+        self._check_answers(keys, pair, earlier, answer, media)
+        if not (question or "").strip() and not any(media.values()):
             before = "" if pair.answer is None else " before the answer"
             none = f"there is neither a question nor a medium{before}"
             raise ShapeError(f"{none}; valid: one of them, or messages", MEDIA)
-        turns = self._in_front((*earlier, *self._turns(asked or "", told)), media)
+        turns = self._in_front((*earlier, *self._turns(question or "", answer)), media)
         return Conversation((*system, *turns), media, encoders, keys.met)
 
     def _history(self, keys: Keys, name: str) -> list[Turn]:
@@ -274,27 +274,29 @@ class RecordForm(RecordFields):
         for number, pair in enumerate(pairs):
             if not isinstance(pair, list) or len(pair) != 2:
                 raise ShapeError(f"{name}.{number}: {quoted(pair)} is no [question, answer]")
-            asked, told = (self._text(keys, f"{name}.{number}", own) for own in pair)
-            if not asked.strip():
+            question, answer = (self._text(keys, f"{name}.{number}", text) for text in pair)
+            if not question.strip():
                 raise ShapeError(f"{name}.{number}: the question is empty; valid: a text")
-            turns += [Turn("user", asked), Turn("assistant", told)]
+            turns += [Turn("user", question), Turn("assistant", answer)]
         return turns
 
     def _whole_text(self, keys: Keys, pair: Pair, name: str) -> str:
         """A question or an answer."""
         value = keys.value(name)
-        told = None if isinstance(value, str) else no_text(pair, name, sort_of(value), self.purpose)
-        if told is not None:
-            raise ShapeError(told)
+        reason = (
+            None if isinstance(value, str) else no_text(pair, name, sort_of(value), self.purpose)
+        )
+        if reason is not None:
+            raise ShapeError(reason)
         return self._text(keys, name, value)
 
-    def _placed(self, asked: str, told: str, media: Media) -> tuple[Turn, ...]:
+    def _placed(self, question: str, answer: str, media: Media) -> tuple[Turn, ...]:
         """Turns of a question and its answer; media that neither mentions come first."""
-        return self._in_front(self._turns(asked, told), media)
+        return self._in_front(self._turns(question, answer), media)
 
-    def _turns(self, asked: str, told: str | None) -> tuple[Turn, ...]:
-        answer = () if told is None else (Turn("assistant", told),)
-        return (Turn("user", asked), *answer)
+    def _turns(self, question: str, answer: str | None) -> tuple[Turn, ...]:
+        answers = () if answer is None else (Turn("assistant", answer),)
+        return (Turn("user", question), *answers)
 
     def _in_front(self, turns: Sequence[Turn], media: Media) -> tuple[Turn, ...]:
         """Turns, before which come media that no text mentions; a first one is dropped if empty."""
@@ -311,14 +313,16 @@ class RecordForm(RecordFields):
         return (*((begun,) if begun.text else ()), *others)
 
     def _check_answers(
-        self, keys: Keys, pair: Pair, earlier: Sequence[Turn], told: str | None, media: Media
+        self, keys: Keys, pair: Pair, earlier: Sequence[Turn], answer: str | None, media: Media
     ) -> None:
         """See that no answer of a pair, nor one that is compared, has the place of a medium."""
         for number, turn in enumerate(earlier):
             if turn.role == "assistant":
                 self._check_answer(f"{pair.history}.{number // 2}", turn.text, media)
-        beside = {name: keys.values.get(name) for name in self.purpose.beside if name in ANSWERS}
-        for name, value in (*beside.items(), (pair.answer, told)):
+        compared = {
+            name: keys.values.get(name) for name in self.purpose.compared if name in ANSWERS
+        }
+        for name, value in (*compared.items(), (pair.answer, answer)):
             for text in value if isinstance(value, list) else (value,):
                 if isinstance(text, str):
                     self._check_answer(name or "", text, media)
@@ -334,7 +338,7 @@ class RecordForm(RecordFields):
                     f"of type {kind}"
                 )
 
-    def _check_media(self, keys: Keys, media: Media, beside: Media | None) -> None:
+    def _check_media(self, keys: Keys, media: Media, attached: Media | None) -> None:
         """See that there are media where nothing in a text counts them.
 
         Raises:
@@ -355,7 +359,7 @@ class RecordForm(RecordFields):
                 "valid: a medium, messages for a conversation without, or a record without the key",
                 MEDIA,
             )
-        if beside is not None:
+        if attached is not None:
             raise ShapeError(
                 "no member of the sample is a medium, and the texts would be "
                 f"{self.purpose.done} without; "
@@ -365,55 +369,57 @@ class RecordForm(RecordFields):
 
     # ---- conversations ---------------------------------------------------------------------------
 
-    def _dialogue(self, keys: Keys, fields: tuple[str, ...], beside: Media | None) -> Conversation:
+    def _dialogue(
+        self, keys: Keys, fields: tuple[str, ...], attached: Media | None
+    ) -> Conversation:
         name, value = keys.one_of(fields, self._choosing(keys, fields, "conversation"))
         if value is None:
-            raise ShapeError(self._nothing(keys, beside))
+            raise ShapeError(self._nothing(keys, attached))
         if value in ("", []):
             refused = refused_key(keys.values, self.reading({}))
             valid = "valid: a list of turns, such as {role, content}"
             raise ShapeError(refused or f"{name}: it is empty; {valid}")
         turns = _from_json(name, value) if isinstance(value, str) else value
-        told = self._spoken(keys, name, turns)
+        dialogue = self._spoken(keys, name, turns)
         system, listed = self._system(keys), self._listed(keys)
         for kind in MEDIA_TYPES:
-            if told.media[kind] and listed[kind]:
+            if dialogue.media[kind] and listed[kind]:
                 raise ShapeError(f"{kind} media are both in the {name} and beside them")
         media = {
-            kind: told.media[kind]
-            or _picked(kind, listed[kind] or (beside or {}).get(kind, ()), told.places[kind])
+            kind: dialogue.media[kind]
+            or _picked(kind, listed[kind] or (attached or {}).get(kind, ()), dialogue.places[kind])
             for kind in MEDIA_TYPES
         }
         for kind in MEDIA_TYPES:
-            _check_parts(name, kind, told, len(media[kind]))
+            _check_parts(name, kind, dialogue, len(media[kind]))
         encoders = self._encoders(keys, media)
         self._close(keys)
-        if system and any(turn.role == "system" for turn in told.turns):
+        if system and any(turn.role == "system" for turn in dialogue.turns):
             raise ShapeError(
                 f"{self.system}: the conversation has a system message, too; valid: one of them"
             )
-        said = told.turns
-        if told.paired:
-            self._check_media(keys, media, beside)
-            for turn in said:
+        spoken_turns = dialogue.turns
+        if dialogue.paired:
+            self._check_media(keys, media, attached)
+            for turn in spoken_turns:
                 if turn.role == "assistant":
                     self._check_answer(name, turn.text, media)
-            said = self._in_front(said, media)
+            spoken_turns = self._in_front(spoken_turns, media)
         self._check_mentions(keys, media)
-        if len(said) < len(told.turns):
+        if len(spoken_turns) < len(dialogue.turns):
             raise ShapeError(f"{name}: turn 0: {_ASKS_NOTHING}", MEDIA)
-        for number, turn in enumerate(said):
+        for number, turn in enumerate(spoken_turns):
             if turn.role == "user" and not turn.text.strip():
                 raise ShapeError(f"{name}: turn {number}: {_ASKS_NOTHING}", MEDIA)
-        ordered = {k: tuple(_picked(k, own, told.places[k])) for k, own in encoders.items()}
-        return Conversation((*system, *said), media, ordered, keys.met)
+        ordered = {k: tuple(_picked(k, names, dialogue.places[k])) for k, names in encoders.items()}
+        return Conversation((*system, *spoken_turns), media, ordered, keys.met)
 
     def _spoken(self, keys: Keys, name: str, turns: object) -> Spoken:
         return spoken(utterances_of(keys, name, turns), self.marks)
 
-    def _nothing(self, keys: Keys, beside: Media | None) -> str:
+    def _nothing(self, keys: Keys, attached: Media | None) -> str:
         """Why a record without a conversation is none, and what may be meant."""
-        return no_conversation(keys.values, self.reading({}), media=any((beside or {}).values()))
+        return no_conversation(keys.values, self.reading({}), media=any((attached or {}).values()))
 
     # ---- what goes with either -------------------------------------------------------------------
 
@@ -433,22 +439,22 @@ class RecordForm(RecordFields):
 
     def _listed(self, keys: Keys) -> dict[Kind, list[Reference]]:
         """Media in fields of their own."""
-        found: dict[Kind, list[Reference]] = {}
+        media: dict[Kind, list[Reference]] = {}
         for kind in MEDIA_TYPES:
             fields = self.media_fields(kind)
             name, value = keys.one_of(fields, self._choosing(keys, fields, kind))
-            found[kind] = [] if _is_number(kind, value) else references(keys, name, value)
-        return found
+            media[kind] = [] if _is_number(kind, value) else references(keys, name, value)
+        return media
 
     def _encoders(self, keys: Keys, media: Media) -> dict[Kind, Names]:
         """Encoders that a record names for its media, in the order in which it lists these."""
-        found = {}
+        encoders = {}
         for kind in MEDIA_TYPES:
             fields = self.encoder_fields(kind)
             name, value = keys.one_of(fields, self._choosing(keys, fields, f"{kind}_encoder"))
             if value is not None and media[kind]:
-                found[kind] = _names(name, value, len(media[kind]), kind)
-        return found
+                encoders[kind] = _names(name, value, len(media[kind]), kind)
+        return encoders
 
 
 def _is_number(kind: Kind, value: object) -> bool:
@@ -480,23 +486,23 @@ def _picked(kind: Kind, items: Sequence[S], places: Sequence[int | None]) -> Seq
     return [items[place] for place in named]
 
 
-def _check_parts(name: str, kind: Kind, told: Spoken, count: int) -> None:
+def _check_parts(name: str, kind: Kind, dialogue: Spoken, count: int) -> None:
     """See that each part of a message that is a medium has one, of its own or beside.
 
     Raises:
         ShapeError: of `count` media there are fewer, or more, than parts.
     """
-    bare, own = len(told.places[kind]), len(told.media[kind])
-    if bare and (own or bare != count):
+    bare, inside = len(dialogue.places[kind]), len(dialogue.media[kind])
+    if bare and (inside or bare != count):
         raise ShapeError(
             f"{bare} parts of type {kind} in the {name} have no medium of their own, and "
-            f"{0 if own else count} {kind} media are beside; valid: as many, or the medium in "
+            f"{0 if inside else count} {kind} media are beside; valid: as many, or the medium in "
             f"each part, {{type: {kind}, {kind}: ...}}",
             MEDIA,
         )
 
 
-def _whole(media: Media) -> Media:
+def _of_all_kinds(media: Media) -> Media:
     """`media` with every kind."""
     return {kind: media.get(kind, ()) for kind in MEDIA_TYPES}
 
@@ -507,11 +513,11 @@ def loads(text: str | bytes) -> Any:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    values = dict(pairs)
+    if len(values) < len(pairs):
         twice = next(key for n, (key, _) in enumerate(pairs) if key in dict(pairs[:n]))
         raise ValueError(f"the key {quoted(twice)} is there twice")
-    return found
+    return values
 
 
 def _from_json(field: str, text: str) -> object:

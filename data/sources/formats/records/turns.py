@@ -67,12 +67,12 @@ REFUSED_PARTS: Mapping[str, str] = {
 }
 #: Kind of the media in the parts of messages, by the type of the part.
 KIND_OF: Mapping[str, Kind] = {
-    part: name for name, own in MEDIA_TYPES.items() for part in own.parts
+    part: name for name, media_type in MEDIA_TYPES.items() for part in media_type.parts
 }
 #: Names by which a turn says who speaks, and those of what is said.
 FORMS = (("role", "content"), ("from", "value"))
 #: Names of a question and its answer in one turn.
-ASKED, TOLD = "user", "assistant"
+QUESTION_KEY, ANSWER_KEY = "user", "assistant"
 
 
 _Bytes = bytes  # in a class that has a field of this name
@@ -153,29 +153,29 @@ def spoken(utterances: Sequence[Utterance], marks: Mapping[Kind, str]) -> Spoken
     media: dict[Kind, list[Reference]] = {kind: [] for kind in MEDIA_TYPES}
     places: Places = {kind: [] for kind in MEDIA_TYPES}
     mark = pattern_of(marks.values())
-    typed = any(own.is_typed for own in utterances)
+    typed = any(utterance.is_typed for utterance in utterances)
     turns = []
-    for own in utterances:
-        for kind, items in own.media.items():
+    for utterance in utterances:
+        for kind, items in utterance.media.items():
             media[kind] += items
-        if isinstance(own.content, str):
+        if isinstance(utterance.content, str):
             if not typed:
-                check_tags(own.place, own.content, marks)
-            front = "".join(_in_front(own, kind, marks[kind]) for kind in own.media)
-            turn = Turn(own.role, front + own.content, own.learnt)
+                check_tags(utterance.place, utterance.content, marks)
+            front = "".join(_in_front(utterance, kind, marks[kind]) for kind in utterance.media)
+            turn = Turn(utterance.role, front + utterance.content, utterance.learnt)
             turns.append(turn.with_words(mark) if typed else turn)
             continue
-        turns.append(_joined(own, own.content, marks, mark))
-        for part in own.content:
+        turns.append(_joined(utterance, utterance.content, marks, mark))
+        for part in utterance.content:
             if isinstance(part, TypedMedium) and part.reference is None:
                 places[part.kind].append(part.index)
             elif isinstance(part, TypedMedium) and part.reference is not None:
                 media[part.kind].append(part.reference)
-    return Spoken(tuple(turns), media, places, any(own.paired for own in utterances))
+    return Spoken(tuple(turns), media, places, any(utterance.paired for utterance in utterances))
 
 
 def _joined(
-    own: Utterance,
+    utterance: Utterance,
     parts: Sequence[str | TypedMedium],
     marks: Mapping[Kind, str],
     mark: re.Pattern[str],
@@ -189,16 +189,19 @@ def _joined(
             media.add(len(text))
             text += marks[part.kind]
     # Of the whole text, as two parts may spell a placeholder together.
-    words = (found.start() for found in mark.finditer(text))
-    return Turn(own.role, text, own.learnt, tuple(word for word in words if word not in media))
+    places = (placeholder.start() for placeholder in mark.finditer(text))
+    words = tuple(place for place in places if place not in media)
+    return Turn(utterance.role, text, utterance.learnt, words)
 
 
-def _in_front(own: Utterance, kind: Kind, mark: str) -> str:
+def _in_front(utterance: Utterance, kind: Kind, mark: str) -> str:
     """Placeholders before the text of a turn for its own media, if the text has none."""
-    count, found = len(own.media[kind]), str(own.content).count(mark)
-    if count and found not in (0, count):
-        raise ShapeError(f"{own.place}: {found} {mark} placeholders for {count} {kind} files")
-    return "" if found else (mark + "\n") * count
+    count, placeholders = len(utterance.media[kind]), str(utterance.content).count(mark)
+    if count and placeholders not in (0, count):
+        raise ShapeError(
+            f"{utterance.place}: {placeholders} {mark} placeholders for {count} {kind} files"
+        )
+    return "" if placeholders else (mark + "\n") * count
 
 
 # ---- reading -------------------------------------------------------------------------------------
@@ -212,14 +215,18 @@ def utterances_of(keys: Keys, field: str, value: object) -> list[Utterance]:
     """
     if not isinstance(value, list):
         raise ShapeError(f"{field}: {what(value)}, not a list of turns")
-    found: list[Utterance] = []
+    utterances: list[Utterance] = []
     for number, turn in enumerate(value):
         if not isinstance(turn, Mapping):
-            told = f"{what(turn)}, not a turn such as {{role, content}}"
-            raise ShapeError(f"{field}.{number}: {told}")
-        own = keys.inner(turn, MESSAGE, field, number)
-        found += _exchange(own) if ASKED in own or TOLD in own else [_utterance(own)]
-    return found
+            reason = f"{what(turn)}, not a turn such as {{role, content}}"
+            raise ShapeError(f"{field}.{number}: {reason}")
+        turn_keys = keys.inner(turn, MESSAGE, field, number)
+        utterances += (
+            _exchange(turn_keys)
+            if QUESTION_KEY in turn_keys or ANSWER_KEY in turn_keys
+            else [_utterance(turn_keys)]
+        )
+    return utterances
 
 
 def _utterance(keys: Keys) -> Utterance:
@@ -257,15 +264,15 @@ def _no_role(name: object) -> str:
 
 def _exchange(keys: Keys) -> list[Utterance]:
     """A question and its answer, in one turn."""
-    asked, told = keys.value(ASKED), keys.value(TOLD)
+    question, answer = keys.value(QUESTION_KEY), keys.value(ANSWER_KEY)
     media, learnt = _media_of_turn(keys), _learnt(keys)
     keys.close()
     return [
-        Utterance(keys.place, "user", text_of(keys, ASKED, asked), media, paired=True),
+        Utterance(keys.place, "user", text_of(keys, QUESTION_KEY, question), media, paired=True),
         Utterance(
             keys.place,
             "assistant",
-            text_of(keys, TOLD, told),
+            text_of(keys, ANSWER_KEY, answer),
             learnt=learnt is not False,
             paired=True,
         ),
@@ -290,8 +297,8 @@ def _learnt(keys: Keys) -> bool | None:
             )
         said[key] = bool(value)
     if len({*said.values()}) > 1:
-        told = " and ".join(f"{key} {str(value).lower()}" for key, value in said.items())
-        raise ShapeError(f"{keys.place}: {told} contradict each other; valid: one of them")
+        weights = " and ".join(f"{key} {str(value).lower()}" for key, value in said.items())
+        raise ShapeError(f"{keys.place}: {weights} contradict each other; valid: one of them")
     return next(iter(said.values()), None)
 
 
@@ -306,11 +313,11 @@ def _agreed(keys: Keys, role: Role, learnt: bool | None) -> bool:
 
 def _media_of_turn(keys: Keys) -> dict[Kind, list[Reference]]:
     """Media in fields of a turn itself."""
-    found = {}
+    media = {}
     for kind, medium in MEDIA_TYPES.items():
         key, value = keys.one_of(medium.fields, "valid: one of them")
-        found[kind] = references(keys, key, value)
-    return {kind: own for kind, own in found.items() if own}
+        media[kind] = references(keys, key, value)
+    return {kind: items for kind, items in media.items() if items}
 
 
 def _parts(keys: Keys, said: str, values: list[Any]) -> Iterator[str | TypedMedium]:
@@ -318,16 +325,16 @@ def _parts(keys: Keys, said: str, values: list[Any]) -> Iterator[str | TypedMedi
         if not isinstance(part, Mapping):
             place = keys.at(f"{said}.{number}")
             raise ShapeError(f"{place}: {what(part)}, not a part such as {{type, text}}")
-        own = keys.inner(part, PART, said, number)
-        kind = own.value("type")
+        part_keys = keys.inner(part, PART, said, number)
+        kind = part_keys.value("type")
         if kind == "text":
-            text = own.value("text")
-            own.close()
-            yield text_of(own, "text", text)
+            text = part_keys.value("text")
+            part_keys.close()
+            yield text_of(part_keys, "text", text)
         elif isinstance(kind, str) and kind in KIND_OF:
-            yield _typed_medium(own, kind)
+            yield _typed_medium(part_keys, kind)
         else:
-            raise ShapeError(f"{own.at('type')}: {_no_type(kind)}")
+            raise ShapeError(f"{part_keys.at('type')}: {_no_type(kind)}")
 
 
 def _no_type(name: object) -> str:
@@ -354,13 +361,13 @@ def _typed_medium(keys: Keys, name: str) -> TypedMedium:
 
 def _wrapped(keys: Keys, name: str, value: Mapping[Any, Any]) -> Any:
     """The medium in `{"url": ...}` or, in base64, in `{"data": ...}`, as OpenAI's parts have it."""
-    own = keys.inner(value, PART, name)
+    inner_keys = keys.inner(value, PART, name)
     inner = "data" if name.startswith("input_") else "url"
-    found = own.value(inner)
-    own.close()
-    text_of(own, inner, found)
-    is_bare = inner == "data" and found[:5].lower() != "data:"
-    return f"data:;base64,{found}" if is_bare else found
+    text = inner_keys.value(inner)
+    inner_keys.close()
+    text_of(inner_keys, inner, text)
+    is_bare = inner == "data" and text[:5].lower() != "data:"
+    return f"data:;base64,{text}" if is_bare else text
 
 
 # ---- values --------------------------------------------------------------------------------------
@@ -372,7 +379,7 @@ def references(keys: Keys, field: str, value: Any) -> list[Reference]:
         return []
     if not isinstance(value, list):
         return [reference(keys, field, value)]
-    return [reference(keys, field, own, number) for number, own in enumerate(value)]
+    return [reference(keys, field, item, number) for number, item in enumerate(value)]
 
 
 def reference(keys: Keys, field: str, value: Any, number: int | None = None) -> Reference:
@@ -380,9 +387,9 @@ def reference(keys: Keys, field: str, value: Any, number: int | None = None) -> 
     if isinstance(value, bytes | FileBytes) or (isinstance(value, str) and value):
         return value
     if isinstance(value, Mapping) and _is_stored(value):
-        own = keys.inner(value, MEDIUM, field, number)
-        data, path = own.value("bytes"), own.value("path")
-        own.close()
+        medium = keys.inner(value, MEDIUM, field, number)
+        data, path = medium.value("bytes"), medium.value("path")
+        medium.close()
         if isinstance(data, bytes) or (data is None and isinstance(path, str) and path):
             return StoredMedium(data, path if isinstance(path, str) else None)
         value = {"bytes": what(data), "path": what(path)}

@@ -31,9 +31,9 @@ ASK = {"role": "user", "content": "What?"}
 ANSWER = {"role": "assistant", "content": "A cat."}
 
 
-def parse(record: object, *ignored: str, beside: Any = None) -> Conversation:
+def parse(record: object, *ignored: str, attached: Any = None) -> Conversation:
     form = RecordForm(FieldsConfig(), MARKS, Allowed(frozenset(ignored)))
-    return form.parse("r", record, beside)
+    return form.parse("r", record, attached)
 
 
 def test_fields_that_are_like_those_of_conversations_are_told() -> None:
@@ -267,7 +267,7 @@ def test_questions_without_their_media_are_bad(nothing: Any) -> None:
         assert "image holds no medium" in told(record | {"image": nothing})
         assert parse(record | {"image": nothing, "audio": "a.wav"}).media["audio"] == ["a.wav"]
         with pytest.raises(SampleError, match="no member of the sample is a medium"):
-            parse(record, beside={"image": []})
+            parse(record, attached={"image": []})
     assert len(parse(messages(ASK, ANSWER, image=nothing)).turns) == 2
 
 
@@ -310,7 +310,7 @@ def test_a_harmless_key_that_names_a_medium_is_told_where_there_is_none(
         assert len(text) < 400
         assert parse(record | keys, key).turns
         assert key in parse(record | keys | {"image": "a.png"}).met.passed
-        assert parse(record | keys, beside={"image": ["a.png"]}).turns
+        assert parse(record | keys, attached={"image": ["a.png"]}).turns
     question = QuestionForm(FieldsConfig(), MARKS)
     with pytest.raises(SampleError, match=r"it names .*; or, if it decides nothing, leave it out"):
         question.parse("r", {"prompt": "What?"} | keys)
@@ -458,7 +458,7 @@ def test_options_that_are_asked_name_no_media() -> None:
 
 def parse_told(record: object, beside: Any) -> str:
     with pytest.raises(SampleError) as caught:
-        parse(record, beside=beside)
+        parse(record, attached=beside)
     return caught.value.fault.text
 
 
