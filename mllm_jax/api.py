@@ -90,7 +90,7 @@ def generator(
     release: str | Path | None = None,
     alone: bool = False,
     gather: Literal["step", "layer"] = "step",
-    tell: Callable[[str], None] = lambda line: None,
+    print_line: Callable[[str], None] = lambda line: None,
 ) -> AnswerGenerator:
     """Open a model that answers prompts with media, as `launch.py generate` does.
 
@@ -100,7 +100,7 @@ def generator(
         release: folder of a released checkpoint with its tokenizer; one of both is given.
         alone: on one device, whatever the plans are.
         gather: when parameters are made whole along fsdp: once, or layer by layer for every token.
-        tell: is given a line of progress now and then.
+        print_line: is given a line of progress now and then.
 
     Raises:
         ConfigError: both or neither are given, or an override is wrong.
@@ -112,16 +112,16 @@ def generator(
     from mllm_jax.generate.opened import open_model
     from mllm_jax.runtime.devices import start_in_process
 
-    opened = open_model(run, release, overrides, one_device=alone, notify=tell)
+    opened = open_model(run, release, overrides, one_device=alone, notify=print_line)
     start_in_process(opened.config.parallel)
-    return AnswerGenerator(opened, gather, tell)
+    return AnswerGenerator(opened, gather, print_line)
 
 
 def evaluate(
     generator: AnswerGenerator,
     questions: str | Path,
     metrics: Sequence[str] = tuple(METRICS),
-    wanted: AnswerOptions | None = None,
+    options: AnswerOptions | None = None,
     media: str | Path | None = None,
 ) -> EvaluationResult:
     """Answer the questions of a file and compare the answers, as `launch.py evaluate` does.
@@ -130,7 +130,7 @@ def evaluate(
         generator: the model.
         questions: JSON Lines of prompts with right answers, see docs/how-to/generate.md.
         metrics: names of metrics, see `mllm_jax.evaluation.metrics`; all by default.
-        wanted: what answers are wanted; None: greedy ones.
+        options: what answers are wanted; None: greedy ones.
         media: folder of images and clips; None: the folder of the file.
 
     Raises:
@@ -141,7 +141,7 @@ def evaluate(
     from mllm_jax.generate.generator import AnswerOptions
 
     folder = None if media is None else Path(media)
-    return run(generator, Path(questions), metrics, wanted or AnswerOptions(), folder)
+    return run(generator, Path(questions), metrics, options or AnswerOptions(), folder)
 
 
 def verify(config: ExperimentConfig, seed: int = 0) -> Verification:
@@ -166,7 +166,7 @@ def find_plans(
     within: float = 0.0,
     top: int = 1,
     file: str | Path | None = None,
-    tell: Callable[[str], None] = lambda line: None,
+    print_line: Callable[[str], None] = lambda line: None,
 ) -> PlannedRun:
     """Search the fastest plans for the model, the rows of a step and the devices, as `plan` does.
 
@@ -177,7 +177,7 @@ def find_plans(
         within: share by which what is found may miss the fastest.
         top: how many plans to tell.
         file: file for the best plan's configuration; None: `plan.yaml` in the run's folder.
-        tell: is given a line of progress now and then.
+        print_line: is given a line of progress now and then.
 
     Raises:
         PlanningError: no plan fits, or the file cannot be written.
@@ -195,4 +195,4 @@ def find_plans(
     name = hardware or config.schedule.hardware or "h100"
     planner = PlanSearch(config, named(name), name, memory, within)
     target = config.run.path / "plan.yaml" if file is None else Path(file)
-    return run(planner, top, target, time.perf_counter, tell, systems=other_systems())
+    return run(planner, top, target, time.perf_counter, print_line, systems=other_systems())

@@ -39,7 +39,7 @@ def require_benchmarks(module: str, command: str) -> ModuleType:
     Raises:
         CheckoutError: there is no such folder.
     """
-    found = load_benchmarks(module)
-    if found is None:
+    benchmarks = load_benchmarks(module)
+    if benchmarks is None:
         raise CheckoutError(f"{command}: {ADVICE}")
-    return found
+    return benchmarks

@@ -161,7 +161,10 @@ def _shorten(config: ExperimentConfig) -> ExperimentConfig:
     def layers(period: int) -> dict[str, int]:
         return {"layers": -(-LAYERS // period) * period}
 
-    encoders = {n: own.model_copy(update=layers(own.period)) for n, own in model.encoders.items()}
+    encoders = {
+        n: encoder.model_copy(update=layers(encoder.period))
+        for n, encoder in model.encoders.items()
+    }
     decoder = model.decoder.model_copy(update=layers(model.decoder.period))
     changed = model.model_copy(update={"decoder": decoder, "encoders": encoders})
     return config.model_copy(update={"model": changed})

@@ -120,15 +120,15 @@ def _lengths(rng: np.random.Generator, total: int) -> list[int]:
 
 def _segments(rng: np.random.Generator, spec: TokenSpec, rows: int, tokens: int) -> ModuleRows:
     """Rows of random segments; where spans are read, each but the shortest has one."""
-    made = spec.empty_rows((rows, tokens), ())
+    arrays = spec.empty_rows((rows, tokens), ())
     for row in range(rows):
         start = 0
         for number, length in enumerate(_lengths(rng, tokens), 1):
             height, width = length // 6, 2
             spans = [TextSpan(length // 3, height * width, Grid(1, height, width), "image")]
-            spec.write(made, row, start, number, length, spans if height else ())
+            spec.write(arrays, row, start, number, length, spans if height else ())
             start += length
-    return made
+    return arrays
 
 
 def _media(

@@ -251,8 +251,8 @@ def make_gradient_function(
                 programs.append(step.gradients.lower(placed, primed).compile(_run_once()))
         grads, loss = programs[0](placed, primed)
         grads = jax.tree.map(whole, grads)
-        found = jax.tree.map(np.asarray, step.form.canonical(grads))
-        return whole(loss), {name: found[name] for name in model.modules if name in found}
+        canonical = jax.tree.map(np.asarray, step.form.canonical(grads))
+        return whole(loss), {name: canonical[name] for name in model.modules if name in canonical}
 
     return run
 
@@ -268,8 +268,8 @@ def compare_gradients(
 ) -> Verification:
     """Largest relative error of every module, leaf by leaf."""
     worst, leaves = {}, {}
-    for module, own in expected[1].items():
-        errors = leaf_errors(got[1][module], own)
+    for module, of_module in expected[1].items():
+        errors = leaf_errors(got[1][module], of_module)
         leaves[module] = max(errors, key=lambda name: errors[name])
         worst[module] = errors[leaves[module]]
     return Verification(relative_error(got[0], expected[0]), worst, leaves)

@@ -65,7 +65,7 @@ def evaluate_questions(request: Request) -> Answer:
 
 def _open_generator(request: Request) -> tuple[AnswerGenerator, AnswerOptions]:
     """The model on its devices, and the settings of its answers."""
-    args, tell = request.args, request.print_line
+    args, print_line = request.args, request.print_line
     sampling = TokenSampling(
         **_options_set(
             temperature=args.temperature, top_k=args.top_k, top_p=args.top_p, seed=args.seed
@@ -75,12 +75,14 @@ def _open_generator(request: Request) -> tuple[AnswerGenerator, AnswerOptions]:
         sampling, **_options_set(new_tokens=args.max_new_tokens, rows=args.rows)
     )
     opened = open_model(
-        args.run, args.release, args.overrides, one_device=bool(args.alone), notify=tell
+        args.run, args.release, args.overrides, one_device=bool(args.alone), notify=print_line
     )
-    start_configured(args, opened.config, keep=True)
+    start_configured(args, opened.config, keep_compiled=True)
     if opened.stages > 1:
-        tell(f"answers are written without stages: the plan's {opened.stages} are part of fsdp")
-    return AnswerGenerator(opened, notify=tell, **_options_set(gather=args.gather)), settings
+        print_line(
+            f"answers are written without stages: the plan's {opened.stages} are part of fsdp"
+        )
+    return AnswerGenerator(opened, notify=print_line, **_options_set(gather=args.gather)), settings
 
 
 def _options_set(**values: Any) -> dict[str, Any]:

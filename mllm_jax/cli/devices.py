@@ -39,7 +39,9 @@ def start_devices(
     """
     if call.devices == "configured":
         assert config is not None
-        return start_configured(args, config, one_thread=call.one_thread, keep=call.compiled)
+        return start_configured(
+            args, config, one_thread=call.one_thread, keep_compiled=call.compiled
+        )
     if call.devices == "any":
         start_any_devices(args)
     elif call.devices == "host":
@@ -75,13 +77,13 @@ def start_configured(
     config: ExperimentConfig,
     *,
     one_thread: bool = False,
-    keep: bool = False,
+    keep_compiled: bool = False,
 ) -> Sequence[Device]:
     """Start the configured devices, with all processes.
 
     Args:
         one_thread: whether every emulated device has one thread.
-        keep: whether compiled programs are stored for later runs.
+        keep_compiled: whether compiled programs are stored for later runs.
 
     Returns:
         The devices of all processes.
@@ -101,7 +103,7 @@ def start_configured(
     trained = trained or (supervisor is not None and supervisor.trained)
     limits = WatchLimits(run.hang_seconds + later, run.stall_seconds, run.phase_seconds)
     compare = partial(check_agreement, "configuration and code")
-    if keep:
+    if keep_compiled:
         from mllm_jax.runtime.compiled.cache import enable_compilation_cache
 
         enable_compilation_cache(config.run.compilation_cache)

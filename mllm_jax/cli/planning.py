@@ -78,10 +78,10 @@ def plan_arguments(request: Request) -> Mapping[str, Any]:
     from mllm_jax.plan.planner import PlanSearch
     from mllm_jax.plan.settled import settle_budgets
 
-    args, tell = request.args, request.print_line
+    args, print_line = request.args, request.print_line
     advice = advise_budgets(request.config) if args.budgets else None
     if advice is None:
-        config = settle_budgets(request.config, tell, planned=False)
+        config = settle_budgets(request.config, print_line, planned=False)
     else:
         config = advice.apply(request.config)
     memory = None if args.memory is None else args.memory * 2**30
@@ -91,7 +91,7 @@ def plan_arguments(request: Request) -> Mapping[str, Any]:
         "top": args.top,
         "file": request.path_of("output") or config.run.path / "plan.yaml",
         "clock": time.perf_counter,
-        "notify": tell,
+        "notify": print_line,
         "budgets": advice,
         "systems": other_systems(),
     }

@@ -53,7 +53,9 @@ class FamilyChoice:
     def classes(self) -> dict[str, type[AnyConfig]]:
         """All classes that are valid, by the value of `family`."""
         modules = registry.iterate_modules()
-        return {name: own.config for name, own in modules if issubclass(own.config, self.base)}
+        return {
+            name: family.config for name, family in modules if issubclass(family.config, self.base)
+        }
 
 
 DECODERS = FamilyChoice(DecoderConfig, default="llama")

@@ -17,9 +17,11 @@ from mllm_jax.layers.config.decoder import DecoderConfig
 
 def formats() -> dict[str, ReleaseFormat]:
     """The formats of all families, by `model_type`; imports what releases need of each."""
-    decoders = [own.format for own in decoder_releases().values()]
+    decoders = [release.format for release in decoder_releases().values()]
     references = (registry.family(name).formats for name in registry.names())
-    others = [own for reference in references if reference for own in load_reference(reference)]
+    others = [
+        release for reference in references if reference for release in load_reference(reference)
+    ]
     every = (*decoders, *others, CONNECTOR_FORMAT)
     return {release_format.name: release_format for release_format in every}
 
@@ -112,9 +114,11 @@ def _decoder_named(model_type: Any) -> DecoderRelease:
 
 def _release_of(config: DecoderConfig) -> DecoderRelease:
     releases = decoder_releases().values()
-    release = next((own for own in releases if isinstance(config, own.config)), None)
+    release = next(
+        (candidate for candidate in releases if isinstance(config, candidate.config)), None
+    )
     if release is None:
-        valid = list_names([own.model_type for own in releases])
+        valid = list_names([candidate.model_type for candidate in releases])
         raise PretrainedError(
             f"model.decoder.family: {config.family} has no released format; valid: {valid}"
         )

@@ -75,8 +75,8 @@ class AnswerTiming:
     compile_seconds: float = 0.0
 
     def __add__(self, other: AnswerTiming) -> AnswerTiming:
-        own, more = vars(self), vars(other)
-        return AnswerTiming(**{name: value + more[name] for name, value in own.items()})
+        terms, more = vars(self), vars(other)
+        return AnswerTiming(**{name: value + more[name] for name, value in terms.items()})
 
     @property
     def prefill_rate(self) -> float:

@@ -84,7 +84,7 @@ def check_loopback(
         return
     mesh, size = Mesh(np.array(devices), (ALL,)), _size(devices)
     x = _place_rows(mesh, range(len(devices)), size)
-    program = jax.jit(_map_over_devices(mesh, lambda row: lax.psum(row, ALL), alike=True))
+    program = jax.jit(_map_over_devices(mesh, lambda row: lax.psum(row, ALL), replicated=True))
     expected = np.sum([_row_of(at, size) for at in range(len(devices))], axis=0, dtype=np.uint32)
     output = runner(program, x)
     bad = [
@@ -129,12 +129,12 @@ def list_links(devices: Sequence[jax.Device]) -> list[DeviceLink]:
     links = []
     for left in range(count if count > 2 else count - 1):
         right = (left + 1) % count
-        among = _link_group(domains[left], domains[right])
+        link_group = _link_group(domains[left], domains[right])
         sheet = None
         if hardware:
-            kind = hardware.link if among == INSIDE else hardware.network
+            kind = hardware.link if link_group == INSIDE else hardware.network
             sheet = kind.bandwidth / kind.directions
-        links.append(DeviceLink(left, right, among, sheet))
+        links.append(DeviceLink(left, right, link_group, sheet))
     return links
 
 
@@ -236,9 +236,9 @@ def _place_rows(mesh: Mesh, numbers: Sequence[int], size: int) -> jax.Array:
 
 
 def _map_over_devices(
-    mesh: Mesh, body: Callable[[jax.Array], jax.Array], *, alike: bool = False
+    mesh: Mesh, body: Callable[[jax.Array], jax.Array], *, replicated: bool = False
 ) -> Callable[..., Any]:
-    """`body` on the row of each device; with `alike` all devices get the same."""
+    """`body` on the row of each device; if `replicated` all devices get the same."""
     spec = PartitionSpec(ALL)
-    out = PartitionSpec() if alike else spec
+    out = PartitionSpec() if replicated else spec
     return jax.shard_map(body, mesh=mesh, in_specs=(spec,), out_specs=out)

@@ -121,7 +121,9 @@ class DecoderRelease:
         if config.experts is not None and self.experts is not None:
             values |= write_experts(config, config.experts, self.experts)
         if config.rope_scaling is not None:
-            scaling = {key: getattr(config.rope_scaling, own) for own, key in _ROPE.items()}
+            scaling = {
+                key: getattr(config.rope_scaling, attribute) for attribute, key in _ROPE.items()
+            }
             values["rope_scaling"] = {"rope_type": "llama3", **scaling}
         return values
 

@@ -35,9 +35,9 @@ def has_linear(block: str) -> bool:
 
 
 def _adapted(block: Block, name: str, adapters: Adapters) -> Block:
-    own = partial(_with_adapters, name=name, adapters=adapters)
-    others = tuple(partial(own, build) for build in block.others)
-    return replace(block, build=partial(own, block.build), others=others)
+    add_adapters = partial(_with_adapters, name=name, adapters=adapters)
+    others = tuple(partial(add_adapters, build) for build in block.others)
+    return replace(block, build=partial(add_adapters, block.build), others=others)
 
 
 def _with_adapters(build: Build, rngs: nnx.Rngs, *, name: str, adapters: Adapters) -> nnx.Module:
@@ -54,6 +54,6 @@ def _linear(module: nnx.Module, name: str) -> Iterator[tuple[str, Dense]]:
     if isinstance(module, Dense):
         yield name, module
         return
-    for own, value in vars(module).items():
+    for attribute, value in vars(module).items():
         if isinstance(value, nnx.Module):
-            yield from _linear(value, f"{name}.{own}")
+            yield from _linear(value, f"{name}.{attribute}")

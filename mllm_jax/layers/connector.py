@@ -31,11 +31,13 @@ class Linear(nnx.Module):
 
 def connector_block(config: EncoderConfig, d_decoder: int) -> Block:
     """The parameters between an encoder and a decoder of width `d_decoder`."""
-    own, inputs = config.connector, config.connected
-    if own.kind != "mlp":
-        return Block(lambda rngs: Linear(inputs, d_decoder, rngs, own.bias))
-    widths = (inputs, own.hidden or d_decoder, d_decoder)
-    return Block(lambda rngs: MLP(widths, rngs, activation=own.activation, bias=own.bias))
+    connector, inputs = config.connector, config.connected
+    if connector.kind != "mlp":
+        return Block(lambda rngs: Linear(inputs, d_decoder, rngs, connector.bias))
+    widths = (inputs, connector.hidden or d_decoder, d_decoder)
+    return Block(
+        lambda rngs: MLP(widths, rngs, activation=connector.activation, bias=connector.bias)
+    )
 
 
 def deepstack_blocks(config: EncoderConfig) -> list[str]:

@@ -125,9 +125,10 @@ class Dense(nnx.Module):
         `A` `[*inputs, rank]` is uniform within `1 / sqrt(prod(inputs))`; `B` `[rank, *outputs]` is
         zero, so that nothing changes yet.
         """
-        own: tuple[str | None, int] = ("rank", rank)
+        rank_dim: tuple[str | None, int] = ("rank", rank)
         (axes, shape), (out_axes, out_shape) = (
-            zip(*dims, strict=True) for dims in ((*self.dims[0], own), (own, *self.dims[1]))
+            zip(*dims, strict=True)
+            for dims in ((*self.dims[0], rank_dim), (rank_dim, *self.dims[1]))
         )
         bound = 1 / math.sqrt(math.prod(shape[:-1]))
         values = jax.random.uniform(rngs.params(), shape, jnp.float32, -bound, bound)
@@ -148,16 +149,16 @@ class Dense(nnx.Module):
 
     def product(self, x: jax.Array) -> jax.Array:
         """The product without the bias."""
-        made = product(x, self.kernel[...].astype(x.dtype), self.contracted)
-        return self.add_adapted(made, self.lowered(x)) if self.scale else made
+        result = product(x, self.kernel[...].astype(x.dtype), self.contracted)
+        return self.add_adapted(result, self.lowered(x)) if self.scale else result
 
     def lowered(self, x: jax.Array) -> jax.Array:
         """`[.., *inputs]` to the adapter's rank, `[.., rank]`."""
         return product(x, self.lora_a[...].astype(x.dtype), self.contracted)
 
-    def add_adapted(self, made: jax.Array, lowered: jax.Array) -> jax.Array:
-        """`made` with the rest of the adapter's way."""
-        return made + product(*self.raising(lowered), 1)
+    def add_adapted(self, result: jax.Array, lowered: jax.Array) -> jax.Array:
+        """Add the adapter's product to the layer's."""
+        return result + product(*self.raising(lowered), 1)
 
     def raising(self, lowered: jax.Array) -> tuple[jax.Array, jax.Array]:
         """The operands of the adapter's second product, scaled."""
@@ -203,16 +204,16 @@ def gathered_products(layers: Sequence[Dense], x: jax.Array, view: View) -> list
         `[rows, tokens, *outputs]` of every layer, with its bias.
     """
     if not view.ring:
-        whole = gathered(x, view)
-        return [layer(whole) for layer in layers]
+        full = gathered(x, view)
+        return [layer(full) for layer in layers]
     kernels = [_kernel(layer, x) for layer in layers]
     adapted = [layer for layer in layers if layer.scale]
     lowering = [vary_like(layer.lora_a[...].astype(x.dtype), x) for layer in adapted]
-    made = gathered_in_a_ring(x, (*kernels, *lowering), view.tensor)
-    lowered = iter(made[len(layers) :])
+    products = gathered_in_a_ring(x, (*kernels, *lowering), view.tensor)
+    lowered = iter(products[len(layers) :])
     return [
-        layer.add_bias(layer.add_adapted(own, next(lowered)) if layer.scale else own)
-        for layer, own in zip(layers, made, strict=False)
+        layer.add_bias(layer.add_adapted(result, next(lowered)) if layer.scale else result)
+        for layer, result in zip(layers, products, strict=False)
     ]
 
 

@@ -60,51 +60,51 @@ class Block:
             TypeError: an entry of one has other parameters than in the first that has it.
         """
         kinds = (self.build, *self.others)
-        made = [nnx.split(nnx.eval_shape(lambda b=b: b(nnx.Rngs(params=0)))) for b in kinds]
-        shapes = [jax.tree.map(lambda x: (x.shape, x.dtype), nnx.to_pure_dict(s)) for _, s in made]
+        split = [nnx.split(nnx.eval_shape(lambda b=b: b(nnx.Rngs(params=0)))) for b in kinds]
+        shapes = [jax.tree.map(lambda x: (x.shape, x.dtype), nnx.to_pure_dict(s)) for _, s in split]
         first: Params = {}
-        for place, own in enumerate(shapes):
-            for name, entry in own.items():
+        for place, of_layer in enumerate(shapes):
+            for name, entry in of_layer.items():
                 if entry != first.setdefault(name, entry):
                     raise TypeError(
                         f"layer {place} of a period has the parameters {entry} in {name}; valid: "
                         f"names and shapes as in the layers before it, {first[name]}"
                     )
-        return made
+        return split
 
     @cached_property
     def axes(self) -> Any:
         """Logical axes of the parameters of one copy, without `layers`; of all kinds of layers."""
-        found: Params = {}
+        axes: Params = {}
         for _, state in self._abstract:
             flat = nnx.to_flat_state(state)
-            found |= nnx.to_pure_dict(
+            axes |= nnx.to_pure_dict(
                 nnx.from_flat_state((path, leaf.get_metadata("axes")) for path, leaf in flat)
             )
-        return found
+        return axes
 
     @cached_property
     def without(self) -> tuple[frozenset[str], ...]:
         """Entries that layers of a period do not have; see `LayerStackSpec`."""
-        own = [frozenset(nnx.to_pure_dict(state)) for _, state in self._abstract]
-        names = frozenset[str]().union(*own)
-        return () if {*own} == {names} else tuple(names - each for each in own)
+        of_kinds = [frozenset(nnx.to_pure_dict(state)) for _, state in self._abstract]
+        names = frozenset[str]().union(*of_kinds)
+        return () if {*of_kinds} == {names} else tuple(names - each for each in of_kinds)
 
     @property
     def shapes(self) -> Params:
         """Shapes and types of what `init` returns, known without tracing it."""
-        traits, found = LayerStackSpec(self.period, without=self.without), dict[str, Any]()
+        traits, shapes = LayerStackSpec(self.period, without=self.without), dict[str, Any]()
         for _, state in self._abstract:
             for name, entry in nnx.to_pure_dict(state).items():
-                if name not in found:
+                if name not in shapes:
                     stacked = self._stacked(len(traits.kinds_with(name)))
-                    found[name] = jax.tree.map(
+                    shapes[name] = jax.tree.map(
                         lambda x, stacked=stacked: jax.ShapeDtypeStruct(
                             (*stacked, *x.shape), x.dtype
                         ),
                         entry,
                     )
-        return found
+        return shapes
 
     def _stacked(self, holders: int) -> tuple[int, ...]:
         """Leading dimension of an entry that so many layers of a period have."""
@@ -117,13 +117,15 @@ class Block:
         keys = jax.random.split(key, self.layers)
         if not self.without:
             return jax.vmap(partial(_initial, self.build))(keys)
-        made = [
+        of_kinds = [
             jax.vmap(partial(_initial, build))(keys[place :: self.period])
             for place, build in enumerate((self.build, *self.others))
         ]
         traits = LayerStackSpec(self.period, without=self.without)
         return {
-            name: jax.tree.map(interleave_kinds, *(made[n][name] for n in traits.kinds_with(name)))
+            name: jax.tree.map(
+                interleave_kinds, *(of_kinds[n][name] for n in traits.kinds_with(name))
+            )
             for name in self.axes
         }
 

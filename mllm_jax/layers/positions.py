@@ -39,19 +39,19 @@ def rotate(x: jax.Array, rotary: Rotary) -> jax.Array:
     """
     cos, sin = rotary
     count = cos.shape[-1]
-    wide, rest = x[..., : 2 * count].astype(jnp.float32), x[..., 2 * count :]
+    wide, unrotated = x[..., : 2 * count].astype(jnp.float32), x[..., 2 * count :]
     first, second = jnp.split(wide, 2, axis=-1)
     turned = (first * cos - second * sin, second * cos + first * sin)
-    made = jnp.concatenate(turned, axis=-1).astype(x.dtype)
-    return jnp.concatenate([made, rest], axis=-1) if rest.shape[-1] else made
+    rotated = jnp.concatenate(turned, axis=-1).astype(x.dtype)
+    return jnp.concatenate([rotated, unrotated], axis=-1) if unrotated.shape[-1] else rotated
 
 
 def _llama3(frequency: jax.Array, scaling: RopeScaling) -> jax.Array:
     """Slow low frequencies by `factor`, keep high ones, interpolate between."""
     turns = scaling.original_max_positions * frequency / (2 * math.pi)
     band = scaling.high_freq_factor - scaling.low_freq_factor
-    kept = jnp.clip((turns - scaling.low_freq_factor) / band, 0.0, 1.0)
-    return frequency * (kept + (1.0 - kept) / scaling.factor)
+    unscaled = jnp.clip((turns - scaling.low_freq_factor) / band, 0.0, 1.0)
+    return frequency * (unscaled + (1.0 - unscaled) / scaling.factor)
 
 
 def sinusoids(positions: jax.Array, width: int) -> jax.Array:

@@ -94,8 +94,8 @@ def _scattered_backward(
     contracted: tuple[int, ...], view: View, operands: Operands, cotangent: jax.Array
 ) -> tuple[Operands]:
     def summed(operands: Operands) -> jax.Array:
-        made = _products(operands, contracted, cotangent.dtype)
-        return reduce_scatter(made, view.tensor, dim=1)
+        pulled = _products(operands, contracted, cotangent.dtype)
+        return reduce_scatter(pulled, view.tensor, dim=1)
 
     _, pull = jax.vjp(summed, operands)
     return pull(cotangent)
@@ -129,8 +129,8 @@ def _scattered_in_a_ring_backward(
         pulled = (_pulled(block, kernel, 1, dtype) for _, kernel in operands)
         return [block, *pulled]
 
-    whole, *inputs = rings.gathered_products(cotangent, view.tensor, products)
-    kernels = [_kernel_gradient(x, whole) for x, _ in operands]
+    full_cotangent, *inputs = rings.gathered_products(cotangent, view.tensor, products)
+    kernels = [_kernel_gradient(x, full_cotangent) for x, _ in operands]
     return (tuple(zip(inputs, kernels, strict=True)),)
 
 
@@ -165,16 +165,16 @@ def _gathered_in_a_ring_forward(
     def products(block: jax.Array) -> list[jax.Array]:
         return [block, *(product(block, kernel, 1) for kernel in kernels)]
 
-    whole, *made = rings.gathered_products(x, axes, products)
-    return made, (whole, kernels)
+    full, *results = rings.gathered_products(x, axes, products)
+    return results, (full, kernels)
 
 
 def _gathered_in_a_ring_backward(
     axes: tuple[str, ...],
-    kept: tuple[jax.Array, tuple[jax.Array, ...]],
+    saved: tuple[jax.Array, tuple[jax.Array, ...]],
     cotangents: list[jax.Array],
 ) -> tuple[jax.Array, tuple[jax.Array, ...]]:
-    whole, kernels = kept
+    full, kernels = saved
     pairs = list(zip(cotangents, kernels, strict=True))
 
     def term(rank: jax.Array) -> jax.Array:
@@ -182,8 +182,8 @@ def _gathered_in_a_ring_backward(
         terms = [_pulled(rings.block(g, rank, axes), k, k.ndim - 1, wide) for g, k in pairs]
         return sum(terms[1:], terms[0])
 
-    inputs = rings.scattered_sum(term, axes, whole.dtype).astype(whole.dtype)
-    return inputs, tuple(_kernel_gradient(whole, g) for g, _ in pairs)
+    inputs = rings.scattered_sum(term, axes, full.dtype).astype(full.dtype)
+    return inputs, tuple(_kernel_gradient(full, g) for g, _ in pairs)
 
 
 gathered_in_a_ring.defvjp(_gathered_in_a_ring_forward, _gathered_in_a_ring_backward)

@@ -40,22 +40,22 @@ def gathered_products(x: jax.Array, axes: Axes, products: Products) -> list[jax.
         For every result of `products`, `[rows, n, ...]`, an array `[rows, ranks * n, ...]`.
     """
     size, blocks = axis_size(axes), {1: x}
-    made: list[jax.Array] = []
+    outputs: list[jax.Array] = []
     for distance in range(size // 2 + 1):
         sent = {
             side: ppermute(blocks.get(side, x), axes, -side) for side in _sides(distance + 1, size)
         }
-        found = {side: products(own) for side, own in blocks.items()}
-        # What arrives is sent on behind these products, which it therefore travels beside.
-        blocks, found = lax.optimization_barrier((sent, found))
-        for side, results in found.items():
-            made = made or [_room(own, size) for own in results]
+        results = {side: products(block) for side, block in blocks.items()}
+        # What arrives is sent on after these products, so that transfer and products overlap.
+        blocks, results = lax.optimization_barrier((sent, results))
+        for side, of_block in results.items():
+            outputs = outputs or [_zeros_for_ranks(x, size) for x in of_block]
             start = _rank(axes, side * distance) * x.shape[1]
-            made = [
-                lax.dynamic_update_slice_in_dim(whole, own, start, 1)
-                for whole, own in zip(made, results, strict=True)
+            outputs = [
+                lax.dynamic_update_slice_in_dim(output, x, start, 1)
+                for output, x in zip(outputs, of_block, strict=True)
             ]
-    return made
+    return outputs
 
 
 def scattered_sum(term: Term, axes: Axes, dtype: jnp.dtype) -> jax.Array:
@@ -70,13 +70,15 @@ def scattered_sum(term: Term, axes: Axes, dtype: jnp.dtype) -> jax.Array:
     sums: dict[int, jax.Array] = {}  # by side, of the blocks that are sent on next
     for distance in range(size // 2, -1, -1):
         ranks = {side: _rank(axes, side * distance) for side in _sides(distance, size)}
-        # Terms are made behind the sums that are sent now, and beside their travel.
+        # Terms are computed after the sums are sent, so that transfer and products overlap.
         sums, ranks = lax.optimization_barrier((sums, ranks))
-        arriving = {side: ppermute(own.astype(dtype), axes, side) for side, own in sums.items()}
+        arriving = {
+            side: ppermute(block_sum.astype(dtype), axes, side) for side, block_sum in sums.items()
+        }
         terms = {side: term(rank) for side, rank in ranks.items()}
         arriving, terms = lax.optimization_barrier((arriving, terms))
-        sums = {side: _added(own, arriving.get(side)) for side, own in terms.items()}
-    # This rank's own block comes last, and from both sides.
+        sums = {side: _added(block_sum, arriving.get(side)) for side, block_sum in terms.items()}
+    # The block of this rank comes last, and from both sides.
     return _added(sums[1], arriving.get(-1))
 
 
@@ -102,6 +104,6 @@ def _rank(axes: Axes, distance: int) -> jax.Array:
     return jnp.asarray((axis_index(axes) + distance) % axis_size(axes))
 
 
-def _room(like: jax.Array, count: int) -> jax.Array:
+def _zeros_for_ranks(like: jax.Array, count: int) -> jax.Array:
     """Zeros for `count` blocks like `like`, varying as it does."""
     return jnp.concatenate([jnp.zeros_like(like)] * count, axis=1)

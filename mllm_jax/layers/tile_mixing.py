@@ -21,12 +21,12 @@ def tapped(x: jax.Array, taps: jax.Array, shares: jax.Array, view: View) -> jax.
     Returns:
         `[rows, outputs / shards, d_model]`; zero where all shares are.
     """
-    whole = all_gather(x, view.sequence, dim=1)
+    full = all_gather(x, view.sequence, dim=1)
     taps, shares = (shard_slice(array, view.sequence, dim=1) for array in (taps, shares))
 
     def read(number: int) -> jax.Array:
         place, share = taps[..., number, None], shares[..., number, None]
-        return share * jnp.take_along_axis(whole, place, axis=1).astype(jnp.float32)
+        return share * jnp.take_along_axis(full, place, axis=1).astype(jnp.float32)
 
     first, *others = (read(number) for number in range(taps.shape[-1]))
     return sum(others, first).astype(x.dtype)

@@ -49,7 +49,7 @@ class FrozenParts:
 
     def beside_adapters(self, parts: Sequence[str]) -> list[str]:
         """Parts that train in full and have no place in PEFT's format; connectors have one."""
-        return [own for own in parts if self.trains(own) and not own.endswith(".connector")]
+        return [part for part in parts if self.trains(part) and not part.endswith(".connector")]
 
     def trunk(self, tower: str) -> bool:
         """Whether the tower is frozen, an encoder but for its connector."""

@@ -76,17 +76,17 @@ class DecoderLayer(nnx.Module):
         losses: Aux = dict.fromkeys(self.aux, jnp.zeros(()))
         normed = self.input_layernorm(x)
         if self.parallel:
-            made, own, cache = self._side_by_side(normed, context, view, cache)
+            update, aux, cache = self._side_by_side(normed, context, view, cache)
         else:
             attended, cache = self.self_attn.decode_step(normed, context, view, cache)
             x = x + attended
-            made, own = self._behind(self.post_attention_layernorm(x), context, view)
-        x, losses = x + made, {**losses, **own}
+            update, aux = self._after_attention(self.post_attention_layernorm(x), context, view)
+        x, losses = x + update, {**losses, **aux}
         if self.penalized:
             losses = {**losses, "activation": _power(x, context, view)}
         return x, losses, cache
 
-    def _behind(
+    def _after_attention(
         self, normed: jax.Array, context: LayerContext, view: View
     ) -> tuple[jax.Array, Aux]:
         """What MLP or experts make of a norm's output, and their auxiliary losses."""
@@ -102,11 +102,11 @@ class DecoderLayer(nnx.Module):
         Attention and MLP share one gather and one scatter.
         """
         if self.sparse:
-            made, own = self.experts(normed, context, view)
+            update, aux = self.experts(normed, context, view)
             attended, cache = self.self_attn.decode_step(normed, context, view, cache)
-            return attended + made, own, cache
-        made, cache = side_by_side(self.self_attn, self.mlp, normed, context, view, cache)
-        return made, {}, cache
+            return attended + update, aux, cache
+        update, cache = side_by_side(self.self_attn, self.mlp, normed, context, view, cache)
+        return update, {}, cache
 
     @property
     def penalized(self) -> bool:
@@ -184,13 +184,15 @@ def embed(
     x = embed_tokens(table, tokens, known & ~is_media, dtype, view)
     if "embed_positions" in tower:
         learned = tower["embed_positions"].bind(params["embed_positions"], view).embedding[...]
-        own = learned[shard_slice(rows.positions[..., 0], view.sequence, dim=1)].astype(dtype)
-        x = x + _once(own, view)
+        learned_rows = learned[shard_slice(rows.positions[..., 0], view.sequence, dim=1)].astype(
+            dtype
+        )
+        x = x + _once(learned_rows, view)
     if "extra_embedding" in tower:
         extra = tower["extra_embedding"].bind(params["extra_embedding"], view).embedding[...]
-        behind = shard_slice(tokens, view.sequence, dim=1) - config.vocab_size
+        number = shard_slice(tokens, view.sequence, dim=1) - config.vocab_size
         # A product, so that the gradient of a few rows is no sum of scattered ones.
-        chosen = jax.nn.one_hot(behind, config.extra_tokens, dtype=dtype)
+        chosen = jax.nn.one_hot(number, config.extra_tokens, dtype=dtype)
         x = x + _once(chosen @ extra.astype(dtype), view)
     return x
 
@@ -202,8 +204,8 @@ def _once(rows: jax.Array, view: View) -> jax.Array:
 
 def layer_context(rows: ModuleRows, config: DecoderConfig) -> LayerContext:
     """What the layers read of packed rows, computed once."""
-    own = rows.segment_ids, rows.positions, rows.index, rows.arrays
-    return LayerContext.of(config.layer_kinds, config.head_dim, *own)
+    arrays = rows.segment_ids, rows.positions, rows.index, rows.arrays
+    return LayerContext.of(config.layer_kinds, config.head_dim, *arrays)
 
 
 def head_terms(tower: Tower, params: Params, hidden: jax.Array, view: View) -> list[Term]:

@@ -41,8 +41,10 @@ def without_types(function: Callable[..., Any]) -> Callable[..., Any]:
     def body(*inputs: Any) -> Any:
         return function(*jax.tree.map(_forget, inputs))
 
-    whole = PartitionSpec()
-    return jax.shard_map(body, in_specs=whole, out_specs=whole, axis_names=axes, check_vma=False)
+    replicated = PartitionSpec()
+    return jax.shard_map(
+        body, in_specs=replicated, out_specs=replicated, axis_names=axes, check_vma=False
+    )
 
 
 def _forget(x: jax.Array) -> jax.Array:

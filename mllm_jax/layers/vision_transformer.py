@@ -89,15 +89,15 @@ def embed(
 
 def patches_of(rows: ModuleRows, view: View) -> tuple[jax.Array, jax.Array, jax.Array]:
     """This rank's share of the patches, of their positions and of the sizes of their images."""
-    whole = rows.inputs, rows.positions, rows.arrays["sizes"]
-    inputs, positions, sizes = (shard_slice(array, view.sequence, dim=1) for array in whole)
+    full = rows.inputs, rows.positions, rows.arrays["sizes"]
+    inputs, positions, sizes = (shard_slice(array, view.sequence, dim=1) for array in full)
     return inputs, positions, sizes
 
 
 def layer_context(rows: ModuleRows, config: EncoderConfig) -> LayerContext:
     """What the layers read of packed rows, computed once."""
-    own = rows.segment_ids, rows.positions, None, rows.arrays
-    return LayerContext.of(config.layer_kinds, config.head_dim, *own)
+    arrays = rows.segment_ids, rows.positions, None, rows.arrays
+    return LayerContext.of(config.layer_kinds, config.head_dim, *arrays)
 
 
 def attention_spec(

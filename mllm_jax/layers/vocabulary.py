@@ -36,21 +36,21 @@ Term = tuple[jax.Array, jax.Array]
 
 
 def embed_tokens(
-    table: jax.Array, tokens: jax.Array, keep: jax.Array, dtype: jnp.dtype, view: View
+    table: jax.Array, tokens: jax.Array, is_embedded: jax.Array, dtype: jnp.dtype, view: View
 ) -> jax.Array:
-    """Rows of the embedding, zero where `keep` is false; a stage's share of a sum over stages.
+    """Rows of the embedding, zero where a token is not embedded; one stage's term of their sum.
 
     Args:
         table: `[padded vocab / ranks, d_model]`, this rank's run.
-        tokens, keep: `[rows, tokens]`.
+        tokens, is_embedded: `[rows, tokens]`.
         dtype: type of the result. The sum is exact in it, as all ranks but one add zeros.
 
     Returns:
         `[rows, tokens / shards, d_model]`.
     """
-    tokens, keep = (shard_slice(x, view.context, dim=1) for x in (tokens, keep))
+    tokens, is_embedded = (shard_slice(x, view.context, dim=1) for x in (tokens, is_embedded))
     local, mine = _local(tokens, table.shape[0], view)
-    rows = jnp.where((mine & keep)[..., None], table[local].astype(dtype), 0)
+    rows = jnp.where((mine & is_embedded)[..., None], table[local].astype(dtype), 0)
     return reduce_scatter(rows, view.tensor, dim=1)
 
 
@@ -75,9 +75,10 @@ def cross_entropy(
         vocab: entries of the vocabulary.
         chunk: tokens whose logits exist at a time.
     """
-    hidden = tuple(vary(own, view.vocab) for own, _ in terms)
+    hidden = tuple(vary(x, view.vocab) for x, _ in terms)
     kernels = tuple(
-        vary_like(own.astype(jnp.float32), x) for x, (_, own) in zip(hidden, terms, strict=True)
+        vary_like(kernel.astype(jnp.float32), x)
+        for x, (_, kernel) in zip(hidden, terms, strict=True)
     )
     return _sum_of_losses(hidden, kernels, targets, weights, vocab, chunk, view)
 
@@ -118,35 +119,35 @@ def _forward(
         total, d_hidden, d_kernels = sums
         loss, d_logits = _losses(_logits(x, cast, vocab, view), target, vocab, view)
         d_logits = (weight[:, None] * d_logits).astype(x[0].dtype)
-        d_x = [_product(d_logits, own, 1, 1).astype(d_logits.dtype) for own in cast]
+        d_x = [_product(d_logits, kernel, 1, 1).astype(d_logits.dtype) for kernel in cast]
         return (
             total + jnp.sum(weight * loss),
             tuple(
-                lax.dynamic_update_slice_in_dim(whole, own, start, 0)
-                for whole, own in zip(d_hidden, d_x, strict=True)
+                lax.dynamic_update_slice_in_dim(grad, rows, start, 0)
+                for grad, rows in zip(d_hidden, d_x, strict=True)
             ),
             tuple(
-                whole + _product(own, d_logits, 0, 0)
-                for whole, own in zip(d_kernels, x, strict=True)
+                grad + _product(rows, d_logits, 0, 0)
+                for grad, rows in zip(d_kernels, x, strict=True)
             ),
         )
 
     parts = _Weighted(hidden, targets, weights, chunk)
     zeros = (
-        tuple(jnp.zeros((parts.index.size, own.shape[1]), own.dtype) for own in hidden),
+        tuple(jnp.zeros((parts.index.size, x.shape[1]), x.dtype) for x in hidden),
         jax.tree.map(jnp.zeros_like, kernels),
     )
     zeros = vary_like(zeros, (hidden, kernels, parts.targets, parts.weights))
     total, d_hidden, d_kernels = parts.loop(add, (_zero(hidden, kernels, parts, view), *zeros))
-    return total, (tuple(_taken(own, parts.place) for own in d_hidden), d_kernels)
+    return total, (tuple(_taken(x, parts.place) for x in d_hidden), d_kernels)
 
 
 def _backward(
-    vocab: int, chunk: int, view: View, kept: tuple[Arrays, Arrays], gradient: jax.Array
+    vocab: int, chunk: int, view: View, gradients: tuple[Arrays, Arrays], gradient: jax.Array
 ) -> tuple[Arrays | None, ...]:
     del vocab, chunk, view
-    found = jax.tree.map(lambda own: (gradient * own).astype(own.dtype), kept)
-    return *found, None, None
+    scaled = jax.tree.map(lambda x: (gradient * x).astype(x.dtype), gradients)
+    return *scaled, None, None
 
 
 _sum_of_losses.defvjp(_forward, _backward)
@@ -180,7 +181,7 @@ class _Weighted:
                 lax.dynamic_slice_in_dim(x, start, self.chunk)
                 for x in (self.index, self.targets, self.weights)
             )
-            chosen = tuple(_taken(own, index) for own in self.hidden)
+            chosen = tuple(_taken(array, index) for array in self.hidden)
             return add(start, sums, chosen, target, weight)
 
         chunks = -(-jnp.count_nonzero(self.weights) // self.chunk)
@@ -209,8 +210,8 @@ def argmax(terms: Sequence[Term], vocab: int, chunk: int, view: View) -> jax.Arr
 
 def whole_logits(terms: Sequence[Term], vocab: int, view: View) -> jax.Array:
     """Logits of all entries on every rank, `[tokens, vocab]` float32."""
-    own = _logits(*_operands(terms), vocab, view)
-    return unsharded(own, view.vocab, dim=1)[:, :vocab]
+    shard = _logits(*_operands(terms), vocab, view)
+    return unsharded(shard, view.vocab, dim=1)[:, :vocab]
 
 
 def _operands(terms: Sequence[Term]) -> tuple[Arrays, Arrays]:
@@ -220,14 +221,14 @@ def _operands(terms: Sequence[Term]) -> tuple[Arrays, Arrays]:
 
 
 def _cast(kernels: Arrays, hidden: Arrays) -> Arrays:
-    return tuple(own.astype(hidden[0].dtype) for own in kernels)
+    return tuple(kernel.astype(hidden[0].dtype) for kernel in kernels)
 
 
 def _logits(hidden: Arrays, kernels: Arrays, vocab: int, view: View) -> jax.Array:
     """Logits of this rank's entries; those of padding are minus infinity."""
     first, *others = (
-        jnp.matmul(x, own, preferred_element_type=jnp.float32)
-        for x, own in zip(hidden, kernels, strict=True)
+        jnp.matmul(x, kernel, preferred_element_type=jnp.float32)
+        for x, kernel in zip(hidden, kernels, strict=True)
     )
     logits = sum(others, first)
     size = kernels[0].shape[1]

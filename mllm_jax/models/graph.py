@@ -81,12 +81,12 @@ class ModelConfig(Section):
         return self._adapters.parts if self._adapters else ()
 
     def with_adapters(self, targets: Sequence[str], rank: int, scale: float) -> ModelConfig:
-        """The same model with adapters beside linear layers; arguments as of `Adapters.beside`.
+        """The same model with adapters of linear layers; see `Adapters.from_targets`.
 
         Raises:
             AdapterError: a target matches no layer.
         """
-        return self.adapted_like(Adapters.beside(self.linear_layers, targets, rank, scale))
+        return self.adapted_like(Adapters.from_targets(self.linear_layers, targets, rank, scale))
 
     def adapted_like(self, adapters: Adapters | None) -> ModelConfig:
         """The same model with these adapters, which are of a model of the same layers."""

@@ -298,7 +298,7 @@ class RunExport:
         idle_tensors: dict[str, NDArray[Any]] = {}
         for name, tensor in self.family.filler_tensors(self.composition).items():
             same = (stored_tensor for at, stored_tensor in stored.items() if at.endswith(name))
-            candidate = next((own for own in same if own.shape == tensor.shape), None)
+            candidate = next((weight for weight in same if weight.shape == tensor.shape), None)
             idle_tensors[name] = candidate.map_weights() if candidate else tensor
         return {name: tensor for name, tensor in idle_tensors.items() if name not in self.kept}
 

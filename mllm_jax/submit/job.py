@@ -196,9 +196,9 @@ def checkpoint_bytes(config: ExperimentConfig) -> int:
     modules = {name: module for name, module in work.towers.items() if work.holds(name)}
     values = float(sum(module.parameters for module in modules.values()))
     for name, module in modules.items():
-        layer, rest = work.trained(name)[0], module.rest_parameters
+        layer, outside_layers = work.trained(name)[0], module.rest_parameters
         values += module.layers * _moments(optimizer, layer)
-        values += _moments(optimizer, rest) + _moments(optimizer, module.rest_adapters)
+        values += _moments(optimizer, outside_layers) + _moments(optimizer, module.rest_adapters)
     return WIDE * round(values)
 
 

@@ -214,7 +214,7 @@ def account_attempts(
 
 
 def _trailing_seconds(
-    spent: TimeSpent | None,
+    time_spent: TimeSpent | None,
     watched: WatchedAttempt | None,
     following: float | None,
     lost: Collection[str],
@@ -229,17 +229,17 @@ def _trailing_seconds(
         lost: endings of the names of this attempt's files that are damaged.
     """
     if watched is None:
-        if following is None or spent is None or WATCHED[1:] not in lost:
+        if following is None or time_spent is None or WATCHED[1:] not in lost:
             return {}
-        return {"unknown": max(0.0, following - spent.until)}
-    known = spent.until if spent else watched.began
-    if spent is None and SPENT[1:] in lost:
+        return {"unknown": max(0.0, following - time_spent.until)}
+    known = time_spent.until if time_spent else watched.began
+    if time_spent is None and SPENT[1:] in lost:
         end = watched.ended if watched.ended is not None else following
         seconds = {} if end is None else {"unknown": max(0.0, end - known)}
         ended = known if end is None else max(known, end)
     else:
         ended = known if watched.ended is None else max(known, watched.ended)
-        now = spent.now if spent else KINDS[0]
+        now = time_spent.now if time_spent else KINDS[0]
         into = "hang" if watched.hung else "rework" if now == "step" else now
         seconds = {into: ended - known} if watched.code or watched.hung else {}
     if following is not None and (watched.again or watched.ended is None):

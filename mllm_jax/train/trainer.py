@@ -308,21 +308,21 @@ class Trainer:
         """
         assert self.components is not None
         step, guard, stop = ended.step, self.components.guard, self.components.stop
-        due, is_last = due_work(self.config, step), self.is_done
+        work, is_last = due_work(self.config, step), self.is_done
         stop.listen()
         set_interrupt_status(status_unsaved(self.config))
         guard.watch_step(ended)
         self.notify(ended)
         with self.phase("agree", step):
             stopping = stop.agree_on_stop(step)
-        if stopping or due.report or due.save or due.copy:
+        if stopping or work.report or work.save or work.copy:
             guard.check_all()
-        if due.copy and not stopping:
+        if work.copy and not stopping:
             self.copy()
-        if stopping or due.save:
+        if stopping or work.save:
             self.save(is_last=stopping or is_last)
         evaluation = None
-        if due.evaluate and not stopping:
+        if work.evaluate and not stopping:
             evaluation = self.evaluate(stop.requested)
             stopping = stop.requested()
             if stopping:

@@ -41,8 +41,8 @@ class Vit22bLayer(nnx.Module):
 
     def __call__(self, x: jax.Array, context: LayerContext, view: View) -> tuple[jax.Array, Aux]:
         """`[rows, patches / shards, d_model]` to the same; no auxiliary losses."""
-        made, _ = side_by_side(self.self_attn, self.mlp, self.layer_norm(x), context, view)
-        return x + made, {}
+        update, _ = side_by_side(self.self_attn, self.mlp, self.layer_norm(x), context, view)
+        return x + update, {}
 
 
 def tower(config: Vit22bConfig, backend: str) -> Tower:

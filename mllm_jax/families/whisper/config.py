@@ -70,9 +70,13 @@ class WhisperConfig(AudioEncoderConfig):
         between: elements.Dims = (("mlp", channels),)
         first = elements.dense((taps, (None, self.mels)), between, bias=True)
         second = elements.dense((taps, *between), (("embed", channels),), bias=True)
-        own = first + second + elements.norm(channels, centred=True)
+        without_table = first + second + elements.norm(channels, centred=True)
         entries = self.max_positions
-        return own if entries is None else own + elements.table(entries, None, channels)
+        return (
+            without_table
+            if entries is None
+            else without_table + elements.table(entries, None, channels)
+        )
 
     def requirements(self, d_decoder: int) -> tuple[Requirement, ...]:
         """The shared requirements; tensor must also divide the channels of the convolutions."""

@@ -45,16 +45,16 @@ class Blocks(NamedTuple):
         """
         ids = tokens.bounds
         begin = jnp.arange(0, ids.shape[1], queries)[None, :, None]
-        other = jnp.arange(0, ids.shape[1], keys)[None, None, :]
-        own, others = _Ids.of(ids, queries), _Ids.of(ids, keys)
-        padding = _pairs(own.padding, others.padding, jnp.logical_and)
-        padding &= begin // FLASH_BLOCK == other // FLASH_BLOCK
-        some = _pairs(own.low, others.high, jnp.less_equal) | padding
-        some &= _pairs(own.high, others.low, jnp.greater_equal) | padding
-        every = _pairs(own.single, others.single, jnp.logical_and)
-        every &= _pairs(own.first, others.first, jnp.equal)
+        key_begin = jnp.arange(0, ids.shape[1], keys)[None, None, :]
+        of_queries, of_keys = _Ids.of(ids, queries), _Ids.of(ids, keys)
+        padding = _pairs(of_queries.padding, of_keys.padding, jnp.logical_and)
+        padding &= begin // FLASH_BLOCK == key_begin // FLASH_BLOCK
+        some = _pairs(of_queries.low, of_keys.high, jnp.less_equal) | padding
+        some &= _pairs(of_queries.high, of_keys.low, jnp.greater_equal) | padding
+        every = _pairs(of_queries.single, of_keys.single, jnp.logical_and)
+        every &= _pairs(of_queries.first, of_keys.first, jnp.equal)
         # How far keys are behind queries, at least and at most.
-        least, most = begin - (other + keys - 1), begin + queries - 1 - other
+        least, most = begin - (key_begin + keys - 1), begin + queries - 1 - key_begin
         if mask.causal:
             span = _span_pairs(tokens, mask, queries, keys)
             some, every = some & ((most >= 0) | span.some), every & ((least >= 0) | span.every)
@@ -146,6 +146,8 @@ class _Ids(NamedTuple):
         )
 
 
-def _pairs(own: jax.Array, others: jax.Array, meet: Callable[[Any, Any], jax.Array]) -> jax.Array:
-    """`meet` of every own block with every other block, of arrays `[rows, blocks]`."""
-    return meet(own[:, :, None], others[:, None, :])
+def _pairs(
+    of_queries: jax.Array, of_keys: jax.Array, meet: Callable[[Any, Any], jax.Array]
+) -> jax.Array:
+    """`meet` of every block of queries with every block of keys, of arrays `[rows, blocks]`."""
+    return meet(of_queries[:, :, None], of_keys[:, None, :])

@@ -44,9 +44,9 @@ class KeyValueCache(NamedTuple):
         """The cache with those of the new tokens, `[rows, tokens, kv_heads, head_dim]`."""
         first = jnp.int32(0) if self.start is None else self.start
 
-        def put(held: jax.Array, new: jax.Array) -> jax.Array:
-            heads_first = new.swapaxes(1, 2).astype(held.dtype)
-            return lax.dynamic_update_slice_in_dim(held, heads_first, first, axis=2)
+        def put(cached: jax.Array, new: jax.Array) -> jax.Array:
+            heads_first = new.swapaxes(1, 2).astype(cached.dtype)
+            return lax.dynamic_update_slice_in_dim(cached, heads_first, first, axis=2)
 
         return self._replace(keys=put(self.keys, keys), values=put(self.values, values))
 

@@ -90,7 +90,8 @@ def _gradients(saved: SavedForBackward, gradient: jax.Array) -> tuple[jax.Array,
     d_v = _onto_keys(weights, gradient, groups)
     d_k = _onto_keys(d_scores, q.astype(jnp.float32), groups)
     return tuple(
-        own.astype(x.dtype) for own, x in zip((_mix(d_scores, k), d_k, d_v), (q, k, v), strict=True)
+        gradient_of_x.astype(x.dtype)
+        for gradient_of_x, x in zip((_mix(d_scores, k), d_k, d_v), (q, k, v), strict=True)
     )
 
 

@@ -51,23 +51,23 @@ def visible(queries: TokenIds, keys: TokenIds, mask: MaskKind) -> jax.Array:
         return seen
     assert queries.index is not None  # as the callers know
     assert keys.index is not None
-    own, other = queries.index[:, :, None], keys.index[:, None, :]
+    query, key = queries.index[:, :, None], keys.index[:, None, :]
     if mask.causal:
-        seen &= (own >= other) | _same_span(queries, keys) if mask.spans else own >= other
+        seen &= (query >= key) | _same_span(queries, keys) if mask.spans else query >= key
     if mask.window is not None:
-        seen &= own - other < mask.window
+        seen &= query - key < mask.window
         if mask.spans:
-            seen &= other - own < mask.window
+            seen &= key - query < mask.window
     if mask.chunk is not None:
-        seen &= own // mask.chunk == other // mask.chunk
+        seen &= query // mask.chunk == key // mask.chunk
     return seen
 
 
 def _same_span(queries: TokenIds, keys: TokenIds) -> jax.Array:
     assert queries.spans is not None  # as the callers know
     assert keys.spans is not None
-    own, other = queries.spans[:, :, None], keys.spans[:, None, :]
-    return (own == other) & (own > 0)
+    query, key = queries.spans[:, :, None], keys.spans[:, None, :]
+    return (query == key) & (query > 0)
 
 
 def order_by_place(tokens: TokenIds, mask: MaskKind) -> tuple[TokenIds, MaskKind]:

@@ -177,11 +177,11 @@ def _forward(
     rows, count, heads, _ = q.shape
     launch = _Launch.of(_forward_kernel, options.sizes.forward, options, q, k)
     scalars = jax.ShapeDtypeStruct((rows, heads, count), jnp.float32)
-    own = launch.block(launch.tile.queries)
+    block = launch.block(launch.tile.queries)
     out, log_sums = launch(
         tokens,
-        [(q, own), (k, launch.group), (v, launch.group)],
-        [(q, own), (scalars, launch.scalars)],
+        [(q, block), (k, launch.group), (v, launch.group)],
+        [(q, block), (scalars, launch.scalars)],
     )
     return out, SavedOperands(q, k, v, out, log_sums, tokens)
 
@@ -193,15 +193,15 @@ def _backward(
     products = out.astype(jnp.float32) * gradient.astype(jnp.float32)
     means = products.sum(3).swapaxes(1, 2)
     launch = _Launch.of(_queries_kernel, options.sizes.of_queries, options, q, k)
-    own, group, scalars = launch.block(launch.tile.queries), launch.group, launch.scalars
+    block, group, scalars = launch.block(launch.tile.queries), launch.group, launch.scalars
     scalars_of = [(log_sums, scalars), (means, scalars)]
-    inputs = [(q, own), (k, group), (v, group), (gradient, own), *scalars_of]
-    (of_q,) = launch(tokens, inputs, [(q, own)])
+    inputs = [(q, block), (k, group), (v, group), (gradient, block), *scalars_of]
+    (of_q,) = launch(tokens, inputs, [(q, block)])
     launch = _Launch.of(_keys_kernel, options.sizes.of_keys, options, q, k)
-    own, heads, scalars = launch.block(launch.tile.keys), launch.heads, launch.heads_scalars
+    block, heads, scalars = launch.block(launch.tile.keys), launch.heads, launch.heads_scalars
     scalars_of = [(log_sums, scalars), (means, scalars)]
-    inputs = [(q, heads), (k, own), (v, own), (gradient, heads), *scalars_of]
-    of_k, of_v = launch(tokens, inputs, [(k, own), (v, own)], by_keys=True)
+    inputs = [(q, heads), (k, block), (v, block), (gradient, heads), *scalars_of]
+    of_k, of_v = launch(tokens, inputs, [(k, block), (v, block)], by_keys=True)
     return of_q, of_k, of_v, None
 
 
@@ -311,12 +311,12 @@ def _forward_kernel(
     options: KernelOptions,
 ) -> None:
     """The output of a block of queries of one head."""
-    queries, own = _Tokens.of(ids, pl.program_id(0), tile.queries), q[...]
+    queries, query_block = _Tokens.of(ids, pl.program_id(0), tile.queries), q[...]
 
     def step(block: jax.Array, carry: Any, masked: bool) -> Any:
         mixed, top, total = carry
         keys = _Tokens.of(ids, block, tile.keys)
-        scores = plt.dot(own, k[keys.place], trans_b=True) * options.base_two
+        scores = plt.dot(query_block, k[keys.place], trans_b=True) * options.base_two
         if masked:
             seen = _seen(queries, keys, options.mask)
             scores = jnp.where(seen, scores, -jnp.inf)
@@ -350,7 +350,7 @@ def _queries_kernel(
     options: KernelOptions,
 ) -> None:
     """The gradient of a block of queries of one head."""
-    queries, own, own_gradient = (
+    queries, query_block, gradient_block = (
         _Tokens.of(ids, pl.program_id(0), tile.queries),
         q[...],
         gradient[...],
@@ -359,17 +359,17 @@ def _queries_kernel(
 
     def step(block: jax.Array, total: jax.Array, masked: bool) -> jax.Array:
         keys = _Tokens.of(ids, block, tile.keys)
-        others = k[keys.place]
-        scores = plt.dot(own, others, trans_b=True) * options.base_two
+        key_block = k[keys.place]
+        scores = plt.dot(query_block, key_block, trans_b=True) * options.base_two
         if masked:
             seen = _seen(queries, keys, options.mask)
             scores = jnp.where(seen, scores, -jnp.inf)
         weights = jnp.exp2(scores - log_sum)
-        of_weights = plt.dot(own_gradient, v[keys.place], trans_b=True)
+        of_weights = plt.dot(gradient_block, v[keys.place], trans_b=True)
         of_scores = weights * (of_weights - mean)
-        return total + plt.dot(of_scores.astype(others.dtype), others)
+        return total + plt.dot(of_scores.astype(key_block.dtype), key_block)
 
-    total = _loop(loops, step, jnp.zeros(own.shape, jnp.float32))
+    total = _loop(loops, step, jnp.zeros(query_block.shape, jnp.float32))
     of_q[...] = (total * options.scale).astype(of_q.dtype)
 
 
@@ -392,26 +392,26 @@ def _keys_kernel(
 
     Scores are `[keys, queries]`, so that products take what was computed as it lies.
     """
-    keys, own, own_values = _Tokens.of(ids, pl.program_id(0), tile.keys), k[...], v[...]
+    keys, key_block, value_block = _Tokens.of(ids, pl.program_id(0), tile.keys), k[...], v[...]
 
     def step(block: jax.Array, carry: Any, masked: bool, head: jax.Array) -> Any:
         sum_k, sum_v = carry
         queries = _Tokens.of(ids, block, tile.queries)
-        others, slopes = q[queries.place, head], gradient[queries.place, head]
-        scores = plt.dot(own, others, trans_b=True) * options.base_two
+        query_block, slopes = q[queries.place, head], gradient[queries.place, head]
+        scores = plt.dot(key_block, query_block, trans_b=True) * options.base_two
         if masked:
             seen = _seen(queries, keys, options.mask, by_keys=True)
             scores = jnp.where(seen, scores, -jnp.inf)
         weights = jnp.exp2(scores - log_sums[head, queries.place][None])
         sum_v += plt.dot(weights.astype(slopes.dtype), slopes)
-        of_weights = plt.dot(own_values, slopes, trans_b=True)
+        of_weights = plt.dot(value_block, slopes, trans_b=True)
         of_scores = weights * (of_weights - means[head, queries.place][None])
-        return sum_k + plt.dot(of_scores.astype(others.dtype), others), sum_v
+        return sum_k + plt.dot(of_scores.astype(query_block.dtype), query_block), sum_v
 
     def of_head(head: jax.Array, carry: Any) -> Any:
         return _loop(loops, partial(step, head=head), carry)
 
-    zeros = jnp.zeros(own.shape, jnp.float32)
+    zeros = jnp.zeros(key_block.shape, jnp.float32)
     sum_k, sum_v = lax.fori_loop(0, q.shape[1], of_head, (zeros, zeros))
     of_k[...] = (sum_k * options.scale).astype(of_k.dtype)
     of_v[...] = sum_v.astype(of_v.dtype)
@@ -441,8 +441,12 @@ class _Tokens(NamedTuple):
 def _seen(queries: _Tokens, keys: _Tokens, mask: MaskKind, by_keys: bool = False) -> jax.Array:
     """Which keys queries see, `[queries, keys]`; by keys `[keys, queries]`."""
 
-    def compared(own: jax.Array, other: jax.Array) -> tuple[jax.Array, jax.Array]:
-        return (own[None], other[:, None]) if by_keys else (own[:, None], other[None])
+    def compared(of_queries: jax.Array, of_keys: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return (
+            (of_queries[None], of_keys[:, None])
+            if by_keys
+            else (of_queries[:, None], of_keys[None])
+        )
 
     number, other = compared(queries.numbers, keys.numbers)
     bounds, other_bounds = compared(queries.ids[0], keys.ids[0])

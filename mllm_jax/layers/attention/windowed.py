@@ -60,8 +60,10 @@ def windowed(
     def kernel(q: jax.Array, k: jax.Array, v: jax.Array, tokens: TokenIds) -> jax.Array:
         q = q * q.shape[-1] ** -0.5
         q, k, v = (jnp.pad(x, ((0, 0), fill, (0, 0), (0, 0))).swapaxes(1, 2) for x in (q, k, v))
-        own = replace(tokens, index=None)  # which the backward would save
-        tokens = jax.tree.map(lambda x: jnp.pad(x, ((0, 0), fill), constant_values=-1), own)
+        without_index = replace(tokens, index=None)  # which the backward would save
+        tokens = jax.tree.map(
+            lambda x: jnp.pad(x, ((0, 0), fill), constant_values=-1), without_index
+        )
         return _attention(q, k, v, tokens, mask, block).swapaxes(1, 2)[:, :count]
 
     return untyped(kernel)(q, k, v, tokens)
@@ -69,10 +71,10 @@ def windowed(
 
 def widths(tokens: int, block: int) -> list[int]:
     """Widths of windows that are compiled: two blocks, doubled until they are the row."""
-    found = [min(tokens, 2 * block)]
-    while found[-1] < tokens:
-        found.append(min(tokens, 2 * found[-1]))
-    return found
+    sizes = [min(tokens, 2 * block)]
+    while sizes[-1] < tokens:
+        sizes.append(min(tokens, 2 * sizes[-1]))
+    return sizes
 
 
 def windows(tokens: TokenIds, mask: MaskKind, block: int) -> Window:
@@ -105,12 +107,12 @@ def _attention(
 ) -> jax.Array:
     """`[rows, heads, tokens, head_dim]` from q (scaled), k and v in the same order."""
 
-    def one(own: Window) -> jax.Array:
-        return _at_its_width(own, tokens, block, at)
+    def one(window: Window) -> jax.Array:
+        return _at_its_width(window, tokens, block, at)
 
-    def at(own: Window, width: int) -> jax.Array:
-        seen = _seen(own, tokens, mask, block, width)
-        return attend(*_inputs(own, (q, k, v), block, width), seen)
+    def at(window: Window, width: int) -> jax.Array:
+        seen = _seen(window, tokens, mask, block, width)
+        return attend(*_inputs(window, (q, k, v), block, width), seen)
 
     return _joined(lax.map(one, windows(tokens, mask, block)), q)
 
@@ -126,15 +128,15 @@ def _backward(
 ) -> tuple[jax.Array | None, ...]:
     *arrays, tokens = saved
 
-    def one(sums: list[jax.Array], own: Window) -> tuple[list[jax.Array], jax.Array]:
-        return _at_its_width(own, tokens, block, partial(at, sums))
+    def one(sums: list[jax.Array], window: Window) -> tuple[list[jax.Array], jax.Array]:
+        return _at_its_width(window, tokens, block, partial(at, sums))
 
-    def at(sums: list[jax.Array], own: Window, width: int) -> tuple[list[jax.Array], jax.Array]:
-        seen = _seen(own, tokens, mask, block, width)
-        inputs = _inputs(own, arrays, block, width)
+    def at(sums: list[jax.Array], window: Window, width: int) -> tuple[list[jax.Array], jax.Array]:
+        seen = _seen(window, tokens, mask, block, width)
+        inputs = _inputs(window, arrays, block, width)
         _, pullback = jax.vjp(lambda q, k, v: attend(q, k, v, seen), *inputs)
-        of_queries, *of_keys = pullback(_cut(gradient, own.row, own.query, block))
-        return [_added(*pair, own) for pair in zip(sums, of_keys, strict=True)], of_queries
+        of_queries, *of_keys = pullback(_cut(gradient, window.row, window.query, block))
+        return [_added(*pair, window) for pair in zip(sums, of_keys, strict=True)], of_queries
 
     zeros = [jnp.zeros_like(x) for x in arrays[1:]]
     sums, of_queries = lax.scan(one, zeros, windows(tokens, mask, block))
@@ -145,32 +147,32 @@ _attention.defvjp(_forward, _backward)
 
 
 def _at_its_width(
-    own: Window, tokens: TokenIds, block: int, at: Callable[[Window, int], Any]
+    window: Window, tokens: TokenIds, block: int, at: Callable[[Window, int], Any]
 ) -> Any:
     """`at` with the width of this window."""
     sizes = widths(tokens.bounds.shape[1], block)
-    return lax.switch(own.width, [partial(at, own, width) for width in sizes])
+    return lax.switch(window.width, [partial(at, window, width) for width in sizes])
 
 
-def _inputs(own: Window, arrays: Any, block: int, width: int) -> Arrays:
+def _inputs(window: Window, arrays: Any, block: int, width: int) -> Arrays:
     """The block of q, and the windows of k and v."""
     q, k, v = arrays
-    queries = _cut(q, own.row, own.query, block)
-    return queries, _cut(k, own.row, own.key, width), _cut(v, own.row, own.key, width)
+    queries = _cut(q, window.row, window.query, block)
+    return queries, _cut(k, window.row, window.key, width), _cut(v, window.row, window.key, width)
 
 
-def _seen(own: Window, tokens: TokenIds, mask: MaskKind, block: int, width: int) -> jax.Array:
+def _seen(window: Window, tokens: TokenIds, mask: MaskKind, block: int, width: int) -> jax.Array:
     """Which keys of its window a query sees, `[1, block, width]` bool."""
 
     def columns(start: jax.Array, count: int) -> TokenIds:
         bounds, spans = (
-            None if ids is None else lax.dynamic_slice(ids, (own.row, start), (1, count))
+            None if ids is None else lax.dynamic_slice(ids, (window.row, start), (1, count))
             for ids in (tokens.bounds, tokens.spans)
         )
         assert bounds is not None
         return TokenIds(bounds, start + jnp.arange(count, dtype=jnp.int32)[None], spans)
 
-    return visible(columns(own.query, block), columns(own.key, width), mask)
+    return visible(columns(window.query, block), columns(window.key, width), mask)
 
 
 def _cut(x: jax.Array, row: jax.Array, start: jax.Array, count: int) -> jax.Array:
@@ -178,10 +180,10 @@ def _cut(x: jax.Array, row: jax.Array, start: jax.Array, count: int) -> jax.Arra
     return lax.dynamic_slice(x, (row, 0, start, 0), (1, x.shape[1], count, x.shape[3]))
 
 
-def _added(x: jax.Array, part: jax.Array, own: Window) -> jax.Array:
-    """`x` plus `part` in the window of `own`."""
-    whole = _cut(x, own.row, own.key, part.shape[2]) + part
-    return lax.dynamic_update_slice(x, whole, (own.row, 0, own.key, 0))
+def _added(x: jax.Array, part: jax.Array, window: Window) -> jax.Array:
+    """`x` plus `part` in a window."""
+    values = _cut(x, window.row, window.key, part.shape[2]) + part
+    return lax.dynamic_update_slice(x, values, (window.row, 0, window.key, 0))
 
 
 def _joined(blocks: jax.Array, like: jax.Array) -> jax.Array:

@@ -39,7 +39,7 @@ class Adapters:
     scale: float
 
     @classmethod
-    def beside(
+    def from_targets(
         cls, every: Iterable[LinearLayer], targets: Sequence[str], rank: int, scale: float
     ) -> Adapters:
         """Adapters beside the layers that match a target.
@@ -59,7 +59,7 @@ class Adapters:
                 raise AdapterError(
                     f"{target} matches no linear layer; valid: patterns of {names}. {_WITHOUT}"
                 )
-        chosen = [own for own in every if any(_matches(own, target) for target in targets)]
+        chosen = [x for x in every if any(_matches(x, target) for target in targets)]
         return cls(tuple(chosen), rank, scale)
 
     @cached_property
@@ -90,13 +90,13 @@ class Adapters:
         )
 
     def _elements(self, layers: Iterable[LinearLayer]) -> dict[tuple[str | None, ...], float]:
-        found: dict[tuple[str | None, ...], float] = {}
-        own = ("rank", self.rank)
+        elements: dict[tuple[str | None, ...], float] = {}
+        rank = ("rank", self.rank)
         for layer in layers:
-            matrices = tensor((*layer.inputs, own)) + tensor((own, *layer.outputs))
+            matrices = tensor((*layer.inputs, rank)) + tensor((rank, *layer.outputs))
             for axes, count in matrices.items():
-                found[axes] = found.get(axes, 0) + layer.share * count
-        return found
+                elements[axes] = elements.get(axes, 0) + layer.share * count
+        return elements
 
 
 def _matches(layer: LinearLayer, target: str) -> bool:

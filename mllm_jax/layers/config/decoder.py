@@ -78,14 +78,14 @@ class DecoderConfig(Section):
     def _defaults(cls, values: Any) -> Any:
         if not isinstance(values, dict):
             return values
-        given = {key: value for key, value in values.items() if value is not None}
-        if "heads" in given:
-            given.setdefault("kv_heads", given["heads"])
-        experts = given.get("experts")
+        present = {key: value for key, value in values.items() if value is not None}
+        if "heads" in present:
+            present.setdefault("kv_heads", present["heads"])
+        experts = present.get("experts")
         width = experts.get("d_ff") if isinstance(experts, dict) else getattr(experts, "d_ff", None)
         if width is not None:
-            given.setdefault("d_ff", width)
-        return default_head_dim(given)
+            present.setdefault("d_ff", width)
+        return default_head_dim(present)
 
     @model_validator(mode="after")
     def _possible(self) -> DecoderConfig:
@@ -193,8 +193,8 @@ class DecoderConfig(Section):
     @property
     def layers_with_experts(self) -> tuple[int, ...]:
         """Numbers of the layers that have experts, from 0."""
-        own = self.experts
-        return tuple(n for n in range(self.layers) if own is not None and own.here(n))
+        experts = self.experts
+        return tuple(n for n in range(self.layers) if experts is not None and experts.here(n))
 
     @property
     def expert_layers(self) -> int:
@@ -237,9 +237,9 @@ class DecoderConfig(Section):
         parts, width, norms = self.parts, self.d_model, 1 if self.parallel_block else 2
         heads = self.heads, self.kv_heads, self.head_dim
         attention = elements.attention(width, *heads, parts.biases, parts.qk_norm)
-        whole = elements.norm(norms * width, parts.centred) + attention
+        without_mlp = elements.norm(norms * width, parts.centred) + attention
         sparse = [kind.mlp == "experts" for kind in self.layer_kinds]
-        kinds = [whole + self._mlp_elements(experts=own) for own in sparse]
+        kinds = [without_mlp + self._mlp_elements(experts=is_sparse) for is_sparse in sparse]
         return elements.mean(kinds)
 
     def _mlp_elements(self, *, experts: bool) -> elements.Elements:
@@ -253,24 +253,24 @@ class DecoderConfig(Section):
     def rest_elements(self) -> elements.Elements:
         """Elements of the embeddings, learned positions, the last norm and the head."""
         width, vocab = self.d_model, self.vocab_size
-        found = elements.table(vocab, "vocab", width) + elements.norm(width, self.parts.centred)
+        total = elements.table(vocab, "vocab", width) + elements.norm(width, self.parts.centred)
         if not self.parts.rotary:
-            found += elements.table(self.max_positions, None, width)
+            total += elements.table(self.max_positions, None, width)
         if self.extra_tokens:
-            found += elements.table(self.extra_tokens, None, width)
+            total += elements.table(self.extra_tokens, None, width)
         if not self.tie_embeddings:
-            found += elements.dense((("embed", width),), (("vocab", vocab),))
-        return found
+            total += elements.dense((("embed", width),), (("vocab", vocab),))
+        return total
 
     def requirements(self) -> tuple[Requirement, ...]:
         """Sizes that a parallel plan of the decoder must divide."""
-        found = [Requirement("heads", self.heads, "sequence")]
+        required = [Requirement("heads", self.heads, "sequence")]
         if any(kind.mlp == "dense" for kind in self.layer_kinds):
-            found.append(Requirement("d_ff", self.d_ff, "tensor"))
+            required.append(Requirement("d_ff", self.d_ff, "tensor"))
         if self.experts is not None:
-            found.append(Requirement("experts.count", self.experts.count, "expert"))
-            found.append(Requirement("experts.d_ff", self.experts.d_ff, "tensor"))
+            required.append(Requirement("experts.count", self.experts.count, "expert"))
+            required.append(Requirement("experts.d_ff", self.experts.d_ff, "tensor"))
             if self.experts.shared_d_ff:
-                own = self.experts.shared_d_ff
-                found.append(Requirement("experts.shared_d_ff", own, "tensor"))
-        return (*found, Requirement("d_model", self.d_model, "fsdp"))
+                width = self.experts.shared_d_ff
+                required.append(Requirement("experts.shared_d_ff", width, "tensor"))
+        return (*required, Requirement("d_model", self.d_model, "fsdp"))

@@ -30,8 +30,8 @@ def vector(width: int) -> Elements:
 def dense(inputs: Dims, outputs: Dims, bias: bool = False) -> Elements:
     """A linear layer; `Dense` in `layers.py`."""
     kernel = tensor((*inputs, *outputs))
-    whole = tuple((None if axis == "embed" else axis, size) for axis, size in outputs)
-    return kernel + tensor(whole) if bias else kernel
+    bias_axes = tuple((None if axis == "embed" else axis, size) for axis, size in outputs)
+    return kernel + tensor(bias_axes) if bias else kernel
 
 
 def norm(width: int, centred: bool) -> Elements:
@@ -46,9 +46,9 @@ def attention(
     width: Dims = (("embed", d_model),)
     queries: Dims = (("heads", heads), (None, head_dim))
     keys: Dims = (("kv_heads", kv_heads), (None, head_dim))
-    found = dense(width, queries, "q" in biases) + dense(queries, width, "o" in biases)
-    found += dense(width, keys, "k" in biases) + dense(width, keys, "v" in biases)
-    return found + vector(2 * head_dim) if qk_norm else found
+    projections = dense(width, queries, "q" in biases) + dense(queries, width, "o" in biases)
+    projections += dense(width, keys, "k" in biases) + dense(width, keys, "v" in biases)
+    return projections + vector(2 * head_dim) if qk_norm else projections
 
 
 def mlp(inputs: int, hidden: int, outputs: int, bias: bool = True) -> Elements:

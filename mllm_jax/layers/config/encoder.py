@@ -226,10 +226,10 @@ class EncoderConfig(Section):
 
     def connector_elements(self, d_decoder: int) -> elements.Elements:
         """Elements of the connector's parameters, to a decoder of width `d_decoder`."""
-        own, inputs = self.connector, self.connected
-        if own.kind == "mlp":
-            return elements.mlp(inputs, own.hidden or d_decoder, d_decoder, own.bias)
-        return elements.dense(((None, inputs),), (("embed", d_decoder),), own.bias)
+        connector, inputs = self.connector, self.connected
+        if connector.kind == "mlp":
+            return elements.mlp(inputs, connector.hidden or d_decoder, d_decoder, connector.bias)
+        return elements.dense(((None, inputs),), (("embed", d_decoder),), connector.bias)
 
     def requirements(self, d_decoder: int) -> tuple[Requirement, ...]:
         """Sizes that a parallel plan of this encoder must divide, given the decoder's width."""
@@ -342,8 +342,8 @@ class ImageEncoderConfig(EncoderConfig):
         """Elements of the patches' layer, of the learned positions and of the class token."""
         patches = elements.dense(((None, self.features),), (("embed", self.d_model),), bias)
         entries = math.prod(self.grid) + class_token
-        own = patches + elements.table(entries, None, self.d_model)
-        return own + elements.vector(self.d_model) if class_token else own
+        total = patches + elements.table(entries, None, self.d_model)
+        return total + elements.vector(self.d_model) if class_token else total
 
     def attention_elements(self, biases: str, qk_norm: bool = False) -> elements.Elements:
         """Elements of a layer's attention, see `elements.attention`."""

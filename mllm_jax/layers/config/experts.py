@@ -114,11 +114,11 @@ class ExpertsConfig(Section):
     def elements(self, d_model: int) -> elements.Elements:
         """Elements of the parameters in place of an MLP: router, experts and shared expert."""
         width = (("embed", d_model),)
-        found = elements.dense(width, ((None, self.count),)) + elements.vector(self.count)
-        found += elements.experts(self.count, d_model, self.d_ff)
+        total = elements.dense(width, ((None, self.count),)) + elements.vector(self.count)
+        total += elements.experts(self.count, d_model, self.d_ff)
         if self.shared_d_ff:
-            found += elements.gated_mlp(d_model, self.shared_d_ff)
-        return found + elements.dense(width, ((None, 1),)) if self.shared_gate else found
+            total += elements.gated_mlp(d_model, self.shared_d_ff)
+        return total + elements.dense(width, ((None, 1),)) if self.shared_gate else total
 
     @property
     def active_d_ff(self) -> int:

@@ -59,11 +59,11 @@ def decoder_layers(config: DecoderConfig) -> Iterator[LinearLayer]:
         kind = _gated if config.parts.gated else _two
         dense = kind("decoder", "layers.mlp", width, hidden, width)
         every += [replace(layer, share=1 - sparse) for layer in dense]
-    own = config.experts
-    if own is not None and own.shared_d_ff:
-        middle = _dim("mlp", own.shared_d_ff)
+    experts = config.experts
+    if experts is not None and experts.shared_d_ff:
+        middle = _dim("mlp", experts.shared_d_ff)
         shared = list(_gated("decoder", "layers.experts.shared", width, middle, width))
-        if own.shared_gate:
+        if experts.shared_gate:
             shared.append(_layer("decoder", "layers.experts.shared_gate", width, _dim(None, 1)))
         every += [replace(layer, share=sparse) for layer in shared]
     yield from every
@@ -76,11 +76,11 @@ def encoder_layers(name: str, config: EncoderConfig, d_decoder: int) -> Iterator
     width, outputs = _dim("embed", config.d_model), _dim("embed", d_decoder)
     yield from _attention(name, config.d_model, config.heads, config.heads, config.head_dim)
     yield from _two(name, "layers.mlp", width, _dim("mlp", config.d_ff), width)
-    own = config.connector
+    connector = config.connector
     blocks = ["connector", *(f"deepstack{number}" for number in range(len(config.deepstack)))]
     for block in blocks:
-        if own.kind == "mlp":
-            middle = _dim("mlp", own.hidden or d_decoder)
+        if connector.kind == "mlp":
+            middle = _dim("mlp", connector.hidden or d_decoder)
             yield from _two(name, block, _dim("embed", config.connected), middle, outputs)
         else:
             yield _layer(name, f"{block}.linear", _dim(None, config.connected), outputs)
@@ -117,6 +117,6 @@ def _two(
 def _gated(
     module: str, name: str, inputs: Dims, hidden: Dims, outputs: Dims
 ) -> Iterator[LinearLayer]:
-    for own in ("gate_proj", "up_proj"):
-        yield _layer(module, f"{name}.{own}", inputs, hidden)
+    for projection in ("gate_proj", "up_proj"):
+        yield _layer(module, f"{name}.{projection}", inputs, hidden)
     yield _layer(module, f"{name}.down_proj", hidden, outputs)

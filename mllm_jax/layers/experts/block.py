@@ -87,15 +87,15 @@ class Experts(nnx.Module):
         The losses are this rank's terms of sums over all ranks.
         """
         routing = self.router(x, context, view)
-        whole = gathered(x, view)
+        full = gathered(x, view)
         choice, weights = (
-            all_gather(own, view.tensor, dim=1).reshape(-1, self.config.top_k)
-            for own in (routing.choice, routing.weights)
+            all_gather(shard, view.tensor, dim=1).reshape(-1, self.config.top_k)
+            for shard in (routing.choice, routing.weights)
         )
-        made = self._by_experts(whole.reshape(-1, x.shape[-1]), choice, weights, view)
-        out = _summed(made.reshape(whole.shape), view, x.dtype)
+        sums = self._by_experts(full.reshape(-1, x.shape[-1]), choice, weights, view)
+        out = _summed(sums.reshape(full.shape), view, x.dtype)
         if self.shared is not None:
-            out = out + self._of_shared(x, whole, view)
+            out = out + self._of_shared(x, full, view)
         return out, routing.losses
 
     def _by_experts(
@@ -110,11 +110,11 @@ class Experts(nnx.Module):
 
     def _kernels(self, dtype: jnp.dtype) -> Kernels:
         stacks = self.gate_proj, self.up_proj, self.down_proj
-        return Kernels(*(own.kernel[...].astype(dtype) for own in stacks))
+        return Kernels(*(stack.kernel[...].astype(dtype) for stack in stacks))
 
-    def _of_shared(self, x: jax.Array, whole: jax.Array, view: View) -> jax.Array:
+    def _of_shared(self, x: jax.Array, full: jax.Array, view: View) -> jax.Array:
         assert self.shared is not None  # as the caller knows
-        products = [layer(whole) for layer in self.shared.first]
+        products = [layer(full) for layer in self.shared.first]
         out = self.shared.last.scattered(self.shared.activated(products), view)
         return out if self.shared_gate is None else jax.nn.sigmoid(self.shared_gate(x)) * out
 
@@ -163,9 +163,9 @@ def _by_own(
     back = jnp.argsort(order)
     counts = jnp.sum(jax.nn.one_hot(of_copies, config.count, dtype=jnp.int32), axis=0)
     copies = jnp.repeat(x, config.top_k, axis=0)
-    made = _permuted(compute(_permuted(copies, order, back), counts), back, order)
-    made = made.reshape(*choice.shape, -1).astype(jnp.float32)
-    return jnp.sum(weights[..., None] * made, axis=1)
+    results = _permuted(compute(_permuted(copies, order, back), counts), back, order)
+    results = results.reshape(*choice.shape, -1).astype(jnp.float32)
+    return jnp.sum(weights[..., None] * results, axis=1)
 
 
 @jax.custom_vjp

@@ -62,8 +62,8 @@ def grouped_product(rows: jax.Array, kernels: jax.Array, counts: jax.Array) -> j
         `[rows, outputs]` in the type of the rows. Rows behind those that are counted are zero, and
         so are their gradients, whatever they hold.
     """
-    given = rows, kernels, counts
-    return _product(products_of(traced_platform()), *vary_like(given, given))
+    operands = rows, kernels, counts
+    return _product(products_of(traced_platform()), *vary_like(operands, operands))
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
@@ -83,9 +83,9 @@ def _forward(
 
 
 def _backward(
-    products: Products, kept: Residuals, gradient: jax.Array
+    products: Products, saved: Residuals, gradient: jax.Array
 ) -> tuple[jax.Array, jax.Array, None]:
-    rows, kernels, counts = kept
+    rows, kernels, counts = saved
     of_rows = products.product(gradient, kernels, counts, transposed=True)
     return of_rows, products.of_kernels(rows, gradient, counts), None
 

@@ -60,9 +60,9 @@ class Router(nnx.Module):
         scores = _scores(logits, self.config.router)
         chosen = _best(scores + aligned(lax.stop_gradient(bias), scores), self.config)
         choice = jnp.where(real[..., None], chosen, self.config.count)
-        taken = jax.nn.one_hot(choice, self.config.count, dtype=jnp.float32)
-        weights = _weights(jnp.sum(taken * scores[..., None, :], axis=-1), self.config)
-        weights = _with_load(weights, bias, _load(taken, logits, real))
+        one_hot = jax.nn.one_hot(choice, self.config.count, dtype=jnp.float32)
+        weights = _weights(jnp.sum(one_hot * scores[..., None, :], axis=-1), self.config)
+        weights = _with_load(weights, bias, _load(one_hot, logits, real))
         return Routing(choice, weights, self._losses(logits, scores, choice, context, view))
 
     def _losses(
@@ -74,17 +74,17 @@ class Router(nnx.Module):
         view: View,
     ) -> dict[str, jax.Array]:
         """The auxiliary losses that have a weight."""
-        real, found = choice[..., 0] < self.config.count, {}
+        real, losses = choice[..., 0] < self.config.count, {}
         if self.config.balance_weight:
             share = scores / jnp.sum(scores, axis=-1, keepdims=True)
-            whole = all_gather(choice, view.sequence, dim=1)
-            load = _segment_load(whole, context.segment_ids, self.config.count, view)
+            full_choice = all_gather(choice, view.sequence, dim=1)
+            load = _segment_load(full_choice, context.segment_ids, self.config.count, view)
             each = self.config.count * jnp.sum(load * share, axis=-1)
-            found["balance"] = jnp.sum(jnp.where(real, each, 0))
+            losses["balance"] = jnp.sum(jnp.where(real, each, 0))
         if self.config.z_weight:
             squares = jnp.square(jax.nn.logsumexp(logits, axis=-1))
-            found["router_z"] = jnp.sum(jnp.where(real, squares, 0))
-        return found
+            losses["router_z"] = jnp.sum(jnp.where(real, squares, 0))
+        return losses
 
 
 def choose(logits: jax.Array, config: ExpertsConfig) -> tuple[jax.Array, jax.Array]:
@@ -108,8 +108,8 @@ def _best(scores: jax.Array, config: ExpertsConfig) -> jax.Array:
         grouped = scores.reshape(*scores.shape[:-1], config.groups, -1)
         of_groups = jnp.sum(lax.top_k(grouped, 2)[0], axis=-1)
         best = lax.top_k(of_groups, config.top_groups)[1]
-        kept = jnp.sum(jax.nn.one_hot(best, config.groups, dtype=jnp.int32), axis=-2) > 0
-        scores = jnp.where(kept[..., None], grouped, -jnp.inf).reshape(scores.shape)
+        allowed = jnp.sum(jax.nn.one_hot(best, config.groups, dtype=jnp.int32), axis=-2) > 0
+        scores = jnp.where(allowed[..., None], grouped, -jnp.inf).reshape(scores.shape)
     return lax.top_k(lax.stop_gradient(scores), config.top_k)[1]
 
 
@@ -121,14 +121,14 @@ def _weights(scores: jax.Array, config: ExpertsConfig) -> jax.Array:
     return config.scale * scores
 
 
-def _load(taken: jax.Array, logits: jax.Array, real: jax.Array) -> jax.Array:
+def _load(one_hot: jax.Array, logits: jax.Array, real: jax.Array) -> jax.Array:
     """Tokens of each expert, `[experts]`; NaN if a logit of a token is not finite.
 
     Args:
-        taken: `[rows, positions, top_k, experts]`, one where an expert is chosen.
+        one_hot: `[rows, positions, top_k, experts]`, one where an expert is chosen.
     """
     sane = jnp.all(jnp.isfinite(logits) | ~real[..., None])
-    return jnp.where(sane, jnp.sum(taken, axis=(0, 1, 2)), jnp.nan)
+    return jnp.where(sane, jnp.sum(one_hot, axis=(0, 1, 2)), jnp.nan)
 
 
 @jax.custom_vjp
@@ -162,11 +162,11 @@ def _segment_load(choice: jax.Array, ids: jax.Array, count: int, view: View) -> 
     Returns:
         `[rows, tokens / shards, count]` float32.
     """
-    taken = jnp.sum(jax.nn.one_hot(choice, count, dtype=jnp.int32), axis=2)
-    before = jnp.pad(jnp.cumsum(taken, axis=1), ((0, 0), (1, 0), (0, 0)))
+    chosen = jnp.sum(jax.nn.one_hot(choice, count, dtype=jnp.int32), axis=2)
+    before = jnp.pad(jnp.cumsum(chosen, axis=1), ((0, 0), (1, 0), (0, 0)))
     begin, end = (shard_slice(x, view.sequence, dim=1)[..., None] for x in _spans(ids))
-    found = jnp.take_along_axis(before, end, 1) - jnp.take_along_axis(before, begin, 1)
-    return found.astype(jnp.float32) / (end - begin).astype(jnp.float32)
+    load = jnp.take_along_axis(before, end, 1) - jnp.take_along_axis(before, begin, 1)
+    return load.astype(jnp.float32) / (end - begin).astype(jnp.float32)
 
 
 def _spans(ids: jax.Array) -> tuple[jax.Array, jax.Array]:

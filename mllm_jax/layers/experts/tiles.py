@@ -28,12 +28,12 @@ class _Tile(NamedTuple):
     Attributes:
         group: number of the group.
         start: first row that is read.
-        own: `[tile, 1]`, whether a row is of the group and of no other tile.
+        mask: `[tile, 1]`, whether a row is of the group and of no other tile.
     """
 
     group: jax.Array
     start: jax.Array
-    own: jax.Array
+    mask: jax.Array
 
 
 class _Tiles:
@@ -65,7 +65,7 @@ class _Tiles:
         return _Tile(group, start, ((row >= begin) & (row < end))[:, None])
 
     def read(self, x: jax.Array, tile: _Tile) -> jax.Array:
-        """The rows of a tile, some of them not its own."""
+        """The rows of a tile, of which some belong to other groups."""
         return lax.dynamic_slice_in_dim(x, tile.start, self.size)
 
     def loop(self, body: Callable[[_Tile, jax.Array], jax.Array], start: jax.Array) -> jax.Array:
@@ -75,23 +75,23 @@ class _Tiles:
 
 def _tile(rows: int, groups: int) -> int:
     """Rows of a tile: a power of two below half of a group's mean, so that little is in vain."""
-    wanted = max(8, min(TILE, rows // (2 * groups)))
-    return min(rows, 1 << (wanted.bit_length() - 1))
+    target = max(8, min(TILE, rows // (2 * groups)))
+    return min(rows, 1 << (target.bit_length() - 1))
 
 
 def product(rows: jax.Array, kernels: jax.Array, counts: jax.Array, transposed: bool) -> jax.Array:
     """See `mllm_jax.layers.experts.grouped.Products`."""
     tiles, contracted = _Tiles(counts, len(rows)), 1 if transposed else 0
 
-    def body(tile: _Tile, made: jax.Array) -> jax.Array:
+    def body(tile: _Tile, out: jax.Array) -> jax.Array:
         kernel = lax.dynamic_index_in_dim(kernels, tile.group, keepdims=False)
         dimensions = (((1,), (contracted,)), ((), ()))
-        own = lax.dot_general(tiles.read(rows, tile), kernel, dimensions)
-        own = jnp.where(tile.own, own, tiles.read(made, tile))
-        return lax.dynamic_update_slice_in_dim(made, own, tile.start, 0)
+        values = lax.dot_general(tiles.read(rows, tile), kernel, dimensions)
+        values = jnp.where(tile.mask, values, tiles.read(out, tile))
+        return lax.dynamic_update_slice_in_dim(out, values, tile.start, 0)
 
-    made = jnp.zeros((len(rows), kernels.shape[2 - contracted]), rows.dtype)
-    return tiles.loop(body, vary_like(made, rows))
+    zeros = jnp.zeros((len(rows), kernels.shape[2 - contracted]), rows.dtype)
+    return tiles.loop(body, vary_like(zeros, rows))
 
 
 def of_kernels(rows: jax.Array, gradient: jax.Array, counts: jax.Array) -> jax.Array:
@@ -99,10 +99,10 @@ def of_kernels(rows: jax.Array, gradient: jax.Array, counts: jax.Array) -> jax.A
     tiles = _Tiles(counts, len(rows))
 
     def body(tile: _Tile, sums: jax.Array) -> jax.Array:
-        own = jnp.where(tile.own, tiles.read(rows, tile), 0)
+        inputs = jnp.where(tile.mask, tiles.read(rows, tile), 0)
         dimensions = (((0,), (0,)), ((), ()))
-        others = tiles.read(gradient, tile)
-        added = lax.dot_general(own, others, dimensions, preferred_element_type=jnp.float32)
+        gradients = tiles.read(gradient, tile)
+        added = lax.dot_general(inputs, gradients, dimensions, preferred_element_type=jnp.float32)
         added += lax.dynamic_index_in_dim(sums, tile.group, keepdims=False)
         return lax.dynamic_update_index_in_dim(sums, added, tile.group, 0)
 

@@ -67,7 +67,7 @@ class _Visits(NamedTuple):
         block = first[group] + number - (after - each)[group]
         return cls(group, block, begins[group], ends[group]), after
 
-    def own(self, visit: Any, size: int, width: int) -> jax.Array:
+    def group_mask(self, visit: Any, size: int, width: int) -> jax.Array:
         """`[size, width]`, whether rows of the block belong to the group of a visit."""
         shape = size, width
         row = self.block[visit] * size + lax.broadcasted_iota(jnp.int32, shape, 0)
@@ -182,8 +182,8 @@ def _product(
     def end() -> None:
         # The other rows are those of visits before, or will be those of visits to come.
         others = out[...].astype(jnp.float32)
-        made = jnp.where(visits.own(visit, *out.shape), total[...], others)
-        out[...] = made.astype(out.dtype)
+        values = jnp.where(visits.group_mask(visit, *out.shape), total[...], others)
+        out[...] = values.astype(out.dtype)
 
 
 def _of_kernels(visits: _Visits, rows: Any, gradient: Any, out: Any, total: Any) -> None:
@@ -195,12 +195,12 @@ def _of_kernels(visits: _Visits, rows: Any, gradient: Any, out: Any, total: Any)
     def begin() -> None:
         total[...] = jnp.zeros_like(total)
 
-    own, others = (
-        jnp.where(visits.own(visit, *x.shape), x[...].astype(jnp.float32), 0).astype(x.dtype)
+    inputs, gradients = (
+        jnp.where(visits.group_mask(visit, *x.shape), x[...].astype(jnp.float32), 0).astype(x.dtype)
         for x in (rows, gradient)
     )
     dimensions = (((0,), (0,)), ((), ()))
-    total[...] += lax.dot_general(own, others, dimensions, preferred_element_type=jnp.float32)
+    total[...] += lax.dot_general(inputs, gradients, dimensions, preferred_element_type=jnp.float32)
 
     @pl.when((visit == last) | (visits.group[jnp.minimum(visit + 1, last)] != group))
     def end() -> None:

@@ -127,9 +127,9 @@ def _of_kernels(
 
     def step(number: jax.Array, total: jax.Array) -> jax.Array:
         row = begin + number * block[0] + jnp.arange(block[0])
-        own = _load(rows, row, left, end, out.shape[0])
-        others = _load(gradient, row, right, end, out.shape[1])
-        return total + plt.dot(own, others, trans_a=True)
+        inputs = _load(rows, row, left, end, out.shape[0])
+        gradients = _load(gradient, row, right, end, out.shape[1])
+        return total + plt.dot(inputs, gradients, trans_a=True)
 
     steps = pl.cdiv(end - begin, block[0])
     total = lax.fori_loop(0, steps, step, jnp.zeros(block[1:], jnp.float32))

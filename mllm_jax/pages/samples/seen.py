@@ -260,7 +260,7 @@ def build_preview(config: ExperimentConfig, samples: int) -> DataPreview:
     sizes = _sizes(source, config)
     try:
         with open_single_loader(config, source, processor) as loader:
-            while sum(own.stats.samples for own in microbatches) < samples:
+            while sum(microbatch.stats.samples for microbatch in microbatches) < samples:
                 microbatches.append(next(loader))
     except UnusableError as error:
         return DataPreview(config, processor.specs, [], [], [], sizes, refused=error.skipped)
@@ -373,9 +373,9 @@ def _media(
         for number, ((row, start, _), count, grid) in enumerate(every):
             measured = medium_lengths(spec, placement.lengths, number)
             offsets = placement.offsets[lane][number] if spec.axes else ()
-            taken = read_medium(rows, spec, row, start, measured, offsets)
-            own = number_of(placement.lengths, lane, number)
-            look = processor.look(sample, spec.module, own, taken)
+            content = read_medium(rows, spec, row, start, measured, offsets)
+            position = number_of(placement.lengths, lane, number)
+            look = processor.look(sample, spec.module, position, content)
             yield SeenMedium(lane, row, start, count, spec.landed(count, grid), look)
 
 

@@ -281,12 +281,12 @@ class DecodingPrograms:
     def _newest_rows(self, state: DecodingState) -> ModuleRows:
         """The newest token of every answer, as a row of columns."""
         ids = jnp.where(state.alive, state.segments, 0)
-        behind = state.made - 1
+        offset = state.made - 1
         axes = self._step.program.model.decoder.position_axes
-        positions = jnp.repeat((state.positions + behind)[..., None], axes, axis=-1)
+        positions = jnp.repeat((state.positions + offset)[..., None], axes, axis=-1)
         # What an answer says belongs to no span.
         spans = {SPAN_IDS: jnp.zeros_like(ids)} if self._decoder.reads_spans else {}
-        return ModuleRows(state.token, ids, positions, state.lengths + behind, arrays=spans)
+        return ModuleRows(state.token, ids, positions, state.lengths + offset, arrays=spans)
 
     def _with_next(
         self, params: Any, hidden: jax.Array, draw: TokenDraw, greedy: bool, state: DecodingState

@@ -58,12 +58,12 @@ def place_step(
         carried: outputs of the step before for this one; None for the first step of a process.
     """
     step, batches = experiment.step, [m.batch for m in read.microbatches]
-    among = exchange_with_groups(read.microbatches[0].stats.group)
+    exchange = exchange_with_groups(read.microbatches[0].stats.group)
     # After the last step there is none: its work ahead is thrown away.
     next_batches = None if read.next_step is None else [m.batch for m in read.next_step]
-    placed = place_batch(batches, step, next_batches, among=among)
+    placed = place_batch(batches, step, next_batches, among=exchange)
     if carried is None and step.program.ahead:
-        carried = step.primed(state["params"], place(batches, step, among=among)).carried
+        carried = step.primed(state["params"], place(batches, step, among=exchange)).carried
     return placed._replace(batch=placed.batch.with_carried(carried or {}))
 
 

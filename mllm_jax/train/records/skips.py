@@ -44,7 +44,7 @@ class Skips:
         """Keep the list at `path`; entries after `resumed_step` are dropped, and damaged ones."""
         read = read_record_lines(path, SKIPPED).warn().values
         earlier = [record for record in read if record["step"] <= resumed_step]
-        self.path, self.kinds = path, {own["sample"]: own["reason"] for own in earlier}
+        self.path, self.kinds = path, {skip["sample"]: skip["reason"] for skip in earlier}
         listed = Counter(self.kinds.values())
         self.samples |= listed
         self.lost = self.samples - listed
@@ -100,8 +100,8 @@ class Skips:
 
 def _known(counts: Mapping[str, int]) -> Counter[str]:
     """Counts by kind; reasons that earlier versions had are of one kind."""
-    found: Counter[str] = Counter()
+    by_kind: Counter[str] = Counter()
     for reason, count in counts.items():
         known = reason in FaultKind.__members__.values()
-        found[reason if known else FaultKind.UNKNOWN.value] += count
-    return found
+        by_kind[reason if known else FaultKind.UNKNOWN.value] += count
+    return by_kind
