@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.emulated import emulated_rows
 from benchmarks.findings import Findings, line_of, row
-from benchmarks.pipeline import Row, Tell
+from benchmarks.pipeline import PrintLine, Row
 from data.batch import DECODER, NEXT_TOKEN, PackedBatch
 from mllm_jax.calibrate.measure import REPETITIONS, CalibrationPrograms
 from mllm_jax.calibrate.probes import InPlaceProgram, make_copy, make_matmul
@@ -112,7 +112,7 @@ class Setting:
     devices: list[jax.Device]
     sizes: Sizes
     hardware: Hardware | None
-    tell: Tell
+    print_line: PrintLine
     steps: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -127,7 +127,7 @@ class Setting:
 
 def bench_accelerator(
     config: ExperimentConfig,
-    tell: Tell,
+    print_line: PrintLine,
     devices: Sequence[jax.Device] | None = None,
     parts: Sequence[str] | None = None,
 ) -> Findings:
@@ -149,13 +149,13 @@ def bench_accelerator(
         devices,
         SMALL_SIZES if small else SIZES,
         of_kind(devices[0].device_kind),
-        tell,
+        print_line,
     )
     count, note = float(len(devices)), _versions(devices[0])
     rows = [_logged(row("device", devices[0].device_kind, count, unit="devices", note=note))]
     for part, measures in chosen.items():
         for what, measure in measures(setting):
-            tell(f"{part}: {what}")
+            print_line(f"{part}: {what}")
             rows += [_logged(each) for each in _measured(part, what, measure)]
     return Findings(rows)
 
@@ -264,7 +264,7 @@ def steps(setting: Setting) -> Iterator[tuple[str, Measure]]:
         set(able_backends(setting.platform, tokens=tokens, head_dim=n, dtype=dtype))
         for tokens, n in shapes
     ]
-    preferred = [b for b in PREFERRED[setting.platform] if all(b in own for own in able)]
+    preferred = [b for b in PREFERRED[setting.platform] if all(b in backends for backends in able)]
     # The reference keeps all pairs of tokens, which is much memory: only where nothing else can.
     for backend in [b for b in preferred if b != "reference"] or preferred:
         yield f"train step, attention {backend}", partial(_step, setting, backend)
@@ -289,11 +289,11 @@ def _step(setting: Setting, backend: str) -> Iterator[Row]:
     sizes = program.memory_analysis()
     assert sizes is not None  # every backend that we compile for tells
     platform = setting.devices[0].platform
-    taken = sizes.argument_size_in_bytes + temporary_bytes(sizes, platform)
+    size = sizes.argument_size_in_bytes + temporary_bytes(sizes, platform)
     setting.steps.setdefault("seconds", seconds)
-    setting.steps.setdefault("bytes", taken)
+    setting.steps.setdefault("bytes", size)
     yield from _figures(setting, config, batch, what, seconds)
-    yield row("", f"{what}: arguments and temporaries", taken / 2**30, unit="GiB of a device")
+    yield row("", f"{what}: arguments and temporaries", size / 2**30, unit="GiB of a device")
     used = (setting.devices[0].memory_stats() or {}).get("peak_bytes_in_use")
     note = "" if used else "the device does not tell"
     peak = used / 2**30 if used else None
@@ -305,8 +305,8 @@ def _figures(
 ) -> Iterator[Row]:
     """Time, tokens per second and MFU."""
     lengths = {"decoder": _lengths(batch.decoder.segment_ids)}
-    for name, own in batch.encoders.items():
-        lengths[name] = _lengths(np.abs(own.segment_ids))
+    for name, rows in batch.encoders.items():
+        lengths[name] = _lengths(np.abs(rows.segment_ids))
     count, flops = len(setting.devices), model_flops(config.model, lengths)
     note = f"{config.data.rows} rows of {config.data.budgets['tokens']} tokens, {_counted(config)}"
     yield row("", what, seconds, note=note)
@@ -348,12 +348,12 @@ def full_batch(config: ExperimentConfig) -> PackedBatch:
 
 def _used(batch: PackedBatch) -> float:
     """Positions of encoders that hold media."""
-    return sum(float(np.count_nonzero(own.segment_ids)) for own in batch.encoders.values())
+    return sum(float(np.count_nonzero(rows.segment_ids)) for rows in batch.encoders.values())
 
 
 def _lengths(segment_ids: np.ndarray) -> list[int]:
     """Lengths of all segments of rows, without padding."""
-    return [n for own in segment_ids for n in np.bincount(own)[1:].tolist() if n]
+    return [n for row_ids in segment_ids for n in np.bincount(row_ids)[1:].tolist() if n]
 
 
 # ---- cost model ----------------------------------------------------------------------------------
@@ -368,14 +368,14 @@ def predictions(setting: Setting) -> Iterator[tuple[str, Measure]]:
 
 
 def _calibrated(setting: Setting) -> Iterator[Row]:
-    bench = CalibrationPrograms.build(setting.config, setting.tell)
-    found = bench.fit(setting.seconds(bench.programs), "calibrated")
-    for name, value in found.constants.items():
-        note = "kept as it was" if name.rpartition(".")[2] in found.kept else ""
+    bench = CalibrationPrograms.build(setting.config, setting.print_line)
+    fitted = bench.fit(setting.seconds(bench.programs), "calibrated")
+    for name, value in fitted.constants.items():
+        note = "kept as it was" if name.rpartition(".")[2] in fitted.kept else ""
         yield row("", f"calibrated {name}", value, unit="constant", note=note)
-    errors = [abs(each["error"]) for each in found.rows]
+    errors = [abs(each["error"]) for each in fitted.rows]
     yield row("", "calibration: median error", float(np.median(errors)), unit="share")
-    yield from _predicted(setting, found.hardware, "step, calibrated")
+    yield from _predicted(setting, fitted.hardware, "step, calibrated")
 
 
 def _predicted(setting: Setting, hardware: Hardware, what: str) -> Iterator[Row]:
@@ -384,8 +384,8 @@ def _predicted(setting: Setting, hardware: Hardware, what: str) -> Iterator[Row]
     yield _beside(f"{what}: seconds", setting.steps.get("seconds"), seconds, "s")
     size, scale = predict_memory(setting.config, hardware).total, 2**30
     measured = setting.steps.get("bytes")
-    own = None if measured is None else measured / scale
-    yield _beside(f"{what}: memory", own, size / scale, "GiB of a device")
+    memory = None if measured is None else measured / scale
+    yield _beside(f"{what}: memory", memory, size / scale, "GiB of a device")
 
 
 def _beside(what: str, measured: float | None, predicted: float, unit: str) -> Row:
@@ -400,10 +400,10 @@ def pipeline(setting: Setting) -> Iterator[tuple[str, Measure]]:
     """See `benchmarks.emulated`."""
 
     def measure() -> Iterator[Row]:
-        for what, measured, beside, unit, note, good in emulated_rows(
+        for what, measured, reference, unit, note, good in emulated_rows(
             setting.config, setting.devices, setting.seconds
         ):
-            yield row("", what, measured, beside, unit, note, failed=not good)
+            yield row("", what, measured, reference, unit, note, failed=not good)
 
     yield "stages", measure
 
@@ -449,17 +449,19 @@ def _attention(setting: Setting, what: str, backend: str, causal: bool) -> Itera
     if backend != "reference":
         small = replace(AttentionCase(), width=setting.sizes.attention.width)
         ways = (small.program(name, MaskKind(causal)) for name in (backend, "reference"))
-        found, expected = (run(small.inputs()) for run in ways)
-        yield from _errors(what, small.errors(found, expected), check_attention.LIMIT)
+        output, expected = (run(small.inputs()) for run in ways)
+        yield from _errors(what, small.errors(output, expected), check_attention.LIMIT)
     case = setting.sizes.attention
     inputs = case.inputs()
     names = dict.fromkeys((backend, "reference"))
     runs = {name: partial(case.program(name, MaskKind(causal)), inputs) for name in names}
     seconds = setting.seconds(runs)
     note = f"forward and backward, 2 x {case.tokens} tokens, {case.heads} x {case.width} wide"
-    beside = seconds["reference"] if backend != "reference" else None
-    times = f"; {beside / seconds[backend]:.3g} times as fast as the reference" if beside else ""
-    yield row("", what, seconds[backend], beside, note=note + times)
+    reference = seconds["reference"] if backend != "reference" else None
+    times = (
+        f"; {reference / seconds[backend]:.3g} times as fast as the reference" if reference else ""
+    )
+    yield row("", what, seconds[backend], reference, note=note + times)
 
 
 # ---- experts -------------------------------------------------------------------------------------
@@ -473,8 +475,8 @@ def experts(setting: Setting) -> Iterator[tuple[str, Measure]]:
 
 
 def _grouped_errors(case: GroupedCase) -> Iterator[Row]:
-    found, expected = (case.program(way)(case.inputs_of(way)) for way in ("grouped", "reference"))
-    yield from _errors("grouped product", case.errors(found, expected), check_grouped.LIMIT)
+    output, expected = (case.program(way)(case.inputs_of(way)) for way in ("grouped", "reference"))
+    yield from _errors("grouped product", case.errors(output, expected), check_grouped.LIMIT)
 
 
 def _grouped(setting: Setting, way: str) -> Iterator[Row]:

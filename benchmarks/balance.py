@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from benchmarks.pipeline import Row, Tell
+from benchmarks.pipeline import PrintLine, Row
 from data.planning.balance import deal
 from data.planning.problem import BalanceProblem, Ints
 from data.sample import Lengths
@@ -23,7 +23,7 @@ REPETITIONS = 5
 
 def bench_balance(
     config: ExperimentConfig,
-    tell: Tell,
+    print_line: PrintLine,
     ranks: int | None = None,
     samples: int | None = None,
     distribution: str = "web",
@@ -36,7 +36,7 @@ def bench_balance(
 
     Args:
         config: configuration whose model gives the cost of a sample in every phase.
-        tell: callback for messages of progress.
+        print_line: prints a line of progress.
         ranks, samples: ranks, and samples on each.
         distribution: distribution of the lengths, see `data.sources.distributions.draw`.
     """
@@ -45,7 +45,7 @@ def bench_balance(
         chosen = ((ranks or SETTINGS[0][0], samples or SETTINGS[0][1]),)
     rows: list[Row] = []
     for count, each in chosen:
-        tell(f"{count} ranks with {each} samples each")
+        print_line(f"{count} ranks with {each} samples each")
         drawn = draw(distribution, count * each, seed=0)
         owners = np.arange(count * each) // each
         rows += [

@@ -38,10 +38,12 @@ SHARES = (
     ("finite", "finite", "blocking", 0.0),
     ("verifying", "verifying", "restoring", 0.0),
 )
-Tell = Callable[[str], None]
+PrintLine = Callable[[str], None]
 
 
-def bench_checkpoint(config: ExperimentConfig, tell: Tell = lambda text: None) -> dict[str, float]:
+def bench_checkpoint(
+    config: ExperimentConfig, print_line: PrintLine = lambda text: None
+) -> dict[str, float]:
     """Save and restore the configured state, in turns with and without checksums.
 
     Files are in the host's memory when they are read, which makes the share of the checksums the
@@ -62,7 +64,7 @@ def bench_checkpoint(config: ExperimentConfig, tell: Tell = lambda text: None) -
     root = Path(tempfile.mkdtemp(dir=_made(config.run.path))).absolute()
     try:
         for turn in range(TURNS + 1):
-            tell(f"turn {turn} of {TURNS}")
+            print_line(f"turn {turn} of {TURNS}")
             turns.append(_turn(experiment, state, root / str(turn), plain_first=turn % 2 == 1))
             shutil.rmtree(root / str(turn))
     finally:
@@ -73,8 +75,8 @@ def bench_checkpoint(config: ExperimentConfig, tell: Tell = lambda text: None) -
 def _figures(turns: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Medians of the seconds and of the ratios within a turn."""
     figures = {name: median(turn[name] for turn in turns) for name in turns[0]}
-    for name, part, whole, less in SHARES:
-        shares = [turn[part] / turn[whole] - less for turn in turns]
+    for name, part, total, less in SHARES:
+        shares = [turn[part] / turn[total] - less for turn in turns]
         low, high = median_between(shares)
         share = f"{name}_share"
         figures |= {share: median(shares), f"{share}_low": low, f"{share}_high": high}
@@ -124,10 +126,10 @@ def _plain(step: int, state: Any, config: dict[str, Any]) -> Any:
 
 
 def _restored(checkpoints: Checkpoints, abstract: Any) -> None:
-    found = checkpoints.restore(abstract)
-    assert found is not None
-    assert found.step == 2
-    jax.block_until_ready(found.state)
+    restored = checkpoints.restore(abstract)
+    assert restored is not None
+    assert restored.step == 2
+    jax.block_until_ready(restored.state)
 
 
 def _seconds(action: Callable[[], Any]) -> float:

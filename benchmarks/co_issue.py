@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from functools import partial
 
-from benchmarks.pipeline import Row, Tell
+from benchmarks.pipeline import PrintLine, Row
 from mllm_jax.compile.hlo import parse_hlo
 from mllm_jax.compile.overlap import DeviceSpeeds, Groups, HloOverlap, loop_share, measure_overlap
 from mllm_jax.compile.target import (
@@ -28,7 +28,7 @@ from sharding.grid import JointGrid
 TARGETS = (CompileTarget("v5p", (4, 4, 2)), CompileTarget("h100", (4, 8)))
 
 
-def bench_co_issue(config: ExperimentConfig, tell: Tell) -> list[Row]:
+def bench_co_issue(config: ExperimentConfig, print_line: PrintLine) -> list[Row]:
     """Share of the tensor-parallel collectives' time that independent compute hides.
 
     For every target with and without co-issue, with the same tasks in the same ticks. Seconds are
@@ -42,7 +42,7 @@ def bench_co_issue(config: ExperimentConfig, tell: Tell) -> list[Row]:
     rows: list[Row] = []
     for target in TARGETS:
         for co_issue in (False, True):
-            tell(f"compiling for {target} {'with' if co_issue else 'without'} co-issue")
+            print_line(f"compiling for {target} {'with' if co_issue else 'without'} co-issue")
             rows.append(measured(config, target, co_issue))
     return rows
 
@@ -62,14 +62,14 @@ def measured(config: ExperimentConfig, target: CompileTarget, co_issue: bool) ->
         partial(within_tensor, step.program.grid),
         loop_share(step.program.full_load_schedule, step.program.bounds),
     )
-    found = sum(by_kind.values(), HloOverlap())
+    overlap = sum(by_kind.values(), HloOverlap())
     return {
         "target": str(target),
         "co_issue": co_issue,
-        "collectives": found.collectives,
-        "collective_seconds": found.seconds,
-        "hidden_seconds": found.hidden_seconds,
-        "hidden_share": found.hidden_share,
+        "collectives": overlap.collectives,
+        "collective_seconds": overlap.seconds,
+        "hidden_seconds": overlap.hidden_seconds,
+        "hidden_share": overlap.hidden_share,
         "compile_seconds": seconds,
     }
 

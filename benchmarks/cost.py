@@ -13,7 +13,7 @@ from typing import Any
 
 import jax
 
-from benchmarks.pipeline import Row, Tell
+from benchmarks.pipeline import PrintLine, Row
 from benchmarks.tokens import token_exchanges
 from data.batch import PackedBatch
 from mllm_jax.calibrate.measure import REPETITIONS, CalibrationPrograms, HardwareCalibration
@@ -33,7 +33,9 @@ from scheduling.costs.hardware import Hardware
 from sharding.plan import ParallelPlan
 
 
-def bench_cost(config: ExperimentConfig, tell: Tell, hardware: str | None = None) -> list[Row]:
+def bench_cost(
+    config: ExperimentConfig, print_line: PrintLine, hardware: str | None = None
+) -> list[Row]:
     """Seconds and bytes of train steps under several plans, predicted and measured.
 
     Rows: the plans of the configuration; one device; and all devices with data, tensor and pipeline
@@ -48,44 +50,51 @@ def bench_cost(config: ExperimentConfig, tell: Tell, hardware: str | None = None
     Raises:
         HardwareError: there is no such description.
     """
-    steps, configs = {}, variants(config, tell)
-    for name, own in configs.items():
-        tell(f"{name}: compiling")
-        steps[name] = compiled_steps(own, jax.devices()[: config.parallel.devices])
+    steps, configs = {}, variants(config, print_line)
+    for name, config_of_step in configs.items():
+        print_line(f"{name}: compiling")
+        steps[name] = compiled_steps(config_of_step, jax.devices()[: config.parallel.devices])
     bench, probes = (
-        None if hardware else CalibrationPrograms.build(config, tell),
+        None if hardware else CalibrationPrograms.build(config, print_line),
         _exchanges(config),
     )
-    tell(f"timing steps and what predicts them in turns, {REPETITIONS} times")
-    runs = {name: at_once(own) for name, own in steps.items()}
+    print_line(f"timing steps and what predicts them in turns, {REPETITIONS} times")
+    runs = {name: at_once(step) for name, step in steps.items()}
     seconds = lower_quartiles(runs | (bench.programs if bench else {}), REPETITIONS)
     # By themselves: the first short program behind a step takes several times as long.
     seconds |= lower_quartiles({probe.name: probe.run for probe in probes}, REPETITIONS)
-    found = told(bench.fit(seconds, "calibrated"), tell) if bench else named(str(hardware))
+    description = (
+        report_calibration(bench.fit(seconds, "calibrated"), print_line)
+        if bench
+        else named(str(hardware))
+    )
     rows: list[Row] = []
     for probe in probes:
-        rows.append(_row(probe.name, "seconds", config, probe.predict(found), seconds[probe.name]))
-    for name, own in configs.items():
-        predicted = simulate_step(own, found).makespan
-        rows.append(_row(name, "seconds", own, predicted, seconds[name]))
+        rows.append(
+            _row(probe.name, "seconds", config, probe.predict(description), seconds[probe.name])
+        )
+    for name, config_of_step in configs.items():
+        predicted = simulate_step(config_of_step, description).makespan
+        rows.append(_row(name, "seconds", config_of_step, predicted, seconds[name]))
         measured = float(steps[name][0].bytes)
-        rows.append(_row(name, "bytes", own, predict_memory(own, found).total, measured))
+        predicted = predict_memory(config_of_step, description).total
+        rows.append(_row(name, "bytes", config_of_step, predicted, measured))
     return rows
 
 
 def _exchanges(config: ExperimentConfig) -> list[TimedProbe]:
     """Exchanges of tokens over all devices, of a decoder with experts that these divide."""
-    own, devices = config.model.decoder.experts, jax.devices()[: config.parallel.devices]
-    if own is None or len(devices) == 1 or own.count % len(devices):
+    experts, devices = config.model.decoder.experts, jax.devices()[: config.parallel.devices]
+    if experts is None or len(devices) == 1 or experts.count % len(devices):
         return []
     return list(token_exchanges(on_platform(config, devices[0].platform), devices))
 
 
-def told(calibration: HardwareCalibration, tell: Tell) -> Hardware:
+def report_calibration(calibration: HardwareCalibration, print_line: PrintLine) -> Hardware:
     """The calibrated description, after reporting the fit."""
     for row in calibration.rows:
-        tell(f"{row['what']}: {row['measured']:.4g} s, fitted {row['error']:+.1%}")
-    tell(", ".join(f"{name} {value:.4g}" for name, value in calibration.constants.items()))
+        print_line(f"{row['what']}: {row['measured']:.4g} s, fitted {row['error']:+.1%}")
+    print_line(", ".join(f"{name} {value:.4g}" for name, value in calibration.constants.items()))
     return calibration.hardware
 
 
@@ -99,7 +108,7 @@ def _row(name: str, unit: str, config: ExperimentConfig, predicted: float, measu
     }
 
 
-def variants(config: ExperimentConfig, tell: Tell) -> dict[str, ExperimentConfig]:
+def variants(config: ExperimentConfig, print_line: PrintLine) -> dict[str, ExperimentConfig]:
     """The configuration as it is, on one device, and on all of its devices in three ways.
 
     A decoder with experts also has all of its devices share them.
@@ -116,15 +125,15 @@ def variants(config: ExperimentConfig, tell: Tell) -> dict[str, ExperimentConfig
     }
     if config.model.decoder.experts is not None:
         ways[f"expert {count}"] = (ParallelPlan(expert=count), data)
-    found = {name: _planned(config, *plans) for name, plans in ways.items()}
-    if all(own.parallel != config.parallel for own in found.values()):
-        found = {"configured": config, **found}
+    planned = {name: _planned(config, *plans) for name, plans in ways.items()}
+    if all(variant.parallel != config.parallel for variant in planned.values()):
+        planned = {"configured": config, **planned}
     fitting: dict[str, ExperimentConfig] = {}
-    for name, own in found.items():
-        if problems := check(own):
-            tell(f"{name}: left out: {'; '.join(problems)}")
-        elif own.parallel not in [other.parallel for other in fitting.values()]:
-            fitting[name] = own
+    for name, variant in planned.items():
+        if problems := check(variant):
+            print_line(f"{name}: left out: {'; '.join(problems)}")
+        elif variant.parallel not in [other.parallel for other in fitting.values()]:
+            fitting[name] = variant
     return fitting
 
 
@@ -168,9 +177,9 @@ def _compile(config: ExperimentConfig, devices: Sequence[jax.Device]) -> Compile
     program = step.update.lower(state, batch).compile()
     sizes = program.memory_analysis()
     assert sizes is not None  # every backend that we compile for tells
-    taken = sizes.argument_size_in_bytes + temporary_bytes(sizes, devices[0].platform)
+    size = sizes.argument_size_in_bytes + temporary_bytes(sizes, devices[0].platform)
     run = InPlaceProgram(lambda *inputs: program(*inputs)[0], state, (batch,)).run
-    return CompiledStep(run, taken, program)
+    return CompiledStep(run, size, program)
 
 
 def _microbatches(config: ExperimentConfig) -> list[PackedBatch]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 
-from benchmarks.pipeline import Row, Tell
+from benchmarks.pipeline import PrintLine, Row
 from mllm_jax.compile.hlo import parse_hlo
 from mllm_jax.compile.overlap import DeviceSpeeds, measure_overlap
 from mllm_jax.compile.target import (
@@ -25,7 +25,7 @@ TARGETS = (CompileTarget("v5p", (2, 2, 2)), CompileTarget("h100", (1, 8)))
 LIMIT = 0.5
 
 
-def bench_dispatch(config: ExperimentConfig, tell: Tell) -> list[Row]:
+def bench_dispatch(config: ExperimentConfig, print_line: PrintLine) -> list[Row]:
     """Share of the exchange of experts beside compute, for every target.
 
     Columns: `exchanges` in the program; `gib` that one device sends in a step, and the `seconds`
@@ -43,7 +43,7 @@ def bench_dispatch(config: ExperimentConfig, tell: Tell) -> list[Row]:
     check_installed(TARGETS)
     rows = []
     for target in TARGETS:
-        tell(f"compiling for {target}")
+        print_line(f"compiling for {target}")
         rows.append(measured(config, target))
     return rows
 
@@ -57,14 +57,14 @@ def measured(config: ExperimentConfig, target: CompileTarget) -> Row:
     compiled = lowered.compile(compiler_options=dict(target.compiler.options))
     seconds = time.perf_counter() - begin
     by_kind = measure_overlap(parse_hlo(compiled.as_text() or ""), DeviceSpeeds.of(target.hardware))
-    found = by_kind["ragged-all-to-all"]
+    overlap = by_kind["ragged-all-to-all"]
     return {
         "target": str(target),
-        "exchanges": found.collectives,
-        "gib": found.bytes / 2**30,
-        "seconds": found.seconds,
-        "beside": found.share_with_compute,
+        "exchanges": overlap.collectives,
+        "gib": overlap.bytes / 2**30,
+        "seconds": overlap.seconds,
+        "beside": overlap.share_with_compute,
         "limit": LIMIT,
-        "hidden": found.hidden_share,
+        "hidden": overlap.hidden_share,
         "compile_seconds": seconds,
     }

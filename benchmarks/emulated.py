@@ -57,25 +57,29 @@ def emulated_rows(
         seconds: times programs in turns.
     """
     count = math.gcd(len(devices), STAGES)
-    own = staged(config, count, STAGES // count)
-    yield from errors(own)
+    pipelined = staged(config, count, STAGES // count)
+    yield from errors(pipelined)
     one = staged(config, 1, STAGES)
     plain = build_step(one.model, one.parallel.plans, devices=devices[:1])
-    piped = build_step(own.model, own.parallel.plans, plan_of(own), devices=devices[:count])
-    runs = {"plain": compile_gradients(one, plain), "pipeline": compile_gradients(own, piped)}
-    tasks = single_tasks({"pipeline": own}, {"pipeline": runs["pipeline"]})
-    found = seconds({name: program.run for name, program in runs.items()} | tasks)
-    yield from _times(own, found)
+    piped = build_step(
+        pipelined.model, pipelined.parallel.plans, plan_of(pipelined), devices=devices[:count]
+    )
+    runs = {"plain": compile_gradients(one, plain), "pipeline": compile_gradients(pipelined, piped)}
+    tasks = single_tasks({"pipeline": pipelined}, {"pipeline": runs["pipeline"]})
+    measured = seconds({name: program.run for name, program in runs.items()} | tasks)
+    yield from _times(pipelined, measured)
     for name in PLACEMENTS:
         placed = _placed(staged(config, STAGES, 1), name)
-        yield _emulated(placed, found, count)
+        yield _emulated(placed, measured, count)
 
 
 def staged(config: ExperimentConfig, stages: int, chunks: int) -> ExperimentConfig:
     """A shallow model of the same width in `stages` stages, with the rows of one device."""
     model, rows = config.model, config.data.rows // config.parallel.devices
     shallow = {"layers": STAGES}
-    encoders = {name: own.model_copy(update=shallow) for name, own in model.encoders.items()}
+    encoders = {
+        name: encoder.model_copy(update=shallow) for name, encoder in model.encoders.items()
+    }
     decoder = model.decoder.model_copy(update=shallow)
     over = dict.fromkeys(model.lanes, ParallelPlan(data=stages))
     changes: dict[str, dict[str, Any]] = {
@@ -86,7 +90,9 @@ def staged(config: ExperimentConfig, stages: int, chunks: int) -> ExperimentConf
         "data": {"rows": math.lcm(max(1, rows), STAGES)},
         "train": {"accumulate": MICROBATCHES},
     }
-    sections = {name: getattr(config, name).model_copy(update=own) for name, own in changes.items()}
+    sections = {
+        name: getattr(config, name).model_copy(update=section) for name, section in changes.items()
+    }
     return config.model_copy(update=sections)
 
 
@@ -96,8 +102,8 @@ def plan_of(config: ExperimentConfig) -> PipelinePlan:
     Raises:
         ScheduleError: the sizes do not fit together.
     """
-    own = lower(config)
-    schedule = pipeline_schedule(own.workload, own.strategy, own.times)
+    configured = lower(config)
+    schedule = pipeline_schedule(configured.workload, configured.strategy, configured.times)
     check_layers(config.model, schedule, pad=False)
     check(schedule)
     return PipelinePlan(schedule, co_issue=False)
@@ -118,8 +124,8 @@ def errors(config: ExperimentConfig) -> Iterator[Figures]:
         dict.fromkeys(small.parallel.plans, ParallelPlan()),
     )
     got = run(small.parallel.plans, params, batches, plan_of(small))
-    found = compare_gradients(got, run(single, params, batches))
-    for name, error in {"loss": found.loss_error, **found.worst}.items():
+    compared = compare_gradients(got, run(single, params, batches))
+    for name, error in {"loss": compared.loss_error, **compared.worst}.items():
         good = error < LIMIT
         note = "" if good else f"FAILED: above {LIMIT:g}"
         yield f"{_title(config)}: error of {name}, float32", error, 0.0, "share", note, good
@@ -130,11 +136,13 @@ def _small(config: ExperimentConfig) -> ExperimentConfig:
     small = shrink_experiment(config)
     shallow = {"layers": STAGES}
     model = small.model
-    encoders = {name: own.model_copy(update=shallow) for name, own in model.encoders.items()}
+    encoders = {
+        name: encoder.model_copy(update=shallow) for name, encoder in model.encoders.items()
+    }
     decoder = model.decoder.model_copy(update=shallow)
-    own = model.model_copy(update={"decoder": decoder, "encoders": encoders})
+    model = model.model_copy(update={"decoder": decoder, "encoders": encoders})
     train = small.train.model_copy(update={"accumulate": STAGES})
-    return small.model_copy(update={"model": own, "train": train})
+    return small.model_copy(update={"model": model, "train": train})
 
 
 def _float32(config: ExperimentConfig) -> ExperimentConfig:
@@ -142,24 +150,24 @@ def _float32(config: ExperimentConfig) -> ExperimentConfig:
     return config.model_copy(update={"model": config.model.model_copy(update=changed)})
 
 
-def _times(config: ExperimentConfig, found: Mapping[Any, float]) -> Iterator[Figures]:
+def _times(config: ExperimentConfig, measured: Mapping[Any, float]) -> Iterator[Figures]:
     """The step by the executor beside the plain one, and by its own tasks."""
-    title, plain = _title(config), found["plain"]
-    note = f"beside: the plain step on one device, {found['pipeline'] / plain:.3g} of its time"
-    yield f"{title}: gradients", found["pipeline"], plain, "s", note, True
-    predicted = predicted_seconds(plan_of(config).schedule, found)
-    error = predicted / found["pipeline"] - 1
+    title, plain = _title(config), measured["plain"]
+    note = f"beside: the plain step on one device, {measured['pipeline'] / plain:.3g} of its time"
+    yield f"{title}: gradients", measured["pipeline"], plain, "s", note, True
+    predicted = predicted_seconds(plan_of(config).schedule, measured)
+    error = predicted / measured["pipeline"] - 1
     note = f"beside: its tasks, one by one, through its schedule, {error:+.1%}"
-    yield f"{title}: gradients", found["pipeline"], predicted, "s", note, True
+    yield f"{title}: gradients", measured["pipeline"], predicted, "s", note, True
 
 
-def _emulated(config: ExperimentConfig, found: Mapping[Any, float], stages: int) -> Figures:
+def _emulated(config: ExperimentConfig, measured: Mapping[Any, float], stages: int) -> Figures:
     """A step of `STAGES` stages from tasks that were measured on `stages` devices."""
-    idle = found["idle"]
+    idle = measured["idle"]
     # Work that all stages share is measured on fewer of them.
-    shared = {"shared": idle + (found["shared"] - idle) * stages / STAGES}
-    seconds = predicted_seconds(plan_of(config).schedule, {**found, **shared})
-    bound = found["plain"] / STAGES
+    shared = {"shared": idle + (measured["shared"] - idle) * stages / STAGES}
+    seconds = predicted_seconds(plan_of(config).schedule, {**measured, **shared})
+    bound = measured["plain"] / STAGES
     name = config.schedule.placement
     note = f"not run: measured tasks, no sends; beside: the plain step over {STAGES}"
     return f"{STAGES} stages, encoders in {name}", seconds, bound, "s", note, True

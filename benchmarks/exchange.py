@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import jax
 import numpy as np
 
-from benchmarks.pipeline import Row, Tell
+from benchmarks.pipeline import PrintLine, Row
 from mllm_jax.calibrate.measure import REPETITIONS, measure_unknown_hardware
 from mllm_jax.calibrate.probes import collective_probes
 from mllm_jax.calibrate.timing import lower_quartiles
@@ -31,7 +31,7 @@ WIDTH = 1024
 
 def bench_exchange(
     config: ExperimentConfig,
-    tell: Tell,
+    print_line: PrintLine,
     workloads: Mapping[str, tuple[int, int]] = WORKLOADS,
     width: int = WIDTH,
     repetitions: int = REPETITIONS,
@@ -48,7 +48,7 @@ def bench_exchange(
     """
     devices = jax.devices()[: config.parallel.devices]
     dtype = config.model.dtype_on(devices[0].platform)
-    tell("measuring peaks, and calibrating links")
+    print_line("measuring peaks, and calibrating links")
     hardware = _linked(devices, dtype, repetitions)
     ragged = devices[0].platform != "cpu"
     landings = {
@@ -57,17 +57,17 @@ def bench_exchange(
         for name in EXCHANGES
     }
     programs = {key: landing.program() for key, landing in landings.items()}
-    tell(f"timing {len(programs)} programs in turns, {repetitions} times")
+    print_line(f"timing {len(programs)} programs in turns, {repetitions} times")
     seconds = lower_quartiles(programs, repetitions)
     rows: list[Row] = []
     for (what, name), landing in landings.items():
-        own = _exchanged(landing)
+        exchanged = _exchanged(landing)
         rows.append(
             {
                 "workload": what,
                 "exchange": name,
-                "chosen": own.cheapest(hardware) == name,
-                "predicted": 2 * own.seconds(name, hardware),
+                "chosen": exchanged.cheapest(hardware) == name,
+                "predicted": 2 * exchanged.seconds(name, hardware),
                 "measured": seconds[what, name],
                 "ratio": seconds[what, name] / seconds[what, "all_to_all"],
                 "difference": landing.error(programs[what, name]()),

@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 
-from benchmarks.pipeline import Row, Tell
+from benchmarks.pipeline import PrintLine, Row
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.layers.config.experts import ExpertsConfig
@@ -21,7 +21,7 @@ TURNS = 5
 LIMIT = 1.5
 
 
-def bench_experts(config: ExperimentConfig, tell: Tell) -> list[Row]:
+def bench_experts(config: ExperimentConfig, print_line: PrintLine) -> list[Row]:
     """Forward and backward of the configured decoder, beside that of a dense one.
 
     The dense model has an MLP as wide as all experts of a token together. Between them stand models
@@ -34,20 +34,24 @@ def bench_experts(config: ExperimentConfig, tell: Tell) -> list[Row]:
         ConfigError: the decoder has no experts, or layers without them. Such layers keep their own
             width, so that no dense model has equally many active parameters in every layer.
     """
-    own = config.model.decoder.experts
-    if own is None:
-        told = (
+    experts = config.model.decoder.experts
+    if experts is None:
+        reason = (
             "the decoder has none; valid: experts in every layer, as in configs/bench/experts.yaml"
         )
-        raise ConfigError("bench experts", [f"model.decoder.experts: {told}"])
-    _check_all_layers(own)
-    counts = [0, *(n for n in (2 * own.top_k, 8 * own.top_k) if n < own.count), own.count]
+        raise ConfigError("bench experts", [f"model.decoder.experts: {reason}"])
+    _check_all_layers(experts)
+    counts = [
+        0,
+        *(n for n in (2 * experts.top_k, 8 * experts.top_k) if n < experts.count),
+        experts.count,
+    ]
     runs = []
     for count in counts:
-        tell(f"compiling {f'{count} experts' if count else 'the dense model'}")
+        print_line(f"compiling {f'{count} experts' if count else 'the dense model'}")
         runs.append(_Run(_with_experts(config, count)))
     for turn in range(TURNS):
-        tell(f"turn {turn + 1} of {TURNS}")
+        print_line(f"turn {turn + 1} of {TURNS}")
         for run in runs:
             run.measure()
     return [
@@ -56,9 +60,9 @@ def bench_experts(config: ExperimentConfig, tell: Tell) -> list[Row]:
     ]
 
 
-def _check_all_layers(own: ExpertsConfig) -> None:
+def _check_all_layers(experts: ExpertsConfig) -> None:
     """Raise ConfigError if some layers have an MLP in place of experts."""
-    for key, value, valid in (("every", own.every, 1), ("first_dense", own.first_dense, 0)):
+    for key, value, valid in (("every", experts.every, 1), ("first_dense", experts.first_dense, 0)):
         if value != valid:
             reason = f"{value} leaves layers whose MLP is not compared; valid: {valid}"
             raise ConfigError("bench experts", [f"model.decoder.experts.{key}: {reason}"])

@@ -72,12 +72,12 @@ def row(
     part: str,
     what: str,
     measured: float | None,
-    beside: float | None = None,
+    reference: float | None = None,
     unit: str = "s",
     note: str = "",
     *,
     failed: bool = False,
 ) -> dict[str, Any]:
     """A row of the table."""
-    values = (part, what, measured, beside, unit, note)
+    values = (part, what, measured, reference, unit, note)
     return dict(zip(COLUMNS, values, strict=True)) | {"failed": failed}

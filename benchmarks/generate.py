@@ -28,7 +28,7 @@ from mllm_jax.train.decoding.programs import DecodingPrograms, WrittenAnswers
 from mllm_jax.train.decoding.sampling import TokenSampling
 from mllm_jax.train.experiment import Experiment
 
-Tell = Callable[[str], None]
+PrintLine = Callable[[str], None]
 Tokens = NDArray[np.int32]
 
 #: Tokens of a prompt, and of an answer, which nothing ends sooner.
@@ -40,7 +40,7 @@ TURNS = 5
 PEER = "benchmarks.generating_peer"
 
 
-def bench_generate(config: ExperimentConfig, tell: Tell) -> list[dict[str, Any]]:
+def bench_generate(config: ExperimentConfig, print_line: PrintLine) -> list[dict[str, Any]]:
     """Answer the same random prompts greedily here and with transformers, in turns.
 
     Both have the same random parameters, float32, a cache, and all cores. Compiling and a first
@@ -63,7 +63,7 @@ def bench_generate(config: ExperimentConfig, tell: Tell) -> list[dict[str, Any]]
         write_release(folder, config, params)
         ours = Ours(config, params)
         with Worker(PEER, name, environment=QUIET) as peer:
-            return [compared(ours, peer, batch, tell) for batch in BATCHES]
+            return [compared(ours, peer, batch, print_line) for batch in BATCHES]
 
 
 def check(config: ExperimentConfig) -> None:
@@ -122,7 +122,7 @@ def _rows(prompts: Tokens) -> tuple[PackedBatch, list[Slot]]:
     return PackedBatch({DECODER: rows}), [Slot(row, row, 0, length, 1, ()) for row in range(count)]
 
 
-def compared(ours: Ours, peer: Worker, batch: int, tell: Tell) -> dict[str, Any]:
+def compared(ours: Ours, peer: Worker, batch: int, print_line: PrintLine) -> dict[str, Any]:
     """The row of a number of prompts."""
     rng = np.random.default_rng(batch)
     prompts = rng.integers(0, 256, (batch, PROMPT)).astype(np.int32)
@@ -134,9 +134,9 @@ def compared(ours: Ours, peer: Worker, batch: int, tell: Tell) -> dict[str, Any]
         first = peer.ask("generate", **asked | {"tokens": 1})
         if turn:
             turns.append(_turn(written, seconds, theirs, first))
-            tell(f"{batch} prompts, turn {turn} of {TURNS}: {json.dumps(turns[-1])}")
+            print_line(f"{batch} prompts, turn {turn} of {TURNS}: {json.dumps(turns[-1])}")
     pairs = zip(written.answers, theirs["answers"], strict=True)
-    same = sum(own == other for own, other in pairs) / batch
+    same = sum(answer == other for answer, other in pairs) / batch
     return report(batch, turns) | {"same": same}
 
 
@@ -157,14 +157,14 @@ def report(batch: int, turns: Sequence[Mapping[str, float]]) -> dict[str, Any]:
     """Rates of the medians of turns."""
     seconds = {name: median(turn[name] for turn in turns) for name in turns[0]}
     decode = seconds["transformers"] - seconds["transformers_prefill"]
-    whole, behind = batch * ANSWER, batch * (ANSWER - 1)
+    total, decoded = batch * ANSWER, batch * (ANSWER - 1)
     return {
         "prompts": batch,
-        "tokens_per_second": whole / seconds["ours"],
-        "transformers_tokens_per_second": whole / seconds["transformers"],
+        "tokens_per_second": total / seconds["ours"],
+        "transformers_tokens_per_second": total / seconds["transformers"],
         "speedup": seconds["transformers"] / seconds["ours"],
-        "decode_tokens_per_second": behind / seconds["ours_decode"],
-        "transformers_decode_tokens_per_second": behind / decode,
+        "decode_tokens_per_second": decoded / seconds["ours_decode"],
+        "transformers_decode_tokens_per_second": decoded / decode,
         "decode_speedup": decode / seconds["ours_decode"],
         "prefill_seconds": seconds["ours_prefill"],
         "transformers_prefill_seconds": seconds["transformers_prefill"],

@@ -34,7 +34,7 @@ class Peer:
         ids = self._torch.tensor(prompts)
         began = time.perf_counter()
         with self._torch.inference_mode():
-            made = self._model.generate(
+            answers = self._model.generate(
                 ids,
                 attention_mask=self._torch.ones_like(ids),
                 max_new_tokens=tokens,
@@ -43,7 +43,7 @@ class Peer:
                 pad_token_id=0,
             )
         seconds = time.perf_counter() - began
-        return {"seconds": seconds, "answers": made[:, ids.shape[1] :].tolist()}
+        return {"seconds": seconds, "answers": answers[:, ids.shape[1] :].tolist()}
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ from statistics import mean
 
 import numpy as np
 
-from benchmarks.pipeline import Row, Tell
+from benchmarks.pipeline import PrintLine, Row
 from data.loading.on_read import numbers_of
 from data.planning.groups.evenness import Shares, draw_steps
 from data.planning.ladder import Ladder
@@ -57,14 +57,14 @@ class _Step:
     """
 
     loads: dict[str, list[np.ndarray]] = field(default_factory=lambda: defaultdict(list))
-    told: list[int] = field(default_factory=list)
+    length_bytes: list[int] = field(default_factory=list)
     samples: int = 0
     outputs: int = 0
     seconds: list[float] = field(default_factory=list)
 
 
 def bench_groups(
-    config: ExperimentConfig, tell: Tell = lambda line: None, picture: str | None = None
+    config: ExperimentConfig, print_line: PrintLine = lambda line: None, picture: str | None = None
 ) -> list[Row]:
     """Evenness, moved bytes, told bytes and seconds of planning, against the size of a group.
 
@@ -79,11 +79,13 @@ def bench_groups(
 
     Args:
         config: configuration whose model gives the work of samples.
-        tell: callback for messages of progress.
+        print_line: prints a line of progress.
         picture: file of a picture to be drawn.
     """
     rows = [
-        _measured(config, ranks, hosts, tell) for ranks in RANKS for hosts in sizes(ranks // LOCAL)
+        _measured(config, ranks, hosts, print_line)
+        for ranks in RANKS
+        for hosts in sizes(ranks // LOCAL)
     ]
     if picture is not None:
         _draw(rows, Path(picture))
@@ -92,20 +94,20 @@ def bench_groups(
 
 def sizes(hosts: int) -> list[int]:
     """Sizes of groups of `hosts` hosts, each at least twice as large as the one before."""
-    found: list[int] = []
+    chosen: list[int] = []
     for size in range(1, hosts + 1):
-        if hosts % size == 0 and (not found or size >= 2 * found[-1]):
-            found.append(size)
-    return [*found[:-1], hosts] if 2 * found[-1] > hosts else [*found, hosts]
+        if hosts % size == 0 and (not chosen or size >= 2 * chosen[-1]):
+            chosen.append(size)
+    return [*chosen[:-1], hosts] if 2 * chosen[-1] > hosts else [*chosen, hosts]
 
 
-def _measured(config: ExperimentConfig, ranks: int, hosts: int, tell: Tell) -> Row:
+def _measured(config: ExperimentConfig, ranks: int, hosts: int, print_line: PrintLine) -> Row:
     """Figures of groups of `hosts` hosts."""
-    tell(f"{ranks} ranks in groups of {hosts} hosts")
+    print_line(f"{ranks} ranks in groups of {hosts} hosts")
     steps = [_dealt(config, ranks, hosts, seed) for seed in range(STEPS)]
     count = ranks // LOCAL
     uneven = {
-        phase: mean(float(np.max(own.loads[phase]) / np.mean(own.loads[phase])) for own in steps)
+        phase: mean(float(np.max(step.loads[phase]) / np.mean(step.loads[phase])) for step in steps)
         for phase in steps[0].loads
     }
     return {
@@ -114,18 +116,20 @@ def _measured(config: ExperimentConfig, ranks: int, hosts: int, tell: Tell) -> R
         **uneven,
         "step": mean(map(_of_step, steps)),
         "predicted": _predicted(config, ranks, count // hosts),
-        "told": mean(chain.from_iterable(own.told for own in steps)),
-        "samples": mean(own.samples for own in steps) / count,
-        "outputs": mean(own.outputs for own in steps) / count,
-        "seconds": mean(chain.from_iterable(own.seconds for own in steps)),
+        "told": mean(chain.from_iterable(step.length_bytes for step in steps)),
+        "samples": mean(step.samples for step in steps) / count,
+        "outputs": mean(step.outputs for step in steps) / count,
+        "seconds": mean(chain.from_iterable(step.seconds for step in steps)),
     }
 
 
 def _predicted(config: ExperimentConfig, ranks: int, groups: int) -> float:
     """`step` of groups by the cost model, from other samples."""
-    work, own = tower_works(config.model), ranks // groups
+    work, ranks_of_group = tower_works(config.model), ranks // groups
     capacity = make_capacity(_budgets(row_specs(config.model)), row_specs(config.model))
-    shares = Shares(groups, own, dict.fromkeys(work, own), own * SAMPLES)
+    shares = Shares(
+        groups, ranks_of_group, dict.fromkeys(work, ranks_of_group), ranks_of_group * SAMPLES
+    )
     drawn = draw_steps(draw("web", OTHERS, seed=STEPS), capacity, work, shares)
     return sum(drawn.heaviest.values()) / sum(drawn.mean.values())
 
@@ -137,28 +141,28 @@ def _budgets(kinds: Sequence[RowSpec]) -> dict[str, int]:
 
 def _of_step(step: _Step) -> float:
     """Work that the heaviest ranks of all phases do one after the other, over that of the mean."""
-    heaviest = sum(float(np.max(own)) for own in step.loads.values())
-    return heaviest / sum(float(np.mean(own)) for own in step.loads.values())
+    heaviest = sum(float(np.max(loads)) for loads in step.loads.values())
+    return heaviest / sum(float(np.mean(loads)) for loads in step.loads.values())
 
 
 def _dealt(config: ExperimentConfig, ranks: int, hosts: int, seed: int) -> _Step:
     """One step of samples, dealt by every group."""
     drawn, kinds = draw("web", ranks * SAMPLES, seed), row_specs(config.model)
-    deal, own = _dealer(config, kinds, hosts), hosts * LOCAL * SAMPLES
+    deal, samples_of_group = _dealer(config, kinds, hosts), hosts * LOCAL * SAMPLES
     width = 2 * config.model.decoder.d_model * compute_dtype(config.model).itemsize
     step = _Step()
-    for first in range(0, len(drawn), own):
-        samples = drawn[first : first + own]
-        readers = [i // (LOCAL * SAMPLES) for i in range(own)]
+    for first in range(0, len(drawn), samples_of_group):
+        samples = drawn[first : first + samples_of_group]
+        readers = [i // (LOCAL * SAMPLES) for i in range(samples_of_group)]
         began = time.process_time()
-        dealt = deal(samples, readers)
+        assigned = deal(samples, readers)
         step.seconds.append(time.process_time() - began)
-        for phase, loads in dealt.loads.items():
+        for phase, loads in assigned.loads.items():
             step.loads[phase].append(loads.after)
         words = sum(len(numbers_of(_with_starts(lengths), kinds)) for lengths in samples)
-        step.told.append(WORD * words * (hosts - 1) // hosts)
-        step.samples += WORD * sum(_sent(samples, readers, dealt, kinds))
-        step.outputs += width * sum(dealt.crossing.values())
+        step.length_bytes.append(WORD * words * (hosts - 1) // hosts)
+        step.samples += WORD * sum(_sent(samples, readers, assigned, kinds))
+        step.outputs += width * sum(assigned.crossing.values())
     return step
 
 
@@ -189,12 +193,14 @@ def _with_starts(lengths: Lengths) -> Lengths:
 def _sent(
     samples: Sequence[Lengths],
     readers: Sequence[int],
-    dealt: RowAssignment,
+    assigned: RowAssignment,
     kinds: Sequence[RowSpec],
 ) -> list[int]:
     """Words of every sample that its reader sends to other hosts."""
     sent = []
-    for lengths, reader, row, media in zip(samples, readers, dealt.rows, dealt.media, strict=True):
+    for lengths, reader, row, media in zip(
+        samples, readers, assigned.rows, assigned.media, strict=True
+    ):
         words = 3 * lengths.tokens * (row // LOCAL != reader)
         for kind in kinds:
             parts = zip(
@@ -220,18 +226,20 @@ def _draw(rows: Sequence[Row], path: Path) -> None:
     figure = Figure(figsize=(12.0, 3.6), layout="constrained")
     panels = figure.subplots(1, len(RANKS) + 1)
     for panel, ranks in zip(panels, RANKS, strict=False):
-        own = [row for row in rows if row["ranks"] == ranks]
+        of_ranks = [row for row in rows if row["ranks"] == ranks]
         for phase in phases:
-            panel.plot([r["hosts"] for r in own], [r[phase] for r in own], "o-", label=phase)
+            panel.plot(
+                [r["hosts"] for r in of_ranks], [r[phase] for r in of_ranks], "o-", label=phase
+            )
         panel.set_title(f"{ranks} ranks, {ranks // LOCAL} hosts")
         panel.set_ylabel("work of the heaviest rank over the mean")
         panel.legend()
-    own = [row for row in rows if row["ranks"] == RANKS[-1]]
-    whole = own[-1]
+    of_ranks = [row for row in rows if row["ranks"] == RANKS[-1]]
+    single_group = of_ranks[-1]
     for name, label in FIGURES.items():
         if label:
-            some = [row for row in own if row[name]]  # one host alone sends nothing
-            shares = [row[name] / whole[name] for row in some]
+            some = [row for row in of_ranks if row[name]]  # one host alone sends nothing
+            shares = [row[name] / single_group[name] for row in some]
             panels[-1].plot([r["hosts"] for r in some], shares, "o-", label=label)
     panels[-1].set_title(f"{RANKS[-1]} ranks, relative to one group")
     panels[-1].set_yscale("log")

@@ -35,7 +35,7 @@ LOOK = 0.002
 
 
 def bench_import(
-    config: ExperimentConfig, tell: Callable[[str], None] = lambda text: None
+    config: ExperimentConfig, print_line: Callable[[str], None] = lambda text: None
 ) -> dict[str, float]:
     """Make a random checkpoint of the configured decoder, read it and load it.
 
@@ -56,10 +56,10 @@ def bench_import(
     }
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        tell("writing a random checkpoint")
+        print_line("writing a random checkpoint")
         _write(folder, rules)
         tensors = open_tensors(folder)
-        tell("reading and loading it")
+        print_line("reading and loading it")
         read, loaded, host = zip(*(_turn(tensors, rules, target) for _ in range(4)), strict=True)
         sizes = [path.stat().st_size for path in tensors.files]
     seconds = {"read_seconds": median(read[1:]), "load_seconds": median(loaded[1:])}
@@ -118,8 +118,8 @@ def _load(tensors: ReleasedTensors, rules: list[TensorRule], target: Any) -> tup
         loaded = load_tensors(tensors, rules, target)
         jax.block_until_ready(loaded)
         seconds = time.perf_counter() - began
-    held = sum(leaf.nbytes for leaf in loaded.values())
-    return seconds, max(0, most[0] - before - held)
+    parameter_bytes = sum(leaf.nbytes for leaf in loaded.values())
+    return seconds, max(0, most[0] - before - parameter_bytes)
 
 
 @contextmanager
@@ -143,5 +143,5 @@ def _peak() -> Iterator[list[int]]:
 def _anonymous() -> int:
     """Bytes of this process that are no part of a file."""
     text = Path("/proc/self/status").read_text(encoding="ascii")
-    (found,) = re.findall(r"^RssAnon:\s+(\d+) kB$", text, flags=re.MULTILINE)
-    return int(found) * 1024
+    (kibibytes,) = re.findall(r"^RssAnon:\s+(\d+) kB$", text, flags=re.MULTILINE)
+    return int(kibibytes) * 1024

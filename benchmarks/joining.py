@@ -35,7 +35,7 @@ HALVINGS = 3
 MOST = 1024
 
 
-def joined(largest: int, tell: Callable[[str], None]) -> list[Row]:
+def joined(largest: int, print_line: Callable[[str], None]) -> list[Row]:
     """Seconds of every phase for `largest` processes, and for halves of that number.
 
     A phase ends when the last process has ended it. `growth` is the ratio of the whole to that of
@@ -54,7 +54,7 @@ def joined(largest: int, tell: Callable[[str], None]) -> list[Row]:
         raise ConfigError("bench startup", [f"--members {reason}"])
     rows: list[Row] = []
     for count in (largest // 2**n for n in range(HALVINGS, -1, -1)):
-        tell(f"{count} processes")
+        print_line(f"{count} processes")
         row = _of(count)
         growth = row["seconds"] / rows[-1]["seconds"] if rows else None
         rows.append(row | {"growth": growth, "limit": LIMIT if rows else None})
@@ -65,8 +65,8 @@ def _of(count: int) -> Row:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
     context.Process(target=_nothing).start()  # the process to fork from has all imports by then
-    with closing(hold_port("127.0.0.1")) as held:
-        address = f"127.0.0.1:{held.getsockname()[1]}"
+    with closing(hold_port("127.0.0.1")) as port:
+        address = f"127.0.0.1:{port.getsockname()[1]}"
     lines, members = [], []
     begin = time.monotonic() + _rest(count)
     for index in range(count):
@@ -79,7 +79,7 @@ def _of(count: int) -> Row:
     ends = [_told(index, line) for index, line in enumerate(lines)]
     for member in members:
         member.join()
-    last = [begin, *(max(own) for own in zip(*ends, strict=True))]
+    last = [begin, *(max(of_phase) for of_phase in zip(*ends, strict=True))]
     phases = {
         name: round(after - before, 3)
         for name, before, after in zip(PHASES, last, last[1:], strict=False)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.pipeline import Tell, changed, parameters
+from benchmarks.pipeline import PrintLine, changed, parameters
 from data.batch import DECODER, PackedBatch
 from data.loading.assemble import BatchArrays
 from data.planning.bucket_thresholds import bucket_seconds
@@ -53,7 +53,7 @@ SIMULATED = Path(__file__).resolve().parents[1] / "configs" / "bench" / "lanes_6
 Runs = Callable[[MicrobatchPlan], Callable[[], Any]]
 
 
-def bench_lanes(config: ExperimentConfig, tell: Tell) -> dict[str, Any]:
+def bench_lanes(config: ExperimentConfig, print_line: PrintLine) -> dict[str, Any]:
     """Seconds of a step by `WAYS`, timed here and simulated for the devices of `SIMULATED`.
 
     A simulated step is drawn as `lanes.png` in the run's folder.
@@ -61,40 +61,40 @@ def bench_lanes(config: ExperimentConfig, tell: Tell) -> dict[str, Any]:
     folder = config.run.path
     prepare_folder(folder)
     drawn = simulate_variants(load(SIMULATED), folder / "lanes.png")
-    return {"real": timed(config, tell), "simulated": drawn}
+    return {"real": timed(config, print_line), "simulated": drawn}
 
 
-def timed(config: ExperimentConfig, tell: Tell) -> Found:
+def timed(config: ExperimentConfig, print_line: PrintLine) -> Found:
     """Seconds of compiled steps on the devices that are here, predicted from those of full rows.
 
     Rows with media are computed whole: of each way alone, these are all rows.
     """
-    tell("compiling steps with lanes, and timing full rows of each lane")
-    text, whole, costs, run_lanes = calibrated(config)
+    print_line("compiling steps with lanes, and timing full rows of each lane")
+    text, full_rows, costs, run_lanes = calibrated(config)
     (step,) = BucketVariant.of(config, "lanes", costs).plans(of_medians(config, MEDIANS), 1)
     rows = config.data.rows
     predicted = {
-        "lanes": text + sum(bucket_seconds(own, costs[n]) for n, own in by_lane(config, step)),
-        "short": text + whole,
+        "lanes": text + sum(bucket_seconds(media, costs[n]) for n, media in by_lane(config, step)),
+        "short": text + full_rows,
         "long": text + costs["long"].fixed + rows * costs["long"].row_seconds,
     }
     runs = {"lanes": run_lanes(step)}
     for name in WAYS[1:]:
-        tell(f"{name}: compiling")
+        print_line(f"{name}: compiling")
         way = BucketVariant.of(single_lane(config, name), name, {})
         (plan,) = way.plans(of_medians(config, MEDIANS), 1)
         runs[name] = compiled(way, plan)(plan)
     for name, seconds in predicted.items():
-        tell(f"{name}: {seconds:.3f} s predicted")
-    tell("timing the steps in turns")
-    found = medians(runs, REPETITIONS)
-    return {n: {"seconds": found[n], "predicted_seconds": predicted[n]} for n in WAYS}
+        print_line(f"{name}: {seconds:.3f} s predicted")
+    print_line("timing the steps in turns")
+    seconds_of = medians(runs, REPETITIONS)
+    return {n: {"seconds": seconds_of[n], "predicted_seconds": predicted[n]} for n in WAYS}
 
 
 def of_medians(config: ExperimentConfig, lengths: Sequence[int]) -> list[Lengths]:
     """Samples with a medium each, of so many medians."""
-    (encoder,) = {own.module for own in row_specs(config.model)}
-    (reduction,) = {own.reduction for own in row_specs(config.model)}
+    (encoder,) = {spec.module for spec in row_specs(config.model)}
+    (reduction,) = {spec.reduction for spec in row_specs(config.model)}
     return [make_sample(encoder, n * median_positions(config), reduction) for n in lengths]
 
 
@@ -120,13 +120,13 @@ def batch_of(way: BucketVariant, plan: MicrobatchPlan) -> PackedBatch:
     """All rows of a planned step, with noise for media and text."""
     rng, rows = np.random.default_rng(0), range(way.config.data.rows)
     capacity = make_capacity(way.config.data.budgets, way.lanes)
-    kinds = {own.name: own for own in way.lanes}
+    kinds = {spec.name: spec for spec in way.lanes}
     arrays = BatchArrays(dict.fromkeys((DECODER, *kinds), rows), kinds, capacity, TEXT)
     for placed in plan.placements:
         tokens = rng.integers(0, way.config.model.decoder.vocab_size, placed.lengths.tokens)
         weight = np.ones(len(tokens), np.float32)
-        own = tokens.astype(np.int32)
-        arrays.write_text(placed, Example(own, own, weight, {}, placed.lengths.starts))
+        words = tokens.astype(np.int32)
+        arrays.write_text(placed, Example(words, words, weight, {}, placed.lengths.starts))
         for lane, number in arrays.wanted_media(placed):
             count = kinds[lane].outputs(placed.lengths.media[lane][number])
             medium = kinds[lane].sketch(rng, count)
@@ -157,12 +157,12 @@ def calibrated(config: ExperimentConfig) -> tuple[float, float, Mapping[str, Buc
         "long": of_medians(config, [longest]),
         "longer": of_medians(config, [longest] * 2),
     }
-    plans = {name: way.plans(own, 1)[0] for name, own in loads.items()}
+    plans = {name: way.plans(samples, 1)[0] for name, samples in loads.items()}
     run = compiled(way, plans["long"])
     as_long = changed(config, "data", budgets={**data.budgets, "short": rows["long"]})
     other = BucketVariant.of(as_long, "lanes", {})
     (plan,) = other.plans(of_medians(config, [longest] * short), 1)
-    runs = {name: run(own) for name, own in plans.items()}
+    runs = {name: run(samples) for name, samples in plans.items()}
     seconds = medians(runs | {"whole": compiled(other, plan)(plan)}, REPETITIONS)
     text, row = seconds["text"], seconds["longer"] - seconds["long"]
     fixed, each = max(0.0, seconds["long"] - text - row), seconds["short"] - text

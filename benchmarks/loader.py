@@ -18,7 +18,7 @@ import PIL.Image
 import soundfile
 
 from benchmarks.padded import Batches, Reader, grain_batches, padded_share, torch_batches
-from benchmarks.pipeline import Row, Tell
+from benchmarks.pipeline import PrintLine, Row
 from data.config import LlavaSource
 from data.loading.loader import MicrobatchLoader, MicrobatchStats
 from data.media.image.row_spec import ImageRowSpec
@@ -43,7 +43,7 @@ NO_TORCH = "torch is not installed, its rows are left out; to have them: pip ins
 Start = Callable[[int], AbstractContextManager[Iterator[int]]]
 
 
-def bench_loader(config: ExperimentConfig, tell: Tell) -> list[Row]:
+def bench_loader(config: ExperimentConfig, print_line: PrintLine) -> list[Row]:
     """Samples per second of loaders on the same files, with the same processor.
 
     A folder in LLaVA's format is written for it: `SAMPLES` conversations with images and clips, as
@@ -65,21 +65,23 @@ def bench_loader(config: ExperimentConfig, tell: Tell) -> list[Row]:
     """
     _check(config)
     with TemporaryDirectory(prefix="mllm_jax-") as folder:
-        tell(f"writing {SAMPLES} samples")
+        print_line(f"writing {SAMPLES} samples")
         config = with_source(config, write_folder(Path(folder), config))
         processor = make_processor(config.data, row_specs(config.model))
         stats = _packed_microbatches(config, processor)
-        samples = sum(own.samples for own in stats)
+        samples = sum(microbatch.samples for microbatch in stats)
         batches = Batches(SAMPLES, config.train.seed, round(samples / len(stats)))
-        tell(f"a microbatch holds {samples / len(stats):.1f} samples; batches of {batches.batch}")
+        print_line(
+            f"a microbatch holds {samples / len(stats):.1f} samples; batches of {batches.batch}"
+        )
         reader = make_reader(config, processor)
         padding = _padding(stats, reader, batches)
         loaders = _loaders(config, reader, batches)
         if TORCH not in loaders:
-            tell(NO_TORCH)
+            print_line(NO_TORCH)
         rows: list[Row] = []
         for workers in WORKERS:
-            tell(f"{workers} workers: {REPETITIONS} x {' and '.join(loaders)}")
+            print_line(f"{workers} workers: {REPETITIONS} x {' and '.join(loaders)}")
             rates = _rates(loaders, workers)
             rows += [_row(name, workers, rates, padding) for name in loaders]
         return rows
@@ -133,8 +135,8 @@ def _write_sample(
     for file, n in zip(clips, lengths.media["audio"], strict=True):
         wave = rng.normal(0, 0.1, math.ceil(n * SCALE) * audio.hop)
         soundfile.write(root / file, wave, audio.sample_rate)
-    landed = sum(-(-n // REDUCTION[name]) for name, ns in lengths.media.items() for n in ns)
-    half = math.ceil((lengths.tokens - landed) * SCALE / 2)
+    media_tokens = sum(-(-n // REDUCTION[name]) for name, ns in lengths.media.items() for n in ns)
+    half = math.ceil((lengths.tokens - media_tokens) * SCALE / 2)
     marks = [config.data.image.placeholder] * len(images)
     marks += [config.data.audio.placeholder] * len(clips)
     turns = [
@@ -179,7 +181,7 @@ def make_reader(config: ExperimentConfig, processor: Processor) -> Reader:
 
 def _loaders(config: ExperimentConfig, reader: Reader, batches: Batches) -> dict[str, Start]:
     """Starters of the loaders by name; torch only if it is installed."""
-    ahead = config.data.prefetch
+    prefetch = config.data.prefetch
 
     @contextmanager
     def packed(workers: int) -> Iterator[Iterator[int]]:
@@ -189,8 +191,8 @@ def _loaders(config: ExperimentConfig, reader: Reader, batches: Batches) -> dict
     def padded(make: Callable[..., AbstractContextManager[Iterator[Any]]]) -> Start:
         @contextmanager
         def start(workers: int) -> Iterator[Iterator[int]]:
-            with make(reader, batches, workers, ahead) as made:
-                yield (len(batch["decoder"]["tokens"]) for batch in made)
+            with make(reader, batches, workers, prefetch) as loaded:
+                yield (len(batch["decoder"]["tokens"]) for batch in loaded)
 
         return start
 
@@ -202,7 +204,7 @@ def _packed_microbatches(config: ExperimentConfig, processor: Processor) -> list
     """Statistics of the microbatches of one pass."""
     stats: list[MicrobatchStats] = []
     with packed_loader(config, processor, 0) as microbatches:
-        while sum(own.samples for own in stats) < SAMPLES:
+        while sum(microbatch.samples for microbatch in stats) < SAMPLES:
             stats.append(next(microbatches).stats)
     return stats
 
@@ -212,7 +214,8 @@ def _padding(
 ) -> dict[str, float]:
     """The share of unused positions over all towers, of one pass of every loader."""
     used, capacity = (
-        sum(sum(getattr(own, name).values()) for own in stats) for name in ("used", "capacity")
+        sum(sum(getattr(microbatch, name).values()) for microbatch in stats)
+        for name in ("used", "capacity")
     )
     passed = islice(batches, math.ceil(SAMPLES / batches.batch))
     padded = padded_share([[reader.lengths[i] for i in batch] for batch in passed])
@@ -249,10 +252,10 @@ def _passes(start: Start, workers: int) -> tuple[float, float]:
 
 def _pass(counts: Iterator[int]) -> int:
     """Take as many samples as the folder has, or up to a batch more; how many."""
-    taken = 0
-    while taken < SAMPLES:
-        taken += next(counts)
-    return taken
+    samples = 0
+    while samples < SAMPLES:
+        samples += next(counts)
+    return samples
 
 
 def _row(name: str, workers: int, rates: Rates, padding: Mapping[str, float]) -> Row:

@@ -10,7 +10,7 @@ from itertools import islice
 
 import jax
 
-from benchmarks.pipeline import Tell
+from benchmarks.pipeline import PrintLine
 from data.loading.loader import MicrobatchStats
 from data.planning.stream import LoaderState
 from mllm_jax.config.load import ExperimentConfig
@@ -27,7 +27,7 @@ from sharding.plan import ParallelPlan
 STEPS, WARM_UP = 20, 3
 
 
-def bench_data(config: ExperimentConfig, tell: Tell) -> dict[str, float]:
+def bench_data(config: ExperimentConfig, print_line: PrintLine) -> dict[str, float]:
     """The loader alone: how fast it could feed the step, and how full its batches are.
 
     Returns:
@@ -35,7 +35,7 @@ def bench_data(config: ExperimentConfig, tell: Tell) -> dict[str, float]:
         `longest_<name>`, the padding of the same samples padded to the longest of their microbatch
         (0 for a modality that no sample has).
     """
-    tell(f"loading {WARM_UP + STEPS} steps")
+    print_line(f"loading {WARM_UP + STEPS} steps")
     experiment, each = Experiment.build(config), config.train.accumulate
     with open_loader(experiment, LoaderState(config.train.seed)) as loader:
         for _ in islice(loader, WARM_UP * each):
@@ -63,7 +63,7 @@ def _padding(stats: list[MicrobatchStats]) -> dict[str, float]:
     return shares
 
 
-def bench_sharding(config: ExperimentConfig, tell: Tell) -> dict[str, float]:
+def bench_sharding(config: ExperimentConfig, print_line: PrintLine) -> dict[str, float]:
     """The train step with its data, beside that of a single device.
 
     Returns:
@@ -72,12 +72,12 @@ def bench_sharding(config: ExperimentConfig, tell: Tell) -> dict[str, float]:
         `over_one_device`: tokens per second over those of one device on the same batches. Emulated
         CPU devices share the host's cores, so that there 1 means that sharding costs nothing.
     """
-    tell(f"training {WARM_UP + STEPS} steps")
+    print_line(f"training {WARM_UP + STEPS} steps")
     figures = _measured(config)
     if jax.process_count() == 1 and config.parallel.devices > 1:
         one = {name: ParallelPlan() for name in config.parallel.encoders}
         parallel = {"devices": 1, "decoder": ParallelPlan(), "encoders": one}
-        tell("the same steps on one device")
+        print_line("the same steps on one device")
         alone = config.parallel.model_copy(update=parallel)
         baseline = _measured(config.model_copy(update={"parallel": alone}))
         ratio = figures["tokens_per_second"] / baseline["tokens_per_second"]

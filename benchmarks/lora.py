@@ -11,8 +11,8 @@ from typing import Any
 
 import jax
 
-from benchmarks.cost import CompiledStep, at_once, compiled_steps, told
-from benchmarks.pipeline import Row, Tell
+from benchmarks.cost import CompiledStep, at_once, compiled_steps, report_calibration
+from benchmarks.pipeline import PrintLine, Row
 from mllm_jax.calibrate.measure import REPETITIONS, CalibrationPrograms
 from mllm_jax.calibrate.timing import lower_quartiles
 from mllm_jax.compile.hlo import parse_hlo, total_flops
@@ -26,7 +26,7 @@ from scheduling.costs.hardware import Hardware
 Values = dict[str, float]
 
 
-def bench_lora(config: ExperimentConfig, tell: Tell) -> list[Row]:
+def bench_lora(config: ExperimentConfig, print_line: PrintLine) -> list[Row]:
     """Seconds, bytes and FLOPs of a step with adapters and of one without, and their ratios.
 
     Both are predicted by one set of constants, under the plans of the configuration.
@@ -36,18 +36,18 @@ def bench_lora(config: ExperimentConfig, tell: Tell) -> list[Row]:
     """
     if config.train.lora is None:
         raise ConfigError("bench lora", ["train.lora: null has no adapters; valid: a section"])
-    configs = {"all": whole(config), "adapters": config}
+    configs = {"all": without_adapters(config), "adapters": config}
     steps: dict[str, list[CompiledStep]] = {}
-    for name, own in configs.items():
-        tell(f"{name}: compiling")
-        steps[name] = compiled_steps(own, jax.devices()[: own.parallel.devices])
-    bench = CalibrationPrograms.build(configs["all"], tell)
-    tell(f"timing steps and what predicts them in turns, {REPETITIONS} times")
+    for name, variant in configs.items():
+        print_line(f"{name}: compiling")
+        steps[name] = compiled_steps(variant, jax.devices()[: variant.parallel.devices])
+    bench = CalibrationPrograms.build(configs["all"], print_line)
+    print_line(f"timing steps and what predicts them in turns, {REPETITIONS} times")
     seconds = lower_quartiles(
         {n: at_once(s) for n, s in steps.items()} | bench.programs, REPETITIONS
     )
-    found = told(bench.fit(seconds, "calibrated"), tell)
-    predicted = {name: _predicted(own, found) for name, own in configs.items()}
+    hardware = report_calibration(bench.fit(seconds, "calibrated"), print_line)
+    predicted = {name: _predicted(variant, hardware) for name, variant in configs.items()}
     measured = {name: _measured(steps[name][0], seconds[name]) for name in configs}
     return [
         *(
@@ -57,14 +57,15 @@ def bench_lora(config: ExperimentConfig, tell: Tell) -> list[Row]:
         ),
         *(
             _row(
-                f"adapters over all: {unit}", *(_ratio(own, unit) for own in (predicted, measured))
+                f"adapters over all: {unit}",
+                *(_ratio(values, unit) for values in (predicted, measured)),
             )
             for unit in measured["all"]
         ),
     ]
 
 
-def whole(config: ExperimentConfig) -> ExperimentConfig:
+def without_adapters(config: ExperimentConfig) -> ExperimentConfig:
     """The same model without adapters, of which all trains."""
     train = config.train.model_copy(update={"lora": None, "freeze": ()})
     model = config.model.adapted_like(None)

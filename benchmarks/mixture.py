@@ -19,8 +19,8 @@ import jax
 import numpy as np
 
 from benchmarks.pipeline import (
+    PrintLine,
     Row,
-    Tell,
     changed,
     encoder_share,
     on_every_device,
@@ -63,7 +63,7 @@ class Phase:
     share: float
 
 
-def bench_mixture(config: ExperimentConfig, tell: Tell) -> list[Row]:
+def bench_mixture(config: ExperimentConfig, print_line: PrintLine) -> list[Row]:
     """Useful tokens per second while image work to text work goes from 1:9 to 9:1.
 
     - `first_stage`: the encoder on the first stage, each phase compiled by itself;
@@ -78,10 +78,10 @@ def bench_mixture(config: ExperimentConfig, tell: Tell) -> list[Row]:
     speeds within a turn, which slow moments of the machine change less. `compilations` counts the
     programs that were compiled for `ours` in the phase.
     """
-    phases, programs = phases_of(config), _Programs(config, tell)
+    phases, programs = phases_of(config), _Programs(config, print_line)
     ours = programs.made_for(max(phase.images for phase in phases))
     mean = programs.made_for(_mean(phases).images)
-    beside = _one_device_each(config, tell) | {"fixed": mean.run(_mean(phases).images)}
+    baselines = _one_device_each(config, print_line) | {"fixed": mean.run(_mean(phases).images)}
     compiled: dict[str, list[str]] = {phase.name: [] for phase in phases}
     groups = [
         Group(
@@ -96,8 +96,8 @@ def bench_mixture(config: ExperimentConfig, tell: Tell) -> list[Row]:
         )
         for phase in phases
     ]
-    turns = in_turns([Group(BESIDE, beside), *groups], TURNS, tell)
-    counts = {name: len(found) for name, found in compiled.items()}
+    turns = in_turns([Group(BESIDE, baselines), *groups], TURNS, print_line)
+    counts = {name: len(names) for name, names in compiled.items()}
     counts[phases[0].name] += ours.compilations
     return rows_of(config, phases, turns, counts)
 
@@ -136,10 +136,10 @@ def rows_of(
 def _row(config: ExperimentConfig, turns: Sequence[Turn], phase: Phase, mean: Phase) -> Row:
     """What the turns say of a phase, without compilations."""
     # Rows for the mean mixture hold fewer tokens of one with more images.
-    held = min(1.0, mean.images / phase.images)
+    fitting_share = min(1.0, mean.images / phase.images)
     seconds: dict[str, Callable[[Turn], float]] = {
         "first_stage": itemgetter((phase.name, "first_stage")),
-        "fixed": lambda turn: turn[BESIDE, "fixed"] / held,
+        "fixed": lambda turn: turn[BESIDE, "fixed"] / fitting_share,
         "ours": itemgetter((phase.name, "ours")),
         "replanned": itemgetter((phase.name, "replanned")),
     }
@@ -171,23 +171,25 @@ class _Programs:
 
     Args:
         config: configuration without a budget of images.
-        tell: shows a line of progress.
+        print_line: prints a line of progress.
     """
 
-    def __init__(self, config: ExperimentConfig, tell: Tell) -> None:
-        self._config, self._tell = config, tell
+    def __init__(self, config: ExperimentConfig, print_line: PrintLine) -> None:
+        self._config, self._print_line = config, print_line
         self._made: dict[tuple[str, int], _Program] = {}
         self._params: Any = None
 
     def made_for(self, images: int, placement: str = "bubbles") -> _Program:
         """The program whose microbatches have room for so many images."""
-        own = with_images(self._config, images)
-        own = changed(own, "schedule", placement=placement)
-        (spec,) = row_specs(own.model)
-        key = placement, own.data.budgets[spec.name]
+        config = with_images(self._config, images)
+        config = changed(config, "schedule", placement=placement)
+        (spec,) = row_specs(config.model)
+        key = placement, config.data.budgets[spec.name]
         if key not in self._made:
-            self._tell(f"compiling program {len(self._made) + 1}: {placement}, {images} images")
-            self._made[key] = _Program(own, self._params)
+            self._print_line(
+                f"compiling program {len(self._made) + 1}: {placement}, {images} images"
+            )
+            self._made[key] = _Program(config, self._params)
             self._params = self._made[key].params
         return self._made[key]
 
@@ -225,7 +227,9 @@ class _Program:
         return self._step.primed(self.params, place(batches, self._step))
 
 
-def _one_device_each(config: ExperimentConfig, tell: Tell) -> dict[str, Callable[[], Any]]:
+def _one_device_each(
+    config: ExperimentConfig, print_line: PrintLine
+) -> dict[str, Callable[[], Any]]:
     """Steps without stages, by every device for itself and all at once, for `bound_seconds`.
 
     A device alone would borrow the cores of the others.
@@ -234,7 +238,7 @@ def _one_device_each(config: ExperimentConfig, tell: Tell) -> dict[str, Callable
     budgets = config.data.budgets | {"tokens": 2 * OUTPUTS * images}
     little = changed(config, "data", budgets=budgets)
     batches = [replace(batch, runs=None, places=None) for batch in microbatches(little, images)]
-    tell("compiling the steps of single devices")
+    print_line("compiling the steps of single devices")
     runs = {
         "text": _text(config),
         "images": on_every_device(plain(with_images(little, images)), batches),
@@ -272,13 +276,13 @@ def _text(config: ExperimentConfig) -> Callable[[], Any]:
     return on_every_device(plain(alone), batches)
 
 
-def _counted(run: Callable[[], Any], found: list[str]) -> Callable[[], Any]:
+def _counted(run: Callable[[], Any], names: list[str]) -> Callable[[], Any]:
     """`run`, which adds the programs that it compiles to `found`."""
 
     def counted() -> Any:
         with compilations() as compiled:
             result = run()
-        found.extend(compiled)
+        names.extend(compiled)
         return result
 
     return counted
@@ -287,15 +291,15 @@ def _counted(run: Callable[[], Any], found: list[str]) -> Callable[[], Any]:
 @contextmanager
 def compilations() -> Iterator[list[str]]:
     """The programs that are compiled meanwhile."""
-    found: list[str] = []
+    names: list[str] = []
 
     def listen(event: str, duration_secs: float, **kwargs: str | int) -> None:
         if event == COMPILATION and duration_secs >= 0:
-            found.append(str(kwargs.get("fun_name")))
+            names.append(str(kwargs.get("fun_name")))
 
     jax.monitoring.register_event_duration_secs_listener(listen)
     try:
-        yield found
+        yield names
     finally:
         jax.monitoring.unregister_event_duration_listener(listen)
 
@@ -352,16 +356,16 @@ def microbatch(config: ExperimentConfig, images: int, seed: int) -> PackedBatch:
     noise = rng.normal(size=encoder.inputs.shape).astype(np.float32)
     outputs = encoder.segment_ids.shape[1] // spec.reduction
     decoder = TEXT.empty_rows((rows, tokens), [spec.name])
-    landed, here = decoder.merges[spec.name], np.arange(images * OUTPUTS)
-    landed[:, : len(here)] = np.arange(rows)[:, None] * outputs + here
+    merged, here = decoder.merges[spec.name], np.arange(images * OUTPUTS)
+    merged[:, : len(here)] = np.arange(rows)[:, None] * outputs + here
     learnt = decoder.targets[NEXT_TOKEN]
     for words in (decoder.inputs, learnt.labels):
         words[:] = rng.integers(0, config.model.decoder.vocab_size, (rows, tokens))
-    learnt.weights[:] = landed < 0
+    learnt.weights[:] = merged < 0
     for row in range(rows):
         TEXT.write(decoder, row, 0, 1, tokens)
     return PackedBatch(
         {DECODER: decoder, spec.name: replace(encoder, inputs=noise)},
-        {spec.name: runs_of(landed, outputs)},
+        {spec.name: runs_of(merged, outputs)},
         {spec.name: np.array(places, np.int64).reshape(-1, 5)},
     )

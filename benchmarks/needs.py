@@ -11,15 +11,17 @@ from mllm_jax.config.sections import ConfigError, ExperimentConfig
 Check = Callable[[ExperimentConfig], str]
 
 
-def check_needs(own: Benchmark, config: ExperimentConfig) -> None:
+def check_needs(benchmark: Benchmark, config: ExperimentConfig) -> None:
     """See that a configuration has what a benchmark measures.
 
     Raises:
         ConfigError: it lacks something; the message names all of it, and a file that has it.
     """
-    found = [problem for need in own.needs if (problem := NEEDS[need](config))]
-    if found:
-        raise ConfigError(f"bench {own.name}", [f"{why}, as in {own.config}" for why in found])
+    problems = [problem for need in benchmark.needs if (problem := NEEDS[need](config))]
+    if problems:
+        raise ConfigError(
+            f"bench {benchmark.name}", [f"{why}, as in {benchmark.config}" for why in problems]
+        )
 
 
 def _stages(config: ExperimentConfig) -> str:
@@ -37,8 +39,8 @@ def _one_encoder(config: ExperimentConfig) -> str:
     lanes = config.model.lanes
     if len(lanes) == 1:
         return ""
-    told = f"{', '.join(lanes)} are {len(lanes)}" if lanes else "there is none"
-    return f"model.encoders: {told}; valid: one encoder without lanes"
+    reason = f"{', '.join(lanes)} are {len(lanes)}" if lanes else "there is none"
+    return f"model.encoders: {reason}; valid: one encoder without lanes"
 
 
 def _own_rows(config: ExperimentConfig) -> str:
@@ -55,8 +57,8 @@ def _short_and_long(config: ExperimentConfig) -> str:
     lanes = [*config.model.lanes]
     if {*lanes} == {"short", "long"} and len(config.model.encoders) == 1:
         return ""
-    told = ", ".join(lanes) or "nothing"
-    return f"model.encoders: media go through {told}; valid: one encoder with lanes short and long"
+    names = ", ".join(lanes) or "nothing"
+    return f"model.encoders: media go through {names}; valid: one encoder with lanes short and long"
 
 
 def _synthetic(config: ExperimentConfig) -> str:
@@ -66,14 +68,14 @@ def _synthetic(config: ExperimentConfig) -> str:
 
 def _data_alone(config: ExperimentConfig) -> str:
     split = ("context", "tensor", "expert", "stage")
-    found = {
+    degrees = {
         name: [f"{axis} {degree}" for axis in split if (degree := getattr(plan, axis)) > 1]
         for name, plan in config.parallel.plans.items()
     }
-    told = [f"{name} has {' and '.join(own)}" for name, own in found.items() if own]
-    if not told:
+    reasons = [f"{name} has {' and '.join(axes)}" for name, axes in degrees.items() if axes]
+    if not reasons:
         return ""
-    return f"parallel: {', '.join(told)}, and hosts are lost and come back; valid: data and fsdp"
+    return f"parallel: {', '.join(reasons)}, and hosts are lost and come back; valid: data and fsdp"
 
 
 #: Checks by the names in `Benchmark.needs`.

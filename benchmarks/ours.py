@@ -52,8 +52,8 @@ class Ours:
         """Take the first step; its loss, and its samples by their numbers in the source."""
         loss = float(self._step().loss)
         loader = self._progress.loader
-        taken = set(range(loader.position)) - set(loader.carry)
-        return {"loss": loss, "samples": [self._order[place][0] for place in sorted(taken)]}
+        places = set(range(loader.position)) - set(loader.carry)
+        return {"loss": loss, "samples": [self._order[place][0] for place in sorted(places)]}
 
     def turn(self, tokens: int) -> dict[str, float]:
         """Train on at least so many tokens; seconds, and how many tokens it was."""

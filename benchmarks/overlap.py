@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from benchmarks.pipeline import Row, Tell
+from benchmarks.pipeline import PrintLine, Row
 from mllm_jax.compile.hlo import parse_hlo
 from mllm_jax.compile.overlap import DeviceSpeeds, HloOverlap, measure_overlap
 from mllm_jax.compile.target import (
@@ -35,7 +35,7 @@ SETTINGS: tuple[str | list[str], ...] = (
 LIMIT = 1.5
 
 
-def bench_overlap(config: ExperimentConfig, tell: Tell) -> list[Row]:
+def bench_overlap(config: ExperimentConfig, print_line: PrintLine) -> list[Row]:
     """Share of the bytes of all collectives beside compute, for every target and setting.
 
     Columns: `overlap`, the value of `parallel.overlap`; `collectives` in the program; `gib` that
@@ -57,7 +57,7 @@ def bench_overlap(config: ExperimentConfig, tell: Tell) -> list[Row]:
     for target in TARGETS:
         before: Row | None = None
         for setting in SETTINGS:
-            tell(f"compiling for {target}: {_name(setting)}")
+            print_line(f"compiling for {target}: {_name(setting)}")
             row = measured(config, target, setting)
             before = before or row
             rows.append(row | _gain(row, before, setting))
@@ -77,8 +77,8 @@ def measured(config: ExperimentConfig, target: CompileTarget, setting: str | lis
     begin = time.perf_counter()
     compiled = lowered.compile(compiler_options=dict(target.compiler.options))
     seconds = time.perf_counter() - begin
-    found = measure_overlap(parse_hlo(compiled.as_text() or ""), DeviceSpeeds.of(target.hardware))
-    total = sum(found.values(), HloOverlap())
+    by_kind = measure_overlap(parse_hlo(compiled.as_text() or ""), DeviceSpeeds.of(target.hardware))
+    total = sum(by_kind.values(), HloOverlap())
     sizes = compiled.memory_analysis()
     assert sizes is not None  # both compilers tell
     return {

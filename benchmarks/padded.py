@@ -74,7 +74,7 @@ class Batches:
 
 @contextmanager
 def grain_batches(
-    reader: Reader, batches: Batches, workers: int, ahead: int
+    reader: Reader, batches: Batches, workers: int, prefetch: int
 ) -> Iterator[Iterator[Padded]]:
     """Plain Grain: map, batch; a thread, or each worker, makes `ahead` batches early."""
     indices = grain.MapDataset.range(sys.maxsize).map(batches.index_at)
@@ -84,10 +84,10 @@ def grain_batches(
         if not flags.FLAGS.is_parsed():
             flags.FLAGS.mark_as_parsed()
         alone = grain.ReadOptions(num_threads=0, prefetch_buffer_size=0)
-        options = grain.MultiprocessingOptions(num_workers=workers, per_worker_buffer_size=ahead)
+        options = grain.MultiprocessingOptions(num_workers=workers, per_worker_buffer_size=prefetch)
         iterator = padded.to_iter_dataset(alone).mp_prefetch(options).__iter__()
     else:
-        thread = grain.ReadOptions(num_threads=1, prefetch_buffer_size=ahead)
+        thread = grain.ReadOptions(num_threads=1, prefetch_buffer_size=prefetch)
         iterator = padded.to_iter_dataset(thread).__iter__()
     try:
         yield iterator
@@ -97,7 +97,7 @@ def grain_batches(
 
 @contextmanager
 def torch_batches(
-    reader: Reader, batches: Batches, workers: int, ahead: int
+    reader: Reader, batches: Batches, workers: int, prefetch: int
 ) -> Iterator[Iterator[Any]]:
     """torch's `DataLoader`: the same batches as tensors; without workers it makes none early.
 
@@ -113,7 +113,7 @@ def torch_batches(
     asked = takewhile(lambda _: not ended.is_set(), batches)
     options: dict[str, Any] = {"batch_sampler": asked, "collate_fn": pad_tensors}
     if workers:
-        options |= {"num_workers": workers, "prefetch_factor": ahead}
+        options |= {"num_workers": workers, "prefetch_factor": prefetch}
         options |= {"multiprocessing_context": "spawn"}
     iterator = iter(DataLoader(cast(Any, reader), **options))
     try:
@@ -194,7 +194,7 @@ def padded_share(batches: Sequence[Sequence[Lengths]]) -> float:
         lengths = {"decoder": [sample.tokens for sample in batch]}
         for name in {name for sample in batch for name in sample.media}:
             lengths[name] = [n for sample in batch for n in sample.media.get(name, ())]
-        for own in lengths.values():
-            used += sum(own)
-            total += len(own) * max(own, default=0)
+        for numbers in lengths.values():
+            used += sum(numbers)
+            total += len(numbers) * max(numbers, default=0)
     return 1 - used / total

@@ -113,21 +113,21 @@ def collate(samples: Samples, batch: Sequence[int], packed: bool) -> dict[str, N
     Padded to the longest on the right with an `attention_mask`; or, packed, one row with
     `position_ids` that begin anew at every sample, the first token of which is no target.
     """
-    ids, labels = ([own[i] for i in batch] for own in (samples.ids, samples.labels))
-    found: dict[str, NDArray[Any]] = {}
+    ids, labels = ([arrays[i] for i in batch] for arrays in (samples.ids, samples.labels))
+    inputs: dict[str, NDArray[Any]] = {}
     if packed:
-        starts = [np.concatenate([[IGNORED], own[1:]]) for own in labels]
+        starts = [np.concatenate([[IGNORED], array[1:]]) for array in labels]
         rows = {
             "input_ids": ids,
             "labels": starts,
             "position_ids": [np.arange(len(i)) for i in ids],
         }
-        found |= {name: np.concatenate(own)[None] for name, own in rows.items()}
+        inputs |= {name: np.concatenate(arrays)[None] for name, arrays in rows.items()}
     else:
-        found |= {"input_ids": _padded(ids, 0), "labels": _padded(labels, IGNORED)}
-        found["attention_mask"] = _padded([np.ones_like(own) for own in ids], 0)
+        inputs |= {"input_ids": _padded(ids, 0), "labels": _padded(labels, IGNORED)}
+        inputs["attention_mask"] = _padded([np.ones_like(array) for array in ids], 0)
     pixels = np.concatenate([samples.pixels[i] for i in batch])
-    return found | ({"pixel_values": pixels} if len(pixels) else {})
+    return inputs | ({"pixel_values": pixels} if len(pixels) else {})
 
 
 def _padded(rows: Sequence[NDArray[np.int64]], value: int) -> NDArray[np.int64]:

@@ -34,7 +34,7 @@ from mllm_jax.runtime.devices import use_cpu_only
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.train.state.regroup import leaf_name
 
-Tell = Callable[[str], None]
+PrintLine = Callable[[str], None]
 
 #: Samples of an epoch, and how much shorter they are than those of the distribution.
 SAMPLES, SCALE = 128, 1 / 8
@@ -64,7 +64,7 @@ QUIET = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
 LARGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 
 
-def bench_peers(config: ExperimentConfig, tell: Tell) -> dict[str, Any]:
+def bench_peers(config: ExperimentConfig, print_line: PrintLine) -> dict[str, Any]:
     """Train the same small LLaVA on the same samples here and with transformers, in turns.
 
     A folder is written with `SAMPLES` conversations as long as `data.sources.distributions.web`
@@ -89,16 +89,19 @@ def bench_peers(config: ExperimentConfig, tell: Tell) -> dict[str, Any]:
     use_cpu_only()
     with TemporaryDirectory(prefix="mllm_jax-") as name:
         folder = Path(name)
-        tell(f"writing {SAMPLES} samples and a checkpoint")
+        print_line(f"writing {SAMPLES} samples and a checkpoint")
         samples = write(folder, config)
-        tried = {str(own): _tried(folder, own, tell) for own in CANDIDATES}
-        best = max(CANDIDATES, key=lambda own: tried[str(own)])
+        tried = {str(setting): _tried(folder, setting, print_line) for setting in CANDIDATES}
+        best = max(CANDIDATES, key=lambda setting: tried[str(setting)])
         settings = {"transformers_default": DEFAULT, "transformers_best": best}
         with ExitStack() as stack:
             ours = stack.enter_context(Worker(OURS, name, str(SAMPLES), environment=LARGE_PAGES))
-            peers = {key: stack.enter_context(_peer(folder, own)) for key, own in settings.items()}
-            losses = compared(ours, peers, tell)
-            turns = in_turns({"ours": ours, **peers}, sum(samples.lengths), tell)
+            peers = {
+                key: stack.enter_context(_peer(folder, setting))
+                for key, setting in settings.items()
+            }
+            losses = compared(ours, peers, print_line)
+            turns = in_turns({"ours": ours, **peers}, sum(samples.lengths), print_line)
             figures = {key: way.ask("figures") for key, way in {"ours": ours, **peers}.items()}
     return report(figures, turns, losses, settings) | {"best_of": tried}
 
@@ -111,7 +114,7 @@ def check(config: ExperimentConfig) -> None:
     """
     problems = check_installed()
     train = config.train
-    alike = {
+    required = {
         "data.source.kind": (config.data.source.kind, "llava"),
         "model.dtype": (config.model.dtype, "float32"),
         "train.optimizer.kind": (train.optimizer.kind, "adamw"),
@@ -121,7 +124,7 @@ def check(config: ExperimentConfig) -> None:
         "train.warmup_steps": (train.warmup_steps, 0),
         "train.final_learning_rate_ratio": (train.final_learning_rate_ratio, 1.0),
     }
-    for key, (value, valid) in alike.items():
+    for key, (value, valid) in required.items():
         if value != valid:
             problems.append(f"{key}: {value} is not what transformers is held to; valid: {valid}")
     for name, encoder in config.model.encoders.items():
@@ -155,8 +158,8 @@ def write(folder: Path, config: ExperimentConfig) -> Samples:
     source = LlavaSource(kind="llava", path=str(write_samples(folder, vision)))
     data = config.data.model_copy(update={"source": source})
     model = config.model.model_copy(update={"pretrained": str(folder / "release")})
-    own = config.model_copy(update={"data": data, "model": model})
-    (folder / "config.yaml").write_text(to_yaml(own), encoding="utf-8")
+    prepared = config.model_copy(update={"data": data, "model": model})
+    (folder / "config.yaml").write_text(to_yaml(prepared), encoding="utf-8")
     processor = make_processor(data, row_specs(config.model))
     write_release(folder / "release", config, processor.placeholder_id("vision"))
     opened = make_source(data)
@@ -169,12 +172,12 @@ def write(folder: Path, config: ExperimentConfig) -> Samples:
 
 def optimizer(config: ExperimentConfig) -> dict[str, Any]:
     """Arguments of torch's AdamW."""
-    train, own = config.train, config.train.optimizer
-    assert isinstance(own, AdamWConfig)
+    train, adamw = config.train, config.train.optimizer
+    assert isinstance(adamw, AdamWConfig)
     return {
         "lr": train.learning_rate,
-        "betas": [own.beta1, own.beta2],
-        "eps": own.epsilon,
+        "betas": [adamw.beta1, adamw.beta2],
+        "eps": adamw.epsilon,
         "weight_decay": train.weight_decay,
     }
 
@@ -200,7 +203,7 @@ def write_samples(folder: Path, vision: ClipConfig) -> Path:
 
 def _text(lengths: Lengths) -> int:
     """Tokens that are not of media."""
-    media = ((name, n) for name, own in lengths.media.items() for n in own)
+    media = ((name, n) for name, counts in lengths.media.items() for n in counts)
     return lengths.tokens - sum(-(-n // REDUCTION[name]) for name, n in media)
 
 
@@ -249,10 +252,10 @@ def write_tensors(
 
 def as_released(examples: Sequence[Example], vision: ClipConfig) -> Samples:
     """Examples as transformers takes them."""
-    ids = [np.append(own.tokens, own.targets[-1]).astype(np.int64) for own in examples]
-    learnt = [np.where(own.loss_weight > 0, own.targets, IGNORED) for own in examples]
-    labels = [np.concatenate([[IGNORED], own]).astype(np.int64) for own in learnt]
-    pixels = [_pixels(own.media.get("vision", ()), vision) for own in examples]
+    ids = [np.append(x.tokens, x.targets[-1]).astype(np.int64) for x in examples]
+    learnt = [np.where(x.loss_weight > 0, x.targets, IGNORED) for x in examples]
+    labels = [np.concatenate([[IGNORED], targets]).astype(np.int64) for targets in learnt]
+    pixels = [_pixels(x.media.get("vision", ()), vision) for x in examples]
     return Samples(ids, labels, pixels)
 
 
@@ -262,19 +265,19 @@ def _pixels(media: Sequence[ProcessedMedium], vision: ClipConfig) -> NDArray[np.
     shape = (len(media), rows, columns, high, wide, vision.channels)
     # The class token has no pixels; it lies in row -1.
     patches = [medium.inputs[medium.positions[:, 0] >= 0] for medium in media]
-    whole = np.array(patches, np.float32).reshape(shape).transpose(0, 5, 1, 3, 2, 4)
-    return whole.reshape(len(media), vision.channels, rows * high, columns * wide)
+    images = np.array(patches, np.float32).reshape(shape).transpose(0, 5, 1, 3, 2, 4)
+    return images.reshape(len(media), vision.channels, rows * high, columns * wide)
 
 
 # ------------------------------------------------------------------ measuring
 
 
-def _tried(folder: Path, setting: Setting, tell: Tell) -> float:
+def _tried(folder: Path, setting: Setting, print_line: PrintLine) -> float:
     """Tokens per second of a turn with `setting`."""
     with _peer(folder, setting) as peer:
         peer.ask("turn", samples=WARM_UP)
         rate = _rate([peer.ask("turn", samples=SAMPLES // TURNS)])
-    tell(f"transformers, {setting}: {rate:.0f} tokens/s")
+    print_line(f"transformers, {setting}: {rate:.0f} tokens/s")
     return rate
 
 
@@ -284,11 +287,11 @@ def _peer(folder: Path, setting: Setting) -> Worker:
 
 def _rate(turns: Sequence[Turn]) -> float:
     """Tokens per second of all: turns have batches of other lengths."""
-    tokens, seconds = (sum(own[key] for own in turns) for key in ("tokens", "seconds"))
+    tokens, seconds = (sum(turn[key] for turn in turns) for key in ("tokens", "seconds"))
     return tokens / seconds
 
 
-def compared(ours: Worker, peers: Mapping[str, Worker], tell: Tell) -> dict[str, float]:
+def compared(ours: Worker, peers: Mapping[str, Worker], print_line: PrintLine) -> dict[str, float]:
     """Losses of all ways on the samples of our first step, before anything is learnt.
 
     Raises:
@@ -297,23 +300,25 @@ def compared(ours: Worker, peers: Mapping[str, Worker], tell: Tell) -> dict[str,
     first = ours.ask("first")
     losses = {"ours": first["loss"]}
     losses |= {key: peer.ask("loss", samples=first["samples"]) for key, peer in peers.items()}
-    told = ", ".join(f"{key} {loss:.6f}" for key, loss in losses.items())
-    tell(f"loss of {len(first['samples'])} samples: {told}")
+    text = ", ".join(f"{key} {loss:.6f}" for key, loss in losses.items())
+    print_line(f"loss of {len(first['samples'])} samples: {text}")
     if not all(abs(loss - losses["ours"]) <= LIMIT for loss in losses.values()):
         raise RunError(
-            f"bench peers: the losses of the same samples differ by more than {LIMIT:g}: {told}; "
+            f"bench peers: the losses of the same samples differ by more than {LIMIT:g}: {text}; "
             "the compared models would not be the same"
         )
     return losses
 
 
-def in_turns(ways: Mapping[str, Worker], tokens: int, tell: Tell) -> dict[str, list[Turn]]:
+def in_turns(
+    ways: Mapping[str, Worker], tokens: int, print_line: PrintLine
+) -> dict[str, list[Turn]]:
     """Tokens and seconds of every turn of every way.
 
     Args:
         ways: the compared ways by name, `ours` among them.
         tokens: number of tokens of an epoch.
-        tell: shows a line of progress.
+        print_line: prints a line of progress.
     """
     peers = {"samples": SAMPLES // TURNS}
     options = {key: {"tokens": tokens // TURNS} if key == "ours" else peers for key in ways}
@@ -323,8 +328,8 @@ def in_turns(ways: Mapping[str, Worker], tokens: int, tell: Tell) -> dict[str, l
     for turn in range(TURNS):
         for key, way in ways.items():
             turns[key].append(way.ask("turn", **options[key]))
-        told = ", ".join(f"{key} {_rate(own[-1:]):.0f}" for key, own in turns.items())
-        tell(f"turn {turn + 1} of {TURNS}, tokens/s: {told}")
+        rates = ", ".join(f"{key} {_rate(of_way[-1:]):.0f}" for key, of_way in turns.items())
+        print_line(f"turn {turn + 1} of {TURNS}, tokens/s: {rates}")
     return turns
 
 
@@ -335,11 +340,11 @@ def report(
     settings: Mapping[str, Setting],
 ) -> dict[str, Any]:
     """The result of `bench_peers`, without the settings tried."""
-    found: dict[str, Any] = {
-        key: {"tokens_per_second": _rate(own), **figures[key], "loss": losses[key]}
-        for key, own in turns.items()
+    result: dict[str, Any] = {
+        key: {"tokens_per_second": _rate(of_way), **figures[key], "loss": losses[key]}
+        for key, of_way in turns.items()
     }
     for key, setting in settings.items():
-        speedup = found["ours"]["tokens_per_second"] / found[key]["tokens_per_second"]
-        found[key] |= {"speedup": speedup, "setting": str(setting)}
-    return found
+        speedup = result["ours"]["tokens_per_second"] / result[key]["tokens_per_second"]
+        result[key] |= {"speedup": speedup, "setting": str(setting)}
+    return result

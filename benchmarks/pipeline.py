@@ -46,7 +46,7 @@ COMPILATIONS = 5
 
 Row = dict[str, Any]
 #: Shows a line of progress.
-Tell = Callable[[str], None]
+PrintLine = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Compiled:
     step: TrainStep
 
 
-def bench_pipeline(config: ExperimentConfig, tell: Tell) -> list[Row]:
+def bench_pipeline(config: ExperimentConfig, print_line: PrintLine) -> list[Row]:
     """Seconds per step of every encoder placement for several shares of encoder work.
 
     `predicted_seconds` is the makespan of the placement's schedule with the times of single tasks.
@@ -75,11 +75,11 @@ def bench_pipeline(config: ExperimentConfig, tell: Tell) -> list[Row]:
     """
     rows: list[Row] = []
     for share in SHARES:
-        rows += _placements(_with_share(config, share), share, tell)
+        rows += _placements(_with_share(config, share), share, print_line)
     return rows
 
 
-def bench_microbatches(config: ExperimentConfig, tell: Tell) -> list[Row]:
+def bench_microbatches(config: ExperimentConfig, print_line: PrintLine) -> list[Row]:
     """Compile time and temporary memory of the step for growing numbers of microbatches.
 
     The same work each time, which other work on the machine only slows: the fastest time counts.
@@ -88,7 +88,9 @@ def bench_microbatches(config: ExperimentConfig, tell: Tell) -> list[Row]:
     temporary: dict[int, int] = {}
     for repetition in range(COMPILATIONS):
         for count in MICROBATCHES:
-            tell(f"compiling for {count} microbatches, {repetition + 1} of {COMPILATIONS} times")
+            print_line(
+                f"compiling for {count} microbatches, {repetition + 1} of {COMPILATIONS} times"
+            )
             compiled = _compiled(changed(config, "train", accumulate=count))
             seconds[count].append(compiled.seconds)
             temporary[count] = compiled.temporary_bytes
@@ -103,14 +105,14 @@ def bench_microbatches(config: ExperimentConfig, tell: Tell) -> list[Row]:
     ]
 
 
-def _placements(config: ExperimentConfig, share: float, tell: Tell) -> list[Row]:
+def _placements(config: ExperimentConfig, share: float, print_line: PrintLine) -> list[Row]:
     placed = {name: changed(config, "schedule", placement=name) for name in PLACEMENTS}
-    tell(f"encoder share {share:.0%}: compiling {', '.join(PLACEMENTS)} and one device")
-    programs = {name: _compiled(own) for name, own in placed.items()}
+    print_line(f"encoder share {share:.0%}: compiling {', '.join(PLACEMENTS)} and one device")
+    programs = {name: _compiled(variant) for name, variant in placed.items()}
     one = on_every_device(config)
-    tell(f"encoder share {share:.0%}: compiling single tasks")
+    print_line(f"encoder share {share:.0%}: compiling single tasks")
     tasks = single_tasks(placed, programs)
-    tell(f"encoder share {share:.0%}: timing steps and tasks in turns")
+    print_line(f"encoder share {share:.0%}: timing steps and tasks in turns")
     runs = {name: program.run for name, program in programs.items()}
     # In one go: what a slow moment does to a step it does to the tasks that predict it.
     seconds = medians(runs | {"one": one} | tasks, REPETITIONS)
@@ -134,16 +136,18 @@ def predicted_seconds(schedule: Schedule, seconds: Mapping[Any, float]) -> float
     """Makespan of `schedule`, given the seconds of the rehearsals of `single_tasks`."""
     # The time of a program besides its ticks is in both.
     idle = (seconds["idle longer"] - seconds["idle"]) / (IDLE_TICKS - TICKS)
-    own = {key: max(value - seconds["idle"], 0.0) / TICKS for key, value in seconds.items()}
+    task_seconds = {
+        key: max(value - seconds["idle"], 0.0) / TICKS for key, value in seconds.items()
+    }
     encoders = {
         module.name: ChunkCosts(
-            tuple(own[module, F, chunk] for chunk in range(module.chunks)),
-            tuple(own.get((module, B, chunk), 0.0) for chunk in range(module.chunks)),
+            tuple(task_seconds[module, F, chunk] for chunk in range(module.chunks)),
+            tuple(task_seconds.get((module, B, chunk), 0.0) for chunk in range(module.chunks)),
         )
         for module in schedule.sources
     }
-    more = {W.cost: own[W]} if W in own else {}
-    tasks = TaskCosts(own[F], own[B], own["shared"], encoders, more=more)
+    more = {W.cost: task_seconds[W]} if W in task_seconds else {}
+    tasks = TaskCosts(task_seconds[F], task_seconds[B], task_seconds["shared"], encoders, more=more)
     return timeline(schedule, tasks).makespan + idle * int(schedule.stage_syncs.sum())
 
 
@@ -280,7 +284,7 @@ def encoder_share(config: ExperimentConfig) -> float:
     config = changed(config, "schedule", chunks={**config.schedule.chunks, **chunks})
     costs = lower(config).costs
     runs = config.parallel.decoder.stage * config.schedule.decoder_chunks
-    encoders = sum(sum(own.forward) for own in costs.sources.values())
+    encoders = sum(sum(module.forward) for module in costs.sources.values())
     return encoders / (encoders + runs * costs.forward)
 
 

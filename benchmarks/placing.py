@@ -30,7 +30,7 @@ SPANS = (1 / 64, 1 / 8)
 
 
 def bench_placing(
-    config: ExperimentConfig, tell: Callable[[str], None] = lambda text: None
+    config: ExperimentConfig, print_line: Callable[[str], None] = lambda text: None
 ) -> list[dict[str, float]]:
     """Place the encoders' work of steps of unlike loads, on the host alone.
 
@@ -48,23 +48,23 @@ def bench_placing(
     for stages, microbatches in CASES:
         follow, bounds = _follower(config, stages, microbatches)
         for load in LOADS:
-            tell(f"{stages} stages, {microbatches} microbatches, {load:.0%} of the full load")
-            found = [_placed(follow, bounds, load, seed) for seed in range(STEPS)]
-            whole = [own.units + own.place + own.tables for own in found]
+            print_line(f"{stages} stages, {microbatches} microbatches, {load:.0%} of the full load")
+            steps = [_placed(follow, bounds, load, seed) for seed in range(STEPS)]
+            totals = [step.units + step.place + step.tables for step in steps]
             rows.append(
                 {
                     "stages": stages,
                     "microbatches": microbatches,
                     "encoders": len(follow.workload.encoders),
                     "load": load,
-                    "media": median(own.media for own in found),
-                    "units_seconds": median(own.units for own in found),
-                    "place_seconds": median(own.place for own in found),
-                    "tables_seconds": median(own.tables for own in found),
-                    "seconds": median(whole),
-                    "worst_seconds": max(whole),
-                    "attempts": float(np.mean([own.attempts for own in found])),
-                    "fits": float(np.mean([own.fits for own in found])),
+                    "media": median(step.media for step in steps),
+                    "units_seconds": median(step.units for step in steps),
+                    "place_seconds": median(step.place for step in steps),
+                    "tables_seconds": median(step.tables for step in steps),
+                    "seconds": median(totals),
+                    "worst_seconds": max(totals),
+                    "attempts": float(np.mean([step.attempts for step in steps])),
+                    "fits": float(np.mean([step.fits for step in steps])),
                 }
             )
     return rows
@@ -74,21 +74,23 @@ def _follower(
     config: ExperimentConfig, stages: int, microbatches: int
 ) -> tuple[StepScheduler, ScheduleBounds]:
     """What places steps of these sizes, and the bounds of the full load."""
-    own = lower(config)
-    plans = dict.fromkeys(own.strategy.plans, ParallelPlan(data=stages))
+    configured = lower(config)
+    plans = dict.fromkeys(configured.strategy.plans, ParallelPlan(data=stages))
     plans["decoder"] = ParallelPlan(stage=stages)
-    whole = replace(own.strategy, plans=plans, microbatches=microbatches, chunks=1, pieces={})
-    whole = replace(whole, placement="bubbles", work_ahead=False)
-    workload = replace(own.workload, rows=microbatches * stages)
-    strategy: Strategy = cut_encoders(workload, whole, own.times)
-    standing = lower_schedule(
-        make_schedule(workload, strategy, own.times, thorough=False),
+    uncut = replace(
+        configured.strategy, plans=plans, microbatches=microbatches, chunks=1, pieces={}
+    )
+    uncut = replace(uncut, placement="bubbles", work_ahead=False)
+    workload = replace(configured.workload, rows=microbatches * stages)
+    strategy: Strategy = cut_encoders(workload, uncut, configured.times)
+    full_load = lower_schedule(
+        make_schedule(workload, strategy, configured.times, thorough=False),
         strategy.remat,
         strategy.remats,
     )
     return StepScheduler(
-        workload, strategy, own.times
-    ), ScheduleBounds.for_independent_microbatches(standing, single_tasks=True)
+        workload, strategy, configured.times
+    ), ScheduleBounds.for_independent_microbatches(full_load, single_tasks=True)
 
 
 @dataclass
@@ -118,14 +120,16 @@ def _placed(follow: StepScheduler, bounds: ScheduleBounds, load: float, seed: in
         name: [media_of(rng, rows, follow.positions[name], load) for _ in range(count)]
         for name in bounds.encoders
     }
-    step = _Step(sum(len(own) for batches in media.values() for own in batches))
+    step = _Step(
+        sum(len(media_of_module) for batches in media.values() for media_of_module in batches)
+    )
     for together in (False, True):
         began = time.process_time()
         feeds = {
             name: plan_independent_microbatches(
-                own, rows, follow.positions[name], together=together
+                media_of_module, rows, follow.positions[name], together=together
             ).feeds
-            for name, own in media.items()
+            for name, media_of_module in media.items()
         }
         step.units += time.process_time() - began
         if _fits(follow, bounds, feeds, step):
@@ -137,8 +141,8 @@ def _fits(
     follow: StepScheduler, bounds: ScheduleBounds, feeds: Mapping[str, Consumers], step: _Step
 ) -> bool:
     """Try the follower's ways until one fits, and add what that takes to `step`."""
-    remats = {name: own.remat for name, own in bounds.encoders.items()}
-    if any(len(own) > follow.strategy.microbatches for own in feeds.values()):
+    remats = {name: module.remat for name, module in bounds.encoders.items()}
+    if any(len(units) > follow.strategy.microbatches for units in feeds.values()):
         return False
     for way in follow.placement_limits():
         began = time.process_time()
@@ -162,12 +166,12 @@ def media_of(rng: np.random.Generator, rows: int, positions: int, load: float) -
     Each row is filled to `load` of its positions, half more or half less, at most whole.
     """
     low, high = (max(1, int(part * positions)) for part in SPANS)
-    found = []
+    media = []
     for row, share in enumerate(load * rng.uniform(0.5, 1.5, rows)):
         spans = rng.integers(low, high, positions // low, endpoint=True)
         ends = spans.cumsum()
         count = int(np.searchsorted(ends, min(share, 1.0) * positions, "right"))
         number = np.arange(1, count + 1)
         where = np.full(count, row), ends[:count] - spans[:count], spans[:count]
-        found.append(np.column_stack([*where, number, np.ones_like(number)]))
-    return np.concatenate(found).astype(np.int64)
+        media.append(np.column_stack([*where, number, np.ones_like(number)]))
+    return np.concatenate(media).astype(np.int64)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
-from benchmarks.pipeline import Row, Tell
+from benchmarks.pipeline import PrintLine, Row
 from benchmarks.systems.chain import Baseline, Chain, balanced, decoder_alone, megatron
 from benchmarks.systems.optimus import Optimus, optimus
 from mllm_jax.config.hardware import named
@@ -50,7 +50,7 @@ CALIBRATED = {
 }
 
 
-def bench_published(config: ExperimentConfig, tell: Tell) -> list[Row]:
+def bench_published(config: ExperimentConfig, print_line: PrintLine) -> list[Row]:
     """Every published figure that can be predicted, and how far off that is.
 
     `off` is a share of the published figure, None where there is none. A figure that a constant is
@@ -58,11 +58,11 @@ def bench_published(config: ExperimentConfig, tell: Tell) -> list[Row]:
 
     Args:
         config: not used; every setting has a configuration of its own.
-        tell: callback for messages of progress.
+        print_line: prints a line of progress.
     """
     rows = []
     for setting in (_optimus, _megascale, _orchmllm):
-        for name, what, published, predicted in setting(tell):
+        for name, what, published, predicted in setting(print_line):
             rows.append(_row(name, what, published, predicted))
     return rows
 
@@ -121,58 +121,58 @@ class Setting:
 
     def mfu(self, seconds: float) -> float:
         """MFU of a step of `seconds`, recomputation not counted."""
-        own = self.chain
-        return model_utilisation(self.planner, own.strategy, seconds, own.workload)[0]
+        chain = self.chain
+        return model_utilisation(self.planner, chain.strategy, seconds, chain.workload)[0]
 
 
-def _optimus(tell: Tell) -> Iterator[Figure]:
+def _optimus(print_line: PrintLine) -> Iterator[Figure]:
     """Strong scaling of ViT-22B + GPT-175B (arXiv 2408.03505)."""
     for devices, published in OPTIMUS.items():
         name = f"optimus {devices}"
-        tell(f"ViT-22B + GPT-175B on {devices} GPUs")
-        own = Setting(f"optimus/vit22b_gpt175b_{devices}.yaml", "h800")
-        first = megatron(own.chain).simulation
+        print_line(f"ViT-22B + GPT-175B on {devices} GPUs")
+        setting = Setting(f"optimus/vit22b_gpt175b_{devices}.yaml", "h800")
+        first = megatron(setting.chain).simulation
         yield name, "seconds, megatron", published.get("megatron"), first.makespan
-        even = balanced(own.chain).simulation.makespan
+        even = balanced(setting.chain).simulation.makespan
         yield name, "seconds, balanced", published.get("balanced"), even
-        yield name, "seconds, optimus", published.get("optimus"), own.optimus.seconds
-        yield name, "encoders hidden, coarse", published.get("coarse"), own.optimus.coarse
-        yield name, "encoders hidden, fine", published.get("fine"), own.optimus.hidden
+        yield name, "seconds, optimus", published.get("optimus"), setting.optimus.seconds
+        yield name, "encoders hidden, coarse", published.get("coarse"), setting.optimus.coarse
+        yield name, "encoders hidden, fine", published.get("fine"), setting.optimus.hidden
         if devices == "3072":
-            yield from _parts(name, own, first)
+            yield from _parts(name, setting, first)
 
 
-def _parts(name: str, own: Setting, first: Simulation) -> Iterator[Figure]:
+def _parts(name: str, setting: Setting, first: Simulation) -> Iterator[Figure]:
     """Times of a step of the largest setting, by part."""
-    vision = own.chain.timings["vision"]
+    vision = setting.chain.timings["vision"]
     forward = vision.forward(1).seconds
     yield name, "seconds of a ViT-22B layer, forward", 1.4e-3, forward
     backward = vision.backward(1).seconds - forward
     yield name, "seconds of a ViT-22B layer, backward", 2.0e-3, backward
-    work = own.chain.workload
+    work = setting.chain.workload
     yield name, "PFLOP of a step", 5120, 4 * sum(map(work.flops, work.towers)) / 1e15
     for kind in IDLE_KINDS:
         yield "production", f"idle seconds: {kind}", IDLE[kind], first.idle[kind]
     yield "production", "seconds of compute", 5.12 - sum(IDLE.values()), first.compute
 
 
-def _megascale(tell: Tell) -> Iterator[Figure]:
+def _megascale(print_line: PrintLine) -> Iterator[Figure]:
     """GPT-175B under Megatron-LM (arXiv 2402.15627)."""
     for devices, published in (("256", 0.477), ("12288", 0.552 / 1.34)):
-        tell(f"GPT-175B on {devices} GPUs")
-        own = Setting(f"megascale/gpt175b_{devices}.yaml", "a100")
-        mfu = own.mfu(own.alone.simulation.makespan)
+        print_line(f"GPT-175B on {devices} GPUs")
+        setting = Setting(f"megascale/gpt175b_{devices}.yaml", "a100")
+        mfu = setting.mfu(setting.alone.simulation.makespan)
         yield f"megascale {devices}", "MFU, megatron", published, mfu
         if devices == "256":
-            free = decoder_alone(replace(own.chain, overlapped=True)).simulation.makespan
-            gained = own.alone.simulation.makespan / free - 1
+            free = decoder_alone(replace(setting.chain, overlapped=True)).simulation.makespan
+            gained = setting.alone.simulation.makespan / free - 1
             # 47.7 % MFU after three other changes, 55.5 %, and with this one 58.0 %.
             yield "megascale 256", "speed gained by overlapped sends", 58.0 / 55.5 - 1, gained
 
 
-def _orchmllm(tell: Tell) -> Iterator[Figure]:
+def _orchmllm(print_line: PrintLine) -> Iterator[Figure]:
     """MLLM-84B on 2560 GPUs (arXiv 2503.23830), balanced."""
-    tell("MLLM-84B on 2560 GPUs")
-    own = Setting("orchmllm/84b.yaml", "h100")
-    made = simulate_step(own.config, own.planner.hardware)
-    yield "orchmllm 2560", "MFU", 0.416, own.mfu(made.makespan)
+    print_line("MLLM-84B on 2560 GPUs")
+    setting = Setting("orchmllm/84b.yaml", "h100")
+    simulated = simulate_step(setting.config, setting.planner.hardware)
+    yield "orchmllm 2560", "MFU", 0.416, setting.mfu(simulated.makespan)

@@ -27,7 +27,7 @@ from benchmarks.findings import Verdict
 from mllm_jax.config.load import ExperimentConfig, to_yaml
 from mllm_jax.config.sections import ConfigError
 
-Tell = Callable[[str], None]
+PrintLine = Callable[[str], None]
 
 #: Most seconds from a fault to its detection.
 DETECTION = 60.0
@@ -73,21 +73,27 @@ class Outcome:
     @property
     def problems(self) -> list[str]:
         """What should not be; empty if all is well."""
-        found = [f"run {self.plan.number} has failed: {self.failed}"] if self.failed else []
-        if own := self.difference:
-            if own.steps:
-                found.append(f"steps {own.steps[:8]} have other losses than an undisturbed run")
-            if own.lost or own.repeated:
-                found.append(f"{own.lost} samples are lost, {own.repeated} are repeated")
-        found += _first("an orphan", self.orphans) + _first("left over", self.left)
-        found += [f"not told of: {own}" for own in self.struck if own.undetected]
-        found += [f"late: {own}" for own in self.struck if (own.detected or 0.0) > DETECTION]
-        return found
+        problems = [f"run {self.plan.number} has failed: {self.failed}"] if self.failed else []
+        if difference := self.difference:
+            if difference.steps:
+                problems.append(
+                    f"steps {difference.steps[:8]} have other losses than an undisturbed run"
+                )
+            if difference.lost or difference.repeated:
+                problems.append(
+                    f"{difference.lost} samples are lost, {difference.repeated} are repeated"
+                )
+        problems += _first("an orphan", self.orphans) + _first("left over", self.left)
+        problems += [f"not told of: {fault}" for fault in self.struck if fault.undetected]
+        problems += [
+            f"late: {fault}" for fault in self.struck if (fault.detected or 0.0) > DETECTION
+        ]
+        return problems
 
 
 def bench_recovery(
     config: ExperimentConfig,
-    tell: Tell = lambda line: None,
+    print_line: PrintLine = lambda line: None,
     faults: int = FAULTS,
     seed: int = 0,
     run: int | None = None,
@@ -97,7 +103,7 @@ def bench_recovery(
 
     Args:
         config: configuration of the runs, whose `parallel` is set by the number of hosts.
-        tell: is told of every fault.
+        print_line: prints a line for every fault.
         faults: number of faults in all runs.
         seed: seed of the faults.
         run: number of the only run to make; None: all.
@@ -118,20 +124,20 @@ def bench_recovery(
     folder = Path(tempfile.mkdtemp(prefix="mllm_jax-recovery-"))
     with ExitStack() as ends:
         ends.callback(shutil.rmtree, folder, ignore_errors=True)
-        make = _hosts(folder, tell)
-        plans = _chosen(draw(faults, seed, possible(_able(make, tell))), run)
+        make = _hosts(folder, print_line)
+        plans = _chosen(draw(faults, seed, possible(_able(make, print_line))), run)
         if list:
-            told = [str(plan) for plan in plans]
-            return Verdict({"runs": [asdict(plan) for plan in plans]}, lines=told)
-        bench = _Bench(config, folder, make, tell)
+            lines = [str(plan) for plan in plans]
+            return Verdict({"runs": [asdict(plan) for plan in plans]}, lines=lines)
+        bench = _Bench(config, folder, make, print_line)
         counts = sorted({plan.hosts for plan in plans})
-        outcomes = [own for count in counts for own in bench.of(count, plans)]
-        told = _problems(outcomes, f"--faults {faults} --seed {seed}")
-        if told:
+        outcomes = [outcome for count in counts for outcome in bench.of(count, plans)]
+        lines = _problems(outcomes, f"--faults {faults} --seed {seed}")
+        if lines:
             ends.pop_all()  # the logs are wanted
-            told.append(f"logs are in {folder}")
-    found = _account(outcomes) | {"problems": told}
-    return Verdict(found, _rows(found), [_summary(found), *told], ok=not told)
+            lines.append(f"logs are in {folder}")
+    figures = _account(outcomes) | {"problems": lines}
+    return Verdict(figures, _rows(figures), [_summary(figures), *lines], ok=not lines)
 
 
 def _chosen(drawn: Sequence[Plan], run: int | None) -> Sequence[Plan]:
@@ -144,30 +150,30 @@ def _chosen(drawn: Sequence[Plan], run: int | None) -> Sequence[Plan]:
     return chosen
 
 
-def _hosts(folder: Path, tell: Tell) -> type[Hosts]:
+def _hosts(folder: Path, print_line: PrintLine) -> type[Hosts]:
     """The kind of hosts that is possible here; it is told if it is not the one with namespaces."""
     why = probe(folder)
     if not why:
         return Namespaces
-    tell(f"hosts are plain processes, without faults of links and disks: {why}")
+    print_line(f"hosts are plain processes, without faults of links and disks: {why}")
     return Hosts
 
 
-def _able(make: type[Hosts], tell: Tell) -> list[Need]:
+def _able(make: type[Hosts], print_line: PrintLine) -> list[Need]:
     """What faults may need here; it is told if no process can be traced."""
     why = probe_hold()
     if not why:
         return [*make.able, "trace"]
-    tell(f"no process is made to stand with a thread that beats: {why}")
+    print_line(f"no process is made to stand with a thread that beats: {why}")
     return [*make.able]
 
 
 def _problems(outcomes: Sequence[Outcome], drawn: str) -> list[str]:
     """All problems, each with what reproduces it."""
     return [
-        f"{problem}\n  reproduce it: launch.py bench recovery {drawn} --run {own.plan.number}"
-        for own in outcomes
-        for problem in own.problems
+        f"{problem}\n  reproduce it: launch.py bench recovery {drawn} --run {outcome.plan.number}"
+        for outcome in outcomes
+        for problem in outcome.problems
     ]
 
 
@@ -179,35 +185,35 @@ class _Bench:
         config: as of `bench_recovery`.
         folder: folder for all files.
         make: makes hosts.
-        tell: is told of what happens.
+        print_line: prints a line of progress.
     """
 
     config: ExperimentConfig
     folder: Path
     make: type[Hosts]
-    tell: Tell
+    print_line: PrintLine
 
     def of(self, count: int, plans: Sequence[Plan]) -> Iterator[Outcome]:
         """Outcomes of the runs on `count` hosts."""
-        own = [plan for plan in plans if plan.hosts == count]
+        of_hosts = [plan for plan in plans if plan.hosts == count]
         place = self.folder / f"hosts-{count}"
         place.mkdir()
         with self.make(count, place) as hosts:
             file = place / "config.yaml"
-            file.write_text(to_yaml(self._configured(hosts, own)))
+            file.write_text(to_yaml(self._configured(hosts, of_hosts)))
             lengths = [json.dumps({"tokens": tokens}) for tokens in range(*_TOKENS)]
             (hosts.seen / _LENGTHS).write_text("\n".join(lengths))
-            self.tell(f"an undisturbed run of {count} hosts")
+            self.print_line(f"an undisturbed run of {count} hosts")
             undisturbed = self._undisturbed(hosts, file, place)
-            for plan in own:
-                self.tell(f"run {plan.number} of {count} hosts")
+            for plan in of_hosts:
+                self.print_line(f"run {plan.number} of {count} hosts")
                 outcome = self._outcome(plan, hosts, file, place, undisturbed)
                 for problem in outcome.problems:
-                    self.tell(f"  {problem}")
+                    self.print_line(f"  {problem}")
                 yield outcome
 
     def _undisturbed(self, hosts: Hosts, file: Path, place: Path) -> Record:
-        run = Run("undisturbed", hosts, [str(file)], place / "undisturbed", self.tell)
+        run = Run("undisturbed", hosts, [str(file)], place / "undisturbed", self.print_line)
         run.suffer([])
         return Record.read(run.run)
 
@@ -215,11 +221,13 @@ class _Bench:
         self, plan: Plan, hosts: Hosts, file: Path, place: Path, undisturbed: Record
     ) -> Outcome:
         name = f"run-{plan.number}"
-        run = Run(name, hosts, [str(file)], place / name, self.tell)
+        run = Run(name, hosts, [str(file)], place / name, self.print_line)
         outcome, before = Outcome(plan), _shared(hosts)
         try:
             outcome.struck = run.suffer(plan.faults)
-            outcome.difference = Difference.of(Record.read(run.run), undisturbed, run.alike)
+            outcome.difference = Difference.of(
+                Record.read(run.run), undisturbed, run.last_equal_step
+            )
             outcome.left = [*self._left(run), *sorted(_shared(hosts) - before)]
         except FailedError as error:
             outcome.failed, outcome.struck = str(error), run.struck
@@ -230,22 +238,22 @@ class _Bench:
         return outcome
 
     def _left(self, run: Run) -> list[str]:
-        keep = self.config.checkpoint.keep + 1
-        aside = sum(own.fault.kind in ("damage", "delete") for own in run.struck)
-        return [*left_over(run.run, keep, aside), *map(str, run.temporary.iterdir())]
+        most = self.config.checkpoint.keep + 1
+        aside = sum(struck.fault.kind in ("damage", "delete") for struck in run.struck)
+        return [*left_over(run.run, most, aside), *map(str, run.temporary.iterdir())]
 
     def _configured(self, hosts: Hosts, plans: Sequence[Plan]) -> ExperimentConfig:
         """The configuration of runs on hosts, each with one device."""
-        given = self.config.model_dump()
+        values = self.config.model_dump()
         steps = max((_steps(plan.faults) for plan in plans), default=_MORE)
-        given["train"]["steps"] = max(steps, self.config.train.steps)
-        given["data"]["source"]["distribution"] = str(hosts.disk / _LENGTHS)
-        given["parallel"]["devices"] = hosts.count
+        values["train"]["steps"] = max(steps, self.config.train.steps)
+        values["data"]["source"]["distribution"] = str(hosts.disk / _LENGTHS)
+        values["parallel"]["devices"] = hosts.count
         # What two hosts share the parameters of is nowhere else but in a neighbour's copy.
         fsdp = 1 if hosts.count % 2 else 2
-        for plan in (given["parallel"]["decoder"], *given["parallel"]["encoders"].values()):
+        for plan in (values["parallel"]["decoder"], *values["parallel"]["encoders"].values()):
             plan |= {"data": hosts.count // fsdp, "fsdp": fsdp}
-        return ExperimentConfig.model_validate(given)
+        return ExperimentConfig.model_validate(values)
 
 
 def _shared(hosts: Hosts) -> set[str]:
@@ -254,72 +262,78 @@ def _shared(hosts: Hosts) -> set[str]:
     return {str(path) for place in places for path in place.iterdir()}
 
 
-def _first(what: str, found: Sequence[str]) -> list[str]:
+def _first(what: str, items: Sequence[str]) -> list[str]:
     """The first few of many."""
-    more = [f"{what}: {len(found) - SHOWN} more"] if len(found) > SHOWN else []
-    return [f"{what}: {own}" for own in found[:SHOWN]] + more
+    more = [f"{what}: {len(items) - SHOWN} more"] if len(items) > SHOWN else []
+    return [f"{what}: {item}" for item in items[:SHOWN]] + more
 
 
 def _steps(faults: Sequence[Fault]) -> int:
     """Steps of a run that should go on until its last fault."""
-    slow = {own.number: own.seconds for own in faults if own.kind in ("slow_link", "slow_rank")}
-    seconds = (own.delay + slow.get(own.number, 0.0) for own in faults if own.moment != "start")
-    return _MORE + sum(own.steps for own in faults) + int(sum(seconds) / _STEP)
+    slow = {
+        fault.number: fault.seconds for fault in faults if fault.kind in ("slow_link", "slow_rank")
+    }
+    seconds = (
+        fault.delay + slow.get(fault.number, 0.0) for fault in faults if fault.moment != "start"
+    )
+    return _MORE + sum(fault.steps for fault in faults) + int(sum(seconds) / _STEP)
 
 
 def _account(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """The figures of all runs."""
-    struck = [own for outcome in outcomes for own in outcome.struck]
+    struck = [fault for outcome in outcomes for fault in outcome.struck]
     ended = [outcome.difference for outcome in outcomes if outcome.difference]
     by_kind = defaultdict[str, list[Struck]](list)
-    for own in struck:
-        by_kind[own.fault.kind].append(own)
+    for fault in struck:
+        by_kind[fault.fault.kind].append(fault)
     return {
         "faults": len(struck),
-        "bit_equal": all(own.bit_equal for own in outcomes),
-        "samples_lost": sum(own.lost for own in ended),
-        "samples_repeated": sum(own.repeated for own in ended),
-        "orphans": sum(len(own.orphans) for own in outcomes),
-        "left_over": sum(len(own.left) for own in outcomes),
-        "failed_runs": sum(bool(own.failed) for own in outcomes),
-        "too_late": sum(len(own.plan.faults) - len(own.struck) for own in outcomes),
+        "bit_equal": all(outcome.bit_equal for outcome in outcomes),
+        "samples_lost": sum(difference.lost for difference in ended),
+        "samples_repeated": sum(difference.repeated for difference in ended),
+        "orphans": sum(len(outcome.orphans) for outcome in outcomes),
+        "left_over": sum(len(outcome.left) for outcome in outcomes),
+        "failed_runs": sum(bool(outcome.failed) for outcome in outcomes),
+        "too_late": sum(len(outcome.plan.faults) - len(outcome.struck) for outcome in outcomes),
         **_seconds(struck),
-        "by_kind": {kind: {"faults": len(own), **_seconds(own)} for kind, own in by_kind.items()},
+        "by_kind": {
+            kind: {"faults": len(faults), **_seconds(faults)} for kind, faults in by_kind.items()
+        },
     }
 
 
-def _rows(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _rows(figures: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Figures of all faults, and of those of each kind."""
     return [
         {
             "kind": kind,
-            "faults": own["faults"],
-            "undetected": own["undetected"],
-            "ridden out": own["ridden_out"],
-            "named": own["named"],
+            "faults": of_kind["faults"],
+            "undetected": of_kind["undetected"],
+            "ridden out": of_kind["ridden_out"],
+            "named": of_kind["named"],
             **{
-                f"{what}, {which}": own[f"{what}_seconds"][which]
+                f"{what}, {which}": of_kind[f"{what}_seconds"][which]
                 for what in ("detection", "recovery")
                 for which in ("median", "worst")
             },
         }
-        for kind, own in {"all": found, **found["by_kind"]}.items()
+        for kind, of_kind in {"all": figures, **figures["by_kind"]}.items()
     ]
 
 
-def _summary(found: Mapping[str, Any]) -> str:
+def _summary(figures: Mapping[str, Any]) -> str:
     """`30 faults: losses equal to the bit; 0 samples lost, ...`"""
-    equal = "equal to the bit" if found["bit_equal"] else "NOT equal"
-    counts = ", ".join(f"{found[name]} {name.replace('_', ' ')}" for name in _COUNTS)
-    return f"{found['faults']} faults: losses {equal}; {counts}"
+    equal = "equal to the bit" if figures["bit_equal"] else "NOT equal"
+    counts = ", ".join(f"{figures[name]} {name.replace('_', ' ')}" for name in _COUNTS)
+    return f"{figures['faults']} faults: losses {equal}; {counts}"
 
 
 def _seconds(struck: Sequence[Struck]) -> dict[str, Any]:
-    told = [own for own in struck if own.detected is not None]
+    reported = [fault for fault in struck if fault.detected is not None]
     return {
-        "undetected": sum(own.undetected for own in struck),
-        "ridden_out": sum(own.detected is None and not own.undetected for own in struck),
-        "named": sum(own.named for own in told),
-        "detection_seconds": median_and_worst(own.detected for own in told),
-        "recovery_seconds": median_and_worst(own.recovered for own in struck),
+        "undetected": sum(fault.undetected for fault in struck),
+        "ridden_out": sum(fault.detected is None and not fault.undetected for fault in struck),
+        "named": sum(fault.named for fault in reported),
+        "detection_seconds": median_and_worst(fault.detected for fault in reported),
+        "recovery_seconds": median_and_worst(fault.recovered for fault in struck),
     }

@@ -108,4 +108,4 @@ _ALL = (
     ),
 )
 #: Every benchmark by its name.
-BENCHMARKS = {own.name: own for own in _ALL}
+BENCHMARKS = {benchmark.name: benchmark for benchmark in _ALL}

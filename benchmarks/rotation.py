@@ -53,24 +53,24 @@ def order(groups: Sequence[Group], turn: int) -> Iterator[tuple[Group, str]]:
                 yield group, name
 
 
-def in_turns(groups: Sequence[Group], turns: int, tell: Callable[[str], None]) -> list[Turn]:
+def in_turns(groups: Sequence[Group], turns: int, print_line: Callable[[str], None]) -> list[Turn]:
     """Seconds of the programs of every turn.
 
     Nothing is run beforehand: programs whose first run is slow should have had it.
 
     Args:
-        tell: shows a line of progress.
+        print_line: prints a line of progress.
     """
-    taken: list[Turn] = []
+    results: list[Turn] = []
     for turn in range(turns):
-        tell(f"timing: turn {turn + 1} of {turns}")
+        print_line(f"timing: turn {turn + 1} of {turns}")
         seconds: dict[Key, float] = {}
         for group, name in order(groups, turn):
             begin = time.perf_counter()
             jax.block_until_ready(group.runs[name]())
             seconds[group.name, name] = time.perf_counter() - begin
-        taken.append(seconds)
-    return taken
+        results.append(seconds)
+    return results
 
 
 def median_of(turns: Sequence[Turn], value: Callable[[Turn], float], needs: Key) -> float:

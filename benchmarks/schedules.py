@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from benchmarks.pipeline import (
     REPETITIONS,
+    PrintLine,
     Row,
-    Tell,
     changed,
     compile_gradients,
     predicted_seconds,
@@ -23,33 +23,38 @@ from scheduling.schedules.schedule import Schedule
 KINDS = ("1f1b", "zero_bubble")
 
 
-def bench_schedules(config: ExperimentConfig, tell: Tell) -> list[Row]:
+def bench_schedules(config: ExperimentConfig, print_line: PrintLine) -> list[Row]:
     """Seconds per step of every kind of schedule, beside the prediction.
 
     `predicted_seconds` is the makespan of the schedule with the times of single tasks, which are
     taken in turns with the steps; `temporary_mib` is the memory of a device's buffers.
     """
     configs = {kind: changed(config, "schedule", kind=kind) for kind in KINDS}
-    tell(f"compiling {', '.join(KINDS)}")
-    programs = {kind: compile_gradients(own, gradient_step(own)) for kind, own in configs.items()}
-    tell("compiling single tasks")
+    print_line(f"compiling {', '.join(KINDS)}")
+    programs = {
+        kind: compile_gradients(variant, gradient_step(variant))
+        for kind, variant in configs.items()
+    }
+    print_line("compiling single tasks")
     tasks = {
         (kind, name): run
         for kind in KINDS
         for name, run in single_tasks({kind: configs[kind]}, {kind: programs[kind]}).items()
     }
-    tell("timing steps and tasks in turns")
-    seconds = medians({kind: own.run for kind, own in programs.items()} | tasks, REPETITIONS)
+    print_line("timing steps and tasks in turns")
+    seconds = medians(
+        {kind: program.run for kind, program in programs.items()} | tasks, REPETITIONS
+    )
     rows: list[Row] = []
     for kind, program in programs.items():
-        own = {name: seconds[key, name] for key, name in tasks if key == kind}
+        task_seconds = {name: seconds[key, name] for key, name in tasks if key == kind}
         schedule = program.step.program.schedule
         assert isinstance(schedule, Schedule)  # the configuration has stages
         rows.append(
             {
                 "kind": kind,
                 "seconds": seconds[kind],
-                "predicted_seconds": predicted_seconds(schedule, own),
+                "predicted_seconds": predicted_seconds(schedule, task_seconds),
                 "speedup_over_1f1b": seconds[KINDS[0]] / seconds[kind],
                 "temporary_mib": program.temporary_bytes / 2**20,
             }

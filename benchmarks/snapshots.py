@@ -21,7 +21,7 @@ from typing import Any
 
 import jax
 
-from benchmarks.pipeline import Tell
+from benchmarks.pipeline import PrintLine
 from data.planning.stream import LoaderState
 from mllm_jax.calibrate.timing import median_between
 from mllm_jax.config.load import ExperimentConfig
@@ -67,7 +67,7 @@ class Alone:
 
 
 def bench_snapshots(
-    config: ExperimentConfig, tell: Tell = lambda text: None, turns: int = TURNS
+    config: ExperimentConfig, print_line: PrintLine = lambda text: None, turns: int = TURNS
 ) -> dict[str, float]:
     """Steps with and without snapshots in memory, in turns.
 
@@ -103,12 +103,12 @@ def bench_snapshots(
             assert memory is not None, "the configuration takes snapshots"
             state = experiment.step.init(jax.random.key(config.train.seed))
             progress = Progress(0, LoaderState(config.train.seed))
-            intervals, state = _intervals(experiment, state, progress, memory, tell)
+            intervals, state = _intervals(experiment, state, progress, memory, print_line)
             alone = [_alone(memory, state, progress) for _ in range(TURNS + 1)][1:]
             copied = memory.copied
         size = experiment.state_bytes()
     pairs = [
-        sorted(turn, key=lambda own: own.blocking)
+        sorted(turn, key=lambda interval: interval.blocking)
         for turn in zip(intervals[::2], intervals[1::2], strict=True)
     ]
     computing = median(without.computing for without, _ in pairs)
@@ -117,22 +117,27 @@ def bench_snapshots(
         "copied": float(copied),
         "local_every": float(every),
         "step": median(without.stepping for without, _ in pairs) / every,
-        "blocking": median(own.blocking for _, own in pairs),
-        "lasting": median(own.lasting for own in alone),
-        **_share("blocking_share", [own.blocking / without.stepping for without, own in pairs]),
+        "blocking": median(copied.blocking for _, copied in pairs),
+        "lasting": median(snapshot.lasting for snapshot in alone),
+        **_share(
+            "blocking_share", [copied.blocking / without.stepping for without, copied in pairs]
+        ),
         **_share(
             "share",
-            [(own.blocking + own.stepping) / without.stepping - 1 for without, own in pairs],
+            [
+                (copied.blocking + copied.stepping) / without.stepping - 1
+                for without, copied in pairs
+            ],
         ),
-        **_share("computing_share", [own.computing / computing for own in alone]),
+        **_share("computing_share", [snapshot.computing / computing for snapshot in alone]),
     }
 
 
 def _intervals(
-    experiment: Experiment, state: Any, progress: Progress, memory: Memory, tell: Tell
+    experiment: Experiment, state: Any, progress: Progress, memory: Memory, print_line: PrintLine
 ) -> tuple[list[Interval], Any]:
     """All intervals but the first two, which warm up, and the last state."""
-    config, found = experiment.config, list[Interval]()
+    config, intervals = experiment.config, list[Interval]()
     every = config.checkpoint.local_every
     assert every is not None, "the configuration takes snapshots"
     count = config.train.steps // every
@@ -145,13 +150,13 @@ def _intervals(
                 continue
             trainer.wait_for_steps()
             now, number = time.perf_counter(), step // every
-            found.append(Interval(blocking, now - began, time.process_time() - computed))
-            tell(f"interval {number} of {count}")
+            intervals.append(Interval(blocking, now - began, time.process_time() - computed))
+            print_line(f"interval {number} of {count}")
             blocking = 0.0
             if _with_one(number) and number < count:
                 blocking = _take(memory, trainer.state, progress)
             began, computed = time.perf_counter(), time.process_time()
-    return found[2:], trainer.state
+    return intervals[2:], trainer.state
 
 
 def _alone(memory: Memory, state: Any, progress: Progress) -> Alone:

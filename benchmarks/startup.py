@@ -24,7 +24,7 @@ LAUNCH = Path(__file__).parents[1] / "launch.py"
 
 def bench_startup(
     config: ExperimentConfig,
-    tell: Callable[[str], None] = lambda text: None,
+    print_line: Callable[[str], None] = lambda text: None,
     members: int | None = None,
 ) -> list[dict[str, Any]]:
     """Start `launch.py` in processes of its own, with cached bytecode and without any.
@@ -38,15 +38,19 @@ def bench_startup(
         all packages are compiled that are imported, Python's own too.
     """
     if members is not None:
-        return joined(members, tell)
+        return joined(members, print_line)
     with tempfile.TemporaryDirectory() as name:
         file = Path(name) / "config.yaml"
         file.write_text(to_yaml(config), encoding="utf-8")
-        given = ["config", "--config", str(file)]
-        cases = {"help": ["--help"], "a misspelt key": [*given, "train.stepz=3"], "config": given}
+        configured = ["config", "--config", str(file)]
+        cases = {
+            "help": ["--help"],
+            "a misspelt key": [*configured, "train.stepz=3"],
+            "config": configured,
+        }
         rows: list[dict[str, Any]] = []
         for case, arguments in cases.items():
-            tell(f"{case}: {2 * TURNS} processes")
+            print_line(f"{case}: {2 * TURNS} processes")
             # Every process has a folder of its own, so that none uses another's bytecode.
             folders = [f"{name}/{case} {turn}" for turn in range(TURNS)]
             uncached = min(_cpu_seconds(arguments, folder) for folder in folders)

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import jax
 
-from benchmarks.pipeline import Row, Tell
+from benchmarks.pipeline import PrintLine, Row
 from data.config import Balance
 from data.planning.stream import LoaderState
 from mllm_jax.config.load import ConfigError, ExperimentConfig
@@ -22,7 +22,7 @@ from mllm_jax.train.trainer import Trainer
 STEPS, WARM_UP, REPETITIONS = 6, 1, 3
 
 
-def bench_step(config: ExperimentConfig, tell: Tell) -> list[Row]:
+def bench_step(config: ExperimentConfig, print_line: PrintLine) -> list[Row]:
     """Train steps on the same samples under every balance, as the loop runs them.
 
     With `data.batch: samples` the steps of every `data.balance` have the same samples, and there is
@@ -41,10 +41,10 @@ def bench_step(config: ExperimentConfig, tell: Tell) -> list[Row]:
     names: Sequence[Balance] = get_args(Balance) if fixed else (config.data.balance,)
     runs = {}
     for name in names:
-        tell(f"balance {name}: compiling for {WARM_UP + STEPS} steps")
+        print_line(f"balance {name}: compiling for {WARM_UP + STEPS} steps")
         runs[name] = _Run(config, name)
     for repetition in range(REPETITIONS):
-        tell(f"pass {repetition + 1} of {REPETITIONS}")
+        print_line(f"pass {repetition + 1} of {REPETITIONS}")
         for run in runs.values():
             run.measure()
     _check_same(runs)
@@ -107,7 +107,7 @@ class _Run:
         peak = peak_flops(self._experiment.mesh.devices.flat[0])
         flops = sum(record.model_flops for record in records) / self._seconds
         used, capacity = (
-            sum(sum(own.values()) for own in (getattr(record, kind) for record in records))
+            sum(sum(getattr(record, kind).values()) for record in records)
             for kind in ("used", "capacity")
         )
         return {
@@ -123,8 +123,10 @@ class _Run:
 def _check_same(runs: dict[Balance, _Run]) -> None:
     """Raise ConfigError unless all runs have had the same tokens in every step."""
     tokens = {name: run.tokens for name, run in runs.items()}
-    for name, own in tokens.items():
-        for number, (mine, other) in enumerate(zip(own, next(iter(tokens.values())), strict=True)):
+    for name, counts in tokens.items():
+        for number, (mine, other) in enumerate(
+            zip(counts, next(iter(tokens.values())), strict=True)
+        ):
             if mine != other:
                 raise ConfigError(
                     "bench step",

@@ -20,7 +20,7 @@ from typing import Any
 
 import jax
 
-from benchmarks.pipeline import Tell
+from benchmarks.pipeline import PrintLine
 from data.planning.stream import LoaderState
 from mllm_jax.calibrate.timing import median_between
 from mllm_jax.config.load import ExperimentConfig
@@ -51,7 +51,9 @@ class Interval:
     copying: float
 
 
-def bench_store(config: ExperimentConfig, tell: Tell = lambda text: None) -> dict[str, float]:
+def bench_store(
+    config: ExperimentConfig, print_line: PrintLine = lambda text: None
+) -> dict[str, float]:
     """Steps with and without a copy of a checkpoint beside them, in turns.
 
     Returns:
@@ -79,9 +81,9 @@ def bench_store(config: ExperimentConfig, tell: Tell = lambda text: None) -> dic
         state = experiment.step.init(jax.random.key(config.train.seed))
         checkpoint = _saved(experiment, state)
         try:
-            with ThreadPoolExecutor(1) as beside:
-                found = _intervals(experiment, state, store, checkpoint, beside, tell)
-                intervals = list(found)[1:]
+            with ThreadPoolExecutor(1) as executor:
+                measured = _intervals(experiment, state, store, checkpoint, executor, print_line)
+                intervals = list(measured)[1:]
         finally:
             store.clear()
         size = sum(path.stat().st_size for path in checkpoint.rglob("*") if path.is_file())
@@ -90,12 +92,12 @@ def bench_store(config: ExperimentConfig, tell: Tell = lambda text: None) -> dic
 
 def _figures(intervals: list[Interval], every: int) -> dict[str, float]:
     turns = zip(intervals[::2], intervals[1::2], strict=True)
-    pairs = [sorted(turn, key=lambda own: own.copying) for turn in turns]
-    shares = [own.stepping / without.stepping - 1 for without, own in pairs]
+    pairs = [sorted(turn, key=lambda interval: interval.copying) for turn in turns]
+    shares = [copied.stepping / without.stepping - 1 for without, copied in pairs]
     low, high = median_between(shares)
     return {
         "step": median(without.stepping for without, _ in pairs) / every,
-        "copying": median(own.copying for _, own in pairs),
+        "copying": median(copied.copying for _, copied in pairs),
         "share": median(shares),
         "share_low": low,
         "share_high": high,
@@ -119,8 +121,8 @@ def _intervals(
     state: Any,
     store: Store,
     checkpoint: Path,
-    beside: ThreadPoolExecutor,
-    tell: Tell,
+    executor: ThreadPoolExecutor,
+    print_line: PrintLine,
 ) -> Iterator[Interval]:
     """All intervals but the first, in which programs are compiled."""
     config, copy = experiment.config, None
@@ -136,8 +138,8 @@ def _intervals(
             now, number = time.perf_counter(), step // every
             if number > 1:
                 yield Interval(now - began, _finished(copy, config))
-            tell(f"interval {number} of {2 * TURNS + 2}")
-            copy = beside.submit(_copy, store, checkpoint, run) if _with_one(number) else None
+            print_line(f"interval {number} of {2 * TURNS + 2}")
+            copy = executor.submit(_copy, store, checkpoint, run) if _with_one(number) else None
             began = time.perf_counter()
 
 

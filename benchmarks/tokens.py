@@ -39,11 +39,11 @@ def token_exchanges(
         config: configuration from `on_platform`, of a decoder with experts.
     """
     plan = ParallelPlan(expert=len(devices))
-    whole, strategy = workload(config), Strategy({"decoder": plan}, config.train.accumulate)
+    full_workload, strategy = workload(config), Strategy({"decoder": plan}, config.train.accumulate)
     for backward in (False, True):
 
         def predict(hardware: Hardware, backward: bool = backward) -> float:
-            timing = Timing(whole, strategy, hardware, "decoder")
+            timing = Timing(full_workload, strategy, hardware, "decoder")
             assert timing.dispatched is not None  # as ranks share experts
             seconds = timing.copied + timing.dispatched.forward(hardware, 0).seconds
             if backward:
@@ -67,8 +67,8 @@ def _compiled(
         way = dispatch(experts, choice.size, view)
         return through_experts(lambda _, rows, counts: rows, (), tokens, choice, weights, way)
 
-    def total(*given: jax.Array) -> jax.Array:
-        return jnp.sum(exchange(*given))
+    def total(*inputs: jax.Array) -> jax.Array:
+        return jnp.sum(exchange(*inputs))
 
     rng, spec = np.random.default_rng(0), PartitionSpec(view.batch)
     scores = rng.random((count, experts.count), np.float32)

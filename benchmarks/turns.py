@@ -86,5 +86,5 @@ def peak_bytes() -> int:
     As `getrusage` tells it, a process begins with that of the one that started it.
     """
     text = Path("/proc/self/status").read_text(encoding="ascii")
-    (found,) = re.findall(r"^VmHWM:\s+(\d+) kB$", text, flags=re.MULTILINE)
-    return int(found) * 1024
+    (kibibytes,) = re.findall(r"^VmHWM:\s+(\d+) kB$", text, flags=re.MULTILINE)
+    return int(kibibytes) * 1024

@@ -56,25 +56,30 @@ class Difference:
     repeated: int
 
     @classmethod
-    def of(cls, run: Record, undisturbed: Record, alike: int | None = None) -> Difference:
+    def of(cls, run: Record, undisturbed: Record, last_equal_step: int | None = None) -> Difference:
         """The difference between two records.
 
         Args:
-            alike: newest step whose loss and gradients must be equal; those behind it need only be
+            last_equal_step: newest step whose loss and gradients must be equal; those behind it need only be
                 there. None: all must be equal.
         """
         each = sorted(run.losses.keys() | undisturbed.losses.keys())
         wrong = tuple(
             n
             for n in each
-            if (alike is None or n <= alike or n not in run.losses or n not in undisturbed.losses)
+            if (
+                last_equal_step is None
+                or n <= last_equal_step
+                or n not in run.losses
+                or n not in undisturbed.losses
+            )
             and run.losses.get(n) != undisturbed.losses.get(n)
         )
-        own, wanted = _counted(run), _counted(undisturbed)
-        return cls(wrong, (wanted - own).total(), (own - wanted).total())
+        trained, expected = _counted(run), _counted(undisturbed)
+        return cls(wrong, (expected - trained).total(), (trained - expected).total())
 
 
-def left_over(run: Path, keep: int, damaged: int) -> list[str]:
+def left_over(run: Path, most: int, damaged: int) -> list[str]:
     """Files and folders of a run that it should not have left.
 
     Args:
@@ -82,17 +87,17 @@ def left_over(run: Path, keep: int, damaged: int) -> list[str]:
         damaged: checkpoints that it may have set aside.
     """
     files = [path.relative_to(run).as_posix() for path in run.rglob("*") if path.is_file()]
-    found = [name for name in files if not _ALLOWED.fullmatch(name)]
+    unexpected = [name for name in files if not _ALLOWED.fullmatch(name)]
     checkpoints = [path.name for path in (run / "checkpoints").iterdir()]
-    whole = [name for name in checkpoints if name.isdigit()]
+    complete = [name for name in checkpoints if name.isdigit()]
     aside = [name for name in checkpoints if name.startswith("damaged-")]
-    others = sorted({*checkpoints} - {*whole} - {*aside})
-    found += [f"checkpoints/{name}" for name in others]
-    if len(whole) > keep:
-        found.append(f"{len(whole)} checkpoints, of which it keeps {keep}")
+    others = sorted({*checkpoints} - {*complete} - {*aside})
+    unexpected += [f"checkpoints/{name}" for name in others]
+    if len(complete) > most:
+        unexpected.append(f"{len(complete)} checkpoints, of which it keeps {most}")
     if len(aside) > damaged:
-        found.append(f"{len(aside)} damaged checkpoints, of which there can be {damaged}")
-    return found
+        unexpected.append(f"{len(aside)} damaged checkpoints, of which there can be {damaged}")
+    return unexpected
 
 
 def newest_step(metrics: Path) -> int:
@@ -102,8 +107,8 @@ def newest_step(metrics: Path) -> int:
     with metrics.open("rb") as file:
         file.seek(max(0, metrics.stat().st_size - 2**14))
         lines = file.read().split(b"\n")[:-1]
-    found = (_step(line) for line in reversed(lines))
-    return next((step for step in found if step is not None), 0)
+    steps = (_step(line) for line in reversed(lines))
+    return next((step for step in steps if step is not None), 0)
 
 
 def _step(line: bytes) -> int | None:
@@ -119,14 +124,14 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 
 def _counted(record: Record) -> Counter[tuple[int, int]]:
     """How often each sample has been trained in each step."""
-    return Counter((step, p) for step, own in record.samples.items() for p in own)
+    return Counter((step, p) for step, places in record.samples.items() for p in places)
 
 
 def median_and_worst(values: Iterable[float | None]) -> dict[str, float | None]:
     """`median` and `worst` of the seconds that are known; None without any."""
-    found = sorted(value for value in values if value is not None)
-    if not found:
+    known = sorted(value for value in values if value is not None)
+    if not known:
         return {"median": None, "worst": None}
-    middle = len(found) // 2
-    median = (found[middle] + found[-1 - middle]) / 2
-    return {"median": round(median, 2), "worst": round(found[-1], 2)}
+    middle = len(known) // 2
+    median = (known[middle] + known[-1 - middle]) / 2
+    return {"median": round(median, 2), "worst": round(known[-1], 2)}

@@ -67,7 +67,7 @@ _ALL = (
     Kind("lost_host", "a host and its memory are gone for good", 6, last=True),
 )
 #: Every kind by its name.
-KINDS = {own.name: own for own in _ALL}
+KINDS = {kind.name: kind for kind in _ALL}
 
 #: Hosts of a run.
 HOSTS = (2, 3, 4)
@@ -158,10 +158,10 @@ def draw(faults: int, seed: int, kinds: Sequence[Kind]) -> list[Plan]:
 def _drawn(
     number: int, hosts: int, kinds: Sequence[Kind], rng: random.Random, *, first: bool
 ) -> Fault:
-    kind = rng.choices(kinds, [own.weight for own in kinds])[0]
+    kind = rng.choices(kinds, [kind.weight for kind in kinds])[0]
     lowest, end = int(kind.hosts == "others"), 1 if kind.hosts == "first" else hosts
-    moments = [own for own in kind.moments if own != "start" or not first]
-    moment = rng.choices(moments, [_WEIGHTS[own] for own in moments])[0]
+    moments = [each for each in kind.moments if each != "start" or not first]
+    moment = rng.choices(moments, [_WEIGHTS[each] for each in moments])[0]
     return Fault(
         number,
         kind.name,

@@ -52,7 +52,7 @@ class Host:
         mark: value of the variable that the processes of the run have.
 
     Attributes:
-        told: lines that tell of faults.
+        reports: lines that report faults.
         lost: whether it is gone for good.
     """
 
@@ -66,7 +66,7 @@ class Host:
     ) -> None:
         self.number, self._command, self._environment = number, command, environment
         self._log, self._mark = log, mark
-        self.told = list[Line]()
+        self.reports = list[Line]()
         self.lost = False
         self.starts = 0
         self.start()
@@ -103,14 +103,14 @@ class Host:
 
     def training(self) -> int | None:
         """Id of the training process; None without one."""
-        own = below(self.supervisor.pid, marked(self._mark))
-        return next((process.pid for process in own if process.training), None)
+        processes = below(self.supervisor.pid, marked(self._mark))
+        return next((process.pid for process in processes if process.training), None)
 
     def everything(self) -> list[int]:
         """Ids of the supervisor and of all that descends from it."""
         return [
             self.supervisor.pid,
-            *(own.pid for own in below(self.supervisor.pid, marked(self._mark))),
+            *(process.pid for process in below(self.supervisor.pid, marked(self._mark))),
         ]
 
     def last_words(self, count: int = 15) -> str:
@@ -126,4 +126,4 @@ class Host:
                 log.write(f"{now:.2f} {line}")
                 log.flush()
                 if TOLD.search(line):
-                    self.told.append(Line(now, line.strip()))
+                    self.reports.append(Line(now, line.strip()))

@@ -78,11 +78,11 @@ class Hosts:
     def lose_memory(self, host: int) -> None:
         """Remove what a host has in its shared memory, if it has that for itself."""
 
-    def cut(self, host: int, *, whole: bool) -> None:
+    def cut(self, host: int, *, restore: bool) -> None:
         """Cut the link of a host, or make it whole again."""
         raise HostsError(f"host {host} has no link of its own; valid: hosts in namespaces")
 
-    def slow(self, host: int, *, whole: bool) -> None:
+    def slow(self, host: int, *, restore: bool) -> None:
         """Make the link of a host slow, or as fast as before."""
         raise HostsError(f"host {host} has no link of its own; valid: hosts in namespaces")
 
@@ -132,14 +132,14 @@ class Namespaces(Hosts):
             else:
                 path.unlink(missing_ok=True)
 
-    def cut(self, host: int, *, whole: bool) -> None:
+    def cut(self, host: int, *, restore: bool) -> None:
         """See `Hosts.cut`."""
-        self._at_switch("ip", "link", "set", f"port{host}", "up" if whole else "down")
+        self._at_switch("ip", "link", "set", f"port{host}", "up" if restore else "down")
 
-    def slow(self, host: int, *, whole: bool) -> None:
+    def slow(self, host: int, *, restore: bool) -> None:
         """See `Hosts.slow`; both directions are slow."""
-        what = ["del"] if whole else ["add"]
-        how = [] if whole else ["tbf", *SLOW]
+        what = ["del"] if restore else ["add"]
+        how = [] if restore else ["tbf", *SLOW]
         self._at_switch("tc", "qdisc", *what, "dev", f"port{host}", "root", *how)
         _do(*self.enter(host), "tc", "qdisc", *what, "dev", "eth0", "root", *how)
 
@@ -164,8 +164,8 @@ class Namespaces(Hosts):
         bridge = "ip link add lan type bridge && ip link set lan up"
         self._switch = self._hold(["unshare", "--net", "--mount"], f"{disk} && {bridge}")
         names = self.folder / "names"
-        own = [f"{self.address(i)} host-{i}" for i in range(self.count)]
-        names.write_text("\n".join(["127.0.0.1 localhost", *own]) + "\n")
+        lines = [f"{self.address(i)} host-{i}" for i in range(self.count)]
+        names.write_text("\n".join(["127.0.0.1 localhost", *lines]) + "\n")
         for host in range(self.count):
             begun = _within(self._switch.pid, "mount")
             steps = [
@@ -214,7 +214,7 @@ def probe(folder: Path) -> str:
         return "namespaces of networks need root"
     try:
         with Namespaces(1, folder) as hosts:
-            hosts.slow(0, whole=False)
+            hosts.slow(0, restore=False)
     except HostsError as error:
         return str(error)
     return ""

@@ -20,18 +20,18 @@ def shares(hosts: Hosts, run: Path, origin: int) -> list[tuple[Share, Index]]:
         run: folder of the run, as its hosts see it.
     """
     places = dict.fromkeys(hosts.shared_memory(host) for host in range(hosts.count))
-    every = (own for place in places for own in _whole(place))
-    ours = [own for own in every if own[1].origin.folder == str(run)]
-    mine = [own for own in ours if own[1].origin.process == origin]
-    return sorted(mine, key=lambda own: -own[1].origin.step)
+    every = (shard for place in places for shard in _whole(place))
+    ours = [shard for shard in every if shard[1].origin.folder == str(run)]
+    mine = [shard for shard in ours if shard[1].origin.process == origin]
+    return sorted(mine, key=lambda shard: -shard[1].origin.step)
 
 
 def chosen(hosts: Hosts, run: Path, origin: int, choice: float) -> list[Share]:
     """Shares to damage: the newest one of the process itself, also its copies, or all there are."""
-    found = shares(hosts, run, origin)
-    newest = [own for own in found if own[1].origin.step == found[0][1].origin.step]
-    itself = [own for own in newest if own[0].holder == origin]
-    few = [itself, newest, found][int(choice * 3)]
+    shards = shares(hosts, run, origin)
+    newest = [shard for shard in shards if shard[1].origin.step == shards[0][1].origin.step]
+    itself = [shard for shard in newest if shard[0].holder == origin]
+    few = [itself, newest, shards][int(choice * 3)]
     return [share for share, _ in few]
 
 

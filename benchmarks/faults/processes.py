@@ -39,20 +39,22 @@ class Process:
 
 def marked(mark: str) -> list[Process]:
     """All processes with this value of the variable; those that have ended are left out."""
-    wanted = f"{MARK}={mark}".encode()
-    return [process for pid in _pids() if (process := _found(pid, wanted))]
+    variable = f"{MARK}={mark}".encode()
+    return [process for pid in _pids() if (process := _found(pid, variable))]
 
 
 def below(pid: int, every: Iterable[Process]) -> list[Process]:
     """The descendants of a process among `every`."""
     children = [process for process in every if process.parent == pid]
-    return children + [own for child in children for own in below(child.pid, every)]
+    return children + [other for child in children for other in below(child.pid, every)]
 
 
 def orphans(mark: str, supervisors: Sequence[int]) -> list[Process]:
     """Processes of a run that do not descend from one of its supervisors."""
     every = marked(mark)
-    tended = {own.pid for pid in supervisors for own in below(pid, every)} | {*supervisors}
+    tended = {descendant.pid for pid in supervisors for descendant in below(pid, every)} | {
+        *supervisors
+    }
     return [process for process in every if process.pid not in tended]
 
 
@@ -79,17 +81,17 @@ def kill_all(mark: str) -> None:
 
 
 def _pids() -> Iterator[int]:
-    return (int(own.name) for own in Path("/proc").iterdir() if own.name.isdigit())
+    return (int(folder.name) for folder in Path("/proc").iterdir() if folder.name.isdigit())
 
 
-def _found(pid: int, wanted: bytes) -> Process | None:
+def _found(pid: int, variable: bytes) -> Process | None:
     variables = _read(f"/proc/{pid}/environ").split(b"\0")
-    if wanted not in variables:
+    if variable not in variables:
         return None
     fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
     if not fields or fields[0] == b"Z":
         return None
-    return Process(pid, int(fields[1]), any(own.startswith(_TRAINING) for own in variables))
+    return Process(pid, int(fields[1]), any(text.startswith(_TRAINING) for text in variables))
 
 
 def _moves(task: Path) -> bool:

@@ -20,7 +20,7 @@ from benchmarks.faults.processes import MARK, kill_all, orphans
 from benchmarks.faults.strike import Site, Undo, ready, steps_of, strike
 from mllm_jax.runtime.exits import ExitCode
 
-Tell = Callable[[str], None]
+PrintLine = Callable[[str], None]
 
 LAUNCH = Path(__file__).parents[2] / "launch.py"
 #: Port at which supervisors meet.
@@ -69,10 +69,10 @@ class Struck:
         return KINDS[self.fault.kind].ends and self.detected is None
 
     def __str__(self) -> str:
-        told = "not told of" if self.detected is None else f"told of after {self.detected:.1f} s"
-        told += "" if self.detected is None or self.named else ", not by its name"
+        report = "not told of" if self.detected is None else f"told of after {self.detected:.1f} s"
+        report += "" if self.detected is None or self.named else ", not by its name"
         again = "-" if self.recovered is None else f"new step after {self.recovered:.1f} s"
-        return f"{self.fault}\n      {self.what}, after step {self.step}: {told}; {again}"
+        return f"{self.fault}\n      {self.what}, after step {self.step}: {report}; {again}"
 
 
 class Run:
@@ -83,25 +83,25 @@ class Run:
         hosts: the hosts.
         config: file of the configuration, and overrides of its keys.
         folder: folder for logs.
-        tell: is told of what happens.
+        print_line: prints a line of progress.
 
     Attributes:
         struck: the faults so far.
         left: processes that nobody tended any more.
-        alike: newest step that must be as in an undisturbed run, to the bit; None: all. Fewer hosts
+        last_equal_step: newest step that must be as in an undisturbed run, to the bit; None: all. Fewer hosts
             sum in another order.
     """
 
     def __init__(
-        self, name: str, hosts: Hosts, config: Sequence[str], folder: Path, tell: Tell
+        self, name: str, hosts: Hosts, config: Sequence[str], folder: Path, print_line: PrintLine
     ) -> None:
         self.mark = f"{name}-{uuid4().hex}"
-        self._tell, self._hosts, self._folder = tell, hosts, folder
+        self._print_line, self._hosts, self._folder = print_line, hosts, folder
         self.run = hosts.seen / "runs" / name
         self.temporary = folder / "temporary"
         self.temporary.mkdir(parents=True)
-        own = [f"run.name={name}", f"run.directory={hosts.disk / 'runs'}"]
-        self._options = ["--config", *config, *own, f"data.cache={hosts.disk / 'data'}"]
+        settings = [f"run.name={name}", f"run.directory={hosts.disk / 'runs'}"]
+        self._options = ["--config", *config, *settings, f"data.cache={hosts.disk / 'data'}"]
         self.hosts = [self._host(number) for number in range(hosts.count)]
         self._site = Site(hosts, self.hosts, self.run, hosts.disk / "runs" / name)
         self._undo: tuple[float, Undo] | None = None
@@ -110,7 +110,7 @@ class Run:
         self._before = set[int | None]()
         self.struck = list[Struck]()
         self.left: list[str] = []
-        self.alike: int | None = None
+        self.last_equal_step: int | None = None
 
     def _host(self, number: int) -> Host:
         place = ["--coordinator", f"{self._hosts.address(0)}:{_PORT}"]
@@ -147,12 +147,12 @@ class Run:
                 adds = following is not None and following.moment == "start"
                 await_ = self._detected if adds else self._recovered
                 self.struck[-1] = await_(self.struck[-1])
-                self._tell(str(self.struck[-1]))
+                self._print_line(str(self.struck[-1]))
             self._until(self._ended, "does not end")
         except FailedError as error:
             self.struck[-1:] = map(self._told, self.struck[-1:])
-            told = [*map(str, self.struck[-1:]), *(host.last_words() for host in self.hosts)]
-            raise FailedError("\n".join([str(error), *told])) from None
+            lines = [*map(str, self.struck[-1:]), *(host.last_words() for host in self.hosts)]
+            raise FailedError("\n".join([str(error), *lines])) from None
         finally:
             self.close()
         return self.struck
@@ -189,7 +189,7 @@ class Run:
         if self._undo is not None:
             self._lift()
         if KINDS[fault.kind].last:  # the run may go back to any of its checkpoints
-            self.alike = min(steps_of(self.run), default=0)
+            self.last_equal_step = min(steps_of(self.run), default=0)
         self._begun, self._before = time.monotonic(), {host.training() for host in self.hosts}
         undo, what = strike(fault, self._site)
         self._struck = time.monotonic()
@@ -226,9 +226,9 @@ class Run:
 
     def _goes_on(self, fault: Fault) -> bool:
         """Whether a step is new; one that the attempt of the fault still takes is none."""
-        told = bool(self._lines())
-        of_before = told and self._leading.training() in {None, *self._before}
-        if of_before or (KINDS[fault.kind].ends and not told):
+        reported = bool(self._lines())
+        of_before = reported and self._leading.training() in {None, *self._before}
+        if of_before or (KINDS[fault.kind].ends and not reported):
             self._best = max(self._best, self.step)
             return False
         return self._undo is None and self.step > self._best
@@ -242,8 +242,10 @@ class Run:
 
     def _lines(self) -> list[Line]:
         """Lines that tell of a fault since the last one was brought about."""
-        every = [line for host in self.hosts for line in host.told]
-        return sorted((line for line in every if line.time > self._begun), key=lambda own: own.time)
+        every = [line for host in self.hosts for line in host.reports]
+        return sorted(
+            (line for line in every if line.time > self._begun), key=lambda line: line.time
+        )
 
     def _until(self, holds: Callable[[], bool], otherwise: str, look: float = _LOOK) -> None:
         """Wait, and tend the run meanwhile."""
@@ -280,8 +282,8 @@ class Run:
     def _look_for_orphans(self, supervisors: Sequence[int]) -> None:
         """Note processes that nobody tends any more, but those that are about to end."""
         until = time.monotonic() + _ENDING
-        while found := orphans(self.mark, supervisors):
+        while processes := orphans(self.mark, supervisors):
             if time.monotonic() > until:
-                self.left += [str(process) for process in found]
+                self.left += [str(process) for process in processes]
                 return
             time.sleep(_LOOK)

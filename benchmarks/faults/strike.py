@@ -50,8 +50,8 @@ class Site:
         Figures and samples of steps are left whole, as they are compared in the end; so is the
         identity of the run, without which snapshots in memory are of no use.
         """
-        whole = steps_of(self.run)
-        newest = {"checkpoint": self.run / "checkpoints" / str(whole[-1])} if whole else {}
+        steps = steps_of(self.run)
+        newest = {"checkpoint": self.run / "checkpoints" / str(steps[-1])} if steps else {}
         shared = self.hosts.seen
         others = {"compiled programs": shared / "cache", "lengths of samples": shared / "data"}
         records = {"records of attempts": self.run / "attempts", "times": self.run / RANKS}
@@ -130,13 +130,13 @@ def _freeze(fault: Fault, site: Site) -> tuple[Undo | None, str]:
 
 
 def _cut(fault: Fault, site: Site) -> tuple[Undo | None, str]:
-    site.hosts.cut(fault.host, whole=False)
-    return lambda: site.hosts.cut(fault.host, whole=True), f"link of host {fault.host}"
+    site.hosts.cut(fault.host, restore=False)
+    return lambda: site.hosts.cut(fault.host, restore=True), f"link of host {fault.host}"
 
 
 def _slow_link(fault: Fault, site: Site) -> tuple[Undo | None, str]:
-    site.hosts.slow(fault.host, whole=False)
-    return lambda: site.hosts.slow(fault.host, whole=True), f"link of host {fault.host}"
+    site.hosts.slow(fault.host, restore=False)
+    return lambda: site.hosts.slow(fault.host, restore=True), f"link of host {fault.host}"
 
 
 def _slow_rank(fault: Fault, site: Site) -> tuple[Undo | None, str]:
@@ -171,8 +171,8 @@ def _damage_snapshot(fault: Fault, site: Site) -> tuple[Undo | None, str]:
     pid = site.each[fault.host].training()
     if pid is not None:
         stand(pid)  # what it is still copying would be summed with the damage
-    found = chosen(site.hosts, site.there, fault.host, fault.choice)
-    files = [_one_of(_below(own.folder), fault.choice) for own in found]
+    shards = chosen(site.hosts, site.there, fault.host, fault.choice)
+    files = [_one_of(_below(shard.folder), fault.choice) for shard in shards]
     for path in files:
         _change(path, fault.choice)
     return None, f"{', '.join(map(str, files))} and {_kill(fault, site)[1]}"
@@ -215,11 +215,11 @@ def fill(path: Path) -> None:
 
 def _file(fault: Fault, site: Site) -> Path | None:
     """The file of a choice: half of them are of the newest checkpoint; None if there is none."""
-    found = [files for folder in site.files.values() if (files := _below(folder))]
-    if not found:
+    groups = [files for folder in site.files.values() if (files := _below(folder))]
+    if not groups:
         return None
-    spread = fault.choice * 2 * len(found)
-    files = found[0] if spread < len(found) else found[int(spread - len(found))]
+    spread = fault.choice * 2 * len(groups)
+    files = groups[0] if spread < len(groups) else groups[int(spread - len(groups))]
     return _one_of(files, fault.choice)
 
 

@@ -23,9 +23,9 @@ def hold(pid: int) -> None:
     Raises:
         OSError: the process has ended, or may not be traced.
     """
-    held: Future[None] = Future()
-    threading.Thread(target=_hold, args=(pid, held), name=f"holds {pid}", daemon=True).start()
-    held.result()
+    result: Future[None] = Future()
+    threading.Thread(target=_hold, args=(pid, result), name=f"holds {pid}", daemon=True).start()
+    result.result()
 
 
 def probe_hold() -> str:
@@ -40,15 +40,15 @@ def probe_hold() -> str:
     return ""
 
 
-def _hold(pid: int, held: Future[None]) -> None:
+def _hold(pid: int, result: Future[None]) -> None:
     try:
         _trace(_SEIZE, pid)
         _trace(_INTERRUPT, pid)
         ended = _ended(pid)
     except OSError as error:
-        held.set_exception(error)
+        result.set_exception(error)
         return
-    held.set_result(None)
+    result.set_result(None)
     with suppress(ChildProcessError):  # it was a child of ours, and was waited for elsewhere
         while not ended:
             ended = _ended(pid)

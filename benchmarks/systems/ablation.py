@@ -69,19 +69,19 @@ class Setting:
     @cached_property
     def seconds(self) -> float:
         """Seconds of the step; encoders are in the first stage."""
-        own = self.workload, self.strategy, self.hardware
-        chain = Chain(*own, overlapped=self.sends, by_chunk=self.by_chunk)
+        arguments = self.workload, self.strategy, self.hardware
+        chain = Chain(*arguments, overlapped=self.sends, by_chunk=self.by_chunk)
         baseline = megatron(chain) if self.config.model.encoders else decoder_alone(chain)
         return baseline.simulation.makespan
 
     def changed(self, section: str, **values: Any) -> Setting:
         """The same with other values in a section of its configuration, e.g. `model.decoder`."""
-        whole = self.config.model_dump(mode="json")
-        node = whole
+        values_of_config = self.config.model_dump(mode="json")
+        node = values_of_config
         for part in section.split("."):
             node = node[part]
         node.update(values)
-        return replace(self, config=resolve(whole, source="simulate --ablate"))
+        return replace(self, config=resolve(values_of_config, source="simulate --ablate"))
 
 
 @dataclass(frozen=True)
@@ -100,14 +100,14 @@ class Technique:
     change: Callable[[Setting], Setting] | None = None
 
 
-def _window(own: Setting) -> Setting:
-    window = round(own.config.data.budgets["tokens"] * WINDOW)
-    return own.changed("model.decoder", window=window)
+def _window(setting: Setting) -> Setting:
+    window = round(setting.config.data.budgets["tokens"] * WINDOW)
+    return setting.changed("model.decoder", window=window)
 
 
-def _larger_batch(own: Setting) -> Setting:
-    rows = own.config.train.accumulate * LARGER
-    return own.changed("train", accumulate=rows, optimizer={"kind": "lamb"})
+def _larger_batch(setting: Setting) -> Setting:
+    rows = setting.config.train.accumulate * LARGER
+    return setting.changed("train", accumulate=rows, optimizer={"kind": "lamb"})
 
 
 #: In the order of the paper's table.
@@ -116,7 +116,7 @@ TECHNIQUES = (
         "parallel block",
         4.6,
         "one gather and one scatter in place of two are counted; fewer and larger kernels are not",
-        lambda own: own.changed("model.decoder", parallel_block=True),
+        lambda setting: setting.changed("model.decoder", parallel_block=True),
     ),
     Technique(
         "sliding window",
@@ -128,19 +128,19 @@ TECHNIQUES = (
         "tensor-parallel overlap",
         2.2,
         "a ring hides rows beside all products here; kernels in blocks are as fast as whole ones",
-        lambda own: replace(own, overlap=frozenset({"tensor"})),
+        lambda setting: replace(setting, overlap=frozenset({"tensor"})),
     ),
     Technique(
         "pipeline overlap",
         2.5,
         "sends of two transfers in turn were calibrated by this row, behind the paper's baseline",
-        lambda own: replace(own, sends=True),
+        lambda setting: replace(setting, sends=True),
     ),
     Technique(
         "data-parallel overlap",
         1.5,
         "all but a chunk's gather and scatter is hidden here, as if the network had nothing else",
-        lambda own: replace(own, by_chunk=True),
+        lambda setting: replace(setting, by_chunk=True),
     ),
     Technique(
         "efficient operators",
@@ -175,7 +175,7 @@ class Row:
     def cells(self) -> tuple[str, ...]:
         """The row as it is printed."""
         gain, published = (
-            "" if own is None else f"{own:+.1f}" for own in (self.gain, self.published)
+            "" if percent is None else f"{percent:+.1f}" for percent in (self.gain, self.published)
         )
         return self.name, f"{self.mfu:.1f}", gain, published, self.why
 
@@ -213,8 +213,8 @@ def ablate(config: ExperimentConfig, hardware: Hardware) -> Ablation:
 
 def _check(config: ExperimentConfig) -> None:
     decoder, problems = config.model.decoder, []
-    taken = {"parallel_block": decoder.parallel_block, "window": decoder.window is not None}
-    for key in (key for key, there in taken.items() if there):
+    in_use = {"parallel_block": decoder.parallel_block, "window": decoder.window is not None}
+    for key in (key for key, there in in_use.items() if there):
         problems.append(f"model.decoder.{key}: is a row of the table; valid: leave it out")
     if config.train.optimizer.kind == "lamb":
         problems.append("train.optimizer.kind: lamb is a row of the table; valid: adamw, muon")
@@ -225,16 +225,16 @@ def _check(config: ExperimentConfig) -> None:
 
 
 def _rows(base: Setting) -> Iterator[Row]:
-    own = base
-    mfu = _mfu(base, own, own.seconds)
+    setting = base
+    mfu = _mfu(base, setting, setting.seconds)
     yield Row("Megatron-LM", mfu, None, None, "47.7 % published; its settings are assumed")
     for technique in TECHNIQUES:
         before = mfu
         if technique.change is not None:
-            own = technique.change(own)
-            mfu = _mfu(base, own, own.seconds)
+            setting = technique.change(setting)
+            mfu = _mfu(base, setting, setting.seconds)
         yield Row(technique.name, mfu, mfu - before, technique.published, technique.why)
-    yield from _own_rows(base, own, mfu)
+    yield from _own_rows(base, setting, mfu)
 
 
 def _own_rows(base: Setting, last: Setting, mfu: float) -> Iterator[Row]:
@@ -253,9 +253,9 @@ def _own_rows(base: Setting, last: Setting, mfu: float) -> Iterator[Row]:
     yield Row("without balance", uneven, uneven - even, None, why)
 
 
-def _mfu(base: Setting, own: Setting, seconds: float) -> float:
+def _mfu(base: Setting, setting: Setting, seconds: float) -> float:
     """MFU in percent, by the FLOPs of the base's model; a larger batch has as many more of them."""
-    batches = own.config.train.accumulate / base.config.train.accumulate
+    batches = setting.config.train.accumulate / base.config.train.accumulate
     flops = model_step_flops(base.workload) * batches
-    devices = own.config.parallel.devices
-    return 100 * flops / (own.hardware.peak(base.workload.dtype) * devices * seconds)
+    devices = setting.config.parallel.devices
+    return 100 * flops / (setting.hardware.peak(base.workload.dtype) * devices * seconds)

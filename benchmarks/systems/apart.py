@@ -43,12 +43,12 @@ class Apart:
     Attributes:
         chain: the decoder's; its plan has the decoder's devices only.
         plan: plan of the encoders on their devices: data and tensor.
-        ahead: forwards of the encoders before their first backward.
+        in_flight: forwards of the encoders before their first backward.
     """
 
     chain: Chain
     plan: ParallelPlan
-    ahead: int
+    in_flight: int
 
     def under(self, workload: Workload, uneven: Uneven | None = None) -> Apart:
         """The same plans for another workload of the same model."""
@@ -63,9 +63,9 @@ class Apart:
     def timings(self) -> list[Timing]:
         """Timings of the encoders on their devices."""
         chain, plans = self.chain, {"decoder": self.plan}
-        own = replace(chain.strategy, plans=plans, pieces={})
+        strategy = replace(chain.strategy, plans=plans, pieces={})
         return [
-            chain.timing(replace(own, plans=plans | {name: self.plan}), name)
+            chain.timing(replace(strategy, plans=plans | {name: self.plan}), name)
             for name in chain.workload.encoders
         ]
 
@@ -77,7 +77,9 @@ class Apart:
     @cached_property
     def backward(self) -> TaskTime:
         """The backward of the same."""
-        return _joined([self.chain.backward(own, own.tower.layers) for own in self.timings])
+        return _joined(
+            [self.chain.backward(timing, timing.tower.layers) for timing in self.timings]
+        )
 
     @property
     def bound(self) -> float:
@@ -107,7 +109,7 @@ class Apart:
         each = timing.activation / plan.tensor if full else kept(timing, layers)
         again = {"none": 0.0, "layer": 1.0, "full": float(layers)}[timing.remat]
         state = state_bytes(timing) * (timing.tower.parameters if timing.holds else 0) / plan.tensor
-        return state + self.ahead * each + again * everything(timing)
+        return state + self.in_flight * each + again * everything(timing)
 
     @cached_property
     def step(self) -> Step:
@@ -127,10 +129,10 @@ class Apart:
     def _times(self) -> OrderTimes:
         """Times of all tasks."""
         times = self.chain.times(self.decoder.cuts, self.decoder.layers)
-        own = {F: self.forward, B: self.backward}
+        of_encoders = {F: self.forward, B: self.backward}
 
         def time(task: Task, stage: int) -> TaskTime:
-            return own[task.kind] if task.module == ENCODERS else times.time(task, stage)
+            return of_encoders[task.kind] if task.module == ENCODERS else times.time(task, stage)
 
         ends = zip(("gather", "scatter", "update"), self.chain.ends(self.timings), strict=True)
         longer = {name: max(getattr(times, name), seconds) for name, seconds in ends}
@@ -139,11 +141,11 @@ class Apart:
     def _order(self) -> tuple[FusedTask, ...]:
         """Forwards ahead, then backwards and forwards in turn."""
         count = self.chain.strategy.microbatches
-        tasks = [Task(F, ENCODERS, m) for m in range(min(self.ahead, count))]
+        tasks = [Task(F, ENCODERS, m) for m in range(min(self.in_flight, count))]
         for m in range(count):
             tasks.append(Task(B, ENCODERS, m))
-            if m + self.ahead < count:
-                tasks.append(Task(F, ENCODERS, m + self.ahead))
+            if m + self.in_flight < count:
+                tasks.append(Task(F, ENCODERS, m + self.in_flight))
         return tuple((task,) for task in tasks)
 
     @cached_property
@@ -166,17 +168,20 @@ class Apart:
             if task.module != ENCODERS:
                 return np.full(uneven.steps, times.time(task, stage).seconds)
             work = works[task.kind]
-            found: np.ndarray = sum(work[n] * s[task.microbatch] for n, s in shares.items())
-            return found
+            total: np.ndarray = sum(work[n] * s[task.microbatch] for n, s in shares.items())
+            return total
 
         return float(seconds_of_cases(self._whole(), times, seconds).mean())
 
     def _seconds(self, kind: TaskKind) -> dict[str, float]:
         """Seconds of each encoder's forward, or backward, of one microbatch of all pipelines."""
         if kind.forward:
-            return {own.name: own.forward(own.tower.layers).seconds for own in self.timings}
+            return {
+                timing.name: timing.forward(timing.tower.layers).seconds for timing in self.timings
+            }
         return {
-            own.name: self.chain.backward(own, own.tower.layers).seconds for own in self.timings
+            timing.name: self.chain.backward(timing, timing.tower.layers).seconds
+            for timing in self.timings
         }
 
     @property
@@ -187,11 +192,11 @@ class Apart:
     @property
     def computing(self) -> float:
         """Share of the devices' time in which they compute."""
-        made, own = self.simulation, self.chain.strategy.decoder
+        simulation, decoder = self.simulation, self.chain.strategy.decoder
         encoders = self.plan.devices
-        busy = sum(use.compute for use in made.stages[:-1]) / own.stage * own.devices
-        busy += made.stages[-1].compute * encoders
-        return busy / (own.devices + encoders) / self.seconds
+        busy = sum(use.compute for use in simulation.stages[:-1]) / decoder.stage * decoder.devices
+        busy += simulation.stages[-1].compute * encoders
+        return busy / (decoder.devices + encoders) / self.seconds
 
 
 def _joined(times: list[TaskTime]) -> TaskTime:

@@ -85,16 +85,16 @@ class Chain:
         """Timings of the towers, encoders first."""
         decoder = self.strategy.decoder
         # Parameters are whole on every rank: layers have nothing to gather.
-        whole = decoder.model_copy(update={"data": decoder.data * decoder.fsdp, "fsdp": 1})
-        plans = dict.fromkeys(self.workload.towers, whole)
-        own = replace(self.strategy, plans=plans, pieces={})
+        replicated = decoder.model_copy(update={"data": decoder.data * decoder.fsdp, "fsdp": 1})
+        plans = dict.fromkeys(self.workload.towers, replicated)
+        strategy = replace(self.strategy, plans=plans, pieces={})
         names = [*self.workload.encoders, "decoder"]
-        return {name: self.timing(own, name) for name in names}
+        return {name: self.timing(strategy, name) for name in names}
 
     def timing(self, strategy: Strategy, name: str) -> Timing:
         """Timing of a tower whose tensor ranks sum in the activations' type, as in Megatron-LM."""
-        own = replace(self.workload, sums=self.workload.size)
-        return Timing(own, strategy, self.hardware, name)
+        workload = replace(self.workload, sums=self.workload.size)
+        return Timing(workload, strategy, self.hardware, name)
 
     def under(self, workload: Workload, uneven: Uneven | None = None) -> Chain:
         """The same chain for another workload of the same model and rows."""
@@ -102,8 +102,8 @@ class Chain:
 
     def shares(self, uneven: Uneven) -> dict[str, np.ndarray]:
         """By encoder, `[microbatches, steps x replicas]`: the work of every microbatch."""
-        own = uneven.of(self.strategy.microbatches, self.strategy.decoder.batch)
-        return {name: share.reshape(len(share), -1) for name, share in own.items()}
+        by_module = uneven.of(self.strategy.microbatches, self.strategy.decoder.batch)
+        return {name: share.reshape(len(share), -1) for name, share in by_module.items()}
 
     @staticmethod
     def slowest(uneven: Uneven, seconds: np.ndarray) -> float:
@@ -145,7 +145,7 @@ class Chain:
     def times(self, cuts: Sequence[int], layers: Sequence[Layer]) -> OrderTimes:
         """Times of virtual stages that end after `cuts` layers."""
         ends = list(zip([0, *cuts], cuts, strict=False))
-        made = [
+        tasks = [
             tuple(
                 TaskTime(tuple(s for layer in layers[a:b] for s in kind(layer).segments))
                 for kind in (lambda layer: layer.forward, lambda layer: layer.backward)
@@ -154,7 +154,7 @@ class Chain:
         ]
 
         def time(task: Task, stage: int) -> TaskTime:
-            return made[task.chunk][not task.kind.forward]
+            return tasks[task.chunk][not task.kind.forward]
 
         towers = {layer.tower for layer in layers} | {"decoder"}
         around = self.ends([self.timings[name] for name in self.timings if name in towers])
@@ -164,9 +164,9 @@ class Chain:
 
     def ends(self, timings: Iterable[Timing]) -> tuple[float, float, float]:
         """Seconds of gather, scatter and optimizer of some towers."""
-        own = list(timings)
+        modules = list(timings)
         gather, scatter, update = (
-            sum(map(kind, own)) for kind in (self.gather, self.scatter, self.update)
+            sum(map(kind, modules)) for kind in (self.gather, self.scatter, self.update)
         )
         alone = self.strategy.chunks if self.by_chunk else 1
         return gather / alone, scatter / alone, update
@@ -250,24 +250,24 @@ class Baseline:
         cases = next(iter(shares.values())).shape[1]
 
         def seconds(task: Task, stage: int) -> np.ndarray:
-            own = parts[task.chunk][not task.kind.forward]
-            found = np.full(cases, own["decoder"])
+            by_module = parts[task.chunk][not task.kind.forward]
+            total = np.full(cases, by_module["decoder"])
             for name, share in shares.items():
-                found += own[name] * share[task.microbatch]
-            return found
+                total += by_module[name] * share[task.microbatch]
+            return total
 
         return self.chain.slowest(uneven, seconds_of_cases(self.order, times, seconds))
 
     def _seconds_of_parts(self) -> list[tuple[dict[str, float], dict[str, float]]]:
         """By virtual stage, seconds of its forward and its backward, each by tower."""
-        found = []
+        stages = []
         for start, end in zip([0, *self.cuts], self.cuts, strict=False):
             forward, backward = (dict.fromkeys(self.chain.timings, 0.0) for _ in range(2))
             for layer in self.layers[start:end]:
                 forward[layer.tower] += layer.forward.seconds
                 backward[layer.tower] += layer.backward.seconds
-            found.append((forward, backward))
-        return found
+            stages.append((forward, backward))
+        return stages
 
     @property
     def computing(self) -> float:
@@ -354,12 +354,12 @@ def megatron_ways(chain: Chain) -> list[Baseline]:
     stages, encoders = chain.strategy.decoder.stage, chain.encoders
     tried = []
     for chunks in divisors(chain.strategy.chunks):
-        own = replace(chain, strategy=replace(chain.strategy, chunks=chunks))
+        with_chunks = replace(chain, strategy=replace(chain.strategy, chunks=chunks))
         parts = stages * chunks
         for first in (True, False) if encoders and parts > 1 else (True,):
-            rest = balanced_cuts([1.0] * len(chain.decoder), parts - (not first))
-            cuts = [len(encoders) + end for end in ([] if first else [0]) + rest]
-            tried.append(Baseline(own, tuple(cuts)))
+            ends = balanced_cuts([1.0] * len(chain.decoder), parts - (not first))
+            cuts = [len(encoders) + end for end in ([] if first else [0]) + ends]
+            tried.append(Baseline(with_chunks, tuple(cuts)))
     return tried
 
 

@@ -54,11 +54,11 @@ def _of_stage(timings: Mapping[str, Timing], chunks: Sequence[Sequence[str]], st
 
 def _state(timing: Timing, layers: int) -> float:
     """Bytes of the state of so many layers, with the tower's other parameters."""
-    layer, rest = (
-        elements(timing.tower, own, timing.plan, fsdp=False)
-        for own in (timing.tower.layer_parameters, timing.tower.rest_parameters)
+    layer, outside_layers = (
+        elements(timing.tower, parameters, timing.plan, fsdp=False)
+        for parameters in (timing.tower.layer_parameters, timing.tower.rest_parameters)
     )
-    return state_bytes(timing) * (layers * layer + rest)
+    return state_bytes(timing) * (layers * layer + outside_layers)
 
 
 def _left(timings: Mapping[str, Timing], chunk: Sequence[str]) -> float:
@@ -71,6 +71,6 @@ def _left(timings: Mapping[str, Timing], chunk: Sequence[str]) -> float:
 
 def _work(timings: Mapping[str, Timing], chunk: Sequence[str]) -> float:
     """Bytes that the backward of a virtual stage makes again before it uses them."""
-    made = [everything(timings[name]) for name in chunk if timings[name].remat != "none"]
+    recomputed = [everything(timings[name]) for name in chunk if timings[name].remat != "none"]
     full = timings["decoder"].remat == "full"
-    return sum(made) if full else max(made, default=0.0)
+    return sum(recomputed) if full else max(recomputed, default=0.0)

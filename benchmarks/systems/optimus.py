@@ -78,8 +78,8 @@ def optimus(chain: Chain, alone: Simulation, memory: float) -> Optimus:
 
 def planned_optimus(chain: Chain, alone: Simulation, degrees: Sequence[tuple[int, int]]) -> Optimus:
     """The step with the fastest of the given stages and tensor degrees of the encoders."""
-    tried = [_with_plan(chain, alone, *own) for own in degrees]
-    return min(tried, key=lambda own: own.seconds)
+    tried = [_with_plan(chain, alone, *step) for step in degrees]
+    return min(tried, key=lambda step: step.seconds)
 
 
 def fitting_degrees(
@@ -99,7 +99,7 @@ def fitting_degrees(
     """
     decoder = chain.strategy.decoder
     encoders = chain.workload.encoders.values()
-    found = [
+    fitting = [
         (stages, tensor)
         for stages in divisors(decoder.stage)
         for tensor in divisors(decoder.tensor)
@@ -107,12 +107,12 @@ def fitting_degrees(
         and all(tower.layers % stages == 0 for tower in encoders)
         and (largest is None or _largest(largest, stages, tensor) <= memory)
     ]
-    if not found:
+    if not fitting:
         raise ScheduleError(
             "encoders: no plan has equal stages, degrees that divide those of the decoder's plan "
             f"{decoder}, and parameters of at most {memory / 2**30:.3g} GiB above those of that one"
         )
-    return found
+    return fitting
 
 
 def _largest(chain: Chain, stages: int, tensor: int) -> float:
@@ -136,10 +136,10 @@ def _more_parameters(chain: Chain, ways: int) -> float:
 
 
 def _with_plan(chain: Chain, alone: Simulation, stages: int, tensor: int) -> Optimus:
-    dealt = _dealt(chain, stages, tensor)
+    assigned = _dealt(chain, stages, tensor)
     works = [_work(chain, kind, stages, tensor) for kind in ("forward", "backward")]
     packings = [
-        Packing(side, work, stages, dealt, (0,) * len(dealt))
+        Packing(side, work, stages, assigned, (0,) * len(assigned))
         for side, work in zip(_sides(chain, alone), works, strict=True)
     ]
     coarse = sum(packing.longest for packing in packings)
@@ -157,21 +157,21 @@ def _made(
     fine: float,
 ) -> Optimus:
     """The step whose encoders expose so many seconds, without and with packing inside."""
-    dealt = [sum(pair) for pair in zip(packings[0].outside, packings[0].inside, strict=True)]
-    whole = sum(dealt) / len(dealt) * sum(own.work.seconds for own in packings)
+    assigned = [sum(pair) for pair in zip(packings[0].outside, packings[0].inside, strict=True)]
+    total = sum(assigned) / len(assigned) * sum(packing.work.seconds for packing in packings)
     # Gathers and scatters of all modules use the same links, one after the other.
     ends = sum(chain.ends(_timings(chain, *degrees)))
     return Optimus(
         *degrees,
         seconds=alone.makespan + fine + ends,
-        coarse=_share(coarse, whole),
-        hidden=_share(fine, whole),
-        memory=_memory(chain, *degrees, max(dealt)),
+        coarse=_share(coarse, total),
+        hidden=_share(fine, total),
+        memory=_memory(chain, *degrees, max(assigned)),
         packings=packings,
     )
 
 
-def held(chain: Chain, alone: Simulation, made: Optimus) -> Optimus:
+def apply_plan(chain: Chain, alone: Simulation, planned: Optimus) -> Optimus:
     """The step of `chain` whose encoders keep the plan of another workload, and all places.
 
     Args:
@@ -179,14 +179,14 @@ def held(chain: Chain, alone: Simulation, made: Optimus) -> Optimus:
         alone: as of `optimus`.
         made: the step that was planned.
     """
-    degrees = made.stages, made.tensor
+    degrees = planned.stages, planned.tensor
     works = (_work(chain, kind, *degrees) for kind in ("forward", "backward"))
-    packings = tuple(replace(p, work=w) for p, w in zip(made.packings, works, strict=True))
+    packings = tuple(replace(p, work=w) for p, w in zip(planned.packings, works, strict=True))
     if chain.uneven is None:
-        late = sum(own.late for own in packings)
+        late = sum(packing.late for packing in packings)
     else:
         weights = _weights(chain, chain.uneven, degrees)
-        late = chain.slowest(chain.uneven, _late(made.packings, packings, weights))
+        late = chain.slowest(chain.uneven, _late(planned.packings, packings, weights))
     return _made(chain, alone, degrees, packings, late, late)
 
 
@@ -203,9 +203,9 @@ def _late(
         weights: of both, `[microbatches, cases]`, in the order of time.
     """
     late = np.zeros(weights[0].shape[1])
-    for plan, packing, own in zip(planned, packings, weights, strict=True):
+    for plan, packing, weight in zip(planned, packings, weights, strict=True):
         for case in range(len(late)):
-            each = tuple(own[numbers, case] for numbers in plan.numbers)
+            each = tuple(weight[numbers, case] for numbers in plan.numbers)
             late[case] += replace(packing, weights=each).late
     return late
 
@@ -216,14 +216,14 @@ def _weights(chain: Chain, uneven: Uneven, degrees: tuple[int, int]) -> list[np.
     Backwards are in reversed time, so that the last microbatch comes first.
     """
     shares = chain.shares(uneven)
-    found = []
+    by_direction = []
     for kind, turn in (("forward", 1), ("backward", -1)):
         times = _times_by_encoder(chain, kind, *degrees)
         seconds = {name: time.seconds for name, time in times.items()}
-        whole = sum(seconds.values())
-        own = sum(seconds[name] / whole * share for name, share in shares.items())
-        found.append(np.asarray(own)[::turn])
-    return found
+        total = sum(seconds.values())
+        weight = sum(seconds[name] / total * share for name, share in shares.items())
+        by_direction.append(np.asarray(weight)[::turn])
+    return by_direction
 
 
 def _memory(chain: Chain, stages: int, tensor: int, waiting: int) -> float:
@@ -231,8 +231,8 @@ def _memory(chain: Chain, stages: int, tensor: int, waiting: int) -> float:
     total = 0.0
     scale = chain.strategy.decoder.sequence // tensor
     for timing in _timings(chain, stages, tensor):
-        held = timing.tower.parameters if timing.holds else 0
-        total += state_bytes(timing) * held / (stages * tensor)
+        parameters = timing.tower.parameters if timing.holds else 0
+        total += state_bytes(timing) * parameters / (stages * tensor)
         layers = timing.tower.layers / stages
         full = timing.remat == "full"
         each = timing.activation / tensor if full else kept(timing, layers)
@@ -241,9 +241,9 @@ def _memory(chain: Chain, stages: int, tensor: int, waiting: int) -> float:
     return total
 
 
-def _share(exposed: float, whole: float) -> float:
+def _share(exposed: float, total: float) -> float:
     """Share of `whole` that is not exposed."""
-    return max(0.0, 1 - exposed / whole) if whole else 1.0
+    return max(0.0, 1 - exposed / total) if total else 1.0
 
 
 def _work(chain: Chain, kind: str, stages: int, tensor: int) -> Work:
@@ -256,11 +256,11 @@ def _work(chain: Chain, kind: str, stages: int, tensor: int) -> Work:
 
 def _times_by_encoder(chain: Chain, kind: str, stages: int, tensor: int) -> dict[str, TaskTime]:
     """The task of one stage of every encoder."""
-    found = {}
+    times = {}
     for timing in _timings(chain, stages, tensor):
         run = timing.forward if kind == "forward" else partial(chain.backward, timing)
-        found[timing.name] = run(timing.tower.layers // stages)
-    return found
+        times[timing.name] = run(timing.tower.layers // stages)
+    return times
 
 
 def _timings(chain: Chain, stages: int, tensor: int) -> Iterator[Timing]:
@@ -268,8 +268,8 @@ def _timings(chain: Chain, stages: int, tensor: int) -> Iterator[Timing]:
     decoder = chain.strategy.decoder
     plan = ParallelPlan(data=decoder.devices // (stages * tensor), stage=stages, tensor=tensor)
     for name in chain.workload.encoders:
-        own = replace(chain.strategy, plans={"decoder": decoder, name: plan}, pieces={})
-        yield chain.timing(own, name)
+        strategy = replace(chain.strategy, plans={"decoder": decoder, name: plan}, pieces={})
+        yield chain.timing(strategy, name)
 
 
 def _sides(chain: Chain, alone: Simulation) -> tuple[Side, Side]:
@@ -279,7 +279,9 @@ def _sides(chain: Chain, alone: Simulation) -> tuple[Side, Side]:
     tasks = {F: timing.forward(1), B: timing.backward(1)}
     idle = {kind: time.collective / time.seconds for kind, time in tasks.items()}
     rows = [_decoder_spans(alone, stage, idle) for stage in range(stages)]
-    gather, scatter = ((1 - BESIDE) * own(timing) for own in (chain.gather, chain.scatter))
+    gather, scatter = (
+        (1 - BESIDE) * seconds_of(timing) for seconds_of in (chain.gather, chain.scatter)
+    )
     end = alone.makespan - chain.update(timing)
     turned = [[(end - b, end - a, c) for a, b, c in reversed(row)] for row in rows]
     inputs = np.sort([span.start for span in _first_chunk(alone, F)])
@@ -311,11 +313,11 @@ def _side(
     rows: Sequence[Sequence[tuple[float, float, float]]], deadlines: np.ndarray, begin: float = 0.0
 ) -> Side:
     """A side in seconds after `begin`, the time at which encoders begin."""
-    made = [_bubbles(row) for row in rows]
+    bubbles = [_bubbles(row) for row in rows]
     return Side(
         tuple(row[0][0] - begin for row in rows),
-        tuple(points - begin for points, _ in made),
-        tuple(free for _, free in made),
+        tuple(points - begin for points, _ in bubbles),
+        tuple(free for _, free in bubbles),
         deadlines - begin,
     )
 

@@ -38,21 +38,21 @@ class Side:
     def open(self) -> Side:
         """The side with room without end behind the last bubble of every stage."""
         far = float(self.deadlines.max(initial=0.0)) + FAR
-        points = tuple(np.append(own, own[-1] + far) for own in self.points)
-        free = tuple(np.append(own, own[-1] + far) for own in self.free)
+        points = tuple(np.append(values, values[-1] + far) for values in self.points)
+        free = tuple(np.append(values, values[-1] + far) for values in self.free)
         return replace(self, points=points, free=free)
 
     def packed(self, stage: int, start: float, seconds: float) -> float:
         """The time at which `seconds` of bubbles from `start` on have gone by on a stage."""
         points, free = self.points[stage], self.free[stage]
-        wanted = float(np.interp(start, points, free)) + seconds
-        index = int(np.searchsorted(free, wanted))
+        target = float(np.interp(start, points, free)) + seconds
+        index = int(np.searchsorted(free, target))
         if index == len(free):
             return float("inf")
         if index == 0:
             return max(start, float(points[0]))
         share = (free[index] - free[index - 1]) / (points[index] - points[index - 1])
-        return max(start, float(points[index] - (free[index] - wanted) / share))
+        return max(start, float(points[index] - (free[index] - target) / share))
 
 
 @dataclass(frozen=True)
@@ -108,8 +108,8 @@ class Packing:
         count = self.outside[pipeline]
         if self.weights is None:
             return (np.arange(1, count + 1) + stage) * self.work.seconds
-        own = self.weights[pipeline][:count]
-        ends: np.ndarray = np.cumsum(own) + stage * np.maximum.accumulate(own)
+        weights = self.weights[pipeline][:count]
+        ends: np.ndarray = np.cumsum(weights) + stage * np.maximum.accumulate(weights)
         return ends * self.work.seconds
 
     @cached_property
@@ -132,12 +132,12 @@ class Packing:
         weights = [1.0] * count
         if self.weights is not None:
             weights = self.weights[pipeline][self.outside[pipeline] :].tolist()
-        own = {base + k: self.side.room[base + k] for k in range(self.stages)}
+        next_free = {base + k: self.side.room[base + k] for k in range(self.stages)}
         for weight in weights:
             done = 0.0
-            for stage in own:
-                start = max(done, own[stage])
-                done = own[stage] = self.side.packed(stage, start, weight * self.work.compute)
+            for stage in next_free:
+                start = max(done, next_free[stage])
+                done = next_free[stage] = self.side.packed(stage, start, weight * self.work.compute)
             yield done
 
     @property
@@ -151,10 +151,10 @@ class Packing:
         """By pipeline, which of the decoder's microbatches its own ones are, as they end."""
         ends = self._ends
         ranks = np.argsort(np.argsort(_joined(ends), kind="stable"), kind="stable")
-        return np.split(ranks, np.cumsum([len(own) for own in ends])[:-1])
+        return np.split(ranks, np.cumsum([len(of_pipeline) for of_pipeline in ends])[:-1])
 
     @property
-    def kept(self) -> bool:
+    def meets_deadlines(self) -> bool:
         """Whether the finish times, sorted, keep the deadlines, sorted.
 
         The decoder's run, with the work inside it, starts later by `longest` seconds.
@@ -184,9 +184,9 @@ class Packing:
         while now.longest > 0 and any(now.outside):
             worst = max(range(len(now.outside)), key=lambda q: (now.exposed(q), now.outside[q]))
             now = now.moved(worst)
-            if not now.kept:
+            if not now.meets_deadlines:
                 break
-            best = min(best, now, key=lambda own: own.longest)
+            best = min(best, now, key=lambda packing: packing.longest)
         return best
 
 

@@ -25,7 +25,7 @@ from benchmarks.systems.chain import (
     megatron_ways,
     stopped_seconds,
 )
-from benchmarks.systems.optimus import Optimus, fitting_degrees, held, planned_optimus
+from benchmarks.systems.optimus import Optimus, apply_plan, fitting_degrees, planned_optimus
 from benchmarks.systems.plans import chains, ideal_seconds, plain_space, strategies
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.loads import Uneven
@@ -70,28 +70,28 @@ class PlannedOptimus:
     Attributes:
         chain: chain of the decoder's strategy.
         alone: the decoder's step with no encoder work in it.
-        made: the planned step.
+        planned: the planned step.
     """
 
     chain: Chain
     alone: Baseline
-    made: Optimus
+    planned: Optimus
     computing: None = None
 
     @cached_property
-    def own(self) -> Optimus:
+    def step(self) -> Optimus:
         """The step under the chain's workload."""
-        return held(self.chain, self.alone.simulation, self.made)
+        return apply_plan(self.chain, self.alone.simulation, self.planned)
 
     @property
     def seconds(self) -> float:
         """Seconds of the step."""
-        return self.own.seconds
+        return self.step.seconds
 
     @property
     def memory(self) -> float:
         """Bytes of a device for decoder and encoders."""
-        return self.alone.memory + self.own.memory
+        return self.alone.memory + self.step.memory
 
     def under(self, workload: Workload, uneven: Uneven | None = None) -> PlannedOptimus:
         """The same plan and places for another workload; the decoder's step is the same."""
@@ -118,12 +118,12 @@ class Question:
     @cached_property
     def chains(self) -> list[Chain]:
         """Chains for the usual workload, the most promising first."""
-        found = chains(padded(self.space), self.usual, self.hardware, apart=True)
-        return [own.under(self.usual, self.uneven) for own in sorted(found, key=_bound)]
+        candidates = chains(padded(self.space), self.usual, self.hardware, separate_remat=True)
+        return [chain.under(self.usual, self.uneven) for chain in sorted(candidates, key=_bound)]
 
-    def fits(self, own: System) -> bool:
+    def fits(self, system: System) -> bool:
         """Whether a plan has room for the largest workload."""
-        return own.under(self.largest).memory <= self.space.memory
+        return system.under(self.largest).memory <= self.space.memory
 
 
 def padded(space: Space) -> Space:
@@ -146,7 +146,7 @@ def planned(question: Question) -> Mapping[str, Callable[[], System]]:
         "optimus": _optimus,
     }
     searches: dict[str, Callable[[], System]] = {
-        name: partial(_fastest, question, name, own) for name, own in ways.items()
+        name: partial(_fastest, question, name, search) for name, search in ways.items()
     }
     return {
         "megatron": searches["megatron"],
@@ -166,30 +166,32 @@ def _fastest(question: Question, name: str, ways: Ways) -> System:
         if tried == TRIED or (best is not None and bound >= best.seconds):
             break
         try:
-            made = list(ways(question, chain))
-            room = [own for own in made if question.fits(own)]
+            systems = list(ways(question, chain))
+            room = [system for system in systems if question.fits(system)]
         except ScheduleError:
             continue
         tried += bool(room)
-        best = min([*room, *([best] if best else [])], key=lambda own: own.seconds, default=None)
+        best = min(
+            [*room, *([best] if best else [])], key=lambda system: system.seconds, default=None
+        )
         if best is None:
-            given = [*made, *([leanest] if leanest else [])]
-            leanest = min(given, key=lambda own: own.memory, default=None)
-    found = best or leanest
-    if found is None:
+            candidates = [*systems, *([leanest] if leanest else [])]
+            leanest = min(candidates, key=lambda system: system.memory, default=None)
+    chosen = best or leanest
+    if chosen is None:
         raise ScheduleError(f"{name}: no degrees divide the devices, the rows and the model")
-    return found
+    return chosen
 
 
 def _without_chunks(chains: Iterable[Chain]) -> list[Chain]:
     """One chain with the most virtual chunks of those that differ in nothing else."""
-    found: dict[str, Chain] = {}
+    by_strategy: dict[str, Chain] = {}
     for chain in chains:
         key = str(replace(chain.strategy, chunks=1))
-        held = found.get(key)
-        if held is None or held.strategy.chunks < chain.strategy.chunks:
-            found[key] = chain
-    return sorted(found.values(), key=_bound)
+        known = by_strategy.get(key)
+        if known is None or known.strategy.chunks < chain.strategy.chunks:
+            by_strategy[key] = chain
+    return sorted(by_strategy.values(), key=_bound)
 
 
 def _bound(chain: Chain) -> float:
@@ -215,27 +217,27 @@ def _apart(question: Question) -> System:
     best: Apart | None = None
     leanest: Apart | None = None
     tried = 0
-    for own in _by_bound(question):
-        if tried == SIMULATED or (best is not None and own.bound >= best.seconds):
+    for split in _by_bound(question):
+        if tried == SIMULATED or (best is not None and split.bound >= best.seconds):
             break
-        if not question.fits(own):
-            leanest = own if leanest is None or own.memory < leanest.memory else leanest
+        if not question.fits(split):
+            leanest = split if leanest is None or split.memory < leanest.memory else leanest
             continue
         tried += 1
-        if _seconds(own) < (inf if best is None else best.seconds):
-            best = own
-    found = best or leanest
-    if found is None:
+        if _seconds(split) < (inf if best is None else best.seconds):
+            best = split
+    chosen = best or leanest
+    if chosen is None:
         raise ScheduleError(
             "apart: no split leaves devices and room for both; valid: more of either"
         )
-    return found
+    return chosen
 
 
-def _seconds(own: Apart) -> float:
+def _seconds(split: Apart) -> float:
     """Seconds of a step; without end if too few forwards go ahead."""
     try:
-        return own.seconds
+        return split.seconds
     except ScheduleError:
         return inf
 
@@ -243,19 +245,21 @@ def _seconds(own: Apart) -> float:
 def _by_bound(question: Question) -> Sequence[Apart]:
     """Plans of the most promising splits, the lowest bound first."""
     space, usual = question.space, question.usual
-    found: list[Apart] = []
+    splits: list[Apart] = []
     plain = replace(plain_space(padded(space)), devices=space.devices - 1, counts=None)
     plans = decoder_plans(plain, usual)
     for devices in _splits(question, list(plans)):
-        made = [
-            Chain(usual, own, question.hardware, uneven=question.uneven)
-            for own in strategies(plain, usual, plans[devices])
+        decoder_chains = [
+            Chain(usual, strategy, question.hardware, uneven=question.uneven)
+            for strategy in strategies(plain, usual, plans[devices])
         ]
-        made.sort(key=lambda own: even_seconds(own, own.decoder) + stopped_seconds(own))
-        room = (own for own in made if decoder_alone(own).memory <= space.memory)
+        decoder_chains.sort(
+            key=lambda chain: even_seconds(chain, chain.decoder) + stopped_seconds(chain)
+        )
+        room = (chain for chain in decoder_chains if decoder_alone(chain).memory <= space.memory)
         for chain in islice(room, OF_SPLIT):
-            found += _sides(question, chain, space.devices - devices)
-    return sorted(found, key=lambda own: own.bound)
+            splits += _sides(question, chain, space.devices - devices)
+    return sorted(splits, key=lambda split: split.bound)
 
 
 def _splits(question: Question, counts: Iterable[int]) -> list[int]:
@@ -269,7 +273,7 @@ def _splits(question: Question, counts: Iterable[int]) -> list[int]:
 
     seconds = {devices: slower(devices) for devices in counts}
     most = UNEVEN * min(seconds.values(), default=0.0)
-    return [devices for devices, own in seconds.items() if own <= most]
+    return [devices for devices, predicted in seconds.items() if predicted <= most]
 
 
 def _sides(question: Question, chain: Chain, devices: int) -> Iterator[Apart]:
@@ -280,5 +284,5 @@ def _sides(question: Question, chain: Chain, devices: int) -> Iterator[Apart]:
         plan = ParallelPlan(data=devices // tensor, tensor=tensor)
         if tensor > most or not all(question.space.fits(n, plan) for n in question.usual.encoders):
             continue
-        for ahead in sorted({min(count, 2 * stages), count}):
-            yield Apart(chain, plan, ahead)
+        for in_flight in sorted({min(count, 2 * stages), count}):
+            yield Apart(chain, plan, in_flight)

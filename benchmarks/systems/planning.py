@@ -48,8 +48,8 @@ class _Choice:
         configured = _configured(planner)
         if configured is not None:
             return cls([Chain(workload, configured, hardware)], "as configured")
-        found = chains(planner.space, workload, hardware)
-        return cls(found, f"its own plan, the fastest of {min(TRIED, len(found))}")
+        candidates = chains(planner.space, workload, hardware)
+        return cls(candidates, f"its own plan, the fastest of {min(TRIED, len(candidates))}")
 
     def best(self, planner: PlanSearch, name: str, make: Make) -> PlanPrediction:
         """The fastest of the first `TRIED` that can be run and have room; the leanest if none has.
@@ -57,26 +57,26 @@ class _Choice:
         Raises:
             ScheduleError: no plan can be run.
         """
-        made: list[PlanPrediction] = []
+        predictions: list[PlanPrediction] = []
         problem = ScheduleError("no degrees divide the devices, the rows and the model")
         for chain in self.chains:
-            if sum(self._has_room(planner, own) for own in made) == TRIED:
+            if sum(self._has_room(planner, prediction) for prediction in predictions) == TRIED:
                 break
             try:
-                made.append(make(planner, chain))
+                predictions.append(make(planner, chain))
             except ScheduleError as error:
                 problem = error
-        if not made:
+        if not predictions:
             raise problem
-        fitting = [own for own in made if self._has_room(planner, own)]
+        fitting = [prediction for prediction in predictions if self._has_room(planner, prediction)]
         if fitting:
-            best = min(fitting, key=lambda own: own.seconds or inf)
+            best = min(fitting, key=lambda prediction: prediction.seconds or inf)
         else:
-            best = min(made, key=lambda own: own.memory or inf)
+            best = min(predictions, key=lambda prediction: prediction.memory or inf)
         return replace(best, name=name, plan=f"{best.plan}; {self.whose}")
 
-    def _has_room(self, planner: PlanSearch, own: PlanPrediction) -> bool:
-        return own.memory is not None and own.memory <= planner.space.memory
+    def _has_room(self, planner: PlanSearch, prediction: PlanPrediction) -> bool:
+        return prediction.memory is not None and prediction.memory <= planner.space.memory
 
 
 def _configured(planner: PlanSearch) -> Strategy | None:
@@ -89,8 +89,8 @@ def _configured(planner: PlanSearch) -> Strategy | None:
     fits = decoder.devices == space.devices and (
         decoder.context in (space.contexts or ()) and decoder.tensor in (space.tensors or ())
     )
-    dealt = rows % (config.train.accumulate * decoder.batch) == 0
-    if not (fits and dealt and space.fits("decoder", decoder)) or decoder.expert > 1:
+    divides = rows % (config.train.accumulate * decoder.batch) == 0
+    if not (fits and divides and space.fits("decoder", decoder)) or decoder.expert > 1:
         return None
     return Strategy(
         {"decoder": decoder},
@@ -109,30 +109,30 @@ def _balanced(planner: PlanSearch, chain: Chain) -> PlanPrediction:
     return _chained(planner, chain, balanced(chain))
 
 
-def _chained(planner: PlanSearch, chain: Chain, made: Baseline) -> PlanPrediction:
-    own = prediction_of(planner, "", chain.strategy, made.simulation, chain.workload)
-    return replace(own, memory=made.memory)
+def _chained(planner: PlanSearch, chain: Chain, baseline: Baseline) -> PlanPrediction:
+    prediction = prediction_of(planner, "", chain.strategy, baseline.simulation, chain.workload)
+    return replace(prediction, memory=baseline.memory)
 
 
 def _optimus(planner: PlanSearch, chain: Chain) -> PlanPrediction:
     alone = decoder_alone(chain)
     room = max(0.0, planner.space.memory - alone.memory)
-    made = optimus(chain, alone.simulation, room)
-    own = prediction_of(planner, "", chain.strategy, alone.simulation, chain.workload)
-    mfu, recomputed = model_utilisation(planner, chain.strategy, made.seconds, chain.workload)
+    planned = optimus(chain, alone.simulation, room)
+    prediction = prediction_of(planner, "", chain.strategy, alone.simulation, chain.workload)
+    mfu, recomputed = model_utilisation(planner, chain.strategy, planned.seconds, chain.workload)
     encoders = (
-        f"; encoders in {format_count(made.stages, 'stage', 'stages')} x tensor {made.tensor}; "
-        f"{made.coarse:.1%} hidden without packing"
+        f"; encoders in {format_count(planned.stages, 'stage', 'stages')} x "
+        f"tensor {planned.tensor}; {planned.coarse:.1%} hidden without packing"
     )
-    plan = own.plan + (encoders if planner.workload.encoders else "")
+    plan = prediction.plan + (encoders if planner.workload.encoders else "")
     return replace(
-        own,
+        prediction,
         plan=plan,
-        seconds=made.seconds,
+        seconds=planned.seconds,
         compute=None,
         idle=None,
-        hidden=made.hidden if planner.workload.encoders else None,
-        memory=alone.memory + made.memory,
+        hidden=planned.hidden if planner.workload.encoders else None,
+        memory=alone.memory + planned.memory,
         mfu=mfu,
         recomputed=recomputed,
     )

@@ -15,7 +15,7 @@ from sharding.plan import ParallelPlan
 
 
 def chains(
-    space: Space, workload: Workload, hardware: Hardware, *, apart: bool = False
+    space: Space, workload: Workload, hardware: Hardware, *, separate_remat: bool = False
 ) -> list[Chain]:
     """Chains on as many devices as can be used, the most promising first.
 
@@ -28,10 +28,12 @@ def chains(
     """
     plain = plain_space(space)
     plans = next(iter(decoder_plans(plain, workload).values()), [])
-    found = [Chain(workload, own, hardware) for own in strategies(plain, workload, plans)]
-    if apart:
-        found += [other for own in found for other in _recomputing_apart(own)]
-    return sorted(found, key=ideal_seconds)
+    candidates = [
+        Chain(workload, strategy, hardware) for strategy in strategies(plain, workload, plans)
+    ]
+    if separate_remat:
+        candidates += [other for chain in candidates for other in _recomputing_apart(chain)]
+    return sorted(candidates, key=ideal_seconds)
 
 
 def plain_space(space: Space) -> Space:
@@ -52,10 +54,13 @@ def strategies(
     space: Space, workload: Workload, plans: Iterable[ParallelPlan]
 ) -> Iterator[Strategy]:
     """Strategies of some plans of the decoder that a chain can run."""
-    for own in families(space, workload, [plan for plan in plans if plan.fsdp == 1]):
-        interleaves = own.chunks == 1 or own.microbatches % own.decoder.stage == 0
-        if interleaves and own.chunks * own.decoder.stage <= workload.towers["decoder"].periods:
-            yield own
+    for strategy in families(space, workload, [plan for plan in plans if plan.fsdp == 1]):
+        interleaves = strategy.chunks == 1 or strategy.microbatches % strategy.decoder.stage == 0
+        if (
+            interleaves
+            and strategy.chunks * strategy.decoder.stage <= workload.towers["decoder"].periods
+        ):
+            yield strategy
 
 
 def ideal_seconds(chain: Chain) -> float:

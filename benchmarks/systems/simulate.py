@@ -41,8 +41,8 @@ def mixture(request: Request) -> Answer:
     prepare_folder(folder)
     name, sigma = hardware_name(request), SIGMA if args.vary is None else args.vary
     draw = None if args.even else Draw(sigma, seed_of(request))
-    tell = request.print_line
-    result = compare(request.config, named(name), name, args.mixture, draw, tell)
+    print_line = request.print_line
+    result = compare(request.config, named(name), name, args.mixture, draw, print_line)
     files = write(result, folder)
     notes = [*result.notes, *(f"written: {file}" for file in files), run_command(files[0])]
     value = result.to_json() | {"files": [str(file) for file in files]}

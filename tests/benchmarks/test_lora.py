@@ -8,7 +8,7 @@ from __future__ import annotations
 import jax
 import pytest
 
-from benchmarks.lora import whole
+from benchmarks.lora import without_adapters
 from mllm_jax.compile.hlo import parse_hlo, total_flops
 from mllm_jax.compile.target import training_batch
 from mllm_jax.config.configured_step import on_platform, strategy, workload
@@ -40,7 +40,7 @@ def predicted_flops(config: ExperimentConfig) -> float:
 def test_the_compiled_step_has_neither_gradients_nor_state_of_bases() -> None:
     """Bases are 2 bytes a parameter, and all of a parameter that trains is 12, with its moments."""
     config = load(CONFIG)
-    adapters, full = configs = config, whole(config)
+    adapters, full = configs = config, without_adapters(config)
     programs = [compiled(own) for own in configs]
     flops = [decoder_flops(own) for own in programs]
     predicted = predicted_flops(adapters) / predicted_flops(full)

@@ -96,10 +96,10 @@ def test_losses_are_compared_to_the_bit_and_samples_step_by_step() -> None:
     assert Difference.of(whole, whole) == Difference((), 0, 0)
     other = record([3.0, 2.0 + 2**-50, 1.0], [[0, 1], [2, 4], [3]])
     assert Difference.of(other, whole) == Difference((2,), 0, 0)
-    assert Difference.of(other, whole, alike=1) == Difference((), 0, 0)
-    assert Difference.of(other, whole, alike=2) == Difference((2,), 0, 0)
+    assert Difference.of(other, whole, last_equal_step=1) == Difference((), 0, 0)
+    assert Difference.of(other, whole, last_equal_step=2) == Difference((2,), 0, 0)
     short = record([3.0, 2.0], [[0, 1], [2, 4]])
-    assert Difference.of(short, whole, alike=1) == Difference((3,), 1, 0)
+    assert Difference.of(short, whole, last_equal_step=1) == Difference((3,), 1, 0)
     assert Difference.of(short, whole) == Difference((3,), 1, 0)
     again = record([3.0, 2.0, 1.0], [[0, 1], [2, 2, 4], [1]])
     assert Difference.of(again, whole) == Difference((), 1, 2)
@@ -128,14 +128,14 @@ def test_what_a_run_may_leave_is_told_from_what_it_may_not(tmp_path: Path) -> No
     for name in allowed:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    assert left_over(tmp_path, keep=2, damaged=1) == []
-    assert left_over(tmp_path, keep=1, damaged=0) == [
+    assert left_over(tmp_path, most=2, damaged=1) == []
+    assert left_over(tmp_path, most=1, damaged=0) == [
         "2 checkpoints, of which it keeps 1",
         "1 damaged checkpoints, of which there can be 0",
     ]
     (tmp_path / "checkpoints" / "30.orbax-checkpoint-tmp").mkdir()
     (tmp_path / "attempts" / ".3.json.812").touch()
-    assert left_over(tmp_path, keep=2, damaged=1) == [
+    assert left_over(tmp_path, most=2, damaged=1) == [
         "attempts/.3.json.812",
         "checkpoints/30.orbax-checkpoint-tmp",
     ]
@@ -197,12 +197,12 @@ def test_hosts_have_links_and_a_disk_and_nothing_of_them_stays(tmp_path: Path) -
         server = "import socket; s = socket.create_server(('', 7)); s.accept(); s.accept()"
         listens = subprocess.Popen([*hosts.enter(1), sys.executable, "-c", server])
         assert reaches(hosts)
-        hosts.cut(1, whole=False)
+        hosts.cut(1, restore=False)
         assert not reaches(hosts, tries=1)
-        hosts.cut(1, whole=True)
-        hosts.slow(1, whole=False)
+        hosts.cut(1, restore=True)
+        hosts.slow(1, restore=False)
         assert reaches(hosts)
-        hosts.slow(1, whole=True)
+        hosts.slow(1, restore=True)
         listens.wait()
         name = subprocess.check_output([*hosts.enter(1), "uname", "-n"], text=True)
         assert name == "host-1\n"
@@ -234,7 +234,7 @@ def reaches(hosts: Hosts, tries: int = 30) -> bool:
 
 def test_plain_hosts_have_no_links(tmp_path: Path) -> None:
     with Hosts(2, tmp_path) as hosts, pytest.raises(HostsError, match="no link of its own"):
-        hosts.cut(1, whole=False)
+        hosts.cut(1, restore=False)
 
 
 def test_faults_are_only_listed_if_asked(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ OURS = "ours"
 #: Strategies of the search between two lines of progress.
 LINES = 100
 
-Tell = Callable[[str], None]
+PrintLine = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,9 @@ class Compared:
     def gain(self, cells: Mapping[str, Cell]) -> float | None:
         """Seconds of the fastest other system that has room, over ours."""
         others = [
-            own.seconds for name, own in cells.items() if name != OURS and own.memory <= self.limit
+            cell.seconds
+            for name, cell in cells.items()
+            if name != OURS and cell.memory <= self.limit
         ]
         return min(others) / cells[OURS].seconds if others else None
 
@@ -117,19 +119,19 @@ class Compared:
         return [
             (
                 str(mixture),
-                *(self._seconds(own.get(name)) for name in self.plans),
-                _times(self.gain(own)),
-                _times(self.busy_gain(own)),
-                _percent(own[OURS].idle),
-                _percent(own[OURS].collectives),
+                *(self._seconds(cells.get(name)) for name in self.plans),
+                _times(self.gain(cells)),
+                _times(self.busy_gain(cells)),
+                _percent(cells[OURS].idle),
+                _percent(cells[OURS].collectives),
             )
-            for mixture, own in zip(self.mixtures, self.cells, strict=True)
+            for mixture, cells in zip(self.mixtures, self.cells, strict=True)
         ]
 
-    def _seconds(self, own: Cell | None) -> str:
-        if own is None:
+    def _seconds(self, cell: Cell | None) -> str:
+        if cell is None:
             return "-"
-        return f"{own.seconds:.4g}" + ("" if own.memory <= self.limit else " no room")
+        return f"{cell.seconds:.4g}" + ("" if cell.memory <= self.limit else " no room")
 
     @property
     def notes(self) -> list[str]:
@@ -141,8 +143,8 @@ class Compared:
             for name, plan in self.plans.items()
         ]
         mean = self.mean_gain
-        told = "no other system has room" if mean is None else f"{mean:.3f}x in the geometric mean"
-        lines.append(f"over the best other system: {told}")
+        gain = "no other system has room" if mean is None else f"{mean:.3f}x in the geometric mean"
+        lines.append(f"over the best other system: {gain}")
         if (busy := self.mean_busy_gain) is not None:
             lines.append(f"if our devices were never idle: {busy:.3f}x")
         return lines
@@ -165,22 +167,22 @@ class Compared:
                 {
                     "mixture": str(mixture),
                     "share": mixture.share,
-                    "gain": self.gain(own),
-                    "busy_gain": self.busy_gain(own),
-                    "systems": {name: self._cell(cell) for name, cell in own.items()},
+                    "gain": self.gain(cells),
+                    "busy_gain": self.busy_gain(cells),
+                    "systems": {name: self._cell(cell) for name, cell in cells.items()},
                 }
-                for mixture, own in zip(self.mixtures, self.cells, strict=True)
+                for mixture, cells in zip(self.mixtures, self.cells, strict=True)
             ],
         }
 
-    def _cell(self, own: Cell) -> dict[str, Any]:
+    def _cell(self, cell: Cell) -> dict[str, Any]:
         return {
-            "step_seconds": own.seconds,
-            "tokens_per_second": self.tokens / own.seconds,
-            "memory_bytes": own.memory,
-            "fits": own.memory <= self.limit,
-            "idle_share": own.idle,
-            "collectives_share": own.collectives,
+            "step_seconds": cell.seconds,
+            "tokens_per_second": self.tokens / cell.seconds,
+            "memory_bytes": cell.memory,
+            "fits": cell.memory <= self.limit,
+            "idle_share": cell.idle,
+            "collectives_share": cell.collectives,
         }
 
 
@@ -204,7 +206,7 @@ def compare(
     name: str,
     mixtures: Sequence[TokenMixture],
     draw: Draw | None,
-    tell: Tell,
+    print_line: PrintLine,
 ) -> Compared:
     """Plan all systems for the mean of the mixtures, and run them under each.
 
@@ -221,35 +223,37 @@ def compare(
             1F1B, or a mixture brings more than `data.budgets` of an encoder.
         ScheduleError: no plan of ours has room.
     """
-    ordered = tuple(sorted(mixtures, key=lambda own: own.share))
+    ordered = tuple(sorted(mixtures, key=lambda mixture: mixture.share))
     _check(config, ordered[-1], draw)
-    loads = [_Loads(config, own.share, draw) for own in ordered]
-    usual = _Loads(config, sum(own.share for own in ordered) / len(ordered), draw)
-    tell("tracing what layers keep for their backwards")
+    loads = [_Loads(config, mixture.share, draw) for mixture in ordered]
+    usual = _Loads(config, sum(mixture.share for mixture in ordered) / len(ordered), draw)
+    print_line("tracing what layers keep for their backwards")
     schedule = config.schedule.model_copy(update={"rows": {}})
     planner = PlanSearch(config.model_copy(update={"schedule": schedule}), hardware, name)
     space = replace(planner.space, counts=(config.parallel.devices,))
     workload = planner.workload
-    tell(f"searching the plan of {OURS}")
+    print_line(f"searching the plan of {OURS}")
     moving = [loads[0].mean, usual.mean, loads[-1].mean]
-    ours = search_adaptive(space, workload, hardware, moving, _teller(tell))
+    ours = search_adaptive(space, workload, hardware, moving, _teller(print_line))
     plans = {OURS: _described(ours.strategy) + _rows(ours)}
-    cells: list[dict[str, Cell]] = [{OURS: own} for own in _followed(ours, loads, tell)]
-    mean, largest = (loaded(workload, own.mean) for own in (usual, loads[-1]))
+    cells: list[dict[str, Cell]] = [{OURS: cell} for cell in _followed(ours, loads, print_line)]
+    mean, largest = (loaded(workload, load.mean) for load in (usual, loads[-1]))
     question = Question(space, mean, largest, hardware, usual.uneven)
     for system, search in planned(question).items():
-        tell(f"searching the plan of {system}")
+        print_line(f"searching the plan of {system}")
         try:
-            made = search()
+            planned_system = search()
         except ScheduleError as error:
             plans[system] = f"none: {error}"
             continue
-        plans[system] = _plan(made)
-        for own, load in zip(cells, loads, strict=True):
-            own[system] = _cell(made.under(loaded(workload, load.mean), load.uneven))
+        plans[system] = _plan(planned_system)
+        for by_system, load in zip(cells, loads, strict=True):
+            by_system[system] = _cell(
+                planned_system.under(loaded(workload, load.mean), load.uneven)
+            )
     tokens = workload.rows * workload.positions["decoder"]
-    told = config.run.name, hardware, tokens, space.memory, ordered, draw, plans
-    return Compared(*told, tuple(cells), _configured(planner, ours))
+    facts = config.run.name, hardware, tokens, space.memory, ordered, draw, plans
+    return Compared(*facts, tuple(cells), _configured(planner, ours))
 
 
 def _configured(planner: PlanSearch, ours: AdaptiveStrategy) -> ExperimentConfig:
@@ -287,11 +291,11 @@ class _Loads:
         """Rows of systems that run samples as they arrive."""
         return None if self.drawn is None else self.drawn.uneven
 
-    def dealt(self, ours: AdaptiveStrategy) -> list[list[dict[str, Consumers]]]:
+    def draw_consumers(self, ours: AdaptiveStrategy) -> list[list[dict[str, Consumers]]]:
         """In every step, the ways in which the encoders' own microbatches may feed."""
         if self.drawn is None:
             return [[ours.feeds(self.mean)]]
-        return self.drawn.dealt(ours.workload, ours.strategy.microbatches)
+        return self.drawn.draw_consumers(ours.workload, ours.strategy.microbatches)
 
 
 def _load(config: ExperimentConfig, share: float) -> Load:
@@ -337,60 +341,64 @@ def _check(config: ExperimentConfig, most: TokenMixture, draw: Draw | None) -> N
         raise ConfigError("simulate --mixture", problems)
 
 
-def _teller(tell: Tell) -> Callable[[int, float], None]:
+def _teller(print_line: PrintLine) -> Callable[[int, float], None]:
     """Tells every so many strategies."""
 
-    def told(scheduled: int, limit: float) -> None:
+    def report(scheduled: int, limit: float) -> None:
         if scheduled % LINES == 0:
-            tell(f"{scheduled} strategies scheduled, the fastest with room takes {limit:.4g} s")
+            print_line(
+                f"{scheduled} strategies scheduled, the fastest with room takes {limit:.4g} s"
+            )
 
-    return told
+    return report
 
 
-def _followed(ours: AdaptiveStrategy, loads: Sequence[_Loads], tell: Tell) -> list[Cell]:
+def _followed(ours: AdaptiveStrategy, loads: Sequence[_Loads], print_line: PrintLine) -> list[Cell]:
     """Our step under every load, the mean of its steps, within the one compiled program."""
     cells = []
-    for own in loads:
-        schedules = [ours.fitting_schedule(ways) for ways in own.dealt(ours)]
+    for load in loads:
+        schedules = [ours.fitting_schedule(ways) for ways in load.draw_consumers(ours)]
         if full := sum(schedule is ours.full_load_schedule for schedule in schedules):
-            tell(
-                f"{full} of {len(schedules)} steps with {own.share:.0%} media fit no schedule "
+            print_line(
+                f"{full} of {len(schedules)} steps with {load.share:.0%} media fit no schedule "
                 "within what is compiled; their encoders run as if they were full"
             )
-        made = [ours.simulation(schedule) for schedule in schedules]
-        seconds = sum(step.makespan for step in made)
-        idle = 1 - sum(step.compute for step in made) / seconds
-        collectives = sum(step.idle["tensor"] for step in made) / seconds
-        cells.append(Cell(seconds / len(made), ours.memory.total, idle, collectives))
+        simulations = [ours.simulation(schedule) for schedule in schedules]
+        seconds = sum(step.makespan for step in simulations)
+        idle = 1 - sum(step.compute for step in simulations) / seconds
+        collectives = sum(step.idle["tensor"] for step in simulations) / seconds
+        cells.append(Cell(seconds / len(simulations), ours.memory.total, idle, collectives))
     return cells
 
 
-def _cell(own: System) -> Cell:
-    computing = own.computing
-    return Cell(own.seconds, own.memory, None if computing is None else 1 - computing)
+def _cell(system: System) -> Cell:
+    computing = system.computing
+    return Cell(system.seconds, system.memory, None if computing is None else 1 - computing)
 
 
 def _described(strategy: Strategy) -> str:
     """A strategy in one line, with encoders that recompute otherwise."""
     others = {n: r for n, r in strategy.remats.items() if r != strategy.remat}
-    apart = "".join(f", {name} remat {remat}" for name, remat in others.items())
-    return describe_strategy(strategy) + apart
+    suffix = "".join(f", {name} remat {remat}" for name, remat in others.items())
+    return describe_strategy(strategy) + suffix
 
 
-def _rows(own: AdaptiveStrategy) -> str:
+def _rows(adaptive: AdaptiveStrategy) -> str:
     """Rows of own microbatches, of encoders that have more than the decoder."""
-    more = {name: rows for name, rows in own.workload.spread.items() if rows > 1}
+    more = {name: rows for name, rows in adaptive.workload.spread.items() if rows > 1}
     return "".join(f", {name} {rows} rows for each" for name, rows in more.items())
 
 
-def _plan(made: System) -> str:
+def _plan(system: System) -> str:
     """The plan of a system in words."""
-    if isinstance(made, Apart):
-        encoders = f"encoders {made.plan} on devices of their own, {made.ahead} forwards ahead"
-        return f"{_described(made.chain.strategy)}; {encoders}"
-    if isinstance(made, PlannedOptimus):
-        own = made.made
-        encoders = f"encoders in stages {own.stages} x tensor {own.tensor}"
-        return f"{_described(made.chain.strategy)}; {encoders}"
-    assert isinstance(made, Baseline)
-    return _described(made.chain.strategy)
+    if isinstance(system, Apart):
+        encoders = (
+            f"encoders {system.plan} on devices of their own, {system.in_flight} forwards ahead"
+        )
+        return f"{_described(system.chain.strategy)}; {encoders}"
+    if isinstance(system, PlannedOptimus):
+        optimus = system.planned
+        encoders = f"encoders in stages {optimus.stages} x tensor {optimus.tensor}"
+        return f"{_described(system.chain.strategy)}; {encoders}"
+    assert isinstance(system, Baseline)
+    return _described(system.chain.strategy)

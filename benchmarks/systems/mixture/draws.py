@@ -94,24 +94,26 @@ class Drawn:
         planner = self._planner({"balance": "none", "balancing": {}}, self.rows, TrainingDemand())
         media = [self._media(planner.plan()) for _ in range(STEPS)]
         return {
-            own.name: np.array(
-                [np.bincount(m[own.name][:, 0], m[own.name][:, 2], self.rows) for m in media]
+            spec.name: np.array(
+                [np.bincount(m[spec.name][:, 0], m[spec.name][:, 2], self.rows) for m in media]
             )
-            for own in self._modalities
+            for spec in self._modalities
         }
 
     @property
     def load(self) -> Load:
         """Input positions that a row brings in the mean."""
-        return {name: ceil(own.mean()) for name, own in self._arrived.items()}
+        return {name: ceil(arrived.mean()) for name, arrived in self._arrived.items()}
 
     @property
     def uneven(self) -> Uneven:
         """The rows of systems that run samples as they arrive, over `load`."""
         load = self.load
-        return Uneven({name: own / load[name] for name, own in self._arrived.items()})
+        return Uneven({name: arrived / load[name] for name, arrived in self._arrived.items()})
 
-    def dealt(self, workload: Workload, microbatches: int) -> list[list[dict[str, Consumers]]]:
+    def draw_consumers(
+        self, workload: Workload, microbatches: int
+    ) -> list[list[dict[str, Consumers]]]:
         """By step, what the encoders' own microbatches feed, of samples that are dealt anew.
 
         First if every row fills by itself, and then if rows go on together, as in a training run.
@@ -149,7 +151,7 @@ def _feeds(
     """What the encoders' own microbatches feed, from the media of a step's microbatches."""
     return {
         name: plan_independent_microbatches(
-            [own[name] for own in media],
+            [of_modules[name] for of_modules in media],
             rows,
             workload.positions[name],
             spread=workload.spread.get(name, 1),
@@ -164,20 +166,20 @@ def _samples(config: ExperimentConfig, share: float, draw: Draw, count: int) -> 
     rng, tokens = np.random.default_rng(draw.seed), config.data.budgets["tokens"]
     middle = tokens / RANGE**0.5
     drawn = np.clip(middle * rng.lognormal(0.0, draw.sigma, count), tokens / RANGE, tokens)
-    ways = [_Way.of(config, own) for own in row_specs(config.model)]
+    ways = [_Way.of(config, spec) for spec in row_specs(config.model)]
     rounding, own_share = rng.random(count), max(MEDIA, share)
-    made = [
+    drawn_samples = [
         ways[i % len(ways)].sample(length, own_share, more)
         for i, (length, more) in enumerate(zip(drawn.tolist(), rounding.tolist(), strict=True))
     ]
-    order, whole = rng.permutation(count), np.rint(drawn).astype(np.int64)
+    order, text_tokens = rng.permutation(count), np.rint(drawn).astype(np.int64)
     # So many samples have media that the share of all tokens is the wanted one.
-    landed = np.array([outputs for _, outputs in made])[order]
-    longer = np.array([own.tokens for own, _ in made])[order] - whole[order]
-    wanted = np.cumsum(landed) - share * np.cumsum(longer) < share * whole.sum()
-    chosen = set(order[: 1 + int(wanted.sum())].tolist())
-    for i, (own, _) in enumerate(made):
-        yield own if i in chosen else Lengths(int(whole[i]))
+    media_tokens = np.array([outputs for _, outputs in drawn_samples])[order]
+    longer = np.array([lengths.tokens for lengths, _ in drawn_samples])[order] - text_tokens[order]
+    below_share = np.cumsum(media_tokens) - share * np.cumsum(longer) < share * text_tokens.sum()
+    chosen = set(order[: 1 + int(below_share.sum())].tolist())
+    for i, (lengths, _) in enumerate(drawn_samples):
+        yield lengths if i in chosen else Lengths(int(text_tokens[i]))
 
 
 @dataclass(frozen=True)
@@ -209,8 +211,8 @@ class _Way:
         """
         most = int(share * self.row / self.outputs)
         count = max(1, min(int(share * tokens / self.outputs + more), most))
-        landed = count * self.outputs
-        starts = tuple(range(0, landed, self.outputs))
+        media_tokens = count * self.outputs
+        starts = tuple(range(0, media_tokens, self.outputs))
         media = {self.encoder: (self.positions,) * count}
-        whole = max(round(tokens), ceil(landed / share))
-        return Lengths(whole, media, {self.encoder: starts}), landed
+        total = max(round(tokens), ceil(media_tokens / share))
+        return Lengths(total, media, {self.encoder: starts}), media_tokens

@@ -60,9 +60,9 @@ def panels(results: Sequence[Mapping[str, Any]], path: Path) -> None:
         mixtures = result["mixtures"]
         places = range(len(mixtures))
         for number, name in enumerate(result["plans"]):
-            own = [mixture["systems"].get(name) for mixture in mixtures]
+            cells = [mixture["systems"].get(name) for mixture in mixtures]
             speeds = [
-                cell["tokens_per_second"] / 1e3 if cell and cell["fits"] else None for cell in own
+                cell["tokens_per_second"] / 1e3 if cell and cell["fits"] else None for cell in cells
             ]
             here = [place for place, speed in zip(places, speeds, strict=True) if speed]
             style = {"color": f"C{number}", "marker": "o", "markersize": 3}

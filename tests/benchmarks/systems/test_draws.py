@@ -56,7 +56,7 @@ def test_dealing_moves_media_and_loses_none(share: float) -> None:
     """Rows of one image: so many microbatches of an encoder hold all images of a step."""
     own = drawn(share)
     arrived = own.uneven.shares["vision"] * own.load["vision"]
-    dealt = own.dealt(workload(64, 1), 4)
+    dealt = own.draw_consumers(workload(64, 1), 4)
     assert len(dealt) == STEPS == len(arrived)
     for step, (feeds, _) in zip(arrived, dealt, strict=True):
         images, units = step.sum() / 64, len(feeds["vision"])
@@ -70,7 +70,7 @@ def test_dealing_evens_out_what_arrives_uneven() -> None:
     shares = own.uneven.of(4, 2)["vision"]
     assert shares.max() > 1.3
     assert own.uneven.shares["vision"].mean() == pytest.approx(1, rel=0.01)
-    feeds = own.dealt(workload(64, 1), 4)[0][0]["vision"]
+    feeds = own.draw_consumers(workload(64, 1), 4)[0][0]["vision"]
     # What reaches a microbatch, a row of a unit that feeds several counted for each in part.
     reaches = np.zeros(4)
     for first, last in feeds:

@@ -76,7 +76,7 @@ def test_inputs_that_come_too_late_delay_the_decoder() -> None:
     made = packing(own, 3.0, [0, 2])
     assert made.exposed(1) == 0
     assert made.longest == 2  # at 3 s and 6 s instead of 1 s and 4 s
-    assert made.kept
+    assert made.meets_deadlines
 
 
 # ---- inside it -----------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ def test_one_microbatch_goes_into_a_gap() -> None:
     # In the gap and two thirds of the last task.
     longer = replace(fine, work=Work(2.0, 3.5))
     assert longer._inside() == [[10.0]]
-    assert not longer.kept
+    assert not longer.meets_deadlines
 
 
 def test_deadlines_bind_inside_however_late_the_decoder_is() -> None:
@@ -140,8 +140,8 @@ def test_deadlines_bind_inside_however_late_the_decoder_is() -> None:
     # One more inside ends at 5 s of the run; the decoder needs it at 4 s of it.
     made = packing(side([row], [1.0, 3.0, 4.0]), 1.0, [3])
     assert made.longest == 2
-    assert made.kept
-    assert not made.moved(0).kept
+    assert made.meets_deadlines
+    assert not made.moved(0).meets_deadlines
     assert made.finest() == made
     later = packing(side([row], [1.0, 3.0, 5.0]), 1.0, [3])
     assert later.finest().inside == (1,)
@@ -163,8 +163,8 @@ def packings(draw: st.DrawFn) -> Packing:
 def test_packing_inside_exposes_no_more_and_keeps_deadlines(made: Packing) -> None:
     fine = made.finest()
     assert fine.longest <= made.longest
-    assert made.kept
-    assert fine.kept
+    assert made.meets_deadlines
+    assert fine.meets_deadlines
     pairs = zip(made.outside, fine.outside, fine.inside, strict=True)
     assert all(before == outside + inside for before, outside, inside in pairs)
     late = fine.longest

@@ -46,7 +46,7 @@ def test_more_media_take_more_time_and_memory_under_one_plan(name: str) -> None:
 def test_the_planned_load_takes_the_planned_time(name: str) -> None:
     made = system(name)
     usual = made.under(question().usual)
-    planned_seconds = made.made.seconds if isinstance(made, PlannedOptimus) else made.seconds
+    planned_seconds = made.planned.seconds if isinstance(made, PlannedOptimus) else made.seconds
     assert usual.seconds == pytest.approx(planned_seconds)
 
 
@@ -81,7 +81,7 @@ def test_every_system_is_the_fastest_of_its_ways() -> None:
 def test_work_that_outgrows_its_bubbles_keeps_the_decoder_waiting() -> None:
     made = system("optimus")
     assert isinstance(made, PlannedOptimus)
-    for own in made.made.packings:
+    for own in made.planned.packings:
         inside = own if any(own.inside) else own.moved(0)
         assert any(inside.inside)
         heavy = replace(inside, work=replace(inside.work, compute=10.0, seconds=10.0))
