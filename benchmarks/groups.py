@@ -50,7 +50,7 @@ class _Step:
 
     Attributes:
         loads: by phase, work of the ranks.
-        told: bytes of lengths that a host is told by the others of its group.
+        length_bytes: bytes of lengths that a host gets from the others of its group.
         samples, outputs: bytes that all hosts send: of samples that they have read for others, and
             of encoder outputs with their gradients.
         seconds: CPU seconds of dealing, of every group.

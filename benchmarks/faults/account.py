@@ -60,8 +60,8 @@ class Difference:
         """The difference between two records.
 
         Args:
-            last_equal_step: newest step whose loss and gradients must be equal; those behind it need only be
-                there. None: all must be equal.
+            last_equal_step: newest step whose loss and gradients must be equal; later ones need
+                only be there. None: all must be equal.
         """
         each = sorted(run.losses.keys() | undisturbed.losses.keys())
         wrong = tuple(
@@ -83,7 +83,7 @@ def left_over(run: Path, most: int, damaged: int) -> list[str]:
     """Files and folders of a run that it should not have left.
 
     Args:
-        keep: checkpoints that it may keep: the newest ones, and one that is known to be good.
+        most: checkpoints that it may keep: the newest ones, and one that is known to be good.
         damaged: checkpoints that it may have set aside.
     """
     files = [path.relative_to(run).as_posix() for path in run.rglob("*") if path.is_file()]

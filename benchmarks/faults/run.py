@@ -88,8 +88,8 @@ class Run:
     Attributes:
         struck: the faults so far.
         left: processes that nobody tended any more.
-        last_equal_step: newest step that must be as in an undisturbed run, to the bit; None: all. Fewer hosts
-            sum in another order.
+        last_equal_step: newest step that must be as in an undisturbed run, to the bit; None: all.
+            Fewer hosts sum in another order.
     """
 
     def __init__(

@@ -175,9 +175,9 @@ def apply_plan(chain: Chain, alone: Simulation, planned: Optimus) -> Optimus:
     """The step of `chain` whose encoders keep the plan of another workload, and all places.
 
     Args:
-        chain: as that of `made`, with another workload of the same model and rows.
+        chain: as that of `planned`, with another workload of the same model and rows.
         alone: as of `optimus`.
-        made: the step that was planned.
+        planned: the step that was planned.
     """
     degrees = planned.stages, planned.tensor
     works = (_work(chain, kind, *degrees) for kind in ("forward", "backward"))

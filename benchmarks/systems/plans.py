@@ -23,7 +23,7 @@ def chains(
     rematerialisation are free. The order is that of `ideal_seconds`.
 
     Args:
-        apart: whether encoders may keep all where the decoder keeps inputs of layers, or the other
+        separate_remat: whether encoders may keep all where the decoder keeps inputs of layers, or the other
             way round.
     """
     plain = plain_space(space)

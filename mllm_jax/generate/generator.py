@@ -70,7 +70,7 @@ class AnswerGenerator:
     Args:
         opened: the model, whose devices have been started.
         gather: when parameters are made whole along fsdp, see `train.decoding`.
-        tell: shows a line of progress.
+        notify: shows a line of progress.
 
     Raises:
         PlanError: the plans do not fit the devices. DataError: its processor cannot be made.

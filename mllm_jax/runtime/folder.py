@@ -97,7 +97,7 @@ def created_folder(folder: Path, *ignored: str, lenient: bool = False) -> Iterat
     """Context in which `folder` is there; an error removes a new one that nothing was written to.
 
     Args:
-        keep: names of files in it that count as nothing.
+        ignored: names of files in it that count as nothing.
         lenient: as of `prepare_folder`.
 
     Raises:

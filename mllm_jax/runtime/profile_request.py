@@ -17,7 +17,7 @@ class ProfileRequest:
     Elsewhere than in the main thread, signals are left to whoever has it.
 
     Args:
-        heeded: whether the signal is recorded.
+        enabled: whether the signal is recorded.
     """
 
     def __init__(self, enabled: bool) -> None:

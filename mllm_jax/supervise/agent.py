@@ -70,7 +70,7 @@ class ProcessAgent:
     Args:
         work: what to keep going.
         tasks: group in which the process is waited for.
-        tell: hears of the end of a process.
+        notify: receives the end of a process.
     """
 
     def __init__(

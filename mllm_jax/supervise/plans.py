@@ -64,7 +64,7 @@ class FallbackSearch:
         devices: devices by number of hosts.
         folder: folder for the plans.
         read: reads a plan.
-        into: plans that are replaced as others are found.
+        plans: plans that are replaced as others are found.
     """
 
     def __init__(

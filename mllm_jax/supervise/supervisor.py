@@ -87,7 +87,8 @@ class HostSupervisor(ABC):
     """What supervisors have in common; see `leader.py` and `follower.py`.
 
     Args:
-        own: words of its command.
+        command: words of its command.
+        settings: settings of the supervisor.
     """
 
     _agent: ProcessAgent
