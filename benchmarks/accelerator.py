@@ -59,11 +59,11 @@ DRAWN = 16
 #: Yields rows while it measures, so that rows before an error are kept.
 Measure = Callable[[], Iterator[Row]]
 #: Names and measurements of a part.
-Part = Callable[["Setting"], Iterator[tuple[str, Measure]]]
+Part = Callable[["MachineSetting"], Iterator[tuple[str, Measure]]]
 
 
 @dataclass(frozen=True)
-class Sizes:
+class MeasurementSizes:
     """Sizes of all measurements but the step.
 
     Attributes:
@@ -81,7 +81,7 @@ class Sizes:
     repetitions: int
 
 
-SIZES = Sizes(
+SIZES = MeasurementSizes(
     (2048, 4096, 8192),
     AttentionCase(4096, 16, 8, 128),
     (4, 2048, 4096, 2048),
@@ -89,7 +89,7 @@ SIZES = Sizes(
     GroupedCase(rows=32768, behind=0, groups=64, inputs=2048, outputs=768),
     REPETITIONS,
 )
-SMALL_SIZES = Sizes(
+SMALL_SIZES = MeasurementSizes(
     (128,),
     AttentionCase(512, 2, 1, 16),
     (2, 16, 32, 8),
@@ -99,7 +99,7 @@ SMALL_SIZES = Sizes(
 
 
 @dataclass(frozen=True)
-class Setting:
+class MachineSetting:
     """The machine and its configuration.
 
     Attributes:
@@ -110,7 +110,7 @@ class Setting:
 
     config: ExperimentConfig
     devices: list[jax.Device]
-    sizes: Sizes
+    sizes: MeasurementSizes
     hardware: Hardware | None
     print_line: PrintLine
     steps: dict[str, float] = field(default_factory=dict)
@@ -144,7 +144,7 @@ def bench_accelerator(
     chosen = _chosen(parts)
     devices = list(jax.devices() if devices is None else devices)
     small = devices[0].platform == "cpu"
-    setting = Setting(
+    setting = MachineSetting(
         on_devices(config, devices),
         devices,
         SMALL_SIZES if small else SIZES,
@@ -218,7 +218,7 @@ def on_devices(config: ExperimentConfig, devices: Sequence[jax.Device]) -> Exper
 # ---- peaks ---------------------------------------------------------------------------------------
 
 
-def products(setting: Setting) -> Iterator[tuple[str, Measure]]:
+def products(setting: MachineSetting) -> Iterator[tuple[str, Measure]]:
     """FLOP/s of products of large matrices, bytes per second of a copy, of one device."""
     known, dtype = setting.hardware, "bfloat16"
     peak = known.peak(dtype) / 1e12 if known else None
@@ -237,7 +237,7 @@ def products(setting: Setting) -> Iterator[tuple[str, Measure]]:
 
 
 def _rate(
-    setting: Setting,
+    setting: MachineSetting,
     what: str,
     make: Callable[[], Any],
     peak: float | None,
@@ -253,7 +253,7 @@ def _rate(
 # ---- step ----------------------------------------------------------------------------------------
 
 
-def steps(setting: Setting) -> Iterator[tuple[str, Measure]]:
+def steps(setting: MachineSetting) -> Iterator[tuple[str, Measure]]:
     """The train step with every attention that `auto` may choose, the first choice first."""
     model, data = setting.config.model, setting.config.data
     shapes = [(data.budgets["tokens"], model.decoder.head_dim)]
@@ -270,7 +270,7 @@ def steps(setting: Setting) -> Iterator[tuple[str, Measure]]:
         yield f"train step, attention {backend}", partial(_step, setting, backend)
 
 
-def _step(setting: Setting, backend: str) -> Iterator[Row]:
+def _step(setting: MachineSetting, backend: str) -> Iterator[Row]:
     what = f"train step, attention {backend}"
     changed = setting.config.model.model_copy(update={"attention": backend})
     config = setting.config.model_copy(update={"model": changed})
@@ -301,7 +301,7 @@ def _step(setting: Setting, backend: str) -> Iterator[Row]:
 
 
 def _figures(
-    setting: Setting, config: ExperimentConfig, batch: PackedBatch, what: str, seconds: float
+    setting: MachineSetting, config: ExperimentConfig, batch: PackedBatch, what: str, seconds: float
 ) -> Iterator[Row]:
     """Time, tokens per second and MFU."""
     lengths = {"decoder": _lengths(batch.decoder.segment_ids)}
@@ -359,7 +359,7 @@ def _lengths(segment_ids: np.ndarray) -> list[int]:
 # ---- cost model ----------------------------------------------------------------------------------
 
 
-def predictions(setting: Setting) -> Iterator[tuple[str, Measure]]:
+def predictions(setting: MachineSetting) -> Iterator[tuple[str, Measure]]:
     """The step by the shipped description of the device, and by constants that are calibrated."""
     if setting.hardware is not None:
         what = f"step, by configs/hardware/{setting.hardware.name}.yaml"
@@ -367,7 +367,7 @@ def predictions(setting: Setting) -> Iterator[tuple[str, Measure]]:
     yield "step, calibrated", partial(_calibrated, setting)
 
 
-def _calibrated(setting: Setting) -> Iterator[Row]:
+def _calibrated(setting: MachineSetting) -> Iterator[Row]:
     bench = CalibrationPrograms.build(setting.config, setting.print_line)
     fitted = bench.fit(setting.seconds(bench.programs), "calibrated")
     for name, value in fitted.constants.items():
@@ -378,7 +378,7 @@ def _calibrated(setting: Setting) -> Iterator[Row]:
     yield from _predicted(setting, fitted.hardware, "step, calibrated")
 
 
-def _predicted(setting: Setting, hardware: Hardware, what: str) -> Iterator[Row]:
+def _predicted(setting: MachineSetting, hardware: Hardware, what: str) -> Iterator[Row]:
     """Seconds and bytes of the configured step: measured, and beside it predicted."""
     seconds = simulate_step(setting.config, hardware).makespan
     yield _beside(f"{what}: seconds", setting.steps.get("seconds"), seconds, "s")
@@ -396,7 +396,7 @@ def _beside(what: str, measured: float | None, predicted: float, unit: str) -> R
 # ---- pipeline ------------------------------------------------------------------------------------
 
 
-def pipeline(setting: Setting) -> Iterator[tuple[str, Measure]]:
+def pipeline(setting: MachineSetting) -> Iterator[tuple[str, Measure]]:
     """See `benchmarks.emulated`."""
 
     def measure() -> Iterator[Row]:
@@ -411,7 +411,7 @@ def pipeline(setting: Setting) -> Iterator[tuple[str, Measure]]:
 # ---- exchange ------------------------------------------------------------------------------------
 
 
-def exchanges(setting: Setting) -> Iterator[tuple[str, Measure]]:
+def exchanges(setting: MachineSetting) -> Iterator[tuple[str, Measure]]:
     """Outputs to random tokens of all devices, padded, and ragged where the platform can."""
     ways = {"padded": False} if setting.platform == "cpu" else {"ragged": True, "padded": False}
     for name, ragged in ways.items():
@@ -419,7 +419,7 @@ def exchanges(setting: Setting) -> Iterator[tuple[str, Measure]]:
         yield name, partial(_exchange, setting, name, landing)
 
 
-def _exchange(setting: Setting, name: str, landing: MergeCase) -> Iterator[Row]:
+def _exchange(setting: MachineSetting, name: str, landing: MergeCase) -> Iterator[Row]:
     run = landing.program()
     error, seconds = landing.error(run()), setting.seconds({0: run})[0]
     count = len(setting.devices)
@@ -433,7 +433,7 @@ def _exchange(setting: Setting, name: str, landing: MergeCase) -> Iterator[Row]:
 # ---- attention -----------------------------------------------------------------------------------
 
 
-def attentions(setting: Setting) -> Iterator[tuple[str, Measure]]:
+def attentions(setting: MachineSetting) -> Iterator[tuple[str, Measure]]:
     """Every backend that can run here against the reference, causal and not."""
     case = setting.sizes.attention
     able = able_backends(
@@ -445,7 +445,7 @@ def attentions(setting: Setting) -> Iterator[tuple[str, Measure]]:
             yield what, partial(_attention, setting, what, backend, causal)
 
 
-def _attention(setting: Setting, what: str, backend: str, causal: bool) -> Iterator[Row]:
+def _attention(setting: MachineSetting, what: str, backend: str, causal: bool) -> Iterator[Row]:
     if backend != "reference":
         small = replace(AttentionCase(), width=setting.sizes.attention.width)
         ways = (small.program(name, MaskKind(causal)) for name in (backend, "reference"))
@@ -467,7 +467,7 @@ def _attention(setting: Setting, what: str, backend: str, causal: bool) -> Itera
 # ---- experts -------------------------------------------------------------------------------------
 
 
-def experts(setting: Setting) -> Iterator[tuple[str, Measure]]:
+def experts(setting: MachineSetting) -> Iterator[tuple[str, Measure]]:
     """Products by groups against the reference, and beside a dense product of as many FLOPs."""
     yield "grouped product: errors", partial(_grouped_errors, GroupedCase())
     for way in ("grouped", "ragged_dot"):
@@ -479,7 +479,7 @@ def _grouped_errors(case: GroupedCase) -> Iterator[Row]:
     yield from _errors("grouped product", case.errors(output, expected), check_grouped.LIMIT)
 
 
-def _grouped(setting: Setting, way: str) -> Iterator[Row]:
+def _grouped(setting: MachineSetting, way: str) -> Iterator[Row]:
     case = setting.sizes.grouped
     runs = {each: partial(case.program(each), case.inputs_of(each)) for each in (way, "dense")}
     seconds = setting.seconds(runs)

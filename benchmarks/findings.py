@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mllm_jax.cli.answer import Answer, exit_code, table_of
+from mllm_jax.cli.answer import CommandOutput, exit_code, table_of
 
 #: `beside` is the value to compare with; the note says where it comes from.
 COLUMNS = ("part", "what", "measured", "beside", "unit", "note")
@@ -25,10 +25,10 @@ class Verdict:
     ok: bool = True
 
     @property
-    def answer(self) -> Answer:
+    def answer(self) -> CommandOutput:
         """The answer of the command."""
         tables = [table_of([*self.rows])] if self.rows else []
-        return Answer(self.values, tables, self.lines, exit_code(self.ok))
+        return CommandOutput(self.values, tables, self.lines, exit_code(self.ok))
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,9 @@ class Findings:
         return not any(row["failed"] for row in self.rows)
 
     @property
-    def answer(self) -> Answer:
+    def answer(self) -> CommandOutput:
         """The answer of the command."""
-        return Answer(self.rows, lines=[self.markdown], code=exit_code(self.ok))
+        return CommandOutput(self.rows, lines=[self.markdown], code=exit_code(self.ok))
 
     @property
     def markdown(self) -> str:

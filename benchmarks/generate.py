@@ -61,7 +61,7 @@ def bench_generate(config: ExperimentConfig, print_line: PrintLine) -> list[dict
         folder = Path(name)
         params = initial_parameters(config.model, config.train.seed)
         write_release(folder, config, params)
-        ours = Ours(config, params)
+        ours = OurDecoding(config, params)
         with Worker(PEER, name, environment=QUIET) as peer:
             return [compared(ours, peer, batch, print_line) for batch in BATCHES]
 
@@ -87,7 +87,7 @@ def write_release(folder: Path, config: ExperimentConfig, params: Any) -> None:
     write_tensors(folder, format_named(config.model.decoder.family), composition, params)
 
 
-class Ours:
+class OurDecoding:
     """Our way.
 
     Args:
@@ -122,7 +122,7 @@ def _rows(prompts: Tokens) -> tuple[PackedBatch, list[Slot]]:
     return PackedBatch({DECODER: rows}), [Slot(row, row, 0, length, 1, ()) for row in range(count)]
 
 
-def compared(ours: Ours, peer: Worker, batch: int, print_line: PrintLine) -> dict[str, Any]:
+def compared(ours: OurDecoding, peer: Worker, batch: int, print_line: PrintLine) -> dict[str, Any]:
     """The row of a number of prompts."""
     rng = np.random.default_rng(batch)
     prompts = rng.integers(0, 256, (batch, PROMPT)).astype(np.int32)

@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks.turns import serve
 
 
-class Peer:
+class GeneratingPeer:
     """A model of transformers that answers.
 
     Args:
@@ -48,7 +48,7 @@ class Peer:
 
 def main() -> None:
     """Answer the benchmark's requests until there are no more."""
-    serve({"generate": Peer(sys.argv[1]).generate})
+    serve({"generate": GeneratingPeer(sys.argv[1]).generate})
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import numpy as np
 import PIL.Image
 import soundfile
 
-from benchmarks.padded import Batches, Reader, grain_batches, padded_share, torch_batches
+from benchmarks.padded import Batches, ExampleReader, grain_batches, padded_share, torch_batches
 from benchmarks.pipeline import PrintLine, Row
 from data.config import LlavaSource
 from data.loading.loader import MicrobatchLoader, MicrobatchStats
@@ -172,14 +172,14 @@ def packed_loader(config: ExperimentConfig, processor: Processor, workers: int) 
     )
 
 
-def make_reader(config: ExperimentConfig, processor: Processor) -> Reader:
+def make_reader(config: ExperimentConfig, processor: Processor) -> ExampleReader:
     """The source, processor and lengths for the other loaders."""
     source = make_source(config.data)
     lengths = tuple(processor.measure(source[i, 0]) for i in range(len(source)))
-    return Reader(source, processor, lengths)
+    return ExampleReader(source, processor, lengths)
 
 
-def _loaders(config: ExperimentConfig, reader: Reader, batches: Batches) -> dict[str, Start]:
+def _loaders(config: ExperimentConfig, reader: ExampleReader, batches: Batches) -> dict[str, Start]:
     """Starters of the loaders by name; torch only if it is installed."""
     prefetch = config.data.prefetch
 
@@ -210,7 +210,7 @@ def _packed_microbatches(config: ExperimentConfig, processor: Processor) -> list
 
 
 def _padding(
-    stats: Sequence[MicrobatchStats], reader: Reader, batches: Batches
+    stats: Sequence[MicrobatchStats], reader: ExampleReader, batches: Batches
 ) -> dict[str, float]:
     """The share of unused positions over all towers, of one pass of every loader."""
     used, capacity = (

@@ -49,7 +49,7 @@ COMPILATION = "/jax/core/compile/backend_compile_duration"
 
 
 @dataclass(frozen=True)
-class Phase:
+class MixturePhase:
     """A mixture of images and text.
 
     Attributes:
@@ -102,22 +102,22 @@ def bench_mixture(config: ExperimentConfig, print_line: PrintLine) -> list[Row]:
     return rows_of(config, phases, turns, counts)
 
 
-def phases_of(config: ExperimentConfig) -> list[Phase]:
+def phases_of(config: ExperimentConfig) -> list[MixturePhase]:
     """The phases, in their order."""
     images = [images_of(config, tenths / 10) for tenths in TENTHS]
     return [
-        Phase(f"{tenths}:{10 - tenths}", count, share_of(config, count))
+        MixturePhase(f"{tenths}:{10 - tenths}", count, share_of(config, count))
         for tenths, count in zip(TENTHS, images, strict=True)
     ]
 
 
-def _mean(phases: Sequence[Phase]) -> Phase:
+def _mean(phases: Sequence[MixturePhase]) -> MixturePhase:
     return phases[len(phases) // 2]
 
 
 def rows_of(
     config: ExperimentConfig,
-    phases: Sequence[Phase],
+    phases: Sequence[MixturePhase],
     turns: Sequence[Turn],
     compiled: Mapping[str, int],
 ) -> list[Row]:
@@ -133,7 +133,9 @@ def rows_of(
     ]
 
 
-def _row(config: ExperimentConfig, turns: Sequence[Turn], phase: Phase, mean: Phase) -> Row:
+def _row(
+    config: ExperimentConfig, turns: Sequence[Turn], phase: MixturePhase, mean: MixturePhase
+) -> Row:
     """What the turns say of a phase, without compilations."""
     # Rows for the mean mixture hold fewer tokens of one with more images.
     fitting_share = min(1.0, mean.images / phase.images)

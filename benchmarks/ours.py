@@ -25,7 +25,7 @@ from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.trainer import Trainer
 
 
-class Ours:
+class OurTraining:
     """A run as `launch.py train` makes it, without checkpoints and logs.
 
     Args:
@@ -79,7 +79,7 @@ class Ours:
 def main() -> None:
     """Answer the benchmark's requests until there are no more."""
     folder, samples = sys.argv[1:]
-    ours = Ours(Path(folder), int(samples))
+    ours = OurTraining(Path(folder), int(samples))
     with ours.opened():
         serve({"first": ours.first, "turn": ours.turn, "figures": ours.figures})
 

@@ -29,7 +29,7 @@ Padded = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Reader:
+class ExampleReader:
     """The example of sample `index`: a Grain map, and a torch data set."""
 
     source: Source
@@ -74,7 +74,7 @@ class Batches:
 
 @contextmanager
 def grain_batches(
-    reader: Reader, batches: Batches, workers: int, prefetch: int
+    reader: ExampleReader, batches: Batches, workers: int, prefetch: int
 ) -> Iterator[Iterator[Padded]]:
     """Plain Grain: map, batch; a thread, or each worker, makes `ahead` batches early."""
     indices = grain.MapDataset.range(sys.maxsize).map(batches.index_at)
@@ -97,7 +97,7 @@ def grain_batches(
 
 @contextmanager
 def torch_batches(
-    reader: Reader, batches: Batches, workers: int, prefetch: int
+    reader: ExampleReader, batches: Batches, workers: int, prefetch: int
 ) -> Iterator[Iterator[Any]]:
     """torch's `DataLoader`: the same batches as tensors; without workers it makes none early.
 

@@ -1,7 +1,7 @@
 """The peer of `bench peers`: transformers and torch train the same model on the same samples.
 
 A worker (`benchmarks.turns`) without jax. Takes the folder that the benchmark has written, and
-a `Setting` as JSON.
+a `TorchSetting` as JSON.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ IGNORED = -100
 
 
 @dataclass(frozen=True)
-class Setting:
+class TorchSetting:
     """Settings of torch's training.
 
     batch: samples of a step; grouped: whether those of a step are about as long as each other;
@@ -86,7 +86,7 @@ class Samples:
             return cls(ids, labels, np.split(stored["pixels"], images))
 
 
-def batches(lengths: Sequence[int], setting: Setting, seed: int) -> list[list[int]]:
+def batches(lengths: Sequence[int], setting: TorchSetting, seed: int) -> list[list[int]]:
     """Samples of every step of an epoch, shuffled.
 
     In a grouped epoch, `GROUP` batches are sorted by length before they are cut, and then come in
@@ -135,7 +135,7 @@ def _padded(rows: Sequence[NDArray[np.int64]], value: int) -> NDArray[np.int64]:
     return np.stack([np.pad(row, (0, longest - len(row)), constant_values=value) for row in rows])
 
 
-class Peer:
+class TrainingPeer:
     """A model of transformers that trains.
 
     Args:
@@ -143,7 +143,7 @@ class Peer:
         setting: how.
     """
 
-    def __init__(self, folder: Path, setting: Setting) -> None:
+    def __init__(self, folder: Path, setting: TorchSetting) -> None:
         import torch
         from transformers import LlavaForConditionalGeneration
 
@@ -199,7 +199,7 @@ class Peer:
 def main() -> None:
     """Answer the benchmark's requests until there are no more."""
     folder, setting = sys.argv[1:]
-    peer = Peer(Path(folder), Setting(**json.loads(setting)))
+    peer = TrainingPeer(Path(folder), TorchSetting(**json.loads(setting)))
     serve({"loss": peer.loss, "turn": peer.turn, "figures": peer.figures})
 
 

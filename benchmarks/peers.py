@@ -15,7 +15,7 @@ import numpy as np
 import PIL.Image
 from numpy.typing import NDArray
 
-from benchmarks.peer import IGNORED, Samples, Setting
+from benchmarks.peer import IGNORED, Samples, TorchSetting
 from benchmarks.turns import Worker
 from data.config import LlavaSource
 from data.processing.processor import make_processor
@@ -43,13 +43,13 @@ TURNS = 4
 #: Samples that warm up a way.
 WARM_UP = 16
 #: Settings of a user of transformers who keeps the defaults.
-DEFAULT = Setting(batch=8)
+DEFAULT = TorchSetting(batch=8)
 #: Settings of a user who tunes; the fastest of them is the best setting.
 CANDIDATES = (
-    Setting(batch=8, grouped=True),
-    Setting(batch=16, grouped=True),
-    Setting(batch=4, packed=True),
-    Setting(batch=8, packed=True),
+    TorchSetting(batch=8, grouped=True),
+    TorchSetting(batch=16, grouped=True),
+    TorchSetting(batch=4, packed=True),
+    TorchSetting(batch=8, packed=True),
 )
 #: Largest difference of two losses that is summation order and not a mistake.
 LIMIT = 1e-4
@@ -272,7 +272,7 @@ def _pixels(media: Sequence[ProcessedMedium], vision: ClipConfig) -> NDArray[np.
 # ------------------------------------------------------------------ measuring
 
 
-def _tried(folder: Path, setting: Setting, print_line: PrintLine) -> float:
+def _tried(folder: Path, setting: TorchSetting, print_line: PrintLine) -> float:
     """Tokens per second of a turn with `setting`."""
     with _peer(folder, setting) as peer:
         peer.ask("turn", samples=WARM_UP)
@@ -281,7 +281,7 @@ def _tried(folder: Path, setting: Setting, print_line: PrintLine) -> float:
     return rate
 
 
-def _peer(folder: Path, setting: Setting) -> Worker:
+def _peer(folder: Path, setting: TorchSetting) -> Worker:
     return Worker(PEER, str(folder), setting.to_json(), environment=QUIET | LARGE_PAGES)
 
 
@@ -337,7 +337,7 @@ def report(
     figures: Mapping[str, Mapping[str, float]],
     turns: Mapping[str, Sequence[Turn]],
     losses: Mapping[str, float],
-    settings: Mapping[str, Setting],
+    settings: Mapping[str, TorchSetting],
 ) -> dict[str, Any]:
     """The result of `bench_peers`, without the settings tried."""
     result: dict[str, Any] = {

@@ -83,7 +83,7 @@ def _row(name: str, what: str, published: float | None, predicted: float) -> Row
 Figure = tuple[str, str, float | None, float]
 
 
-class Setting:
+class PublishedSetting:
     """A configuration on its hardware.
 
     Args:
@@ -130,7 +130,7 @@ def _optimus(print_line: PrintLine) -> Iterator[Figure]:
     for devices, published in OPTIMUS.items():
         name = f"optimus {devices}"
         print_line(f"ViT-22B + GPT-175B on {devices} GPUs")
-        setting = Setting(f"optimus/vit22b_gpt175b_{devices}.yaml", "h800")
+        setting = PublishedSetting(f"optimus/vit22b_gpt175b_{devices}.yaml", "h800")
         first = megatron(setting.chain).simulation
         yield name, "seconds, megatron", published.get("megatron"), first.makespan
         even = balanced(setting.chain).simulation.makespan
@@ -142,7 +142,7 @@ def _optimus(print_line: PrintLine) -> Iterator[Figure]:
             yield from _parts(name, setting, first)
 
 
-def _parts(name: str, setting: Setting, first: Simulation) -> Iterator[Figure]:
+def _parts(name: str, setting: PublishedSetting, first: Simulation) -> Iterator[Figure]:
     """Times of a step of the largest setting, by part."""
     vision = setting.chain.timings["vision"]
     forward = vision.forward(1).seconds
@@ -160,7 +160,7 @@ def _megascale(print_line: PrintLine) -> Iterator[Figure]:
     """GPT-175B under Megatron-LM (arXiv 2402.15627)."""
     for devices, published in (("256", 0.477), ("12288", 0.552 / 1.34)):
         print_line(f"GPT-175B on {devices} GPUs")
-        setting = Setting(f"megascale/gpt175b_{devices}.yaml", "a100")
+        setting = PublishedSetting(f"megascale/gpt175b_{devices}.yaml", "a100")
         mfu = setting.mfu(setting.alone.simulation.makespan)
         yield f"megascale {devices}", "MFU, megatron", published, mfu
         if devices == "256":
@@ -173,6 +173,6 @@ def _megascale(print_line: PrintLine) -> Iterator[Figure]:
 def _orchmllm(print_line: PrintLine) -> Iterator[Figure]:
     """MLLM-84B on 2560 GPUs (arXiv 2503.23830), balanced."""
     print_line("MLLM-84B on 2560 GPUs")
-    setting = Setting("orchmllm/84b.yaml", "h100")
+    setting = PublishedSetting("orchmllm/84b.yaml", "h100")
     simulated = simulate_step(setting.config, setting.planner.hardware)
     yield "orchmllm 2560", "MFU", 0.416, setting.mfu(simulated.makespan)

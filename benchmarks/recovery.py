@@ -18,10 +18,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.faults.account import Difference, Record, left_over, median_and_worst
-from benchmarks.faults.faults import Fault, Need, Plan, draw, possible
+from benchmarks.faults.account import Record, RunDifference, left_over, median_and_worst
+from benchmarks.faults.faults import InjectedFault, Need, Plan, draw, possible
 from benchmarks.faults.hosts import Hosts, Namespaces, probe
-from benchmarks.faults.run import FailedError, Run, Struck
+from benchmarks.faults.run import FailedError, FaultyRun, Struck
 from benchmarks.faults.thread import probe_hold
 from benchmarks.findings import Verdict
 from mllm_jax.config.load import ExperimentConfig, to_yaml
@@ -47,7 +47,7 @@ _LENGTHS, _TOKENS = "lengths.jsonl", (8, 150, 3)
 
 
 @dataclass
-class Outcome:
+class RunOutcome:
     """What a run has shown.
 
     Attributes:
@@ -61,7 +61,7 @@ class Outcome:
     plan: Plan
     struck: list[Struck] = field(default_factory=list)
     failed: str = ""
-    difference: Difference | None = None
+    difference: RunDifference | None = None
     orphans: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
 
@@ -168,7 +168,7 @@ def _able(make: type[Hosts], print_line: PrintLine) -> list[Need]:
     return [*make.able]
 
 
-def _problems(outcomes: Sequence[Outcome], drawn: str) -> list[str]:
+def _problems(outcomes: Sequence[RunOutcome], drawn: str) -> list[str]:
     """All problems, each with what reproduces it."""
     return [
         f"{problem}\n  reproduce it: launch.py bench recovery {drawn} --run {outcome.plan.number}"
@@ -193,7 +193,7 @@ class _Bench:
     make: type[Hosts]
     print_line: PrintLine
 
-    def of(self, count: int, plans: Sequence[Plan]) -> Iterator[Outcome]:
+    def of(self, count: int, plans: Sequence[Plan]) -> Iterator[RunOutcome]:
         """Outcomes of the runs on `count` hosts."""
         of_hosts = [plan for plan in plans if plan.hosts == count]
         place = self.folder / f"hosts-{count}"
@@ -213,19 +213,19 @@ class _Bench:
                 yield outcome
 
     def _undisturbed(self, hosts: Hosts, file: Path, place: Path) -> Record:
-        run = Run("undisturbed", hosts, [str(file)], place / "undisturbed", self.print_line)
+        run = FaultyRun("undisturbed", hosts, [str(file)], place / "undisturbed", self.print_line)
         run.suffer([])
         return Record.read(run.run)
 
     def _outcome(
         self, plan: Plan, hosts: Hosts, file: Path, place: Path, undisturbed: Record
-    ) -> Outcome:
+    ) -> RunOutcome:
         name = f"run-{plan.number}"
-        run = Run(name, hosts, [str(file)], place / name, self.print_line)
-        outcome, before = Outcome(plan), _shared(hosts)
+        run = FaultyRun(name, hosts, [str(file)], place / name, self.print_line)
+        outcome, before = RunOutcome(plan), _shared(hosts)
         try:
             outcome.struck = run.suffer(plan.faults)
-            outcome.difference = Difference.of(
+            outcome.difference = RunDifference.of(
                 Record.read(run.run), undisturbed, run.last_equal_step
             )
             outcome.left = [*self._left(run), *sorted(_shared(hosts) - before)]
@@ -237,7 +237,7 @@ class _Bench:
         shutil.rmtree(run.run)
         return outcome
 
-    def _left(self, run: Run) -> list[str]:
+    def _left(self, run: FaultyRun) -> list[str]:
         most = self.config.checkpoint.keep + 1
         aside = sum(struck.fault.kind in ("damage", "delete") for struck in run.struck)
         return [*left_over(run.run, most, aside), *map(str, run.temporary.iterdir())]
@@ -268,7 +268,7 @@ def _first(what: str, items: Sequence[str]) -> list[str]:
     return [f"{what}: {item}" for item in items[:SHOWN]] + more
 
 
-def _steps(faults: Sequence[Fault]) -> int:
+def _steps(faults: Sequence[InjectedFault]) -> int:
     """Steps of a run that should go on until its last fault."""
     slow = {
         fault.number: fault.seconds for fault in faults if fault.kind in ("slow_link", "slow_rank")
@@ -279,7 +279,7 @@ def _steps(faults: Sequence[Fault]) -> int:
     return _MORE + sum(fault.steps for fault in faults) + int(sum(seconds) / _STEP)
 
 
-def _account(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def _account(outcomes: Sequence[RunOutcome]) -> dict[str, Any]:
     """The figures of all runs."""
     struck = [fault for outcome in outcomes for fault in outcome.struck]
     ended = [outcome.difference for outcome in outcomes if outcome.difference]

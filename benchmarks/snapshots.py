@@ -29,7 +29,7 @@ from mllm_jax.config.sections import ConfigError
 from mllm_jax.runtime.part import peers
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.state.progress import Progress
-from mllm_jax.train.state.snapshots.memory import Memory, opened
+from mllm_jax.train.state.snapshots.memory import SnapshotMemory, opened
 from mllm_jax.train.trainer import Trainer
 
 #: Turns, and snapshots without steps, after one that warms up.
@@ -39,7 +39,7 @@ LONGEST = 60.0
 
 
 @dataclass(frozen=True)
-class Interval:
+class SnapshotInterval:
     """Seconds of an interval.
 
     Attributes:
@@ -134,10 +134,14 @@ def bench_snapshots(
 
 
 def _intervals(
-    experiment: Experiment, state: Any, progress: Progress, memory: Memory, print_line: PrintLine
-) -> tuple[list[Interval], Any]:
+    experiment: Experiment,
+    state: Any,
+    progress: Progress,
+    memory: SnapshotMemory,
+    print_line: PrintLine,
+) -> tuple[list[SnapshotInterval], Any]:
     """All intervals but the first two, which warm up, and the last state."""
-    config, intervals = experiment.config, list[Interval]()
+    config, intervals = experiment.config, list[SnapshotInterval]()
     every = config.checkpoint.local_every
     assert every is not None, "the configuration takes snapshots"
     count = config.train.steps // every
@@ -150,7 +154,9 @@ def _intervals(
                 continue
             trainer.wait_for_steps()
             now, number = time.perf_counter(), step // every
-            intervals.append(Interval(blocking, now - began, time.process_time() - computed))
+            intervals.append(
+                SnapshotInterval(blocking, now - began, time.process_time() - computed)
+            )
             print_line(f"interval {number} of {count}")
             blocking = 0.0
             if _with_one(number) and number < count:
@@ -159,7 +165,7 @@ def _intervals(
     return intervals[2:], trainer.state
 
 
-def _alone(memory: Memory, state: Any, progress: Progress) -> Alone:
+def _alone(memory: SnapshotMemory, state: Any, progress: Progress) -> Alone:
     """A snapshot while no step runs."""
     memory.wait(LONGEST)
     peers().gather("a snapshot begins", None)
@@ -178,7 +184,7 @@ def _with_one(number: int) -> bool:
     return (turn + second) % 2 == 0
 
 
-def _take(memory: Memory, state: object, progress: Progress) -> float:
+def _take(memory: SnapshotMemory, state: object, progress: Progress) -> float:
     """Seconds of a snapshot."""
     began = time.perf_counter()
     memory.take(progress.step, state, progress.to_json())

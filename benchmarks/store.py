@@ -39,7 +39,7 @@ RECORDED = 4 << 20
 
 
 @dataclass(frozen=True)
-class Interval:
+class CopyInterval:
     """Seconds of an interval.
 
     Attributes:
@@ -90,7 +90,7 @@ def bench_store(
     return {"bytes": float(size), "every": float(every)} | _figures(intervals, every)
 
 
-def _figures(intervals: list[Interval], every: int) -> dict[str, float]:
+def _figures(intervals: list[CopyInterval], every: int) -> dict[str, float]:
     turns = zip(intervals[::2], intervals[1::2], strict=True)
     pairs = [sorted(turn, key=lambda interval: interval.copying) for turn in turns]
     shares = [copied.stepping / without.stepping - 1 for without, copied in pairs]
@@ -123,7 +123,7 @@ def _intervals(
     checkpoint: Path,
     executor: ThreadPoolExecutor,
     print_line: PrintLine,
-) -> Iterator[Interval]:
+) -> Iterator[CopyInterval]:
     """All intervals but the first, in which programs are compiled."""
     config, copy = experiment.config, None
     every, run = config.checkpoint.every, ensure_identity(config.run.path)
@@ -137,7 +137,7 @@ def _intervals(
             trainer.wait_for_steps()
             now, number = time.perf_counter(), step // every
             if number > 1:
-                yield Interval(now - began, _finished(copy, config))
+                yield CopyInterval(now - began, _finished(copy, config))
             print_line(f"interval {number} of {2 * TURNS + 2}")
             copy = executor.submit(_copy, store, checkpoint, run) if _with_one(number) else None
             began = time.perf_counter()

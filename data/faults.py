@@ -34,7 +34,7 @@ class FaultKind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Fault:
+class SampleFault:
     """Why one sample cannot be used.
 
     Attributes:
@@ -58,7 +58,7 @@ class Fault:
         return [self.kind.value, self.text]
 
     @classmethod
-    def from_json(cls, value: object) -> Fault:
+    def from_json(cls, value: object) -> SampleFault:
         """Inverse of `to_json`; for a text alone, as earlier versions wrote, the kind is unknown.
 
         Raises:

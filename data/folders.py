@@ -65,7 +65,7 @@ def put_folder(
         shutil.rmtree(old, ignore_errors=True)
 
 
-class Hold:
+class FolderLock:
     """A file that is open and locked for as long as this lives, so that `in_use` knows of it.
 
     Raises:
@@ -80,7 +80,7 @@ class Hold:
 
 
 def in_use(path: Path) -> bool:
-    """Whether a process has a `Hold` of a file; true if that cannot be known."""
+    """Whether a process has a `FolderLock` of a file; true if that cannot be known."""
     try:
         with path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

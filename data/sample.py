@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from data.faults import LONGEST, Fault, FaultKind
+from data.faults import LONGEST, FaultKind, SampleFault
 from data.quotes import cut, printable
 
 Role = Literal["system", "user", "assistant"]
@@ -86,7 +86,7 @@ class UnusableError(DataError):
         skipped: name of every sample, and why it cannot be used.
     """
 
-    def __init__(self, text: str, skipped: tuple[tuple[str, Fault], ...]) -> None:
+    def __init__(self, text: str, skipped: tuple[tuple[str, SampleFault], ...]) -> None:
         super().__init__(text, skipped)
         self.text, self.skipped = text, skipped
 
@@ -99,7 +99,7 @@ class MediaError(Exception):
 
     def __init__(self, kind: FaultKind, text: str) -> None:
         super().__init__(kind, text)
-        self.fault = Fault(kind, text)
+        self.fault = SampleFault(kind, text)
 
     def __str__(self) -> str:
         return str(self.fault)
@@ -109,15 +109,15 @@ class ConversationError(Exception):
     """A conversation that cannot be tokenized; `Processor` turns it into a `SampleError`."""
 
     @property
-    def fault(self) -> Fault:
+    def fault(self) -> SampleFault:
         """The reason as a fault."""
-        return Fault(FaultKind.CONVERSATION, str(self))
+        return SampleFault(FaultKind.CONVERSATION, str(self))
 
 
 class SampleError(Exception):
     """An unusable sample, which is skipped and counted, or raised with `data.on_error: raise`."""
 
-    def __init__(self, name: str, fault: Fault) -> None:
+    def __init__(self, name: str, fault: SampleFault) -> None:
         # Both in args, so that the error survives the pickling out of a worker process.
         super().__init__(name, fault)
         self.name, self.fault = name, fault
@@ -130,7 +130,7 @@ class LengthError(SampleError):
     """A sample that is not as long as it was measured."""
 
     def __init__(self, name: str, text: str) -> None:
-        super().__init__(name, Fault(FaultKind.LENGTH, text))
+        super().__init__(name, SampleFault(FaultKind.LENGTH, text))
         self.args = (name, text)  # what it is made of when it is unpickled
 
 

@@ -29,7 +29,7 @@ _NAME = "waits"
 
 
 @dataclass(frozen=True)
-class Wait:
+class RetriedCall:
     """A call that is tried again until the place answers.
 
     Attributes:
@@ -63,7 +63,7 @@ class Table:
             _tables.remove(self)
             os.close(self._file)
 
-    def waits(self) -> Iterator[Wait]:
+    def waits(self) -> Iterator[RetriedCall]:
         """The waits of all workers."""
         for slot in range(os.fstat(self._file).st_size // SLOT):
             text = os.pread(self._file, SLOT, slot * SLOT).rstrip(b"\0 ")
@@ -71,11 +71,11 @@ class Table:
                 told = json.loads(text or b"[]")
             except ValueError:  # it is being replaced, and is whole at the next look
                 continue
-            yield from (Wait(**own) for own in told)
+            yield from (RetriedCall(**own) for own in told)
 
 
 _lock = threading.Lock()
-_own: dict[int, Wait] = {}
+_own: dict[int, RetriedCall] = {}
 _tables: list[Table] = []
 _slot: tuple[int, int] | None = None
 
@@ -96,8 +96,8 @@ def tell_in(path: str, worker: int) -> None:
 
 @contextmanager
 def waiting(key: str, place: str, seconds: float) -> Iterator[None]:
-    """Context of a call that is tried again for so long; arguments as of `Wait`."""
-    wait = Wait(key, place[:PLACE], time.monotonic(), seconds)
+    """Context of a call that is tried again for so long; arguments as of `RetriedCall`."""
+    wait = RetriedCall(key, place[:PLACE], time.monotonic(), seconds)
     with _lock:
         _own[id(wait)] = wait
         _tell()
@@ -109,7 +109,7 @@ def waiting(key: str, place: str, seconds: float) -> Iterator[None]:
             _tell()
 
 
-def current(key: str) -> Wait | None:
+def current(key: str) -> RetriedCall | None:
     """The oldest call to a place of `key` that waits, of this process and its workers, if any."""
     shown = time.monotonic() - SHOWN
     told = [*list(_own.values()), *(wait for table in list(_tables) for wait in table.waits())]

@@ -33,7 +33,7 @@ class Begin(Protocol):
         """The function to call instead of `program`."""
 
 
-class Wait(Protocol):
+class WaitContext(Protocol):
     """The context of a wait for the other processes."""
 
     def __call__(self, what: str) -> AbstractContextManager[Any]:
@@ -62,7 +62,7 @@ class ProcessCluster:
     """
 
     def __init__(
-        self, begin: Begin, members: Sequence[int] | None = None, wait: Wait = _endless
+        self, begin: Begin, members: Sequence[int] | None = None, wait: WaitContext = _endless
     ) -> None:
         every = tuple(range(jax.process_count()))
         self.members = every if members is None else tuple(members)

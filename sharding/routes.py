@@ -37,7 +37,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Side:
+class RouteSide:
     """Layout of one side of an exchange on the devices.
 
     Attributes:
@@ -78,15 +78,15 @@ class Routes:
             padded.
     """
 
-    source: Side
-    target: Side
+    source: RouteSide
+    target: RouteSide
     runs: Ints
     axes: Axes
     ragged: bool
 
     @classmethod
     def build(
-        cls, source: Side, target: Side, runs: NDArray[np.integer], ragged: bool = False
+        cls, source: RouteSide, target: RouteSide, runs: NDArray[np.integer], ragged: bool = False
     ) -> Routes:
         """Routes of `runs`.
 
@@ -162,7 +162,7 @@ class Routes:
         _, first, which = np.unique(pair[order], return_index=True, return_inverse=True)
         return pieces[order], sends[order], receives[order], begins - begins[first][which]
 
-    def _devices(self, side: Side, rows: Ints, positions: Ints) -> Ints:
+    def _devices(self, side: RouteSide, rows: Ints, positions: Ints) -> Ints:
         share = rows // side.shape[0], positions // side.shape[1]
         return side.devices(self.axes)[share]
 

@@ -15,7 +15,7 @@ from sharding.grid import Axes, View
 
 
 @dataclass(frozen=True)
-class Layout:
+class ParameterSharding:
     """Layout of one parameter on the grid; a leaf of the tree of layouts.
 
     Attributes:
@@ -78,8 +78,8 @@ def mesh_axes(name: str | None, view: View) -> Axes:
 
 
 def layouts(axes: Any, view: View) -> Any:
-    """A tree of logical axes as a tree of `Layout`."""
-    return jax.tree.map(lambda leaf: Layout(leaf, view), axes, is_leaf=is_axes)
+    """A tree of logical axes as a tree of `ParameterSharding`."""
+    return jax.tree.map(lambda leaf: ParameterSharding(leaf, view), axes, is_leaf=is_axes)
 
 
 def gather_parameters(params: Any, axes: Any, view: View, dtype: jnp.dtype | None = None) -> Any:

@@ -43,7 +43,7 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Difference:
+class RunDifference:
     """What a run has trained otherwise than an undisturbed one.
 
     Attributes:
@@ -56,7 +56,9 @@ class Difference:
     repeated: int
 
     @classmethod
-    def of(cls, run: Record, undisturbed: Record, last_equal_step: int | None = None) -> Difference:
+    def of(
+        cls, run: Record, undisturbed: Record, last_equal_step: int | None = None
+    ) -> RunDifference:
         """The difference between two records.
 
         Args:

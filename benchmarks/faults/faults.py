@@ -80,7 +80,7 @@ DELAYS: dict[Moment, float] = {"step": 1.0, "save": 0.3, "start": 8.0}
 
 
 @dataclass(frozen=True)
-class Fault:
+class InjectedFault:
     """One fault.
 
     Attributes:
@@ -123,7 +123,7 @@ class Plan:
 
     number: int
     hosts: int
-    faults: tuple[Fault, ...]
+    faults: tuple[InjectedFault, ...]
 
     def __str__(self) -> str:
         head = f"run {self.number} of {self.hosts} hosts"
@@ -157,12 +157,12 @@ def draw(faults: int, seed: int, kinds: Sequence[Kind]) -> list[Plan]:
 
 def _drawn(
     number: int, hosts: int, kinds: Sequence[Kind], rng: random.Random, *, first: bool
-) -> Fault:
+) -> InjectedFault:
     kind = rng.choices(kinds, [kind.weight for kind in kinds])[0]
     lowest, end = int(kind.hosts == "others"), 1 if kind.hosts == "first" else hosts
     moments = [each for each in kind.moments if each != "start" or not first]
     moment = rng.choices(moments, [_WEIGHTS[each] for each in moments])[0]
-    return Fault(
+    return InjectedFault(
         number,
         kind.name,
         rng.randrange(lowest, end),

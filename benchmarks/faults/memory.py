@@ -7,13 +7,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from benchmarks.faults.hosts import Hosts
-from mllm_jax.train.state.snapshots.share import Index, Share, ShareError
+from mllm_jax.train.state.snapshots.share import ShardIndex, Share, ShareError
 
 #: Shares of all runs of this user below the folder of files in memory.
 _SHARES = "mllm_jax-*/*/[0-9]*/[0-9]*/[01]"
 
 
-def shares(hosts: Hosts, run: Path, origin: int) -> list[tuple[Share, Index]]:
+def shares(hosts: Hosts, run: Path, origin: int) -> list[tuple[Share, ShardIndex]]:
     """Whole shares of what process `origin` held, on all hosts, the newest first.
 
     Args:
@@ -35,7 +35,7 @@ def chosen(hosts: Hosts, run: Path, origin: int, choice: float) -> list[Share]:
     return [share for share, _ in few]
 
 
-def _whole(memory: Path) -> Iterator[tuple[Share, Index]]:
+def _whole(memory: Path) -> Iterator[tuple[Share, ShardIndex]]:
     for path in sorted(memory.glob(_SHARES)):
         share = Share(path)
         with suppress(ShareError):  # it is being written, or was damaged before

@@ -13,7 +13,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from benchmarks.faults.account import newest_step
-from benchmarks.faults.faults import KINDS, Fault
+from benchmarks.faults.faults import KINDS, InjectedFault
 from benchmarks.faults.host import Host, Line, names
 from benchmarks.faults.hosts import Hosts
 from benchmarks.faults.processes import MARK, kill_all, orphans
@@ -56,7 +56,7 @@ class Struck:
         if the fault has ended no attempt.
     """
 
-    fault: Fault
+    fault: InjectedFault
     what: str
     step: int
     detected: float | None = None
@@ -75,7 +75,7 @@ class Struck:
         return f"{self.fault}\n      {self.what}, after step {self.step}: {report}; {again}"
 
 
-class Run:
+class FaultyRun:
     """A run of `launch.py train --supervise` on some hosts.
 
     Args:
@@ -131,7 +131,7 @@ class Run:
         """Newest step that the run has told of."""
         return newest_step(self.run / "metrics.jsonl")
 
-    def suffer(self, faults: Sequence[Fault]) -> list[Struck]:
+    def suffer(self, faults: Sequence[InjectedFault]) -> list[Struck]:
         """Bring faults about one after the other, and wait for the end of the run.
 
         Raises:
@@ -168,7 +168,7 @@ class Run:
         for host in self.hosts:
             host.supervisor.wait()
 
-    def _wait_for(self, fault: Fault) -> None:
+    def _wait_for(self, fault: InjectedFault) -> None:
         """Wait for the moment of a fault."""
         if fault.moment != "start":
             aim = self._best + fault.steps
@@ -185,7 +185,7 @@ class Run:
         """Whether a checkpoint is being written."""
         return any((self.run / "checkpoints").glob("*.orbax-checkpoint-tmp"))
 
-    def _strike(self, fault: Fault) -> Struck:
+    def _strike(self, fault: InjectedFault) -> Struck:
         if self._undo is not None:
             self._lift()
         if KINDS[fault.kind].last:  # the run may go back to any of its checkpoints
@@ -224,7 +224,7 @@ class Run:
         """The host with process 0 of the present attempt, or of the next one."""
         return next(host for host in self.hosts if not host.lost)
 
-    def _goes_on(self, fault: Fault) -> bool:
+    def _goes_on(self, fault: InjectedFault) -> bool:
         """Whether a step is new; one that the attempt of the fault still takes is none."""
         reported = bool(self._lines())
         of_before = reported and self._leading.training() in {None, *self._before}

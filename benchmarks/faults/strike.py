@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.faults.faults import Fault
+from benchmarks.faults.faults import InjectedFault
 from benchmarks.faults.host import Host
 from benchmarks.faults.hosts import Hosts
 from benchmarks.faults.memory import chosen, shares
@@ -58,7 +58,7 @@ class Site:
         return {**newest, **others, **records}
 
 
-def strike(fault: Fault, site: Site) -> tuple[Undo | None, str]:
+def strike(fault: InjectedFault, site: Site) -> tuple[Undo | None, str]:
     """Bring a fault about.
 
     Returns:
@@ -67,7 +67,7 @@ def strike(fault: Fault, site: Site) -> tuple[Undo | None, str]:
     return _STRIKES[fault.kind](fault, site)
 
 
-def ready(fault: Fault, site: Site) -> bool:
+def ready(fault: InjectedFault, site: Site) -> bool:
     """Whether there is already what a fault strikes."""
     match fault.kind:
         case "damage" | "delete":
@@ -91,15 +91,15 @@ def _signal(number: int, host: Host) -> str:
     return f"process {pid}" if pid else "a process that has just ended"
 
 
-def _kill(fault: Fault, site: Site) -> tuple[Undo | None, str]:
+def _kill(fault: InjectedFault, site: Site) -> tuple[Undo | None, str]:
     return None, _signal(signal.SIGKILL, site.each[fault.host])
 
 
-def _stop(fault: Fault, site: Site) -> tuple[Undo | None, str]:
+def _stop(fault: InjectedFault, site: Site) -> tuple[Undo | None, str]:
     return None, _signal(signal.SIGSTOP, site.each[fault.host])
 
 
-def _stuck(fault: Fault, site: Site) -> tuple[Undo | None, str]:
+def _stuck(fault: InjectedFault, site: Site) -> tuple[Undo | None, str]:
     pid = site.each[fault.host].training()
     try:
         if pid is not None:
@@ -110,36 +110,36 @@ def _stuck(fault: Fault, site: Site) -> tuple[Undo | None, str]:
     return None, f"the main thread of process {pid}"
 
 
-def _kill_supervisor(fault: Fault, site: Site) -> tuple[Undo | None, str]:
+def _kill_supervisor(fault: InjectedFault, site: Site) -> tuple[Undo | None, str]:
     pid = site.each[fault.host].supervisor.pid
     send(signal.SIGKILL, [pid])
     return None, f"supervisor {pid}"
 
 
-def _lose(fault: Fault, site: Site) -> tuple[Undo | None, str]:
+def _lose(fault: InjectedFault, site: Site) -> tuple[Undo | None, str]:
     host = site.each[fault.host]
     host.lose()
     site.hosts.lose_memory(fault.host)
     return None, f"supervisor {host.supervisor.pid}, for good"
 
 
-def _freeze(fault: Fault, site: Site) -> tuple[Undo | None, str]:
+def _freeze(fault: InjectedFault, site: Site) -> tuple[Undo | None, str]:
     frozen = site.each[fault.host].everything()
     send(signal.SIGSTOP, frozen)
     return lambda: send(signal.SIGCONT, reversed(frozen)), f"processes {frozen}"
 
 
-def _cut(fault: Fault, site: Site) -> tuple[Undo | None, str]:
+def _cut(fault: InjectedFault, site: Site) -> tuple[Undo | None, str]:
     site.hosts.cut(fault.host, restore=False)
     return lambda: site.hosts.cut(fault.host, restore=True), f"link of host {fault.host}"
 
 
-def _slow_link(fault: Fault, site: Site) -> tuple[Undo | None, str]:
+def _slow_link(fault: InjectedFault, site: Site) -> tuple[Undo | None, str]:
     site.hosts.slow(fault.host, restore=False)
     return lambda: site.hosts.slow(fault.host, restore=True), f"link of host {fault.host}"
 
 
-def _slow_rank(fault: Fault, site: Site) -> tuple[Undo | None, str]:
+def _slow_rank(fault: InjectedFault, site: Site) -> tuple[Undo | None, str]:
     host, over = site.each[fault.host], threading.Event()
     pid = host.training()
 
@@ -160,14 +160,14 @@ def _slow_rank(fault: Fault, site: Site) -> tuple[Undo | None, str]:
     return undo, f"process {pid}"
 
 
-def _damage(fault: Fault, site: Site) -> tuple[Undo | None, str]:
+def _damage(fault: InjectedFault, site: Site) -> tuple[Undo | None, str]:
     path = _file(fault, site)
     if path is not None:
         _change(path, fault.choice)
     return None, f"{path} and {_kill(fault, site)[1]}"
 
 
-def _damage_snapshot(fault: Fault, site: Site) -> tuple[Undo | None, str]:
+def _damage_snapshot(fault: InjectedFault, site: Site) -> tuple[Undo | None, str]:
     pid = site.each[fault.host].training()
     if pid is not None:
         stand(pid)  # what it is still copying would be summed with the damage
@@ -178,7 +178,7 @@ def _damage_snapshot(fault: Fault, site: Site) -> tuple[Undo | None, str]:
     return None, f"{', '.join(map(str, files))} and {_kill(fault, site)[1]}"
 
 
-def _delete(fault: Fault, site: Site) -> tuple[Undo | None, str]:
+def _delete(fault: InjectedFault, site: Site) -> tuple[Undo | None, str]:
     path = _file(fault, site)
     if path is not None:
         path.unlink()
@@ -195,7 +195,7 @@ def _change(path: Path, choice: float) -> None:
         file.write(bytes(byte ^ 0xFF for byte in before))
 
 
-def _full(fault: Fault, site: Site) -> tuple[Undo | None, str]:
+def _full(fault: InjectedFault, site: Site) -> tuple[Undo | None, str]:
     ballast = site.hosts.seen / BALLAST
     fill(ballast)
     return lambda: ballast.unlink(missing_ok=True), f"disk and {_kill(fault, site)[1]}"
@@ -213,7 +213,7 @@ def fill(path: Path) -> None:
                 raise
 
 
-def _file(fault: Fault, site: Site) -> Path | None:
+def _file(fault: InjectedFault, site: Site) -> Path | None:
     """The file of a choice: half of them are of the newest checkpoint; None if there is none."""
     groups = [files for folder in site.files.values() if (files := _below(folder))]
     if not groups:
@@ -232,7 +232,7 @@ def _one_of(files: Sequence[Path], choice: float) -> Path:
     return files[int(choice * 1009) % len(files)]
 
 
-_STRIKES: dict[str, Callable[[Fault, Site], tuple[Undo | None, str]]] = {
+_STRIKES: dict[str, Callable[[InjectedFault, Site], tuple[Undo | None, str]]] = {
     "kill": _kill,
     "supervisor": _kill_supervisor,
     "coordinator": _kill_supervisor,

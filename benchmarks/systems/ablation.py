@@ -33,7 +33,7 @@ SPREAD = 0.1
 
 
 @dataclass(frozen=True)
-class Setting:
+class AblatedStep:
     """A step of Megatron-LM, and the techniques that it has.
 
     Attributes:
@@ -74,7 +74,7 @@ class Setting:
         baseline = megatron(chain) if self.config.model.encoders else decoder_alone(chain)
         return baseline.simulation.makespan
 
-    def changed(self, section: str, **values: Any) -> Setting:
+    def changed(self, section: str, **values: Any) -> AblatedStep:
         """The same with other values in a section of its configuration, e.g. `model.decoder`."""
         values_of_config = self.config.model_dump(mode="json")
         node = values_of_config
@@ -97,15 +97,15 @@ class Technique:
     name: str
     published: float | None
     why: str
-    change: Callable[[Setting], Setting] | None = None
+    change: Callable[[AblatedStep], AblatedStep] | None = None
 
 
-def _window(setting: Setting) -> Setting:
+def _window(setting: AblatedStep) -> AblatedStep:
     window = round(setting.config.data.budgets["tokens"] * WINDOW)
     return setting.changed("model.decoder", window=window)
 
 
-def _larger_batch(setting: Setting) -> Setting:
+def _larger_batch(setting: AblatedStep) -> AblatedStep:
     rows = setting.config.train.accumulate * LARGER
     return setting.changed("train", accumulate=rows, optimizer={"kind": "lamb"})
 
@@ -208,7 +208,7 @@ def ablate(config: ExperimentConfig, hardware: Hardware) -> Ablation:
         ConfigError: the configuration has a technique already, or no pipeline.
     """
     _check(config)
-    return Ablation(hardware, tuple(_rows(Setting(config, hardware))))
+    return Ablation(hardware, tuple(_rows(AblatedStep(config, hardware))))
 
 
 def _check(config: ExperimentConfig) -> None:
@@ -224,7 +224,7 @@ def _check(config: ExperimentConfig) -> None:
         raise ConfigError("simulate --ablate", problems)
 
 
-def _rows(base: Setting) -> Iterator[Row]:
+def _rows(base: AblatedStep) -> Iterator[Row]:
     setting = base
     mfu = _mfu(base, setting, setting.seconds)
     yield Row("Megatron-LM", mfu, None, None, "47.7 % published; its settings are assumed")
@@ -237,7 +237,7 @@ def _rows(base: Setting) -> Iterator[Row]:
     yield from _own_rows(base, setting, mfu)
 
 
-def _own_rows(base: Setting, last: Setting, mfu: float) -> Iterator[Row]:
+def _own_rows(base: AblatedStep, last: AblatedStep, mfu: float) -> Iterator[Row]:
     """This project's step with the techniques that it has, and what uneven work would cost it."""
     even = _mfu(base, last, simulate_step(last.config, last.hardware).makespan)
     why = (
@@ -253,7 +253,7 @@ def _own_rows(base: Setting, last: Setting, mfu: float) -> Iterator[Row]:
     yield Row("without balance", uneven, uneven - even, None, why)
 
 
-def _mfu(base: Setting, setting: Setting, seconds: float) -> float:
+def _mfu(base: AblatedStep, setting: AblatedStep, seconds: float) -> float:
     """MFU in percent, by the FLOPs of the base's model; a larger batch has as many more of them."""
     batches = setting.config.train.accumulate / base.config.train.accumulate
     flops = model_step_flops(base.workload) * batches

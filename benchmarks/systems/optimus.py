@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.systems.chain import Chain
 from benchmarks.systems.memory import state_bytes
-from benchmarks.systems.packing import Packing, Side, Work
+from benchmarks.systems.packing import Packing, PipelineDirection, StageWork
 from scheduling.costs.estimate import Timing
 from scheduling.costs.loads import Uneven
 from scheduling.costs.memory import everything, kept
@@ -246,12 +246,12 @@ def _share(exposed: float, total: float) -> float:
     return max(0.0, 1 - exposed / total) if total else 1.0
 
 
-def _work(chain: Chain, kind: str, stages: int, tensor: int) -> Work:
+def _work(chain: Chain, kind: str, stages: int, tensor: int) -> StageWork:
     """The work of one microbatch in all encoders, on one of their stages."""
     times = [*_times_by_encoder(chain, kind, stages, tensor).values()]
     # `Timing` deals a microbatch's rows to the pipelines of a stage; here each has its own.
     scale = chain.strategy.decoder.sequence // tensor
-    return Work(scale * sum(t.seconds for t in times), scale * sum(t.compute for t in times))
+    return StageWork(scale * sum(t.seconds for t in times), scale * sum(t.compute for t in times))
 
 
 def _times_by_encoder(chain: Chain, kind: str, stages: int, tensor: int) -> dict[str, TaskTime]:
@@ -272,7 +272,7 @@ def _timings(chain: Chain, stages: int, tensor: int) -> Iterator[Timing]:
         yield chain.timing(strategy, name)
 
 
-def _sides(chain: Chain, alone: Simulation) -> tuple[Side, Side]:
+def _sides(chain: Chain, alone: Simulation) -> tuple[PipelineDirection, PipelineDirection]:
     """The decoder's step forwards and backwards in time."""
     stages = chain.strategy.decoder.stage
     timing = chain.timings["decoder"]
@@ -311,10 +311,10 @@ def _first_chunk(alone: Simulation, kind: TaskKind) -> list[Span]:
 
 def _side(
     rows: Sequence[Sequence[tuple[float, float, float]]], deadlines: np.ndarray, begin: float = 0.0
-) -> Side:
+) -> PipelineDirection:
     """A side in seconds after `begin`, the time at which encoders begin."""
     bubbles = [_bubbles(row) for row in rows]
-    return Side(
+    return PipelineDirection(
         tuple(row[0][0] - begin for row in rows),
         tuple(points - begin for points, _ in bubbles),
         tuple(free for _, free in bubbles),

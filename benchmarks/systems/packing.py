@@ -19,7 +19,7 @@ FAR = 1e6
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class PipelineDirection:
     """One direction of time on all stages of a decoder's pipeline.
 
     Attributes:
@@ -35,7 +35,7 @@ class Side:
     deadlines: np.ndarray
 
     @cached_property
-    def open(self) -> Side:
+    def open(self) -> PipelineDirection:
         """The side with room without end behind the last bubble of every stage."""
         far = float(self.deadlines.max(initial=0.0)) + FAR
         points = tuple(np.append(values, values[-1] + far) for values in self.points)
@@ -56,7 +56,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Work:
+class StageWork:
     """Work of one stage of an encoder pipeline for a microbatch, in one direction.
 
     Attributes:
@@ -81,8 +81,8 @@ class Packing:
             None: all have the same.
     """
 
-    side: Side
-    work: Work
+    side: PipelineDirection
+    work: StageWork
     stages: int
     outside: tuple[int, ...]
     inside: tuple[int, ...]

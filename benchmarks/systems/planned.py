@@ -99,7 +99,7 @@ class PlannedOptimus:
 
 
 @dataclass(frozen=True)
-class Question:
+class PlanningCase:
     """What the systems are planned for.
 
     Attributes:
@@ -132,10 +132,10 @@ def padded(space: Space) -> Space:
 
 
 #: Makes a system's ways to run a chain; each is simulated only when it is asked for its seconds.
-Ways = Callable[[Question, Chain], Iterable[System]]
+Ways = Callable[[PlanningCase, Chain], Iterable[System]]
 
 
-def planned(question: Question) -> Mapping[str, Callable[[], System]]:
+def planned(question: PlanningCase) -> Mapping[str, Callable[[], System]]:
     """The searches of all systems, by name.
 
     Each raises ScheduleError if no plan can be run.
@@ -156,7 +156,7 @@ def planned(question: Question) -> Mapping[str, Callable[[], System]]:
     }
 
 
-def _fastest(question: Question, name: str, ways: Ways) -> System:
+def _fastest(question: PlanningCase, name: str, ways: Ways) -> System:
     """The fastest of the first `TRIED` chains with room; the leanest if none has."""
     best, leanest, tried = None, None, 0
     for chain in _without_chunks(question.chains) if name == "megatron" else question.chains:
@@ -199,7 +199,7 @@ def _bound(chain: Chain) -> float:
     return ideal_seconds(chain) + stopped_seconds(chain)
 
 
-def _optimus(question: Question, chain: Chain) -> Iterator[System]:
+def _optimus(question: PlanningCase, chain: Chain) -> Iterator[System]:
     """Optimus' step, where the decoder alone leaves room."""
     alone = decoder_alone(chain)
     room = question.space.memory - alone.memory
@@ -212,7 +212,7 @@ def _optimus(question: Question, chain: Chain) -> Iterator[System]:
 # ---- devices of their own ------------------------------------------------------------------------
 
 
-def _apart(question: Question) -> System:
+def _apart(question: PlanningCase) -> System:
     """The fastest split of the devices, and plans of both parts."""
     best: Apart | None = None
     leanest: Apart | None = None
@@ -242,7 +242,7 @@ def _seconds(split: Apart) -> float:
         return inf
 
 
-def _by_bound(question: Question) -> Sequence[Apart]:
+def _by_bound(question: PlanningCase) -> Sequence[Apart]:
     """Plans of the most promising splits, the lowest bound first."""
     space, usual = question.space, question.usual
     splits: list[Apart] = []
@@ -262,7 +262,7 @@ def _by_bound(question: Question) -> Sequence[Apart]:
     return sorted(splits, key=lambda split: split.bound)
 
 
-def _splits(question: Question, counts: Iterable[int]) -> list[int]:
+def _splits(question: PlanningCase, counts: Iterable[int]) -> list[int]:
     """Numbers of devices for the decoder that leave both parts about as much compute."""
     usual, hardware = question.usual, question.hardware
 
@@ -276,7 +276,7 @@ def _splits(question: Question, counts: Iterable[int]) -> list[int]:
     return [devices for devices, predicted in seconds.items() if predicted <= most]
 
 
-def _sides(question: Question, chain: Chain, devices: int) -> Iterator[Apart]:
+def _sides(question: PlanningCase, chain: Chain, devices: int) -> Iterator[Apart]:
     """Ways to run the encoders on so many devices beside a decoder."""
     count, stages = chain.strategy.microbatches, chain.strategy.decoder.stage
     most = question.space.domain or devices

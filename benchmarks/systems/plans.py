@@ -23,8 +23,8 @@ def chains(
     rematerialisation are free. The order is that of `ideal_seconds`.
 
     Args:
-        separate_remat: whether encoders may keep all where the decoder keeps inputs of layers, or the other
-            way round.
+        separate_remat: whether encoders may keep all where the decoder keeps inputs of layers,
+            or the other way round.
     """
     plain = plain_space(space)
     plans = next(iter(decoder_plans(plain, workload).values()), [])

@@ -6,7 +6,7 @@ from benchmarks.systems import ablation
 from benchmarks.systems.mixture.compare import compare
 from benchmarks.systems.mixture.draws import SIGMA, Draw
 from benchmarks.systems.mixture.files import write
-from mllm_jax.cli.answer import Answer
+from mllm_jax.cli.answer import CommandOutput
 from mllm_jax.cli.command import Request
 from mllm_jax.cli.drawing import output_folder
 from mllm_jax.cli.planning import hardware_name, seed_of
@@ -17,7 +17,7 @@ from mllm_jax.runtime.devices import use_cpu_only
 from mllm_jax.runtime.folder import prepare_folder
 
 
-def ablate(request: Request) -> Answer:
+def ablate(request: Request) -> CommandOutput:
     """Predict the gains of MegaScale's techniques."""
     args = request.args
     others = {"--mixture": args.mixture, "--slow": args.slow, "--vary": args.vary is not None}
@@ -26,10 +26,10 @@ def ablate(request: Request) -> Answer:
         raise ConfigError("simulate --ablate", problems)
     result = ablation.ablate(request.config, named(hardware_name(request)))
     table = ablation.COLUMNS, [row.cells for row in result.rows]
-    return Answer(result.to_json(), [table], result.notes)
+    return CommandOutput(result.to_json(), [table], result.notes)
 
 
-def mixture(request: Request) -> Answer:
+def mixture(request: Request) -> CommandOutput:
     """Predict the step under several mixtures of media and text, beside other systems."""
     args = request.args
     if args.slow or (args.even and args.vary is not None):
@@ -46,4 +46,4 @@ def mixture(request: Request) -> Answer:
     files = write(result, folder)
     notes = [*result.notes, *(f"written: {file}" for file in files), run_command(files[0])]
     value = result.to_json() | {"files": [str(file) for file in files]}
-    return Answer(value, [(result.columns, result.rows)], notes)
+    return CommandOutput(value, [(result.columns, result.rows)], notes)

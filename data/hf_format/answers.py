@@ -25,7 +25,7 @@ ASKED = "\ufdd3"
 
 
 @dataclass(frozen=True)
-class Answer:
+class ConversationAnswer:
     """An answer in the text of a conversation.
 
     Attributes:
@@ -61,7 +61,7 @@ def prompt_before(written: str) -> str | None:
 
 
 def learnt_tokens(
-    text: str, tokens: Tokens, answer: Answer, start: int, ends: Collection[int] | None
+    text: str, tokens: Tokens, answer: ConversationAnswer, start: int, ends: Collection[int] | None
 ) -> NDArray[np.bool_]:
     """`[tokens]`, which of them are learnt of an answer.
 

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from data.config import AnswersBegin
 from data.hf_format.answers import (
     ASKED,
-    Answer,
+    ConversationAnswer,
     asking,
     end_of,
     excerpt,
@@ -109,7 +109,7 @@ class _Rendering:
 
     text: str
     text_spans: tuple[Span, ...]
-    answers: tuple[Answer, ...]
+    answers: tuple[ConversationAnswer, ...]
 
     def until(self, end: int) -> _Rendering:
         """The first `end` characters, with the answers in them."""
@@ -239,7 +239,7 @@ class ReleasedChat:
             raise self._unusable("nothing ends an answer, and there is no eos_token")
         return frozenset(ends), tuple(ends), written is not None
 
-    def _end(self, rendering: _Rendering, tokens: Tokens, answer: Answer) -> int | None:
+    def _end(self, rendering: _Rendering, tokens: Tokens, answer: ConversationAnswer) -> int | None:
         """The special token behind an answer, if one is there."""
         learnt = learnt_tokens(rendering.text, tokens, answer, answer.begin, None)
         return end_of(tokens, learnt)
@@ -476,7 +476,10 @@ class ReleasedChat:
                 answer_spans.setdefault(plain.turns[number], []).append(span)
             else:
                 text_spans += self._others(mark, plain.texts[number], text)
-        answers = (Answer(n, turns[n].is_learnt, tuple(spans)) for n, spans in answer_spans.items())
+        answers = (
+            ConversationAnswer(n, turns[n].is_learnt, tuple(spans))
+            for n, spans in answer_spans.items()
+        )
         return _Rendering(text, tuple(text_spans), tuple(answers))
 
     def _rendered(self, turns: Sequence[Turn], header: bool, texts: _Texts) -> str:
@@ -516,7 +519,9 @@ class ReleasedChat:
 
     # ---- answers ---------------------------------------------------------------------------------
 
-    def _begun(self, turns: Sequence[Turn], rendering: _Rendering, answer: Answer) -> bool:
+    def _begun(
+        self, turns: Sequence[Turn], rendering: _Rendering, answer: ConversationAnswer
+    ) -> bool:
         """Whether the prompt of an answer stands before it."""
         return rendering.text.startswith(self._prompt(turns[: answer.turn]))
 

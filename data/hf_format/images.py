@@ -21,7 +21,7 @@ from data.faults import FaultKind
 from data.media.image.patches import blocks_of, cut_patches, eight_bits, with_class_token
 from data.media.image.row_spec import ImageRowSpec
 from data.media.image.tiles import (
-    Layout,
+    TileLayout,
     Tiling,
     grid_of_frames,
     grid_of_tiles,
@@ -377,14 +377,14 @@ def _joined(parts: Sequence[ProcessedMedium]) -> ProcessedMedium:
     return ProcessedMedium(inputs, positions, parts[0].more)
 
 
-def _tiled(medium: ProcessedMedium, layout: Layout | None, tiling: Tiling) -> ProcessedMedium:
+def _tiled(medium: ProcessedMedium, layout: TileLayout | None, tiling: Tiling) -> ProcessedMedium:
     """The tiles of an image with how its outputs come from theirs."""
     taps, shares = taps_of(layout, tiling)
     more = {**medium.more, "taps": taps, "shares": shares}
     return replace(medium, more=more, grid=grid_of_tiles(layout))
 
 
-def tiles_of(pixels: Pixels, layout: Layout, tile: Size, resample: int) -> list[Pixels]:
+def tiles_of(pixels: Pixels, layout: TileLayout, tile: Size, resample: int) -> list[Pixels]:
     """Tiles [*tile, channels]: the whole image out of shape, then its parts row by row."""
     (high, wide), (above, left) = layout.inner, layout.above
     canvas = np.zeros((*layout.resolution, pixels.shape[2]), pixels.dtype)

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.config import DataConfig
-from data.faults import Fault, FaultKind
+from data.faults import FaultKind, SampleFault
 from data.loading.assemble import BatchArrays, Rows, capacity_of, check_rows
 from data.loading.loader import (
     Microbatch,
@@ -145,7 +145,7 @@ class _Read:
     """A sample that has been read, or the reason why it cannot be used."""
 
     position: int
-    result: Example | Fault
+    result: Example | SampleFault
 
 
 class _Reader:
@@ -181,7 +181,7 @@ class _WaitingSamples:
         """Begin to exchange the lengths at `positions`, which are needed next."""
         self._asked = list(positions), self._begin(positions)
 
-    def at(self, places: Sequence[StreamPlace]) -> list[Lengths | Fault]:
+    def at(self, places: Sequence[StreamPlace]) -> list[Lengths | SampleFault]:
         """Lengths of samples, from the hosts that have read them."""
         positions = [position for position, _, _ in places]
         asked, answer = self._asked
@@ -210,9 +210,9 @@ class _WaitingSamples:
         return self._cluster.gather(np.array(words, np.int32))
 
 
-def _encoded(result: Example | Fault, specs: Sequence[RowSpec]) -> list[int]:
+def _encoded(result: Example | SampleFault, specs: Sequence[RowSpec]) -> list[int]:
     """Lengths as numbers, or a reason."""
-    if isinstance(result, Fault):
+    if isinstance(result, SampleFault):
         text = result.text.encode()
         return [-1, _KINDS.index(result.kind), len(text), *text]
     return numbers_of(result.lengths, specs)
@@ -231,12 +231,12 @@ def numbers_of(lengths: Lengths, specs: Sequence[RowSpec]) -> list[int]:
     return words
 
 
-def _decoded(words: Iterator[int], specs: Sequence[RowSpec]) -> Lengths | Fault:
+def _decoded(words: Iterator[int], specs: Sequence[RowSpec]) -> Lengths | SampleFault:
     """The inverse of `_encoded`."""
     tokens = next(words)
     if tokens < 0:
         kind = _KINDS[next(words)]
-        return Fault(kind, bytes(next(words) for _ in range(next(words))).decode())
+        return SampleFault(kind, bytes(next(words) for _ in range(next(words))).decode())
     media, starts, grids, entries = {}, {}, {}, {}
     for spec in specs:
         name, number = spec.name, next(words)

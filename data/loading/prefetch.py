@@ -14,7 +14,7 @@ from typing import Any
 import grain
 from absl import flags
 
-from data.loading.shared import Hold, pack, unpack
+from data.loading.shared import LoaderLock, pack, unpack
 from data.sample import DataError
 from data.waits import Table, tell_in
 from data.workers import end_with_parent
@@ -56,7 +56,7 @@ class Prefetched(Iterator[Any]):
         self._processes: set[Any] = set()
         self._others = set(multiprocessing.active_children())
         self._waits = Table() if workers else None
-        self._shared = Hold() if workers else None
+        self._shared = LoaderLock() if workers else None
         self._iterator = self._started()
 
     def _started(self) -> Any:

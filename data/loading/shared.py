@@ -119,7 +119,7 @@ def _places(sizes: list[int]) -> tuple[list[int], int]:
     return places, end
 
 
-class Hold:
+class LoaderLock:
     """The lock of a loader, which tells others that its process lives; close it.
 
     Attributes:

@@ -47,8 +47,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.config import DataConfig
-from data.faults import Fault
-from data.folders import Hold, drop_damaged, put_folder
+from data.faults import SampleFault
+from data.folders import FolderLock, drop_damaged, put_folder
 from data.processing.processor import Processor
 from data.sample import DataError, Grid, Lengths, SampleError
 from data.sources.cache import keep_last, unwritable
@@ -117,9 +117,9 @@ class LengthTable:
 
     tokens: Ints
     media: Mapping[str, MediaLengths]
-    unusable: Mapping[int, Fault]
+    unusable: Mapping[int, SampleFault]
     folder: Path | None = None
-    held: Hold | None = field(default=None, repr=False)
+    held: FolderLock | None = field(default=None, repr=False)
 
     def __reduce__(self) -> tuple[object, ...]:
         # A worker process maps the folder itself: nothing large is pickled.
@@ -130,7 +130,7 @@ class LengthTable:
     def __len__(self) -> int:
         return len(self.tokens)
 
-    def __getitem__(self, index: int) -> Lengths | Fault:
+    def __getitem__(self, index: int) -> Lengths | SampleFault:
         """Lengths of sample `index`, or the reason why it cannot be used."""
         tokens = int(self.tokens[index])
         if tokens < 0:
@@ -166,14 +166,14 @@ class LengthTable:
                 whole.update(np.ascontiguousarray(part).tobytes())
         return int.from_bytes(whole.digest()[:4], "big") >> 1
 
-    def at(self, places: Sequence[StreamPlace]) -> list[Lengths | Fault]:
+    def at(self, places: Sequence[StreamPlace]) -> list[Lengths | SampleFault]:
         """See `data.planning.stream.Measurements`; lengths are the same in every epoch."""
         return [self[index] for _, index, _ in places]
 
     @classmethod
     def of(
         cls,
-        samples: Sequence[Lengths | Fault],
+        samples: Sequence[Lengths | SampleFault],
         encoders: Sequence[str],
         gridded: Sequence[str] = (),
         axes: Mapping[str, int] = MappingProxyType({}),
@@ -200,7 +200,7 @@ class LengthTable:
                 entries = np.array(listed, np.int32).reshape(-1, count)
             without = MediaLengths(offsets, _flat(lengths), _flat(starts), *shapes)
             media[name] = replace(without, entries=entries)
-        unusable = {i: s for i, s in enumerate(samples) if isinstance(s, Fault)}
+        unusable = {i: s for i, s in enumerate(samples) if isinstance(s, SampleFault)}
         return cls(np.array([s.tokens for s in measured], np.int32), media, unusable)
 
 
@@ -226,7 +226,7 @@ def measure(source: Source, processor: Processor, known: Sequence[LengthTable] =
         DataError: there seems to be no whole record at all.
     """
     check_records(source)
-    found: list[Lengths | Fault] = []
+    found: list[Lengths | SampleFault] = []
     told = time.monotonic()
     for part in _known_parts(source, known) or _measured_parts(source, processor):
         found += part
@@ -268,7 +268,7 @@ def _encoders(processor: Processor) -> tuple[list[str], list[str], dict[str, int
 
 def _known_parts(
     source: Source, known: Sequence[LengthTable]
-) -> Iterator[list[Lengths | Fault]] | None:
+) -> Iterator[list[Lengths | SampleFault]] | None:
     """Known lengths of the samples of a mixture; None for another source."""
     if not known or not isinstance(source, SourceMixture):
         return None
@@ -276,7 +276,7 @@ def _known_parts(
     return ([known[member][index]] for member, index in places)
 
 
-def _measured_parts(source: Source, processor: Processor) -> Iterator[list[Lengths | Fault]]:
+def _measured_parts(source: Source, processor: Processor) -> Iterator[list[Lengths | SampleFault]]:
     """Lengths of all samples in their order, in parts."""
     size = len(source)
     parts = [range(at, min(at + _CHUNK, size)) for at in range(0, size, _CHUNK)]
@@ -290,11 +290,11 @@ def _measured_parts(source: Source, processor: Processor) -> Iterator[list[Lengt
         yield from pool.map(_measure_own, parts)
 
 
-def _measure_part(source: Source, processor: Processor, part: range) -> list[Lengths | Fault]:
+def _measure_part(source: Source, processor: Processor, part: range) -> list[Lengths | SampleFault]:
     return [measure_sample(source, processor, (index, 0)) for index in part]
 
 
-def measure_sample(source: Source, processor: Processor, key: SampleKey) -> Lengths | Fault:
+def measure_sample(source: Source, processor: Processor, key: SampleKey) -> Lengths | SampleFault:
     """Lengths of the sample at (index, epoch), or the reason why it cannot be used."""
     try:
         return processor.measure(source[key])
@@ -311,7 +311,7 @@ class DrawnLengths:
     def __init__(self, source: Source, processor: Processor) -> None:
         self._source, self._processor = source, processor
 
-    def at(self, places: Sequence[StreamPlace]) -> list[Lengths | Fault]:
+    def at(self, places: Sequence[StreamPlace]) -> list[Lengths | SampleFault]:
         """See `data.planning.stream.Measurements`."""
         return [
             measure_sample(self._source, self._processor, (index, epoch))
@@ -319,7 +319,7 @@ class DrawnLengths:
         ]
 
 
-_own: dict[str, Callable[[range], list[Lengths | Fault]]] = {}
+_own: dict[str, Callable[[range], list[Lengths | SampleFault]]] = {}
 
 
 def _start(source: Source, processor: Processor) -> None:
@@ -328,7 +328,7 @@ def _start(source: Source, processor: Processor) -> None:
     _own["measure"] = partial(_measure_part, source, processor)
 
 
-def _measure_own(part: range) -> list[Lengths | Fault]:
+def _measure_own(part: range) -> list[Lengths | SampleFault]:
     return _own["measure"](part)
 
 
@@ -388,12 +388,12 @@ def _keeping(folder: Path) -> Iterator[None]:
 
 def _measured_again(
     table: LengthTable, source: Source, processor: Processor
-) -> dict[int, Lengths | Fault]:
+) -> dict[int, Lengths | SampleFault]:
     """The table after measuring unusable samples again: their files may have been repaired."""
     return {index: measure_sample(source, processor, (index, 0)) for index in table.unusable}
 
 
-def _changes(table: LengthTable, again: Mapping[int, Lengths | Fault]) -> tuple[int, int]:
+def _changes(table: LengthTable, again: Mapping[int, Lengths | SampleFault]) -> tuple[int, int]:
     changed = sum(again[index] != reason for index, reason in table.unusable.items())
     return changed, len(again)
 
@@ -436,7 +436,7 @@ def _load(
     """
     tokens = folder / _TOKENS
     try:
-        held = Hold(tokens)
+        held = FolderLock(tokens)
         media = {
             name: MediaLengths(
                 **{
@@ -451,7 +451,7 @@ def _load(
             for name in encoders
         }
         listed = json.loads((folder / _UNUSABLE).read_text())
-        unusable = {int(i): Fault.from_json(fault) for i, fault in listed.items()}
+        unusable = {int(i): SampleFault.from_json(fault) for i, fault in listed.items()}
         table = LengthTable(_mapped(tokens), media, unusable, folder, held)
         _check_whole(table, size)
     except (OSError, EOFError, ValueError, AttributeError) as error:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from data.planning.problem import RESOLUTION, Ints, Work
+from data.planning.problem import RESOLUTION, Ints, WorkModel
 from data.sample import Lengths
 
 
@@ -45,7 +45,7 @@ def spread_over_time(
 
 
 def costs_of(
-    samples: Sequence[Lengths], work: Mapping[str, Work], text: str
+    samples: Sequence[Lengths], work: Mapping[str, WorkModel], text: str
 ) -> NDArray[np.float64]:
     """Forward FLOPs of every sample in every phase whose `work` is known, `[samples, phases]`.
 
@@ -56,7 +56,7 @@ def costs_of(
     return np.array(costs, np.float64).reshape(len(samples), len(work))
 
 
-def _work_of(items: Sequence[int], work: Work) -> float:
+def _work_of(items: Sequence[int], work: WorkModel) -> float:
     """Forward FLOPs of the items of a sample in one phase."""
     n = np.array(items, np.float64)
     return sum((work.linear * n + work.attention(n)).tolist())

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.batch import DECODER
-from data.faults import Fault, FaultKind
+from data.faults import FaultKind, SampleFault
 from data.planning.buckets import by_bucket
 from data.planning.problem import RESOLUTION
 from data.rows.spec import RowSpec
@@ -33,7 +33,7 @@ WAITS = -1
 PARTNERS = 128
 
 
-def longer_than(longest: int | None, lengths: Lengths) -> Fault | None:
+def longer_than(longest: int | None, lengths: Lengths) -> SampleFault | None:
     """Why a model of `longest` positions cannot take a sample, or None."""
     if longest is None or lengths.tokens <= longest:
         return None
@@ -41,7 +41,7 @@ def longer_than(longest: int | None, lengths: Lengths) -> Fault | None:
         f"has {lengths.tokens} tokens, media included, above the {longest} of "
         "model.decoder.max_positions"
     )
-    return Fault(FaultKind.POSITIONS, text)
+    return SampleFault(FaultKind.POSITIONS, text)
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Capacity:
         entries = [sum(own) for m in self.specs for own in entries_by_axis(m, lengths)]
         return (lengths.tokens, *map(sum, spans), 1, *segments, *entries)
 
-    def misfit(self, lengths: Lengths, rows: int = 1) -> Fault | None:
+    def misfit(self, lengths: Lengths, rows: int = 1) -> SampleFault | None:
         """Why rows cannot hold a sample, or None.
 
         Args:
@@ -104,14 +104,14 @@ class Capacity:
             return None
         apart = self._exceeded(need for part in self.parts(lengths) for need in part.items())
         text = f"{fault}, and its media do not fit into all {rows} of data.rows"
-        return apart or Fault(FaultKind.BUDGET, text)
+        return apart or SampleFault(FaultKind.BUDGET, text)
 
-    def _exceeded(self, needs: Iterable[tuple[str, int]]) -> Fault | None:
+    def _exceeded(self, needs: Iterable[tuple[str, int]]) -> SampleFault | None:
         for name, need in needs:
             if need > self.limit(name):
                 limit = self.limit(name)
                 text = f"needs {need} {name}, above data.budgets' {limit} for a row"
-                return Fault(FaultKind.BUDGET, text)
+                return SampleFault(FaultKind.BUDGET, text)
         return None
 
     def parts(self, lengths: Lengths) -> Iterator[dict[str, int]]:

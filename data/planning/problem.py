@@ -25,7 +25,7 @@ Ints = NDArray[np.int64]
 CostKind = Literal["packed", "padded", "convolution"]
 
 
-class Work(Protocol):
+class WorkModel(Protocol):
     """Work of a module on a segment of n input positions: `linear * n + attention(n)`."""
 
     @property
@@ -56,7 +56,7 @@ class BalanceProblem:
 
     lengths: Ints
     ranks: int
-    work: Work
+    work: WorkModel
     kind: CostKind = "packed"
     needs: Ints = field(default_factory=lambda: np.zeros((0, 0), np.int64))
     limits: tuple[int, ...] = ()

@@ -19,7 +19,7 @@ from data.planning.ladder import Ladder
 from data.planning.microbatches import in_turn
 from data.planning.packing import Capacity, FreeSpans, in_few_rows, needs_of_media, pack
 from data.planning.placement import place
-from data.planning.problem import BalanceProblem, Ints, Work
+from data.planning.problem import BalanceProblem, Ints, WorkModel
 from data.planning.steps import MediaRows, Packed, by_module_rows
 from data.rows.spec import RowSpec
 from data.sample import DataError, Lengths
@@ -121,7 +121,7 @@ class RowAssigner:
         config: DataConfig,
         capacity: Capacity,
         ladder: Ladder,
-        work: Mapping[str, Work],
+        work: Mapping[str, WorkModel],
         hosts: Hosts,
     ) -> None:
         self._balance, self._rows = config.balance, config.rows

@@ -26,10 +26,10 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from data.faults import Fault
+from data.faults import SampleFault
 from data.planning.microbatches import costs_of, spread_over_time
 from data.planning.packing import WAITS, Capacity, FreeRows, block_of, fill, numbered
-from data.planning.problem import RESOLUTION, Ints, Work
+from data.planning.problem import RESOLUTION, Ints, WorkModel
 from data.sample import Lengths
 
 MediaRows = Mapping[str, tuple[int, ...]]
@@ -85,7 +85,7 @@ class StepPacker:
         self._capacity, self._rows, self._microbatches = capacity, rows, microbatches
         self._apart, self._evenly, self._total = apart, evenly, rows * microbatches
 
-    def misfit(self, lengths: Lengths) -> Fault | None:
+    def misfit(self, lengths: Lengths) -> SampleFault | None:
         """Why no step can hold a sample, or None."""
         return self._capacity.misfit(lengths, self._rows if self._apart else 1)
 
@@ -142,7 +142,7 @@ class StepPacker:
         return None if rows is None else (rows, block)
 
     def split(
-        self, samples: Sequence[Lengths], packed: Packed, work: Mapping[str, Work]
+        self, samples: Sequence[Lengths], packed: Packed, work: Mapping[str, WorkModel]
     ) -> list[tuple[list[int], Packed]]:
         """The samples of each microbatch, and their rows in it.
 

@@ -26,7 +26,7 @@ import numpy as np
 
 from data.batch import DECODER
 from data.config import DataConfig
-from data.faults import Fault
+from data.faults import SampleFault
 from data.planning.bucket_thresholds import choose_thresholds, has_thresholds, of_group, relaid
 from data.planning.epochs import Epoch, on_offer, readable
 from data.planning.groups.group import WHOLE, HostGroupSpec
@@ -34,7 +34,7 @@ from data.planning.groups.turns import TakenSample
 from data.planning.ladder import Ladder
 from data.planning.microbatches import costs_of, spread_over_time
 from data.planning.packing import Capacity, spans_of
-from data.planning.problem import Work
+from data.planning.problem import WorkModel
 from data.planning.row_assignment import Hosts, Loads, RowAssigner, RowAssignment
 from data.planning.steps import Packed, StepPacker
 from data.rows.spec import RowSpec
@@ -43,13 +43,13 @@ from data.sources.mixture import SourceMixture
 from data.sources.order import Order, StreamPlace, shuffled
 from data.sources.source import SampleKey, Source
 
-SkippedSample = tuple[str, Fault]  # name of the sample, and why it cannot be used
+SkippedSample = tuple[str, SampleFault]  # name of the sample, and why it cannot be used
 
 
 class Measurements(Protocol):
     """Source of the lengths of samples, for planning."""
 
-    def at(self, places: Sequence[StreamPlace]) -> Sequence[Lengths | Fault]:
+    def at(self, places: Sequence[StreamPlace]) -> Sequence[Lengths | SampleFault]:
         """Lengths of samples, or the reasons why they cannot be used.
 
         Args:
@@ -69,7 +69,7 @@ class TrainingDemand:
     balance among themselves; plans, `hosts` and `readers` are of these hosts alone.
     """
 
-    work: Mapping[str, Work] = field(default_factory=dict)
+    work: Mapping[str, WorkModel] = field(default_factory=dict)
     hosts: Hosts = field(default_factory=dict)
     microbatches: int = 1
     units: Mapping[str, int] = field(default_factory=dict)
@@ -488,8 +488,8 @@ class BatchPlanner:
         places = [(position, *self._stream[position]) for position in positions]
         before = len(self._pool)
         for (position, index, _), found in zip(places, self._lengths.at(places), strict=True):
-            lengths = found if isinstance(found, Fault) else self._capacity.by_bucket(found)
-            fault = lengths if isinstance(lengths, Fault) else self._packer.misfit(lengths)
+            lengths = found if isinstance(found, SampleFault) else self._capacity.by_bucket(found)
+            fault = lengths if isinstance(lengths, SampleFault) else self._packer.misfit(lengths)
             if fault is None:
                 assert isinstance(lengths, Lengths)
                 epoch = self._stream.epoch_at(position)

@@ -8,7 +8,7 @@ from math import ceil
 
 import numpy as np
 
-from data.faults import Fault
+from data.faults import SampleFault
 from data.planning.buckets import by_bucket
 from data.planning.lengths import LengthTable
 from data.planning.packing import entries_by_axis, longer_than, spans_of
@@ -92,11 +92,11 @@ def _probe(
     """Needs of samples per budget with its rounding unit, and segments per sample."""
     rows: list[list[int]] = []
     media: list[int] = []
-    faults: list[Fault] = []
+    faults: list[SampleFault] = []
     for index in chosen:
         own = lengths[index]
-        own = own if isinstance(own, Fault) else longer_than(longest, own) or own
-        if isinstance(own, Fault):  # the loader will count and report it
+        own = own if isinstance(own, SampleFault) else longer_than(longest, own) or own
+        if isinstance(own, SampleFault):  # the loader will count and report it
             faults.append(own)
             continue
         laid = by_bucket(own, specs)
@@ -114,7 +114,7 @@ def _probe(
     return needs, max(1.0, float(np.mean(media)))
 
 
-def _none(faults: Sequence[Fault]) -> str:
+def _none(faults: Sequence[SampleFault]) -> str:
     """Why there is no sample from which to suggest budgets."""
     told = f"data.source has no usable sample from which to suggest budgets, of {len(faults)}"
     firsts = {fault.kind: fault for fault in reversed(faults)}

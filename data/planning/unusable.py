@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from data.faults import Fault
+from data.faults import SampleFault
 from data.planning.lengths import LengthTable, MediaLengths
 from data.planning.packing import Capacity
 from data.planning.problem import Ints
@@ -20,7 +20,7 @@ from data.sources.source import Source
 NAMED = 3
 
 
-def unusable_samples(lengths: LengthTable, capacity: Capacity, rows: int) -> dict[int, Fault]:
+def unusable_samples(lengths: LengthTable, capacity: Capacity, rows: int) -> dict[int, SampleFault]:
     """Why samples cannot be used, or do not fit in a row, by index and in its order.
 
     Args:
@@ -32,14 +32,14 @@ def unusable_samples(lengths: LengthTable, capacity: Capacity, rows: int) -> dic
     found = dict(lengths.unusable)
     for index in np.flatnonzero(_doubtful(lengths, capacity)).tolist():
         own = lengths[index]
-        bucket = own if isinstance(own, Fault) else capacity.by_bucket(own)
-        misfit = bucket if isinstance(bucket, Fault) else capacity.misfit(bucket, rows)
+        bucket = own if isinstance(own, SampleFault) else capacity.by_bucket(own)
+        misfit = bucket if isinstance(bucket, SampleFault) else capacity.misfit(bucket, rows)
         if misfit is not None:
             found[index] = misfit
     return dict(sorted(found.items()))
 
 
-def refuse(source: Source, found: Mapping[int, Fault]) -> None:
+def refuse(source: Source, found: Mapping[int, SampleFault]) -> None:
     """Raise SampleError for the first of the unusable samples, with the names of some others.
 
     Raises:
@@ -49,7 +49,7 @@ def refuse(source: Source, found: Mapping[int, Fault]) -> None:
         return
     (first, fault), *rest = found.items()
     others = f" ({len(rest)} more: {names(source, [i for i, _ in rest])})" if rest else ""
-    raise SampleError(source.name(first), Fault(fault.kind, f"{fault}{others}"))
+    raise SampleError(source.name(first), SampleFault(fault.kind, f"{fault}{others}"))
 
 
 def names(source: Source, indices: list[int]) -> str:

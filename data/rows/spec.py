@@ -50,7 +50,7 @@ class ArraySpec:
 
 @dataclass(frozen=True)
 class BucketCost:
-    """Seconds of the media of a bucket in a step, forward and backward; a `data.planning` `Work`.
+    """Seconds of the media of a bucket in a step, forward and backward; a `WorkModel`.
 
     Attributes:
         groups: number of groups of devices, each of which encodes whole media by itself.

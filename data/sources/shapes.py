@@ -45,7 +45,7 @@ _FINER, _RADII = 4, (7.0, 10.0)
 
 
 @dataclass(frozen=True)
-class Question:
+class ShapeQuestion:
     """A question about an image, with its answer."""
 
     text: str
@@ -79,16 +79,18 @@ class Scene:
         """What the answers depend on."""
         return self.kind, self.colour, self.places
 
-    def questions(self, rng: random.Random) -> list[Question]:
+    def questions(self, rng: random.Random) -> list[ShapeQuestion]:
         """One question of each sort."""
         filled = rng.random() < 0.5
         places = [place for place in PLACES if (place in self.places) == filled] or PLACES
         place = rng.choice(places)
         return [
-            Question("What colour are the shapes?", self.colour),
-            Question("What kind of shape is there?", self.kind),
-            Question("How many shapes are there?", f"{len(self.places)}"),
-            Question(f"Is there a shape at the {place}?", "yes" if place in self.places else "no"),
+            ShapeQuestion("What colour are the shapes?", self.colour),
+            ShapeQuestion("What kind of shape is there?", self.kind),
+            ShapeQuestion("How many shapes are there?", f"{len(self.places)}"),
+            ShapeQuestion(
+                f"Is there a shape at the {place}?", "yes" if place in self.places else "no"
+            ),
         ]
 
     def image(self) -> PIL.Image.Image:
@@ -201,7 +203,7 @@ def _scenes(rng: random.Random, count: int, excluded: frozenset[object]) -> list
 
 
 def _write(
-    folder: Path, split: str, scenes: Sequence[Scene], asked: Sequence[Sequence[Question]]
+    folder: Path, split: str, scenes: Sequence[Scene], asked: Sequence[Sequence[ShapeQuestion]]
 ) -> None:
     """Images, and a JSON file of conversations about them in LLaVA's form."""
     records = []
@@ -219,7 +221,9 @@ def _write(
     (folder / f"{split}.json").write_text(text, encoding="utf-8")
 
 
-def _guessed(asked: Sequence[Sequence[Question]], tested: Sequence[Sequence[Question]]) -> float:
+def _guessed(
+    asked: Sequence[Sequence[ShapeQuestion]], tested: Sequence[Sequence[ShapeQuestion]]
+) -> float:
     """Share of `tested` questions whose most frequent answer in `asked` is theirs."""
     answers: dict[str, list[str]] = {}
     for question in chain.from_iterable(asked):

@@ -59,7 +59,7 @@ def is_heldout(voice: int, speed: int) -> bool:
 
 
 @dataclass(frozen=True)
-class Utterance:
+class SpokenDigits:
     """A string of digits and how it is spoken: voice, words per minute, pitch 0..100."""
 
     digits: str
@@ -68,7 +68,7 @@ class Utterance:
     pitch: int
 
 
-def make_utterances(heldout: bool, count: int, longest: int, seed: int) -> list[Utterance]:
+def make_utterances(heldout: bool, count: int, longest: int, seed: int) -> list[SpokenDigits]:
     """`count` random digit strings of 1 to `longest` digits in the split's voices and speeds."""
     rng = np.random.default_rng((seed, 2, int(heldout)))
     styles = [
@@ -82,7 +82,7 @@ def make_utterances(heldout: bool, count: int, longest: int, seed: int) -> list[
         voice, speed = styles[int(rng.integers(len(styles)))]
         length = 1 + i % longest
         digits = "".join(map(str, rng.integers(0, 10, length)))
-        utterances.append(Utterance(digits, voice, speed, int(rng.integers(30, 71))))
+        utterances.append(SpokenDigits(digits, voice, speed, int(rng.integers(30, 71))))
     return utterances
 
 
@@ -117,7 +117,7 @@ def _espeak(path: str, voices: str) -> Iterator[tuple[ctypes.CDLL, int]]:
         library.espeak_Terminate()
 
 
-def _speaker(library: ctypes.CDLL) -> Callable[[Utterance], NDArray[np.int16]]:
+def _speaker(library: ctypes.CDLL) -> Callable[[SpokenDigits], NDArray[np.int16]]:
     """A function from an utterance to its samples at eSpeak's rate."""
     pieces: list[NDArray[np.int16]] = []
 
@@ -129,7 +129,7 @@ def _speaker(library: ctypes.CDLL) -> Callable[[Utterance], NDArray[np.int16]]:
 
     library.espeak_SetSynthCallback(collect)
 
-    def speak(utterance: Utterance, _callback: object = collect) -> NDArray[np.int16]:
+    def speak(utterance: SpokenDigits, _callback: object = collect) -> NDArray[np.int16]:
         pieces.clear()
         text = " ".join(WORDS[int(d)] for d in utterance.digits).encode() + b"\0"
         voice = library.espeak_SetVoiceByName(utterance.voice.encode())
@@ -146,7 +146,7 @@ def _speaker(library: ctypes.CDLL) -> Callable[[Utterance], NDArray[np.int16]]:
     return speak
 
 
-def _synthesise(utterances: Sequence[Utterance], rate: int, library: str, voices: str) -> Waves:
+def _synthesise(utterances: Sequence[SpokenDigits], rate: int, library: str, voices: str) -> Waves:
     """Waveforms of the utterances at `rate` Hz, polyphase-resampled from eSpeak's rate."""
     from scipy.signal import resample_poly
 
@@ -164,7 +164,7 @@ def _synthesise(utterances: Sequence[Utterance], rate: int, library: str, voices
 def run_child() -> None:
     """Main function of the child process: reads the job from stdin, writes the two arrays."""
     job = json.load(sys.stdin)
-    utterances = [Utterance(*values) for values in job["utterances"]]
+    utterances = [SpokenDigits(*values) for values in job["utterances"]]
     try:
         waves = _synthesise(utterances, job["rate"], job["library"], job["voices"])
         np.save(Path(job["folder"]) / "waves.npy", np.concatenate(waves))
@@ -173,7 +173,7 @@ def run_child() -> None:
         sys.exit(f"{type(error).__name__}: {error}")
 
 
-def _in_child(utterances: Sequence[Utterance], rate: int, folder: Path) -> None:
+def _in_child(utterances: Sequence[SpokenDigits], rate: int, folder: Path) -> None:
     """Synthesise into `folder` in a fresh interpreter, without running the caller's main module."""
     library, voices, _ = _wheel()
     job = {
@@ -192,7 +192,7 @@ def _in_child(utterances: Sequence[Utterance], rate: int, folder: Path) -> None:
         raise DataError(f"speech synthesis failed: {reason[0]}")
 
 
-def _fingerprint(utterances: Sequence[Utterance], rate: int) -> str:
+def _fingerprint(utterances: Sequence[SpokenDigits], rate: int) -> str:
     contents = [_VERSION, _wheel()[2], rate, [list(asdict(u).values()) for u in utterances]]
     return hashlib.sha256(json.dumps(contents).encode()).hexdigest()[:16]
 
@@ -204,7 +204,7 @@ class Clips:
         DataError: the eSpeak NG wheel is missing or fails, or the cache folder is unwritable.
     """
 
-    def __init__(self, utterances: Sequence[Utterance], rate: int, cache: Path) -> None:
+    def __init__(self, utterances: Sequence[SpokenDigits], rate: int, cache: Path) -> None:
         self.utterances = tuple(utterances)
         self.rate = rate
         self.fingerprint = _fingerprint(utterances, rate)

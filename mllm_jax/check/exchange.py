@@ -19,7 +19,7 @@ from sharding.exchange_kinds import Exchange
 from sharding.grid import JointGrid
 from sharding.mesh import make_mesh, shardings
 from sharding.plan import ParallelPlan
-from sharding.routes import Routes, Side, runs_of
+from sharding.routes import Routes, RouteSide, runs_of
 
 
 @dataclass(frozen=True)
@@ -114,8 +114,8 @@ class MergeCase:
             inputs: Any = (*self._values(), RouteArrays(None, self.index))
             return jax.device_put(inputs, shardings(mesh, jax.tree.map(lambda _: spec, inputs)))
         rows, numbers = len(self.index), range(len(self.devices))
-        source = Side(grid.views["encoder"], rows, self.outputs)
-        target = Side(grid.views["decoder"], rows, self.tokens)
+        source = RouteSide(grid.views["encoder"], rows, self.outputs)
+        target = RouteSide(grid.views["decoder"], rows, self.tokens)
         runs = runs_of(self.index, self.outputs)
         routes = Routes.build(source, target, runs, self.ragged)
         route_arrays = RouteArrays(

@@ -18,7 +18,7 @@ def exit_code(success: bool) -> ExitCode:
 
 
 @dataclass(frozen=True)
-class Answer:
+class CommandOutput:
     """The answer of a command.
 
     Attributes:
@@ -41,7 +41,7 @@ def table_of(rows: list[dict[str, object]]) -> tuple[tuple[str, ...], list[tuple
     return tuple(rows[0]), [tuple(row.values()) for row in rows]
 
 
-def show_answer(console: Console, answer: Answer, *, as_json: bool) -> None:
+def show_answer(console: Console, answer: CommandOutput, *, as_json: bool) -> None:
     """Write an answer where its reader expects it."""
     from mllm_jax.console import print_json, print_table
 

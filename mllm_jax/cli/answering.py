@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from data.sources.formats.prompts import QuestionSet
-from mllm_jax.cli.answer import Answer
+from mllm_jax.cli.answer import CommandOutput
 from mllm_jax.cli.command import Request
 from mllm_jax.cli.devices import start_configured
 from mllm_jax.cli.inputs import media_of
@@ -30,7 +30,7 @@ from mllm_jax.train.decoding.sampling import TokenSampling
 SHOWN = 5
 
 
-def answer_prompts(request: Request) -> Answer:
+def answer_prompts(request: Request) -> CommandOutput:
     """Answer `--prompt`, or the prompts of `--batch`."""
     args = request.args
     if args.batch and not args.output:
@@ -40,16 +40,16 @@ def answer_prompts(request: Request) -> Answer:
     if args.batch is None:
         answers = generator({"prompt": args.prompt, **media_of(args)}, settings)
         text = answers.replies[0].text or ""
-        return Answer(answers.to_json(), lines=[text, "", str(answers.timing)])
+        return CommandOutput(answers.to_json(), lines=[text, "", str(answers.timing)])
     questions = generator.questions(Path(args.batch), request.path_of("media"))
     if args.output is None:
         answers = generator.answers(questions, settings).checked(args.batch)
-        return Answer(answers.to_json(), lines=_print_answers(request, answers))
+        return CommandOutput(answers.to_json(), lines=_print_answers(request, answers))
     answers = _write_answers(request, generator, questions, settings)
-    return Answer(answers.to_json(), lines=[*_summarize(answers), f"written: {args.output}"])
+    return CommandOutput(answers.to_json(), lines=[*_summarize(answers), f"written: {args.output}"])
 
 
-def evaluate_questions(request: Request) -> Answer:
+def evaluate_questions(request: Request) -> CommandOutput:
     """Answer the questions of a file, and compute the metrics of the answers."""
     args = request.args
     metrics = parse_metrics(args.metrics)
@@ -60,7 +60,7 @@ def evaluate_questions(request: Request) -> Answer:
     if args.output and peers().index == 0:
         result.write(Path(args.output))
         lines.append(f"written: {args.output}")
-    return Answer(result.to_json(), [(result.columns, result.rows)], lines)
+    return CommandOutput(result.to_json(), [(result.columns, result.rows)], lines)
 
 
 def _open_generator(request: Request) -> tuple[AnswerGenerator, AnswerOptions]:

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, Literal, NamedTuple, Protocol
 
 from mllm_jax.checkout import load_benchmarks, require_benchmarks
-from mllm_jax.cli.answer import Answer, table_of
+from mllm_jax.cli.answer import CommandOutput, table_of
 from mllm_jax.cli.command import Call, Request
 
 
@@ -74,7 +74,7 @@ class Measurement(Protocol):
     """A result of a benchmark that makes its answer itself."""
 
     @property
-    def answer(self) -> Answer:
+    def answer(self) -> CommandOutput:
         """The answer of the command."""
 
 
@@ -126,13 +126,13 @@ def benchmark_arguments(request: Request) -> Mapping[str, Any]:
 
 def answer_benchmark(
     result: Mapping[str, Any] | list[dict[str, Any]] | Measurement, request: Request
-) -> Answer:
+) -> CommandOutput:
     """The answer of `bench` from what a benchmark has returned."""
     if isinstance(result, Mapping):
         table = (request.args.benchmark, "value"), list(_flatten(result))
-        return Answer(result, [table])
+        return CommandOutput(result, [table])
     if isinstance(result, list):
-        return Answer(result, [table_of(result)])
+        return CommandOutput(result, [table_of(result)])
     return result.answer
 
 

@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from mllm_jax.cli.answer import Answer
+from mllm_jax.cli.answer import CommandOutput
 from mllm_jax.runtime.part import peers
 
 if TYPE_CHECKING:  # which --help does not need
@@ -66,10 +66,10 @@ def request_alone(request: Request) -> Mapping[str, Any]:
     return {"request": request}
 
 
-def answer_with(result: Any, request: Request) -> Answer:
+def answer_with(result: Any, request: Request) -> CommandOutput:
     """The answer that a function returned; any other result is a value for programs."""
     del request
-    return result if isinstance(result, Answer) else Answer(result)
+    return result if isinstance(result, CommandOutput) else CommandOutput(result)
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Call:
 
     function: str
     arguments: Callable[[Request], Mapping[str, Any]] = request_alone
-    answer: Callable[[Any, Request], Answer] = answer_with
+    answer: Callable[[Any, Request], CommandOutput] = answer_with
     config: Literal["none", "planned", "unplanned"] = "planned"
     devices: Literal["none", "configured", "any", "host", "compiler"] = "none"
     compiled: bool = False

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mllm_jax.cli.answer import Answer
+from mllm_jax.cli.answer import CommandOutput
 from mllm_jax.cli.command import Request
 
 
-def print_config(request: Request) -> Answer:
+def print_config(request: Request) -> CommandOutput:
     """The configuration in YAML, with every default filled in."""
     from mllm_jax.config.load import to_yaml
     from mllm_jax.config.overlap import overlap
@@ -20,10 +20,12 @@ def print_config(request: Request) -> Answer:
     else:
         lines = (*lane_exchanges(config), *overlap(config).lines)
         comments = [f"# {line}" for line in lines]
-    return Answer(config.model_dump(mode="json"), lines=[to_yaml(config).rstrip("\n"), *comments])
+    return CommandOutput(
+        config.model_dump(mode="json"), lines=[to_yaml(config).rstrip("\n"), *comments]
+    )
 
 
-def upgrade_files(request: Request) -> Answer:
+def upgrade_files(request: Request) -> CommandOutput:
     """Rewrite configurations with the keys of today, and tell what changed."""
     from mllm_jax.config.upgrade import upgrade
 
@@ -32,24 +34,24 @@ def upgrade_files(request: Request) -> Answer:
     for file, changed in changes.items():
         lines += [f"{file}: {'upgraded' if changed else 'has the keys of today'}"]
         lines += [f"  {line}" for line in changed]
-    return Answer(changes, lines=lines)
+    return CommandOutput(changes, lines=lines)
 
 
-def print_keys(request: Request) -> Answer:
+def print_keys(request: Request) -> CommandOutput:
     """The table of all keys of the configuration."""
     del request
     from mllm_jax.config.keys import table
     from mllm_jax.config.sections import ExperimentConfig
 
     text = table(ExperimentConfig).rstrip("\n")
-    return Answer(text, lines=[text])
+    return CommandOutput(text, lines=[text])
 
 
-def write_keys(request: Request) -> Answer:
+def write_keys(request: Request) -> CommandOutput:
     """Write the tables of all keys into the pages of a folder."""
     from mllm_jax.config.keys import write_tables
     from mllm_jax.config.sections import ExperimentConfig
 
     folder = request.args.write_keys
     changed = [str(page) for page in write_tables(ExperimentConfig, Path(folder))]
-    return Answer(changed, lines=changed or [f"the pages in {folder} are up to date"])
+    return CommandOutput(changed, lines=changed or [f"the pages in {folder} are up to date"])

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mllm_jax.cli.answer import Answer
+from mllm_jax.cli.answer import CommandOutput
 from mllm_jax.cli.command import Request
 from mllm_jax.runtime.exits import ExitCode
 
 
-def answer_file(file: Path, request: Request) -> Answer:
+def answer_file(file: Path, request: Request) -> CommandOutput:
     """The name of the file that was written."""
     del request
-    return Answer({"file": str(file)}, lines=[f"written: {file}"])
+    return CommandOutput({"file": str(file)}, lines=[f"written: {file}"])
 
 
 # ---- data ----------------------------------------------------------------------------------------
@@ -26,10 +26,10 @@ def example_arguments(request: Request) -> Mapping[str, Any]:
     return {"folder": Path(args.out), "images": args.images, "seed": args.seed}
 
 
-def answer_example(result: Any, request: Request) -> Answer:
+def answer_example(result: Any, request: Request) -> CommandOutput:
     """What the data set has."""
     del request
-    return Answer(result.to_json(), lines=result.lines)
+    return CommandOutput(result.to_json(), lines=result.lines)
 
 
 # ---- preview and report --------------------------------------------------------------------------
@@ -41,13 +41,13 @@ def preview_arguments(request: Request) -> Mapping[str, Any]:
     return {"config": request.config, "count": count, "output": output}
 
 
-def answer_preview(result: Any, request: Request) -> Answer:
+def answer_preview(result: Any, request: Request) -> CommandOutput:
     """The samples of the page; refused ones are bad data."""
     from mllm_jax.pages.samples.page import COLUMNS
 
     del request
     code = ExitCode.BAD_DATA if result.preview.refused else ExitCode.OK
-    return Answer(result.to_json(), [(COLUMNS, result.rows)], result.lines, code)
+    return CommandOutput(result.to_json(), [(COLUMNS, result.rows)], result.lines, code)
 
 
 def report_arguments(request: Request) -> Mapping[str, Any]:
@@ -72,10 +72,10 @@ def trace_arguments(request: Request) -> Mapping[str, Any]:
     }
 
 
-def answer_trace(result: Any, request: Request) -> Answer:
+def answer_trace(result: Any, request: Request) -> CommandOutput:
     """The figures of the schedule."""
     del request
-    return Answer(result.to_json(), [(("what", "value"), result.rows)])
+    return CommandOutput(result.to_json(), [(("what", "value"), result.rows)])
 
 
 def check_experts(request: Request) -> None:
@@ -85,14 +85,14 @@ def check_experts(request: Request) -> None:
     find_experts(request.config.model.decoder)
 
 
-def draw_loads(request: Request) -> Answer:
+def draw_loads(request: Request) -> CommandOutput:
     """Draw the load of every expert in a run."""
     from mllm_jax.train.records.expert_history import COLUMNS, draw_history, read_expert_history
 
     history = read_expert_history(request.run_folder / "metrics.jsonl")
     file = draw_history(history, output_folder(request))
     value = history.to_json() | {"file": str(file)}
-    return Answer(value, [(COLUMNS, history.rows)], [f"written: {file}"])
+    return CommandOutput(value, [(COLUMNS, history.rows)], [f"written: {file}"])
 
 
 def draw_routes(request: Request) -> Path:

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from mllm_jax.cli.answer import Answer, show_answer
+from mllm_jax.cli.answer import CommandOutput, show_answer
 from mllm_jax.cli.command import Call, Request
 from mllm_jax.cli.devices import start_devices
 from mllm_jax.cli.folders import check_folders, check_run
@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from mllm_jax.console import log_to, open_console
     from mllm_jax.runtime.interrupt import InterruptibleContext
 
-    console, outcome = open_console(as_json=args.json), Outcome()
+    console, outcome = open_console(as_json=args.json), CommandOutcome()
     log_to(console)
     with InterruptibleContext():
         with convert_errors(outcome, console):
@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return outcome.code
 
 
-def run_command(args: argparse.Namespace, console: Console) -> Answer:
+def run_command(args: argparse.Namespace, console: Console) -> CommandOutput:
     """Check and load what a command needs, and call its function.
 
     Raises:
@@ -107,7 +107,7 @@ def load_config(call: Call, args: argparse.Namespace) -> ExperimentConfig:
 
 
 @dataclass
-class Outcome:
+class CommandOutcome:
     """How a command has ended.
 
     Attributes:
@@ -116,7 +116,7 @@ class Outcome:
         reason: message of that error.
     """
 
-    answer: Answer | None = None
+    answer: CommandOutput | None = None
     failure: int = ExitCode.FAILED
     reason: str = ""
 
@@ -127,7 +127,7 @@ class Outcome:
 
 
 @contextmanager
-def convert_errors(outcome: Outcome, console: Console) -> Iterator[None]:
+def convert_errors(outcome: CommandOutcome, console: Console) -> Iterator[None]:
     """Context that reports errors whose message explains them, and notes their exit code.
 
     Raises:

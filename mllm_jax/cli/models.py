@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mllm_jax.cli.answer import Answer
+from mllm_jax.cli.answer import CommandOutput
 from mllm_jax.cli.command import Request
 
 
@@ -23,12 +23,12 @@ def import_arguments(request: Request) -> Mapping[str, Any]:
     }
 
 
-def answer_import(result: Any, request: Request) -> Answer:
+def answer_import(result: Any, request: Request) -> CommandOutput:
     """Where the parts of the model come from, and the configuration that was written."""
     del request
     summary = f"{result.parameters:,} parameters, read in {result.seconds:.1f} s"
     table = ("part", "comes from"), result.rows
-    return Answer(result.to_json(), [table], [summary, f"written: {result.config}"])
+    return CommandOutput(result.to_json(), [table], [summary, f"written: {result.config}"])
 
 
 def adapter_arguments(request: Request) -> Mapping[str, Any]:
@@ -47,9 +47,9 @@ def export_arguments(request: Request) -> Mapping[str, Any]:
     return {**adapter_arguments(request), "part": request.args.part}
 
 
-def answer_export(result: Any, request: Request) -> Answer:
+def answer_export(result: Any, request: Request) -> CommandOutput:
     """The folder that was written."""
     del request
     copied = f"; copied: {', '.join(result.copied)}" if result.copied else ""
     line = f"written: {result.folder}, {result.bytes / 1e9:.3g} GB{copied}"
-    return Answer(result.to_json(), lines=[line])
+    return CommandOutput(result.to_json(), lines=[line])

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mllm_jax.cli.answer import Answer, exit_code, table_of
+from mllm_jax.cli.answer import CommandOutput, exit_code, table_of
 from mllm_jax.cli.command import Request
 from mllm_jax.cli.drawing import output_folder
 
@@ -51,19 +51,21 @@ def simulation_arguments(request: Request) -> Mapping[str, Any]:
     }
 
 
-def answer_simulation(result: Any, request: Request) -> Answer:
+def answer_simulation(result: Any, request: Request) -> CommandOutput:
     """The seconds of the step by what they go into."""
     del request
-    return Answer(result.to_json(), [(("what", "seconds", "share"), result.rows)], result.notes)
+    return CommandOutput(
+        result.to_json(), [(("what", "seconds", "share"), result.rows)], result.notes
+    )
 
 
-def simulate_systems(request: Request) -> Answer:
+def simulate_systems(request: Request) -> CommandOutput:
     """Predict steps of this framework beside other systems, which a checkout has."""
     from mllm_jax.checkout import require_benchmarks
 
     name = "ablate" if request.args.ablate else "mixture"
     module = require_benchmarks("systems.simulate", f"simulate --{name}")
-    answer: Answer = getattr(module, name)(request)
+    answer: CommandOutput = getattr(module, name)(request)
     return answer
 
 
@@ -97,12 +99,12 @@ def plan_arguments(request: Request) -> Mapping[str, Any]:
     }
 
 
-def answer_plan(result: Any, request: Request) -> Answer:
+def answer_plan(result: Any, request: Request) -> CommandOutput:
     """The plans that were found."""
     from mllm_jax.plan.prediction import COLUMNS
 
     del request
-    return Answer(result.to_json(), [(COLUMNS, result.rows)], result.notes)
+    return CommandOutput(result.to_json(), [(COLUMNS, result.rows)], result.notes)
 
 
 def budget_arguments(request: Request) -> Mapping[str, Any]:
@@ -110,13 +112,13 @@ def budget_arguments(request: Request) -> Mapping[str, Any]:
     return {"config": request.config, "samples": request.args.samples}
 
 
-def answer_budgets(advice: BudgetAdvice, request: Request) -> Answer:
+def answer_budgets(advice: BudgetAdvice, request: Request) -> CommandOutput:
     """The budgets that fit, as an override to paste."""
     del request
     columns = ("budget", "now", "padding now", "suggested", "padding then")
     values = ", ".join(f"{name}: {number}" for name, number in advice.suggested.budgets.items())
     lines = [*advice.outcomes, f"data.budgets='{{{values}}}'"]
-    return Answer(advice.to_json(), [(columns, advice.rows)], lines)
+    return CommandOutput(advice.to_json(), [(columns, advice.rows)], lines)
 
 
 # ---- calibrate -----------------------------------------------------------------------------------
@@ -136,11 +138,11 @@ def calibration_arguments(request: Request) -> Mapping[str, Any]:
     }
 
 
-def answer_calibration(result: Any, request: Request) -> Answer:
+def answer_calibration(result: Any, request: Request) -> CommandOutput:
     """What was measured, and the constants of the cost model."""
     file = hardware_file(request)
     constants = ("constant", "value"), list(result.constants.items())
-    return Answer(
+    return CommandOutput(
         result.to_json() | {"file": str(file)},
         [table_of(result.rows), constants],
         [*result.notes, f"written: {file}"],
@@ -170,13 +172,13 @@ def compilation_arguments(request: Request) -> Mapping[str, Any]:
     }
 
 
-def answer_compilation(report: Any, request: Request) -> Answer:
+def answer_compilation(report: Any, request: Request) -> CommandOutput:
     """The memory of a device and the collectives of the step."""
     del request
     memory = ("bytes of a device", "GiB", "of the limit"), report.memory_rows
     columns = ("collectives of a step", "in the program", "GiB", "ms", "overlapped")
     tables = [memory, (columns, report.collective_rows)]
-    return Answer(report.to_json(), tables, [report.summary], exit_code(report.fits))
+    return CommandOutput(report.to_json(), tables, [report.summary], exit_code(report.fits))
 
 
 def saved_step_arguments(request: Request) -> Mapping[str, Any]:
@@ -188,10 +190,10 @@ def saved_step_arguments(request: Request) -> Mapping[str, Any]:
     }
 
 
-def answer_saved_step(saved: Any, request: Request) -> Answer:
+def answer_saved_step(saved: Any, request: Request) -> CommandOutput:
     """The file of the compiled step."""
     del request
-    return Answer(saved.to_json(), lines=[f"written: {saved.file}", saved.summary])
+    return CommandOutput(saved.to_json(), lines=[f"written: {saved.file}", saved.summary])
 
 
 # ---- submit --------------------------------------------------------------------------------------
@@ -210,7 +212,7 @@ def submission_arguments(request: Request) -> Mapping[str, Any]:
     }
 
 
-def answer_submission(result: Any, request: Request) -> Answer:
+def answer_submission(result: Any, request: Request) -> CommandOutput:
     """The files of the job, and the job if it was submitted."""
     del request
-    return Answer(result.to_json(), [(("what", "value"), result.rows)], result.lines)
+    return CommandOutput(result.to_json(), [(("what", "value"), result.rows)], result.lines)

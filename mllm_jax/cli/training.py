@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from mllm_jax.cli.answer import Answer, exit_code
+from mllm_jax.cli.answer import CommandOutput, exit_code
 from mllm_jax.cli.command import Request
 from mllm_jax.cli.devices import processes_of
 
@@ -99,10 +99,10 @@ def _search_fallbacks(
     return FallbackSearch(command, devices, folder, partial(planned, config), plans)
 
 
-def answer_supervision(code: int, request: Request) -> Answer:
+def answer_supervision(code: int, request: Request) -> CommandOutput:
     """The exit code; the process that trained has answered."""
     del request
-    return Answer(None, code=code, answered=True)
+    return CommandOutput(None, code=code, answered=True)
 
 
 # ---- evaluate, verify, check ---------------------------------------------------------------------
@@ -113,23 +113,23 @@ def config_argument(request: Request) -> Mapping[str, Any]:
     return {"config": request.config}
 
 
-def answer_evaluation(result: Mapping[str, Any], request: Request) -> Answer:
+def answer_evaluation(result: Mapping[str, Any], request: Request) -> CommandOutput:
     """The figures of an evaluation."""
     from mllm_jax.train.records.evaluation_figures import figures_of
 
     del request
     rows = [(name, f"{value:.4g}") for name, value in figures_of(result).items()]
-    return Answer(result, [((f"step {result['step']}", "value"), rows)])
+    return CommandOutput(result, [((f"step {result['step']}", "value"), rows)])
 
 
-def answer_verification(result: Any, request: Request) -> Answer:
+def answer_verification(result: Any, request: Request) -> CommandOutput:
     """The errors of loss and gradients."""
     from mllm_jax.check.verify import LIMIT
 
     del request
     table = ("what", "relative error", "worst leaf"), result.rows
     verdict = "ok" if result.ok else f"FAILED: an error exceeds {LIMIT:g}"
-    return Answer(result.to_json(), [table], [verdict], exit_code(result.ok))
+    return CommandOutput(result.to_json(), [table], [verdict], exit_code(result.ok))
 
 
 def examine_processes(request: Request) -> Health:
@@ -141,8 +141,8 @@ def examine_processes(request: Request) -> Health:
     return run_checks(list_checks(request.run_folder, request.devices))
 
 
-def answer_health(health: Health, request: Request) -> Answer:
+def answer_health(health: Health, request: Request) -> CommandOutput:
     """What each check has found."""
     del request
     table = ("check", "place", "found"), health.rows
-    return Answer(health.to_json(), [table], [str(health)], exit_code(health.ok))
+    return CommandOutput(health.to_json(), [table], [str(health)], exit_code(health.ok))

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from data.faults import Fault, FaultKind
+from data.faults import FaultKind, SampleFault
 from data.loading.evaluation import PromptBatch
 from data.loading.prompts import prompt_rows
 from data.sample import Lengths, SampleError
@@ -190,7 +190,7 @@ class AnswerGenerator:
                     f"the prompt has {lengths.tokens} tokens, above the {longest} of "
                     "model.decoder.max_positions; valid: a shorter prompt, or fewer media"
                 )
-                raise SampleError(source.name(index), Fault(FaultKind.BUDGET, text))
+                raise SampleError(source.name(index), SampleFault(FaultKind.BUDGET, text))
         except SampleError as error:
             miss(index, error)
             return None

@@ -19,14 +19,14 @@ from mllm_jax.runtime.records import (
     INT,
     LIST,
     TEXT,
-    RecordForm,
+    RecordSchema,
     read_record_lines,
     records_text,
     write_atomically,
 )
 
 _INDEX = "index"
-_ANSWER = RecordForm(
+_ANSWER = RecordSchema(
     {_INDEX: INT, "name": TEXT, "text": TEXT, "tokens": LIST, "prompt_tokens": INT},
     {"stopped": (str, type(None)), "id": (object,)},
 )
@@ -99,6 +99,6 @@ class AnswerFile:
             )
 
 
-def _record_form(values: Mapping[str, Any]) -> RecordForm:
+def _record_form(values: Mapping[str, Any]) -> RecordSchema:
     """The form of a line: of an answer, or of the first one."""
-    return _ANSWER if _INDEX in values else RecordForm({})
+    return _ANSWER if _INDEX in values else RecordSchema({})

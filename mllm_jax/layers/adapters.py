@@ -10,10 +10,12 @@ from flax import nnx
 
 from mllm_jax.layers.config.adapters import Adapters
 from mllm_jax.layers.modules import Dense
-from mllm_jax.layers.parameters import Block, Build, Tower
+from mllm_jax.layers.parameters import Build, ParameterBlock, Tower
 
 
-def adapted_tower(tower: Tower, module: str, adapters: Adapters | None) -> dict[str, Block]:
+def adapted_tower(
+    tower: Tower, module: str, adapters: Adapters | None
+) -> dict[str, ParameterBlock]:
     """The blocks of a tower with their adapters.
 
     Args:
@@ -34,7 +36,7 @@ def has_linear(block: str) -> bool:
     )
 
 
-def _adapted(block: Block, name: str, adapters: Adapters) -> Block:
+def _adapted(block: ParameterBlock, name: str, adapters: Adapters) -> ParameterBlock:
     add_adapters = partial(_with_adapters, name=name, adapters=adapters)
     others = tuple(partial(add_adapters, build) for build in block.others)
     return replace(block, build=partial(add_adapters, block.build), others=others)

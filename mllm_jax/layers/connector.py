@@ -17,7 +17,7 @@ from flax import nnx
 
 from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.layers.modules import MLP, Dense, LayerNorm
-from mllm_jax.layers.parameters import Block
+from mllm_jax.layers.parameters import ParameterBlock
 from sharding.collectives import shard_slice
 from sharding.grid import View
 
@@ -29,13 +29,13 @@ class Linear(nnx.Module):
         self.linear = Dense(((None, inputs),), (("embed", outputs),), rngs, bias)
 
 
-def connector_block(config: EncoderConfig, d_decoder: int) -> Block:
+def connector_block(config: EncoderConfig, d_decoder: int) -> ParameterBlock:
     """The parameters between an encoder and a decoder of width `d_decoder`."""
     connector, inputs = config.connector, config.connected
     if connector.kind != "mlp":
-        return Block(lambda rngs: Linear(inputs, d_decoder, rngs, connector.bias))
+        return ParameterBlock(lambda rngs: Linear(inputs, d_decoder, rngs, connector.bias))
     widths = (inputs, connector.hidden or d_decoder, d_decoder)
-    return Block(
+    return ParameterBlock(
         lambda rngs: MLP(widths, rngs, activation=connector.activation, bias=connector.bias)
     )
 
@@ -48,13 +48,13 @@ def deepstack_blocks(config: EncoderConfig) -> list[str]:
     return [f"deepstack{number}" for number in range(len(config.deepstack))]
 
 
-def norm_block(config: EncoderConfig) -> Block:
+def norm_block(config: EncoderConfig) -> ParameterBlock:
     """The norm of such a connector."""
-    return Block(lambda rngs: LayerNorm(config.d_model, config.norm_eps, rngs))
+    return ParameterBlock(lambda rngs: LayerNorm(config.d_model, config.norm_eps, rngs))
 
 
 def connect(
-    block: Block,
+    block: ParameterBlock,
     params: dict,
     x: jax.Array,
     segment_ids: jax.Array,

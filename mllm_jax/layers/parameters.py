@@ -1,9 +1,9 @@
 """Conversion of NNX modules to plain trees of parameters, and back.
 
-A `Block` is a module of a tower, perhaps stacked: its parameters live outside as a nested dict of
-arrays, with a leading `layers` dimension when stacked, and come back as a module only inside the
-computation, once their fsdp shards have been gathered. The gather is repeated in the backward,
-whatever else is kept for it, which is ZeRO-3::
+A `ParameterBlock` is a module of a tower, perhaps stacked: its parameters live outside as a nested
+dict of arrays, with a leading `layers` dimension when stacked, and come back as a module only
+inside the computation, once their fsdp shards have been gathered. The gather is repeated in the
+backward, whatever else is kept for it, which is ZeRO-3::
 
     scan over layers:  shards -> all-gather -> module(x) -> forget
 
@@ -34,7 +34,7 @@ Build = Callable[[nnx.Rngs], nnx.Module]
 
 
 @dataclass(frozen=True)
-class Block:
+class ParameterBlock:
     """A module of a tower.
 
     Attributes:
@@ -161,13 +161,13 @@ def _initial(build: Build, key: jax.Array) -> Params:
 
 def layer_block(
     build: Callable[[LayerKind, nnx.Rngs], nnx.Module], kinds: Sequence[LayerKind], count: int
-) -> Block:
+) -> ParameterBlock:
     """`count` layers, of a period of these kinds."""
     first, *others = (partial(build, kind) for kind in kinds)
-    return Block(first, count, tuple(others))
+    return ParameterBlock(first, count, tuple(others))
 
 
-Tower = Mapping[str, Block]
+Tower = Mapping[str, ParameterBlock]
 
 
 def init_tower(tower: Tower, key: jax.Array) -> Params:

@@ -26,7 +26,7 @@ from mllm_jax.layers.modules import (
     residual_gain,
     side_by_side,
 )
-from mllm_jax.layers.parameters import Block, Params, Tower, layer_block
+from mllm_jax.layers.parameters import ParameterBlock, Params, Tower, layer_block
 from mllm_jax.layers.vocabulary import Term, embed_tokens
 from sharding.collectives import axis_index, shard_slice
 from sharding.grid import View
@@ -135,20 +135,24 @@ def decoder_tower(config: DecoderConfig, backend: str) -> Tower:
     """
     vocab, d_model = config.vocab_size, config.d_model
     tower = {
-        "embed_tokens": Block(lambda rngs: Embedding(vocab, "vocab", d_model, rngs)),
+        "embed_tokens": ParameterBlock(lambda rngs: Embedding(vocab, "vocab", d_model, rngs)),
         "layers": layer_block(
             partial(DecoderLayer, config, backend), config.layer_kinds, config.layers
         ),
-        "norm": Block(lambda rngs: _norm(config, rngs)),
+        "norm": ParameterBlock(lambda rngs: _norm(config, rngs)),
     }
     if not config.parts.rotary:
         entries = config.max_positions
-        tower["embed_positions"] = Block(lambda rngs: Embedding(entries, None, d_model, rngs))
+        tower["embed_positions"] = ParameterBlock(
+            lambda rngs: Embedding(entries, None, d_model, rngs)
+        )
     if config.extra_tokens:
         extra = config.extra_tokens
-        tower["extra_embedding"] = Block(lambda rngs: Embedding(extra, None, d_model, rngs))
+        tower["extra_embedding"] = ParameterBlock(
+            lambda rngs: Embedding(extra, None, d_model, rngs)
+        )
     if not config.tie_embeddings:
-        tower["lm_head"] = Block(
+        tower["lm_head"] = ParameterBlock(
             lambda rngs: Dense((("embed", d_model),), (("vocab", vocab),), rngs)
         )
     return tower

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax.sharding import AbstractMesh, AxisType, PartitionSpec
 
 from mllm_jax.layers.attention.dispatch import traceable
-from mllm_jax.layers.parameters import Block
+from mllm_jax.layers.parameters import ParameterBlock
 from mllm_jax.layers.trainable import ADAPTERS
 from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.graph import ModelConfig
@@ -137,7 +137,7 @@ def _partition(stack: Any, trained: Trained) -> tuple[Any, Any]:
     return partition_by(stack, lambda path: trained == "adapters" and path[-1] in ADAPTERS)
 
 
-def _layer(layers: Block, view: View) -> tuple[Any, Any]:
+def _layer(layers: ParameterBlock, view: View) -> tuple[Any, Any]:
     """Shapes of a stack of one period of layers, and how it lies."""
     period = replace(layers, layers=layers.period)
     shapes = jax.eval_shape(lambda: period.init(jax.random.key(0)))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from data.faults import Fault
+from data.faults import SampleFault
 from data.loading.loader import microbatch_stats
 from data.planning.lengths import LengthTable, open_lengths
 from data.planning.packing import make_capacity
@@ -319,7 +319,9 @@ def _learnable(lengths: LengthTable, longest: int | None) -> bool:
     return bool(((tokens >= 0) & (tokens <= (longest or tokens.max()))).any())
 
 
-def _count_by_kind(source: Source, unusable: Mapping[int, Fault]) -> dict[str, RefusedSamples]:
+def _count_by_kind(
+    source: Source, unusable: Mapping[int, SampleFault]
+) -> dict[str, RefusedSamples]:
     """Unusable samples by kind, the most frequent first."""
     kinds: dict[str, list[int]] = {}
     for index, fault in unusable.items():

@@ -20,7 +20,7 @@ from data.quotes import cut
 from data.sample import DataError
 from mllm_jax.config.strict_yaml import read_yaml
 from mllm_jax.runtime.folder import RESOLVED, has_trained, steps_in
-from mllm_jax.runtime.records import DamageError, check_text
+from mllm_jax.runtime.records import RecordDamageError, check_text
 
 #: Type of `data.budgets` where they are given.
 _GIVEN = TypeAdapter(dict[str, int])
@@ -63,7 +63,7 @@ def read_stored_budgets(folder: Path) -> StoredBudgets:
     for file in (folder / RESOLVED, *_checkpoint_configs(folder)):
         try:
             return StoredBudgets(_read_budgets(file), file, "; ".join(reasons[:_NAMED]))
-        except DamageError as error:
+        except RecordDamageError as error:
             reasons.append(f"{file} {error}")
     if len(reasons) == 1:
         reasons.append(f"{folder / 'checkpoints'} has no checkpoint")
@@ -89,12 +89,12 @@ def _read_budgets(file: Path) -> dict[str, int]:
         else:
             values = _read_checked(file)
         return _GIVEN.validate_python(values["data"]["budgets"])
-    except DamageError as error:
-        raise DamageError(f"is damaged ({cut(str(error), _LONGEST)})") from error
+    except RecordDamageError as error:
+        raise RecordDamageError(f"is damaged ({cut(str(error), _LONGEST)})") from error
     except FileNotFoundError as error:
-        raise DamageError("is missing") from error
+        raise RecordDamageError("is missing") from error
     except (OSError, ValueError, KeyError, TypeError, ValidationError, RecursionError) as error:
-        raise DamageError(f"does not say them ({type(error).__name__})") from error
+        raise RecordDamageError(f"does not say them ({type(error).__name__})") from error
 
 
 def _read_checked(file: Path) -> Any:
@@ -110,5 +110,5 @@ def _read_checked(file: Path) -> Any:
         recorded, size = sums["files"].get(file.name), int(sums["block"])
         blocks = [zlib.crc32(data[at : at + size]) for at in range(0, len(data), size)]
         if recorded is not None and (recorded["size"], recorded["crc32"]) != (len(data), blocks):
-            raise DamageError("it has changed since it was written")
+            raise RecordDamageError("it has changed since it was written")
     return json.loads(data)

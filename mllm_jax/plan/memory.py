@@ -9,7 +9,7 @@ from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.plan.traced import traced_workload
 from mllm_jax.runtime.hardware.gpu_memory import user_share
 from scheduling.costs.hardware import GPU_SHARE, Hardware
-from scheduling.costs.memory import Memory, step_memory
+from scheduling.costs.memory import StepMemory, step_memory
 from scheduling.search.outcome import buffer_sizes
 
 
@@ -28,7 +28,7 @@ def device_room(hardware: Hardware) -> tuple[float, str]:
     return hardware.room_within(share), f", by {name}={share:g}"
 
 
-def predict_memory(config: ExperimentConfig, hardware: Hardware) -> Memory:
+def predict_memory(config: ExperimentConfig, hardware: Hardware) -> StepMemory:
     """Bytes of one device.
 
     Raises:

@@ -27,7 +27,7 @@ from scheduling.search.branch_and_bound import (
     leanest,
     search,
 )
-from scheduling.search.outcome import Outcome
+from scheduling.search.outcome import SearchOutcome
 from scheduling.search.scheduler import Scheduler
 from scheduling.search.space import Space, with_stages
 from sharding.plan import Requirement, divisors
@@ -234,7 +234,7 @@ class PlanSearch:
         top: int = 1,
         progress: Progress | None = None,
         space: Space | None = None,
-        known: Sequence[Outcome] = (),
+        known: Sequence[SearchOutcome] = (),
     ) -> Search:
         """The fastest strategies of `space`, by default of all, and of those that are known."""
         result = Search(tuple(known), 0, 0, {})

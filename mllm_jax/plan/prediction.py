@@ -9,7 +9,7 @@ from typing import Any
 from mllm_jax.plan.planner import PlanSearch
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.workload import Workload
-from scheduling.search.outcome import Outcome
+from scheduling.search.outcome import SearchOutcome
 from scheduling.simulate.simulation import IDLE_KINDS, Simulation
 
 GIB = 2**30
@@ -104,7 +104,7 @@ def format_gib(size: float) -> str:
     return f"{ceil(size / GIB * 10**digits) / 10**digits:.{max(0, digits)}f}"
 
 
-def predict_outcome(planner: PlanSearch, name: str, outcome: Outcome) -> PlanPrediction:
+def predict_outcome(planner: PlanSearch, name: str, outcome: SearchOutcome) -> PlanPrediction:
     """The prediction of a searched strategy."""
     work = planner.workload_of(outcome.strategy)
     prediction = prediction_of(planner, name, outcome.strategy, outcome.simulation, work)

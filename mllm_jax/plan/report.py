@@ -24,7 +24,7 @@ from mllm_jax.plan.prediction import GIB, PlanPrediction, format_count, format_g
 from mllm_jax.plan.same_remat import NAME, compare_seconds, search_same_remat
 from scheduling.costs.strategy import Strategy
 from scheduling.search.branch_and_bound import Progress, Search
-from scheduling.search.outcome import Outcome
+from scheduling.search.outcome import SearchOutcome
 from scheduling.search.space import decoder_plans
 
 if TYPE_CHECKING:
@@ -210,7 +210,9 @@ def _progress(notify: Callable[[str], None], clock: Callable[[], float], of: str
     return report
 
 
-def _predict_best(planner: PlanSearch, outcomes: Sequence[Outcome]) -> tuple[PlanPrediction, ...]:
+def _predict_best(
+    planner: PlanSearch, outcomes: Sequence[SearchOutcome]
+) -> tuple[PlanPrediction, ...]:
     """Predictions of the plans found, with their idle time."""
     names = ["best", *(f"best {n}" for n in range(2, len(outcomes) + 1))]
     idle = [_idle(planner, outcome.strategy) for outcome in outcomes]
@@ -255,7 +257,7 @@ def run_command(file: Path) -> str:
     return f"a run of its own under this plan: train --config {file} run.name=NAME"
 
 
-def write_planned(planner: PlanSearch, outcome: Outcome, file: Path) -> None:
+def write_planned(planner: PlanSearch, outcome: SearchOutcome, file: Path) -> None:
     """The configuration of `outcome`, which `launch.py train` takes.
 
     Raises:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from mllm_jax.plan.planner import PlanSearch
 from mllm_jax.plan.prediction import PlanPrediction, predict_outcome
 from scheduling.search.branch_and_bound import Progress
-from scheduling.search.outcome import Outcome
+from scheduling.search.outcome import SearchOutcome
 
 NAME = "same remat"
 #: Baselines that are searched with any remat, so that comparing seconds would say nothing.
@@ -16,7 +16,7 @@ ANY_REMAT = ("fsdp", "prologue")
 
 
 def search_same_remat(
-    planner: PlanSearch, best: Outcome, known: Sequence[Outcome], progress: Progress
+    planner: PlanSearch, best: SearchOutcome, known: Sequence[SearchOutcome], progress: Progress
 ) -> PlanPrediction:
     """The fastest strategy with the configured `model.remat`, which configured baselines have.
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from data.folders import may_pass
-from mllm_jax.runtime.records import DamageError, check_text, signed_text, write_atomically
+from mllm_jax.runtime.records import RecordDamageError, check_text, signed_text, write_atomically
 
 logger = logging.getLogger(__name__)
 
@@ -134,7 +134,7 @@ def read_identity(folder: Path) -> str | None:
     path = folder / IDENTITY
     if not path.exists():
         return None
-    with suppress(DamageError):
+    with suppress(RecordDamageError):
         check_text(path)
         text = path.read_bytes().partition(b"\n")[0]
         if re.fullmatch(rb"[0-9a-z]+", text):

@@ -12,7 +12,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from mllm_jax.runtime.records import INT, TEXT, DamageError, RecordForm, read_record, record_line
+from mllm_jax.runtime.records import (
+    INT,
+    TEXT,
+    RecordDamageError,
+    RecordSchema,
+    read_record,
+    record_line,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +37,7 @@ JOBSET = "MLLM_JAX_JOBSET"
 
 
 #: The form of what a holder writes.
-_HOLDER = RecordForm({"pid": INT, "host": TEXT, "since": TEXT, "job": (str, type(None))}, {})
+_HOLDER = RecordSchema({"pid": INT, "host": TEXT, "since": TEXT, "job": (str, type(None))}, {})
 
 
 class LockedError(RuntimeError):
@@ -177,5 +184,5 @@ def _read_holder(file: IO[str]) -> dict[str, Any]:
     """What the holder has written; nothing if it has not yet, could not, or it is damaged."""
     try:
         return read_record(Path(file.name), _HOLDER)
-    except (DamageError, OSError):
+    except (RecordDamageError, OSError):
         return {}

@@ -45,12 +45,12 @@ INT, TEXT, LIST, OBJECT, FLAG = (int,), (str,), (list,), (dict,), (bool,)
 NUMBER, KNOWN_NUMBER = (int, float, type(None)), (int, float)
 
 
-class DamageError(ValueError):
+class RecordDamageError(ValueError):
     """A file that holds no record, or none as it was written."""
 
 
 @dataclass(frozen=True)
-class RecordForm:
+class RecordSchema:
     """The keys of a kind of record, with the types of their values.
 
     Attributes:
@@ -61,7 +61,7 @@ class RecordForm:
     needed: Mapping[str, tuple[type, ...]]
     others: Mapping[str, tuple[type, ...]] | None = None
 
-    def __call__(self, values: Values) -> RecordForm:
+    def __call__(self, values: Values) -> RecordSchema:
         """The form of a record: this one, whatever the record is."""
         del values
         return self
@@ -161,7 +161,7 @@ def _checksum(data: bytes) -> str:
     return f"{zlib.crc32(data):08x}"
 
 
-def read_record_lines(path: Path, form: Callable[[Values], RecordForm]) -> RecordLines:
+def read_record_lines(path: Path, form: Callable[[Values], RecordSchema]) -> RecordLines:
     """The records of a file; none without a file, and without a last one that broke off.
 
     Args:
@@ -187,7 +187,7 @@ def read_record_lines(path: Path, form: Callable[[Values], RecordForm]) -> Recor
     return RecordLines(path, values, damage, tuple(unknown), checked or not values)
 
 
-def read_record(path: Path, form: RecordForm) -> dict[str, Any]:
+def read_record(path: Path, form: RecordSchema) -> dict[str, Any]:
     """The record in a file of its own.
 
     Raises:
@@ -197,7 +197,7 @@ def read_record(path: Path, form: RecordForm) -> dict[str, Any]:
     document = _parse(path.read_bytes().removesuffix(b"\n"))
     why = document.why or _find_problem(document, form, checked=document.signed)
     if why or len(document.values) != 1:
-        raise DamageError(f"{path.name} is damaged, and left out: {why or 'several records'}")
+        raise RecordDamageError(f"{path.name} is damaged, and left out: {why or 'several records'}")
     return document.values[0]
 
 
@@ -271,7 +271,7 @@ def _parse_several(data: bytes) -> _ParsedLine | None:
     return _ParsedLine(records, why, signed=True) if records else None
 
 
-def _find_problem(line: _ParsedLine, form: Callable[[Values], RecordForm], checked: bool) -> str:
+def _find_problem(line: _ParsedLine, form: Callable[[Values], RecordSchema], checked: bool) -> str:
     """What is wrong with records that can be read.
 
     Args:
@@ -308,7 +308,7 @@ def check_text(path: Path) -> bool:
     if line[_DIGITS] == _checksum(content).encode():
         return True
     if any(candidate.startswith(_WORD) for candidate in (line, data.rstrip().rpartition(b"\n")[2])):
-        raise DamageError(
+        raise RecordDamageError(
             f"{path.name} has changed since the run wrote it: its checksum, in the last line, does "
             "not hold"
         )

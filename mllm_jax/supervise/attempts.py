@@ -19,8 +19,8 @@ from mllm_jax.runtime.records import (
     NUMBER,
     OBJECT,
     TEXT,
-    DamageError,
-    RecordForm,
+    RecordDamageError,
+    RecordSchema,
     read_record,
     record_line,
     write_atomically,
@@ -39,10 +39,10 @@ KINDS = (
 #: What else the time of a run goes into; `unknown` is the time of attempts whose record is damaged.
 LOSSES = ("rework", "hang", "pause", "unknown")
 #: Forms of the two files.
-_SPENT = RecordForm(
+_SPENT = RecordSchema(
     {"attempt": INT, "began": KNOWN_NUMBER, "seconds": OBJECT}, {"now": TEXT, "effective": NUMBER}
 )
-_WATCHED = RecordForm(
+_WATCHED = RecordSchema(
     {"attempt": INT, "began": KNOWN_NUMBER},
     {"ended": NUMBER, "hung": FLAG, "again": FLAG, "code": INT, "why": TEXT},
 )
@@ -161,19 +161,21 @@ def read_attempts(folder: Path) -> AttemptRecords:
                 continue
             try:
                 records.append(_read(path, kind, form))
-            except DamageError as error:
+            except RecordDamageError as error:
                 damage[path.name] = str(error)
     return AttemptRecords(times_spent, watched, damage)
 
 
-def _read(path: Path, kind: Any, form: RecordForm) -> Any:
+def _read(path: Path, kind: Any, form: RecordSchema) -> Any:
     """The record in a file; keys of later versions are left out."""
     values = read_record(path, form)
     if values["attempt"] != parse_attempt_number(path.name):
-        raise DamageError(f"{path.name} is of attempt {values['attempt']}, and left out")
+        raise RecordDamageError(f"{path.name} is of attempt {values['attempt']}, and left out")
     seconds = values.get("seconds", {})
     if unknown := [kind for kind in seconds if kind not in KINDS]:
-        raise DamageError(f"{path.name} is damaged, and left out: unknown kind {unknown[0]:.40}")
+        raise RecordDamageError(
+            f"{path.name} is damaged, and left out: unknown kind {unknown[0]:.40}"
+        )
     return kind(**{key.name: values[key.name] for key in fields(kind) if key.name in values})
 
 

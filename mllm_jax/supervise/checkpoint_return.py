@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from mllm_jax.runtime.records import DamageError, check_text, signed_text, write_atomically
+from mllm_jax.runtime.records import RecordDamageError, check_text, signed_text, write_atomically
 from mllm_jax.runtime.run_status import FROM_STEP, remove_option
 
 logger = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ class CheckpointReturn:
         """Whether the file holds this command; one that is damaged may, so that nothing is lost."""
         try:
             check_text(self._file)
-        except DamageError as error:
+        except RecordDamageError as error:
             logger.warning("%s; it is taken for this command's", error)
             return True
         return self._file.read_bytes().startswith(self._text.encode())

@@ -20,7 +20,7 @@ from scheduling.costs.dispatch import Dispatched, Exposed
 from scheduling.costs.hardware import Efficiency, Hardware
 from scheduling.costs.times import Segment, TaskTime
 from scheduling.costs.tower import Tower
-from scheduling.costs.work import ExpertWork, Part, TowerWork
+from scheduling.costs.work import ExpertWork, ModulePart, TowerWork
 from scheduling.costs.workload import WIDE
 from sharding.exchange_kinds import Piece
 from sharding.numbering import Span, numbering
@@ -118,7 +118,7 @@ class LayerTiming(Tower):
         return own.share * self._of_experts(own) if own else 0.0
 
     def _of_experts(self, own: ExpertWork) -> float:
-        return self.products(Part(TowerWork(own.flops, 0), 0))
+        return self.products(ModulePart(TowerWork(own.flops, 0), 0))
 
     @cached_property
     def _experts_forward(self) -> tuple[Segment, ...]:
@@ -143,7 +143,7 @@ class LayerTiming(Tower):
 
     # ---- compute ---------------------------------------------------------------------------------
 
-    def compute(self, part: Part, share: float = 1.0) -> float:
+    def compute(self, part: ModulePart, share: float = 1.0) -> float:
         """Seconds of a part's forward without collectives.
 
         Args:
@@ -160,7 +160,7 @@ class LayerTiming(Tower):
         other = share * self.rows * (attention + moving) / self.plan.sequence
         return self.products(part, share) + other
 
-    def products(self, part: Part, share: float = 1.0) -> float:
+    def products(self, part: ModulePart, share: float = 1.0) -> float:
         """Seconds of a part's products with parameters in a forward; arguments as of `compute`."""
         peak = self.hardware.peak(self.workload.dtype) * self.efficiency.matmul
         linear = part.work.linear * self.workload.positions[self.name] / peak
@@ -193,7 +193,7 @@ class LayerTiming(Tower):
         if self.full:
             return 0.0
         work = replace(self.tower.layer.work, linear=0.0)
-        return (1 - self.weights_share) * self.compute(Part(work, 0)) / self.tower.blocks
+        return (1 - self.weights_share) * self.compute(ModulePart(work, 0)) / self.tower.blocks
 
     @property
     def apart(self) -> bool:
@@ -206,11 +206,11 @@ class LayerTiming(Tower):
         return self.plan.tensor // gcd(self.tower.kv_heads, self.plan.tensor)
 
     @property
-    def _copied(self) -> Part:
+    def _copied(self) -> ModulePart:
         """Work of a rank on the copied heads of keys and values, beyond its share."""
         tower = self.tower
         linear = 4 * tower.width * tower.kv_heads * tower.head_dim / tower.stride
-        return Part(TowerWork((self.copies - 1) * linear, 0), 0)
+        return ModulePart(TowerWork((self.copies - 1) * linear, 0), 0)
 
     def hidden(self, collective: float, compute: float) -> float:
         """Seconds of a collective, or of moving bytes, that compute beside it does not hide."""

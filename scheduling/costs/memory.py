@@ -21,7 +21,7 @@ from scheduling.schedules.task_kinds import B
 
 
 @dataclass(frozen=True)
-class Memory:
+class StepMemory:
     """Bytes of one device.
 
     Attributes:
@@ -68,7 +68,7 @@ Sizes = tuple[DecoderSizes, Mapping[str, EncoderSizes]]
 
 def step_memory(
     workload: Workload, strategy: Strategy, hardware: Hardware, sizes: Sizes | None = None
-) -> Memory:
+) -> StepMemory:
     """The memory of a step.
 
     Args:
@@ -84,7 +84,7 @@ def step_memory(
     tasks = _plain(towers) if sizes is None else _pipelined(towers, *sizes)
     update = WIDE * workload.works_with * sum(tower.matrices for tower in towers.values())
     left = sum(tasks[name] for name in ("decoder", "encoders", "work"))
-    return Memory(**common, **tasks, update=max(0.0, update - left))
+    return StepMemory(**common, **tasks, update=max(0.0, update - left))
 
 
 def _trained(towers: Mapping[str, Timing]) -> float:

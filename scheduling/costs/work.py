@@ -103,7 +103,7 @@ Parameters = Mapping[tuple[str | None, ...], float]
 
 
 @dataclass(frozen=True)
-class Part:
+class ModulePart:
     """A part of a tower: layers, or the operations before or after them.
 
     Attributes:
@@ -175,9 +175,9 @@ class TowerProfile:
     heads: int
     kv_heads: int
     head_dim: int
-    start: Part
-    layer: Part
-    end: Part
+    start: ModulePart
+    layer: ModulePart
+    end: ModulePart
     layer_parameters: Parameters
     rest_parameters: Parameters
     period: int = 1

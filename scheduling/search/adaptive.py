@@ -20,7 +20,7 @@ from statistics import fmean
 from scheduling.costs.estimate import Timing, step_times
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.loads import Load, even_feeds, loaded
-from scheduling.costs.memory import Memory, least_memory, step_memory
+from scheduling.costs.memory import StepMemory, least_memory, step_memory
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.times import StepTimes
 from scheduling.costs.workload import Workload
@@ -110,7 +110,7 @@ class AdaptiveStrategy:
         return ScheduleBounds.for_independent_microbatches(program, single_tasks=not own.co_issue)
 
     @cached_property
-    def memory(self) -> Memory:
+    def memory(self) -> StepMemory:
         """Bytes of a device, with all slots of the bounds."""
         bounds = self.bounds
         sizes = bounds.sizes, {name: own.sizes for name, own in bounds.encoders.items()}

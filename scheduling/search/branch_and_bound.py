@@ -29,7 +29,7 @@ from scheduling.costs.workload import Workload
 from scheduling.schedules.bubbles import Placement
 from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.search.bounds import Bounds, gathers_and_scatters, least_compute, least_state
-from scheduling.search.outcome import Outcome, as_cut, memory_of, options_of
+from scheduling.search.outcome import SearchOutcome, as_cut, memory_of, options_of
 from scheduling.search.scheduler import Scheduler
 from scheduling.search.space import Space, decoder_plans, families, members
 from scheduling.simulate.lockstep import makespan
@@ -70,7 +70,7 @@ class Search:
         refused: reasons for which families were left out, each with its count.
     """
 
-    best: tuple[Outcome, ...]
+    best: tuple[SearchOutcome, ...]
     simulated: int
     families: int
     refused: Mapping[str, int]
@@ -96,7 +96,7 @@ def search(
     top: int = 1,
     progress: Progress | None = None,
     within: float = 0.0,
-    known: Sequence[Outcome] = (),
+    known: Sequence[SearchOutcome] = (),
     bounds: Bounds | None = None,
 ) -> Search:
     """The `top` fastest strategies of `space`, at most one of a family's decoder degrees.
@@ -184,7 +184,7 @@ class _Search:
     top: int
     progress: Progress | None = None
     within: float = 0.0
-    best: list[Outcome] = field(default_factory=list)
+    best: list[SearchOutcome] = field(default_factory=list)
     refused: Counter[str] = field(default_factory=Counter)
     simulated: int = 0
     families: int = 0
@@ -407,7 +407,7 @@ class _Search:
         if memory.total > self.space.memory:
             self.refused["more memory than there is"] += 1
             return False
-        self.keep(Outcome(strategy, schedule, times, seconds, memory))
+        self.keep(SearchOutcome(strategy, schedule, times, seconds, memory))
         return True
 
     def _schedule(self, member: Strategy, thorough: bool = True) -> Schedule:
@@ -427,9 +427,12 @@ class _Search:
         times = step_times(self.workload, strategy, self.hardware)
         return strategy, times, makespan(schedule, times, options_of(strategy))
 
-    def keep(self, outcome: Outcome) -> None:
+    def keep(self, outcome: SearchOutcome) -> None:
         """Add an outcome, keeping the fastest for each plan of the decoder."""
         others = [old for old in self.best if old.strategy.decoder != outcome.strategy.decoder]
         same = [old for old in self.best if old.strategy.decoder == outcome.strategy.decoder]
-        found: Sequence[Outcome] = [*others, min([*same, outcome], key=lambda own: own.seconds)]
+        found: Sequence[SearchOutcome] = [
+            *others,
+            min([*same, outcome], key=lambda own: own.seconds),
+        ]
         self.best = sorted(found, key=lambda own: own.seconds)[: self.top]

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from scheduling.costs.estimate import step_times
 from scheduling.costs.hardware import Hardware
-from scheduling.costs.memory import Memory, Sizes, step_memory
+from scheduling.costs.memory import Sizes, StepMemory, step_memory
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.times import StepTimes
 from scheduling.costs.workload import Workload
@@ -20,7 +20,7 @@ from scheduling.simulate.simulation import Options, Simulation
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SearchOutcome:
     """A strategy with its predicted time and memory.
 
     Attributes:
@@ -35,7 +35,7 @@ class Outcome:
     schedule: Schedule
     times: StepTimes
     seconds: float
-    memory: Memory
+    memory: StepMemory
 
     @cached_property
     def simulation(self) -> Simulation:
@@ -43,7 +43,7 @@ class Outcome:
         return simulate(self.schedule, self.times, options_of(self.strategy))
 
 
-def evaluate(strategy: Strategy, scheduler: Scheduler) -> Outcome:
+def evaluate(strategy: Strategy, scheduler: Scheduler) -> SearchOutcome:
     """Schedules and simulates a strategy.
 
     Raises:
@@ -55,7 +55,7 @@ def evaluate(strategy: Strategy, scheduler: Scheduler) -> Outcome:
     times = step_times(workload, strategy, hardware)
     memory = memory_of(workload, strategy, hardware, schedule)
     seconds = makespan(schedule, times, options_of(strategy))
-    return Outcome(strategy, schedule, times, seconds, memory)
+    return SearchOutcome(strategy, schedule, times, seconds, memory)
 
 
 def as_cut(strategy: Strategy, schedule: Schedule) -> Strategy:
@@ -86,6 +86,6 @@ def buffer_sizes(workload: Workload, schedule: Schedule, strategy: Strategy) -> 
 
 def memory_of(
     workload: Workload, strategy: Strategy, hardware: Hardware, schedule: Schedule
-) -> Memory:
+) -> StepMemory:
     """Bytes of a device in the step of a schedule."""
     return step_memory(workload, strategy, hardware, buffer_sizes(workload, schedule, strategy))

@@ -38,7 +38,7 @@ LEGEND = {
 }
 
 
-class Part(NamedTuple):
+class SpanContent(NamedTuple):
     """Content of a span: a task, the head phase of a microbatch, or a phase of the step.
 
     `part` is the chunk of a task: of the backbone, that among the chunks of its stage.
@@ -51,10 +51,10 @@ class Part(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Box:
+class SpanBox:
     """A rectangle of the picture: seconds along x, rows along y, from the top."""
 
-    part: Part
+    part: SpanContent
     left: float
     right: float
     top: float
@@ -73,20 +73,20 @@ class Box:
         return [(left, self.top), (right, self.top), (right, bottom), (left, bottom)]
 
 
-def parts_of(timeline: Timeline, span: Span) -> list[Part]:
+def parts_of(timeline: Timeline, span: Span) -> list[SpanContent]:
     """The content of a span of a timeline, from the top if its parts lie in lanes."""
     if span.phase is not None:
-        return [Part(span.phase, span.phase, None, 0)]
+        return [SpanContent(span.phase, span.phase, None, 0)]
     if span.head is not None:
-        return [Part("head", "head", span.head, 0)]
+        return [SpanContent("head", "head", span.head, 0)]
     return [_part(timeline, task) for task in span.tasks]
 
 
-def _part(timeline: Timeline, task: Task) -> Part:
+def _part(timeline: Timeline, task: Task) -> SpanContent:
     backbone, chunk = timeline.backbone, task.chunk
     if task.module == backbone.name:
         chunk = backbone.local_chunk(chunk)
-    return Part(task.module, task.kind.name, task.microbatch, chunk)
+    return SpanContent(task.module, task.kind.name, task.microbatch, chunk)
 
 
 def shades_of(timelines: Iterable[Timeline]) -> dict[Colour, Shades]:
@@ -106,13 +106,13 @@ def shades_of(timelines: Iterable[Timeline]) -> dict[Colour, Shades]:
     return {key: shades[: last[key] + 1] for key, shades in table.items() if key in last}
 
 
-def boxes_of(timeline: Timeline) -> Iterator[Box]:
+def boxes_of(timeline: Timeline) -> Iterator[SpanBox]:
     """A box for every part of every span, those of one span in lanes."""
     for span in timeline.spans:
         parts = parts_of(timeline, span)
         height = BOX / len(parts)
         for lane, part in enumerate(parts):
-            yield Box(part, span.start, span.end, span.row - BOX / 2 + lane * height, height)
+            yield SpanBox(part, span.start, span.end, span.row - BOX / 2 + lane * height, height)
 
 
 def label_of(module: str, kind: str, colours: Shades) -> str:
@@ -122,7 +122,7 @@ def label_of(module: str, kind: str, colours: Shades) -> str:
     return f"{module} {what}{chunks}"
 
 
-def shade_of(part: Part, shades: Mapping[Colour, Shades]) -> str:
+def shade_of(part: SpanContent, shades: Mapping[Colour, Shades]) -> str:
     """The colour of a part's box, `#RRGGBB`."""
     own = shades[part.module, part.kind]
     return own[part.part % len(own)]

@@ -31,7 +31,7 @@ from scheduling.simulate.simulation import (
     Options,
     Ran,
     Replica,
-    Run,
+    ReplicaRun,
     Simulation,
     StageRun,
     Step,
@@ -148,7 +148,7 @@ class _Lockstep:
         times = tuple([self.times.time(task) for task in tasks])
         return self.clock.time(times, self.replica.lengths_of(tasks), slow)
 
-    def run(self, count: int) -> Run:
+    def run(self, count: int) -> ReplicaRun:
         """All ticks."""
         prologue, middle, epilogue = self.schedule.phases
         gathered = self.times.gather
@@ -162,9 +162,11 @@ class _Lockstep:
         self._ticks(epilogue)
         stages = tuple(self._stage(stage, end) for stage, end in enumerate(decoded))
         if not len(self.done):
-            return Run(self.replica, count, stages, np.zeros(1), np.zeros(1), np.zeros(1, int))
+            return ReplicaRun(
+                self.replica, count, stages, np.zeros(1), np.zeros(1), np.zeros(1, int)
+            )
         start, beats = self.starts.min(axis=1), beats_of(self.schedule)
-        return Run(self.replica, count, stages, start, self.done, beats)
+        return ReplicaRun(self.replica, count, stages, start, self.done, beats)
 
     def _ticks(self, ticks: range) -> None:
         seconds = np.array([own.seconds for own in self.known])[self.which]

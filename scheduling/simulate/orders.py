@@ -28,7 +28,7 @@ from scheduling.simulate.simulation import (
     Options,
     Ran,
     Replica,
-    Run,
+    ReplicaRun,
     Simulation,
     StageRun,
     Step,
@@ -366,7 +366,7 @@ class _Asynchronous:
         slow = self.replica.slow.get(stage, 1.0)
         return self.clock.time(tasks, self.replica.lengths_of(bundle), slow)
 
-    def run(self, count: int) -> Run:
+    def run(self, count: int) -> ReplicaRun:
         """All nodes."""
         self.build()
         try:
@@ -375,7 +375,7 @@ class _Asynchronous:
             raise ScheduleError(str(error)) from error
         stages = tuple(self._stage(stage, times) for stage in range(len(self.step.orders)))
         end = np.array([max(own.done for own in stages)])
-        return Run(self.replica, count, stages, np.zeros(1), end, np.zeros(1, int))
+        return ReplicaRun(self.replica, count, stages, np.zeros(1), end, np.zeros(1, int))
 
     def build(self) -> None:
         """Makes the graph."""

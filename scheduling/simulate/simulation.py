@@ -146,7 +146,7 @@ class Options:
 USUAL = Options()
 
 
-class Block(NamedTuple):
+class StageBlock(NamedTuple):
     """Uninterrupted work of a stage.
 
     Attributes:
@@ -175,14 +175,14 @@ class Ran(NamedTuple):
     time: BundleTime
     head: int | None = None
 
-    def together(self, stage: int) -> list[Block]:
+    def together(self, stage: int) -> list[StageBlock]:
         """A single block for all tasks of the bundle."""
         span = Span(stage, stage, self.tick, self.start, self.end, self.tasks, self.head)
         pairs = zip(self.tasks, self.time.compute, strict=False)
         encoder = sum(compute for task, compute in pairs if task.module != BACKBONE)
-        return [Block(span, sum(self.time.compute), encoder)]
+        return [StageBlock(span, sum(self.time.compute), encoder)]
 
-    def one_by_one(self, stage: int) -> list[Block]:
+    def one_by_one(self, stage: int) -> list[StageBlock]:
         """A block for each task."""
         if self.head is not None:
             return self.together(stage)
@@ -192,7 +192,7 @@ class Ran(NamedTuple):
         ):
             end = self.start + seconds
             span = Span(stage, stage, self.tick, start, end, (task,))
-            blocks.append(Block(span, compute, compute if task.module != BACKBONE else 0.0))
+            blocks.append(StageBlock(span, compute, compute if task.module != BACKBONE else 0.0))
             start = end
         return blocks
 
@@ -221,14 +221,14 @@ class StageRun:
     done: float
 
     @cached_property
-    def blocks(self) -> tuple[Block, ...]:
+    def blocks(self) -> tuple[StageBlock, ...]:
         """The stage's blocks, in the order of time."""
         make = Ran.together if self.co_issue else Ran.one_by_one
         return tuple(block for own in self.ran() for block in make(own, self.stage))
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class ReplicaRun:
     """The stages of one replica.
 
     Attributes:
@@ -306,7 +306,7 @@ class Step:
     """
 
     def __init__(
-        self, runs: Sequence[Run], scatter: float, update: float, backbone: ModuleStages
+        self, runs: Sequence[ReplicaRun], scatter: float, update: float, backbone: ModuleStages
     ) -> None:
         self.runs, self.update, self.backbone = runs, update, backbone
         columns = list(zip(*(run.stages for run in runs), strict=True))
@@ -319,7 +319,7 @@ class Step:
         """Numbers of the stages."""
         return iter(range(len(self.scattered)))
 
-    def _done(self, run: Run) -> Iterator[float]:
+    def _done(self, run: ReplicaRun) -> Iterator[float]:
         """Times at which the stages of `run` are ready for the optimizer."""
         pairs = zip(run.stages, self.scattered, strict=True)
         return (max(own.done, scattered) for own, scattered in pairs)
@@ -328,7 +328,7 @@ class Step:
         """A key that is greater for a slower replica."""
         return self.done[index], max(own.done for own in self.runs[index].stages)
 
-    def _update(self, run: Run, stage: int) -> float:
+    def _update(self, run: ReplicaRun, stage: int) -> float:
         return self.update * run.replica.slow.get(stage, 1.0)
 
     def simulation(self, alone: float | None = None) -> Simulation:
@@ -357,7 +357,7 @@ class Step:
             return None
         return min(1.0, max(0.0, 1 - (self.makespan - alone) * devices / total))
 
-    def _blocks(self, index: int, stage: int) -> list[Block]:
+    def _blocks(self, index: int, stage: int) -> list[StageBlock]:
         """Blocks of a stage, the optimizer's among them."""
         run, start = self.runs[index], self.complete
         blocks = list(run.stages[stage].blocks)
@@ -365,7 +365,7 @@ class Step:
         if seconds:
             end = start + seconds
             tick = len(run.end) - 1
-            blocks.append(Block(Span(stage, stage, tick, start, end, phase="update"), seconds))
+            blocks.append(StageBlock(Span(stage, stage, tick, start, end, phase="update"), seconds))
         return blocks
 
     def _use(self, index: int, stage: int) -> Use:
@@ -379,7 +379,7 @@ class Step:
         return Use(compute, idle)
 
     def _idle(
-        self, index: int, stage: int, blocks: Sequence[Block]
+        self, index: int, stage: int, blocks: Sequence[StageBlock]
     ) -> Iterator[tuple[IdleKind, float, float]]:
         """Kind, start and end of all idle time between `blocks`."""
         marks = self._marks(index, stage)

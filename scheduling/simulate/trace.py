@@ -21,8 +21,8 @@ from scheduling.schedules.task_kinds import Shades
 from scheduling.simulate.boxes import (
     BOX,
     IDLE_COLOUR,
-    Box,
     Colour,
+    SpanBox,
     boxes_of,
     ink_on,
     label_of,
@@ -161,7 +161,7 @@ def _prepare(axes: Axes, timeline: Timeline, scale: float) -> None:
 
 def _fill(axes: Axes, timeline: Timeline, shades: Mapping[Colour, Shades], scale: float) -> None:
     """A collection of boxes for every colour, and the numbers that fit into them."""
-    groups: dict[Colour, list[Box]] = {key: [] for key in shades}
+    groups: dict[Colour, list[SpanBox]] = {key: [] for key in shades}
     for box in boxes_of(timeline):
         groups[box.part.module, box.part.kind].append(box)
     for key, boxes in groups.items():
@@ -171,7 +171,9 @@ def _fill(axes: Axes, timeline: Timeline, shades: Mapping[Colour, Shades], scale
             _number(axes, box, colour, scale)
 
 
-def _collection(label: str, boxes: list[Box], colours: list[str], scale: float) -> PolyCollection:
+def _collection(
+    label: str, boxes: list[SpanBox], colours: list[str], scale: float
+) -> PolyCollection:
     """`boxes` in their colours; `scale` is in points per second."""
     narrowest = min((box.seconds for box in boxes), default=0.0) * scale
     outlined = narrowest >= OUTLINED
@@ -185,7 +187,7 @@ def _collection(label: str, boxes: list[Box], colours: list[str], scale: float) 
     )
 
 
-def _number(axes: Axes, box: Box, colour: str, scale: float) -> None:
+def _number(axes: Axes, box: SpanBox, colour: str, scale: float) -> None:
     """The number of the microbatch, if it fits; `scale` is in points per second."""
     if box.part.microbatch is None:
         return

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks import accelerator, emulated
-from benchmarks.accelerator import SMALL_SIZES, Setting, bench_accelerator, on_devices
+from benchmarks.accelerator import SMALL_SIZES, MachineSetting, bench_accelerator, on_devices
 from benchmarks.findings import Findings, row
 from mllm_jax.check import grouped
 from mllm_jax.check.exchange import MergeCase
@@ -30,15 +30,17 @@ def config() -> ExperimentConfig:
 
 
 @pytest.fixture(scope="module")
-def setting(config: ExperimentConfig) -> Setting:
+def setting(config: ExperimentConfig) -> MachineSetting:
     devices = jax.devices()[:1]
-    return Setting(on_devices(config, devices), devices, SMALL_SIZES, None, silent)
+    return MachineSetting(on_devices(config, devices), devices, SMALL_SIZES, None, silent)
 
 
 def test_what_fails_is_told_and_the_rest_is_measured(
     config: ExperimentConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(setting: Setting) -> Iterator[tuple[str, Callable[[], Iterator[dict[str, Any]]]]]:
+    def broken(
+        setting: MachineSetting,
+    ) -> Iterator[tuple[str, Callable[[], Iterator[dict[str, Any]]]]]:
         def measure() -> Iterator[dict[str, Any]]:
             yield row("", "before", 1.0)
             raise RuntimeError("no | such kernel\nwith a long story")
@@ -71,7 +73,7 @@ def test_what_is_measured_is_logged_before_an_interruption(
     config: ExperimentConfig, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def interrupted(
-        setting: Setting,
+        setting: MachineSetting,
     ) -> Iterator[tuple[str, Callable[[], Iterator[dict[str, Any]]]]]:
         def measure() -> Iterator[dict[str, Any]]:
             yield row("", "before", 1.5, 2.0, "GB/s", "a note")
@@ -108,7 +110,7 @@ def test_products_by_groups_stand_beside_a_dense_one(
 
 
 def test_products_of_the_wrong_group_fail(
-    setting: Setting, monkeypatch: pytest.MonkeyPatch
+    setting: MachineSetting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def wrong(rows: jax.Array, kernels: jax.Array, counts: jax.Array) -> jax.Array:
         return grouped_product(rows, kernels[::-1], counts)
@@ -121,7 +123,7 @@ def test_products_of_the_wrong_group_fail(
 
 @pytest.mark.slow
 def test_the_executor_of_a_single_stage_gives_the_gradients_of_the_plain_step(
-    setting: Setting,
+    setting: MachineSetting,
 ) -> None:
     own = emulated.staged(setting.config, 1, emulated.STAGES)
     rows = list(emulated.errors(own))
@@ -130,7 +132,7 @@ def test_the_executor_of_a_single_stage_gives_the_gradients_of_the_plain_step(
 
 
 @pytest.mark.slow
-def test_a_pipeline_is_put_together_from_its_tasks(setting: Setting) -> None:
+def test_a_pipeline_is_put_together_from_its_tasks(setting: MachineSetting) -> None:
     rows = list(emulated.emulated_rows(setting.config, setting.devices, setting.seconds))
     emulations = [each for each in rows if each[0].startswith("4 stages")]
     assert len(emulations) == 3

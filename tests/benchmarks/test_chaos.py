@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.faults.account import Difference
-from benchmarks.faults.faults import Fault, Plan
+from benchmarks.faults.account import RunDifference
+from benchmarks.faults.faults import InjectedFault, Plan
 from benchmarks.faults.host import names
 from benchmarks.faults.hosts import Hosts
 from benchmarks.faults.memory import chosen, shares
@@ -21,8 +21,8 @@ from benchmarks.faults.processes import stand
 from benchmarks.faults.run import Struck
 from benchmarks.faults.strike import Site, ready, strike
 from benchmarks.faults.thread import hold, probe_hold
-from benchmarks.recovery import Outcome, _account, _summary
-from mllm_jax.train.state.snapshots.share import Index, Origin, Share, ShareError, share
+from benchmarks.recovery import RunOutcome, _account, _summary
+from mllm_jax.train.state.snapshots.share import Origin, ShardIndex, Share, ShareError, share
 from tests.timing import PATIENCE
 
 #: A main thread that writes `!` every few milliseconds, and another one that writes `.`.
@@ -120,7 +120,7 @@ def kept(hosts: Hosts, host: int, origin: int, step: int, run: Path = RUN) -> Sh
     own = share(folder, host, origin, step % 2)
     own.reserve(1024)
     where = Origin(run="r", folder=str(run), series="s", step=step, process=origin)
-    own.write_index(Index(origin=where, progress={}, config={}, leaves={}))
+    own.write_index(ShardIndex(origin=where, progress={}, config={}, leaves={}))
     return own
 
 
@@ -147,7 +147,7 @@ def test_snapshots_of_a_process_are_found_on_all_hosts_and_none_of_another_run(
 @pytest.mark.parametrize("choice", [0.1, 0.1 + 1 / 1009])
 def test_bytes_of_snapshots_are_changed(choice: float, hosts: Apart, tmp_path: Path) -> None:
     site = Site(hosts, [Machine(), Machine()], tmp_path, RUN)  # type: ignore[list-item]
-    fault = Fault(1, "damage_snapshot", 0, 2, "step", 0.5, choice=choice)
+    fault = InjectedFault(1, "damage_snapshot", 0, 2, "step", 0.5, choice=choice)
     assert not ready(fault, site)
     own = kept(hosts, 0, 0, 3)
     assert ready(fault, site)
@@ -166,19 +166,19 @@ def test_records_that_are_not_compared_are_damaged_too(hosts: Apart, tmp_path: P
     assert times in site.files.values()
     times.write_bytes(bytes(256))
     (tmp_path / "metrics.jsonl").write_bytes(bytes(256))
-    _, what = strike(Fault(1, "damage", 0, 2, "step", 0.5, choice=0.9), site)
+    _, what = strike(InjectedFault(1, "damage", 0, 2, "step", 0.5, choice=0.9), site)
     assert str(times) in what
     assert times.read_bytes() != bytes(256)
     assert (tmp_path / "metrics.jsonl").read_bytes() == bytes(256)
 
 
 def told(kind: str, seconds: float | None) -> Struck:
-    fault = Fault(1, kind, 1, 2, "step", 0.5)
+    fault = InjectedFault(1, kind, 1, 2, "step", 0.5)
     return Struck(fault, "process 811", 12, seconds, named=seconds is not None)
 
 
 def test_a_fault_that_ends_an_attempt_and_is_not_told_of_is_a_problem() -> None:
-    whole = Outcome(Plan(1, 2, ()), difference=Difference((), 0, 0))
+    whole = RunOutcome(Plan(1, 2, ()), difference=RunDifference((), 0, 0))
     well = replace(whole, struck=[told("kill", 0.2), told("slow_rank", None)])
     assert well.problems == []
     bad = replace(whole, struck=[told("kill", 0.2), told("stop", None), told("cut", None)])

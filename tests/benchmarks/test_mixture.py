@@ -38,12 +38,12 @@ PROGRAMS = ("first_stage", "fixed", "ours", "replanned")
 
 
 @pytest.fixture(scope="module")
-def phases(config: ExperimentConfig) -> list[mixture.Phase]:
+def phases(config: ExperimentConfig) -> list[mixture.MixturePhase]:
     return mixture.phases_of(config)
 
 
 def _turn(
-    phases: list[mixture.Phase], slow: float, names: set[str]
+    phases: list[mixture.MixturePhase], slow: float, names: set[str]
 ) -> dict[tuple[str, str], float]:
     """A turn in which all is `slow` times as slow and only the phases of `names` take part.
 
@@ -60,7 +60,7 @@ def _turn(
 
 
 def test_rows_have_the_speeds_of_median_seconds(
-    config: ExperimentConfig, phases: list[mixture.Phase]
+    config: ExperimentConfig, phases: list[mixture.MixturePhase]
 ) -> None:
     names = [phase.name for phase in phases]
     turns = [
@@ -90,7 +90,7 @@ def test_rows_have_the_speeds_of_median_seconds(
 
 
 def test_ratios_are_taken_within_a_turn(
-    config: ExperimentConfig, phases: list[mixture.Phase]
+    config: ExperimentConfig, phases: list[mixture.MixturePhase]
 ) -> None:
     names = {phase.name for phase in phases}
     turns = [_turn(phases, 1.0, names), _turn(phases, 1.0, names)]

@@ -8,7 +8,7 @@ import pytest
 
 import launch
 from benchmarks import peers as bench_peers
-from benchmarks.peer import IGNORED, Samples, Setting, batches, collate
+from benchmarks.peer import IGNORED, Samples, TorchSetting, batches, collate
 from benchmarks.turns import Worker, WorkerError
 from mllm_jax.config.load import ConfigError, load
 from mllm_jax.models.pretrained.release import Release
@@ -83,7 +83,7 @@ def test_a_packed_batch_is_one_row_in_which_positions_begin_anew():
 @pytest.mark.parametrize("grouped", [False, True])
 def test_an_epoch_has_every_sample_once(grouped):
     lengths = np.random.default_rng(0).integers(1, 1000, 50).tolist()
-    setting = Setting(batch=8, grouped=grouped)
+    setting = TorchSetting(batch=8, grouped=grouped)
     epochs = [batches(lengths, setting, seed) for seed in (0, 1)]
     for epoch in epochs:
         assert sorted(i for batch in epoch for i in batch) == list(range(50))
@@ -99,7 +99,7 @@ def test_grouped_batches_have_less_padding():
             len(batch) * max(lengths[i] for i in batch) for batch in batches(lengths, setting, 0)
         )
 
-    plain = Setting(batch=8)
+    plain = TorchSetting(batch=8)
     assert positions(replace(plain, grouped=True)) < 1.2 * sum(lengths) < positions(plain)
 
 
@@ -225,7 +225,7 @@ def test_transformers_trains_the_same_model(monkeypatch, capsys):
     pytest.importorskip("transformers")
     monkeypatch.setattr(bench_peers, "SAMPLES", 16)
     monkeypatch.setattr(bench_peers, "TURNS", 1)
-    tried = (Setting(batch=4, packed=True), Setting(batch=4, grouped=True))
+    tried = (TorchSetting(batch=4, packed=True), TorchSetting(batch=4, grouped=True))
     monkeypatch.setattr(bench_peers, "CANDIDATES", tried)
     assert launch.main(["bench", "peers", "--json", *SMALL]) == ExitCode.OK
     found = json.loads(capsys.readouterr().out)

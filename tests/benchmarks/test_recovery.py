@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from benchmarks import recovery
 from benchmarks.faults.account import (
-    Difference,
     Record,
+    RunDifference,
     left_over,
     median_and_worst,
     newest_step,
@@ -93,16 +93,16 @@ def record(losses: list[float], samples: list[list[int]]) -> Record:
 
 def test_losses_are_compared_to_the_bit_and_samples_step_by_step() -> None:
     whole = record([3.0, 2.0, 1.0], [[0, 1], [2, 4], [3]])
-    assert Difference.of(whole, whole) == Difference((), 0, 0)
+    assert RunDifference.of(whole, whole) == RunDifference((), 0, 0)
     other = record([3.0, 2.0 + 2**-50, 1.0], [[0, 1], [2, 4], [3]])
-    assert Difference.of(other, whole) == Difference((2,), 0, 0)
-    assert Difference.of(other, whole, last_equal_step=1) == Difference((), 0, 0)
-    assert Difference.of(other, whole, last_equal_step=2) == Difference((2,), 0, 0)
+    assert RunDifference.of(other, whole) == RunDifference((2,), 0, 0)
+    assert RunDifference.of(other, whole, last_equal_step=1) == RunDifference((), 0, 0)
+    assert RunDifference.of(other, whole, last_equal_step=2) == RunDifference((2,), 0, 0)
     short = record([3.0, 2.0], [[0, 1], [2, 4]])
-    assert Difference.of(short, whole, last_equal_step=1) == Difference((3,), 1, 0)
-    assert Difference.of(short, whole) == Difference((3,), 1, 0)
+    assert RunDifference.of(short, whole, last_equal_step=1) == RunDifference((3,), 1, 0)
+    assert RunDifference.of(short, whole) == RunDifference((3,), 1, 0)
     again = record([3.0, 2.0, 1.0], [[0, 1], [2, 2, 4], [1]])
-    assert Difference.of(again, whole) == Difference((), 1, 2)
+    assert RunDifference.of(again, whole) == RunDifference((), 1, 2)
 
 
 def test_a_record_is_read_from_the_files_of_a_run(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import yaml
 import launch
 from benchmarks.registry import BENCHMARKS
 from mllm_jax.cli import main as cli
-from mllm_jax.cli.answer import Answer
+from mllm_jax.cli.answer import CommandOutput
 from mllm_jax.cli.benchmark import Benchmark
 from mllm_jax.config.load import ConfigError, load
 from mllm_jax.runtime.devices import DeviceError, start_devices
@@ -78,9 +78,9 @@ def test_every_option_in_the_help_is_accepted(
 ) -> None:
     seen: list[str] = []
 
-    def note(args: object, console: object) -> Answer:
+    def note(args: object, console: object) -> CommandOutput:
         seen.append(name)
-        return Answer(None)
+        return CommandOutput(None)
 
     text = help_of(name, capsys=capsys)
     monkeypatch.setattr(cli, "run_command", note)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from data.batch import NEXT_TOKEN, ModuleRows
 from data.config import Balance, DataConfig
-from data.faults import Fault, FaultKind
+from data.faults import FaultKind, SampleFault
 from data.media.audio.row_spec import Audio, AudioRowSpec
 from data.media.image.row_spec import Image, ImageRowSpec
 from data.media.video.files import FrameTiming, Video
@@ -159,7 +159,7 @@ class ListSource:
         self.asked.append(index)
         sample = self.samples[index]
         if isinstance(sample, str):
-            raise SampleError(self.name(index), Fault(FaultKind.RECORD, sample))
+            raise SampleError(self.name(index), SampleFault(FaultKind.RECORD, sample))
         return sample
 
 

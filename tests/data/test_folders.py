@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from data.folders import SEAL, Hold, drop_damaged, drop_superseded, in_use, put_folder
+from data.folders import SEAL, FolderLock, drop_damaged, drop_superseded, in_use, put_folder
 
 
 def writer(text: str) -> Callable[[Path], None]:
@@ -77,7 +77,7 @@ def test_superseded_folders_go_unless_they_are_in_use(tmp_path: Path) -> None:
     for number, own in enumerate(folders):
         put_folder(own, writer("a"))
         os.utime(own, (number, number))
-    held = Hold(folders[1] / "part")
+    held = FolderLock(folders[1] / "part")
     assert in_use(folders[1] / "part")
     assert not in_use(folders[0] / "part")
     assert not in_use(folders[0] / "missing")

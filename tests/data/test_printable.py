@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.faults import LONGEST, Fault, FaultKind
+from data.faults import LONGEST, FaultKind, SampleFault
 from data.quotes import enumerated, printable
 from data.sample import DataError, SampleError
 from data.sources.make import make_source
@@ -24,7 +24,7 @@ NAMES = ("\ud800", "\udcff", "\x1b[31m", "a\nINFO b", "\u202eb", "\0")
 
 @given(st.text(st.characters(exclude_categories=())))
 def test_what_is_told_is_printable(text: str) -> None:
-    own = Fault(FaultKind.RECORD, text).text
+    own = SampleFault(FaultKind.RECORD, text).text
     assert own.isprintable()
     assert len(own) <= LONGEST
     assert printable(own) == own

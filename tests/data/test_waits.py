@@ -14,7 +14,7 @@ from data import waits
 from data.sample import AwayError
 from data.sources.formats import patience
 from data.sources.formats.patience import Patient
-from data.waits import SLOT, SOURCE, Table, Wait, current, waiting
+from data.waits import SLOT, SOURCE, RetriedCall, Table, current, waiting
 from tests.configs import ROOT
 from tests.timing import Clock
 
@@ -35,7 +35,7 @@ def _shown_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waits, "SHOWN", -1.0)
 
 
-def away(seen: list[Wait | None]) -> Any:
+def away(seen: list[RetriedCall | None]) -> Any:
     """A file system that is out of reach, and notes who waits for it."""
 
     def info(path: str) -> None:
@@ -48,7 +48,7 @@ def away(seen: list[Wait | None]) -> Any:
 def test_a_place_that_is_tried_again_is_waited_for_since_the_first_attempt(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    clock, seen = Clock(), list[Wait | None]()
+    clock, seen = Clock(), list[RetriedCall | None]()
     clock.sleep(100.0)
     for module in (patience, waits):
         monkeypatch.setattr(module, "time", clock)
@@ -63,7 +63,7 @@ def test_a_place_that_is_tried_again_is_waited_for_since_the_first_attempt(
 
 
 def test_a_place_that_is_not_tried_again_holds_nothing_up() -> None:
-    seen: list[Wait | None] = []
+    seen: list[RetriedCall | None] = []
     with pytest.raises(AwayError):
         Patient(away(seen), 0.0).info("bucket/train.jsonl")
     assert seen == [None]

@@ -15,7 +15,7 @@ from mllm_jax.layers.adapters import has_linear
 from mllm_jax.layers.config.adapters import AdapterError
 from mllm_jax.layers.config.linear import HEAD, LinearLayer
 from mllm_jax.layers.modules import Dense
-from mllm_jax.layers.parameters import Block
+from mllm_jax.layers.parameters import ParameterBlock
 from mllm_jax.layers.trainable import FrozenParts
 from mllm_jax.models import module as multimodal
 from mllm_jax.models.graph import ModelConfig
@@ -35,7 +35,7 @@ def mixture() -> ModelConfig:
     return ModelConfig.model_validate(whole | {"decoder": decoder, "encoders": encoders})
 
 
-def found(tower: Mapping[str, Block], module: str) -> dict[str, LinearLayer]:
+def found(tower: Mapping[str, ParameterBlock], module: str) -> dict[str, LinearLayer]:
     """The linear layers of a tower's modules."""
     layers: dict[str, LinearLayer] = {}
     for name, block in tower.items():

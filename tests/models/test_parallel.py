@@ -21,7 +21,7 @@ from sharding.exchange_kinds import PIECES, Piece
 from sharding.grid import JointGrid, ReduceDtype, View
 from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan
-from sharding.rules import Layout, layouts
+from sharding.rules import ParameterSharding, layouts
 from tests.models import towers
 
 PLAN = ParallelPlan(fsdp=2, tensor=2)
@@ -81,7 +81,7 @@ def both(
     return alone, (results, jax.tree.map(without_padding, gradients, params))
 
 
-def padded(leaf: Any, layout: Layout) -> Any:
+def padded(leaf: Any, layout: ParameterSharding) -> Any:
     """The parameter as it is stored: zeros behind the vocabulary."""
     behind = np.subtract(layout.padded(leaf.shape), leaf.shape)
     return np.pad(leaf, [(0, n) for n in behind])

@@ -22,7 +22,7 @@ from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import gradient_step
 from mllm_jax.train.step.pipeline import PipelineProgram
-from scheduling.costs.memory import Memory, step_memory
+from scheduling.costs.memory import StepMemory, step_memory
 from scheduling.lowering.lowered import DecoderSizes, EncoderSizes
 from scheduling.search.outcome import buffer_sizes
 from tests.configs import ROOT, config
@@ -44,7 +44,7 @@ BY_LAYER = STAGES | {
 }
 
 
-def predicted(experiment: Experiment) -> Memory:
+def predicted(experiment: Experiment) -> StepMemory:
     """The bytes that the cost model predicts."""
     own = on_platform(experiment.config, "cpu")
     splits = {(plan.tensor, plan.expert > 1) for plan in own.parallel.plans.values()}
@@ -99,7 +99,7 @@ def test_state_and_batch_take_what_is_predicted(own: ExperimentConfig) -> None:
 
 
 def test_what_is_frozen_has_no_gradients_and_keeps_less() -> None:
-    def memory(*freeze: str) -> Memory:
+    def memory(*freeze: str) -> StepMemory:
         own = on_platform(config(train__freeze=list(freeze), model__remat="none"), "cpu")
         return step_memory(traced_workload(own, SPLITS), strategy(own, "gpu"), named("h100"))
 
@@ -113,7 +113,7 @@ def test_an_update_takes_the_room_of_the_tasks_before_it_takes_more() -> None:
     own = on_platform(config(), "cpu")
     workload, chosen, chip = traced_workload(own, SPLITS), strategy(own, "gpu"), named("h100")
 
-    def memory(works_with: int, moments: int = 1) -> Memory:
+    def memory(works_with: int, moments: int = 1) -> StepMemory:
         changed = replace(workload, works_with=works_with, moments=moments)
         return step_memory(changed, chosen, chip)
 

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from scheduling.costs.hardware import Efficiency, Hardware, Link
-from scheduling.costs.work import ExpertWork, Parameters, Part, TowerProfile, TowerWork
+from scheduling.costs.work import ExpertWork, ModulePart, Parameters, TowerProfile, TowerWork
 from scheduling.costs.workload import Split, Workload
 from scheduling.search.space import Space
 from sharding.plan import Requirement
@@ -31,9 +31,9 @@ def tower(width: int, layers: int, outputs: int, stride: int = 1, **changes: Any
         "heads": 8,
         "kv_heads": 8,
         "head_dim": width // 8,
-        "start": Part(TowerWork(0, 0), 4 * width),
-        "layer": Part(TowerWork(24 * width**2 / stride, 4 * width / stride**2), 32 * width),
-        "end": Part(TowerWork(2 * width * outputs / stride, 0), 8 * width),
+        "start": ModulePart(TowerWork(0, 0), 4 * width),
+        "layer": ModulePart(TowerWork(24 * width**2 / stride, 4 * width / stride**2), 32 * width),
+        "end": ModulePart(TowerWork(2 * width * outputs / stride, 0), 8 * width),
         "layer_parameters": _layer_parameters(width),
         "rest_parameters": {("embed", "vocab"): width * outputs, ("embed",): width},
     }
@@ -99,7 +99,7 @@ def with_experts(own: Workload, share: float = 1.0, buffer: float = 1.25) -> Wor
     } | {("experts", "embed", "mlp"): 3.0 * share * count * hidden * width}
     changed = replace(
         decoder,
-        layer=Part(replace(work, linear=linear), decoder.layer.moved),
+        layer=ModulePart(replace(work, linear=linear), decoder.layer.moved),
         layer_parameters=layer,
         experts=ExpertWork(share, count, top_k, hidden, flops, buffer),
     )

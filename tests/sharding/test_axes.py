@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 from jax.sharding import PartitionSpec as P
 
 from scheduling.costs.shares import elements
-from scheduling.costs.work import Part, TowerProfile, TowerWork
+from scheduling.costs.work import ModulePart, TowerProfile, TowerWork
 from sharding.axes import LOGICAL_AXES, LogicalAxes, is_matrix, logical_axis
 from sharding.collectives import all_gather, psum, vary
 from sharding.grid import JointGrid, View
 from sharding.mesh import make_mesh
 from sharding.plan import AXES, ParallelPlan, divisors
-from sharding.rules import Layout, gather_parameters, layouts
+from sharding.rules import ParameterSharding, gather_parameters, layouts
 
-NOTHING = Part(TowerWork(0, 0), 0)
+NOTHING = ModulePart(TowerWork(0, 0), 0)
 #: Of every named axis; only the vocabulary need not divide.
 SIZES = {"experts": 24, "embed": 24, "heads": 24, "kv_heads": 4, "mlp": 48, "vocab": 31, None: 5}
 
@@ -58,7 +58,7 @@ def test_layouts_and_the_memory_model_count_the_same(plan: ParallelPlan, names: 
         {"heads", "kv_heads", "mlp", "vocab"} & {*axes}
     ) > 1:
         return  # no parameter has two dimensions that tensor ranks share
-    layout = Layout(axes, view)
+    layout = ParameterSharding(axes, view)
     own = math.prod(
         size // view.degree(mesh_axes)
         for size, mesh_axes in zip(layout.padded(shape), layout.mesh_axes, strict=True)
@@ -74,8 +74,8 @@ def test_an_unknown_axis_is_an_error_that_names_it_and_the_valid_ones() -> None:
     parameters: dict[LogicalAxes, int] = {("embed", "expertz"): 8}
     for read in (
         lambda: logical_axis("expertz"),
-        lambda: Layout(("embed", "expertz"), view).spec,
-        lambda: Layout(("embed", "expertz"), view).padded((2, 4)),
+        lambda: ParameterSharding(("embed", "expertz"), view).spec,
+        lambda: ParameterSharding(("embed", "expertz"), view).padded((2, 4)),
         lambda: gather_parameters(jnp.ones(2), ("expertz",), View(fsdp=("fsdp",))),
         lambda: elements(tower(parameters), parameters, ParallelPlan()),
         lambda: is_matrix(("embed", "expertz")),

@@ -23,7 +23,7 @@ from sharding.exchange import RouteArrays, all_to_all, is_ragged
 from sharding.grid import JointGrid
 from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan, PlanError
-from sharding.routes import Routes, Side, runs_of
+from sharding.routes import Routes, RouteSide, runs_of
 from tests.emulation import ragged_on_cpus
 from tests.sharding.test_exchange import OUTPUTS, PAIRS, ROWS, TOKENS, WIDTH, lookup
 
@@ -43,8 +43,10 @@ def scattered(seed: int, tokens: int = TOKENS) -> Index:
 
 
 def build(grid: JointGrid, index: Index, ragged: bool = False) -> Routes:
-    source = Side(grid.views["vision"], ROWS, OUTPUTS)
-    return Routes.build(source, Side(grid.decoder, *index.shape), runs_of(index, OUTPUTS), ragged)
+    source = RouteSide(grid.views["vision"], ROWS, OUTPUTS)
+    return Routes.build(
+        source, RouteSide(grid.decoder, *index.shape), runs_of(index, OUTPUTS), ragged
+    )
 
 
 @given(seed=st.integers(0, 99))
@@ -104,7 +106,7 @@ def slices_of(routes: Routes, device: int) -> Index:
     return np.stack([begins, size, there, size])
 
 
-def shares(side: Side, whole: Index, routes: Routes) -> dict[int, Index]:
+def shares(side: RouteSide, whole: Index, routes: Routes) -> dict[int, Index]:
     """The share of an array `[rows, positions]` that every device holds."""
     rows, positions = side.shape
     return {
@@ -262,7 +264,7 @@ def compiled(devices: Sequence[Any], ragged: bool) -> Any:
     """32 devices with 256 outputs each, to 512 tokens a row, 512 wide; with the gradient."""
     plans = {"decoder": ParallelPlan(data=4, tensor=8), "vision": ParallelPlan(data=32)}
     grid = JointGrid.build(plans)
-    source, target = Side(grid.views["vision"], 32, 256), Side(grid.decoder, 32, 512)
+    source, target = RouteSide(grid.views["vision"], 32, 256), RouteSide(grid.decoder, 32, 512)
     routes = Routes.build(source, target, np.zeros((0, 5), np.int64), ragged)
     assert is_ragged(make_mesh(grid, devices), routes.axes)
     shapes = jax.eval_shape(lambda: (*values(routes, 512), on_devices(routes)))
@@ -271,7 +273,7 @@ def compiled(devices: Sequence[Any], ragged: bool) -> Any:
 
 def test_wrong_runs_and_views_are_refused() -> None:
     grid = JointGrid.build({"decoder": ParallelPlan(data=2), "vision": ParallelPlan(data=2)})
-    side = partial(Side, grid.decoder, 4)
+    side = partial(RouteSide, grid.decoder, 4)
     for run in ([4, 0, 0, 0, 1], [0, 7, 0, 0, 2], [0, 0, -1, 0, 1], [0, 0, 0, 15, 2]):
         with pytest.raises(ValueError, match=r"leaves the 4 rows of (8|16) positions"):
             Routes.build(side(8), side(16), np.array([run]))
@@ -281,6 +283,6 @@ def test_wrong_runs_and_views_are_refused() -> None:
     staged = JointGrid.build(
         {"decoder": ParallelPlan(stage=2, data=2), "vision": ParallelPlan(data=4)}
     )
-    sides = Side(staged.views["vision"], 4, 8), Side(staged.decoder, 4, 8)
+    sides = RouteSide(staged.views["vision"], 4, 8), RouteSide(staged.decoder, 4, 8)
     with pytest.raises(PlanError, match="cannot send to a decoder dealt over"):
         Routes.build(*sides, np.zeros((0, 5), np.int64))

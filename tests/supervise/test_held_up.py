@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from data.waits import SOURCE, Wait
+from data.waits import SOURCE, RetriedCall
 from mllm_jax.runtime import part
 from mllm_jax.runtime.part import Peers
 from mllm_jax.runtime.watch import Peer, WatchLimits, find_fault
@@ -19,12 +19,12 @@ LIMITS = WatchLimits(60.0, 100.0)
 def test_a_place_that_holds_up_the_data_is_told_and_the_wait_begins_anew_behind_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    own, found = Peers(), list[Wait]()
+    own, found = Peers(), list[RetriedCall]()
     monkeypatch.setattr(part, "current", lambda key: found[0] if found and key == SOURCE else None)
     monkeypatch.setattr("mllm_jax.train.listeners.listeners.peers", lambda: own)
     note_activity(Phase("read", 50))
     assert own.present == own.activity
-    found.append(Wait(SOURCE, "s3://bucket/train.jsonl", own.activity.since - 7.0, 300.0))
+    found.append(RetriedCall(SOURCE, "s3://bucket/train.jsonl", own.activity.since - 7.0, 300.0))
     held = own.present
     told = "waiting for the data of step 50, from s3://bucket/train.jsonl (retry_seconds 300)"
     assert held.event == told
@@ -37,7 +37,7 @@ def test_a_place_that_holds_up_the_data_is_told_and_the_wait_begins_anew_behind_
     assert behind.since >= before > own.activity.since
     own.note("step 50")
     assert own.present == own.activity
-    found.append(Wait(SOURCE, "s3://bucket/train.jsonl", 0.0, 300.0))
+    found.append(RetriedCall(SOURCE, "s3://bucket/train.jsonl", 0.0, 300.0))
     assert own.present == own.activity  # which waits for no place
 
 

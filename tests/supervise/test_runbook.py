@@ -57,7 +57,11 @@ from mllm_jax.supervise.plans import FallbackPlans, FallbackSearch
 from mllm_jax.supervise.policy import RestartPolicy
 from mllm_jax.supervise.supervisor import LeadState, SupervisorConfig
 from mllm_jax.train.components.guard import DivergedError
-from mllm_jax.train.components.replica_check import CorruptionError, Difference, check_replicas
+from mllm_jax.train.components.replica_check import (
+    CorruptionError,
+    ReplicaDifference,
+    check_replicas,
+)
 from mllm_jax.train.listeners.stragglers.compare import TimeComparison
 from mllm_jax.train.listeners.stragglers.judge import Straggler
 from mllm_jax.train.listeners.stragglers.window import HOST
@@ -219,8 +223,8 @@ def of_replicas() -> list[str]:
     """Of replicas that differ."""
     device: Any = SimpleNamespace(id=3, process_index=0)
 
-    def compare(params: Any, batch: Any) -> Difference:
-        return Difference((2, 3), (device,))
+    def compare(params: Any, batch: Any) -> ReplicaDifference:
+        return ReplicaDifference((2, 3), (device,))
 
     with pytest.raises(CorruptionError) as found:
         check_replicas(compare, 400, {}, {})  # type: ignore[arg-type]

@@ -17,8 +17,8 @@ from typing import Any
 
 from benchmarks.systems.apart import Apart
 from benchmarks.systems.chain import Baseline
-from benchmarks.systems.mixture.draws import MEDIA, Draw, Drawn
-from benchmarks.systems.planned import PlannedOptimus, Question, System, planned
+from benchmarks.systems.mixture.draws import MEDIA, Draw, DrawnMixture
+from benchmarks.systems.planned import PlannedOptimus, PlanningCase, System, planned
 from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.plan.mixtures import TokenMixture
 from mllm_jax.plan.planner import PlanSearch
@@ -238,7 +238,7 @@ def compare(
     plans = {OURS: _described(ours.strategy) + _rows(ours)}
     cells: list[dict[str, Cell]] = [{OURS: cell} for cell in _followed(ours, loads, print_line)]
     mean, largest = (loaded(workload, load.mean) for load in (usual, loads[-1]))
-    question = Question(space, mean, largest, hardware, usual.uneven)
+    question = PlanningCase(space, mean, largest, hardware, usual.uneven)
     for system, search in planned(question).items():
         print_line(f"searching the plan of {system}")
         try:
@@ -277,9 +277,9 @@ class _Loads:
     draw: Draw | None
 
     @cached_property
-    def drawn(self) -> Drawn | None:
+    def drawn(self) -> DrawnMixture | None:
         """Its samples."""
-        return None if self.draw is None else Drawn.of(self.config, self.share, self.draw)
+        return None if self.draw is None else DrawnMixture.of(self.config, self.share, self.draw)
 
     @cached_property
     def mean(self) -> Load:

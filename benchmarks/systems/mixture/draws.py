@@ -65,7 +65,7 @@ class Draw:
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class DrawnMixture:
     """The samples of `STEPS` steps of a mixture.
 
     Attributes:
@@ -79,7 +79,7 @@ class Drawn:
     samples: Sequence[Lengths]
 
     @classmethod
-    def of(cls, config: ExperimentConfig, share: float, draw: Draw) -> Drawn:
+    def of(cls, config: ExperimentConfig, share: float, draw: Draw) -> DrawnMixture:
         """Samples of whose tokens a share are outputs of encoders; all encoders have as many."""
         rows = config.data.rows * config.train.accumulate
         return cls(config, rows, list(_samples(config, share, draw, OFFER * rows * STEPS)))

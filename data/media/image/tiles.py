@@ -87,7 +87,7 @@ class Tiling:
 
 
 @dataclass(frozen=True)
-class Layout:
+class TileLayout:
     """The tiles and outputs of an image of one size; sizes are (rows, columns), (height, width).
 
     Attributes:
@@ -116,7 +116,7 @@ class Layout:
 # ---- pixels --------------------------------------------------------------------------------------
 
 
-def layout_of(size: Size, tiling: Tiling) -> Layout:
+def layout_of(size: Size, tiling: Tiling) -> TileLayout:
     """The layout of an image of `size` pixels.
 
     Raises:
@@ -132,7 +132,7 @@ def layout_of(size: Size, tiling: Tiling) -> Layout:
     corner = _border(size, grid, tiling.stretch)
     unpadded = grid[0] - 2 * corner[0], grid[1] - 2 * corner[1]
     shrunk = _shrunk(size, unpadded, tiling)
-    return Layout(resolution, _inner(size, resolution), tiles, corner, unpadded, shrunk)
+    return TileLayout(resolution, _inner(size, resolution), tiles, corner, unpadded, shrunk)
 
 
 def _resolution(size: Size, tiling: Tiling) -> Size:
@@ -187,7 +187,9 @@ def _shrunk(size: Size, grid: Size, tiling: Tiling) -> Size:
 # ---- outputs -------------------------------------------------------------------------------------
 
 
-def taps_of(layout: Layout | None, tiling: Tiling) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+def taps_of(
+    layout: TileLayout | None, tiling: Tiling
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """How an image's outputs are made of those of its tiles, which lie one after the other.
 
     Args:
@@ -210,7 +212,7 @@ def taps_of(layout: Layout | None, tiling: Tiling) -> tuple[NDArray[np.int32], N
     return np.concatenate([places, places_]), np.concatenate([parts, parts_])
 
 
-def grid_of_tiles(layout: Layout | None) -> Grid:
+def grid_of_tiles(layout: TileLayout | None) -> Grid:
     """The grid of a tiled image; `layout` is None for an image that is only seen whole."""
     return NO_TILES if layout is None else Grid(1, *layout.grid)
 
@@ -249,7 +251,7 @@ def _bilinear(count: int, target: int, start: int) -> Reads:
 
 
 def _joined(
-    down: Reads, across: Reads, layout: Layout, tiling: Tiling
+    down: Reads, across: Reads, layout: TileLayout, tiling: Tiling
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """Taps and shares of the grid, row by row."""
     (rows, columns), (_, wide) = tiling.outputs, layout.tiles

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from data.planning.microbatches import costs_of
 from data.planning.packing import Capacity
-from data.planning.problem import Work
+from data.planning.problem import WorkModel
 from data.sample import DataError, Lengths
 
 #: Steps that are drawn.
@@ -46,7 +46,7 @@ class Shares:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnSteps:
     """Steps that have been drawn.
 
     Attributes:
@@ -60,8 +60,8 @@ class Drawn:
 
 
 def draw_steps(
-    samples: Sequence[Lengths], capacity: Capacity, work: Mapping[str, Work], shares: Shares
-) -> Drawn:
+    samples: Sequence[Lengths], capacity: Capacity, work: Mapping[str, WorkModel], shares: Shares
+) -> DrawnSteps:
     """Steps of groups that are filled with samples, which are drawn with replacement.
 
     Args:
@@ -92,7 +92,7 @@ def draw_steps(
         heaviest += np.maximum(loads, single).max(0) / STEPS
         mean += loads.mean(0) / STEPS
         placed += here.sum() / shares.groups / STEPS
-    return Drawn(
+    return DrawnSteps(
         dict(zip(phases, heaviest.tolist(), strict=True)),
         dict(zip(phases, mean.tolist(), strict=True)),
         placed,
@@ -105,7 +105,7 @@ def _filling(needs: NDArray[np.int64], limits: NDArray[np.int64]) -> int:
     return SPARE * int((limits[mean > 0] / mean[mean > 0]).min()) + 1
 
 
-def _dearest(samples: Sequence[Lengths], work: Mapping[str, Work], text: str) -> Floats:
+def _dearest(samples: Sequence[Lengths], work: Mapping[str, WorkModel], text: str) -> Floats:
     """FLOPs of the dearest item of every sample by phase, `[samples, phases]`."""
     found = np.zeros((len(samples), len(work)))
     for number, lengths in enumerate(samples):

@@ -19,12 +19,12 @@ import numpy as np
 from array_record.python.array_record_module import ArrayRecordReader
 
 from data.config import ArrayRecordSource, DataConfig
-from data.faults import Fault, FaultKind
+from data.faults import FaultKind, SampleFault
 from data.sample import DataError, SampleError
 from data.sources.formats.blobs import MediaFolder, media_folder
 from data.sources.formats.conversations import ConversationSet, Records, fingerprint_of, form_of
 from data.sources.formats.copies import local_copy
-from data.sources.formats.index import Arrays, Index, open_index
+from data.sources.formats.index import Arrays, RecordIndex, open_index
 from data.sources.formats.records.turns import Media
 from data.sources.formats.storage import File, find_files, home_of_files
 
@@ -60,7 +60,7 @@ class PackedRecords(Records):
     """Records in ArrayRecord files; index: `ends` as of `Records`."""
 
     def __init__(
-        self, files: Sequence[File], index: Index, media: MediaFolder | None, cache: Path
+        self, files: Sequence[File], index: RecordIndex, media: MediaFolder | None, cache: Path
     ) -> None:
         super().__init__(files, index["ends"], media)
         self._index, self._cache = index, cache
@@ -79,7 +79,7 @@ class PackedRecords(Records):
             return msgpack.unpackb(reader.read([number])[0], strict_map_key=True), None
         except (*_ERRORS, msgpack.UnpackException) as error:
             raise SampleError(
-                self.name(index), Fault(FaultKind.RECORD, f"not msgpack: {error}")
+                self.name(index), SampleFault(FaultKind.RECORD, f"not msgpack: {error}")
             ) from error
 
     def _reader(self, file: File) -> Any:

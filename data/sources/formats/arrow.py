@@ -28,7 +28,7 @@ from data.sample import DataError
 from data.sources.formats.blobs import MediaFolder, media_folder
 from data.sources.formats.conversations import ConversationSet, fingerprint_of, form_of
 from data.sources.formats.copies import local_copy
-from data.sources.formats.index import Arrays, Index, open_index
+from data.sources.formats.index import Arrays, RecordIndex, open_index
 from data.sources.formats.records.record import RecordForm
 from data.sources.formats.storage import File, find_files, home_of_files
 from data.sources.formats.tables import (
@@ -75,7 +75,7 @@ class ArrowRecords(TableRecords):
     def __init__(
         self,
         files: Sequence[File],
-        index: Index,
+        index: RecordIndex,
         media: MediaFolder | None,
         columns: RecordColumns,
         cache: Path,

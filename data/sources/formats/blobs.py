@@ -48,7 +48,7 @@ class Bytes(FileBytes):
 
 
 @dataclass(frozen=True)
-class Part(FileBytes):
+class FilePart(FileBytes):
     """`size` bytes of a larger file, from `start` on."""
 
     name: str

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from data.folders import Hold, drop_damaged, put_folder
+from data.folders import FolderLock, drop_damaged, put_folder
 from data.sample import DataError
 from data.sources.cache import in_cache, keep_last
 
@@ -26,7 +26,7 @@ Arrays = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)
-class Index:
+class RecordIndex:
     """The arrays of an index, mapped; pickled, it is the name of its folder.
 
     lock: keeps the folder from being removed as long as the index is there.
@@ -34,7 +34,7 @@ class Index:
 
     folder: Path
     arrays: Arrays
-    lock: Hold = field(repr=False)
+    lock: FolderLock = field(repr=False)
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self.arrays[name]
@@ -43,7 +43,9 @@ class Index:
         return _load, (self.folder, tuple(self.arrays))
 
 
-def open_index(home: Path, what: str, names: Sequence[str], build: Callable[[], Arrays]) -> Index:
+def open_index(
+    home: Path, what: str, names: Sequence[str], build: Callable[[], Arrays]
+) -> RecordIndex:
     """The index of `what`; built now, and then kept, if there is none yet.
 
     One whose files are damaged is built again.
@@ -80,10 +82,10 @@ def _file(name: str) -> str:
     return f"{name}.npy"
 
 
-def _load(folder: Path, names: Sequence[str]) -> Index:
+def _load(folder: Path, names: Sequence[str]) -> RecordIndex:
     try:
-        lock = Hold(folder / _file(names[0]))
-        return Index(folder, {name: _mapped(folder / _file(name)) for name in names}, lock)
+        lock = FolderLock(folder / _file(names[0]))
+        return RecordIndex(folder, {name: _mapped(folder / _file(name)) for name in names}, lock)
     except (OSError, EOFError, ValueError) as error:
         raise DataError(f"the index in {folder} is damaged: {error}; delete it") from error
 

@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from data.config import DataConfig, LlavaSource
-from data.faults import Fault, FaultKind
+from data.faults import FaultKind, SampleFault
 from data.media.file_bytes import STREAM
 from data.sample import DataError, SampleError
 from data.sources.formats.blobs import MediaFolder, media_folder
 from data.sources.formats.conversations import ConversationSet, Records, fingerprint_of, form_of
-from data.sources.formats.index import Arrays, Index, open_index
+from data.sources.formats.index import Arrays, RecordIndex, open_index
 from data.sources.formats.records.record import loads
 from data.sources.formats.records.turns import Media
 from data.sources.formats.storage import File, find_files, home_of_files
@@ -72,7 +72,9 @@ class JsonRecords(Records):
     `digest`, the SHA-256 of the contents.
     """
 
-    def __init__(self, files: tuple[File, ...], index: Index, media: MediaFolder | None) -> None:
+    def __init__(
+        self, files: tuple[File, ...], index: RecordIndex, media: MediaFolder | None
+    ) -> None:
         super().__init__(files, index["ends"], media)
         self._index = index
 
@@ -84,7 +86,7 @@ class JsonRecords(Records):
             return loads(file.read(start, end - start)), None
         except (ValueError, RecursionError) as error:
             raise SampleError(
-                self.name(index), Fault(FaultKind.RECORD, f"not JSON: {error}")
+                self.name(index), SampleFault(FaultKind.RECORD, f"not JSON: {error}")
             ) from error
 
     @property

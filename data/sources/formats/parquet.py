@@ -22,7 +22,7 @@ from data.config import DataConfig, ParquetSource
 from data.sample import DataError
 from data.sources.formats.blobs import MediaFolder, media_folder
 from data.sources.formats.conversations import ConversationSet, fingerprint_of, form_of
-from data.sources.formats.index import Arrays, Index, open_index
+from data.sources.formats.index import Arrays, RecordIndex, open_index
 from data.sources.formats.records.record import RecordForm
 from data.sources.formats.storage import File, Ranges, find_files, home_of_files
 from data.sources.formats.tables import (
@@ -70,7 +70,11 @@ class ParquetRecords(TableRecords):
     """
 
     def __init__(
-        self, files: Sequence[File], index: Index, media: MediaFolder | None, columns: RecordColumns
+        self,
+        files: Sequence[File],
+        index: RecordIndex,
+        media: MediaFolder | None,
+        columns: RecordColumns,
     ) -> None:
         super().__init__(files, index["ends"], media, columns)
         self._index = index

@@ -23,7 +23,7 @@ from typing import Any, BinaryIO, ClassVar, Protocol
 import numpy as np
 
 from data.config import DataConfig, FieldsConfig, LlavaSource
-from data.faults import Fault, FaultKind
+from data.faults import FaultKind, SampleFault
 from data.media.file_bytes import FileBytes
 from data.quotes import quoted
 from data.sample import DataError, MediaError, Sample, SampleError, pattern_of
@@ -265,7 +265,7 @@ def texts_in(record: Mapping[str, Any], field: str, name: str) -> tuple[str, ...
 
 def misshapen(name: str, reason: str) -> SampleError:
     """The error of a record of wrong shape."""
-    return SampleError(name, Fault(FaultKind.RECORD, f"record of wrong shape: {reason}"))
+    return SampleError(name, SampleFault(FaultKind.RECORD, f"record of wrong shape: {reason}"))
 
 
 def _form(config: DataConfig) -> QuestionForm:

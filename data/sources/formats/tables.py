@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from data.config import ONLY_WHERE_TAKEN
-from data.faults import Fault, FaultKind
+from data.faults import FaultKind, SampleFault
 from data.media.file_bytes import FileBytes
 from data.media.naming import medium_of_number
 from data.media.registry import MEDIA_TYPES
@@ -94,7 +94,9 @@ class TableRecords(Records):
         try:
             record = self.row(index, None)
         except RowError as error:
-            raise SampleError(self.name(index), Fault(FaultKind.RECORD, str(error))) from error
+            raise SampleError(
+                self.name(index), SampleFault(FaultKind.RECORD, str(error))
+            ) from error
         for column in self.columns.late:
             record[column] = self._cells(index, column, record.get(column))
         return record, None

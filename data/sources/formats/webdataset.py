@@ -28,15 +28,15 @@ from typing import BinaryIO
 import numpy as np
 
 from data.config import DataConfig, WebDatasetSource
-from data.faults import Fault, FaultKind
+from data.faults import FaultKind, SampleFault
 from data.media.file_bytes import FileBytes
 from data.media.registry import MEDIA_TYPES
 from data.quotes import enumerated, printable, quoted
 from data.rows.spec import Kind
 from data.sample import DataError, MediaError, SampleError
-from data.sources.formats.blobs import Part
+from data.sources.formats.blobs import FilePart
 from data.sources.formats.conversations import ConversationSet, Records, fingerprint_of, form_of
-from data.sources.formats.index import Arrays, Index, open_index
+from data.sources.formats.index import Arrays, RecordIndex, open_index
 from data.sources.formats.records.keys import Met, ShapeError
 from data.sources.formats.records.record import Caption, RecordForm, loads
 from data.sources.formats.records.turns import Media, what
@@ -136,7 +136,7 @@ class TarRecords(Records):
     of every member `offsets`, `sizes` and `name_ends` in `names`; `ends` as of `Records`.
     """
 
-    def __init__(self, files: Sequence[File], index: Index, form: RecordForm) -> None:
+    def __init__(self, files: Sequence[File], index: RecordIndex, form: RecordForm) -> None:
         super().__init__(files, index["ends"], None)
         self._index, self._form = index, form
 
@@ -164,7 +164,7 @@ class TarRecords(Records):
 
     def close(self, index: int, blobs: Collection[FileBytes]) -> Met:
         """See `Records.close`."""
-        met, used = Met(), {blob.name for blob in blobs if isinstance(blob, Part)}
+        met, used = Met(), {blob.name for blob in blobs if isinstance(blob, FilePart)}
         for member in self._members(index):
             path = f".{member.ending}"
             if self._is_ignored(member) or member.ending in HARMLESS:
@@ -275,7 +275,7 @@ class TarRecords(Records):
         return self._fault(index, f"{quoted(member.name)} is not read: {reason}")
 
     def _fault(self, index: int, reason: str) -> SampleError:
-        return SampleError(self.name(index), Fault(FaultKind.RECORD, reason))
+        return SampleError(self.name(index), SampleFault(FaultKind.RECORD, reason))
 
     def find(self, index: int, path: str) -> FileBytes:
         """The member of the sample that has this name, or this ending."""
@@ -301,8 +301,8 @@ class TarRecords(Records):
         ]
         return [_Member(*member) for member in zip(names, offsets, sizes, strict=True)]
 
-    def _part(self, file: File, member: _Member) -> Part:
-        return Part(member.name, file, member.offset, member.size)
+    def _part(self, file: File, member: _Member) -> FilePart:
+        return FilePart(member.name, file, member.offset, member.size)
 
     def _text(self, index: int, file: File, member: _Member) -> str:
         try:

@@ -19,7 +19,7 @@ from mllm_jax.families.clip.config import ClipConfig
 from mllm_jax.families.functions import ModuleFunctions
 from mllm_jax.layers import vision_transformer as patches
 from mllm_jax.layers.modules import Dense, LayerNorm, aligned, normal
-from mllm_jax.layers.parameters import Block, Params, Tower, layer_block
+from mllm_jax.layers.parameters import ParameterBlock, Params, Tower, layer_block
 from mllm_jax.layers.positions import grid_positions
 from sharding.grid import View
 
@@ -43,7 +43,7 @@ class ClipEmbedding(nnx.Module):
 def tower(config: ClipConfig, backend: str) -> Tower:
     """Blocks of the encoder, without the connector; there is no norm behind the layers."""
     return {
-        "embeddings": Block(lambda rngs: ClipEmbedding(config, rngs)),
+        "embeddings": ParameterBlock(lambda rngs: ClipEmbedding(config, rngs)),
         "layers": layer_block(
             partial(patches.PreNormLayer, config, backend, config.activation),
             config.layer_kinds,

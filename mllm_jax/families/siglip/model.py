@@ -12,14 +12,14 @@ from mllm_jax.families.functions import ModuleFunctions
 from mllm_jax.families.siglip.config import SiglipConfig
 from mllm_jax.layers import vision_transformer as patches
 from mllm_jax.layers.modules import LayerNorm
-from mllm_jax.layers.parameters import Block, Params, Tower, layer_block
+from mllm_jax.layers.parameters import ParameterBlock, Params, Tower, layer_block
 from sharding.grid import View
 
 
 def tower(config: SiglipConfig, backend: str) -> Tower:
     """Blocks of the encoder, without the connector; not all have a norm behind the layers."""
     blocks = {
-        "embeddings": Block(lambda rngs: patches.PatchEmbedding(config, rngs)),
+        "embeddings": ParameterBlock(lambda rngs: patches.PatchEmbedding(config, rngs)),
         "layers": layer_block(
             partial(patches.PreNormLayer, config, backend, "gelu_tanh"),
             config.layer_kinds,
@@ -27,7 +27,9 @@ def tower(config: SiglipConfig, backend: str) -> Tower:
         ),
     }
     if config.final_norm:
-        blocks["norm"] = Block(lambda rngs: LayerNorm(config.d_model, config.norm_eps, rngs))
+        blocks["norm"] = ParameterBlock(
+            lambda rngs: LayerNorm(config.d_model, config.norm_eps, rngs)
+        )
     return blocks
 
 

@@ -19,7 +19,7 @@ from mllm_jax.layers.modules import (
     residual_gain,
     side_by_side,
 )
-from mllm_jax.layers.parameters import Block, Tower, layer_block
+from mllm_jax.layers.parameters import ParameterBlock, Tower, layer_block
 from sharding.grid import View
 from sharding.layerstack.run import Aux
 
@@ -48,11 +48,11 @@ class Vit22bLayer(nnx.Module):
 def tower(config: Vit22bConfig, backend: str) -> Tower:
     """Blocks of the encoder, without the connector."""
     return {
-        "embeddings": Block(lambda rngs: patches.PatchEmbedding(config, rngs)),
+        "embeddings": ParameterBlock(lambda rngs: patches.PatchEmbedding(config, rngs)),
         "layers": layer_block(
             partial(Vit22bLayer, config, backend), config.layer_kinds, config.layers
         ),
-        "norm": Block(lambda rngs: RMSNorm(config.d_model, config.norm_eps, rngs)),
+        "norm": ParameterBlock(lambda rngs: RMSNorm(config.d_model, config.norm_eps, rngs)),
     }
 
 

@@ -31,7 +31,7 @@ from mllm_jax.layers.modules import (
     SelfAttention,
     residual_gain,
 )
-from mllm_jax.layers.parameters import Block, Params, Tower, layer_block
+from mllm_jax.layers.parameters import ParameterBlock, Params, Tower, layer_block
 from mllm_jax.layers.positions import sinusoids
 from mllm_jax.layers.varying import gelu
 from sharding.collectives import shard_slice
@@ -90,14 +90,14 @@ class WhisperLayer(nnx.Module):
 def tower(config: WhisperConfig, backend: str) -> Tower:
     """Blocks of the encoder, without the connector; `positions` where there is a table of them."""
     blocks = {
-        "embeddings": Block(lambda rngs: Convolutions(config, rngs)),
+        "embeddings": ParameterBlock(lambda rngs: Convolutions(config, rngs)),
         "layers": layer_block(
             partial(WhisperLayer, config, backend), config.layer_kinds, config.layers
         ),
-        "norm": Block(lambda rngs: LayerNorm(config.d_model, config.norm_eps, rngs)),
+        "norm": ParameterBlock(lambda rngs: LayerNorm(config.d_model, config.norm_eps, rngs)),
     }
     if (entries := config.max_positions) is not None:
-        blocks["positions"] = Block(lambda rngs: Positions(entries, config.d_model, rngs))
+        blocks["positions"] = ParameterBlock(lambda rngs: Positions(entries, config.d_model, rngs))
     return blocks
 
 

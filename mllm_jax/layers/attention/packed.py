@@ -59,7 +59,7 @@ class Tile:
 
 
 @dataclass(frozen=True)
-class Sizes:
+class KernelSizes:
     """Sizes of the kernels.
 
     Attributes:
@@ -75,12 +75,12 @@ class Sizes:
 
 #: Sizes by the widest head that they are for.
 SIZES = {
-    64: Sizes(
+    64: KernelSizes(
         forward=Tile(queries=64, keys=64, warps=4, stages=3),
         of_keys=Tile(queries=64, keys=64, warps=4, stages=3),
         of_queries=Tile(queries=64, keys=64, warps=4, stages=3),
     ),
-    128: Sizes(
+    128: KernelSizes(
         forward=Tile(queries=64, keys=64, warps=4, stages=3),
         of_keys=Tile(queries=64, keys=64, warps=4, stages=2),
         of_queries=Tile(queries=64, keys=64, warps=4, stages=2),
@@ -88,7 +88,7 @@ SIZES = {
 }
 
 
-def sizes_of(head_dim: int) -> Sizes:
+def sizes_of(head_dim: int) -> KernelSizes:
     """Sizes of `SIZES` for heads of `head_dim`."""
     return next(SIZES[widest] for widest in sorted(SIZES) if head_dim <= widest)
 
@@ -122,7 +122,7 @@ class KernelOptions(NamedTuple):
 
     mask: MaskKind
     scale: float
-    sizes: Sizes
+    sizes: KernelSizes
     interpret: bool
 
     @property
@@ -138,7 +138,7 @@ def packed(
     tokens: TokenIds,
     mask: MaskKind,
     interpret: bool = False,
-    sizes: Sizes | None = None,
+    sizes: KernelSizes | None = None,
 ) -> jax.Array:
     """Attention that skips the blocks which ids, order and a window hide.
 

@@ -28,7 +28,7 @@ Arrays = tuple[jax.Array, jax.Array, jax.Array]
 BLOCK = 128
 
 
-class Window(NamedTuple):
+class KeyWindow(NamedTuple):
     """The window of keys of a block of queries; or of every block, in arrays.
 
     Attributes:
@@ -77,7 +77,7 @@ def widths(tokens: int, block: int) -> list[int]:
     return sizes
 
 
-def windows(tokens: TokenIds, mask: MaskKind, block: int) -> Window:
+def windows(tokens: TokenIds, mask: MaskKind, block: int) -> KeyWindow:
     """The narrowest window of every block that contains all keys which the block's queries see.
 
     Args:
@@ -98,7 +98,7 @@ def windows(tokens: TokenIds, mask: MaskKind, block: int) -> Window:
     row = jnp.broadcast_to(jnp.arange(rows)[:, None], (rows, blocks))
     query = jnp.broadcast_to(position[::block], (rows, blocks))
     key = jnp.minimum(first, count - sizes[width])
-    return Window(*(x.astype(jnp.int32).ravel() for x in (row, query, key, width)))
+    return KeyWindow(*(x.astype(jnp.int32).ravel() for x in (row, query, key, width)))
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(4, 5))
@@ -107,10 +107,10 @@ def _attention(
 ) -> jax.Array:
     """`[rows, heads, tokens, head_dim]` from q (scaled), k and v in the same order."""
 
-    def one(window: Window) -> jax.Array:
+    def one(window: KeyWindow) -> jax.Array:
         return _at_its_width(window, tokens, block, at)
 
-    def at(window: Window, width: int) -> jax.Array:
+    def at(window: KeyWindow, width: int) -> jax.Array:
         seen = _seen(window, tokens, mask, block, width)
         return attend(*_inputs(window, (q, k, v), block, width), seen)
 
@@ -128,10 +128,12 @@ def _backward(
 ) -> tuple[jax.Array | None, ...]:
     *arrays, tokens = saved
 
-    def one(sums: list[jax.Array], window: Window) -> tuple[list[jax.Array], jax.Array]:
+    def one(sums: list[jax.Array], window: KeyWindow) -> tuple[list[jax.Array], jax.Array]:
         return _at_its_width(window, tokens, block, partial(at, sums))
 
-    def at(sums: list[jax.Array], window: Window, width: int) -> tuple[list[jax.Array], jax.Array]:
+    def at(
+        sums: list[jax.Array], window: KeyWindow, width: int
+    ) -> tuple[list[jax.Array], jax.Array]:
         seen = _seen(window, tokens, mask, block, width)
         inputs = _inputs(window, arrays, block, width)
         _, pullback = jax.vjp(lambda q, k, v: attend(q, k, v, seen), *inputs)
@@ -147,21 +149,21 @@ _attention.defvjp(_forward, _backward)
 
 
 def _at_its_width(
-    window: Window, tokens: TokenIds, block: int, at: Callable[[Window, int], Any]
+    window: KeyWindow, tokens: TokenIds, block: int, at: Callable[[KeyWindow, int], Any]
 ) -> Any:
     """`at` with the width of this window."""
     sizes = widths(tokens.bounds.shape[1], block)
     return lax.switch(window.width, [partial(at, window, width) for width in sizes])
 
 
-def _inputs(window: Window, arrays: Any, block: int, width: int) -> Arrays:
+def _inputs(window: KeyWindow, arrays: Any, block: int, width: int) -> Arrays:
     """The block of q, and the windows of k and v."""
     q, k, v = arrays
     queries = _cut(q, window.row, window.query, block)
     return queries, _cut(k, window.row, window.key, width), _cut(v, window.row, window.key, width)
 
 
-def _seen(window: Window, tokens: TokenIds, mask: MaskKind, block: int, width: int) -> jax.Array:
+def _seen(window: KeyWindow, tokens: TokenIds, mask: MaskKind, block: int, width: int) -> jax.Array:
     """Which keys of its window a query sees, `[1, block, width]` bool."""
 
     def columns(start: jax.Array, count: int) -> TokenIds:
@@ -180,7 +182,7 @@ def _cut(x: jax.Array, row: jax.Array, start: jax.Array, count: int) -> jax.Arra
     return lax.dynamic_slice(x, (row, 0, start, 0), (1, x.shape[1], count, x.shape[3]))
 
 
-def _added(x: jax.Array, part: jax.Array, window: Window) -> jax.Array:
+def _added(x: jax.Array, part: jax.Array, window: KeyWindow) -> jax.Array:
     """`x` plus `part` in a window."""
     values = _cut(x, window.row, window.key, part.shape[2]) + part
     return lax.dynamic_update_slice(x, values, (window.row, 0, window.key, 0))

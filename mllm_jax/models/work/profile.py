@@ -9,7 +9,7 @@ from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.layers.config.linear import HEAD
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.work.flops import expert_flops, work_parts
-from scheduling.costs.work import ExpertWork, Part, TowerProfile
+from scheduling.costs.work import ExpertWork, ModulePart, TowerProfile
 
 
 def tower_profiles(config: ModelConfig) -> Mapping[str, TowerProfile]:
@@ -46,9 +46,9 @@ def _profile(config: ModelConfig, name: str) -> TowerProfile:
         heads=tower.heads,
         kv_heads=tower.kv_heads if isinstance(tower, DecoderConfig) else tower.heads,
         head_dim=tower.head_dim,
-        start=Part(parts.start, 4 * tower.d_model),
-        layer=Part(parts.layer, _moved(tower) + _adapted(config, part), parts.layer_adapters),
-        end=Part(parts.end, 8 * tower.d_model, parts.end_adapters),
+        start=ModulePart(parts.start, 4 * tower.d_model),
+        layer=ModulePart(parts.layer, _moved(tower) + _adapted(config, part), parts.layer_adapters),
+        end=ModulePart(parts.end, 8 * tower.d_model, parts.end_adapters),
         layer_parameters=dict(tower.layer_elements),
         rest_parameters=dict(rest),
         period=tower.period,

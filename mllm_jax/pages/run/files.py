@@ -14,7 +14,7 @@ from mllm_jax.config.sections import ConfigError
 from mllm_jax.pages.run.steps import wrong_steps
 from mllm_jax.runtime.folder import IDENTITY, METRICS, RESOLVED, RunError, steps_in
 from mllm_jax.runtime.records import (
-    DamageError,
+    RecordDamageError,
     RecordLines,
     check_text,
     is_signed,
@@ -27,7 +27,7 @@ from mllm_jax.train.listeners.stragglers.heat import RankLine, read_times, times
 from mllm_jax.train.records.forms import SAMPLES, SKIPPED, SUMMARY, is_report, metrics
 from mllm_jax.train.records.samples import LIST as STEPS_LIST
 from mllm_jax.train.records.skips import LIST
-from mllm_jax.train.state.saved import DamageError as SavedDamageError
+from mllm_jax.train.state.saved import CheckpointDamageError as SavedDamageError
 from mllm_jax.train.state.saved import check_whole, read_json
 
 logger = logging.getLogger(__name__)
@@ -175,7 +175,7 @@ def _read_summary(path: Path) -> tuple[Line | None, list[str]]:
     """The summary, or what is wrong with it."""
     try:
         return (read_record(path, SUMMARY) if path.exists() else None), []
-    except DamageError as error:
+    except RecordDamageError as error:
         return None, [str(error)]
 
 
@@ -188,7 +188,7 @@ def _read_configuration(path: Path) -> tuple[ExperimentConfig | None, str, bool]
     try:
         checked = check_text(path)
         return load(path), "", checked
-    except DamageError as error:
+    except RecordDamageError as error:
         return None, str(error), True
     except (ConfigError, OSError) as error:
         return None, f"{path.name} cannot be used by this version: {error}", checked
@@ -200,7 +200,7 @@ def _identity_problems(folder: Path) -> list[str]:
     try:
         if path.exists():
             check_text(path)
-    except DamageError as error:
+    except RecordDamageError as error:
         return [str(error)]
     return []
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.batch import NEXT_TOKEN, NextTokenTargets
-from data.faults import Fault
+from data.faults import SampleFault
 from data.loading.loader import Microbatch
 from data.media.preview import MediaPreview
 from data.planning.buckets import number_of
@@ -91,7 +91,7 @@ class SeenSample:
     microbatch: int
     placement: SamplePlacement
     learnt: int
-    fault: Fault | None = None
+    fault: SampleFault | None = None
 
     @property
     def tokens(self) -> int:
@@ -133,7 +133,7 @@ class RefusedSample:
 
     microbatch: int
     name: str
-    fault: Fault
+    fault: SampleFault
     times: int
 
     def to_json(self) -> dict[str, Any]:
@@ -180,7 +180,7 @@ class DataPreview:
     sizes: Mapping[str, int]
     read: Sequence[str] = ()
     passed: Sequence[str] = ()
-    refused: Sequence[tuple[str, Fault]] = ()
+    refused: Sequence[tuple[str, SampleFault]] = ()
 
     @cached_property
     def skipped(self) -> list[RefusedSample]:

@@ -24,8 +24,8 @@ from mllm_jax.runtime.records import (
     INT,
     KNOWN_NUMBER,
     TEXT,
-    DamageError,
-    RecordForm,
+    RecordDamageError,
+    RecordSchema,
     read_record,
     record_document,
     write_atomically,
@@ -39,7 +39,7 @@ CPU_TYPE, TYPE = "float32", "bfloat16"
 _FIRST, _AGAIN = (0.25, 4), (0.05, 2)
 #: Factor by which a better rate replaces the one that is kept: below it lies noise.
 _BETTER = 1.05
-_FORM = RecordForm({"flops": KNOWN_NUMBER, "cpu": TEXT, "cores": INT})
+_FORM = RecordSchema({"flops": KNOWN_NUMBER, "cpu": TEXT, "cores": INT})
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def _read_stored(file: Path, cpu: str, cores: int) -> float | None:
         record = read_record(file, _FORM)
     except FileNotFoundError:
         return None
-    except (DamageError, OSError) as error:
+    except (RecordDamageError, OSError) as error:
         logger.warning("%s: the peak of this CPU is measured again: %s", file, error)
         return None
     same = (record["cpu"], record["cores"]) == (cpu, cores) and record["flops"] > 0

@@ -15,7 +15,7 @@ from mllm_jax.train.listeners.listeners import Listeners
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.copies.offers import Offers
 from mllm_jax.train.state.progress import Progress
-from mllm_jax.train.state.snapshots.memory import Memory
+from mllm_jax.train.state.snapshots.memory import SnapshotMemory
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Components:
     stop: StopSignal
     guard: Guard
     checkpoints: CheckpointPolicy
-    snapshots: Memory | None
+    snapshots: SnapshotMemory | None
     evaluator: Evaluator | None
     offers: Offers | None
 
@@ -47,7 +47,7 @@ class Components:
         progress: Progress,
         checkpoints: Checkpoints,
         listeners: Listeners,
-        snapshots: Memory | None,
+        snapshots: SnapshotMemory | None,
         offers: Offers | None,
     ) -> Components:
         """Build the components of a run that continues from `progress`."""

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec
 
-from data.faults import Fault
+from data.faults import SampleFault
 from data.loading.evaluation import (
     PromptBatch,
     by_member,
@@ -90,7 +90,7 @@ class Evaluator:
             out_shardings=shardings(self._step.mesh, specs),
         )
         self._convert = synchronize_program("parameters for evaluation", convert)
-        self._skipped: dict[str, Fault] = {}
+        self._skipped: dict[str, SampleFault] = {}
         self._warned: set[str] = set()
         self._stopping: Callable[[], bool] = lambda: False
 
@@ -274,7 +274,7 @@ class Evaluator:
         return loss, weights
 
 
-def _join_reasons(faults: Iterable[Fault]) -> str:
+def _join_reasons(faults: Iterable[SampleFault]) -> str:
     """The reasons of faults, each listed once."""
     return "; ".join(dict.fromkeys(map(str, faults)))
 

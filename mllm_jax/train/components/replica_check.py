@@ -66,7 +66,7 @@ def check_replicas(check: ReplicaCheck, step: int, params: Any, batch: Batch) ->
 
 
 @dataclass(frozen=True)
-class Difference:
+class ReplicaDifference:
     """Ranks that differ, and the devices that may be at fault.
 
     Attributes:
@@ -102,7 +102,7 @@ class ReplicaCheck:
         )
         self._other = TrainStep(step.program, rolled, optax.identity())
 
-    def __call__(self, params: Any, batch: Batch) -> Difference | None:
+    def __call__(self, params: Any, batch: Batch) -> ReplicaDifference | None:
         """What differs; None if all bits are the same.
 
         Args:
@@ -161,7 +161,7 @@ class ReplicaCheck:
 
     def _find_difference(
         self, digests: NDArray[np.uint32], again: NDArray[np.uint32]
-    ) -> Difference | None:
+    ) -> ReplicaDifference | None:
         """What differs between `[devices, leaves, halves]` digests of both meshes, in their order.
 
         The leaf that differs on the fewest ranks tells where: what one rank makes wrongly goes on
@@ -177,7 +177,7 @@ class ReplicaCheck:
         pairs = [{first.flat[at], second.flat[at]} for at in bad]
         common = _common_devices(pairs)
         suspects = sorted(common, key=lambda device: int(device.id))
-        return Difference(tuple(sorted({int(ranks[at]) for at in bad})), tuple(suspects))
+        return ReplicaDifference(tuple(sorted({int(ranks[at]) for at in bad})), tuple(suspects))
 
 
 def _common_devices(pairs: Sequence[set[jax.Device]]) -> set[jax.Device]:

@@ -31,7 +31,7 @@ from mllm_jax.train.state.checkpoint import Checkpoints, Restored
 from mllm_jax.train.state.copies.offers import Offers
 from mllm_jax.train.state.pretrained import FirstAdapters, start_from
 from mllm_jax.train.state.progress import Progress
-from mllm_jax.train.state.snapshots.memory import Memory
+from mllm_jax.train.state.snapshots.memory import SnapshotMemory
 
 logger = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ def restore_or_init(
     console: Console,
     sources: Identities,
     from_step: int | None,
-    memory: Memory | None = None,
+    memory: SnapshotMemory | None = None,
     offers: Offers | None = None,
 ) -> tuple[Any, Progress]:
     """The state that a run continues from, and its progress.

@@ -39,7 +39,7 @@ from mllm_jax.train.step.step import TrainStep
 from sharding.collectives import psum, shard_slice, unsharded
 from sharding.in_order import shard_map
 from sharding.mesh import shardings
-from sharding.rules import Layout
+from sharding.rules import ParameterSharding
 
 #: When parameters are made whole along fsdp: once, or layer by layer for every token.
 Gather = Literal["step", "layer"]
@@ -136,7 +136,7 @@ class DecodingPrograms:
         decoder = self._decoder.apart(layout["decoder"], _of_one)
         return jax.tree.map(lambda leaf: leaf.spec, layout | {"decoder": decoder})
 
-    def _own_layout(self, layout: Layout) -> Layout:
+    def _own_layout(self, layout: ParameterSharding) -> ParameterSharding:
         return replace(layout, view=layout.view.gathered) if self._gather == "step" else layout
 
     # ---- answers ---------------------------------------------------------------------------------
@@ -325,7 +325,7 @@ class _ProgramSeconds(NamedTuple):
     run: float
 
 
-def _of_one(row: int, layout: Layout) -> Layout:
+def _of_one(row: int, layout: ParameterSharding) -> ParameterSharding:
     """Layout of a layer's parameter, without the dimension of layers."""
     del row
     return replace(layout, axes=layout.axes[1:])

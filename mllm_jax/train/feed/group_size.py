@@ -17,7 +17,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from data.loading.on_read import numbers_of
-from data.planning.groups.evenness import Drawn, Shares, draw_steps
+from data.planning.groups.evenness import DrawnSteps, Shares, draw_steps
 from data.planning.packing import Capacity
 from data.rows.pack import WORD, words_of
 from data.rows.spec import RowSpec, medium_lengths
@@ -120,7 +120,7 @@ def _balanced_phases(config: ExperimentConfig) -> Collection[str]:
     return phases[config.data.balance]
 
 
-def _select_phases(drawn: Drawn, phases: Collection[str]) -> Drawn:
+def _select_phases(drawn: DrawnSteps, phases: Collection[str]) -> DrawnSteps:
     heaviest, mean = (
         {name: work for name, work in works.items() if name in phases}
         for works in (drawn.heaviest, drawn.mean)
@@ -129,7 +129,7 @@ def _select_phases(drawn: Drawn, phases: Collection[str]) -> Drawn:
 
 
 def _work_seconds(
-    config: ExperimentConfig, hardware: Hardware, drawn: Drawn, ranks: Mapping[str, int]
+    config: ExperimentConfig, hardware: Hardware, drawn: DrawnSteps, ranks: Mapping[str, int]
 ) -> float:
     """Seconds of the heaviest ranks of all phases, one phase after the other."""
     speed = hardware.peak(compute_dtype(config.model).name) * hardware.efficiency.matmul

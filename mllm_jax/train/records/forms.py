@@ -11,7 +11,7 @@ from mllm_jax.runtime.records import (
     NUMBER,
     OBJECT,
     TEXT,
-    RecordForm,
+    RecordSchema,
     Values,
 )
 from mllm_jax.train.records.metrics import StepsReport
@@ -20,13 +20,13 @@ from mllm_jax.train.records.metrics import StepsReport
 _TYPES = {"int": INT, "float": NUMBER, "Mapping": OBJECT, "tuple": LIST}
 
 #: Any record of a step.
-STEP = RecordForm({"step": INT})
+STEP = RecordSchema({"step": INT})
 #: `samples.jsonl`.
-SAMPLES = RecordForm({"step": INT, "samples": LIST}, {})
+SAMPLES = RecordSchema({"step": INT, "samples": LIST}, {})
 #: `skipped.jsonl`.
-SKIPPED = RecordForm({"step": INT, "sample": TEXT, "reason": TEXT, "text": TEXT}, {})
+SKIPPED = RecordSchema({"step": INT, "sample": TEXT, "reason": TEXT, "text": TEXT}, {})
 #: `summary.json`, beside the results of evaluations.
-SUMMARY = RecordForm({"steps": INT})
+SUMMARY = RecordSchema({"steps": INT})
 
 
 def _types(field_of_report: Field[object]) -> tuple[type, ...]:
@@ -34,7 +34,7 @@ def _types(field_of_report: Field[object]) -> tuple[type, ...]:
     return _TYPES[begin]
 
 
-def _report() -> RecordForm:
+def _report() -> RecordSchema:
     needed: dict[str, tuple[type, ...]] = {}
     others: dict[str, tuple[type, ...]] = {}
     for field_of_report in fields(StepsReport):
@@ -42,14 +42,14 @@ def _report() -> RecordForm:
             field_of_report.default is not MISSING or field_of_report.default_factory is not MISSING
         )
         (others if optional else needed)[field_of_report.name] = _types(field_of_report)
-    return RecordForm(needed, others)
+    return RecordSchema(needed, others)
 
 
 #: A report of the log in `metrics.jsonl`.
 REPORT = _report()
 
 
-def metrics(values: Values) -> RecordForm:
+def metrics(values: Values) -> RecordSchema:
     """The form of a line of `metrics.jsonl`: a report, or values that were logged by name."""
     return REPORT if is_report(values) else STEP
 

@@ -25,7 +25,7 @@ from tensorboardX.summary import scalar
 
 from mllm_jax.console import finite
 from mllm_jax.runtime.records import (
-    RecordForm,
+    RecordSchema,
     Values,
     read_record_lines,
     record_document,
@@ -87,7 +87,7 @@ class JsonlSink:
     """`metrics.jsonl`, or such a file: a record a line, on disk as soon as it is written."""
 
     def __init__(
-        self, path: Path, resumed_step: int = 0, form: Callable[[Values], RecordForm] = metrics
+        self, path: Path, resumed_step: int = 0, form: Callable[[Values], RecordSchema] = metrics
     ) -> None:
         """Append to `path`; lines of an interrupted run after `resumed_step` are dropped.
 

@@ -30,16 +30,16 @@ from mllm_jax.train.state.fit import check_same_model
 from mllm_jax.train.state.items import JsonHandler, JsonSave, StateHandler, StateRestore, StateSave
 from mllm_jax.train.state.progress import Progress, ProgressError
 from mllm_jax.train.state.regroup import Regrouping, Shape, leaf_name
-from mllm_jax.train.state.replicas import Reading
+from mllm_jax.train.state.replicas import ReplicaReads
 from mllm_jax.train.state.saved import (
+    CheckpointDamageError,
     CheckpointError,
-    DamageError,
     check_whole,
     first_line,
     read_json,
     set_aside,
 )
-from mllm_jax.train.state.snapshots.memory import Kept, Memory
+from mllm_jax.train.state.snapshots.memory import Kept, SnapshotMemory
 from mllm_jax.train.state.snapshots.share import ShareError
 
 logger = logging.getLogger(__name__)
@@ -155,7 +155,7 @@ class Checkpoints:
         target: Any,
         step: int | None = None,
         accept: Callable[[Restored], None] = lambda found: None,
-        memory: Memory | None = None,
+        memory: SnapshotMemory | None = None,
         offers: Offers | None = None,
     ) -> Restored | None:
         """The newest readable checkpoint, copy or snapshot, or None when there is none.
@@ -236,7 +236,7 @@ class Checkpoints:
         return ocp.CheckpointManager(self.directory, options=options, item_handlers=handlers)
 
     def _candidates(
-        self, step: int | None, memory: Memory | None, offers: Offers | None
+        self, step: int | None, memory: SnapshotMemory | None, offers: Offers | None
     ) -> list[_Candidate]:
         """What may be restored, the newest first; of one step snapshot, checkpoint, copy."""
         copies = offers.found if offers is not None else []
@@ -272,7 +272,7 @@ class Checkpoints:
         self,
         tried: _Candidate,
         target: Any,
-        memory: Memory | None,
+        memory: SnapshotMemory | None,
         offers: Offers | None,
         damaged: set[int],
     ) -> tuple[Restored | None, str]:
@@ -288,7 +288,9 @@ class Checkpoints:
             self._manager.reload()
         return self._stored(tried.step, target)
 
-    def _remembered(self, kept: Kept, target: Any, memory: Memory) -> tuple[Restored | None, str]:
+    def _remembered(
+        self, kept: Kept, target: Any, memory: SnapshotMemory
+    ) -> tuple[Restored | None, str]:
         """A snapshot, or None and its error."""
         reason = ""
         try:
@@ -313,7 +315,7 @@ class Checkpoints:
         try:
             check_whole(folder, share=(jax.process_index(), jax.process_count()))
             progress, config = read_json(folder)
-        except DamageError as error:
+        except CheckpointDamageError as error:
             damage = str(error) if error.named else self._diagnose(folder, target, error)
         # Agreed upon before the reading, in which processes wait for each other.
         if not holds_everywhere("a checkpoint is whole", not damage):
@@ -330,12 +332,12 @@ class Checkpoints:
         state = self._regrouping.convert(reading.sent(read), target)
         return Restored(step, self._names.in_memory(state), progress, config), ""
 
-    def _read(self, step: int, target: Any, config: dict[str, Any]) -> tuple[Reading, Any]:
+    def _read(self, step: int, target: Any, config: dict[str, Any]) -> tuple[ReplicaReads, Any]:
         """What this process reads of the arrays, and their values."""
         shapes = _stored_shapes(self.directory / str(step))
         where = f"checkpoint {self.directory / str(step)}"
         check_same_model(where, shapes, target, self._regrouping, config)
-        reading = Reading.of(self._regrouping.on_disk(target, shapes))
+        reading = ReplicaReads.of(self._regrouping.on_disk(target, shapes))
         restore_args = ocp.checkpoint_utils.construct_restore_args(reading.own)
         items = ocp.args.Composite(state=StateRestore(reading.own, restore_args))
         return reading, self._manager.restore(step, args=items).state

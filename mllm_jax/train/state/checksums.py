@@ -53,7 +53,7 @@ class _Sums(BaseModel):
 
 
 @dataclass(frozen=True, order=True)
-class Block:
+class FileBlock:
     """Block `number` of a file, whose path is relative to the folder of checksums."""
 
     file: str
@@ -69,9 +69,9 @@ class Extent:
     end: int
 
     @property
-    def blocks(self) -> list[Block]:
+    def blocks(self) -> list[FileBlock]:
         last = max(self.start, self.end - 1) // BLOCK
-        return [Block(self.file, number) for number in range(self.start // BLOCK, last + 1)]
+        return [FileBlock(self.file, number) for number in range(self.start // BLOCK, last + 1)]
 
 
 def write_checksums(folder: Path, below: str = "", process: int | None = None) -> None:
@@ -99,9 +99,9 @@ def has_checksums(folder: Path) -> bool:
 
 def damaged_blocks(
     folder: Path,
-    needed: Callable[[Block], bool] = lambda block: True,
+    needed: Callable[[FileBlock], bool] = lambda block: True,
     share: tuple[int, int] = (0, 1),
-) -> list[Block]:
+) -> list[FileBlock]:
     """Blocks that are not as they were written; the last one of a file that has another size.
 
     Args:
@@ -126,7 +126,7 @@ def damaged_blocks(
     return sorted({*filter(needed, resized), *(block for blocks in found for block in blocks)})
 
 
-def leaves_of(folder: Path, blocks: Collection[Block]) -> list[str]:
+def leaves_of(folder: Path, blocks: Collection[FileBlock]) -> list[str]:
     """Names of the leaves that lie in one of `blocks` in part.
 
     Raises:
@@ -136,7 +136,7 @@ def leaves_of(folder: Path, blocks: Collection[Block]) -> list[str]:
     return [name for name, own in extents(folder).items() if wanted & blocks_of(own)]
 
 
-def blocks_of(own: Collection[Extent]) -> set[Block]:
+def blocks_of(own: Collection[Extent]) -> set[FileBlock]:
     """Blocks that hold any of these bytes."""
     return {block for extent in own for block in extent.blocks}
 
@@ -206,18 +206,18 @@ def _has_size(folder: Path, name: str, file: _File) -> bool:
     return path.is_file() and path.stat().st_size == file.size and len(file.crc32) == blocks
 
 
-def _last(name: str, file: _File) -> Block:
-    return Block(name, max(0, len(file.crc32) - 1))
+def _last(name: str, file: _File) -> FileBlock:
+    return FileBlock(name, max(0, len(file.crc32) - 1))
 
 
-def _runs(name: str, count: int, needed: Callable[[Block], bool]) -> Iterator[list[Block]]:
+def _runs(name: str, count: int, needed: Callable[[FileBlock], bool]) -> Iterator[list[FileBlock]]:
     """Blocks of a file that are needed, some of them at a time."""
-    blocks = [block for number in range(count) if needed(block := Block(name, number))]
+    blocks = [block for number in range(count) if needed(block := FileBlock(name, number))]
     for at in range(0, len(blocks), _RUN):
         yield blocks[at : at + _RUN]
 
 
-def _damaged(folder: Path, files: dict[str, _File], run: list[Block]) -> list[Block]:
+def _damaged(folder: Path, files: dict[str, _File], run: list[FileBlock]) -> list[FileBlock]:
     """The blocks that have changed among a run of blocks of one file."""
     file, path = files[run[0].file], folder / run[0].file
     if not path.is_file():

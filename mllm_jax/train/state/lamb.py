@@ -12,7 +12,7 @@ import optax
 from sharding.axes import muon_role
 from sharding.collectives import pmax, psum
 from sharding.grid import Axes
-from sharding.rules import Layout
+from sharding.rules import ParameterSharding
 
 
 class TrustRatios(NamedTuple):
@@ -28,7 +28,7 @@ class TrustRatios(NamedTuple):
 
 
 def scale_by_trust_ratio(
-    layouts: Mapping[Any, Layout], largest: float | None
+    layouts: Mapping[Any, ParameterSharding], largest: float | None
 ) -> optax.GradientTransformation:
     """Scale the update u of every matrix w to the norm of the matrix: u times ||w|| / ||u||.
 
@@ -71,7 +71,7 @@ def trust_ratios(optimizer: Any) -> Mapping[str, jax.Array] | None:
 
 
 def _ratio(
-    weights: jax.Array, update: jax.Array, layout: Layout, largest: float | None
+    weights: jax.Array, update: jax.Array, layout: ParameterSharding, largest: float | None
 ) -> jax.Array:
     """The trust ratio of every matrix of a leaf, `[stacks..]` float32; 0 where it is not known."""
     norms = [_norms(each, layout) for each in (weights, update)]
@@ -80,7 +80,7 @@ def _ratio(
     return jnp.where(known, ratio if largest is None else jnp.minimum(ratio, largest), 0)
 
 
-def _norms(x: jax.Array, layout: Layout) -> jax.Array:
+def _norms(x: jax.Array, layout: ParameterSharding) -> jax.Array:
     """Euclidean norm of every matrix of a leaf, `[stacks..]` float32, over all of its shards."""
     own = [dim for dim, stacked in enumerate(_stacked(layout)) if not stacked]
     squares = jnp.sum(jnp.square(x.astype(jnp.float32)), axis=own)
@@ -88,17 +88,17 @@ def _norms(x: jax.Array, layout: Layout) -> jax.Array:
     return jnp.sqrt(psum(squares, axes))
 
 
-def _spread(ratio: jax.Array, layout: Layout) -> jax.Array:
+def _spread(ratio: jax.Array, layout: ParameterSharding) -> jax.Array:
     """`[stacks..]` with dimensions of size 1 for those of the matrices."""
     return jnp.expand_dims(ratio, [dim for dim, own in enumerate(_stacked(layout)) if not own])
 
 
-def _stacked(layout: Layout) -> list[bool]:
+def _stacked(layout: ParameterSharding) -> list[bool]:
     """Whether every entry of a dimension has a matrix of its own, by dimension."""
     return [muon_role(name) == "stack" for name in layout.axes]
 
 
-def _summary(ratios: list[tuple[jax.Array, Layout]]) -> TrustRatios:
+def _summary(ratios: list[tuple[jax.Array, ParameterSharding]]) -> TrustRatios:
     """Least, mean and greatest of all ratios that are known, the same on every rank."""
     parts = [_of_leaf(ratio, _stack_axes(layout)) for ratio, layout in ratios]
     least, total, count, greatest = (jnp.stack(each) for each in zip(*parts, strict=True))
@@ -116,6 +116,6 @@ def _of_leaf(ratio: jax.Array, axes: Axes) -> tuple[jax.Array, jax.Array, jax.Ar
     return least, total, count, pmax(jnp.max(ratio), axes)
 
 
-def _stack_axes(layout: Layout) -> Axes:
+def _stack_axes(layout: ParameterSharding) -> Axes:
     pairs = zip(layout.mesh_axes, _stacked(layout), strict=True)
     return tuple(axis for axes, stacked in pairs if stacked for axis in axes)

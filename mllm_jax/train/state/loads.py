@@ -34,7 +34,7 @@ def load_table(gradients: Any, layouts: Any, layers: int) -> jax.Array:
 
     Args:
         gradients: of local shards, with loads in place of gradients.
-        layouts: tree of `Layout` with the structure of the gradients.
+        layouts: tree of `ParameterSharding` with the structure of the gradients.
         layers: layers that have experts, without padding.
     """
     pairs = jax.tree_util.tree_leaves_with_path(gradients)

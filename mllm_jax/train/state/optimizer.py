@@ -26,7 +26,7 @@ from mllm_jax.train.state.loads import follow_loads, is_load
 from sharding.axes import is_matrix, muon_role
 from sharding.collectives import all_to_all, axis_size, psum, shard_slice, unsharded
 from sharding.grid import Axes
-from sharding.rules import Layout
+from sharding.rules import ParameterSharding
 
 #: Quintic Newton-Schulz coefficients of Muon (Jordan et al., 2024).
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
@@ -39,8 +39,8 @@ def build_optimizer(
 
     Args:
         config: section `train`.
-        layouts: tree of `Layout` with the structure of all parameters, modules in the order in
-            which sums over parameters run.
+        layouts: tree of `ParameterSharding` with the structure of all parameters, modules in the
+            order in which sums over parameters run.
         frozen: parameters without gradients.
         bias_rate: step of the biases that follow the load of experts.
     """
@@ -82,7 +82,7 @@ def _scale_groups(config: TrainConfig) -> optax.GradientTransformation:
     return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
 
 
-def _group(chosen: OptimizerConfig, path: tuple[Any, ...], layout: Layout) -> str:
+def _group(chosen: OptimizerConfig, path: tuple[Any, ...], layout: ParameterSharding) -> str:
     if is_load(path):
         return "load"
     if isinstance(chosen, MuonConfig) and is_matrix(layout.axes):
@@ -249,7 +249,7 @@ class _Sides:
     kind: _Kind
 
     @classmethod
-    def of(cls, x: jax.Array, layout: Layout) -> _Sides:
+    def of(cls, x: jax.Array, layout: ParameterSharding) -> _Sides:
         """Of the shard `x` of a parameter that lies as `layout` says."""
         rank = {"stack": 0, "model": 1}
         roles = [muon_role(name) for name in layout.axes]
@@ -330,7 +330,7 @@ def _multiple(stack: jax.Array, ranks: int) -> jax.Array:
     return jnp.pad(stack, ((0, -stack.shape[0] % ranks), (0, 0), (0, 0)))
 
 
-def _by_path(layouts: Mapping[str, Any]) -> dict[Any, Layout]:
+def _by_path(layouts: Mapping[str, Any]) -> dict[Any, ParameterSharding]:
     """All layouts by path, modules in their order here; JAX orders them by their names.
 
     Sums over leaves follow it, so that their bits do not depend on the names of modules.

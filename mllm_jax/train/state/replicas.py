@@ -98,7 +98,7 @@ def _crosses(leaf: jax.ShapeDtypeStruct) -> bool:
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReplicaReads:
     """What each process reads of a state.
 
     Attributes:
@@ -110,7 +110,9 @@ class Reading:
     shared: dict[str, Shared]
 
     @classmethod
-    def of(cls, target: Any, crosses: Callable[[jax.ShapeDtypeStruct], bool] = _crosses) -> Reading:
+    def of(
+        cls, target: Any, crosses: Callable[[jax.ShapeDtypeStruct], bool] = _crosses
+    ) -> ReplicaReads:
         """The reading of a state.
 
         Args:

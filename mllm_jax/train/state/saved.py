@@ -16,8 +16,8 @@ import orbax.checkpoint as ocp
 
 from mllm_jax.config.renamed_keys import RenameError, of_command
 from mllm_jax.train.state.checksums import (
-    Block,
     ChecksumError,
+    FileBlock,
     blocks_of,
     damaged_blocks,
     extents,
@@ -45,7 +45,7 @@ class NoCheckpointError(CheckpointError):
     """A run that has no checkpoint yet."""
 
 
-class DamageError(Exception):
+class CheckpointDamageError(Exception):
     """A checkpoint that is not as it was written, or cannot have been written by a run.
 
     Attributes:
@@ -59,7 +59,7 @@ class DamageError(Exception):
 
 def check_whole(
     folder: Path,
-    needed: Callable[[Block], bool] = lambda block: True,
+    needed: Callable[[FileBlock], bool] = lambda block: True,
     share: tuple[int, int] = (0, 1),
 ) -> None:
     """Verify the files of a checkpoint; warns of one that older versions saved without checksums.
@@ -78,33 +78,33 @@ def check_whole(
         return
     for item in _ITEMS:
         if item not in summed:
-            raise DamageError(f"the checksums of {item} are missing")
+            raise CheckpointDamageError(f"the checksums of {item} are missing")
         try:
             only = needed if item == "state" else _every
             blocks = damaged_blocks(folder / item, only, share)
         except (ChecksumError, OSError) as error:  # a disk may fail while it is read
-            raise DamageError(str(error)) from error
+            raise CheckpointDamageError(str(error)) from error
         if blocks:
             raise _damage(folder / item, blocks)
 
 
-def _every(block: Block) -> bool:
+def _every(block: FileBlock) -> bool:
     return True
 
 
-def _damage(folder: Path, blocks: list[Block]) -> DamageError:
+def _damage(folder: Path, blocks: list[FileBlock]) -> CheckpointDamageError:
     """Names of damaged blocks: the leaves that they hold, or else their file."""
     where = f"{folder.name}/{blocks[0].file} has changed since it was written"
     if folder.name != "state":
-        return DamageError(where)
+        return CheckpointDamageError(where)
     try:
         leaves = leaves_of(folder, blocks)
     except ChecksumError:
-        return DamageError(where, named=False)
+        return CheckpointDamageError(where, named=False)
     if not leaves:
-        return DamageError(where, named=False)
+        return CheckpointDamageError(where, named=False)
     more = f" and {len(leaves) - 1} more" * (len(leaves) > 1)
-    return DamageError(f"leaf {leaves[0]}{more}: {where}")
+    return CheckpointDamageError(f"leaf {leaves[0]}{more}: {where}")
 
 
 def set_aside(folder: Path, why: str) -> None:
@@ -125,9 +125,9 @@ def _progress(folder: Path) -> Progress:
     try:
         progress = Progress.from_json(_json(folder / "progress" / "metadata"))
     except ProgressError as error:
-        raise DamageError(f"its progress is not that of a run ({error})") from error
+        raise CheckpointDamageError(f"its progress is not that of a run ({error})") from error
     if progress.step != int(folder.name):
-        raise DamageError(f"its progress is that of step {progress.step}")
+        raise CheckpointDamageError(f"its progress is that of step {progress.step}")
     return progress
 
 
@@ -141,18 +141,18 @@ def read_config(folder: Path) -> dict[str, Any]:
     sections = config if isinstance(config, dict) else {}
     lacking = [name for name in _SECTIONS if not isinstance(sections.get(name), dict)]
     if lacking:
-        raise DamageError(f"its configuration has no section {', '.join(lacking)}")
+        raise CheckpointDamageError(f"its configuration has no section {', '.join(lacking)}")
     try:
         return of_command(sections)
     except RenameError as error:
-        raise DamageError(f"its configuration cannot be read ({error})") from error
+        raise CheckpointDamageError(f"its configuration cannot be read ({error})") from error
 
 
 def _json(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise DamageError(
+        raise CheckpointDamageError(
             f"{path.parent.name}/{path.name} cannot be read ({first_line(error)})"
         ) from error
 
@@ -253,7 +253,7 @@ def _newest_whole(directory: Path, steps: list[int]) -> int:
             folder = directory / str(step)
             check_whole(folder, _of_parameters(folder / "state"))
             read_json(folder)
-        except (DamageError, ChecksumError) as error:
+        except (CheckpointDamageError, ChecksumError) as error:
             reasons.append(f"step {step}: {error}")
             logger.warning("checkpoint of %s; trying an older one", reasons[-1])
         else:
@@ -261,7 +261,7 @@ def _newest_whole(directory: Path, steps: list[int]) -> int:
     raise CheckpointError(f"no whole checkpoint in {directory}:\n  " + "\n  ".join(reasons))
 
 
-def _of_parameters(folder: Path) -> Callable[[Block], bool]:
+def _of_parameters(folder: Path) -> Callable[[FileBlock], bool]:
     """Which blocks hold something else than the state of the optimizer alone."""
     if not has_checksums(folder):
         return _every

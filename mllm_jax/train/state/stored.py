@@ -43,7 +43,7 @@ class StoredForm:
 
     @cached_property
     def layout(self) -> Any:
-        """Tree of `Layout`, in the structure of the parameters, modules in the graph's order.
+        """Tree of `ParameterSharding` by parameters, modules in the graph's order.
 
         Raises:
             PlanError: lanes of an encoder would split its parameters in different ways.

@@ -275,7 +275,7 @@ class GradientProgram(ABC):
 
     @cached_property
     def trained_layout(self) -> Any:
-        """Tree of `Layout` of the parameters that have gradients."""
+        """Tree of `ParameterSharding` of the parameters that have gradients."""
         return self.frozen.apart(self.form.layout)[0]
 
     # ---- parts of a program ----------------------------------------------------------------------

@@ -47,7 +47,7 @@ from sharding.exchange_kinds import AS_USUAL, Exchanges
 from sharding.grid import JointGrid, View, Views
 from sharding.layerstack.partition import select_like
 from sharding.layerstack.run import Aux
-from sharding.rules import Layout, gather_parameters
+from sharding.rules import ParameterSharding, gather_parameters
 from sharding.shared_parameters import tower_views
 from sharding.stages import StageViews
 
@@ -305,7 +305,7 @@ class PipelineProgram(GradientProgram):
     def _scattered(self, grads: Any, whole: Any) -> Any:
         """Shards that lie and are typed as the parameters."""
 
-        def leaf(g: jax.Array, p: jax.Array, layout: Layout) -> jax.Array:
+        def leaf(g: jax.Array, p: jax.Array, layout: ParameterSharding) -> jax.Array:
             g = g.reshape(p.shape)
             dim = stored_dimension(layout.axes, "gathered")
             if self.plan.gather == "layer" or dim is None:

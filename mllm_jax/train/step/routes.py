@@ -23,7 +23,7 @@ from data.batch import PackedBatch
 from sharding.exchange import RouteArrays
 from sharding.exchange_kinds import USUAL, Exchange, Exchanges
 from sharding.grid import Axes, View, Views
-from sharding.routes import Routes, Side
+from sharding.routes import Routes, RouteSide
 
 #: Numbers of an encoder microbatch and of a decoder microbatch that it feeds; None: an empty slot.
 Pair = tuple[int, int] | None
@@ -62,7 +62,7 @@ class LaneRoutes:
             view, target: views of the lane and of the decoder.
         """
         tokens = microbatches[0].decoder.inputs.shape[1]
-        sides = Side(view, *size), Side(target, rows, tokens)
+        sides = RouteSide(view, *size), RouteSide(target, rows, tokens)
         runs = [_runs(microbatches, name, pair) for pair in pairs]
         routes = [Routes.build(*sides, own, ragged) for own in runs]
         return cls(routes, [int(own[:, 4].sum()) for own in runs], exchange)

@@ -15,7 +15,7 @@ from benchmarks.systems.memory import state_bytes
 from scheduling.costs.hardware import Hardware, Link
 from scheduling.costs.memory import everything, kept, logits
 from scheduling.costs.strategy import Strategy
-from scheduling.costs.work import Part, TowerWork
+from scheduling.costs.work import ModulePart, TowerWork
 from scheduling.costs.workload import Split, Workload
 from scheduling.schedules.schedule import ScheduleError
 from sharding.plan import ParallelPlan
@@ -23,7 +23,7 @@ from tests.scheduling import workloads as small
 
 #: Links that take no time.
 FREE = Link(bandwidth=1e30, latency=0)
-NOTHING = Part(TowerWork(0, 0), 0)
+NOTHING = ModulePart(TowerWork(0, 0), 0)
 
 
 def chain(

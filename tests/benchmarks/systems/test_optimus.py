@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from benchmarks.systems import optimus as module
 from benchmarks.systems.chain import Chain, decoder_alone
 from benchmarks.systems.optimus import optimus
-from benchmarks.systems.packing import Packing, Side, Work, _joined
+from benchmarks.systems.packing import Packing, PipelineDirection, StageWork, _joined
 from scheduling.costs.loads import Uneven
 from scheduling.schedules.schedule import ScheduleError
 from sharding.plan import ParallelPlan
@@ -30,13 +30,13 @@ def filled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "FILLED", 1.0)
 
 
-def side(rows: list[Row], deadlines: list[float], begin: float = 0.0) -> Side:
+def side(rows: list[Row], deadlines: list[float], begin: float = 0.0) -> PipelineDirection:
     return module._side(rows, np.array(deadlines), begin)
 
 
-def packing(own: Side, seconds: float, counts: list[int], stages: int = 1) -> Packing:
+def packing(own: PipelineDirection, seconds: float, counts: list[int], stages: int = 1) -> Packing:
     """All microbatches outside."""
-    return Packing(own, Work(seconds, seconds), stages, tuple(counts), (0,) * len(counts))
+    return Packing(own, StageWork(seconds, seconds), stages, tuple(counts), (0,) * len(counts))
 
 
 # ---- before and after the decoder's run ----------------------------------------------------------
@@ -129,7 +129,7 @@ def test_one_microbatch_goes_into_a_gap() -> None:
     assert (fine.outside, fine.inside, fine.longest) == ((1,), (1,), 0)
     assert fine._inside() == [[6.0]]
     # In the gap and two thirds of the last task.
-    longer = replace(fine, work=Work(2.0, 3.5))
+    longer = replace(fine, work=StageWork(2.0, 3.5))
     assert longer._inside() == [[10.0]]
     assert not longer.meets_deadlines
 
@@ -246,7 +246,7 @@ def test_frozen_encoders_have_nothing_behind_the_decoder() -> None:
     frozen = replace(own, workload=replace(workload, frozen=frozenset(["vision"])))
     forward, backward = (module._work(frozen, kind, 1, 1) for kind in ("forward", "backward"))
     assert forward == module._work(own, "forward", 1, 1)
-    assert backward == Work(0, 0)
+    assert backward == StageWork(0, 0)
     assert made_of(frozen).seconds < made_of(own).seconds
 
 
@@ -268,7 +268,7 @@ def test_wider_plans_of_encoders_pay_for_their_own_gathers(monkeypatch: pytest.M
     own = chain(small.workload(encoders=[("vision", 16, 2)]), ParallelPlan(data=2, stage=2))
     alone = decoder_alone(own).simulation
     # Encoders that compute nothing: what is left are their gathers, scatters and optimizer.
-    monkeypatch.setattr(module, "_work", lambda *_: Work(0.0, 0.0))
+    monkeypatch.setattr(module, "_work", lambda *_: StageWork(0.0, 0.0))
     vision = own.workload.towers["vision"]
     for stages in (1, 2):
         made = module._with_plan(own, alone, stages, 1)
@@ -306,7 +306,7 @@ def test_equal_weights_are_as_much_more_work(made: Packing, weight: float) -> No
     fine = made.finest()
     counts = [outside + inside for outside, inside in zip(fine.outside, fine.inside, strict=True)]
     weighed = replace(fine, weights=tuple(np.full(n, weight) for n in counts))
-    work = Work(weight * made.work.seconds, weight * made.work.compute)
+    work = StageWork(weight * made.work.seconds, weight * made.work.compute)
     if any(counts):
         assert weighed.late == pytest.approx(replace(fine, work=work).late)
 

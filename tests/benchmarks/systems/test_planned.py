@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from benchmarks.systems.chain import Baseline
-from benchmarks.systems.planned import PlannedOptimus, Question, System, planned
+from benchmarks.systems.planned import PlannedOptimus, PlanningCase, System, planned
 from scheduling.costs.loads import loaded
 from scheduling.schedules.schedule import ScheduleError
 from tests.scheduling import workloads as small
@@ -18,10 +18,10 @@ LOADS = (16, 64, 256)
 
 
 @cache
-def question(memory: float = 1e9) -> Question:
+def question(memory: float = 1e9) -> PlanningCase:
     workload = small.workload(16, encoders=[("vision", 32, 4)])
     usual, largest = (loaded(workload, {"vision": load}) for load in LOADS[1:])
-    return Question(small.space(4, workload, memory=memory), usual, largest, small.hardware())
+    return PlanningCase(small.space(4, workload, memory=memory), usual, largest, small.hardware())
 
 
 @cache

@@ -18,7 +18,7 @@ import pytest
 from data import waits
 from data.batch import NEXT_TOKEN
 from data.config import DataConfig
-from data.faults import Fault, FaultKind
+from data.faults import FaultKind, SampleFault
 from data.loading import prefetch
 from data.loading.loader import Loader, Microbatch
 from data.planning.stream import LoaderState, TrainingDemand
@@ -284,7 +284,7 @@ def test_a_sample_longer_than_the_budget_is_skipped_or_raised(
     long = make_sample("long", answer="1 " * 400)
     source = ListSource([long, make_sample("short")])
     (microbatch,) = take(1, source, processor, make_config(lookahead=4))
-    fault = Fault(FaultKind.BUDGET, "needs 406 tokens, above data.budgets' 312 for a row")
+    fault = SampleFault(FaultKind.BUDGET, "needs 406 tokens, above data.budgets' 312 for a row")
     assert set(microbatch.skipped) == {("long", fault)}
     with pytest.raises(SampleError, match="sample long: needs 406 tokens"):
         take(1, source, processor, make_config(on_error="raise"))

@@ -24,7 +24,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from data.loading import shared
 from data.loading.shared import (
     FOLDER,
-    Hold,
+    LoaderLock,
     own_for,
     owner_of,
     pack,
@@ -69,7 +69,7 @@ def test_elements_arrive_as_they_were_sent(own: list[Any], least: int) -> None:
 
 
 def test_what_nobody_has_taken_is_removed_with_its_loader(small: None) -> None:
-    first, other = Hold(), Hold()
+    first, other = LoaderLock(), LoaderLock()
     for hold in (first, first, other):
         pack(hold.begin, np.zeros(10))
     first.list_semaphores()
@@ -89,7 +89,7 @@ def test_names_of_semaphores_are_those_of_now(
     names = count(os.getpid() * 1000)
     make = staticmethod(lambda: f"/{library}-{next(names)}-x")
     monkeypatch.setattr(multiprocessing.synchronize.SemLock, "_make_name", make)
-    hold = Hold()
+    hold = LoaderLock()
     try:
         semaphore = multiprocessing.get_context("spawn").Semaphore()
         name = f"sem.{semaphore._semlock.name[1:]}"  # type: ignore[attr-defined]
@@ -103,7 +103,7 @@ def test_names_of_semaphores_are_those_of_now(
         hold.close()
 
 
-def listed(hold: Hold) -> set[str]:
+def listed(hold: LoaderLock) -> set[str]:
     return {*(FOLDER / f"{hold.begin}lock").read_text().split("\n")}
 
 
@@ -151,7 +151,7 @@ def test_what_is_killed_leaves_nothing_behind_the_next_start(
     remove_left(owner_of(ROOT))  # another run's start
     assert held(killed) == mine
     if run == shared.NO_RUN:
-        Hold().close()  # a loader's, of any process
+        LoaderLock().close()  # a loader's, of any process
     else:
         remove_left(run)
     assert held(killed) == []
@@ -166,7 +166,7 @@ def test_what_is_killed_leaves_nothing_behind_the_next_start(
 def test_what_a_process_has_that_lives_is_left_alone(small: None, run: str) -> None:
     """Also one of another container, whose number is here that of nobody, or of another process."""
     with own_for(run):
-        hold = Hold()
+        hold = LoaderLock()
     pack(hold.begin, np.zeros(10))
     number, foreign = f"-{os.getpid()}-", f"-{os.getpid()}-1"
     gone = hold.begin.replace(number, foreign)
@@ -213,7 +213,7 @@ def test_a_lock_that_is_removed_before_it_is_taken_is_made_again(
     with monkeypatch.context() as patch:
         patch.setattr(shared, "remove_left", lambda run: None)
         patch.setattr(fcntl, "flock", late)
-        hold = Hold()
+        hold = LoaderLock()
     assert len(taken) == 2
     assert held(hold.begin) == [f"{hold.begin}lock"]
     hold.close()
@@ -223,7 +223,7 @@ def test_without_a_folder_for_them_there_are_no_locks(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(shared, "FOLDER", tmp_path / "none")
-    hold = Hold()
+    hold = LoaderLock()
     hold.list_semaphores()
     hold.close()
     assert not [*tmp_path.iterdir()]

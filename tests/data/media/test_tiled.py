@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.batch import NEXT_TOKEN, PackedBatch
-from data.faults import Fault, FaultKind
+from data.faults import FaultKind, SampleFault
 from data.loading.assemble import Assembler, BatchArrays
 from data.media.image.row_spec import ImageRowSpec
 from data.planning.lengths import LengthTable, measure, open_lengths
@@ -202,7 +202,7 @@ def test_an_image_that_cannot_be_read_is_blank(make_config: MakeConfig) -> None:
         def medium(
             self, sample: Any, encoder: str, number: int, expected: Lengths
         ) -> ProcessedMedium:
-            raise SampleError(sample.name, Fault(FaultKind.IMAGE, "broken"))
+            raise SampleError(sample.name, SampleFault(FaultKind.IMAGE, "broken"))
 
     bare = make_sample("one")
     source = ListSource([Sample(bare.name, bare.turns, {"image": (Picture(16, 16),)})])

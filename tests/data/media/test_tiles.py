@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from data.media.image.tiles import (
-    Layout,
+    TileLayout,
     Tiling,
     grid_of_tiles,
     layout_of,
@@ -41,7 +41,7 @@ sizes = st.tuples(
 tilings = st.sampled_from([SMALL, LARGE, OBLONG])
 
 
-def laid(size: Size, tiling: Tiling) -> Layout:
+def laid(size: Size, tiling: Tiling) -> TileLayout:
     """The layout of an image that is not refused."""
     try:
         return layout_of(size, tiling)
@@ -56,20 +56,20 @@ def laid(size: Size, tiling: Tiling) -> Layout:
 @pytest.mark.parametrize(
     ("size", "expected"),
     [
-        ((20, 52), Layout((18, 54), (18, 47), (1, 3), (0, 1), (4, 10), (3, 8))),
-        ((61, 70), Layout((36, 36), (32, 36), (2, 2), (1, 0), (6, 8), (4, 6))),
-        ((47, 21), Layout((54, 18), (41, 18), (3, 1), (2, 0), (8, 4), (8, 4))),
-        ((9, 13), Layout((18, 18), (13, 18), (1, 1), (1, 0), (2, 4), (2, 4))),
+        ((20, 52), TileLayout((18, 54), (18, 47), (1, 3), (0, 1), (4, 10), (3, 8))),
+        ((61, 70), TileLayout((36, 36), (32, 36), (2, 2), (1, 0), (6, 8), (4, 6))),
+        ((47, 21), TileLayout((54, 18), (41, 18), (3, 1), (2, 0), (8, 4), (8, 4))),
+        ((9, 13), TileLayout((18, 18), (13, 18), (1, 1), (1, 0), (2, 4), (2, 4))),
         # The image covers 3 rows of 4, but no half of a row falls away on either side.
-        ((15, 18), Layout((18, 18), (15, 18), (1, 1), (0, 0), (4, 4), (4, 4))),
+        ((15, 18), TileLayout((18, 18), (15, 18), (1, 1), (0, 0), (4, 4), (4, 4))),
         # So thin that nothing of the tiles is left, and the whole image stands alone.
-        ((1, 54), Layout((18, 54), (1, 54), (1, 3), (2, 0), (0, 12), (0, 12))),
+        ((1, 54), TileLayout((18, 54), (1, 54), (1, 3), (2, 0), (0, 12), (0, 12))),
         # So thin that no resolution shows a whole pixel: the smallest one.
-        ((84, 1), Layout((18, 18), (18, 1), (1, 1), (0, 2), (4, 0), (4, 0))),
-        ((2, 300), Layout((18, 18), (1, 18), (1, 1), (2, 0), (0, 4), (0, 4))),
+        ((84, 1), TileLayout((18, 18), (18, 1), (1, 1), (0, 2), (4, 0), (4, 0))),
+        ((2, 300), TileLayout((18, 18), (1, 18), (1, 1), (2, 0), (0, 4), (0, 4))),
     ],
 )
-def test_an_image_is_laid_out_as_released(size: Size, expected: Layout) -> None:
+def test_an_image_is_laid_out_as_released(size: Size, expected: TileLayout) -> None:
     assert layout_of(size, SMALL) == expected
 
 
@@ -147,7 +147,7 @@ def test_shrunk_grids_are_rounded_as_released() -> None:
 # ---- outputs -------------------------------------------------------------------------------------
 
 
-def joined(outputs: NDArray, layout: Layout, tiling: Tiling) -> NDArray:
+def joined(outputs: NDArray, layout: TileLayout, tiling: Tiling) -> NDArray:
     """Outputs of the tiles beside the whole image as one unpadded grid."""
     (rows, columns), (high, wide) = tiling.outputs, layout.tiles
     tiles = outputs[tiling.tile_outputs :].reshape(high, wide, rows, columns)

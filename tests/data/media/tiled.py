@@ -9,7 +9,7 @@ import numpy as np
 
 from data.config import DataConfig
 from data.media.image.row_spec import ImageRowSpec
-from data.media.image.tiles import Layout, Tiling, grid_of_tiles, layout_of, taps_of
+from data.media.image.tiles import TileLayout, Tiling, grid_of_tiles, layout_of, taps_of
 from data.processing.processor import Processor
 from data.rows.spec import RowSpec
 from data.sample import Example, Lengths, MediaError, ProcessedMedium, Sample, SampleError
@@ -56,7 +56,7 @@ class TiledProcessor(Processor):
         return self.read(sample).media[encoder][number]
 
 
-def _layouts(sample: Sample, sizes: Sequence[tuple[int, int]]) -> list[Layout | None]:
+def _layouts(sample: Sample, sizes: Sequence[tuple[int, int]]) -> list[TileLayout | None]:
     try:
         layouts = [layout_of(size, TILING) for size in sizes]
     except MediaError as error:
@@ -64,12 +64,12 @@ def _layouts(sample: Sample, sizes: Sequence[tuple[int, int]]) -> list[Layout | 
     return [layout if len(layouts) == 1 else None for layout in layouts]
 
 
-def _inputs(layout: Layout | None) -> int:
+def _inputs(layout: TileLayout | None) -> int:
     return TILE * (1 if layout is None else 1 + layout.tiles[0] * layout.tiles[1])
 
 
 def _by_encoder(
-    layouts: Sequence[Layout | None], starts: Sequence[int]
+    layouts: Sequence[TileLayout | None], starts: Sequence[int]
 ) -> tuple[dict[str, tuple], dict[str, tuple], dict[str, tuple]]:
     if not layouts:
         return {}, {}, {}
@@ -78,7 +78,7 @@ def _by_encoder(
 
 
 def _text(
-    sample: Sample, layouts: Sequence[Layout | None]
+    sample: Sample, layouts: Sequence[TileLayout | None]
 ) -> tuple[list[int], list[int], list[bool]]:
     """Ids, where media begin, and what is learnt."""
     ids, starts = [1, 2], []
@@ -91,7 +91,9 @@ def _text(
 
 
 def _example(
-    sample: Sample, layouts: Sequence[Layout | None], media: dict[str, tuple[ProcessedMedium, ...]]
+    sample: Sample,
+    layouts: Sequence[TileLayout | None],
+    media: dict[str, tuple[ProcessedMedium, ...]],
 ) -> Example:
     tokens, starts, learnt = _text(sample, layouts)
     ids, weight = np.array(tokens, np.int32), np.array(learnt[1:], np.float32)
@@ -99,7 +101,7 @@ def _example(
     return Example(ids[:-1], ids[1:], weight, media, first)
 
 
-def _medium(layout: Layout | None) -> ProcessedMedium:
+def _medium(layout: TileLayout | None) -> ProcessedMedium:
     """Random inputs that any other image has not."""
     count = _inputs(layout)
     rng = np.random.default_rng([] if layout is None else [*layout.inner, *layout.resolution])

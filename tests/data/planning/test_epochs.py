@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from data.batch import NEXT_TOKEN
 from data.config import DataConfig
-from data.faults import Fault, FaultKind
+from data.faults import FaultKind, SampleFault
 from data.loading.loader import Loader
 from data.loading.on_read import LoneHost, ReadingLoader
 from data.planning.epochs import on_offer, readable
@@ -62,10 +62,10 @@ def test_the_oldest_epoch_of_every_member_is_on_offer() -> None:
 def lengths_of(count: int, seed: int, spread: float, bad: float = 0.0) -> LengthTable:
     """Lengths of samples, of which a share cannot be used, but never all."""
     rng = np.random.default_rng(seed)
-    found: list[Lengths | Fault] = []
+    found: list[Lengths | SampleFault] = []
     for number in range(count):
         if number and rng.random() < bad:
-            found.append(Fault(FaultKind.IMAGE, "broken"))
+            found.append(SampleFault(FaultKind.IMAGE, "broken"))
             continue
         tokens = int(np.clip(rng.lognormal(2.0, spread), 1, BUDGETS["tokens"]))
         patches = (int(rng.integers(1, 49)),) if rng.random() < 0.3 and tokens > 12 else ()

@@ -16,7 +16,7 @@ import pytest
 
 import data.planning.lengths
 from data.config import DataConfig
-from data.faults import Fault, FaultKind
+from data.faults import FaultKind, SampleFault
 from data.loading.assemble import Assembler
 from data.loading.loader import Loader, Microbatch
 from data.loading.on_read import LoneHost, ReadingLoader
@@ -64,7 +64,7 @@ def same(table: LengthTable, source: ListSource, processor: Processor) -> None:
     assert len(table) == len(source)
     for index in range(len(source)):
         found = table[index]
-        if isinstance(found, Fault):
+        if isinstance(found, SampleFault):
             with pytest.raises(SampleError, match=found.text):
                 processor.measure(source[index, 0])
         else:
@@ -74,7 +74,7 @@ def same(table: LengthTable, source: ListSource, processor: Processor) -> None:
 def test_the_table_is_what_measuring_gives(source: Named, processor: Processor) -> None:
     table = measure(source, processor)
     same(table, source, processor)
-    assert table[7] == Fault(FaultKind.RECORD, "no conversation")
+    assert table[7] == SampleFault(FaultKind.RECORD, "no conversation")
     same(pickle.loads(pickle.dumps(table)), source, processor)
 
 
@@ -229,7 +229,7 @@ def test_a_medium_that_was_missing_is_found_again(
     elsewhere.mkdir()
     moved = make_config(source={"kind": "llava", "path": path, "media": elsewhere})
     table = open_lengths(make_source(moved), processor, moved)
-    assert isinstance(table[0], Fault)
+    assert isinstance(table[0], SampleFault)
     assert table[0].kind == FaultKind.MISSING
     # An earlier version wrote reasons alone.
     assert table.folder

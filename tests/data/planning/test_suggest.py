@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from data.faults import Fault, FaultKind
+from data.faults import FaultKind, SampleFault
 from data.planning.suggest import needs_of, suggest_budgets
 from data.sample import DataError
 
@@ -20,7 +20,7 @@ def test_one_budget_holds_the_samples_asked_for(samples: int) -> None:
 
 
 def test_why_no_sample_is_usable_is_told() -> None:
-    bad = [Fault(FaultKind.MISSING, f"{number}.png is missing") for number in range(3)]
+    bad = [SampleFault(FaultKind.MISSING, f"{number}.png is missing") for number in range(3)]
     lengths: Any = [*bad, *(SimpleNamespace(tokens=tokens, media={}) for tokens in (41, 50))]
     with pytest.raises(DataError) as told:
         needs_of(lengths, [], longest=40)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.faults import Fault, FaultKind
+from data.faults import FaultKind, SampleFault
 from data.planning.lengths import LengthTable
 from data.planning.packing import make_capacity
 from data.planning.unusable import refuse, unusable_samples
@@ -21,7 +21,7 @@ from tests.data.samples import AUDIO, VISION, ListSource, make_sample
 MODALITIES = (VISION, AUDIO)
 BUDGETS = {"tokens": 20, "vision": 24, "audio": 32, "segments": 2}
 
-faults = st.builds(Fault, st.sampled_from(FaultKind), st.text(max_size=8))
+faults = st.builds(SampleFault, st.sampled_from(FaultKind), st.text(max_size=8))
 media = st.lists(st.integers(1, 40), max_size=3).map(tuple)
 lengths = st.builds(
     lambda tokens, vision, audio: Lengths(
@@ -41,14 +41,14 @@ lengths = st.builds(
     st.none() | st.integers(1, 30),
 )
 def test_what_no_row_holds_is_found(
-    samples: list[Lengths | Fault], rows: int, longest: int | None
+    samples: list[Lengths | SampleFault], rows: int, longest: int | None
 ) -> None:
     capacity = make_capacity(BUDGETS, MODALITIES, longest)
     table = LengthTable.of(samples, ["vision", "audio"])
     wanted = {
         index: fault
         for index, own in enumerate(samples)
-        if (fault := own if isinstance(own, Fault) else capacity.misfit(own, rows))
+        if (fault := own if isinstance(own, SampleFault) else capacity.misfit(own, rows))
     }
     found = unusable_samples(table, capacity, rows)
     assert found == wanted
@@ -71,7 +71,7 @@ def test_a_sample_longer_than_the_models_positions_fits_no_row() -> None:
 
 def test_the_first_is_raised_with_names_of_others() -> None:
     source = ListSource([make_sample(f"s{i}") for i in range(9)])
-    gone = Fault(FaultKind.MISSING, "gone")
+    gone = SampleFault(FaultKind.MISSING, "gone")
     refuse(source, {})
     with pytest.raises(SampleError, match=r"^sample s2: gone$"):
         refuse(source, {2: gone})
@@ -80,8 +80,8 @@ def test_the_first_is_raised_with_names_of_others() -> None:
 
 
 @given(faults)
-def test_a_fault_survives_json_and_processes(fault: Fault) -> None:
-    assert Fault.from_json(json.loads(json.dumps(fault.to_json()))) == fault
+def test_a_fault_survives_json_and_processes(fault: SampleFault) -> None:
+    assert SampleFault.from_json(json.loads(json.dumps(fault.to_json()))) == fault
     for error in (
         SampleError("a", fault),
         LengthError("a", fault.text),
@@ -94,7 +94,7 @@ def test_a_fault_survives_json_and_processes(fault: Fault) -> None:
 @pytest.mark.parametrize("value", [None, 3, [], ["missing file"], ["no kind", "text"], [1, 2]])
 def test_what_is_no_fault_is_refused(value: object) -> None:
     with pytest.raises(ValueError, match="no"):
-        Fault.from_json(value)
+        SampleFault.from_json(value)
 
 
 def test_every_kind_is_on_the_page_of_data() -> None:

@@ -21,7 +21,7 @@ from data.sources import digits
 from data.sources.digits import DigitShapes, Strip, draw, draw_split, make_strip, split_scans
 from data.sources.make import make_source
 from data.sources.source import Source
-from data.sources.speech import SPEEDS, VOICES, Clips, Utterance, is_heldout, make_utterances
+from data.sources.speech import SPEEDS, VOICES, Clips, SpokenDigits, is_heldout, make_utterances
 from tests.data.samples import AUDIO, BUDGETS, VISION, MakeConfig, all_rows
 
 
@@ -133,7 +133,7 @@ def test_the_same_list_sounds_the_same_in_every_cache(tmp_path: Path) -> None:
 
 def test_an_unknown_voice_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"espeak_SetVoiceByName\('xx'\) failed with code"):
-        Clips([Utterance("1", "xx", 200, 50)], 8000, tmp_path)
+        Clips([SpokenDigits("1", "xx", 200, 50)], 8000, tmp_path)
     assert not list(tmp_path.iterdir())
 
 

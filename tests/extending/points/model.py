@@ -20,7 +20,7 @@ from mllm_jax.layers.modules import (
     SelfAttention,
     residual_gain,
 )
-from mllm_jax.layers.parameters import Block, Params, Tower, layer_block
+from mllm_jax.layers.parameters import ParameterBlock, Params, Tower, layer_block
 from sharding.collectives import shard_slice
 from sharding.grid import View
 from sharding.layerstack.run import Aux
@@ -57,9 +57,9 @@ class Layer(nnx.Module):
 def tower(config: PointsConfig, backend: str) -> Tower:
     """Blocks of the encoder, without the connector."""
     return {
-        "embeddings": Block(lambda rngs: Embedding(config, rngs)),
+        "embeddings": ParameterBlock(lambda rngs: Embedding(config, rngs)),
         "layers": layer_block(partial(Layer, config, backend), config.layer_kinds, config.layers),
-        "norm": Block(lambda rngs: RMSNorm(config.d_model, config.norm_eps, rngs)),
+        "norm": ParameterBlock(lambda rngs: RMSNorm(config.d_model, config.norm_eps, rngs)),
     }
 
 

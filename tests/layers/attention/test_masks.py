@@ -17,7 +17,7 @@ from mllm_jax.layers.attention.dispatch import STAND_IN
 from mllm_jax.layers.attention.flash import flash
 from mllm_jax.layers.attention.limits import AttentionError, check_backend
 from mllm_jax.layers.attention.masks import TokenIds, order_by_place
-from mllm_jax.layers.attention.packed import Sizes, Tile, packed
+from mllm_jax.layers.attention.packed import KernelSizes, Tile, packed
 from mllm_jax.layers.attention.reference import reference
 from mllm_jax.layers.attention.windowed import windowed
 from mllm_jax.layers.config.kinds import MaskKind
@@ -33,7 +33,7 @@ _TILE = Tile(32, 32, 4, 2)
 BACKENDS: dict[str, Callable[..., jax.Array]] = {
     "reference": reference,
     "windowed": partial(windowed, block=16),
-    "pallas_gpu": partial(packed, interpret=True, sizes=Sizes(_TILE, _TILE, _TILE)),
+    "pallas_gpu": partial(packed, interpret=True, sizes=KernelSizes(_TILE, _TILE, _TILE)),
     "splash": partial(kernels.splash, interpret=True),
     STAND_IN: flash,  # what cuDNN computes, by the same mask
 }

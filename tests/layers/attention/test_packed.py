@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from mllm_jax.layers.attention.blocks import Blocks, cut_padding
 from mllm_jax.layers.attention.masks import TokenIds, order_by_place, visible
-from mllm_jax.layers.attention.packed import SIZES, Sizes, Tile, packed
+from mllm_jax.layers.attention.packed import SIZES, KernelSizes, Tile, packed
 from mllm_jax.layers.attention.reference import reference
 from mllm_jax.layers.config.kinds import MaskKind
 
@@ -22,7 +22,7 @@ TOKENS = 256
 KINDS = (MaskKind(causal=False), MaskKind(), MaskKind(window=70))
 SPANS = (MaskKind(spans=True), MaskKind(window=70, spans=True))
 #: Unlike one another, and smaller than a row: every loop has several blocks.
-SMALL = Sizes(Tile(64, 32, 4, 2), Tile(32, 64, 4, 2), Tile(32, 128, 4, 2))
+SMALL = KernelSizes(Tile(64, 32, 4, 2), Tile(32, 64, 4, 2), Tile(32, 128, 4, 2))
 
 
 @st.composite

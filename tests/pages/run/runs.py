@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from data.faults import Fault, FaultKind
+from data.faults import FaultKind, SampleFault
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.supervise.attempts import TimeSpent, WatchedAttempt, write_attempt
 from mllm_jax.train.records.metrics import StepsReport
@@ -27,7 +27,7 @@ PIPELINE: dict[str, Any] = {
     "train__steps": 1000,
 }
 #: A sample whose name and fault are markup.
-HOSTILE = "<img src=x onerror=alert(1)>", Fault(FaultKind.IMAGE, "</script><script>alert(2)")
+HOSTILE = "<img src=x onerror=alert(1)>", SampleFault(FaultKind.IMAGE, "</script><script>alert(2)")
 
 
 def begun(folder: Path, **changes: Any) -> ExperimentConfig:

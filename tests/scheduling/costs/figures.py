@@ -25,7 +25,7 @@ from scheduling.costs.flops import task_flops
 from scheduling.costs.hardware import Efficiency, Hardware, Link
 from scheduling.costs.memory import least_memory, step_memory
 from scheduling.costs.strategy import Strategy
-from scheduling.costs.work import NearPairs, Parameters, Part, TowerProfile, TowerWork
+from scheduling.costs.work import ModulePart, NearPairs, Parameters, TowerProfile, TowerWork
 from scheduling.costs.workload import Workload
 from scheduling.lowering.lowered import DecoderSizes, EncoderSizes
 from scheduling.schedules.schedule import ScheduleError
@@ -159,14 +159,14 @@ def _tower(draw: random.Random, name: str, own: TowerProfile) -> TowerProfile:
     """A tower with what towers by hand lack."""
     adapters: Parameters = {("embed", None): 3.0 * own.width, (None, "heads"): 2.0 * own.width}
     work = own.layer.work
-    layer = Part(
+    layer = ModulePart(
         TowerWork(work.linear, work.quadratic, (NearPairs(7.0 * own.width, 8),)),
         own.layer.moved,
         0.125,
     )
     return replace(
         own,
-        start=Part(TowerWork(3.0 * own.width, 0), own.start.moved),
+        start=ModulePart(TowerWork(3.0 * own.width, 0), own.start.moved),
         layer=layer if draw.random() < 0.5 else replace(own.layer, adapters=0.125),
         end=replace(own.end, adapters=0.25),
         kv_heads=draw.choice([2, 4, 8]),

@@ -15,7 +15,7 @@ from scheduling.costs.memory import logits
 from scheduling.costs.shares import elements
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.times import StepTimes
-from scheduling.costs.work import Part, TowerWork
+from scheduling.costs.work import ModulePart, TowerWork
 from scheduling.schedules.task_kinds import B, F
 from scheduling.search.space import decoders, members
 from sharding.plan import ParallelPlan
@@ -155,7 +155,7 @@ def test_the_padding_of_a_vocabulary_is_computed_and_stored() -> None:
         with_decoder(
             timing(decoder=plan, vision=ParallelPlan(data=8), microbatches=2),
             outputs=outputs,
-            end=Part(TowerWork(2 * WIDTH * outputs, 0), 0),
+            end=ModulePart(TowerWork(2 * WIDTH * outputs, 0), 0),
             rest_parameters={("embed", "vocab"): WIDTH * outputs},
         )
         for outputs in (136, 129)

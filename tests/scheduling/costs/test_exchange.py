@@ -18,7 +18,7 @@ from sharding.exchange import shared_axes
 from sharding.exchange_kinds import EXCHANGES, Exchange, possible
 from sharding.grid import JointGrid
 from sharding.plan import ParallelPlan
-from sharding.routes import Routes, Side
+from sharding.routes import Routes, RouteSide
 from tests.scheduling import workloads as small
 from tests.sharding.test_exchange import PAIRS
 
@@ -125,7 +125,7 @@ def test_bytes_are_those_of_the_buffers(
         digits += numbers // low % (high // low) * low
     assert np.all(digits[fixed] == numbers[fixed])
     size = 64 * 2
-    sides = Side(source, rows, positions // 4), Side(target, rows, tokens)
+    sides = RouteSide(source, rows, positions // 4), RouteSide(target, rows, tokens)
     each = [size * math.prod(side.shape) for side in sides]
     assert [found.outputs, found.tokens] == each
     assume(apart)

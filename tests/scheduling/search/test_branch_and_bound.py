@@ -28,7 +28,7 @@ from scheduling.search.branch_and_bound import (
     leanest,
     search,
 )
-from scheduling.search.outcome import Outcome, evaluate
+from scheduling.search.outcome import SearchOutcome, evaluate
 from scheduling.search.scheduler import Scheduler
 from scheduling.search.space import Space, decoders, encoder_plans, members
 from sharding.plan import ParallelPlan
@@ -45,7 +45,7 @@ COUNTS = st.sampled_from([4, 2, 8])
 
 def everything(
     space: Space, workload: Workload, hardware: Hardware
-) -> Iterator[tuple[Strategy, Outcome]]:
+) -> Iterator[tuple[Strategy, SearchOutcome]]:
     """All strategies of all families that have a schedule, each with its family."""
     scheduler = Scheduler(workload, hardware)
     for family in decoders(space, workload):

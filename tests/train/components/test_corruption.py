@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mllm_jax.train import trainer as loop
-from mllm_jax.train.components.replica_check import CorruptionError, Difference
+from mllm_jax.train.components.replica_check import CorruptionError, ReplicaDifference
 from mllm_jax.train.events import Phase
 from mllm_jax.train.step.gradient_program import Batch
 from tests.configs import config
@@ -24,10 +24,10 @@ def test_steps_are_looked_at_before_they_are_taken(experiment, fresh_state, monk
         def __init__(self, step: Any) -> None:
             assert step is experiment.step
 
-        def __call__(self, params: Any, batch: Batch) -> Difference | None:
+        def __call__(self, params: Any, batch: Batch) -> ReplicaDifference | None:
             looked.append(progress.step + 1)
             device: Any = SimpleNamespace(id=3, process_index=0)
-            return Difference((0,), (device,)) if len(looked) == 2 else None
+            return ReplicaDifference((0,), (device,)) if len(looked) == 2 else None
 
     monkeypatch.setattr(loop, "ReplicaCheck", Compare)
     changed = experiment.config.train.model_copy(update={"check_every": 2})

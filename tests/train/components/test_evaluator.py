@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from data.config import MixtureSource
-from data.faults import Fault, FaultKind
+from data.faults import FaultKind, SampleFault
 from data.loading.evaluation import example_batches, prompt_batches
 from data.sample import Sample, SampleError
 from data.sources.make import make_source
@@ -216,7 +216,7 @@ def test_a_member_without_a_usable_sample_is_named_and_has_no_loss(
 
     def broken(mixture: SourceMixture, at: tuple[int, int]) -> Sample:
         if mixture.member(at[0]) == "other":
-            raise SampleError(mixture.name(at[0]), Fault(FaultKind.IMAGE, "no image"))
+            raise SampleError(mixture.name(at[0]), SampleFault(FaultKind.IMAGE, "no image"))
         return measured(mixture, at)
 
     monkeypatch.setattr(SourceMixture, "__getitem__", broken)

@@ -14,8 +14,8 @@ from jax.sharding import Mesh
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.train.components.replica_check import (
-    Difference,
     ReplicaCheck,
+    ReplicaDifference,
     _digest_leaf,
     rolled_devices,
 )
@@ -136,7 +136,9 @@ def test_each_rank_lies_on_the_devices_of_the_next_one() -> None:
     assert [device.id for device in two[:, 1].flat] == [3, 6, 7, 2]
 
 
-def difference(check: ReplicaCheck, first: list[int], second: list[int]) -> Difference | None:
+def difference(
+    check: ReplicaCheck, first: list[int], second: list[int]
+) -> ReplicaDifference | None:
     """What is found where these ranks are wrong on their own devices, and on the next ones."""
     made = np.zeros((4, 3, 2), np.uint32)
     again = made.copy()

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from data.config import DataConfig
-from data.faults import Fault, FaultKind
+from data.faults import FaultKind, SampleFault
 from data.planning.lengths import LengthTable
 from data.planning.stream import LoaderState
 from data.sample import AwayError, DataError, Lengths, SampleError
@@ -49,7 +49,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Told:
 
 
 def bad_sample() -> NoReturn:
-    raise SampleError("a[0]", Fault(FaultKind.MISSING, "gone"))
+    raise SampleError("a[0]", SampleFault(FaultKind.MISSING, "gone"))
 
 
 def full_disk() -> NoReturn:
@@ -111,7 +111,9 @@ def test_one_process_makes_the_index_before_the_others_open_it(
 
 
 def test_processes_with_other_lengths_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    tables = [LengthTable.of([Lengths(n), Fault(FaultKind.RECORD, "bad")], []) for n in (3, 3, 4)]
+    tables = [
+        LengthTable.of([Lengths(n), SampleFault(FaultKind.RECORD, "bad")], []) for n in (3, 3, 4)
+    ]
     assert tables[0].digest == tables[1].digest != tables[2].digest
 
     class Three(Peers):

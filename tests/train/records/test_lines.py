@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from mllm_jax.runtime.records import (
     INT,
     TEXT,
-    DamageError,
-    RecordForm,
+    RecordDamageError,
+    RecordSchema,
     check_text,
     read_record,
     read_record_lines,
@@ -29,7 +29,7 @@ from mllm_jax.runtime.records import (
     write_atomically,
 )
 
-FORM = RecordForm({"step": INT}, {"name": TEXT, "values": (list,)})
+FORM = RecordSchema({"step": INT}, {"name": TEXT, "values": (list,)})
 RECORDS: list[dict[str, Any]] = [
     {"step": 1, "name": 'a, "crc": "00000000"}'},
     {"step": 2, "values": [1.5e-9, None, {"b": True}]},
@@ -56,7 +56,7 @@ def test_records_are_read_as_they_were_written(folder: Path, values: dict[str, A
     path = folder / "own.jsonl"
     for text in (record_line(values), record_document(values)):
         path.write_text(text)
-        assert read_record(path, RecordForm({})) == values
+        assert read_record(path, RecordSchema({})) == values
         assert [*json.loads(text)][-1] == "crc"
 
 
@@ -130,7 +130,7 @@ def test_no_byte_of_a_document_changes_unnoticed(
     path = folder / "document.json"
     path.write_text((record_document if lines else record_line)(RECORDS[2]))
     flipped(path, at, mask)
-    with suppress(DamageError):
+    with suppress(RecordDamageError):
         assert read_record(path, FORM) == RECORDS[2]
 
 
@@ -192,7 +192,7 @@ def test_a_text_that_changes_is_told(folder: Path, at: int, mask: int) -> None:
     write_atomically(path, signed_text(text))
     check_text(path)
     flipped(path, at % len(text), mask)
-    with pytest.raises(DamageError, match=r"own\.yaml has changed since the run wrote it"):
+    with pytest.raises(RecordDamageError, match=r"own\.yaml has changed since the run wrote it"):
         check_text(path)
     path.write_text(text)
     check_text(path)  # of an earlier version

@@ -21,7 +21,7 @@ from rich.console import Console
 
 from data.planning.stream import LoaderState
 from mllm_jax.console import finite, print_json, print_table
-from mllm_jax.runtime.records import RecordForm, read_record, read_record_lines, write_atomically
+from mllm_jax.runtime.records import RecordSchema, read_record, read_record_lines, write_atomically
 from mllm_jax.train.records.forms import SUMMARY
 from mllm_jax.train.records.forms import metrics as form
 from mllm_jax.train.records.metrics import (
@@ -429,7 +429,7 @@ def test_infinite_numbers_become_null(tmp_path: Path, capsys: pytest.CaptureFixt
     print_json(values)
     assert json.loads(capsys.readouterr().out) == expected
     write_summary(tmp_path / "summary.json", values)
-    assert read_record(tmp_path / "summary.json", RecordForm({})) == expected
+    assert read_record(tmp_path / "summary.json", RecordSchema({})) == expected
 
 
 def test_a_failed_write_leaves_the_old_file_whole(

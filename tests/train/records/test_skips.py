@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from data.faults import Fault, FaultKind
+from data.faults import FaultKind, SampleFault
 from mllm_jax.runtime.records import read_record_lines
 from mllm_jax.train.records.forms import SKIPPED
 from mllm_jax.train.records.skips import TOLD, Skips
 
-GONE = Fault(FaultKind.MISSING, "'gone.png' is missing")
-LONG = Fault(FaultKind.BUDGET, "needs 400 tokens")
+GONE = SampleFault(FaultKind.MISSING, "'gone.png' is missing")
+LONG = SampleFault(FaultKind.BUDGET, "needs 400 tokens")
 
 
 def test_a_sample_is_told_once_and_counted_each_time(

@@ -11,7 +11,7 @@ import pytest
 from mllm_jax.train.state import checkpoint
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.regroup import Regrouping
-from mllm_jax.train.state.saved import CheckpointError, DamageError
+from mllm_jax.train.state.saved import CheckpointDamageError, CheckpointError
 from tests.train.state.test_damage import (
     KEEP,
     abstract,
@@ -90,7 +90,7 @@ def test_each_process_verifies_its_share(copy, monkeypatch, process, count):
 
     def look(folder: Path, share: tuple[int, int]) -> None:
         shares.append((folder.name, share))
-        raise DamageError("so that nothing is read")
+        raise CheckpointDamageError("so that nothing is read")
 
     checkpoints = Checkpoints(copy, KEEP, Regrouping(1, None))
     monkeypatch.setattr(checkpoint, "check_whole", look)

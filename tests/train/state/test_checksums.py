@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from mllm_jax.train.state import checksums
 from mllm_jax.train.state.checksums import (
-    Block,
     ChecksumError,
     Extent,
+    FileBlock,
     blocks_of,
     damaged_blocks,
     has_checksums,
@@ -44,8 +44,8 @@ def write(folder: Path, sizes: list[int]) -> dict[str, bytes]:
     return made
 
 
-def blocks(name: str, size: int) -> list[Block]:
-    return [Block(name, number) for number in range(-(-size // BLOCK))]
+def blocks(name: str, size: int) -> list[FileBlock]:
+    return [FileBlock(name, number) for number in range(-(-size // BLOCK))]
 
 
 @settings(max_examples=40)
@@ -66,10 +66,10 @@ def test_a_changed_byte_is_found_in_its_block_and_no_other(
         changed = bytearray(made[name])
         changed[at] ^= 1 << data.draw(st.integers(0, 7))
         (folder / name).write_bytes(changed)
-        assert damaged_blocks(folder) == [Block(name, at // BLOCK)]
+        assert damaged_blocks(folder) == [FileBlock(name, at // BLOCK)]
         assert damaged_blocks(folder, lambda block: block.number != at // BLOCK) == []
         shares = (damaged_blocks(folder, share=(n, 3)) for n in range(3))
-        assert list(chain.from_iterable(shares)) == [Block(name, at // BLOCK)]
+        assert list(chain.from_iterable(shares)) == [FileBlock(name, at // BLOCK)]
     shutil.rmtree(folder)
 
 
@@ -91,7 +91,7 @@ def test_a_file_that_is_gone_is_damaged_wholly_and_an_empty_one_in_its_only_bloc
     (tmp_path / "f0").unlink()
     assert damaged_blocks(tmp_path) == blocks("f0", 5 * BLOCK)
     (tmp_path / "f2").unlink()
-    assert damaged_blocks(tmp_path) == [*blocks("f0", 5 * BLOCK), Block("f2", 0)]
+    assert damaged_blocks(tmp_path) == [*blocks("f0", 5 * BLOCK), FileBlock("f2", 0)]
 
 
 def test_processes_sum_what_they_have_written_and_the_last_one_the_rest(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_a_file_whose_list_of_checksums_is_cut_is_damaged(tmp_path: Path) -> Non
     sums = json.loads(path.read_text())
     sums["files"]["f0"]["crc32"].pop()
     path.write_text(json.dumps(sums))
-    assert damaged_blocks(tmp_path) == [Block("f0", 1)]
+    assert damaged_blocks(tmp_path) == [FileBlock("f0", 1)]
 
 
 @given(start=st.integers(0, 6 * BLOCK), length=st.integers(0, 3 * BLOCK))
@@ -163,5 +163,5 @@ def test_a_file_whose_list_of_checksums_is_cut_is_damaged(tmp_path: Path) -> Non
 def test_the_blocks_of_an_extent_hold_its_bytes(start: int, length: int) -> None:
     own = Extent("f", start, start + length)
     numbers = {at // BLOCK for at in range(start, start + max(1, length))}
-    assert own.blocks == [Block("f", number) for number in sorted(numbers)]
+    assert own.blocks == [FileBlock("f", number) for number in sorted(numbers)]
     assert blocks_of([own, own]) == {*own.blocks}

@@ -11,7 +11,7 @@ import pytest
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from mllm_jax.train.state import replicas
-from mllm_jax.train.state.replicas import Reading
+from mllm_jax.train.state.replicas import ReplicaReads
 from tests.train.test_run import finish, free_port, start
 
 #: NaNs with a payload, the negative zero and a denormal number, which sums of floats would change.
@@ -54,7 +54,7 @@ def target() -> Any:
 
 
 def test_all_replicas_get_what_one_has_read():
-    reading = Reading.of(target(), crosses=lambda leaf: True)
+    reading = ReplicaReads.of(target(), crosses=lambda leaf: True)
     # What is split over all devices has one replica, and the step is small.
     assert {name: own.axes for name, own in reading.shared.items()} == {
         "odd": ("a", "c"),
@@ -77,7 +77,7 @@ def bits(values: Any) -> np.ndarray:
 
 
 def test_a_process_reads_all_of_what_no_other_holds():
-    reading = Reading.of(target())
+    reading = ReplicaReads.of(target())
     assert reading.shared == {}
     assert reading.own is not None
     read = values()
@@ -104,7 +104,7 @@ def leaf(shape: tuple[int, ...], dtype: Any, spec: PartitionSpec) -> jax.ShapeDt
 def test_replicas_take_turns_leaf_by_leaf():
     shapes = {f"x{n}": leaf((8, 4), np.float32, PartitionSpec("b")) for n in range(4)}
     shapes |= {f"y{n}": leaf((8, 4), np.float32, PartitionSpec("a")) for n in range(6)}
-    shared = Reading.of(shapes, crosses=lambda leaf: True).shared
+    shared = ReplicaReads.of(shapes, crosses=lambda leaf: True).shared
     assert [own.turn for own in shared.values()] == [0, 1, 0, 1, 0, 1, 2, 3, 0, 1]
     for own in shared.values():
         assert own.count == (2 if own.axes == ("a",) else 4)
@@ -126,9 +126,9 @@ def test_replicas_take_turns_leaf_by_leaf():
 )
 def test_a_leaf_is_sent_that_is_large_repeated_and_of_at_most_32_bits(shape, dtype, spec, axes):
     own = leaf(shape, dtype, spec)
-    found = Reading.of({"x": own}, crosses=lambda leaf: True).shared
+    found = ReplicaReads.of({"x": own}, crosses=lambda leaf: True).shared
     assert [one.axes for one in found.values()] == ([] if axes is None else [axes])
-    assert Reading.of({"x": own}, crosses=lambda leaf: False).shared == {}
+    assert ReplicaReads.of({"x": own}, crosses=lambda leaf: False).shared == {}
 
 
 @pytest.mark.parametrize(
@@ -137,5 +137,5 @@ def test_a_leaf_is_sent_that_is_large_repeated_and_of_at_most_32_bits(shape, dty
 )
 def test_a_leaf_crosses_where_two_processes_hold_the_same_piece(monkeypatch, holders, crosses):
     monkeypatch.setattr(replicas, "holders", lambda leaf: dict(enumerate(holders)))
-    found = Reading.of({"x": leaf((8,), np.float32, PartitionSpec("b"))})
+    found = ReplicaReads.of({"x": leaf((8,), np.float32, PartitionSpec("b"))})
     assert bool(found.shared) == crosses

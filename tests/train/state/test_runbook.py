@@ -55,11 +55,11 @@ from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.saved import CheckpointError, check_whole
 from mllm_jax.train.state.snapshots import memory as memory_of_hosts
 from mllm_jax.train.state.snapshots.channel import Server, connect
-from mllm_jax.train.state.snapshots.memory import Here, Kept, Memory
+from mllm_jax.train.state.snapshots.memory import Here, Kept, SnapshotMemory
 from mllm_jax.train.state.snapshots.neighbours import Desk, Member, Where
 from mllm_jax.train.state.snapshots.places import _check_own
-from mllm_jax.train.state.snapshots.reading import Reader
-from mllm_jax.train.state.snapshots.share import Index, Origin, Share, ShareError, found
+from mllm_jax.train.state.snapshots.reading import ShardReader
+from mllm_jax.train.state.snapshots.share import Origin, ShardIndex, Share, ShareError, found
 from mllm_jax.train.state.stored_names import StoredNames
 from tests.configs import config
 from tests.runbook import unsaid
@@ -155,7 +155,7 @@ def of_snapshots(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     told, own = Told(), config(run__directory=str(folder), checkpoint__local_folder=str(folder))
     own.run.path.mkdir()
     monkeypatch.setattr(memory_of_hosts, "peers", lambda: told)
-    memory = Memory(own, folder / "memory")
+    memory = SnapshotMemory(own, folder / "memory")
     take(memory, 30)
     told.states = ("", "running")
     take(memory, 40)
@@ -187,12 +187,12 @@ def of_snapshots(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return [*of_damage(share, index), answers[0]["why"]]
 
 
-def of_damage(share: Share, index: Index) -> list[str]:
+def of_damage(share: Share, index: ShardIndex) -> list[str]:
     """Of snapshots that were changed, and of who may change them."""
     data, listed = share.folder / "data", share.folder / "index.json"
     data.write_bytes(bytes(data.stat().st_size))
     name, leaf = next(iter(index.leaves.items()))
-    reader = Reader([Here(share, index)], list)
+    reader = ShardReader([Here(share, index)], list)
     said = [why(ShareError, lambda: reader._read(name, leaf.pieces[0].box))]
     listed.write_text(listed.read_text() + " ")
     list(found(share.folder.parents[2]))

@@ -14,7 +14,7 @@ import pytest
 from mllm_jax.check.synthetic import scatter_rows, synthetic_batch
 from mllm_jax.check.verify import compare_gradients, initial_parameters, loss_and_gradients
 from mllm_jax.config.pipeline_plan import PipelinePlan
-from mllm_jax.layers.parameters import Block
+from mllm_jax.layers.parameters import ParameterBlock
 from mllm_jax.models import module as modules
 from mllm_jax.models.batch import NEXT_TOKEN, ModuleRows
 from mllm_jax.models.graph import ModelConfig
@@ -310,4 +310,4 @@ def test_layers_of_a_period_have_the_same_parameters() -> None:
     towers = (ShardedModule(own, "decoder", View()).tower for own in (layers, wide))
     first, other = (tower["layers"].build for tower in towers)
     with pytest.raises(TypeError, match="layer 1 of a period has the parameters"):
-        Block(first, 2, (other,)).axes  # noqa: B018  made to see what it refuses
+        ParameterBlock(first, 2, (other,)).axes  # noqa: B018  made to see what it refuses

@@ -42,7 +42,7 @@ _YAML_WORDS = frozenset(("true", "false", "yes", "no", "on", "off", "null", "y",
 
 
 @dataclass(frozen=True)
-class Reading:
+class RecordReading:
     """How a record is read, and which settings a configuration takes beside those that it has.
 
     Attributes:
@@ -104,7 +104,7 @@ class Reading:
         return True
 
 
-def advice(unread: Unread, reading: Reading) -> str:
+def advice(unread: Unread, reading: RecordReading) -> str:
     """What is to be done about a key that is not read."""
     key, level = unread.key, unread.level
     is_record = level is reading.purpose.level
@@ -135,7 +135,7 @@ def advice(unread: Unread, reading: Reading) -> str:
     return f"it is not read; read are {enumerated(unread.read)}; if it decides nothing, {drop}"
 
 
-def _of_mention(unread: Unread, mention: Mention, reading: Reading) -> str:
+def _of_mention(unread: Unread, mention: Mention, reading: RecordReading) -> str:
     """What is to be done about a key that decides nothing, and names something that does."""
     drop, kind = reading.ignoring(unread.path) or "leave it out", mention.kind
     is_record = unread.level is reading.purpose.level
@@ -156,21 +156,21 @@ def _of_mention(unread: Unread, mention: Mention, reading: Reading) -> str:
     return f"{reason}; or, if it decides nothing, {drop}"
 
 
-def _of_question(key: str, reading: Reading) -> str | None:
+def _of_question(key: str, reading: RecordReading) -> str | None:
     """What a key of a question is meant as, if it is likely that of an answer or of options."""
     if reading.purpose.is_learnt:
         return None
     return "answer" if key in ANSWERS else "choices" if key in OPTIONS else None
 
 
-def _of_system(key: str, reading: Reading) -> str:
+def _of_system(key: str, reading: RecordReading) -> str:
     """What is to be done about a system message under another name."""
     named = None if reading.fields.fields.system else reading.naming(system=key)
     valid = reading.fields.system
     return f"valid: {valid}" if named is None else f"valid: {valid}, or {named}"
 
 
-def _media(unread: Unread, kind: Kind, reading: Reading) -> str:
+def _media(unread: Unread, kind: Kind, reading: RecordReading) -> str:
     """Where media under another name would be read."""
     if unread.level is PART:
         return f"a part of its own, {{type: {kind}, {kind}: ...}}"
@@ -184,7 +184,7 @@ def _media(unread: Unread, kind: Kind, reading: Reading) -> str:
     return names if named is None else f"{names}, or {named}"
 
 
-def _drop(unread: Unread, reading: Reading) -> str:
+def _drop(unread: Unread, reading: RecordReading) -> str:
     """What is to be done about a key that decides nothing."""
     ignore = reading.ignoring(unread.path)
     if ignore is not None:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from data.config import ONLY_WHERE_TAKEN
 from data.media.registry import MEDIA_TYPES
 from data.quotes import enumerated
-from data.sources.formats.records.advice import Reading, advice
+from data.sources.formats.records.advice import RecordReading, advice
 from data.sources.formats.records.fields import (
     ANSWERS,
     CONVERSATIONS,
@@ -53,7 +53,7 @@ _RIGHT = "several right answers; valid: answers"
 # ---- records -------------------------------------------------------------------------------------
 
 
-def no_conversation(record: Mapping[Any, Any], reading: Reading, *, media: bool) -> str:
+def no_conversation(record: Mapping[Any, Any], reading: RecordReading, *, media: bool) -> str:
     """Why a record has no conversation, and what may be meant.
 
     Args:
@@ -81,7 +81,7 @@ def no_conversation(record: Mapping[Any, Any], reading: Reading, *, media: bool)
     return f"{reason} {(names and reading.naming(**names)) or 'data.source.fields'}"
 
 
-def refused_key(record: Mapping[Any, Any], reading: Reading) -> str | None:
+def refused_key(record: Mapping[Any, Any], reading: RecordReading) -> str | None:
     """What is to be done about the first key of a record that is refused by name, if any is."""
     there, level = present(record), reading.purpose.level
     for name in record:
@@ -98,7 +98,7 @@ def listed_keys(record: Mapping[Any, Any]) -> str:
     return f"{has}, null in {null}" if null else has
 
 
-def has_medium(record: Mapping[Any, Any], reading: Reading) -> bool:
+def has_medium(record: Mapping[Any, Any], reading: RecordReading) -> bool:
     """Whether a field of media has any."""
     for kind in MEDIA_TYPES:
         for name in reading.fields.media_fields(kind):

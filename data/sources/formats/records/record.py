@@ -28,12 +28,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeVar
 
 from data.config import ONLY_WHERE_TAKEN
-from data.faults import Fault, FaultKind
+from data.faults import FaultKind, SampleFault
 from data.media.registry import MEDIA_TYPES
 from data.quotes import enumerated, quoted
 from data.rows.spec import Kind
 from data.sample import SampleError, Turn, pattern_of
-from data.sources.formats.records.advice import Reading, advice
+from data.sources.formats.records.advice import RecordReading, advice
 from data.sources.formats.records.fields import (
     ANSWERS,
     CONVERSATIONS,
@@ -160,7 +160,7 @@ class RecordForm(RecordFields):
             reason = str(error)
             if error.kind is FaultKind.RECORD:
                 reason = f"record of wrong shape: {reason}"
-            raise SampleError(name, Fault(error.kind, reason)) from error
+            raise SampleError(name, SampleFault(error.kind, reason)) from error
 
     def _parse(self, record: object, attached: Media | None) -> Conversation:
         if isinstance(record, Caption):
@@ -208,9 +208,9 @@ class RecordForm(RecordFields):
         reading = self.reading(record)
         return ShapeError(f"{shortened(error.unread.place)}: {advice(error.unread, reading)}")
 
-    def reading(self, record: Mapping[Any, Any]) -> Reading:
+    def reading(self, record: Mapping[Any, Any]) -> RecordReading:
         """How a record is read that has such keys with values."""
-        return Reading(self, self.allowed, self.purpose, self.settled(record))
+        return RecordReading(self, self.allowed, self.purpose, self.settled(record))
 
     def _choosing_pair(self, pairs: Sequence[Pair], keys: Collection[str]) -> str:
         """The settings by which one of several pairs is read."""

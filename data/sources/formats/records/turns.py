@@ -102,7 +102,7 @@ class TypedMedium:
 
 
 @dataclass(frozen=True)
-class Utterance:
+class RecordTurn:
     """A turn as it stands in a record.
 
     Attributes:
@@ -144,7 +144,7 @@ class Spoken:
     paired: bool
 
 
-def spoken(utterances: Sequence[Utterance], marks: Mapping[Kind, str]) -> Spoken:
+def spoken(utterances: Sequence[RecordTurn], marks: Mapping[Kind, str]) -> Spoken:
     """Utterances as turns, in whose texts `marks` are the placeholders of media.
 
     Raises:
@@ -175,7 +175,7 @@ def spoken(utterances: Sequence[Utterance], marks: Mapping[Kind, str]) -> Spoken
 
 
 def _joined(
-    utterance: Utterance,
+    utterance: RecordTurn,
     parts: Sequence[str | TypedMedium],
     marks: Mapping[Kind, str],
     mark: re.Pattern[str],
@@ -194,7 +194,7 @@ def _joined(
     return Turn(utterance.role, text, utterance.learnt, words)
 
 
-def _in_front(utterance: Utterance, kind: Kind, mark: str) -> str:
+def _in_front(utterance: RecordTurn, kind: Kind, mark: str) -> str:
     """Placeholders before the text of a turn for its own media, if the text has none."""
     count, placeholders = len(utterance.media[kind]), str(utterance.content).count(mark)
     if count and placeholders not in (0, count):
@@ -207,7 +207,7 @@ def _in_front(utterance: Utterance, kind: Kind, mark: str) -> str:
 # ---- reading -------------------------------------------------------------------------------------
 
 
-def utterances_of(keys: Keys, field: str, value: object) -> list[Utterance]:
+def utterances_of(keys: Keys, field: str, value: object) -> list[RecordTurn]:
     """The turns in a field of a record.
 
     Raises:
@@ -215,7 +215,7 @@ def utterances_of(keys: Keys, field: str, value: object) -> list[Utterance]:
     """
     if not isinstance(value, list):
         raise ShapeError(f"{field}: {what(value)}, not a list of turns")
-    utterances: list[Utterance] = []
+    utterances: list[RecordTurn] = []
     for number, turn in enumerate(value):
         if not isinstance(turn, Mapping):
             reason = f"{what(turn)}, not a turn such as {{role, content}}"
@@ -229,7 +229,7 @@ def utterances_of(keys: Keys, field: str, value: object) -> list[Utterance]:
     return utterances
 
 
-def _utterance(keys: Keys) -> Utterance:
+def _utterance(keys: Keys) -> RecordTurn:
     speaker, said = next((form for form in FORMS if form[0] in keys), FORMS[0])
     name, value = keys.value(speaker), keys.value(said)
     media, learnt = _media_of_turn(keys), _learnt(keys)
@@ -248,7 +248,7 @@ def _utterance(keys: Keys) -> Utterance:
             raise ShapeError(f"{keys.place}: media are in a field of the message and in its parts")
     else:
         content = text_of(keys, said, value)
-    return Utterance(keys.place, role, content, media, _agreed(keys, role, learnt))
+    return RecordTurn(keys.place, role, content, media, _agreed(keys, role, learnt))
 
 
 def _no_role(name: object) -> str:
@@ -262,14 +262,14 @@ def _no_role(name: object) -> str:
     return f"{quoted(name)}; {valid}{meant}"
 
 
-def _exchange(keys: Keys) -> list[Utterance]:
+def _exchange(keys: Keys) -> list[RecordTurn]:
     """A question and its answer, in one turn."""
     question, answer = keys.value(QUESTION_KEY), keys.value(ANSWER_KEY)
     media, learnt = _media_of_turn(keys), _learnt(keys)
     keys.close()
     return [
-        Utterance(keys.place, "user", text_of(keys, QUESTION_KEY, question), media, paired=True),
-        Utterance(
+        RecordTurn(keys.place, "user", text_of(keys, QUESTION_KEY, question), media, paired=True),
+        RecordTurn(
             keys.place,
             "assistant",
             text_of(keys, ANSWER_KEY, answer),

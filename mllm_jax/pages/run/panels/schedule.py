@@ -14,8 +14,8 @@ from scheduling.schedules.schedule import ScheduleError
 from scheduling.schedules.task_kinds import Shades
 from scheduling.simulate.boxes import (
     BOX,
-    Box,
     Colour,
+    SpanBox,
     boxes_of,
     ink_on,
     label_of,
@@ -68,7 +68,7 @@ def _drawing(line: Timeline) -> Markup:
     """The boxes of a timeline, those of a colour in one path, with the numbers that fit."""
     shades, across = shades_of([line]), (WIDTH - NAMES) / line.makespan
     boxes = list(boxes_of(line))
-    by_colour: dict[str, list[Box]] = defaultdict(list)
+    by_colour: dict[str, list[SpanBox]] = defaultdict(list)
     for box in boxes:
         by_colour[shade_of(box.part, shades)].append(box)
     height = ROW * len(line.rows)
@@ -95,7 +95,7 @@ def _rows(names: Iterable[str]) -> Iterable[Markup]:
         yield tag("rect", x=NAMES, y=top, width=WIDTH - NAMES, height=ROW * BOX, class_="idle")
 
 
-def _path(colour: str, boxes: Iterable[Box], across: float) -> Markup:
+def _path(colour: str, boxes: Iterable[SpanBox], across: float) -> Markup:
     """All boxes of a colour."""
     moves, narrowest = [], WIDTH
     for box in boxes:
@@ -107,7 +107,7 @@ def _path(colour: str, boxes: Iterable[Box], across: float) -> Markup:
     return tag("path", d="".join(moves), fill=colour, class_=outlined)
 
 
-def _number(box: Box, colour: str, across: float) -> Iterable[Markup]:
+def _number(box: SpanBox, colour: str, across: float) -> Iterable[Markup]:
     """The number of the microbatch, if it fits into its box."""
     if box.part.microbatch is None or box.height < BOX:
         return

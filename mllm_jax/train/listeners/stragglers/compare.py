@@ -12,7 +12,7 @@ from mllm_jax.train.events import Event
 from mllm_jax.train.listeners.stragglers.heat import FORM, RANKS
 from mllm_jax.train.listeners.stragglers.judge import Judge, Straggler
 from mllm_jax.train.listeners.stragglers.timing import NAME
-from mllm_jax.train.listeners.stragglers.window import PhaseTimes, Window, compare_windows
+from mllm_jax.train.listeners.stragglers.window import PhaseTimes, StepWindow, compare_windows
 from mllm_jax.train.records.sinks import JsonlSink
 
 logger = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ class TimeComparison:
 
     def __init__(self, folder: Path, resumed_step: int) -> None:
         self._sink, self._failed = JsonlSink(folder / RANKS, resumed_step, FORM), False
-        self._judge, self._waiting = Judge(), dict[int, dict[int, Window]]()
+        self._judge, self._waiting = Judge(), dict[int, dict[int, StepWindow]]()
         self._places: dict[str, tuple[str, ...]] = {}
         self._warned: dict[tuple[str, str], int] = {}
 
@@ -45,7 +45,7 @@ class TimeComparison:
     def compare_new(self) -> None:
         """Compare the windows that have come from all processes."""
         for process, value in peers().take_posts(NAME):
-            window = Window.from_json(value)
+            window = StepWindow.from_json(value)
             self._waiting.setdefault(window.step, {})[process] = window
         count = peers().count
         complete = sorted(step for step, arrived in self._waiting.items() if len(arrived) == count)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
-from mllm_jax.runtime.records import INT, LIST, OBJECT, RecordForm, RecordLines, read_record_lines
+from mllm_jax.runtime.records import INT, LIST, OBJECT, RecordLines, RecordSchema, read_record_lines
 from mllm_jax.train.listeners.stragglers.window import DEVICE, HOST, LOCAL
 
 Numbers = NDArray[np.float64]
@@ -72,7 +72,7 @@ class RankLine(BaseModel):
 
 _LISTS = dict.fromkeys((*LOCAL, HOST, DEVICE), LIST)
 #: The form of a line.
-FORM = RecordForm({"step": INT}, {"places": OBJECT, "slow": LIST, **_LISTS})
+FORM = RecordSchema({"step": INT}, {"places": OBJECT, "slow": LIST, **_LISTS})
 
 
 def read_times(folder: Path) -> RecordLines:

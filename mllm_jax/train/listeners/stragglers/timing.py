@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mllm_jax.runtime.part import peers
 from mllm_jax.train.events import Event, Phase, PhaseName, StepEnded
-from mllm_jax.train.listeners.stragglers.window import HOST, LOCAL, Window
+from mllm_jax.train.listeners.stragglers.window import HOST, LOCAL, StepWindow
 
 if TYPE_CHECKING:  # which compares times without devices, too
     from mllm_jax.train.listeners.stragglers.probe import Probes
@@ -72,5 +72,5 @@ class StepTimer:
             seconds[HOST] = probes.time_host()
             devices, names = probes.time_devices(), probes.names
         index, host = peers().index, socket.gethostname()
-        window = Window(index, host, step, pace, seconds, devices, names)
+        window = StepWindow(index, host, step, pace, seconds, devices, names)
         peers().post(NAME, window.to_json())

@@ -21,7 +21,7 @@ WORDS = {
 
 
 @dataclass(frozen=True)
-class Window:
+class StepWindow:
     """The times of one process over a window of steps.
 
     Attributes:
@@ -74,7 +74,7 @@ class PhaseTimes:
     pace: float | None = None
 
 
-def compare_windows(windows: Sequence[Window]) -> list[PhaseTimes]:
+def compare_windows(windows: Sequence[StepWindow]) -> list[PhaseTimes]:
     """What can be compared between the windows of all processes, of the same steps."""
     places = tuple(window.place for window in windows)
     pace = max(window.pace for window in windows)

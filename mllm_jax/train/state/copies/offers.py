@@ -19,7 +19,7 @@ from mllm_jax.config.load import ExperimentConfig, load
 from mllm_jax.runtime.folder import IDENTITY, RESOLVED, steps_in
 from mllm_jax.runtime.part import peers
 from mllm_jax.train.state.copies.store import DRAFT, KEY, Copy, Store
-from mllm_jax.train.state.saved import DamageError, SavedParameters
+from mllm_jax.train.state.saved import CheckpointDamageError, SavedParameters
 
 logger = logging.getLogger(__name__)
 
@@ -137,7 +137,7 @@ def _tried(action: Callable[[], Any]) -> tuple[Any, str, str]:
     """What an action gives, why it has failed, and the name of an error that may pass."""
     try:
         return action(), "", ""
-    except DamageError as error:
+    except CheckpointDamageError as error:
         return None, str(error), ""
     except StorageError as error:
         return None, str(error), type(error).__name__
@@ -196,7 +196,7 @@ def _fetch(store: Store, run: Path) -> None:
     for copy in copies:
         try:
             store.fetch(copy, run / "checkpoints")
-        except DamageError as error:
+        except CheckpointDamageError as error:
             offer = Offer(copy.step, str(store))
             logger.warning("%s: %s; trying an older one", offer, error)
             continue

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from mllm_jax.train.state.regroup import leaf_name
-from mllm_jax.train.state.snapshots.pieces import Box, holders, own_pieces
+from mllm_jax.train.state.snapshots.pieces import ArrayBox, holders, own_pieces
 from mllm_jax.train.state.snapshots.share import Leaf, Piece, Share, laid_out
 
 #: The leaves of a state by name.
@@ -35,7 +35,7 @@ def outline(state: Named) -> dict[str, Leaf]:
     return laid_out(leaves, pieces)
 
 
-def elsewhere(state: Named, machines: Sequence[str], process: int) -> dict[str, set[Box]]:
+def elsewhere(state: Named, machines: Sequence[str], process: int) -> dict[str, set[ArrayBox]]:
     """The pieces that need not be copied to another machine, as they are there, or as another
     process of this machine copies them.
 

@@ -32,14 +32,14 @@ from mllm_jax.runtime.part import peers
 from mllm_jax.train.state.snapshots.channel import Channel, connect
 from mllm_jax.train.state.snapshots.copying import Named, copy, elsewhere, named, outline
 from mllm_jax.train.state.snapshots.neighbours import Away, Desk, Member, Where, neighbour, put
-from mllm_jax.train.state.snapshots.pieces import Box
+from mllm_jax.train.state.snapshots.pieces import ArrayBox
 from mllm_jax.train.state.snapshots.places import folder_of, make, remove
-from mllm_jax.train.state.snapshots.reading import Reader, Source
+from mllm_jax.train.state.snapshots.reading import ShardReader, ShardSource
 from mllm_jax.train.state.snapshots.share import (
-    Index,
     Leaf,
     Origin,
     Piece,
+    ShardIndex,
     Share,
     ShareError,
     found,
@@ -78,14 +78,14 @@ class Here:
     """A share in this machine's memory."""
 
     share: Share
-    index: Index
+    index: ShardIndex
 
     def read(self, leaf: Leaf, piece: Piece) -> np.ndarray:
-        """See `Source`."""
+        """See `ShardSource`."""
         return self.share.read(leaf, piece)
 
 
-class Memory:
+class SnapshotMemory:
     """The snapshots of one run; all processes call its methods at the same points.
 
     Args:
@@ -112,8 +112,8 @@ class Memory:
         self._members = [Member.of_json(i, own) for i, own in enumerate(everyone)]
         self._neighbour = neighbour(self._members, self._process)
         self._newest, self._others_there = 1, True
-        self._plan: Index | None = None
-        self._elsewhere: dict[str, set[Box]] = {}
+        self._plan: ShardIndex | None = None
+        self._elsewhere: dict[str, set[ArrayBox]] = {}
         self._work: _Work | None = None
         self._said: set[str] = set()
 
@@ -132,7 +132,7 @@ class Memory:
         return [Kept(*key, tuple(own)) for key, own in sorted(places.items(), reverse=True)]
 
     @contextmanager
-    def reader(self, kept: Kept) -> Iterator[Reader]:
+    def reader(self, kept: Kept) -> Iterator[ShardReader]:
         """Context in which a snapshot is read.
 
         Raises:
@@ -140,13 +140,13 @@ class Memory:
         """
         machine = self._members[self._process].machine
         near = [p for p in kept.places if self._members[p.process].machine == machine]
-        here: list[Source] = []
+        here: list[ShardSource] = []
         for own in dict.fromkeys(place.below(self._folder) for place in near):
             with suppress(ShareError):  # which was told when it was found
                 here.append(Here(own, own.index()))
         with ExitStack() as connections:
             far = [place for place in kept.places if place not in near]
-            yield Reader(here, lambda: self._away(far, connections))
+            yield ShardReader(here, lambda: self._away(far, connections))
 
     def went_on_from(self, kept: Kept | None) -> None:
         """The run goes on from this snapshot, or from none of them: others are removed."""
@@ -177,7 +177,7 @@ class Memory:
             reason = str(error)
         self._work = _Work(step, slot, reason, lambda: self._complete(slot, own, index))
 
-    def _planned(self, leaves: Named) -> Index:
+    def _planned(self, leaves: Named) -> ShardIndex:
         """What all snapshots of this start have in common."""
         origin = Origin(
             run=self._run,
@@ -190,7 +190,7 @@ class Memory:
             machines = [member.machine for member in self._members]
             self._elsewhere = elsewhere(leaves, machines, self._process)
         config = self._config.model_dump(mode="json")
-        return Index(origin=origin, progress={}, config=config, leaves=outline(leaves))
+        return ShardIndex(origin=origin, progress={}, config=config, leaves=outline(leaves))
 
     def forget(self) -> None:
         """Remove all snapshots of the run from this machine: nothing will go on from them."""
@@ -235,7 +235,7 @@ class Memory:
         )
         return True
 
-    def _complete(self, slot: int, own: Share, index: Index) -> None:
+    def _complete(self, slot: int, own: Share, index: ShardIndex) -> None:
         """What is left to do beside training."""
         whole, self.copied = own.seal(index), 0
         member = self._neighbour
@@ -260,7 +260,7 @@ class Memory:
                 if index.origin.series != self._series:
                     own.remove()
 
-    def _is_ours(self, own: Share, index: Index) -> bool:
+    def _is_ours(self, own: Share, index: ShardIndex) -> bool:
         origin = index.origin
         if origin.run == self._run:
             return True
@@ -284,9 +284,9 @@ class Memory:
         own = self._folder, self._process, self._run, self._series
         return Desk(host, self._secret, *own)
 
-    def _away(self, places: Sequence[Where], connections: ExitStack) -> list[Source]:
+    def _away(self, places: Sequence[Where], connections: ExitStack) -> list[ShardSource]:
         """Shares that other machines can read."""
-        opened: list[Source] = []
+        opened: list[ShardSource] = []
         channels: dict[int, Channel] = {}
         for place in places:
             member = self._members[place.process]
@@ -316,7 +316,7 @@ class Memory:
 @contextmanager
 def opened(
     config: ExperimentConfig, over: tuple[type[BaseException], ...]
-) -> Iterator[Memory | None]:
+) -> Iterator[SnapshotMemory | None]:
     """Context with the snapshots of a run; None where it takes none.
 
     They are removed at the end of the context, unless it ends by an error after which another start
@@ -332,7 +332,7 @@ def opened(
     if folder is None:
         yield None
         return
-    memory = Memory(config, folder)
+    memory = SnapshotMemory(config, folder)
     try:
         yield memory
     except over:

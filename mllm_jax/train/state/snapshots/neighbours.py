@@ -21,9 +21,9 @@ from pydantic import BaseModel, ConfigDict
 from mllm_jax.runtime.wire import HostAddress, Message
 from mllm_jax.train.state.snapshots.channel import Channel, Server, connect
 from mllm_jax.train.state.snapshots.share import (
-    Index,
     Leaf,
     Piece,
+    ShardIndex,
     Share,
     ShareError,
     share,
@@ -116,7 +116,7 @@ class Desk:
         try:
             match message["kind"]:
                 case "put":
-                    self._keep(channel, bool(message["slot"]), Index(**message["index"]))
+                    self._keep(channel, bool(message["slot"]), ShardIndex(**message["index"]))
                 case "index":
                     own = Where(**message["where"]).below(self._folder).index()
                     channel.send({"kind": "index", "index": own.model_dump()})
@@ -131,7 +131,7 @@ class Desk:
         except (ShareError, KeyError, TypeError, ValueError) as error:
             channel.send({"kind": "refused", "why": f"process {self._process}: {error}"})
 
-    def _keep(self, channel: Channel, slot: bool, index: Index) -> None:
+    def _keep(self, channel: Channel, slot: bool, index: ShardIndex) -> None:
         """Keep a copy of a share of another host."""
         origin = index.origin
         if (origin.run, origin.series) != (self._run, self._series):
@@ -151,7 +151,9 @@ class Desk:
         channel.send({"kind": "kept"})
 
 
-def _received(channel: Channel, index: Index) -> Iterator[tuple[int, Callable[[], np.ndarray]]]:
+def _received(
+    channel: Channel, index: ShardIndex
+) -> Iterator[tuple[int, Callable[[], np.ndarray]]]:
     """The pieces of a share as they come, verified."""
     for leaf, piece in index.pieces:
         content = np.empty(leaf.bytes_of(piece.box), np.uint8)
@@ -161,7 +163,9 @@ def _received(channel: Channel, index: Index) -> Iterator[tuple[int, Callable[[]
         yield piece.offset, partial(np.asarray, content)
 
 
-def put(member: Member, secret: str, slot: int, whole: Index, own: Share, index: Index) -> None:
+def put(
+    member: Member, secret: str, slot: int, whole: ShardIndex, own: Share, index: ShardIndex
+) -> None:
     """Have another host keep a copy of a share.
 
     Args:
@@ -215,7 +219,7 @@ class Away:
         self._channel, self._where = channel, where
         try:
             channel.send({"kind": "index", "where": where.model_dump()})
-            self.index = Index(**_expect(channel, "index")["index"])
+            self.index = ShardIndex(**_expect(channel, "index")["index"])
         except (OSError, KeyError, ValueError) as error:
             raise ShareError(f"process {where.process} does not tell of it: {error}") from error
 

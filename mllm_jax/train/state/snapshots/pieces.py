@@ -18,7 +18,7 @@ import numpy as np
 
 
 @dataclass(frozen=True, order=True)
-class Box:
+class ArrayBox:
     """A part of an array, from `start` to `stop` in every dimension."""
 
     start: tuple[int, ...]
@@ -34,13 +34,13 @@ class Box:
         """Number of elements."""
         return math.prod(self.shape)
 
-    def overlap(self, other: Box) -> Box | None:
+    def overlap(self, other: ArrayBox) -> ArrayBox | None:
         """The part that both have; None if there is none."""
         start = tuple(map(max, self.start, other.start))
         stop = tuple(map(min, self.stop, other.stop))
-        return Box(start, stop) if all(map(int.__lt__, start, stop)) else None
+        return ArrayBox(start, stop) if all(map(int.__lt__, start, stop)) else None
 
-    def within(self, outer: Box) -> tuple[slice, ...]:
+    def within(self, outer: ArrayBox) -> tuple[slice, ...]:
         """The place of this part in an array that holds `outer`."""
         edges = zip(self.start, self.stop, outer.start, strict=True)
         return tuple(slice(a - c, b - c) for a, b, c in edges)
@@ -49,31 +49,31 @@ class Box:
         return f"[{', '.join(f'{a}:{b}' for a, b in zip(self.start, self.stop, strict=True))}]"
 
 
-def box_of(index: tuple[slice, ...], shape: tuple[int, ...]) -> Box:
+def box_of(index: tuple[slice, ...], shape: tuple[int, ...]) -> ArrayBox:
     """The part that a sharding gives to a device, whose slices may be open."""
     edges = [own.indices(length)[:2] for own, length in zip(index, shape, strict=True)]
-    return Box(tuple(a for a, _ in edges), tuple(b for _, b in edges))
+    return ArrayBox(tuple(a for a, _ in edges), tuple(b for _, b in edges))
 
 
-def holders(leaf: Any) -> dict[Box, set[int]]:
+def holders(leaf: Any) -> dict[ArrayBox, set[int]]:
     """The pieces of a leaf, and the processes whose devices hold each.
 
     Args:
         leaf: an array, or a `jax.ShapeDtypeStruct` with a sharding.
     """
-    found: dict[Box, set[int]] = {}
+    found: dict[ArrayBox, set[int]] = {}
     for device, index in leaf.sharding.devices_indices_map(leaf.shape).items():
         found.setdefault(box_of(index, leaf.shape), set()).add(device.process_index)
     return found
 
 
-def own_pieces(leaf: jax.Array) -> dict[Box, jax.Array]:
+def own_pieces(leaf: jax.Array) -> dict[ArrayBox, jax.Array]:
     """The pieces that devices of this process hold, each once."""
     return {box_of(own.index, leaf.shape): own.data for own in leaf.addressable_shards}
 
 
 def put_together(
-    wanted: Box, dtype: Any, held: Iterable[Box], read: Callable[[Box], np.ndarray]
+    wanted: ArrayBox, dtype: Any, held: Iterable[ArrayBox], read: Callable[[ArrayBox], np.ndarray]
 ) -> np.ndarray:
     """The values of `wanted` from pieces, which do not overlap each other.
 
@@ -95,7 +95,7 @@ def put_together(
     return whole
 
 
-def array(leaf: jax.ShapeDtypeStruct, values: Mapping[Box, np.ndarray]) -> jax.Array:
+def array(leaf: jax.ShapeDtypeStruct, values: Mapping[ArrayBox, np.ndarray]) -> jax.Array:
     """The array of a leaf, from the values of the pieces of this process."""
     sharding = leaf.sharding
     assert sharding is not None, "a leaf of a state has a layout"

@@ -11,24 +11,24 @@ import jax
 import numpy as np
 
 from mllm_jax.train.state.regroup import leaf_name
-from mllm_jax.train.state.snapshots.pieces import Box, array, holders, put_together
-from mllm_jax.train.state.snapshots.share import Index, Leaf, Piece, ShareError
+from mllm_jax.train.state.snapshots.pieces import ArrayBox, array, holders, put_together
+from mllm_jax.train.state.snapshots.share import Leaf, Piece, ShardIndex, ShareError
 
 logger = logging.getLogger(__name__)
 
 
-class Source(Protocol):
+class ShardSource(Protocol):
     """A share that can be read."""
 
     @property
-    def index(self) -> Index:
+    def index(self) -> ShardIndex:
         """What is in it."""
 
     def read(self, leaf: Leaf, piece: Piece) -> np.ndarray:
         """Values of a piece, verified; a ShareError says why there are none."""
 
 
-class Reader:
+class ShardReader:
     """Reads one snapshot.
 
     Args:
@@ -39,16 +39,20 @@ class Reader:
         ShareError: no share can be read.
     """
 
-    def __init__(self, here: Sequence[Source], away: Callable[[], Sequence[Source]]) -> None:
-        self._away: Callable[[], Sequence[Source]] | None = away
-        self._pieces: dict[str, dict[Box, list[tuple[Source, Leaf, Piece]]]] = defaultdict(dict)
-        self._first: Index | None = None
+    def __init__(
+        self, here: Sequence[ShardSource], away: Callable[[], Sequence[ShardSource]]
+    ) -> None:
+        self._away: Callable[[], Sequence[ShardSource]] | None = away
+        self._pieces: dict[str, dict[ArrayBox, list[tuple[ShardSource, Leaf, Piece]]]] = (
+            defaultdict(dict)
+        )
+        self._first: ShardIndex | None = None
         self._add(here)
         if self._first is None:
             self._ask()
 
     @property
-    def index(self) -> Index:
+    def index(self) -> ShardIndex:
         """What the first share says of the run."""
         if self._first is None:
             raise ShareError("no host has a share of it any more")
@@ -69,7 +73,7 @@ class Reader:
         wanted = [box for box, held in holders(leaf).items() if process in held]
         return array(leaf, {box: self._values(name, leaf.dtype, box) for box in wanted})
 
-    def _values(self, name: str, dtype: Any, wanted: Box) -> np.ndarray:
+    def _values(self, name: str, dtype: Any, wanted: ArrayBox) -> np.ndarray:
         while True:
             try:
                 return put_together(
@@ -83,7 +87,7 @@ class Reader:
                     ) from error
                 self._ask()
 
-    def _read(self, name: str, box: Box) -> np.ndarray:
+    def _read(self, name: str, box: ArrayBox) -> np.ndarray:
         """Values of a piece, from the first source that has them undamaged."""
         told = []
         for source, leaf, piece in self._pieces[name][box]:
@@ -99,7 +103,7 @@ class Reader:
         away, self._away = self._away, None
         self._add(away())
 
-    def _add(self, sources: Sequence[Source]) -> None:
+    def _add(self, sources: Sequence[ShardSource]) -> None:
         for source in sources:
             self._first = self._first or source.index
             for name, leaf in source.index.leaves.items():

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from mllm_jax.train.state.snapshots.pieces import Box
+from mllm_jax.train.state.snapshots.pieces import ArrayBox
 
 logger = logging.getLogger(__name__)
 
@@ -61,9 +61,9 @@ class Piece(_Strict):
     crc32: int = 0
 
     @property
-    def box(self) -> Box:
+    def box(self) -> ArrayBox:
         """The part of the array."""
-        return Box(self.start, self.stop)
+        return ArrayBox(self.start, self.stop)
 
 
 class Leaf(_Strict):
@@ -79,7 +79,7 @@ class Leaf(_Strict):
     dtype: str
     pieces: tuple[Piece, ...]
 
-    def bytes_of(self, box: Box) -> int:
+    def bytes_of(self, box: ArrayBox) -> int:
         """Bytes of a piece."""
         return box.size * np.dtype(self.dtype).itemsize
 
@@ -102,7 +102,7 @@ class Origin(_Strict):
     process: int
 
 
-class Index(_Strict):
+class ShardIndex(_Strict):
     """What is in a share.
 
     Attributes:
@@ -128,7 +128,7 @@ class Index(_Strict):
         """All pieces in their order, each with its leaf."""
         return ((leaf, piece) for leaf in self.leaves.values() for piece in leaf.pieces)
 
-    def without(self, boxes: Mapping[str, Iterable[Box]]) -> Index:
+    def without(self, boxes: Mapping[str, Iterable[ArrayBox]]) -> ShardIndex:
         """The index of a share without these pieces of leaves; its data lie closer together."""
         left = {
             name: [piece for piece in leaf.pieces if piece.box not in boxes.get(name, ())]
@@ -200,7 +200,7 @@ class Share:
             for done in [pool.submit(_put, file.fileno(), at, make) for at, make in parts]:
                 done.result()
 
-    def seal(self, index: Index) -> Index:
+    def seal(self, index: ShardIndex) -> ShardIndex:
         """Sum the data and write the index, which makes the share whole.
 
         Raises:
@@ -220,7 +220,7 @@ class Share:
         self.write_index(whole)
         return whole
 
-    def write_index(self, index: Index) -> None:
+    def write_index(self, index: ShardIndex) -> None:
         """Write the index of data that are there.
 
         Raises:
@@ -231,7 +231,7 @@ class Share:
         part.write_text(f"{zlib.crc32(text.encode())}\n{text}")
         part.rename(self.folder / _INDEX)
 
-    def index(self) -> Index:
+    def index(self) -> ShardIndex:
         """What is in the share.
 
         Raises:
@@ -241,7 +241,7 @@ class Share:
             told, _, text = (self.folder / _INDEX).read_text().partition("\n")
             if told != str(zlib.crc32(text.encode())):
                 raise ShareError(f"{self.folder / _INDEX} has changed since it was written")
-            return Index.model_validate_json(text)
+            return ShardIndex.model_validate_json(text)
         except (OSError, UnicodeDecodeError, ValidationError) as error:
             raise ShareError(f"{self.folder / _INDEX} cannot be read: {error}") from error
 
@@ -295,7 +295,7 @@ def verified(content: np.ndarray, leaf: Leaf, piece: Piece, where: str) -> np.nd
     return content.view(np.dtype(leaf.dtype)).reshape(piece.box.shape)
 
 
-def found(folder: Path) -> Iterator[tuple[Share, Index]]:
+def found(folder: Path) -> Iterator[tuple[Share, ShardIndex]]:
     """All shares below `folder` that are complete."""
     for path in sorted(folder.glob(f"[0-9]*/[0-9]*/[01]/{_INDEX}")):
         own = Share(path.parent)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.faults import Fault
+from data.faults import SampleFault
 from data.planning.balance import lpt
 from data.planning.groups.group import WHOLE, HostGroupSpec, make_groups, sizes_of_groups
 from data.planning.packing import make_capacity
@@ -42,7 +42,7 @@ class Told(Measurements):
     def __init__(self, lengths: Sequence[Lengths]) -> None:
         self.lengths, self.asked = list(lengths), list[int]()
 
-    def at(self, places: Sequence[StreamPlace]) -> list[Lengths | Fault]:
+    def at(self, places: Sequence[StreamPlace]) -> list[Lengths | SampleFault]:
         self.asked += [position for position, _, _ in places]
         return [self.lengths[index] for _, index, _ in places]
 

@@ -26,7 +26,7 @@ from data.media.audio.files import EncodedAudio
 from data.media.file_bytes import FileBytes
 from data.media.image.files import EncodedImage
 from data.sample import MediaError, StorageError
-from data.sources.formats.blobs import Bytes, Part, bare_base64, data_uri, media_folder
+from data.sources.formats.blobs import Bytes, FilePart, bare_base64, data_uri, media_folder
 from data.sources.formats.patience import Patient
 from data.sources.formats.storage import File, local_file
 from tests.data.sources.formats.writers import encoded_clip, encoded_image
@@ -47,7 +47,7 @@ def places(data: bytes, folder: Path) -> list[FileBytes]:
         Bytes("x", data),
         media_folder(str(folder)).find("file"),
         media_folder(f"file://{folder}").find("file"),
-        Part("x", local_file(folder / "larger"), 6, len(data)),
+        FilePart("x", local_file(folder / "larger"), 6, len(data)),
         media_folder(f"memory://{folder.name}").find("file"),
     ]
 
@@ -361,7 +361,7 @@ class Offline:
 
 
 def test_a_network_that_is_gone_is_no_bad_sample() -> None:
-    part = Part("x", File("x", 5000, "", Patient(Offline(), 0)), 0, 5000)
+    part = FilePart("x", File("x", 5000, "", Patient(Offline(), 0)), 0, 5000)
     folder = media_folder("memory://a")
     object.__setattr__(folder, "system", Patient(Offline(), 0))
     for blob in (part, folder.find("x")):

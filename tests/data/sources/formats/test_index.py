@@ -16,7 +16,7 @@ from data.planning.lengths import open_lengths
 from data.processing.processor import Processor
 from data.sample import DataError
 from data.sources.cache import KEPT
-from data.sources.formats.index import Arrays, Index, open_index
+from data.sources.formats.index import Arrays, RecordIndex, open_index
 from data.sources.make import make_source
 from tests.data.samples import MakeConfig
 from tests.timing import PATIENCE
@@ -42,7 +42,7 @@ def test_an_index_is_made_once_and_mapped(tmp_path: Path) -> None:
     for _ in range(2):
         index = open_index(tmp_path, "one", NAMES, build)
     assert isinstance(index["a"], np.memmap)
-    again: Index = pickle.loads(pickle.dumps(index))
+    again: RecordIndex = pickle.loads(pickle.dumps(index))
     assert len(pickle.dumps(index)) < 300
     for found in (index, again):
         np.testing.assert_array_equal(found["a"], np.arange(1000))
@@ -97,7 +97,7 @@ def test_the_last_few_indexes_of_a_source_are_kept_and_all_that_are_in_use(tmp_p
     held = [open_index(tmp_path, str(number), NAMES, arrays) for number in range(KEPT + 2)]
     first, second, _, fourth, *_ = [index.folder for index in held]
     assert all(index.folder.is_dir() for index in held)  # each is in use
-    again: Index = pickle.loads(pickle.dumps(held[0]))
+    again: RecordIndex = pickle.loads(pickle.dumps(held[0]))
     held.clear()
     open_index(tmp_path, "one more", NAMES, arrays)
     assert first.is_dir()  # by a process that has it from another one

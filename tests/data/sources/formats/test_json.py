@@ -19,7 +19,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from data.faults import LONGEST, Fault, FaultKind
+from data.faults import LONGEST, FaultKind, SampleFault
 from data.processing.processor import make_processor
 from data.sample import DataError, SampleError
 from data.sources.formats.index import open_index
@@ -167,7 +167,7 @@ def test_no_reason_is_long(
 
 
 def test_a_reason_is_cut_in_its_middle() -> None:
-    fault = Fault(FaultKind.PLACE, "begin" + "x" * 10**6 + "end")
+    fault = SampleFault(FaultKind.PLACE, "begin" + "x" * 10**6 + "end")
     assert len(fault.text) < LONGEST + 50
     assert fault.text.startswith("begin")
     assert fault.text.endswith("end")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from mllm_jax.train.listeners.stragglers.window import PhaseTimes, Window, compare_windows
+from mllm_jax.train.listeners.stragglers.window import PhaseTimes, StepWindow, compare_windows
 
 #: Seconds of a healthy step, and of what its process does by itself.
 PACE = 1.0
@@ -48,7 +48,7 @@ def windows(
 
 def _window(
     process: int, noise: NDArray[np.float64], factor: float, phases: tuple[str, ...]
-) -> Window:
+) -> StepWindow:
     """One window; of the devices of a process the last is slow with it."""
     factors = np.exp(noise)
     seconds = {
@@ -59,4 +59,4 @@ def _window(
     if "device" in phases:
         probed[-1] *= factor
     names = [f"device {process * len(probed) + own}" for own in range(len(probed))]
-    return Window(process, "ab"[process % 2], 10, PACE, seconds, probed, names)
+    return StepWindow(process, "ab"[process % 2], 10, PACE, seconds, probed, names)

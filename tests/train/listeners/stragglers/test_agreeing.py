@@ -16,7 +16,7 @@ from mllm_jax.runtime.stop import AGREE, StopSignal
 from mllm_jax.train.events import Event, Phase, StepEnded, Stopwatch
 from mllm_jax.train.listeners.stragglers.judge import Judge
 from mllm_jax.train.listeners.stragglers.timing import NAME, StepTimer
-from mllm_jax.train.listeners.stragglers.window import Window, compare_windows
+from mllm_jax.train.listeners.stragglers.window import StepWindow, compare_windows
 from mllm_jax.train.trainer import Trainer
 from tests.configs import config
 
@@ -101,9 +101,9 @@ def test_a_slow_process_is_named_however_often_processes_agree(clock: Clock, dev
         both = [pool.submit(run, index, clock, device, 1 + index / 5) for index in (0, 1)]
         for process in both:
             process.result(60)
-    windows: dict[int, dict[int, Window]] = {}
+    windows: dict[int, dict[int, StepWindow]] = {}
     for index, value in peers().take_posts(NAME):
-        window = Window.from_json(value)
+        window = StepWindow.from_json(value)
         windows.setdefault(window.step, {})[index] = window
     judge, named = Judge(), set()
     for step in sorted(windows):

@@ -30,7 +30,7 @@ from mllm_jax.train.listeners.stragglers.heat import (
 )
 from mllm_jax.train.listeners.stragglers.probe import Probes
 from mllm_jax.train.listeners.stragglers.timing import NAME, StepTimer
-from mllm_jax.train.listeners.stragglers.window import DEVICE, HOST, LOCAL, Window
+from mllm_jax.train.listeners.stragglers.window import DEVICE, HOST, LOCAL, StepWindow
 from mllm_jax.train.records.sinks import JsonlSink
 from tests.configs import ROOT
 from tests.runtime.test_peers import free_port
@@ -59,7 +59,9 @@ def send(own: Peers, step: int, between: float, processes: tuple[int, ...] = (0,
     """Windows of both processes; process 1 is slow."""
     for process in processes:
         seconds = {"read": 0.1, "place": 0.1, "between": between if process else 0.2, HOST: 0.001}
-        window = Window(process, "ab"[process], step, 1.0, seconds, [0.01], [f"device {process}"])
+        window = StepWindow(
+            process, "ab"[process], step, 1.0, seconds, [0.01], [f"device {process}"]
+        )
         own._posts[NAME].append((process, window.to_json()))
 
 
@@ -74,7 +76,7 @@ def test_a_window_has_what_a_process_does_by_itself(two: Peers) -> None:
         timing(Phase("save", step, 0.5))
         timing(Phase("evaluate", step, 7.0, {}))
         timing(taken(step, 2.0 + late))
-    windows = [Window.from_json(value) for _, value in two.take_posts(NAME)]
+    windows = [StepWindow.from_json(value) for _, value in two.take_posts(NAME)]
     assert [own.step for own in windows] == [2, 4]
     for own in windows:
         assert own.pace == 2.0

@@ -10,11 +10,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mllm_jax.train.state.snapshots.copying import elsewhere, named, outline
-from mllm_jax.train.state.snapshots.pieces import Box
-from mllm_jax.train.state.snapshots.share import Index, Leaf, Origin, Piece, laid_out
+from mllm_jax.train.state.snapshots.pieces import ArrayBox
+from mllm_jax.train.state.snapshots.share import Leaf, Origin, Piece, ShardIndex, laid_out
 from tests.train.state.test_damage import state
 
-BOX = Box((0,), (4,))
+BOX = ArrayBox((0,), (4,))
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,9 @@ def test_what_one_machine_alone_holds_is_copied_by_one_of_its_processes(
         assert copying == ([min(held)] if alone else [])
 
 
-def index_of(leaves: dict[str, Leaf]) -> Index:
+def index_of(leaves: dict[str, Leaf]) -> ShardIndex:
     origin = Origin(run="r", folder="f", series="s", step=3, process=0)
-    return Index(origin=origin, progress={}, config={}, leaves=leaves)
+    return ShardIndex(origin=origin, progress={}, config={}, leaves=leaves)
 
 
 def test_the_pieces_of_a_state_lie_behind_each_other() -> None:

@@ -23,7 +23,7 @@ from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.regroup import Regrouping
 from mllm_jax.train.state.saved import CheckpointError
 from mllm_jax.train.state.snapshots import places
-from mllm_jax.train.state.snapshots.memory import Memory, opened
+from mllm_jax.train.state.snapshots.memory import SnapshotMemory, opened
 from mllm_jax.train.state.snapshots.places import folder_of, make
 from tests.configs import config
 from tests.timing import PATIENCE
@@ -40,13 +40,13 @@ def run(tmp_path: Path) -> ExperimentConfig:
 
 
 @pytest.fixture
-def start(run: ExperimentConfig) -> Callable[[], Memory]:
+def start(run: ExperimentConfig) -> Callable[[], SnapshotMemory]:
     """A start of the run."""
 
-    def begin() -> Memory:
+    def begin() -> SnapshotMemory:
         folder = folder_of(run)
         assert folder is not None
-        return Memory(run, folder)
+        return SnapshotMemory(run, folder)
 
     return begin
 
@@ -55,7 +55,7 @@ def progress(step: int) -> dict[str, Any]:
     return Progress(step, LoaderState(0, step=step), seconds=1.5, loss=2.5).to_json()
 
 
-def take(memory: Memory, *steps: int) -> None:
+def take(memory: SnapshotMemory, *steps: int) -> None:
     """Take snapshots, each once the one before is whole."""
     for step in steps:
         memory.take(step, state(step), progress(step))
@@ -63,7 +63,7 @@ def take(memory: Memory, *steps: int) -> None:
 
 
 def restore(
-    run: ExperimentConfig, memory: Memory, target: Any = None, step: int | None = None
+    run: ExperimentConfig, memory: SnapshotMemory, target: Any = None, step: int | None = None
 ) -> Restored | None:
     checkpoints = Checkpoints(run.run.path / "checkpoints", run.checkpoint, REGROUPING)
     try:

@@ -12,12 +12,12 @@ import pytest
 from mllm_jax.runtime.wire import HostAddress
 from mllm_jax.train.state.snapshots.channel import Channel, connect
 from mllm_jax.train.state.snapshots.neighbours import Away, Desk, Member, Where, neighbour, put
-from mllm_jax.train.state.snapshots.pieces import Box
+from mllm_jax.train.state.snapshots.pieces import ArrayBox
 from mllm_jax.train.state.snapshots.share import (
-    Index,
     Leaf,
     Origin,
     Piece,
+    ShardIndex,
     Share,
     ShareError,
     laid_out,
@@ -26,7 +26,7 @@ from mllm_jax.train.state.snapshots.share import (
 
 SECRET = "of this run"
 VALUES = {"a": np.arange(24, dtype=np.float32).reshape(4, 6), "b": np.arange(5, dtype=np.int32)}
-HALVES = {"a": [Box((0, 0), (2, 6)), Box((2, 0), (4, 6))], "b": [Box((0,), (5,))]}
+HALVES = {"a": [ArrayBox((0, 0), (2, 6)), ArrayBox((2, 0), (4, 6))], "b": [ArrayBox((0,), (5,))]}
 
 
 def test_copies_go_round_to_the_next_machine():
@@ -38,7 +38,7 @@ def test_copies_go_round_to_the_next_machine():
 
 
 @pytest.fixture
-def whole(tmp_path: Path) -> tuple[Share, Index]:
+def whole(tmp_path: Path) -> tuple[Share, ShardIndex]:
     """The share of process 3."""
     leaves = {
         name: Leaf(shape=own.shape, dtype=str(own.dtype), pieces=()) for name, own in VALUES.items()
@@ -48,7 +48,7 @@ def whole(tmp_path: Path) -> tuple[Share, Index]:
         for name, boxes in HALVES.items()
     }
     origin = Origin(run="r", folder="runs/r", series="s", step=10, process=3)
-    index = Index(
+    index = ShardIndex(
         origin=origin, progress={"x": 1}, config={"y": 2}, leaves=laid_out(leaves, pieces)
     )
     own = share(tmp_path / "own", 3, 3, 1)
@@ -61,9 +61,9 @@ def whole(tmp_path: Path) -> tuple[Share, Index]:
     return own, own.seal(index)
 
 
-def _all(name: str) -> Box:
+def _all(name: str) -> ArrayBox:
     shape = VALUES[name].shape
-    return Box((0,) * len(shape), shape)
+    return ArrayBox((0,) * len(shape), shape)
 
 
 @pytest.fixture

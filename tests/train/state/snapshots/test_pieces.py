@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mllm_jax.train.state.snapshots.pieces import Box, put_together
+from mllm_jax.train.state.snapshots.pieces import ArrayBox, put_together
 
 SHAPE = (6, 5)
 
@@ -19,9 +19,9 @@ def cuts(length: int) -> st.SearchStrategy[list[int]]:
     return inner.map(lambda own: [0, *sorted(own), length])
 
 
-def boxes(edges: list[list[int]]) -> list[Box]:
+def boxes(edges: list[list[int]]) -> list[ArrayBox]:
     rows, columns = (list(pairwise(own)) for own in edges)
-    return [Box((a, c), (b, d)) for a, b in rows for c, d in columns]
+    return [ArrayBox((a, c), (b, d)) for a, b in rows for c, d in columns]
 
 
 grids = st.tuples(*map(cuts, SHAPE)).map(lambda own: boxes(list(own)))
@@ -31,8 +31,8 @@ grids = st.tuples(*map(cuts, SHAPE)).map(lambda own: boxes(list(own)))
 def test_a_piece_of_one_sharding_is_made_of_those_of_another(held, wanted, data):
     whole = np.arange(30).reshape(SHAPE)
 
-    def read(box: Box) -> np.ndarray:
-        return whole[box.within(Box((0, 0), SHAPE))]
+    def read(box: ArrayBox) -> np.ndarray:
+        return whole[box.within(ArrayBox((0, 0), SHAPE))]
 
     for own in wanted:
         found = put_together(own, whole.dtype, held, read)
@@ -48,6 +48,6 @@ def test_a_piece_of_one_sharding_is_made_of_those_of_another(held, wanted, data)
 
 
 def test_a_number_is_a_piece():
-    one = Box((), ())
+    one = ArrayBox((), ())
     assert one.size == 1
     assert put_together(one, np.int32, [one], lambda _: np.int32(7)) == 7

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from jax.sharding import SingleDeviceSharding
 
-from mllm_jax.train.state.snapshots.reading import Reader
-from mllm_jax.train.state.snapshots.share import Index, Leaf, Origin, Piece, ShareError
+from mllm_jax.train.state.snapshots.reading import ShardReader
+from mllm_jax.train.state.snapshots.share import Leaf, Origin, Piece, ShardIndex, ShareError
 
 WHOLE = np.arange(8, dtype=np.float32)
 
@@ -24,7 +24,7 @@ class Held:
         pieces = tuple(Piece(start=(a,), stop=(b,), offset=0) for a, b in edges)
         leaf = Leaf(shape=(8,), dtype="float32", pieces=pieces)
         origin = Origin(run="r", folder="f", series="s", step=3, process=process)
-        self.index = Index(origin=origin, progress={}, config={}, leaves={"x": leaf})
+        self.index = ShardIndex(origin=origin, progress={}, config={}, leaves={"x": leaf})
         self.damaged = damaged
 
     def read(self, leaf: Leaf, piece: Piece) -> np.ndarray:
@@ -39,7 +39,7 @@ def target() -> Any:
 
 
 def read(here: Sequence[Held], away: Sequence[Held] = ()) -> np.ndarray:
-    return np.asarray(Reader(here, lambda: away).state(target())["x"])
+    return np.asarray(ShardReader(here, lambda: away).state(target())["x"])
 
 
 @pytest.mark.parametrize(
@@ -65,17 +65,17 @@ def test_others_are_asked_only_for_what_is_not_here() -> None:
     def nobody() -> Sequence[Held]:
         raise AssertionError("other hosts are asked for what is here")
 
-    reader = Reader([Held((0, 4)), Held((4, 8))], nobody)
+    reader = ShardReader([Held((0, 4)), Held((4, 8))], nobody)
     np.testing.assert_array_equal(reader.state(target())["x"], WHOLE)
     np.testing.assert_array_equal(read([Held((0, 4))], [Held((4, 8), process=1)]), WHOLE)
     np.testing.assert_array_equal(read([], [Held((0, 8), process=1)]), WHOLE)
 
 
 def test_the_first_share_says_what_the_run_was() -> None:
-    assert Reader([Held((0, 4), process=5), Held((4, 8))], list).index.origin.process == 5
-    assert Reader([], lambda: [Held((0, 8), process=7)]).index.origin.process == 7
+    assert ShardReader([Held((0, 4), process=5), Held((4, 8))], list).index.origin.process == 5
+    assert ShardReader([], lambda: [Held((0, 8), process=7)]).index.origin.process == 7
     with pytest.raises(ShareError, match="no host has a share of it any more"):
-        _ = Reader([], list).index
+        _ = ShardReader([], list).index
 
 
 @pytest.mark.parametrize(

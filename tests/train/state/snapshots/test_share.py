@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from mllm_jax.train.state.snapshots.share import (
-    Index,
     Leaf,
     Origin,
     Piece,
+    ShardIndex,
     Share,
     ShareError,
     found,
@@ -31,14 +31,14 @@ LEAVES = {
     "a": Leaf(shape=(5,), dtype="int16", pieces=()),
     "b": Leaf(shape=(2, 3), dtype="float64", pieces=()),
 }
-INDEX = Index(origin=ORIGIN, progress={}, config={}, leaves=laid_out(LEAVES, PIECES))
+INDEX = ShardIndex(origin=ORIGIN, progress={}, config={}, leaves=laid_out(LEAVES, PIECES))
 
 
 def content(leaf: Leaf, piece: Piece) -> np.ndarray:
     return np.arange(piece.box.size, dtype=leaf.dtype).reshape(piece.box.shape) + 1
 
 
-def written(own: Share) -> Index:
+def written(own: Share) -> ShardIndex:
     own.reserve(INDEX.bytes)
     own.write(
         (piece.offset, lambda leaf=leaf, piece=piece: content(leaf, piece))  # type: ignore[misc]
