@@ -191,7 +191,7 @@ def _rehearsed(
     config: ExperimentConfig,
     step: TrainStep,
     kind: FusedKind,
-    piece: int,
+    chunk: int,
     together: bool,
     ticks: int = TICKS,
 ) -> Callable[[], Any]:
@@ -201,7 +201,7 @@ def _rehearsed(
     assert isinstance(pipeline, PipelineProgram)
 
     def body(params: Any, batch: Batch) -> jax.Array:
-        return pipeline.profile_task(params, batch, kind, piece, together, ticks)
+        return pipeline.profile_task(params, batch, kind, chunk, together, ticks)
 
     specs = step.state_specs["params"]
     run = jax.jit(step.shard(body, specs, PartitionSpec()))

@@ -134,6 +134,7 @@ OTHERS = [
     ("mllm_jax/train/step/routes.py", "made['slices']", "shapes and parts of arrays"),
     ("mllm_jax/train/trainer.py", "results['carried']", "results of a step"),
     ("scheduling/executor/pipeline.py", "decoder['inputs']", "buffers of the executor"),
+    ("scheduling/executor/pipeline.py", "encoders[name]['inputs']", "buffers of the executor"),
     ("scheduling/executor/pipeline.py", "row['runs']", "a row of an instruction table"),
     ("scheduling/executor/pipeline.py", "state['decoder']['inputs']", "buffers of the executor"),
     ("scheduling/executor/tasks.py", "rows['weights']", "a row of an instruction table"),

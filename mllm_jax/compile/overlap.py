@@ -402,7 +402,7 @@ def loop_share(
     """Average number of runs of a loop of the executor in the loop around it.
 
     That is what the compiler does not know: how many ticks there are; bundles, stage syncs and what
-    is done together in them, a piece's beginning and end are loops of at most one iteration, named
+    is done together in them, a chunk's beginning and end are loops of at most one iteration, named
     by scopes, and the program's tables say when they run. Any other loop counts once.
     """
     shares = {
@@ -433,7 +433,7 @@ def phase_shares(program: LoweredSchedule, bounds: ScheduleBounds, phase: int) -
     shares = {ticks_scope(phase): float(len(ticks))}
     rows = bounds.instructions(program)
     here = slice(1 + ticks.start, 1 + ticks.stop)
-    row = bounds.unpack([*np.moveaxis(rows.own[:, here], 2, 0)], [*rows.joint[here].T])
+    row = bounds.unpack([*np.moveaxis(rows.by_stage[:, here], 2, 0)], [*rows.joint[here].T])
     syncs = schedule.stage_syncs[ticks.start : ticks.stop]
     shares["stage_sync"] = float(np.mean(syncs))
     for scope in ("head", "return", "embed"):
@@ -444,7 +444,7 @@ def phase_shares(program: LoweredSchedule, bounds: ScheduleBounds, phase: int) -
         shares[str(kind)] = float(np.mean(cells))
         for task, name in kind.tasks:
             if name in program.encoders and cells.any():
-                chunks = row["encoders"][name][task.cost]["piece"][cells]
+                chunks = row["encoders"][name][task.cost]["chunk"][cells]
                 last = program.encoders[name].module.chunks - 1
                 shares[f"{kind}/{task}_first"] = float(np.mean(chunks == 0))
                 shares[f"{kind}/{task}_last"] = float(np.mean(chunks == last))

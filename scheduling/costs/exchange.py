@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.workload import Workload
+from scheduling.schedules.tasks import BACKBONE
 from sharding.exchange_kinds import Exchange, possible
 from sharding.numbering import Span, numbering
 
@@ -48,8 +49,8 @@ class Exchanged:
     @classmethod
     def of(cls, workload: Workload, strategy: Strategy, name: str) -> Exchanged:
         """What is exchanged for lane `name`."""
-        decoder, plan = workload.towers["decoder"], strategy.plans[name]
-        rows, own = (workload.rows_of(n, strategy.microbatches) for n in ("decoder", name))
+        decoder, plan = workload.towers[BACKBONE], strategy.plans[name]
+        rows, own = (workload.rows_of(n, strategy.microbatches) for n in (BACKBONE, name))
         inside = strategy.decoder.devices // strategy.decoder.stage
         width = decoder.width * (1 + decoder.beside) * workload.size
         reduction = workload.towers[name].reduction
@@ -61,7 +62,7 @@ class Exchanged:
             devices,
             spans,
             own * workload.positions[name] / reduction / inside * width,
-            rows * workload.positions["decoder"] / inside * width,
+            rows * workload.positions[BACKBONE] / inside * width,
             workload.media_apart,
         )
 

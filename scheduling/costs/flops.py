@@ -10,7 +10,7 @@ from scheduling.costs.workload import Workload
 from scheduling.lowering.lowered import Remat
 from scheduling.schedules.costs import ChunkCosts, TaskCosts
 from scheduling.schedules.task_kinds import B, W
-from scheduling.schedules.tasks import ModuleStages
+from scheduling.schedules.tasks import BACKBONE, ModuleStages
 
 
 def task_flops(workload: Workload, strategy: Strategy) -> TaskCosts:
@@ -18,13 +18,13 @@ def task_flops(workload: Workload, strategy: Strategy) -> TaskCosts:
 
     Within a stage every device computes an equal share, whichever way the plan splits the work.
     """
-    tower, rows = workload.towers["decoder"], _rows(workload, strategy, "decoder")
+    tower, rows = workload.towers[BACKBONE], _rows(workload, strategy, BACKBONE)
     per_chunk = tower.per_run(strategy.decoder.stage * strategy.chunks)
     forward = per_chunk * tower.layer.work.flops(rows)
     head = tower.end.work.flops(rows) / strategy.decoder.stage
     modules = [module_stages(workload, strategy, name) for name in workload.encoders]
     sources = {own.name: _chunk_costs(workload, strategy, own) for own in modules}
-    weights, attention = workload.weights_share("decoder"), per_chunk * _attention(tower, rows)
+    weights, attention = workload.weights_share(BACKBONE), per_chunk * _attention(tower, rows)
     backward, more = _backward(strategy.remat, forward, attention, weights), {}
     if tower.experts is not None and strategy.decoder.expert > 1 and strategy.remat != "layer":
         # Their backward always computes the forward of shared experts again.
@@ -35,7 +35,7 @@ def task_flops(workload: Workload, strategy: Strategy) -> TaskCosts:
         linear = replace(tower.layer.work, quadratic=0, near=()).flops(rows)
         more = {W.cost: per_chunk * weights * linear}
         backward -= more[W.cost]
-    full = "decoder" not in workload.frozen | workload.adapted
+    full = BACKBONE not in workload.frozen | workload.adapted
     return TaskCosts(forward, backward, (2 + full) * head, sources, more=more)
 
 

@@ -22,6 +22,7 @@ from scheduling.costs.times import Segment, TaskTime
 from scheduling.costs.tower import Tower
 from scheduling.costs.work import ExpertWork, ModulePart, TowerWork
 from scheduling.costs.workload import WIDE
+from scheduling.schedules.tasks import BACKBONE
 from sharding.exchange_kinds import Piece
 from sharding.numbering import Span, numbering
 
@@ -198,7 +199,7 @@ class LayerTiming(Tower):
     @property
     def apart(self) -> bool:
         """Whether weight gradients are tasks apart from backwards."""
-        return self.name == "decoder" and self.strategy.weights_apart
+        return self.name == BACKBONE and self.strategy.weights_apart
 
     @property
     def copies(self) -> int:

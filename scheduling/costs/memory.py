@@ -15,9 +15,10 @@ from scheduling.costs.hardware import Hardware
 from scheduling.costs.shares import elements, entries
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.workload import WIDE, Workload
-from scheduling.lowering.lowered import DecoderSizes, EncoderSizes
+from scheduling.lowering.lowered import BufferSizes
 from scheduling.schedules.schedule import ScheduleError
 from scheduling.schedules.task_kinds import B
+from scheduling.schedules.tasks import BACKBONE
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class StepMemory:
 
 
 #: Slots of the decoder's buffers, and by name those of every encoder.
-Sizes = tuple[DecoderSizes, Mapping[str, EncoderSizes]]
+Sizes = tuple[BufferSizes, Mapping[str, BufferSizes]]
 
 
 def step_memory(
@@ -101,7 +102,7 @@ def _batch(tower: Timing) -> float:
     """
     workload, strategy = tower.workload, tower.strategy
     positions = workload.positions[tower.name]
-    if tower.name == "decoder":
+    if tower.name == BACKBONE:
         values = 5 + len(workload.encoders)
         return strategy.microbatches * tower.rows * positions * values * WIDE
     values = tower.tower.features + 5
@@ -118,7 +119,7 @@ def _cast(tower: Timing) -> float:
     size = tower.workload.size
     if tower.hardware.platform == "cpu" and tower.workload.constant < size:
         # Before the loop over microbatches; of encoders, which a condition skips, where it is used.
-        return size * (tower.stored - tower.trained_stored) if tower.name == "decoder" else 0.0
+        return size * (tower.stored - tower.trained_stored) if tower.name == BACKBONE else 0.0
     held = tower.hardware.platform == "tpu" and size < WIDE
     whole = tower.plan.fsdp > 1 and not tower.strategy.by_layer
     wide = tower.stored if tower.workload.constant == WIDE else tower.trained_stored
@@ -224,7 +225,7 @@ def _task_work(tower: Timing) -> float:
 def logits(tower: Timing) -> float:
     """Bytes of one chunk's logits and their gradient, float32, and of the head's gradient."""
     workload = tower.workload
-    own = tower.rows * workload.positions["decoder"] / tower.plan.context
+    own = tower.rows * workload.positions[BACKBONE] / tower.plan.context
     tokens = min(workload.loss_chunk, own)
     return 3 * WIDE * tokens * entries(tower.tower, tower.plan)
 
@@ -236,8 +237,8 @@ def _plain(towers: Mapping[str, Timing]) -> dict[str, float]:
     microbatch stand beside their sums. Of a single microbatch the sums are the gradients in
     programs for accelerators; the compiler for CPUs was seen to need the bytes of both.
     """
-    decoder = towers["decoder"]
-    encoders = [tower for name, tower in towers.items() if name != "decoder" and tower.trains]
+    decoder = towers[BACKBONE]
+    encoders = [tower for name, tower in towers.items() if name != BACKBONE and tower.trains]
     work = max(_layer_work(tower) for tower in towers.values()) + logits(decoder)
     work += max(_whole_gradient(tower) for tower in towers.values())
     single = decoder.strategy.microbatches == 1 and decoder.hardware.platform != "cpu"
@@ -267,10 +268,10 @@ def _kept_by_tower(tower: Timing) -> float:
 
 
 def _pipelined(
-    towers: Mapping[str, Timing], decoder: DecoderSizes, encoders: Mapping[str, EncoderSizes]
+    towers: Mapping[str, Timing], decoder: BufferSizes, encoders: Mapping[str, BufferSizes]
 ) -> dict[str, float]:
     """Bytes with a pipeline: gradients of a whole stage, and the ring buffers."""
-    first = towers["decoder"]
+    first = towers[BACKBONE]
     strategy = first.strategy
     step = strategy.gather == "step"
     works = [_task_work(tower) for tower in towers.values()]
@@ -287,18 +288,18 @@ def _pipelined(
     }
 
 
-def _decoder_buffers(tower: Timing, sizes: DecoderSizes) -> float:
+def _decoder_buffers(tower: Timing, sizes: BufferSizes) -> float:
     activation = tower.activation / tower.plan.sequence
     held = (sizes.inputs * (1 + tower.tower.beside) + sizes.gradients) * activation
     held += sizes.operands * pairs(tower, tower.layers_per_task)
     return held + sizes.saved * kept(tower, tower.layers_per_task)
 
 
-def _encoder_buffers(tower: Timing, decoder: Timing, sizes: EncoderSizes) -> float:
+def _encoder_buffers(tower: Timing, decoder: Timing, sizes: BufferSizes) -> float:
     own = tower.activation / tower.plan.sequence * (1 + tower.tower.beside)
     outputs = tower.outputs * (1 + decoder.tower.beside) * decoder.tower.width
     outputs *= tower.workload.size / tower.plan.sequence
-    held = (sizes.pieces + sizes.piece_gradients) * own + (
+    held = (sizes.inputs + sizes.gradients) * own + (
         sizes.output_buffer + sizes.output_grad_buffer
     ) * outputs
     frozen = tower.name in tower.workload.frozen
@@ -322,16 +323,16 @@ def least_memory(workload: Workload, strategy: Strategy, hardware: Hardware) -> 
         slots = pairs = (chunks + 1) * stages - 1
     full = strategy.remat == "full"
     inputs, saved = (slots, 0) if full else (1, slots)
-    decoder = DecoderSizes(inputs, saved, 1, pairs if strategy.weights_apart else 0)
+    decoder = BufferSizes(inputs, saved, 1, pairs if strategy.weights_apart else 0)
     encoders = {
         name: _least_slots(Timing(workload, strategy, hardware, name))
         for name in strategy.plans
-        if name != "decoder"
+        if name != BACKBONE
     }
     return step_memory(workload, strategy, hardware, (decoder, encoders)).total
 
 
-def _least_slots(tower: Timing) -> EncoderSizes:
+def _least_slots(tower: Timing) -> BufferSizes:
     """Slots that an encoder needs for its backwards and for outputs that wait for the decoder.
 
     In lockstep two groups of microbatches, each with one per stage, have entered the decoder before
@@ -347,6 +348,8 @@ def _least_slots(tower: Timing) -> EncoderSizes:
     saved = of_each * len(division.chunks_with(B)) // division.stages
     full = tower.remat == "full"
     # Pieces without a backward get no gradients.
-    return EncoderSizes(
-        0, 0 if full else saved, outputs, output_grad_buffer=int(division.trains), piece_gradients=0
+    return BufferSizes(
+        saved=0 if full else saved,
+        output_buffer=outputs,
+        output_grad_buffer=int(division.trains),
     )

@@ -10,7 +10,7 @@ from scheduling.costs.workload import Workload
 from scheduling.lowering.lowered import Remat
 from scheduling.schedules.bubbles import Fill, Placement
 from scheduling.schedules.kinds import SPLIT_BACKWARD
-from scheduling.schedules.tasks import Feed, ModuleStages
+from scheduling.schedules.tasks import BACKBONE, Feed, ModuleStages
 from sharding.exchange_kinds import Piece
 from sharding.plan import ParallelPlan
 
@@ -60,7 +60,7 @@ class Strategy:
     @property
     def decoder(self) -> ParallelPlan:
         """The decoder's plan."""
-        return self.plans["decoder"]
+        return self.plans[BACKBONE]
 
     def remat_of(self, name: str) -> Remat:
         """Values that the backwards of a tower compute again."""

@@ -10,7 +10,7 @@ from scheduling.costs.strategy import Strategy, module_stages
 from scheduling.costs.work import ExpertWork, Parameters, TowerProfile
 from scheduling.costs.workload import VECTOR_MOMENTS, WIDE, Split, Workload
 from scheduling.lowering.lowered import Remat
-from scheduling.schedules.tasks import ModuleStages
+from scheduling.schedules.tasks import BACKBONE, ModuleStages
 from sharding.axes import LogicalAxes, is_matrix
 from sharding.plan import ParallelPlan
 
@@ -51,7 +51,7 @@ class Tower:
     @cached_property
     def layers_per_task(self) -> int:
         """Layers of a chunk of the decoder, or of a piece of an encoder."""
-        if self.name == "decoder":
+        if self.name == BACKBONE:
             return self.tower.per_run(self.plan.stage * self.strategy.chunks)
         return self.tower.layers // self.division.chunks
 
@@ -111,7 +111,7 @@ class Tower:
     @cached_property
     def layers(self) -> float:
         """Layers of one stage, padding included."""
-        if self.name == "decoder":
+        if self.name == BACKBONE:
             return self.layers_per_task * self.strategy.chunks
         return self.tower.layers / self.plan.stage
 

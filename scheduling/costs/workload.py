@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from scheduling.costs.work import Parameters, TowerProfile
+from scheduling.schedules.tasks import BACKBONE
 from sharding.exchange_kinds import Exchange
 
 #: Bytes of an element by type.
@@ -39,7 +40,7 @@ class Workload:
     """The work of a step, whatever the plans.
 
     Attributes:
-        towers: profiles by name, `"decoder"` first; an encoder has one under the name of each of
+        towers: profiles by name, the backbone first; an encoder has one under the name of each of
             its lanes, which have rows and plans of their own and share its parameters.
         positions: input positions of one row, by tower; a row counts as one segment.
         units: by encoder, microbatches of its own for one of the decoder's, if not one.
@@ -131,7 +132,7 @@ class Workload:
 
         Gradients go through a frozen decoder to its inputs, and into a frozen encoder not at all.
         """
-        if name in self.frozen and name != "decoder":
+        if name in self.frozen and name != BACKBONE:
             return 0.0
         tower, share = self.towers[name], self.weights_share(name)
         attention = tower.layers * tower.layer.work.attention(float(self.positions[name]))
@@ -142,7 +143,7 @@ class Workload:
     @property
     def encoders(self) -> dict[str, TowerProfile]:
         """All towers but the decoder."""
-        return {name: tower for name, tower in self.towers.items() if name != "decoder"}
+        return {name: tower for name, tower in self.towers.items() if name != BACKBONE}
 
     @property
     def size(self) -> int:

@@ -44,8 +44,8 @@ class BoundModule:
         trained, constant = functions.trained_apart(params)
         (stack, self.trained), (fixed, self._constant) = _layers(trained), _layers(constant)
         self.rest = self.with_constant(self.trained)
-        own = stack, count, remat, axes, exists, functions.traits
-        self.layers = LayerStack(functions.layer, *own, constant=fixed)
+        settings = stack, count, remat, axes, exists, functions.traits
+        self.layers = LayerStack(functions.layer, *settings, constant=fixed)
 
     def with_constant(self, trained: Tree) -> Tree:
         """`rest`, from those of it that have gradients."""

@@ -60,7 +60,7 @@ def _numbers(
     """Microbatch and chunk of a task."""
     if module != BACKBONE:
         table = row["encoders"][module][kind.cost]
-        return table["microbatch"], table["piece"]
+        return table["microbatch"], table["chunk"]
     (stage, stages), table = place, row[kind.cost]
     return table["microbatch"], table["chunk"] * stages + stage
 

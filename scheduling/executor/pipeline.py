@@ -60,7 +60,7 @@ class Pipeline:
         loss: the loss of the decoder's outputs.
         stage: grid axes of the decoder's stages.
         axes: all axes of the grid.
-        layers: layers of one virtual chunk, and of one piece of each lane by name.
+        layers: layers of one virtual chunk, and of one chunk of each lane by name.
         exists: whether a layer of the local stack (index) is one of the model and not padding.
         co_issue: trace independent tasks of a bundle side by side, if it runs as a whole.
         observe: called on the host by every device at the start and at the end of every bundle,
@@ -121,7 +121,7 @@ class Pipeline:
         params: Tree,
         batch: StepBatch[Any],
         kind: FusedKind,
-        piece: int,
+        chunk: int,
         together: bool,
         ticks: int,
     ) -> jax.Array:
@@ -130,7 +130,7 @@ class Pipeline:
         Args:
             params, batch: as of `loss_and_gradients`.
             kind: kind of every bundle.
-            piece: piece of its encoder tasks.
+            chunk: chunk of its encoder tasks.
             together: whether all stages also do the joint work of a tick: the embedding and the
                 head of a microbatch and the return of its input's gradient.
             ticks: number of ticks.
@@ -140,14 +140,14 @@ class Pipeline:
         """
         aux = {name: jnp.ones(()) for name in self.decoder.aux}
         step = _Step(self, params, batch, jnp.ones(()), aux, {})
-        return step.profile_task(kind, piece, together, ticks)
+        return step.profile_task(kind, chunk, together, ticks)
 
     def bind_modules(self, params: Tree) -> tuple[BoundModule, dict[str, BoundModule]]:
         """The decoder and the lanes of encoders on `params`, as of `loss_and_gradients`."""
         axes, encoders = self.axes, self.bounds.encoders
-        own, count = self.decoder, self.layers["decoder"]
+        functions, count = self.decoder, self.layers["decoder"]
         sizes = count, self.bounds.remat, axes, self.exists
-        return BoundModule(own, params["decoder"], *sizes), {
+        return BoundModule(functions, params["decoder"], *sizes), {
             name: BoundModule(
                 f,
                 params[f.name],
@@ -222,8 +222,8 @@ class _Step:
         """The state when the decoder starts."""
         hidden = self._from_stage(True, self.tasks.activation)
         batch = self.tasks.decoder_batch(jnp.int32(0))
-        found = jax.eval_shape(self._loss, self.decoder.rest, hidden, batch).manual_axis_type
-        axes = tuple(axis for axis in self.pipeline.axes if axis in found.varying)
+        value_type = jax.eval_shape(self._loss, self.decoder.rest, hidden, batch).manual_axis_type
+        axes = tuple(axis for axis in self.pipeline.axes if axis in value_type.varying)
         return self.tasks.decoder_state() | {"loss": vary(jnp.zeros(()), axes)}
 
     def _loss(self, rest: Tree, hidden: jax.Array, batch: Tree) -> jax.Array:
@@ -236,17 +236,17 @@ class _Step:
         counts = {name: encoder.carried for name, encoder in self.bounds.encoders.items()}
         return {name: encoders[name]["output_buffer"][:n] for name, n in counts.items() if n}
 
-    def profile_task(self, kind: FusedKind, piece: int, together: bool, ticks: int) -> jax.Array:
+    def profile_task(self, kind: FusedKind, chunk: int, together: bool, ticks: int) -> jax.Array:
         """See `Pipeline.profile_task`."""
 
         def row(tick: jax.Array) -> Tree:
-            own, joint = self.bounds.entries
-            row = self.bounds.unpack([jnp.int32(0)] * own, [jnp.int32(0)] * joint)
+            tables, joint = self.bounds.entries
+            row = self.bounds.unpack([jnp.int32(0)] * tables, [jnp.int32(0)] * joint)
             for name in ("embed_microbatch", "head_microbatch", "return_microbatch"):
                 row[name] = jnp.int32(0 if together else -1)
-            for name, own in row.get("encoders", {}).items():
-                for task in (own["forward"], own["backward"]):
-                    task["piece"] = jnp.int32(piece)
+            for name, tables in row.get("encoders", {}).items():
+                for task in (tables["forward"], tables["backward"]):
+                    task["chunk"] = jnp.int32(chunk)
                     # A new input every time, lest the work be done once for all ticks.
                     task["local"] = tick % self.bounds.encoders[name].slots
             return row | {"runs": {str(kind): jnp.int32(1)}}
@@ -312,17 +312,17 @@ class _Step:
         would land, and all their gradients are zero. Of a bundle with tasks of the decoder, those
         run alone. An observer is told of whole bundles.
         """
-        rows = self.schedule.own[0], self.schedule.joint
-        entries = (lax.dynamic_index_in_dim(own, 1 + tick, keepdims=False) for own in rows)
+        rows = self.schedule.by_stage[0], self.schedule.joint
+        entries = (lax.dynamic_index_in_dim(rows_of, 1 + tick, keepdims=False) for rows_of in rows)
         row = self.bounds.unpack(*map(list, entries))
         if self.pipeline.observe:
             return row
         runs = dict(row["runs"])
         for kind, parts in self.bounds.without_encoders.items():
-            whole, media = row["runs"][str(kind)], self._fused_has_media(kind, row)
-            runs[str(kind)] = jnp.where(media, whole, 0)
+            runs_fused, media = row["runs"][str(kind)], self._fused_has_media(kind, row)
+            runs[str(kind)] = jnp.where(media, runs_fused, 0)
             for part in map(str, parts):
-                runs[part] = jnp.where(media, runs[part], jnp.maximum(runs[part], whole))
+                runs[part] = jnp.where(media, runs[part], jnp.maximum(runs[part], runs_fused))
         return row | {"runs": runs}
 
     def _fused_has_media(self, kind: FusedKind, row: Tree) -> jax.Array:
@@ -331,13 +331,13 @@ class _Step:
         For a bundle with tasks of the decoder, whether it has media on any rank of the stage, as
         the ranks of the decoder's collectives must run the same loops.
         """
-        found = jnp.zeros((), bool)
-        held = self.media_in_stage if kind.backbone.tasks else self.tasks.with_media
+        any_media = jnp.zeros((), bool)
+        has_media = self.media_in_stage if kind.backbone.tasks else self.tasks.with_media
         for task, name in kind.tasks:
             if name != BACKBONE:
                 slot = jnp.maximum(row["encoders"][name][task.cost]["local"], 0)
-                found |= held[name][slot]
-        return found
+                any_media |= has_media[name][slot]
+        return any_media
 
     def _embed(self, state: Tree, row: Tree) -> Tree:
         """The input of the microbatch that enters next: embeddings and encoder outputs."""
@@ -386,8 +386,8 @@ class _Step:
                 continue
             state = self.tasks.update_encoder(name, state, change)
             if name in self._sent_modules:
-                own = sent["encoders"][name] | {task.name: self.vary(out)}
-                sent = sent | {"encoders": sent["encoders"] | {name: own}}
+                outputs = sent["encoders"][name] | {task.name: self.vary(out)}
+                sent = sent | {"encoders": sent["encoders"] | {name: outputs}}
         return state, sent
 
     def _nothing_sent(self, state: Tree) -> Tree:
@@ -403,20 +403,20 @@ class _Step:
     @cached_property
     def _sent_modules(self) -> tuple[str, ...]:
         """Encoders whose activations move between stages."""
-        return tuple(name for name, own in self.bounds.encoders.items() if own.module.stages > 1)
+        return tuple(
+            name for name, bounds_of in self.bounds.encoders.items() if bounds_of.module.stages > 1
+        )
 
     def _sync_stages(self, state: Tree, sent: Tree, row: Tree) -> Tree:
         """Send activations and gradients on, and take part in the joint work of the stages."""
         stage = self.pipeline.stage
         encoders = dict(state["encoders"])
         for name in self._sent_modules:
-            own, out = row["encoders"][name], sent["encoders"][name]
+            tables, out = row["encoders"][name], sent["encoders"][name]
             right, left = ppermute(out[F.name], stage, 1), ppermute(out[B.name], stage, -1)
             encoders[name] = encoders[name] | {
-                "pieces": write(encoders[name]["pieces"], own["receive_piece"], right),
-                "piece_gradients": write(
-                    encoders[name]["piece_gradients"], own["receive_piece_gradient"], left
-                ),
+                "inputs": write(encoders[name]["inputs"], tables["receive_input"], right),
+                "gradients": write(encoders[name]["gradients"], tables["receive_gradient"], left),
             }
         state = state | {"encoders": encoders}
         if "decoder" not in state:

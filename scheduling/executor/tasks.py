@@ -1,4 +1,4 @@
-"""Tasks of a pipeline: forwards and backwards of chunks and of encoder pieces, on ring buffers.
+"""Tasks of a pipeline: forwards and backwards of chunks and of encoder chunks, on ring buffers.
 
 Gradients are written out as calls of `jax.vjp`, task by task, so that nothing lives longer than
 the schedule says.
@@ -32,8 +32,8 @@ class Tasks:
 
     The state is a tree. `decoder`: ring buffers `inputs`, `gradients`, `saved` and `operands`, sums
     of gradients `layers`, `deferred` (of weights apart from backwards) and `rest`, the `loss` and
-    sums of auxiliary losses `aux`; `encoders`: for every lane the buffers `pieces`, `saved`,
-    `output_buffer`, `output_grad_buffer` and `piece_gradients`; `sums`: for every encoder gradient
+    sums of auxiliary losses `aux`; `encoders`: for every lane the buffers `inputs`, `saved`,
+    `output_buffer`, `output_grad_buffer` and `gradients`; `sums`: for every encoder gradient
     sums `layers` and `rest`, to which all of its lanes add.
 
     Args:
@@ -83,11 +83,11 @@ class Tasks:
             F: partial(self._forward, wait=wait),
         }
         others = {F: self._encoder_forward, B: self._encoder_backward}
-        found = [(task, BACKBONE, function) for task, function in backbone.items()]
-        found += [(task, name, others[task]) for task, name in kind.tasks if name != BACKBONE]
+        tasks = [(task, BACKBONE, function) for task, function in backbone.items()]
+        tasks += [(task, name, others[task]) for task, name in kind.tasks if name != BACKBONE]
         return {
             (task, name): function(name, self._state_of(name, state), row)
-            for task, name, function in found
+            for task, name, function in tasks
             if (task, name) in kind.tasks
         }
 
@@ -104,12 +104,12 @@ class Tasks:
 
     def update_encoder(self, name: str, state: Tree, change: Tree) -> Tree:
         """The state after a task of lane `name`; gradients are in the sums of its encoder."""
-        encoders, sums, own = state["encoders"], state["sums"], self.encoder_of(name)
-        added = {key: value for key, value in change.items() if key in sums[own]}
-        kept = {key: value for key, value in change.items() if key not in sums[own]}
+        encoders, sums, encoder = state["encoders"], state["sums"], self.encoder_of(name)
+        added = {key: value for key, value in change.items() if key in sums[encoder]}
+        buffers = {key: value for key, value in change.items() if key not in sums[encoder]}
         return state | {
-            "encoders": encoders | {name: encoders[name] | kept},
-            "sums": sums | {own: sums[own] | added},
+            "encoders": encoders | {name: encoders[name] | buffers},
+            "sums": sums | {encoder: sums[encoder] | added},
         }
 
     # ---- state -----------------------------------------------------------------------------------
@@ -179,13 +179,13 @@ class Tasks:
         sizes, x = self.bounds.sizes, self.entry
         batch = self.decoder_batch(jnp.int32(0))
         context = self._context(self.decoder, batch)
-        kept = self._zeros_of(
+        residuals = self._zeros_of(
             lambda: self.decoder.layers.forward(jnp.int32(0), x, context).run()[1]
         )
         state = {
             "inputs": self._buffer(sizes.inputs, x),
             "gradients": self._buffer(sizes.gradients, self.activation),
-            "saved": self._buffer(sizes.saved, kept),
+            "saved": self._buffer(sizes.saved, residuals),
             "aux": jax.tree.map(jnp.zeros_like, self.aux),
             **self.decoder.zero_sums(),
         }
@@ -210,16 +210,16 @@ class Tasks:
         """The state of a lane at a step's start; `carried` as of `Pipeline`."""
         sizes, x = self.bounds.encoders[name].sizes, self.encoder_activation(name)
         saved = self._zeros_of(lambda: self._encoder_saved(name, x)) if sizes.saved else ()
-        made = self.encoder_output(name)
-        buffer = self._buffer(sizes.output_buffer, made)
+        outputs = self.encoder_output(name)
+        buffer = self._buffer(sizes.output_buffer, outputs)
         if carried is not None:
             buffer = lax.dynamic_update_slice_in_dim(buffer, self.vary(carried), 0, 0)
         return {
-            "pieces": self._buffer(sizes.pieces, x),
+            "inputs": self._buffer(sizes.inputs, x),
             "saved": self._buffer(sizes.saved, saved),
             "output_buffer": buffer,
-            "output_grad_buffer": self._buffer(sizes.output_grad_buffer, made),
-            "piece_gradients": self._buffer(sizes.piece_gradients, x),
+            "output_grad_buffer": self._buffer(sizes.output_grad_buffer, outputs),
+            "gradients": self._buffer(sizes.gradients, x),
         }
 
     def sums(self) -> Tree:
@@ -230,8 +230,8 @@ class Tasks:
     def _encoder_saved(self, name: str, x: jax.Array) -> Tree:
         tower = self.encoders[name]
         context = self._context(tower, self.encoder_batch(name, jnp.int32(0)))
-        carry, kept = tower.layers.forward(jnp.int32(0), x, context).run()
-        return self._kept(name, kept), tower.layers.outputs_of(carry)[0]
+        carry, residuals = tower.layers.forward(jnp.int32(0), x, context).run()
+        return self._residuals(name, residuals), tower.layers.outputs_of(carry)[0]
 
     # ---- tasks -----------------------------------------------------------------------------------
 
@@ -243,10 +243,10 @@ class Tasks:
             yield None
         run = self.decoder.layers
         result = yield run.forward(row["chunk"] * run.count, x, context)
-        carry, kept = loop_result(result)
+        carry, residuals = loop_result(result)
         y, aux = run.outputs_of(carry)
         sums = jax.tree.map(jnp.add, state["aux"], aux)
-        return {"saved": write(state["saved"], row["saved"], kept), "aux": sums}, y
+        return {"saved": write(state["saved"], row["saved"], residuals), "aux": sums}, y
 
     def _backward(self, _: str, state: Tree, rows: Tree) -> TaskLoops:
         row = rows["backward"]
@@ -255,11 +255,11 @@ class Tasks:
         start = row["chunk"] * run.count
         if self.bounds.remat == "full":
             result = yield run.recompute(start, read(state["inputs"], row["input"]), context)
-            kept = loop_result(result)[1]
+            residuals = loop_result(result)[1]
         else:
-            kept = read(state["saved"], row["saved"])
+            residuals = read(state["saved"], row["saved"])
         gradient = read(state["gradients"], row["gradient"])
-        result = yield run.backward(start, kept, gradient, self.aux, context, state["layers"])
+        result = yield run.backward(start, residuals, gradient, self.aux, context, state["layers"])
         carry, operands = loop_result(result)
         dx, sums = run.gradients_of(carry)
         if not self.bounds.sizes.operands:
@@ -282,11 +282,11 @@ class Tasks:
     def _encoder_forward(self, name: str, state: Tree, rows: Tree) -> TaskLoops:
         tower, row = self.encoders[name], rows["encoders"][name]["forward"]
         batch = self.encoder_batch(name, row["local"])
-        x = self._piece_input(name, state, row, batch)
+        x = self._chunk_input(name, state, row, batch)
         result = yield tower.layers.forward(
             self._first_layer(name, row), x, self._context(tower, batch)
         )
-        carry, kept = loop_result(result)
+        carry, residuals = loop_result(result)
         y, _ = tower.layers.outputs_of(carry)
         outputs = run_if(
             "F_last",
@@ -295,9 +295,9 @@ class Tasks:
             self.encoder_output(name),
         )
         return {
-            "saved": write(state["saved"], row["saved"], (self._kept(name, kept), y)),
+            "saved": write(state["saved"], row["saved"], (self._residuals(name, residuals), y)),
             "output_buffer": write(state["output_buffer"], row["output"], outputs),
-            "pieces": write(state["pieces"], rows["encoders"][name]["keep_piece"], y),
+            "inputs": write(state["inputs"], rows["encoders"][name]["keep_input"], y),
         }, y
 
     def _encoder_backward(self, name: str, state: Tree, rows: Tree) -> TaskLoops:
@@ -306,13 +306,13 @@ class Tasks:
         context, start = self._context(tower, batch), self._first_layer(name, row)
         frozen = tower.functions.frozen
         if self.bounds.encoders[name].remat == "full":
-            x = self._piece_input(name, state, row, batch)
+            x = self._chunk_input(name, state, row, batch)
             again = tower.layers.forward if frozen else tower.layers.recompute
             result = yield again(start, x, context)
-            carry, kept = loop_result(result)
+            carry, residuals = loop_result(result)
             y, _ = tower.layers.outputs_of(carry)
         else:
-            kept, y = read(state["saved"], row["saved"])
+            residuals, y = read(state["saved"], row["saved"])
 
         def from_connector(done: tuple[Tree, jax.Array | None]) -> tuple[Tree, jax.Array]:
             def connect(trained: Tree, y: jax.Array) -> jax.Array:
@@ -326,9 +326,9 @@ class Tasks:
         if frozen:  # the one backward that there is
             rest, _ = from_connector((state["rest"], None))
             return {"rest": rest}, self.encoder_activation(name)
-        g = read(state["piece_gradients"], row["gradient"])
+        g = read(state["gradients"], row["gradient"])
         rest, g = run_if("B_last", self._is_last(name, row), from_connector, (state["rest"], g))
-        result = yield tower.layers.backward(start, kept, g, {}, context, state["layers"])
+        result = yield tower.layers.backward(start, residuals, g, {}, context, state["layers"])
         dx, sums = tower.layers.gradients_of(loop_result(result)[0])
 
         def into_embedding(rest: Tree) -> Tree:
@@ -340,30 +340,32 @@ class Tasks:
             return jax.tree.map(add, rest, d_rest)
 
         rest = run_if("B_first", self._is_first(name, row), into_embedding, rest)
-        slot = rows["encoders"][name]["keep_piece_gradient"]
-        kept_gradients = write(state["piece_gradients"], slot, dx)
-        return {"rest": rest, "layers": sums, "piece_gradients": kept_gradients}, dx
+        slot = rows["encoders"][name]["keep_gradient"]
+        kept_gradients = write(state["gradients"], slot, dx)
+        return {"rest": rest, "layers": sums, "gradients": kept_gradients}, dx
 
-    def _piece_input(self, name: str, state: Tree, row: Tree, batch: Tree) -> jax.Array:
+    def _chunk_input(self, name: str, state: Tree, row: Tree, batch: Tree) -> jax.Array:
         tower = self.encoders[name]
         return run_if(
             "F_first",
             self._is_first(name, row),
             lambda _: self.vary(tower.functions.embed(tower.rest, batch)),
-            read(state["pieces"], row["input"]),
+            read(state["inputs"], row["input"]),
         )
 
     # ---- between encoders and the decoder --------------------------------------------------------
 
     def merge_outputs(self, name: str, x: jax.Array, buffer: jax.Array, row: Tree) -> jax.Array:
         """The input `x` of the microbatch that enters, with the outputs that lie on this stage."""
-        own, batch = row["encoders"][name], self.decoder_batch(row["embed_microbatch"])
+        tables, batch = row["encoders"][name], self.decoder_batch(row["embed_microbatch"])
 
         def add_landed(number: jax.Array, x: jax.Array) -> jax.Array:
             outputs = read(buffer, self._merge_entries(name, number)["output_buffer"])
             return x + self._merge(name, outputs, number, batch).astype(x.dtype)
 
-        return for_range(f"{name}_merge", own["merge_first"], own["merge_count"], add_landed, x)
+        return for_range(
+            f"{name}_merge", tables["merge_first"], tables["merge_count"], add_landed, x
+        )
 
     def return_gradients(self, name: str, g: jax.Array, buffer: jax.Array, row: Tree) -> jax.Array:
         """`buffer` with the gradients of outputs that entered with the microbatch that leaves.
@@ -373,7 +375,7 @@ class Tasks:
         """
         if not self.bounds.encoders[name].sizes.output_grad_buffer:  # no backward reads one
             return buffer
-        own, batch = row["encoders"][name], self.decoder_batch(row["return_microbatch"])
+        tables, batch = row["encoders"][name], self.decoder_batch(row["return_microbatch"])
         nothing = self.encoder_output(name)
 
         def take(number: jax.Array, buffer: jax.Array) -> jax.Array:
@@ -386,13 +388,15 @@ class Tasks:
             old = jnp.where(pair["is_first"] > 0, 0, read(buffer, pair["output_grad_buffer"]))
             return write(buffer, pair["output_grad_buffer"], old + self.vary(new))
 
-        return for_range(f"{name}_return", own["return_first"], own["return_count"], take, buffer)
+        return for_range(
+            f"{name}_return", tables["return_first"], tables["return_count"], take, buffer
+        )
 
     def _merge(self, name: str, outputs: jax.Array, number: jax.Array, batch: Tree) -> jax.Array:
         """Outputs of a pair of microbatches where they land."""
         routes = self.batch.routes.get(name)
-        own = None if routes is None else read(routes, number)
-        return self.vary(self.merges[name](outputs, own, batch))
+        routes_of_pair = None if routes is None else read(routes, number)
+        return self.vary(self.merges[name](outputs, routes_of_pair, batch))
 
     def _merge_entries(self, name: str, number: jax.Array) -> Tree:
         """The entries of a pair of microbatches of this stage."""
@@ -400,22 +404,22 @@ class Tasks:
         tables = self.batch.schedule.merges[name]
         return {table: read(rows[0], number) for table, rows in tables.items()}
 
-    def _pieces(self, name: str) -> int:
+    def _chunks(self, name: str) -> int:
         return self.bounds.encoders[name].module.chunks
 
     def _is_first(self, name: str, row: Tree) -> jax.Array | bool:
-        """Whether a task is an encoder's first piece."""
-        return self._pieces(name) == 1 or row["piece"] == 0
+        """Whether a task is an encoder's first chunk."""
+        return self._chunks(name) == 1 or row["chunk"] == 0
 
     def _is_last(self, name: str, row: Tree) -> jax.Array | bool:
-        """Whether a task is an encoder's last piece."""
-        return self._pieces(name) == 1 or row["piece"] == self._pieces(name) - 1
+        """Whether a task is an encoder's last chunk."""
+        return self._chunks(name) == 1 or row["chunk"] == self._chunks(name) - 1
 
     def _first_layer(self, name: str, row: Tree) -> jax.Array:
-        """Index in this stage's stack of the first layer of a piece."""
+        """Index in this stage's stack of the first layer of a chunk."""
         module = self.bounds.encoders[name].module
-        return row["piece"] % module.stage_chunks * self.encoders[name].layers.count
+        return row["chunk"] % module.stage_chunks * self.encoders[name].layers.count
 
-    def _kept(self, name: str, kept: Tree) -> Tree:
+    def _residuals(self, name: str, residuals: Tree) -> Tree:
         """A frozen encoder's backward needs nothing of its layers."""
-        return () if self.encoders[name].functions.frozen else kept
+        return () if self.encoders[name].functions.frozen else residuals

@@ -21,13 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduling.lowering.lowered import (
-    DecoderSizes,
-    EncoderProgram,
-    EncoderSizes,
+    BufferSizes,
     FusedKind,
     LoweredSchedule,
+    ModuleTables,
     Remat,
     Table,
+    slot_lines,
 )
 from scheduling.schedules.schedule import ScheduleError
 from scheduling.schedules.task_kinds import B, F, W
@@ -47,7 +47,7 @@ _ENTRIES = ("merge_first", "merge_count", "embed_microbatch", "embed_input")
 
 
 @dataclass(frozen=True)
-class EncoderFrame:
+class ModuleBounds:
     """What is fixed of an encoder's program.
 
     Attributes:
@@ -62,7 +62,7 @@ class EncoderFrame:
 
     module: ModuleStages
     per_target: int
-    sizes: EncoderSizes
+    sizes: BufferSizes
     slots: int
     merges: int
     carried: int
@@ -77,13 +77,13 @@ class InstructionTable:
     room for more.
 
     Attributes:
-        own: rows of each stage, `[stages, 1 + ticks, entries]`.
+        by_stage: rows of each stage, `[stages, 1 + ticks, entries]`.
         joint: rows that all stages share, `[1 + ticks, entries]`.
         phases: the ticks at which phases start, and the number of ticks, `[4]`.
         merges: `Pairs.read` of every encoder, with room for more, `[stages, pairs]`.
     """
 
-    own: Table
+    by_stage: Table
     joint: Table
     phases: Table
     merges: Mapping[str, Mapping[str, Table]]
@@ -103,20 +103,20 @@ class ScheduleBounds:
             them, as a slot that is read may be among those written.
         syncs: for each phase, whether the stages meet in all of its ticks.
         ticks: most ticks of a program.
-        own, joint: paths of the tables of a program that have a column for each stage, and of those
-            that have one for all.
+        by_stage, joint: paths of the tables of a program that have a column for each stage, and of
+            those that have one for all.
     """
 
     stages: int
     chunks: int
     microbatches: int
     remat: Remat
-    sizes: DecoderSizes
-    encoders: Mapping[str, EncoderFrame]
+    sizes: BufferSizes
+    encoders: Mapping[str, ModuleBounds]
     kinds: tuple[tuple[FusedKind, ...], ...]
     syncs: tuple[bool, ...]
     ticks: int
-    own: tuple[Path, ...]
+    by_stage: tuple[Path, ...]
     joint: tuple[Path, ...]
 
     @classmethod
@@ -138,16 +138,16 @@ class ScheduleBounds:
             program.remat,
             program.sizes,
             {
-                name: EncoderFrame(
-                    own.module,
-                    own.feed.per_target,
-                    own.sizes,
-                    own.slots,
-                    own.merges.count,
-                    own.carried,
-                    own.remat,
+                name: ModuleBounds(
+                    tables.module,
+                    tables.feed.per_target,
+                    tables.sizes,
+                    tables.slots,
+                    tables.merges.count,
+                    tables.carried,
+                    tables.remat,
                 )
-                for name, own in program.encoders.items()
+                for name, tables in program.encoders.items()
             },
             tuple(_kinds(program, ticks, single_tasks) for ticks in schedule.phases),
             tuple(
@@ -175,8 +175,8 @@ class ScheduleBounds:
         bounds, schedule = cls.of(program, single_tasks=single_tasks), program.schedule
         count = schedule.microbatches
         tasks = sum(
-            schedule.microbatches_of(own.name) * (2 * own.chunks - own.first_backward)
-            for own in schedule.sources
+            schedule.microbatches_of(module.name) * (2 * module.chunks - module.first_backward)
+            for module in schedule.sources
         )
         pairs = count + max((own.slots for own in bounds.encoders.values()), default=0)
         open_bounds = bounds.without_order(len(schedule.span) + tasks, pairs)
@@ -196,12 +196,12 @@ class ScheduleBounds:
         _refuse_other("remat of encoders", _remats(other), _remats(self))
         encoders = {
             name: replace(
-                own,
-                sizes=_largest(own.sizes, other.encoders[name].sizes),
-                slots=max(own.slots, other.encoders[name].slots),
-                merges=max(own.merges, other.encoders[name].merges),
+                module,
+                sizes=_largest(module.sizes, other.encoders[name].sizes),
+                slots=max(module.slots, other.encoders[name].slots),
+                merges=max(module.merges, other.encoders[name].merges),
             )
-            for name, own in self.encoders.items()
+            for name, module in self.encoders.items()
         }
         return replace(
             self,
@@ -222,10 +222,12 @@ class ScheduleBounds:
         """
         single = FusedKind.single
         forwards = [single(F, name) for name in self.encoders]
-        backwards = [single(B, name) for name, own in self.encoders.items() if own.module.trains]
+        backwards = [
+            single(B, name) for name, module in self.encoders.items() if module.module.trains
+        ]
         decoder = [*([single(W)] if self.sizes.operands else []), single(B), single(F)]
-        ahead = [single(F, name) for name, own in self.encoders.items() if own.module.prefetch]
-        more = forwards, [*decoder, *backwards, *forwards], [*backwards, *ahead]
+        prefetched = [single(F, name) for name, own in self.encoders.items() if own.module.prefetch]
+        more = forwards, [*decoder, *backwards, *forwards], [*backwards, *prefetched]
         return replace(
             self,
             kinds=tuple(map(_union_kinds, self.kinds, map(tuple, more))),
@@ -239,27 +241,22 @@ class ScheduleBounds:
 
     def __str__(self) -> str:
         """Ticks, stages and the slots of every buffer."""
-        sizes = {"decoder": asdict(self.sizes)}
-        sizes |= {name: asdict(encoder.sizes) for name, encoder in self.encoders.items()}
-        lines = [
-            f"  {name}: " + ", ".join(f"{buffer} {size}" for buffer, size in slots.items())
-            for name, slots in sizes.items()
-        ]
+        lines = slot_lines(BACKBONE, self.sizes, self.encoders)
         shape = f"at most {self.ticks} ticks x {self.stages} stages, remat {self.remat}"
         return "\n".join([f"{shape}; slots per stage:", *lines])
 
     # ---- rows ------------------------------------------------------------------------------------
 
-    def unpack(self, own: Sequence[Any], joint: Sequence[Any]) -> dict[str, Any]:
+    def unpack(self, by_stage: Sequence[Any], joint: Sequence[Any]) -> dict[str, Any]:
         """Named entries of a row, as nested dicts like those of `LoweredSchedule.tables`.
 
         Added are `runs`: by kind of bundle, whether it runs (0 or 1); the `tick`; and whether the
         stages meet at its end (`syncs`, 0 or 1).
 
         Args:
-            own, joint: entries as they lie in `InstructionTable`.
+            by_stage, joint: entries as they lie in `InstructionTable`.
         """
-        pairs = (*zip(self._own, own, strict=True), *zip(self._joint, joint, strict=True))
+        pairs = (*zip(self._own, by_stage, strict=True), *zip(self._joint, joint, strict=True))
         return _nested(dict(pairs))
 
     @cached_property
@@ -270,7 +267,7 @@ class ScheduleBounds:
     @cached_property
     def _own(self) -> tuple[Path, ...]:
         kinds = dict.fromkeys(str(kind) for own in self.kinds for kind in own)
-        return (*self.own, *(("runs", kind) for kind in kinds))
+        return (*self.by_stage, *(("runs", kind) for kind in kinds))
 
     @cached_property
     def _joint(self) -> tuple[Path, ...]:
@@ -288,11 +285,11 @@ class ScheduleBounds:
         schedule, tables = program.schedule, flat_leaves(program.tables())
         tables |= {("runs", str(kind)): runs for kind, runs in self.runs(program).items()}
         tables |= {("tick",): np.arange(len(schedule.ticks)), ("syncs",): schedule.stage_syncs}
-        own, joint = (
+        by_stage, joint = (
             np.full((*shape, 1 + self.ticks, len(paths)), -1, np.int32)
             for paths, shape in ((self._own, (self.stages,)), (self._joint, ()))
         )
-        for rows, paths in ((own, self._own), (joint, self._joint)):
+        for rows, paths in ((by_stage, self._own), (joint, self._joint)):
             for entry, path in enumerate(paths):
                 table = tables[path]
                 if path[-1] in _ENTRIES:
@@ -303,9 +300,9 @@ class ScheduleBounds:
         pairs = {
             name: self._merge_tables(name, encoder) for name, encoder in program.encoders.items()
         }
-        return InstructionTable(own, joint, phases, pairs)
+        return InstructionTable(by_stage, joint, phases, pairs)
 
-    def _merge_tables(self, name: str, encoder: EncoderProgram) -> dict[str, Table]:
+    def _merge_tables(self, name: str, encoder: ModuleTables) -> dict[str, Table]:
         """The tables of an encoder's pairs, with room for more."""
         more = ((0, 0), (0, self.encoders[name].merges - encoder.merges.count))
         tables = encoder.merges.executed.items()
@@ -318,7 +315,7 @@ class ScheduleBounds:
             ScheduleError: a task runs in a phase for which its kind is not compiled.
         """
         shape = len(program.schedule.ticks), self.stages
-        runs = {kind: np.zeros(shape, bool) for own in self.kinds for kind in own}
+        runs = {kind: np.zeros(shape, bool) for kinds in self.kinds for kind in kinds}
         for phase, ticks in enumerate(program.schedule.phases):
             codes = program.codes[ticks.start : ticks.stop]
             for code in np.unique(codes).tolist():
@@ -326,12 +323,12 @@ class ScheduleBounds:
                     runs[kind][ticks.start : ticks.stop] |= codes == code
         return runs
 
-    def _parts(self, whole: FusedKind, phase: int, ticks: range) -> list[FusedKind]:
+    def _parts(self, fused: FusedKind, phase: int, ticks: range) -> list[FusedKind]:
         """The compiled kinds that run the tasks of a bundle."""
         kinds = self.kinds[phase]
-        if whole in kinds:
-            return [whole]
-        parts = _parts(whole, kinds)
+        if fused in kinds:
+            return [fused]
+        parts = _parts(fused, kinds)
         for kind in parts:
             if kind not in kinds:
                 valid = ", ".join(map(str, kinds)) or "none"
@@ -347,13 +344,13 @@ class ScheduleBounds:
 
         Kinds are left out of which a task of the decoder is compiled in no other.
         """
-        found = {}
-        for own in self.kinds:
-            for kind in own:
-                parts = _parts(kind.backbone, own)
-                if kind != kind.backbone and all(part in own for part in parts):
-                    found[kind] = tuple(parts)
-        return found
+        without = {}
+        for kinds in self.kinds:
+            for kind in kinds:
+                parts = _parts(kind.backbone, kinds)
+                if kind != kind.backbone and all(part in kinds for part in parts):
+                    without[kind] = tuple(parts)
+        return without
 
     def find_excess(self, program: LoweredSchedule) -> str | None:
         """What of a program does not fit the bounds, or None."""
@@ -374,41 +371,41 @@ class ScheduleBounds:
         remats = {name: own.remat for name, own in program.encoders.items()}
         _refuse_other("remat of encoders", remats, _remats(self))
         _refuse_more("ticks", len(schedule.ticks), self.ticks)
-        _refuse_larger("decoder", program.sizes, self.sizes)
-        for name, own in self.encoders.items():
-            _refuse_larger(name, program.encoders[name].sizes, own.sizes)
+        _refuse_larger(BACKBONE, program.sizes, self.sizes)
+        for name, module in self.encoders.items():
+            _refuse_larger(name, program.encoders[name].sizes, module.sizes)
             slots = program.encoders[name].slots
-            _refuse_more(f"{name}: microbatches of a pipeline", slots, own.slots)
+            _refuse_more(f"{name}: microbatches of a pipeline", slots, module.slots)
             pairs = program.encoders[name].merges.count
-            _refuse_more(f"{name}: pairs of microbatches on a stage", pairs, own.merges)
+            _refuse_more(f"{name}: pairs of microbatches on a stage", pairs, module.merges)
 
 
-def with_slack(sizes: EncoderSizes) -> EncoderSizes:
+def with_slack(sizes: BufferSizes) -> BufferSizes:
     """`SLACK_SLOTS` more slots for activations that an encoder has between tasks.
 
     Not for what forwards keep for backwards, which is much larger.
     """
-    names = ("pieces", "output_buffer", "output_grad_buffer", "piece_gradients")
-    held = {name: getattr(sizes, name) for name in names}
-    return replace(sizes, **{name: n + SLACK_SLOTS for name, n in held.items() if n})
+    names = ("inputs", "gradients", "output_buffer", "output_grad_buffer")
+    sizes_of = {name: getattr(sizes, name) for name in names}
+    return replace(sizes, **{name: n + SLACK_SLOTS for name, n in sizes_of.items() if n})
 
 
 def _divisions(bounds: ScheduleBounds) -> tuple[tuple[ModuleStages, int], ...]:
-    return tuple((own.module, own.per_target) for own in bounds.encoders.values())
+    return tuple((module.module, module.per_target) for module in bounds.encoders.values())
 
 
 def _remats(bounds: ScheduleBounds) -> dict[str, Remat]:
-    return {name: own.remat for name, own in bounds.encoders.items()}
+    return {name: module.remat for name, module in bounds.encoders.items()}
 
 
-def _refuse_other(what: str, given: object, valid: object) -> None:
-    if given != valid:
-        raise ScheduleError(f"{what}: {given} does not fit the compiled step; valid: {valid}")
+def _refuse_other(what: str, value: object, valid: object) -> None:
+    if value != valid:
+        raise ScheduleError(f"{what}: {value} does not fit the compiled step; valid: {valid}")
 
 
-def _refuse_more(what: str, given: int, most: int) -> None:
-    if given > most:
-        raise ScheduleError(f"{what}: {given} do not fit the compiled step; valid: at most {most}")
+def _refuse_more(what: str, value: int, most: int) -> None:
+    if value > most:
+        raise ScheduleError(f"{what}: {value} do not fit the compiled step; valid: at most {most}")
 
 
 def _refuse_larger(module: str, sizes: Any, most: Any) -> None:
@@ -429,15 +426,15 @@ def _kinds(program: LoweredSchedule, ticks: range, single_tasks: bool) -> tuple[
     if single_tasks:
         return _in_order(single for kind in shares for single in kind.single_tasks)
     rare = [kind for kind, share in shares.items() if len(kind.tasks) > 1 and share < RARE_SHARE]
-    whole = tuple(kind for kind in shares if kind not in rare)
-    return _union_kinds(whole, tuple(part for kind in rare for part in _parts(kind, whole)))
+    common = tuple(kind for kind in shares if kind not in rare)
+    return _union_kinds(common, tuple(part for kind in rare for part in _parts(kind, common)))
 
 
-def _parts(whole: FusedKind, kinds: Container[FusedKind]) -> list[FusedKind]:
+def _parts(fused: FusedKind, kinds: Container[FusedKind]) -> list[FusedKind]:
     """Parts of a bundle: the decoder's tasks together if `kinds` has them, and single tasks."""
-    decoder = whole.backbone
+    decoder = fused.backbone
     together = [decoder] if decoder.tasks and decoder in kinds else []
-    return together + [one for one in whole.single_tasks if not (together and one.backbone.tasks)]
+    return together + [one for one in fused.single_tasks if not (together and one.backbone.tasks)]
 
 
 def _union_kinds(
@@ -462,8 +459,8 @@ def _in_order(singles: Iterable[FusedKind]) -> tuple[FusedKind, ...]:
 def _paths(program: LoweredSchedule) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
     """Paths of the tables with a column for each stage, and with one for all."""
     tables = flat_leaves(program.tables())
-    own = tuple(path for path, table in tables.items() if table.ndim == 2)
-    return own, tuple(path for path, table in tables.items() if table.ndim == 1)
+    by_stage = tuple(path for path, table in tables.items() if table.ndim == 2)
+    return by_stage, tuple(path for path, table in tables.items() if table.ndim == 1)
 
 
 def _at_stage_syncs(table: Table, program: LoweredSchedule) -> Table:
@@ -477,11 +474,11 @@ def _at_stage_syncs(table: Table, program: LoweredSchedule) -> Table:
 
 def flat_leaves(tree: Mapping[str, Any], prefix: Path = ()) -> dict[Path, Any]:
     """Leaves of nested dicts by their paths."""
-    found: dict[Path, Any] = {}
+    flat: dict[Path, Any] = {}
     for name, value in tree.items():
         path = (*prefix, name)
-        found |= flat_leaves(value, path) if isinstance(value, Mapping) else {path: value}
-    return found
+        flat |= flat_leaves(value, path) if isinstance(value, Mapping) else {path: value}
+    return flat
 
 
 def _nested(flat: Mapping[Path, Any]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ Ints = NDArray[np.intp]
 
 Row = tuple[FusedTask, ...]
 
-_SOURCE_FIELDS = ("microbatch", "piece", "local")
+_SOURCE_FIELDS = ("microbatch", "chunk", "local")
 
 
 def check_lowered(program: LoweredSchedule) -> None:
@@ -73,9 +73,9 @@ class _Moves:
         schedule = program.schedule
         self.stages, self.chunks = schedule.stages, schedule.chunks
         self.full = program.remat == "full"
-        self.full_in = {name: own.remat == "full" for name, own in program.encoders.items()}
+        self.full_in = {name: tables.remat == "full" for name, tables in program.encoders.items()}
         self.backbone = schedule.backbone
-        self.modules = {own.name: own for own in schedule.sources}
+        self.modules = {module.name: module for module in schedule.sources}
         self.owners = _owners(schedule)
         self.parted = schedule.split_backward
         self.feeds: dict[str, dict[int, list[int]]] = {name: {} for name in self.modules}
@@ -97,11 +97,11 @@ class _Moves:
 
     def feeding(self, name: str, microbatch: int) -> dict[int, list[int]]:
         """Encoder microbatches that feed one of the decoder's, by the stage of their outputs."""
-        found: dict[int, list[int]] = {}
+        by_stage: dict[int, list[int]] = {}
         for unit in self.feeds[name].get(microbatch, ()):
             stage = self.stage(name, unit, self.modules[name].chunks - 1)
-            found.setdefault(stage, []).append(unit)
-        return found
+            by_stage.setdefault(stage, []).append(unit)
+        return by_stage
 
     def entered(self, row: Row) -> Iterator[_Access]:
         """The write of the microbatch's input in the same stage sync."""
@@ -136,10 +136,10 @@ class _Moves:
         """The encoder's output for `microbatch`."""
         return _Value("output", name, microbatch, self.modules[name].chunks - 1)
 
-    def stage(self, name: str, microbatch: int, piece: int) -> int:
-        """Stage that runs `piece` of `microbatch`."""
+    def stage(self, name: str, microbatch: int, chunk: int) -> int:
+        """Stage that runs `chunk` of `microbatch`."""
         module = self.modules[name]
-        return self.owners[name][microbatch] * module.stages + module.stage_of(piece)
+        return self.owners[name][microbatch] * module.stages + module.stage_of(chunk)
 
     def _forward_reads(self, stage: int, task: Task) -> Iterator[_Access]:
         yield _Access("forward.input", "inputs", stage, _value("input", task))
@@ -178,7 +178,7 @@ class _Moves:
         name = task.module
         if task.chunk:
             value = _value("input", task)
-            yield _Access(f"{name} forward.input", f"{name} pieces", stage, value)
+            yield _Access(f"{name} forward.input", f"{name} inputs", stage, value)
 
     def _source_forward_writes(self, stage: int, task: Task) -> Iterator[_Access]:
         name, module = task.module, self.modules[task.module]
@@ -190,12 +190,12 @@ class _Moves:
             yield _Access(f"{name} forward.output", f"{name} output_buffer", stage, value)
         else:
             to = stage + module.stage_of(task.chunk + 1) - module.stage_of(task.chunk)
-            table = "keep_piece" if to == stage else "receive_piece"
-            yield _Access(f"{name} {table}", f"{name} pieces", to, _value("input", task, 1))
+            table = "keep_input" if to == stage else "receive_input"
+            yield _Access(f"{name} {table}", f"{name} inputs", to, _value("input", task, 1))
 
     def _source_backward_reads(self, stage: int, task: Task) -> Iterator[_Access]:
         name, module = task.module, self.modules[task.module]
-        buffer = "output_grad_buffer" if task.chunk == module.chunks - 1 else "piece_gradients"
+        buffer = "output_grad_buffer" if task.chunk == module.chunks - 1 else "gradients"
         value = _value("gradient", task)
         yield _Access(f"{name} backward.gradient", f"{name} {buffer}", stage, value)
         if not self.full_in[name]:
@@ -203,15 +203,15 @@ class _Moves:
             yield _Access(f"{name} backward.saved", f"{name} saved", stage, value)
         elif task.chunk:
             value = _value("input", task)
-            yield _Access(f"{name} backward.input", f"{name} pieces", stage, value)
+            yield _Access(f"{name} backward.input", f"{name} inputs", stage, value)
 
     def _source_backward_writes(self, stage: int, task: Task) -> Iterator[_Access]:
         name, module = task.module, self.modules[task.module]
         if task.chunk - 1 in module.chunks_with(B):
             to = stage + module.stage_of(task.chunk - 1) - module.stage_of(task.chunk)
-            table = "keep_piece_gradient" if to == stage else "receive_piece_gradient"
+            table = "keep_gradient" if to == stage else "receive_gradient"
             value = _value("gradient", task, -1)
-            yield _Access(f"{name} {table}", f"{name} piece_gradients", to, value)
+            yield _Access(f"{name} {table}", f"{name} gradients", to, value)
 
 
 def _value(what: str, task: Task, further: int = 0) -> _Value:
@@ -307,9 +307,9 @@ class _Execution:
         for stage, units in expected.items():
             numbers = range(first[stage], first[stage] + count[stage])
             inside = numbers.start >= 0 and numbers.stop <= pairs.count
-            given = [int(pairs.source[stage, n]) for n in numbers] if inside else numbers
+            sources = [int(pairs.source[stage, n]) for n in numbers] if inside else numbers
             fed = {int(pairs.target[stage, n]) for n in numbers} if inside else set()
-            if given != units or fed != {microbatch}:
+            if sources != units or fed != {microbatch}:
                 self._fail(
                     stage,
                     f"{name} {table} names pairs {numbers.start} to {numbers.stop - 1}; valid: "
@@ -336,9 +336,9 @@ class _Execution:
             row[stage] = -1
 
     def _read(self, stage: int, buffer: str, slot: int, value: _Value) -> None:
-        held = self._slots(stage, buffer, slot)[slot]
-        if held != value:
-            self._fail(stage, f"{value} is needed, but slot {slot} of {buffer} holds {held}")
+        content = self._slots(stage, buffer, slot)[slot]
+        if content != value:
+            self._fail(stage, f"{value} is needed, but slot {slot} of {buffer} holds {content}")
 
     def _write(self, stage: int, buffer: str, slot: int, value: _Value) -> None:
         self._slots(stage, buffer, slot)[slot] = value
@@ -355,7 +355,9 @@ class _Execution:
 
 def _owners(schedule: Schedule) -> dict[str, list[int]]:
     """Encoder pipeline of every microbatch, by encoder."""
-    owners = {own.name: [0] * schedule.microbatches_of(own.name) for own in schedule.sources}
+    owners = {
+        module.name: [0] * schedule.microbatches_of(module.name) for module in schedule.sources
+    }
     for _, stage, task in schedule:
         if task.kind is F and task.module in owners:
             own, pipeline = owners[task.module], stage // schedule.module(task.module).stages
@@ -390,9 +392,9 @@ def _check_owners(program: LoweredSchedule) -> None:
                 _expected_pairs(program.schedule, name, owners),
             ),
         )
-        for what, given, valid in facts:
-            if given != valid:
-                raise ScheduleError(f"encoder {name!r}: {what} {given} is wrong; valid: {valid}")
+        for what, value, valid in facts:
+            if value != valid:
+                raise ScheduleError(f"encoder {name!r}: {what} {value} is wrong; valid: {valid}")
 
 
 def _named_pairs(pairs: MergeTable) -> list[tuple[int, int, int]]:
@@ -489,11 +491,11 @@ def _events(schedule: Schedule, task: Task) -> Iterator[str]:
         yield "return_microbatch"
 
 
-def _compare(name: str, given: Ints, expected: Ints) -> None:
+def _compare(name: str, actual: Ints, expected: Ints) -> None:
     """Raise for the first entry that differs."""
-    for tick, stage in np.argwhere(given != expected)[:1].tolist():
+    for tick, stage in np.argwhere(actual != expected)[:1].tolist():
         raise ScheduleError(
-            f"tick {tick}, stage {stage}: {name} is {given[tick, stage]}; "
+            f"tick {tick}, stage {stage}: {name} is {actual[tick, stage]}; "
             f"valid: {expected[tick, stage]}"
         )
 

@@ -21,21 +21,18 @@ from numpy.typing import NDArray
 from scheduling.lowering.lowered import (
     EXECUTABLE_KINDS,
     BackwardTable,
-    DecoderSizes,
-    EncoderBackwardTable,
-    EncoderForwardTable,
-    EncoderProgram,
-    EncoderSizes,
+    BufferSizes,
     ForwardTable,
     Ints,
     LoweredSchedule,
     MergeTable,
+    ModuleTables,
     Remat,
     Table,
     WeightsTable,
     read_only,
 )
-from scheduling.lowering.ticks import DecoderTicks, EncoderTicks, task_rows
+from scheduling.lowering.ticks import BackboneTicks, SourceTicks, task_rows
 from scheduling.schedules.check import check
 from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.schedules.task_kinds import W
@@ -58,26 +55,26 @@ def lower_schedule(
         ScheduleError: `schedule` breaks a rule (see `scheduling.schedules.check.check`) or holds a
             kind of task that the executor has no function for, or a `remat` is unknown.
     """
-    own = encoders or {}
-    for given in (remat, *own.values()):
-        if given not in get_args(Remat):
+    remats = encoders or {}
+    for policy in (remat, *remats.values()):
+        if policy not in get_args(Remat):
             valid = ", ".join(get_args(Remat))
-            raise ScheduleError(f"remat: {given!r} is unknown; valid: {valid}")
+            raise ScheduleError(f"remat: {policy!r} is unknown; valid: {valid}")
     check(schedule)
     _refuse_without_tables(schedule)
     tasks = task_rows(schedule)
-    decoder = DecoderTicks.of(schedule, tasks)
+    decoder = BackboneTicks.of(schedule, tasks)
     blank = _TableShape(len(schedule.ticks), schedule.stages)
-    made = {
+    tables = {
         feed.source: _lower_encoder(
             blank,
-            EncoderTicks.of(schedule, schedule.module(feed.source), feed, tasks),
+            SourceTicks.of(schedule, schedule.module(feed.source), feed, tasks),
             decoder,
-            own.get(feed.source, remat),
+            remats.get(feed.source, remat),
         )
         for feed in schedule.feeds
     }
-    return _lower_decoder(schedule, decoder, remat, made)
+    return _lower_decoder(schedule, decoder, remat, tables)
 
 
 def _refuse_without_tables(schedule: Schedule) -> None:
@@ -187,9 +184,9 @@ def _positions_along(shape: tuple[int, ...], axis: int) -> Ints:
 
 def _lower_decoder(
     schedule: Schedule,
-    ticks: DecoderTicks,
+    ticks: BackboneTicks,
     remat: Remat,
-    encoders: Mapping[str, EncoderProgram],
+    encoders: Mapping[str, ModuleTables],
 ) -> LoweredSchedule:
     blank = _TableShape(len(schedule.ticks), schedule.stages)
     every = np.ones(ticks.forward.shape, bool)
@@ -197,30 +194,31 @@ def _lower_decoder(
     inputs = _assign_slots(ticks.stage, ticks.inputs_written, read, every)
     saved = _assign_slots(ticks.stage, ticks.forward, ticks.backward, every & (remat != "full"))
     gradients = _assign_slots(ticks.stage, ticks.gradients_written, ticks.backward, every)
-    weights, pairs = _weights(blank, ticks)
+    weights, operands = _weights(blank, ticks)
     return LoweredSchedule(
         schedule=schedule,
         remat=remat,
         forward=_forward_table(blank, ticks, inputs, saved),
         backward=_backward_table(blank, ticks, inputs, saved, gradients, remat),
         weights=weights,
-        sizes=DecoderSizes(inputs.size, saved.size, gradients.size, pairs),
+        sizes=BufferSizes(inputs.size, saved.size, gradients.size, operands),
         encoders=encoders,
         **_decoder_moves(blank, ticks, inputs.slot, gradients.slot),
     )
 
 
 def _forward_table(
-    blank: _TableShape, ticks: DecoderTicks, inputs: _BufferSlots, saved: _BufferSlots
+    blank: _TableShape, ticks: BackboneTicks, inputs: _BufferSlots, saved: _BufferSlots
 ) -> ForwardTable:
     place = partial(blank.table, ticks.forward, ticks.stage)
     microbatch, chunk = (_positions_along(ticks.forward.shape, axis) for axis in (0, 1))
-    return ForwardTable(place(microbatch), place(chunk), place(inputs.slot), place(saved.slot))
+    slots = place(inputs.slot), place(saved.slot)
+    return ForwardTable(place(microbatch), place(chunk), None, *slots, None)
 
 
 def _backward_table(
     blank: _TableShape,
-    ticks: DecoderTicks,
+    ticks: BackboneTicks,
     inputs: _BufferSlots,
     saved: _BufferSlots,
     gradients: _BufferSlots,
@@ -230,13 +228,14 @@ def _backward_table(
     return BackwardTable(
         place(_positions_along(ticks.backward.shape, 0)),
         place(_positions_along(ticks.backward.shape, 1)),
+        None,
         place(np.where(remat == "full", inputs.slot, -1)),
         place(saved.slot),
         place(gradients.slot),
     )
 
 
-def _weights(blank: _TableShape, ticks: DecoderTicks) -> tuple[WeightsTable | None, int]:
+def _weights(blank: _TableShape, ticks: BackboneTicks) -> tuple[WeightsTable | None, int]:
     """The table of weight gradients, and the slots of what backwards keep for them."""
     if ticks.weights is None:
         return None, 0
@@ -244,12 +243,12 @@ def _weights(blank: _TableShape, ticks: DecoderTicks) -> tuple[WeightsTable | No
     pairs = _assign_slots(ticks.stage, ticks.backward, ticks.weights, every)
     place = partial(blank.table, ticks.weights, ticks.stage)
     microbatch, chunk = (_positions_along(every.shape, axis) for axis in (0, 1))
-    made = blank.table(ticks.backward, ticks.stage, pairs.slot)
-    return WeightsTable(place(microbatch), place(chunk), place(pairs.slot), made), pairs.size
+    written = blank.table(ticks.backward, ticks.stage, pairs.slot)
+    return WeightsTable(place(microbatch), place(chunk), place(pairs.slot), written), pairs.size
 
 
 def _decoder_moves(
-    blank: _TableShape, ticks: DecoderTicks, inputs: Ints, gradients: Ints
+    blank: _TableShape, ticks: BackboneTicks, inputs: Ints, gradients: Ints
 ) -> dict[str, Table]:
     """Values that stages pass on, and values that enter and leave the decoder."""
     shape, numbers = inputs.shape, np.arange(len(inputs))
@@ -270,23 +269,23 @@ def _decoder_moves(
 
 
 @dataclass(frozen=True)
-class _EncoderSlots:
-    """Slots of one encoder's values, `[microbatches, pieces]`.
+class _SourceSlots:
+    """Slots of one encoder's values, `[microbatches, chunks]`.
 
-    Output and output-gradient buffers hold one value per microbatch: the column of the last piece,
+    Output and output-gradient buffers hold one value per microbatch: the column of the last chunk,
     -1 elsewhere.
     """
 
-    pieces: _BufferSlots
+    inputs: _BufferSlots
     saved: _BufferSlots
+    gradients: _BufferSlots
     output_buffer: _BufferSlots
     output_grad_buffer: _BufferSlots
-    piece_gradients: _BufferSlots
 
     @classmethod
     def of(
-        cls, ticks: EncoderTicks, decoder: DecoderTicks, remat: Remat, local: Ints
-    ) -> _EncoderSlots:
+        cls, ticks: SourceTicks, decoder: BackboneTicks, remat: Remat, local: Ints
+    ) -> _SourceSlots:
         forward, backward, trained = ticks.forward, ticks.backward, ticks.backward >= 0
         last = _entry_mask(forward.shape, -1)
         full = remat == "full"
@@ -298,7 +297,7 @@ class _EncoderSlots:
         )
         colour = partial(_assign_slots, ticks.stage)
         return cls(
-            pieces=colour(
+            inputs=colour(
                 np.roll(forward, 1, axis=1),
                 np.where(trained & full, backward, forward),
                 ~_entry_mask(forward.shape, 0),
@@ -306,27 +305,26 @@ class _EncoderSlots:
             saved=colour(forward, backward, trained & (not full)),
             output_buffer=_output_slots(ticks, entry, local),
             output_grad_buffer=colour(leave, backward, trained & last),
-            piece_gradients=colour(np.roll(backward, -1, axis=1), backward, trained & ~last),
+            gradients=colour(np.roll(backward, -1, axis=1), backward, trained & ~last),
         )
 
     @property
-    def sizes(self) -> EncoderSizes:
+    def sizes(self) -> BufferSizes:
         """Slots of every buffer."""
-        names = (field.name for field in fields(EncoderSizes))
-        return EncoderSizes(**{name: getattr(self, name).size for name in names})
+        return BufferSizes(**{field.name: getattr(self, field.name).size for field in fields(self)})
 
 
-def _output_slots(ticks: EncoderTicks, entry: Ints, local: Ints) -> _BufferSlots:
-    """Slots of outputs that wait from the tick of the last piece to `entry`.
+def _output_slots(ticks: SourceTicks, entry: Ints, local: Ints) -> _BufferSlots:
+    """Slots of outputs that wait from the tick of the last chunk to `entry`.
 
     Microbatches of the next step are numbered from 0 on their stage, which is their place in their
     pipeline's batch: they are its first.
     """
-    ahead = np.arange(len(local)) < ticks.module.prefetch
-    reserved = dict(Counter(ticks.stage[ahead, -1].tolist()))
-    here = _entry_mask(entry.shape, -1) & ~ahead[:, None]
+    prefetched = np.arange(len(local)) < ticks.module.prefetch
+    reserved = dict(Counter(ticks.stage[prefetched, -1].tolist()))
+    here = _entry_mask(entry.shape, -1) & ~prefetched[:, None]
     slots = _assign_slots(ticks.stage, ticks.forward, entry, here, reserved)
-    slots.slot[ahead, -1] = local[ahead]
+    slots.slot[prefetched, -1] = local[prefetched]
     return slots
 
 
@@ -340,12 +338,12 @@ def _positions_of_owner(owners: Ints) -> Ints:
 
 
 def _lower_encoder(
-    blank: _TableShape, ticks: EncoderTicks, decoder: DecoderTicks, remat: Remat
-) -> EncoderProgram:
+    blank: _TableShape, ticks: SourceTicks, decoder: BackboneTicks, remat: Remat
+) -> ModuleTables:
     local = _positions_of_owner(ticks.owners)
-    slots = _EncoderSlots.of(ticks, decoder, remat, local)
+    slots = _SourceSlots.of(ticks, decoder, remat, local)
     pairs = _merge_table(ticks, decoder, slots, blank.stages)
-    return EncoderProgram(
+    return ModuleTables(
         module=ticks.module,
         feed=ticks.feed,
         forward=_encoder_forward(blank, ticks, slots, local),
@@ -357,26 +355,28 @@ def _lower_encoder(
         slots=max(local.tolist(), default=-1) + 1,
         prefetch_slot=read_only(local[: ticks.module.prefetch]),
         remat=remat,
-        **_pieces_moved(blank, ticks, slots),
+        **_chunk_moves(blank, ticks, slots),
         **_merge_ticks(blank, decoder, pairs, ticks.module),
     )
 
 
 def _merge_table(
-    ticks: EncoderTicks, decoder: DecoderTicks, slots: _EncoderSlots, stages: int
+    ticks: SourceTicks, decoder: BackboneTicks, slots: _SourceSlots, stages: int
 ) -> MergeTable:
     """Pairs of encoder and decoder microbatches by stage, in the order in which they enter."""
     entry, leave = decoder.forward[:, 0, 0], decoder.backward[:, 0, 0]
-    found: list[list[tuple[int, int]]] = [[] for _ in range(stages)]
+    by_stage: list[list[tuple[int, int]]] = [[] for _ in range(stages)]
     fresh = {}
     for unit, (first, last) in enumerate(ticks.feed.consumer_spans(len(entry)).tolist()):
         fed = range(first, last + 1)
-        found[ticks.stage[unit, -1]] += [(m, unit) for m in fed]
+        by_stage[ticks.stage[unit, -1]] += [(m, unit) for m in fed]
         fresh[unit] = min(fed, key=lambda m: leave[m])
-    most = max(map(len, found), default=0)
+    most = max(map(len, by_stage), default=0)
     tables = {field.name: np.full((stages, most), -1) for field in fields(MergeTable)}
-    for stage, own in enumerate(found):
-        for i, (m, unit) in enumerate(sorted(own, key=lambda pair: (entry[pair[0]], pair[1]))):
+    for stage, pairs_of_stage in enumerate(by_stage):
+        for i, (m, unit) in enumerate(
+            sorted(pairs_of_stage, key=lambda pair: (entry[pair[0]], pair[1]))
+        ):
             values = (
                 m,
                 unit,
@@ -391,7 +391,7 @@ def _merge_table(
 
 
 def _merge_ticks(
-    blank: _TableShape, decoder: DecoderTicks, pairs: MergeTable, module: ModuleStages
+    blank: _TableShape, decoder: BackboneTicks, pairs: MergeTable, module: ModuleStages
 ) -> dict[str, Table]:
     """First pair and number of pairs that enter before a tick, and that leave in one."""
     runs: dict[tuple[int, int], list[int]] = {}
@@ -399,7 +399,7 @@ def _merge_ticks(
         for number, m in enumerate(row):
             if m >= 0:
                 runs.setdefault((m, stage), []).append(number)
-    values = [(*place, own[0], len(own)) for place, own in runs.items()]
+    values = [(*place, numbers[0], len(numbers)) for place, numbers in runs.items()]
     microbatch, stages, first, count = np.array(values, np.intp).reshape(-1, 4).T
     entry, leave = decoder.forward[microbatch, 0, 0], decoder.backward[microbatch, 0, 0]
     trained = np.full(len(microbatch), module.trains)
@@ -412,50 +412,48 @@ def _merge_ticks(
 
 
 def _encoder_forward(
-    blank: _TableShape, ticks: EncoderTicks, slots: _EncoderSlots, local: Ints
-) -> EncoderForwardTable:
+    blank: _TableShape, ticks: SourceTicks, slots: _SourceSlots, local: Ints
+) -> ForwardTable:
     place = partial(blank.table, ticks.forward, ticks.stage)
-    row, piece = (_positions_along(ticks.forward.shape, axis) for axis in (0, 1))
-    return EncoderForwardTable(
+    row, chunk = (_positions_along(ticks.forward.shape, axis) for axis in (0, 1))
+    return ForwardTable(
         place(ticks.numbers[row]),
-        place(piece),
+        place(chunk),
         place(local[row]),
-        place(slots.pieces.slot),
+        place(slots.inputs.slot),
         place(slots.saved.slot),
         place(slots.output_buffer.slot),
     )
 
 
 def _encoder_backward(
-    blank: _TableShape, ticks: EncoderTicks, slots: _EncoderSlots, local: Ints, remat: Remat
-) -> EncoderBackwardTable:
+    blank: _TableShape, ticks: SourceTicks, slots: _SourceSlots, local: Ints, remat: Remat
+) -> BackwardTable:
     place = partial(blank.table, ticks.backward, ticks.stage, where=ticks.backward >= 0)
-    row, piece = (_positions_along(ticks.backward.shape, axis) for axis in (0, 1))
-    return EncoderBackwardTable(
+    row, chunk = (_positions_along(ticks.backward.shape, axis) for axis in (0, 1))
+    return BackwardTable(
         place(row),
-        place(piece),
+        place(chunk),
         place(local[row]),
-        place(np.where(remat == "full", slots.pieces.slot, -1)),
+        place(np.where(remat == "full", slots.inputs.slot, -1)),
         place(slots.saved.slot),
-        # A piece has one of the two.
-        place(np.maximum(slots.output_grad_buffer.slot, slots.piece_gradients.slot)),
+        # A chunk has one of the two.
+        place(np.maximum(slots.output_grad_buffer.slot, slots.gradients.slot)),
     )
 
 
-def _pieces_moved(
-    blank: _TableShape, ticks: EncoderTicks, slots: _EncoderSlots
-) -> dict[str, Table]:
-    """Values that pass from piece to piece."""
-    made = np.roll(ticks.forward, 1, axis=1)
+def _chunk_moves(blank: _TableShape, ticks: SourceTicks, slots: _SourceSlots) -> dict[str, Table]:
+    """Values that pass from chunk to chunk."""
+    written = np.roll(ticks.forward, 1, axis=1)
     returned = np.roll(ticks.backward, -1, axis=1)
     from_here = ticks.stage == np.roll(ticks.stage, 1, axis=1)
     to_here = ticks.stage == np.roll(ticks.stage, -1, axis=1)
-    pieces, gradients = slots.pieces.slot, slots.piece_gradients.slot
+    inputs, gradients = slots.inputs.slot, slots.gradients.slot
     table, stage = blank.table, ticks.stage
-    inner, upper = pieces >= 0, gradients >= 0
+    inner, upper = inputs >= 0, gradients >= 0
     return {
-        "keep_piece": table(made, stage, pieces, where=inner & from_here),
-        "receive_piece": table(made, stage, pieces, where=inner & ~from_here),
-        "keep_piece_gradient": table(returned, stage, gradients, where=upper & to_here),
-        "receive_piece_gradient": table(returned, stage, gradients, where=upper & ~to_here),
+        "keep_input": table(written, stage, inputs, where=inner & from_here),
+        "receive_input": table(written, stage, inputs, where=inner & ~from_here),
+        "keep_gradient": table(returned, stage, gradients, where=upper & to_here),
+        "receive_gradient": table(returned, stage, gradients, where=upper & ~to_here),
     }

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from functools import cached_property, partial
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,23 +39,41 @@ _NOT_PER_TICK = ("owners", "local", "prefetch_slot", "merges")
 
 @dataclass(frozen=True, eq=False)
 class ForwardTable:
-    """Decoder forwards: microbatch, chunk, slot of the input, slot of the kept values (or -1)."""
+    """Forwards of a module.
 
-    microbatch: Table
-    chunk: Table
-    input: Table
-    saved: Table
-
-
-@dataclass(frozen=True, eq=False)
-class BackwardTable:
-    """Decoder backwards; `input` is -1 unless remat is full, and `saved` is -1 if remat is full.
-
-    `gradient` is the slot of the gradient of the chunk's output.
+    Attributes:
+        microbatch: the module's own microbatch.
+        chunk: number of the chunk along the module; of the backbone, among those of its stage.
+        local: position of the microbatch in its pipeline's batch; None for the backbone, whose
+            stages have the rows of all microbatches.
+        input: slot of the input; -1 for the first chunk of a module without shared ends, whose
+            input is the batch.
+        saved: slot of the values kept for the backward; -1 where no backward will read them.
+        output: slot of the output buffer for the last chunk; None for the backbone.
     """
 
     microbatch: Table
     chunk: Table
+    local: Table | None
+    input: Table
+    saved: Table
+    output: Table | None
+
+
+@dataclass(frozen=True, eq=False)
+class BackwardTable:
+    """Backwards of a module; `microbatch`, `chunk` and `local` as of `ForwardTable`.
+
+    Attributes:
+        input: -1 unless remat is full, and where the forward has none.
+        saved: -1 if remat is full.
+        gradient: slot of the gradient of the chunk's output, of the last chunk of a module that
+            feeds another one in `output_grad_buffer`.
+    """
+
+    microbatch: Table
+    chunk: Table
+    local: Table | None
     input: Table
     saved: Table
     gradient: Table
@@ -73,38 +91,6 @@ class WeightsTable:
     chunk: Table
     operands: Table
     written: Table
-
-
-@dataclass(frozen=True, eq=False)
-class EncoderForwardTable:
-    """Encoder forwards; `local` is the microbatch's position in its pipeline's batch.
-
-    `input` is -1 for piece 0, whose input is the batch; `saved` is -1 where no backward will read
-    it; `output` is the slot of the output buffer for the last piece.
-    """
-
-    microbatch: Table
-    piece: Table
-    local: Table
-    input: Table
-    saved: Table
-    output: Table
-
-
-@dataclass(frozen=True, eq=False)
-class EncoderBackwardTable:
-    """Encoder backwards; `gradient` is a slot of `output_grad_buffer` for the last piece.
-
-    For the other pieces it is a slot of `piece_gradients`. `input` is -1 for piece 0 and unless
-    remat is full; `saved` is -1 if remat is full.
-    """
-
-    microbatch: Table
-    piece: Table
-    local: Table
-    input: Table
-    saved: Table
-    gradient: Table
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,59 +131,50 @@ class MergeTable:
 
 
 @dataclass(frozen=True)
-class DecoderSizes:
-    """Slots of the decoder's buffers, equal on all stages.
+class BufferSizes:
+    """Slots of a module's buffers, equal on all stages; 0 for buffers that it does not have.
 
     Attributes:
-        inputs: slots for inputs of chunks, kept for the backward if remat is full.
+        inputs: slots for inputs of chunks, kept for the backward if remat is full; of a module
+            without shared ends, of chunks but the first.
         saved: slots for values that forwards keep for backwards, 0 if remat is full.
-        gradients: slots for gradients of the outputs of chunks.
-        operands: slots for what backwards keep for weight gradients, 0 if these are not apart.
-    """
-
-    inputs: int
-    saved: int
-    gradients: int
-    operands: int = 0
-
-
-@dataclass(frozen=True)
-class EncoderSizes:
-    """Slots of one encoder's buffers, equal on all stages.
-
-    Attributes:
-        pieces: slots for inputs of pieces but the first, kept for the backward if remat is full.
-        saved: slots for values that forwards keep for backwards, 0 if remat is full.
-        output_buffer: slots for outputs that wait to enter the decoder.
+        gradients: slots for gradients of the outputs of chunks; of a module without shared ends, of
+            chunks but the last.
+        operands: slots for what backwards keep for weight gradients, if these are split from them.
+        output_buffer: slots for outputs that wait to enter the backbone.
         output_grad_buffer: slots for gradients of outputs, which are added up and wait for the
             backward.
-        piece_gradients: slots for gradients of the outputs of pieces but the last.
     """
 
-    pieces: int
-    saved: int
-    output_buffer: int
-    output_grad_buffer: int
-    piece_gradients: int
+    inputs: int = 0
+    saved: int = 0
+    gradients: int = 0
+    operands: int = 0
+    output_buffer: int = 0
+    output_grad_buffer: int = 0
+
+    def __str__(self) -> str:
+        """`inputs 2, gradients 1`: the buffers that there are."""
+        return ", ".join(f"{name} {size}" for name, size in asdict(self).items() if size)
 
 
 @dataclass(frozen=True, eq=False)
-class EncoderProgram:
-    """Tables of one encoder.
+class ModuleTables:
+    """Tables of a module that feeds the backbone.
 
-    A piece's output stays on its stage for the next piece (`keep_piece`) or moves to the next stage
-    (`receive_piece`); both may happen on one stage in one tick. Gradients move the other way.
+    A chunk's output stays on its stage for the next chunk (`keep_input`) or moves to the next stage
+    (`receive_input`); both may happen on one stage in one tick. Gradients move the other way.
 
     Attributes:
-        module, feed: how the encoder's work is divided, and what its microbatches feed.
+        module, feed: how the module's work is divided, and what its microbatches feed.
         forward, backward: tables of its tasks.
-        keep_piece: slot of `pieces` written at a tick's end with the output made on this stage.
-        receive_piece: the same for the output that arrives from the stage before.
+        keep_input: slot of `inputs` written at a tick's end with the output made on this stage.
+        receive_input: the same for the output that arrives from the stage before.
         merge_first, merge_count: first of the stage's `merges` that enter the decoder in the last
             stage sync before a tick, and their number.
         return_first, return_count: first of the pairs that take their gradients from that of the
             decoder's input at a tick's end, and their number.
-        keep_piece_gradient, receive_piece_gradient: slots of `piece_gradients`, as for `pieces`.
+        keep_gradient, receive_gradient: slots of `gradients`, as for `inputs`.
         sizes: sizes of the buffers.
         owners: encoder pipeline that runs each microbatch, `[microbatches]`.
         local: position of each microbatch among those of its pipeline, in increasing order, counted
@@ -211,17 +188,17 @@ class EncoderProgram:
 
     module: ModuleStages
     feed: Feed
-    forward: EncoderForwardTable
-    backward: EncoderBackwardTable
-    keep_piece: Table
-    receive_piece: Table
+    forward: ForwardTable
+    backward: BackwardTable
+    keep_input: Table
+    receive_input: Table
     merge_first: Table
     merge_count: Table
     return_first: Table
     return_count: Table
-    keep_piece_gradient: Table
-    receive_piece_gradient: Table
-    sizes: EncoderSizes
+    keep_gradient: Table
+    receive_gradient: Table
+    sizes: BufferSizes
     owners: Table
     local: Table
     merges: MergeTable
@@ -300,18 +277,13 @@ class LoweredSchedule:
     head_microbatch: Table
     head_gradient: Table
     return_microbatch: Table
-    sizes: DecoderSizes
-    encoders: Mapping[str, EncoderProgram]
+    sizes: BufferSizes
+    encoders: Mapping[str, ModuleTables]
 
     def __str__(self) -> str:
         """Ticks, stages and the slots of every buffer."""
         shape = f"{len(self.schedule.ticks)} ticks x {self.schedule.stages} stages"
-        sizes = {"decoder": asdict(self.sizes)}
-        sizes |= {name: asdict(encoder.sizes) for name, encoder in self.encoders.items()}
-        lines = [
-            f"  {name}: " + ", ".join(f"{buffer} {size}" for buffer, size in slots.items())
-            for name, slots in sizes.items()
-        ]
+        lines = slot_lines(self.schedule.backbone.name, self.sizes, self.encoders)
         return "\n".join([f"{shape}, remat {self.remat}; slots per stage:", *lines])
 
     def tables(self) -> dict[str, Any]:
@@ -327,10 +299,10 @@ class LoweredSchedule:
         nothing = partial(_mask_tables, keep=np.zeros_like(self.forward.microbatch, bool))
         encoders = {}
         for name, encoder in self.encoders.items():
-            ahead = encoder.forward.microbatch >= self.schedule.microbatches
+            prefetched = encoder.forward.microbatch >= self.schedule.microbatches
             encoders[name] = replace(
                 encoder,
-                forward=_mask_tables(encoder.forward, ahead),
+                forward=_mask_tables(encoder.forward, prefetched),
                 backward=nothing(encoder.backward),
             )
         return replace(
@@ -344,14 +316,14 @@ class LoweredSchedule:
     @cached_property
     def tasks(self) -> dict[tuple[TaskKind, str], NDArray[np.bool_]]:
         """Where tasks of each kind of each module run, `[ticks, stages]`, in the order of kinds."""
-        own = (F, B) if self.weights is None else (F, B, W)
-        decoder = {(kind, self.schedule.backbone.name): getattr(self, kind.cost) for kind in own}
+        kinds = (F, B) if self.weights is None else (F, B, W)
+        decoder = {(kind, self.schedule.backbone.name): getattr(self, kind.cost) for kind in kinds}
         encoders = {
             (kind, name): getattr(encoder, kind.cost)
             for kind in (F, B)
             for name, encoder in self.encoders.items()
         }
-        return {task: own.microbatch >= 0 for task, own in (decoder | encoders).items()}
+        return {task: table.microbatch >= 0 for task, table in (decoder | encoders).items()}
 
     @cached_property
     def codes(self) -> Ints:
@@ -364,6 +336,20 @@ class LoweredSchedule:
         return FusedKind(tuple(task for i, task in enumerate(self.tasks) if code >> i & 1))
 
 
+class _Sized(Protocol):
+    """What has buffers."""
+
+    @property
+    def sizes(self) -> BufferSizes:
+        """Slots of its buffers."""
+
+
+def slot_lines(backbone: str, sizes: BufferSizes, others: Mapping[str, _Sized]) -> list[str]:
+    """A line for each module with the slots of its buffers."""
+    every = {backbone: sizes} | {name: own.sizes for name, own in others.items()}
+    return [f"  {name}: {sizes_of}" for name, sizes_of in every.items()]
+
+
 def read_only(values: NDArray[Any]) -> Table:
     """A read-only copy."""
     table = np.array(values, np.int32)
@@ -373,10 +359,11 @@ def read_only(values: NDArray[Any]) -> Table:
 
 def _mask_tables(part: Any, keep: NDArray[np.bool_]) -> Any:
     """A dataclass of tables `[ticks, stages]` with the entries in `keep` only."""
-    return replace(
-        part,
-        **{f.name: read_only(np.where(keep, getattr(part, f.name), -1)) for f in fields(part)},
-    )
+    tables = {field.name: getattr(part, field.name) for field in fields(part)}
+    masked = {
+        n: read_only(np.where(keep, table, -1)) for n, table in tables.items() if table is not None
+    }
+    return replace(part, **masked)
 
 
 def _tables(part: Any) -> dict[str, Any]:
@@ -384,7 +371,7 @@ def _tables(part: Any) -> dict[str, Any]:
     tables: dict[str, Any] = {}
     for field in fields(part):
         value = getattr(part, field.name)
-        whole_step = isinstance(part, EncoderProgram) and field.name in _NOT_PER_TICK
+        whole_step = isinstance(part, ModuleTables) and field.name in _NOT_PER_TICK
         if isinstance(value, np.ndarray) and not whole_step:
             tables[field.name] = value
         elif not whole_step and is_dataclass(value) and (inner := _tables(value)):

@@ -21,7 +21,7 @@ def task_rows(schedule: Schedule) -> dict[tuple[str, TaskKind], Ints]:
 
 
 @dataclass(frozen=True)
-class DecoderTicks:
+class BackboneTicks:
     """Ticks of the decoder's forwards and backwards, `[microbatches, chunks, stages]`.
 
     `weights`: those of its weight gradients, None if these are not apart. `entry`,
@@ -34,7 +34,7 @@ class DecoderTicks:
     entry: Ints
 
     @classmethod
-    def of(cls, schedule: Schedule, tasks: Mapping[tuple[str, TaskKind], Ints]) -> DecoderTicks:
+    def of(cls, schedule: Schedule, tasks: Mapping[tuple[str, TaskKind], Ints]) -> BackboneTicks:
         backbone = schedule.backbone
 
         def ticks(kind: TaskKind) -> Ints:
@@ -72,11 +72,11 @@ class DecoderTicks:
 
 
 @dataclass(frozen=True)
-class EncoderTicks:
-    """Ticks and stages of one encoder's tasks, `[units, pieces]`: its own microbatches.
+class SourceTicks:
+    """Ticks and stages of one encoder's tasks, `[units, chunks]`: its own microbatches.
 
     Microbatch `M + i` of the next step stands in the row of i, which this step does not encode.
-    Backwards are -1 for pieces that have none.
+    Backwards are -1 for chunks that have none.
     """
 
     module: ModuleStages
@@ -92,7 +92,7 @@ class EncoderTicks:
         module: ModuleStages,
         feed: Feed,
         tasks: Mapping[tuple[str, TaskKind], Ints],
-    ) -> EncoderTicks:
+    ) -> SourceTicks:
         count = feed.source_count(schedule.microbatches)
         forward, backward, stages = (np.full((count, module.chunks), -1, np.intp) for _ in range(3))
         if not count:

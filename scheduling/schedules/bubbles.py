@@ -184,8 +184,8 @@ def choose_chunks(
     if not divisions:
         raise ScheduleError("no division of the module is given; valid: one or more")
     steps = {}
-    for module, own in sorted(divisions.items(), key=lambda item: item[0].chunks):
-        of_module = replace(costs, sources={module.name: own})
+    for module, chunk_costs in sorted(divisions.items(), key=lambda item: item[0].chunks):
+        of_module = replace(costs, sources={module.name: chunk_costs})
         sources = _with_feeds(backbone, [module], feeds)
         _check(backbone, sources, of_module, "bubbles", fill, live)
         rules = PlacementRules.of("bubbles", fill, live, backbone.stages)
@@ -214,17 +214,19 @@ def _with_feeds(
     backbone: Schedule, modules: Sequence[ModuleStages], feeds: Sequence[Feed]
 ) -> list[_Source]:
     """Each module with its feed."""
-    given = {feed.source: feed for feed in feeds}
+    by_source = {feed.source: feed for feed in feeds}
     return [
-        (module, given.get(module.name) or Feed(module.name, backbone.backbone.name))
+        (module, by_source.get(module.name) or Feed(module.name, backbone.backbone.name))
         for module in modules
     ]
 
 
 def _work(module: ModuleStages, costs: TaskCosts) -> float:
     """A module's work for one microbatch."""
-    own = costs.sources[module.name]
-    return sum(own.forward) + sum(own.backward[chunk] for chunk in module.chunks_with(B))
+    chunk_costs = costs.sources[module.name]
+    return sum(chunk_costs.forward) + sum(
+        chunk_costs.backward[chunk] for chunk in module.chunks_with(B)
+    )
 
 
 def _check(
@@ -241,9 +243,11 @@ def _check(
     if backbone.sources:
         raise ScheduleError("the schedule has other modules already; valid: the backbone alone")
     check(backbone)
-    names, taken = [module.name for module, _ in sources], backbone.backbone.name
-    if len({*names, taken}) <= len(names):
-        raise ScheduleError(f"modules named {names} are refused; valid: distinct, not {taken!r}")
+    names, backbone_name = [module.name for module, _ in sources], backbone.backbone.name
+    if len({*names, backbone_name}) <= len(names):
+        raise ScheduleError(
+            f"modules named {names} are refused; valid: distinct, not {backbone_name!r}"
+        )
     for module, feed in sources:
         _check_division(module, feed, backbone, costs)
         pipelines = backbone.stages // module.stages if placement == "bubbles" else 1
@@ -278,11 +282,11 @@ def _check_division(module: ModuleStages, feed: Feed, backbone: Schedule, costs:
     most = 0 if module.trains or feed.per_target > 1 else backbone.microbatches
     if not 0 <= module.prefetch <= most:
         refuse("prefetch", module.prefetch, f"0 to {most} (microbatches; only without a backward)")
-    own = costs.sources.get(module.name)
-    if own is None:
+    chunk_costs = costs.sources.get(module.name)
+    if chunk_costs is None:
         raise ScheduleError(f"module {module.name!r} has no costs; given: {[*costs.sources]}")
-    if {len(own.forward), len(own.backward)} != {module.chunks}:
-        lengths = f"{len(own.forward)} and {len(own.backward)} chunks"
+    if {len(chunk_costs.forward), len(chunk_costs.backward)} != {module.chunks}:
+        lengths = f"{len(chunk_costs.forward)} and {len(chunk_costs.backward)} chunks"
         refuse("costs for", lengths, f"{module.chunks}")
 
 
@@ -311,13 +315,13 @@ def _place_all(
     table = ScheduleBuilder.of(backbone, costs, queues if rules.ends else ())
     order = sorted(sources, key=lambda source: -_work(source[0], costs))
     for module, feed in order:
-        own = [queue for queue in queues if queue.module == module]
+        of_module = [queue for queue in queues if queue.module == module]
         numbers = range(module.prefetch, feed.source_count(backbone.microbatches))
         limits = replace(rules, live=rules.live * feed.per_target)
-        table = _place_shortest(table, own, numbers, limits)
+        table = _place_shortest(table, of_module, numbers, limits)
     for module, feed in order:
-        own = [TaskQueue.of(module, feed, F, costs, prefetch=True)]
-        table = _place_shortest(table, own, range(module.prefetch), replace(rules, live=inf))
+        of_module = [TaskQueue.of(module, feed, F, costs, prefetch=True)]
+        table = _place_shortest(table, of_module, range(module.prefetch), replace(rules, live=inf))
     return table
 
 
@@ -328,24 +332,24 @@ def _place_shortest(
     if not microbatches:
         return table
     placed: dict[Hashable, ScheduleBuilder] = {}
-    made = []
+    placements = []
     first = rules.eager or not rules.thorough
     ways = [(True, True, 1)] if first else product((True, False), (True, False), (1, -1))
     for stretch, rising, order in ways:
-        own = replace(rules, stretch=stretch)
-        owners = _assign_pipelines(table, flows, microbatches, own, rising)
+        limits = replace(rules, stretch=stretch)
+        owners = _assign_pipelines(table, flows, microbatches, limits, rising)
         # One encoder pipeline has no two orders.
         way = stretch, order, tuple(owners)
         if way not in placed:
             tried = table
             for flow in flows[::order]:
-                tried = place_tasks(tried, flow, microbatches, owners, own)
+                tried = place_tasks(tried, flow, microbatches, owners, limits)
             placed[way] = tried
-        made.append(placed[way])
-    made.sort(key=lambda tried: tried.makespan)
+        placements.append(placed[way])
+    placements.sort(key=lambda tried: tried.makespan)
     if rules.slots and rules.rounds == "beside" and rules.live:
-        made[:MAX_REFINED] = [refine(tried, rules) for tried in made[:MAX_REFINED]]
-    return min(made, key=lambda tried: tried.makespan)
+        placements[:MAX_REFINED] = [refine(tried, rules) for tried in placements[:MAX_REFINED]]
+    return min(placements, key=lambda tried: tried.makespan)
 
 
 def _assign_pipelines(
@@ -398,8 +402,8 @@ def _balance_pipelines(total: int, sides: list[tuple[list[int], int, float]]) ->
 
     def counts(*rounds: int) -> list[int]:
         sizes = [
-            [(own + taken) // pieces for taken in slots]
-            for own, (slots, pieces, _) in zip(rounds, pair, strict=True)
+            [(count + slots_taken) // pieces for slots_taken in slots]
+            for count, (slots, pieces, _) in zip(rounds, pair, strict=True)
         ]
         return [min(size) for size in zip(*sizes, strict=True)]
 
@@ -408,12 +412,13 @@ def _balance_pipelines(total: int, sides: list[tuple[list[int], int, float]]) ->
 
     def cost(rounds: tuple[int, int]) -> float:
         # The last microbatch runs in rounds whatever the slots take.
-        return sum(max(own, n) * c for own, (_, n, c) in zip(rounds, pair, strict=True))
+        return sum(max(count, n) * c for count, (_, n, c) in zip(rounds, pair, strict=True))
 
     forwards, backwards = (range(-(-total // len(pair[0][0])) * n + 1) for _, n, _ in pair)
-    fewest = bisect_left(forwards, True, key=lambda own: enough(own, backwards[-1]))
+    fewest = bisect_left(forwards, True, key=lambda count: enough(count, backwards[-1]))
     choices = [
-        (own, bisect_left(backwards, True, key=partial(enough, own))) for own in forwards[fewest:]
+        (count, bisect_left(backwards, True, key=partial(enough, count)))
+        for count in forwards[fewest:]
     ]
     chosen = counts(*min(choices, key=cost))
     while sum(chosen) > total:

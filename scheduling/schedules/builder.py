@@ -265,22 +265,22 @@ class ScheduleBuilder:
 
     def _count_slots(self, flow: TaskQueue, rules: PlacementRules) -> np.ndarray:
         taken = self.taken[flow.kind]
-        found = np.zeros(taken.shape, np.intp)
+        counts = np.zeros(taken.shape, np.intp)
         uneven = self.load.min(axis=1) < self.length
         usable = (rules.slots | (self.source < 0)) & uneven
         mean, share = flow.mean_costs(self.stages), flow.share(self.stages)
         rows, load, floor = np.flatnonzero(usable), self.load[usable], self.floor[usable]
         tasks = flow.feed.source_count(self.decoder.microbatches) * len(flow.pieces)
         while len(rows):
-            full = (taken[rows] | (found[rows] > 0)) & flow.moves_between_stages
-            full |= found[rows] >= tasks
+            full = (taken[rows] | (counts[rows] > 0)) & flow.moves_between_stages
+            full |= counts[rows] >= tasks
             costs = np.where(full, inf, mean)
             more = gainful_stages(load, floor, costs, share, rules.stretch)
-            found[rows] += more
+            counts[rows] += more
             open_ = more.any(axis=1)
             rows, load = rows[open_], (load + np.where(more, costs, 0))[open_]
             floor = floor[open_]
-        return found[::-1] if flow.reverse else found
+        return counts[::-1] if flow.reverse else counts
 
     def with_ticks(self, ticks: np.ndarray) -> ScheduleBuilder:
         """A copy whose tick i is this table's tick `ticks[i]`, or empty if that is -1."""
@@ -345,8 +345,8 @@ class ScheduleBuilder:
             if tick == gathered:
                 prologue = len(rows)
             decoder = self.decoder.ticks[source] if source >= 0 else empty
-            if own := bundles.get(tick):
-                rows += _add_encoder_tasks(decoder, own)
+            if added := bundles.get(tick):
+                rows += _add_encoder_tasks(decoder, added)
             elif source >= 0:
                 rows.append(decoder)
         every = (*self.decoder.modules, *modules)

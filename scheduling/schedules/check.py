@@ -76,10 +76,10 @@ def peak_live(schedule: Schedule) -> tuple[int, ...]:
 
 def _raise_first(problems: Iterator[str]) -> None:
     """Raise ScheduleError with the first few problems, if there are any."""
-    found = list(islice(problems, _LISTED + 1))
-    if found:
-        more = ["..."] if len(found) > _LISTED else []
-        raise ScheduleError("\n".join(found[:_LISTED] + more))
+    listed = list(islice(problems, _LISTED + 1))
+    if listed:
+        more = ["..."] if len(listed) > _LISTED else []
+        raise ScheduleError("\n".join(listed[:_LISTED] + more))
 
 
 # ---- sizes and fused tasks -----------------------------------------------------------------------
@@ -123,8 +123,8 @@ def _bad_module(schedule: Schedule, module: ModuleStages) -> Iterator[str]:
         yield f"module {module.name!r}: {len(feeds)} feeds are refused; valid: 1"
         return
     (feed,) = feeds
-    own = feed.consumers is not None or feed.per_target > 1
-    limit = 0 if module.trains or own else schedule.microbatches
+    separate = feed.consumers is not None or feed.per_target > 1
+    limit = 0 if module.trains or separate else schedule.microbatches
     divisors = [n for n in range(1, schedule.stages + 1) if schedule.stages % n == 0]
     rules = (
         (
@@ -149,7 +149,7 @@ def _bad_module(schedule: Schedule, module: ModuleStages) -> Iterator[str]:
             "prefetch",
             module.prefetch,
             0 <= module.prefetch <= limit,
-            f"0 to {limit} (only without a backward{' and own microbatches' if own else ''})",
+            f"0 to {limit} (only without a backward{' and own microbatches' if separate else ''})",
         ),
         ("per_target", feed.per_target, feed.per_target >= 1, "1 or more"),
     )
@@ -215,9 +215,9 @@ def _is_outside(values: Ints, valid: range) -> NDArray[np.bool_]:
 
 def _ranges(schedule: Schedule, module: ModuleStages, kind: TaskKind) -> tuple[range, range]:
     """The microbatches and the chunks of a module that have a task of a kind."""
-    ahead = module.prefetch * kind.forward
+    prefetched = module.prefetch * kind.forward
     count = schedule.microbatches_of(module.name)
-    return range(ahead, count + ahead), module.chunks_with(kind)
+    return range(prefetched, count + prefetched), module.chunks_with(kind)
 
 
 def _repeated_kind(schedule: Schedule, fused: FusedTask) -> str | None:
@@ -271,11 +271,11 @@ class _TaskIndex:
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
         self.ids: dict[tuple[str, TaskKind], Ints] = {}
-        held, total = schedule.task_arrays.keys, 0
+        present, total = schedule.task_arrays.keys, 0
         for module in schedule.modules:
             shape = schedule.microbatches_of(module.name), module.chunks
             for kind in KINDS.values():
-                if not kind.optional or (module.name, kind) in held:
+                if not kind.optional or (module.name, kind) in present:
                     count = int(np.prod(shape))
                     self.ids[module.name, kind] = np.arange(total, total + count).reshape(shape)
                     total += count
@@ -316,8 +316,8 @@ class _TaskIndex:
 
     def name(self, number: int) -> str:
         """`vision F(0, 1)`."""
-        held = ((key, ids) for key, ids in self.ids.items() if ids.size)
-        module, kind = next(key for key, ids in held if number <= ids.flat[-1])
+        present = ((key, ids) for key, ids in self.ids.items() if ids.size)
+        module, kind = next(key for key, ids in present if number <= ids.flat[-1])
         ids = self.ids[module, kind]
         microbatch, chunk = np.argwhere(ids == number)[0].tolist()
         if kind.forward and microbatch < self.schedule.module(module).prefetch:

@@ -97,11 +97,11 @@ class TaskCosts:
 
         sources = {
             name: ChunkCosts(
-                by_chunk(own.forward),
-                by_chunk(own.backward),
-                {kind: by_chunk(costs) for kind, costs in own.more.items()},
+                by_chunk(costs.forward),
+                by_chunk(costs.backward),
+                {kind: by_chunk(costs) for kind, costs in costs.more.items()},
             )
-            for name, own in self.sources.items()
+            for name, costs in self.sources.items()
         }
         return TaskCosts(
             self.forward / rate,

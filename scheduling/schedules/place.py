@@ -64,12 +64,12 @@ def _waiting_for_slots(slots: np.ndarray, supply: np.ndarray) -> tuple[np.ndarra
         `[ticks + 1, stages]`: of the pieces that are ready before a tick's slot, the number that
         this slot and later ones take; `[stages]`: the number of pieces that no slot takes.
     """
-    wanted = np.concatenate([slots, np.zeros_like(slots[:1])])
+    open_slots = np.concatenate([slots, np.zeros_like(slots[:1])])
     # Backwards through the ticks: number of open slots, or minus the number of pieces without one.
-    balance = np.cumsum((wanted - supply)[::-1], axis=0)
+    balance = np.cumsum((open_slots - supply)[::-1], axis=0)
     left = np.maximum(np.maximum.accumulate(-balance, axis=0), 0)
     later = np.concatenate([(balance + left)[-2::-1], np.zeros_like(left[:1])])
-    return later + wanted, left[-1]
+    return later + open_slots, left[-1]
 
 
 @dataclass
@@ -199,17 +199,17 @@ class _Walk:
         """Finds the stages that need the most rounds, with the needs of later stages."""
         rounds = {s: self.need[s] + self.tail[s] for s in self.active if self.need[s] > 0}
         most = max(rounds.values(), default=0)
-        self.critical = [stage for stage, own in rounds.items() if own == most]
+        self.critical = [stage for stage, count in rounds.items() if count == most]
 
     def _round(self, tick: int, everyone: bool) -> None:
         """Runs a round if one is due, or if `everyone` is to run the pieces that it has."""
-        beside = self.ticks[-1] >= 0
-        held = (self.held if beside else self.before)[tick]
+        is_beside = self.ticks[-1] >= 0
+        held = (self.held if is_beside else self.before)[tick]
         if not (everyone or self._is_round_due(held)):
             return
         for stage in self.active:
             spare = self.pending[stage] > held[stage]
-            blocked = beside and self.taken[tick, stage]
+            blocked = is_beside and self.taken[tick, stage]
             if self.pending[stage] and (spare or everyone) and not blocked:
                 self.need[stage] -= spare
                 self._run_next(stage)

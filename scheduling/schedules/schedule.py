@@ -158,8 +158,8 @@ class Schedule:
     @cached_property
     def kinds(self) -> tuple[TaskKind, ...]:
         """Kinds of the tasks that it holds, in the order of `KINDS`."""
-        held = {kind for _, kind in self.task_arrays.keys}
-        return tuple(kind for kind in KINDS.values() if kind in held)
+        present = {kind for _, kind in self.task_arrays.keys}
+        return tuple(kind for kind in KINDS.values() if kind in present)
 
     @cached_property
     def split_backward(self) -> bool:
@@ -301,7 +301,7 @@ class Schedule:
             modules = tuple(ModuleStages(**module) for module in values["modules"])
             feeds = tuple(map(_parse_feed, values["feeds"]))
             microbatches, prologue = values["microbatches"], values["prologue"]
-            sizes = [n for own in modules for n in (own.stages, own.chunks)]
+            sizes = [n for module in modules for n in (module.stages, module.chunks)]
             _refuse_other_types([*sizes, microbatches, prologue], rows)
         except (KeyError, TypeError, ValueError) as error:
             raise ScheduleError(
@@ -321,7 +321,7 @@ def _parse_feed(value: Mapping[str, Any]) -> Feed:
 
 def _refuse_other_types(sizes: Sequence[int], rows: Sequence[Sequence[FusedTask]]) -> None:
     """Raise TypeError if a number is no whole number."""
-    numbers = [n for row in rows for own in row for t in own for n in (t.microbatch, t.chunk)]
+    numbers = [n for row in rows for fused in row for t in fused for n in (t.microbatch, t.chunk)]
     for number in (*sizes, *numbers):
         if type(number) is not int:
             raise TypeError(f"{number!r} is no whole number")
@@ -384,7 +384,7 @@ def _zero_bubble(stages: int, chunks: int, microbatches: int) -> Schedule:
     waiting: list[deque[Task]] = [deque() for _ in range(stages)]
     rows = [_with_weights(row, waiting) for row in schedule.ticks]
     while any(waiting):
-        rows.append(tuple((own.popleft(),) if own else () for own in waiting))
+        rows.append(tuple((tasks.popleft(),) if tasks else () for tasks in waiting))
     return replace(schedule, ticks=tuple(rows))
 
 
@@ -398,12 +398,12 @@ def _with_weights(
     """
     full = all(len(own) > 1 for own in row) and all(waiting)
     length = max(map(len, row)) + full
-    made = []
-    for own, deferred in zip(row, waiting, strict=True):
-        more = (deferred.popleft(),) if deferred and len(own) < length else ()
-        deferred.extend(task._replace(kind=W) for task in own if task.kind is B)
-        made.append((*own, *more))
-    return tuple(made)
+    fused = []
+    for tasks, deferred in zip(row, waiting, strict=True):
+        more = (deferred.popleft(),) if deferred and len(tasks) < length else ()
+        deferred.extend(task._replace(kind=W) for task in tasks if task.kind is B)
+        fused.append((*tasks, *more))
+    return tuple(fused)
 
 
 def _lockstep(stages: int, chunks: int, microbatches: int, backward_start: int) -> Schedule:

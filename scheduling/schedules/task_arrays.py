@@ -35,8 +35,8 @@ class TaskArrays:
     @classmethod
     def of(cls, ticks: Sequence[Sequence[Sequence[Task]]]) -> TaskArrays:
         """The tasks of `ticks[t][s]`, the fused task of stage s in tick t."""
-        fused = [own for row in ticks for own in row]
-        tasks = [task for own in fused for task in own]
+        fused = [tasks_of_stage for row in ticks for tasks_of_stage in row]
+        tasks = [task for tasks_of_stage in fused for task in tasks_of_stage]
         widths, sizes = list(map(len, ticks)), list(map(len, fused))
         starts = np.cumsum([0, *widths])[:-1]
         tick = np.repeat(np.arange(len(widths)), widths)

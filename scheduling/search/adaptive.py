@@ -28,7 +28,7 @@ from scheduling.lowering.bounds import ScheduleBounds
 from scheduling.lowering.lower import lower_schedule
 from scheduling.lowering.lowered import Remat
 from scheduling.schedules.schedule import Schedule, ScheduleError
-from scheduling.schedules.tasks import Consumers, valid_chunks
+from scheduling.schedules.tasks import BACKBONE, Consumers, valid_chunks
 from scheduling.search.bounds import Bounds, lower_bound, tower_compute
 from scheduling.search.scheduler import PlacementLimits, StepScheduler, make_schedule, seconds_on
 from scheduling.search.space import Space, decoder_plans, families, members
@@ -226,7 +226,7 @@ def _bound(mean: Workload, strategy: Strategy, hardware: Hardware) -> float:
         tower_compute(mean, name, devices, strategy.remat_of(name), hardware)
         for name in mean.encoders
     )
-    alone = replace(strategy, plans={"decoder": strategy.decoder})
+    alone = replace(strategy, plans={BACKBONE: strategy.decoder})
     return lower_bound(mean, alone, hardware, encoders)
 
 
@@ -277,12 +277,12 @@ def _most_sharded(space: Space, workload: Workload, family: Strategy) -> list[St
 
 
 def _sharded(member: Strategy) -> int:
-    return sum(plan.fsdp for name, plan in member.plans.items() if name != "decoder")
+    return sum(plan.fsdp for name, plan in member.plans.items() if name != BACKBONE)
 
 
 def _pieces(workload: Workload, strategy: Strategy, hardware: Hardware, name: str) -> int:
     """The fewest pieces of which each is as short as a chunk of the decoder; else the most."""
-    decoder = Timing(workload, strategy, hardware, "decoder")
+    decoder = Timing(workload, strategy, hardware, BACKBONE)
     slot = decoder.forward(decoder.layers_per_task).seconds
     valid = valid_chunks(workload.towers[name].periods, strategy.plans[name].stage)
     for pieces in valid:

@@ -17,6 +17,7 @@ from scheduling.costs.workload import WIDE, Workload
 from scheduling.lowering.lowered import Remat
 from scheduling.schedules.make import backbone_schedule
 from scheduling.schedules.task_kinds import B, F
+from scheduling.schedules.tasks import BACKBONE
 from scheduling.simulate.lockstep import makespan
 from scheduling.simulate.simulation import Options
 from sharding.plan import ParallelPlan
@@ -75,7 +76,7 @@ def lower_bound(
         strategy: with the decoder's plan only, or with all plans.
         encoders: `encoder_compute`, if it is known.
     """
-    decoder = Timing(workload, strategy, hardware, "decoder")
+    decoder = Timing(workload, strategy, hardware, BACKBONE)
     layers, chunks = decoder.layers_per_task, strategy.chunks
     forward, backward = decoder.forward(layers), decoder.backward(layers)
     work = forward.compute + backward.compute + sum(o.compute for o in decoder.more().values())
@@ -137,7 +138,7 @@ def gathers_and_scatters(
     gather = sum(tower.gather() for tower in towers.values())
     scatter = sum(tower.scatter() for tower in towers.values())
     work = {F: 0.0, B: 0.0}
-    for name in towers.keys() - {"decoder"}:
+    for name in towers.keys() - {BACKBONE}:
         for (kind, *_), time in towers[name].chunk_times().items():
             work[kind] += time.seconds * strategy.microbatches / strategy.decoder.stage
     return own + max(0.0, work[F] - gather) + max(0.0, work[B] - scatter)
@@ -145,7 +146,7 @@ def gathers_and_scatters(
 
 def decoder_seconds(workload: Workload, strategy: Strategy, hardware: Hardware) -> float:
     """Seconds of the decoder's step without any encoder."""
-    decoder = Timing(workload, strategy, hardware, "decoder")
+    decoder = Timing(workload, strategy, hardware, BACKBONE)
     alone = decoder.only()
     plan = strategy.decoder
     schedule = backbone_schedule(strategy.kind, plan.stage, strategy.chunks, strategy.microbatches)
@@ -171,11 +172,11 @@ def tower_compute(
     train in full has gradients of its inputs and of adapters alone.
     """
     plan = ParallelPlan(fsdp=devices)
-    timing = Timing(workload, Strategy({"decoder": plan, name: plan}), hardware, name)
+    timing = Timing(workload, Strategy({BACKBONE: plan, name: plan}), hardware, name)
     tower, again = timing.tower, 0 if remat == "none" else 1
     start, layer, end = map(timing.compute, (tower.start, tower.layer, tower.end))
     layers = tower.layers * (2 + timing.weights_share + again) * layer
-    if name == "decoder":  # whose head computes gradients with its forward
+    if name == BACKBONE:  # whose head computes gradients with its forward
         return layers + (2 + timing.full) * end
     if name in workload.frozen & workload.frozen_connectors:
         return start + tower.layers * layer + end

@@ -15,7 +15,7 @@ from scheduling.schedules.bubbles import choose_chunks, choose_prefetch, place_m
 from scheduling.schedules.costs import TaskCosts
 from scheduling.schedules.make import backbone_schedule
 from scheduling.schedules.schedule import Schedule, ScheduleError
-from scheduling.schedules.tasks import Consumers, valid_chunks
+from scheduling.schedules.tasks import BACKBONE, Consumers, valid_chunks
 from sharding.plan import ParallelPlan
 
 #: Costs of the tasks of a strategy's step, by which encoders are placed: FLOPs
@@ -234,7 +234,7 @@ class Scheduler:
         own, decoder = strategy.plans[name], strategy.decoder
         if own.stage > 1 or decoder.stage == 1:
             return own.stage
-        plans = dict.fromkeys(strategy.plans, _shared(own)) | {"decoder": _shared(decoder)}
+        plans = dict.fromkeys(strategy.plans, _shared(own)) | {BACKBONE: _shared(decoder)}
         usual = replace(strategy, plans=plans, pieces={}, gather="step", co_issue=False)
         key = (name, str(usual))
         if key not in self._pieces:

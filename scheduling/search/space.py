@@ -18,6 +18,7 @@ from scheduling.lowering.lowered import Remat
 from scheduling.schedules.bubbles import Placement
 from scheduling.schedules.kinds import ScheduleKind
 from scheduling.schedules.schedule import MOST_FORWARDS, ScheduleError, most_microbatches
+from scheduling.schedules.tasks import BACKBONE
 from sharding.exchange_kinds import Piece
 from sharding.grid import JointGrid
 from sharding.plan import ParallelPlan, PlanError, Requirement, divisors
@@ -100,7 +101,7 @@ class Space:
 
 def with_stages(space: Space, workload: Workload) -> Space:
     """The strategies of a space in which the decoder has several stages."""
-    periods = workload.towers["decoder"].periods
+    periods = workload.towers[BACKBONE].periods
     return replace(space, stages=tuple(n for n in space.stages or range(1, periods + 1) if n > 1))
 
 
@@ -118,7 +119,7 @@ def families(space: Space, workload: Workload, plans: Iterable[ParallelPlan]) ->
             for chunks in _chunks(space, workload, plan):
                 for remat, gather in product(space.remats, _gathers(space, plan)):
                     yield Strategy(
-                        {"decoder": plan},
+                        {BACKBONE: plan},
                         microbatches,
                         chunks,
                         remat,
@@ -139,13 +140,13 @@ def decoder_plans(space: Space, workload: Workload) -> dict[int, list[ParallelPl
     """Plans of the decoder by the number of devices that they use, the most first."""
     found = defaultdict[int, list[ParallelPlan]](list)
     for plan in _decoder_plans(space, workload):
-        if space.fits("decoder", plan) and _chunks(space, workload, plan):
+        if space.fits(BACKBONE, plan) and _chunks(space, workload, plan):
             found[plan.devices].append(plan)
     return dict(sorted(found.items(), reverse=True))
 
 
 def _decoder_plans(space: Space, workload: Workload) -> Iterator[ParallelPlan]:
-    periods = workload.towers["decoder"].periods
+    periods = workload.towers[BACKBONE].periods
     degrees = range(1, space.devices + 1)
     rows = space.contexts or degrees, space.tensors or degrees
     groups = [(c, t) for c, t in product(*rows) if c * t <= (space.domain or space.devices)]
@@ -167,7 +168,7 @@ def _sharings(batch: int, inner: int) -> list[int]:
 
 
 def _chunks(space: Space, workload: Workload, plan: ParallelPlan) -> list[int]:
-    periods = workload.towers["decoder"].periods
+    periods = workload.towers[BACKBONE].periods
     if plan.stage == 1:
         return [1]
     if space.pad:
@@ -175,7 +176,7 @@ def _chunks(space: Space, workload: Workload, plan: ParallelPlan) -> list[int]:
         found = [v for v in range(1, most + 1) if -(-periods // (plan.stage * v)) * v <= most + v]
     else:
         found = divisors(periods // plan.stage) if periods % plan.stage == 0 else []
-    decoder = workload.towers["decoder"]
+    decoder = workload.towers[BACKBONE]
     holds = [v for v in found if decoder.per_run(plan.stage * v) >= decoder.beside]
     return [v for v in holds if space.chunks is None or v in space.chunks]
 
@@ -214,7 +215,7 @@ def encoder_plans(
 def _refine(decoder: ParallelPlan, plan: ParallelPlan) -> bool:
     """Whether both are views of one grid."""
     try:
-        JointGrid.build({"decoder": decoder, "encoder": plan})
+        JointGrid.build({BACKBONE: decoder, "encoder": plan})
     except PlanError:
         return False
     return True
@@ -246,7 +247,7 @@ def members(space: Space, workload: Workload, family: Strategy) -> Iterator[Stra
     if family.decoder.stage > 1 and names:
         placements = space.placements
     for plans in product(*choices):
-        own = {"decoder": family.decoder, **dict(zip(names, plans, strict=True))}
+        own = {BACKBONE: family.decoder, **dict(zip(names, plans, strict=True))}
         if not _alike(workload, own, evaluates=space.evaluates):
             continue
         co_issue = family.decoder.stage > 1 and communicates(own, family.gather)

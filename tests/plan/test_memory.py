@@ -23,7 +23,7 @@ from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import gradient_step
 from mllm_jax.train.step.pipeline import PipelineProgram
 from scheduling.costs.memory import StepMemory, step_memory
-from scheduling.lowering.lowered import DecoderSizes, EncoderSizes
+from scheduling.lowering.lowered import BufferSizes
 from scheduling.search.outcome import buffer_sizes
 from tests.configs import ROOT, config
 
@@ -138,7 +138,10 @@ def test_an_update_takes_the_room_of_the_tasks_before_it_takes_more() -> None:
 def test_tpus_hold_a_cast_copy_of_parameters(changes: dict[str, Any], casts: bool | str) -> None:
     own = on_platform(config(**{"model__dtype": "bfloat16"} | changes), "cpu")
     workload, chosen = traced_workload(own, SPLITS), strategy(own, "gpu")
-    sizes = (DecoderSizes(1, 1, 1), {name: EncoderSizes(1, 1, 1, 1, 1) for name in own.model.lanes})
+    sizes = (
+        BufferSizes(1, 1, 1),
+        {name: BufferSizes(1, 1, 1, 0, 1, 1) for name in own.model.lanes},
+    )
     given = sizes if chosen.decoder.stage > 1 else None
     tpu, gpu = (step_memory(workload, chosen, named(chip), given) for chip in ("v5p", "h100"))
     assert gpu.cast == 0

@@ -37,7 +37,7 @@ from scheduling.executor.pipeline import Pipeline
 from scheduling.lowering.bounds import InstructionTable, ScheduleBounds
 from scheduling.lowering.check import check_lowered
 from scheduling.lowering.lower import lower_schedule
-from scheduling.lowering.lowered import EncoderProgram, FusedKind, LoweredSchedule
+from scheduling.lowering.lowered import FusedKind, LoweredSchedule, ModuleTables
 from scheduling.schedules.schedule import Schedule
 from scheduling.schedules.tasks import Consumers
 from scheduling.search.scheduler import StepScheduler
@@ -184,8 +184,8 @@ class PipelineProgram(GradientProgram):
         bounds = ScheduleBounds.of(ahead)
         schedule = jax.tree.map(jnp.asarray, bounds.instructions(ahead))
         of_stage = partial(lax.dynamic_index_in_dim, index=axis_index(self.grid.decoder.stage))
-        own, merges = jax.tree.map(of_stage, (schedule.own, schedule.merges))
-        schedule = replace(schedule, own=own, merges=merges)
+        by_stage, merges = jax.tree.map(of_stage, (schedule.by_stage, schedule.merges))
+        schedule = replace(schedule, by_stage=by_stage, merges=merges)
         pipeline = replace(self._pipeline, bounds=bounds)
         return pipeline.prefetch_outputs(
             self._stacked(self._whole(params)), batch.with_schedule(schedule)
@@ -204,11 +204,11 @@ class PipelineProgram(GradientProgram):
         }
 
     def profile_task(
-        self, params: Any, batch: Batch, kind: FusedKind, piece: int, together: bool, ticks: int
+        self, params: Any, batch: Batch, kind: FusedKind, chunk: int, together: bool, ticks: int
     ) -> jax.Array:
         """See `Pipeline.profile_task`; `params` are in the form in which the step stores them."""
         whole = self._stacked(self._whole(params))
-        return self._pipeline.profile_task(whole, batch, kind, piece, together, ticks)
+        return self._pipeline.profile_task(whole, batch, kind, chunk, together, ticks)
 
     @cached_property
     def tables(self) -> PlacedSchedule:
@@ -234,7 +234,7 @@ class PipelineProgram(GradientProgram):
         pairs = jax.tree.map(lambda _: own, self.tables.arrays.merges)
         return InstructionTable(own, shared, shared, pairs)
 
-    def _dealing(self, name: str, encoder: EncoderProgram) -> StageAssignment:
+    def _dealing(self, name: str, encoder: ModuleTables) -> StageAssignment:
         """How an encoder's microbatches lie on the stages."""
         pipelines, slots = self._inside.pipelines[name], self.bounds.encoders[name].slots
         order = np.full((self.grid.decoder.degree(pipelines), slots), -1)
@@ -243,7 +243,7 @@ class PipelineProgram(GradientProgram):
             order[owner, local] = unit + ahead * self.plan.schedule.microbatches
         return StageAssignment(order.ravel(), pipelines, self.views[name].batch)
 
-    def _pairs(self, name: str, encoder: EncoderProgram) -> list[Pair]:
+    def _pairs(self, name: str, encoder: ModuleTables) -> list[Pair]:
         """The pairs of microbatches on the last stage of every pipeline of an encoder."""
         room, module = self.bounds.encoders[name].merges, encoder.module
         first = module.stage_of(module.chunks - 1)

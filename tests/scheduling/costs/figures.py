@@ -27,7 +27,7 @@ from scheduling.costs.memory import least_memory, step_memory
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.work import ModulePart, NearPairs, Parameters, TowerProfile, TowerWork
 from scheduling.costs.workload import Workload
-from scheduling.lowering.lowered import DecoderSizes, EncoderSizes
+from scheduling.lowering.lowered import BufferSizes
 from scheduling.schedules.schedule import ScheduleError
 from scheduling.search.bounds import (
     decoder_seconds,
@@ -207,10 +207,8 @@ def _memory(case: Case) -> dict[str, float]:
     sizes = None
     if strategy.decoder.stage > 1:
         full = strategy.remat == "full"
-        own = EncoderSizes(
-            pieces=2, saved=3, output_buffer=4, output_grad_buffer=5, piece_gradients=6
-        )
-        decoder = DecoderSizes(inputs=7, saved=0 if full else 5, gradients=3, operands=2)
+        own = BufferSizes(inputs=2, saved=3, output_buffer=4, output_grad_buffer=5, gradients=6)
+        decoder = BufferSizes(inputs=7, saved=0 if full else 5, gradients=3, operands=2)
         sizes = decoder, dict.fromkeys(workload.encoders, own)
     return step_memory(workload, strategy, hardware, sizes).by_kind
 

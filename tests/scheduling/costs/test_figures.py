@@ -8,7 +8,7 @@ import pytest
 
 from scheduling.costs.memory import step_memory
 from scheduling.costs.strategy import Strategy
-from scheduling.lowering.lowered import DecoderSizes, EncoderSizes
+from scheduling.lowering.lowered import BufferSizes
 from scheduling.search.bounds import lower_bound
 from sharding.plan import ParallelPlan
 from tests.scheduling import workloads as small
@@ -63,8 +63,8 @@ TWO = {name: ParallelPlan(stage=2) for name in WORKLOAD.towers}
     ("buffer", "elements"),
     [
         # A microbatch has two rows of 64 patches, of width 32 each,
-        ("pieces", 64 * 32),
-        ("piece_gradients", 64 * 32),
+        ("inputs", 64 * 32),
+        ("gradients", 64 * 32),
         # of which 16 tokens come, of the decoder's width 64.
         ("output_buffer", 16 * 64),
         ("output_grad_buffer", 16 * 64),
@@ -72,13 +72,11 @@ TWO = {name: ParallelPlan(stage=2) for name in WORKLOAD.towers}
 )
 def test_each_slot_of_an_encoder_is_counted_once(buffer: str, elements: int) -> None:
     strategy = Strategy(TWO, microbatches=4)
-    decoder = DecoderSizes(inputs=1, saved=1, gradients=1)
-    none = dict.fromkeys(
-        ("pieces", "saved", "output_buffer", "output_grad_buffer", "piece_gradients"), 0
-    )
+    decoder = BufferSizes(inputs=1, saved=1, gradients=1)
+    none = dict.fromkeys(("inputs", "saved", "output_buffer", "output_grad_buffer", "gradients"), 0)
 
     def bytes_of(slots: int) -> float:
-        sizes = EncoderSizes(**none | {buffer: slots})
+        sizes = BufferSizes(**none | {buffer: slots})
         return step_memory(WORKLOAD, strategy, HARDWARE, (decoder, {"vision": sizes})).encoders
 
     rows = WORKLOAD.rows / 4

@@ -30,7 +30,7 @@ def bundles(schedule: Schedule, tick: int, stage: int) -> list[TaskOfModule]:
 def entries(bounds: ScheduleBounds, program: LoweredSchedule) -> dict[str, Any]:
     """Every entry of the rows: `[stages, 1 + ticks]`, or `[1 + ticks]`."""
     rows = bounds.instructions(program)
-    return bounds.unpack([*np.moveaxis(rows.own, 2, 0)], [*rows.joint.T])
+    return bounds.unpack([*np.moveaxis(rows.by_stage, 2, 0)], [*rows.joint.T])
 
 
 def runs(

@@ -189,12 +189,12 @@ def encoder_spans(
             after = schedule.when.get(task._replace(chunk=task.chunk + 1), (0, 0))[0]
             fed = placing.fed_by(schedule, cut, task.microbatch)
             made = min(when[Task(B, BACKBONE, m)] for m in fed) if last else after
-            yield "output_grad_buffer" if last else "piece_gradients", (stage, made, tick)
+            yield "output_grad_buffer" if last else "gradients", (stage, made, tick)
             continue
         back = schedule.when.get(task._replace(kind=B), (0, 0))[0]
         if task.chunk:
             made = schedule.when[task._replace(chunk=task.chunk - 1)][0]
-            yield "pieces", (stage, made, back if back and remat == "full" else tick)
+            yield "inputs", (stage, made, back if back and remat == "full" else tick)
         if back and remat != "full":
             yield "saved", (stage, tick, back)
         if last and task.microbatch < schedule.microbatches_of(cut.name):
@@ -265,8 +265,8 @@ def test_tables_have_a_row_per_tick(schedule: Schedule, remat: Remat) -> None:
         assert table.dtype == np.int32
         assert not table.flags.writeable
     for encoder in tables["encoders"].values():
-        assert list(encoder["forward"])[:3] == ["microbatch", "piece", "local"]
-        assert list(encoder["backward"])[:3] == ["microbatch", "piece", "local"]
+        assert list(encoder["forward"])[:3] == ["microbatch", "chunk", "local"]
+        assert list(encoder["backward"])[:3] == ["microbatch", "chunk", "local"]
 
 
 def test_small_program() -> None:
@@ -284,7 +284,8 @@ def test_small_program() -> None:
     assert program.head_gradient.tolist() == [-1, -1, 0, 0, -1, -1, -1]
     assert program.return_microbatch.tolist() == [-1, -1, -1, -1, 0, 1, -1]
     vision = program.encoders["vision"]
-    assert vision.forward.output.tolist()[0] == [0, 0]
+    output = get(vision, ("forward", "output"))
+    assert output.tolist()[0] == [0, 0]
     assert vision.merge_first.tolist()[:3] == [none, [0, -1], [-1, 0]]
     assert vision.merge_count.tolist()[:3] == [none, [1, -1], [-1, 1]]
     assert vision.return_first.tolist()[4:] == [[0, -1], [-1, 0], none]
@@ -292,12 +293,12 @@ def test_small_program() -> None:
     assert (vision.owners.tolist(), vision.local.tolist(), vision.slots) == ([0, 1], [0, 0], 1)
     assert str(program).splitlines() == [
         "7 ticks x 2 stages, remat full; slots per stage:",
-        "  decoder: inputs 2, saved 0, gradients 1, operands 0",
-        "  vision: pieces 0, saved 0, output_buffer 1, output_grad_buffer 1, piece_gradients 0",
+        "  decoder: inputs 2, gradients 1",
+        "  vision: output_buffer 1, output_grad_buffer 1",
     ]
 
 
-def test_stage_may_keep_and_receive_a_piece_in_one_tick() -> None:
+def test_stage_may_keep_and_receive_a_chunk_in_one_tick() -> None:
     cut = ModuleStages("vision", 2, 4)
     schedule = placing.naive(interleaved(2, 1, 4), [cut])
     both = np.zeros(2, int)
@@ -306,8 +307,8 @@ def test_stage_may_keep_and_receive_a_piece_in_one_tick() -> None:
         check_lowered(program)
         vision = program.encoders["vision"]
         both += [
-            np.sum((vision.keep_piece >= 0) & (vision.receive_piece >= 0)),
-            np.sum((vision.keep_piece_gradient >= 0) & (vision.receive_piece_gradient >= 0)),
+            np.sum((vision.keep_input >= 0) & (vision.receive_input >= 0)),
+            np.sum((vision.keep_gradient >= 0) & (vision.receive_gradient >= 0)),
         ]
     assert np.all(both > 0)
 
@@ -321,7 +322,7 @@ def test_work_ahead_keeps_its_slots() -> None:
     assert vision.prefetch_slot.tolist() == [0, 0, 1]
     assert vision.sizes.output_buffer == 2
     ahead = vision.forward.microbatch >= 4
-    assert vision.forward.local[ahead].tolist() == [0, 0, 0, 0, 1, 1]
+    assert get(vision, ("forward", "local"))[ahead].tolist() == [0, 0, 0, 0, 1, 1]
 
 
 def test_output_ahead_must_be_there_at_the_end() -> None:

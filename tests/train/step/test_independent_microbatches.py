@@ -280,8 +280,8 @@ def test_no_rows_are_computed_that_hold_nothing() -> None:
         assert tables is not None
         ticks = slice(1, 1 + int(tables.phases[-1]))
         for cut in CUTS:
-            entry = program.bounds.own.index(("encoders", cut.name, "forward", "microbatch"))
-            tasks = np.count_nonzero(np.asarray(tables.own)[:, ticks, entry] >= 0)
+            entry = program.bounds.by_stage.index(("encoders", cut.name, "forward", "microbatch"))
+            tasks = np.count_nonzero(np.asarray(tables.by_stage)[:, ticks, entry] >= 0)
             assert tasks == count * cut.chunks
 
 
@@ -302,7 +302,7 @@ def test_what_fits_no_slots_runs_with_the_decoders_microbatches() -> None:
         assert standing is not None
         assert placed_batch.spilled.startswith(reason)
         assert bool(placed_batch.spilled) == bool(reason)
-        assert np.array_equal(np.asarray(table.own), standing.own) == bool(reason)
+        assert np.array_equal(np.asarray(table.by_stage), standing.by_stage) == bool(reason)
 
 
 def test_rows_go_on_together_where_units_feed_too_many(
