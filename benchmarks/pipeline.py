@@ -167,16 +167,17 @@ def single_tasks(
     rehearsals: dict[Any, Callable[[], Any]] = {}
     for name, program in programs.items():
         rehearse = partial(_rehearsed, configs[name], program.step)
+        backbone = _schedule(program.step).backbone.name
         if not rehearsals:
             rehearsals = {
                 "idle": rehearse(IDLE, 0, False),
                 "idle longer": rehearse(IDLE, 0, False, IDLE_TICKS),
                 "shared": rehearse(IDLE, 0, True),
-                F: rehearse(FusedKind.single(F), 0, False),
-                B: rehearse(FusedKind.single(B), 0, False),
+                F: rehearse(FusedKind.single(F, backbone), 0, False),
+                B: rehearse(FusedKind.single(B, backbone), 0, False),
             }
             if W in _schedule(program.step).kinds:
-                rehearsals[W] = rehearse(FusedKind.single(W), 0, False)
+                rehearsals[W] = rehearse(FusedKind.single(W, backbone), 0, False)
         for module in _schedule(program.step).sources:
             if (module, F, 0) in rehearsals:
                 continue

@@ -118,7 +118,7 @@ def _placed(follow: StepScheduler, bounds: ScheduleBounds, load: float, seed: in
     rows = follow.workload.rows // count
     media = {
         name: [media_of(rng, rows, follow.positions[name], load) for _ in range(count)]
-        for name in bounds.encoders
+        for name in bounds.sources
     }
     step = _Step(
         sum(len(media_of_module) for batches in media.values() for media_of_module in batches)
@@ -141,14 +141,14 @@ def _fits(
     follow: StepScheduler, bounds: ScheduleBounds, feeds: Mapping[str, Consumers], step: _Step
 ) -> bool:
     """Try the follower's ways until one fits, and add what that takes to `step`."""
-    remats = {name: module.remat for name, module in bounds.encoders.items()}
+    remats = {name: module.remat for name, module in bounds.sources.items()}
     if any(len(units) > follow.strategy.microbatches for units in feeds.values()):
         return False
     for way in follow.placement_limits():
         began = time.process_time()
         schedule = follow(feeds, way)
         placed = time.process_time()
-        program = lower_schedule(schedule, bounds.remat, remats)
+        program = lower_schedule(schedule, bounds.backbone.remat, remats)
         step.fits = bounds.find_excess(program) is None
         if step.fits:
             bounds.instructions(program)

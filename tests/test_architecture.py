@@ -123,7 +123,6 @@ COMMON = {"count", "index", "own", "pairs", "rows"}
 #: Dicts that have keys of the same names: file, what is read, and what it is.
 OTHERS = [
     ("benchmarks/padded.py", "decoder['segment_ids']", "a batch of Grain or torch"),
-    ("mllm_jax/compile/overlap.py", "row['runs']", "a row of an instruction table"),
     ("mllm_jax/config/renamed_keys.py", "values['schedule']", "a configuration"),
     ("mllm_jax/families/whisper/model.py", "blocks['positions']", "blocks of a tower"),
     ("mllm_jax/families/whisper/model.py", "params['positions']", "parameters of a tower"),
@@ -133,11 +132,7 @@ OTHERS = [
     ("mllm_jax/train/events.py", "self.results['targets']", "results of a step"),
     ("mllm_jax/train/step/routes.py", "made['slices']", "shapes and parts of arrays"),
     ("mllm_jax/train/trainer.py", "results['carried']", "results of a step"),
-    ("scheduling/executor/pipeline.py", "decoder['inputs']", "buffers of the executor"),
-    ("scheduling/executor/pipeline.py", "encoders[name]['inputs']", "buffers of the executor"),
-    ("scheduling/executor/pipeline.py", "row['runs']", "a row of an instruction table"),
-    ("scheduling/executor/pipeline.py", "state['decoder']['inputs']", "buffers of the executor"),
-    ("scheduling/executor/tasks.py", "rows['weights']", "a row of an instruction table"),
+    ("scheduling/executor/pipeline.py", "buffers['inputs']", "buffers of the executor"),
     ("scheduling/executor/tasks.py", "state['inputs']", "buffers of the executor"),
 ]
 

@@ -401,9 +401,9 @@ def loop_share(
 ) -> Callable[[HloInstruction], float]:
     """Average number of runs of a loop of the executor in the loop around it.
 
-    That is what the compiler does not know: how many ticks there are; bundles, stage syncs and what
-    is done together in them, a chunk's beginning and end are loops of at most one iteration, named
-    by scopes, and the program's tables say when they run. Any other loop counts once.
+    That is what the compiler does not know: how many ticks there are; fused tasks, stage syncs and
+    what is done together in them, a chunk's beginning and end are loops of at most one iteration,
+    named by scopes, and the tables of the schedule say when they run. Any other loop counts once.
     """
     shares = {
         ticks_scope(phase): phase_shares(program, bounds, phase)
@@ -436,16 +436,18 @@ def phase_shares(program: LoweredSchedule, bounds: ScheduleBounds, phase: int) -
     row = bounds.unpack([*np.moveaxis(rows.by_stage[:, here], 2, 0)], [*rows.joint[here].T])
     syncs = schedule.stage_syncs[ticks.start : ticks.stop]
     shares["stage_sync"] = float(np.mean(syncs))
+    ends = row.modules[bounds.backbone_name].ends
+    assert ends is not None  # as of every backbone that is lowered
     for scope in ("head", "return", "embed"):
-        runs = np.sum(row[f"{scope}_microbatch"] >= 0)
+        runs = np.sum(getattr(ends, f"{scope}_microbatch") >= 0)
         shares[scope] = float(runs / max(1, syncs.sum()))
     for kind in bounds.kinds[phase]:
-        cells = row["runs"][str(kind)] > 0
+        cells = row.runs[str(kind)] > 0
         shares[str(kind)] = float(np.mean(cells))
         for task, name in kind.tasks:
-            if name in program.encoders and cells.any():
-                chunks = row["encoders"][name][task.cost]["chunk"][cells]
-                last = program.encoders[name].module.chunks - 1
+            if name in program.sources and cells.any():
+                chunks = row.modules[name].of_kind(task).chunk[cells]
+                last = program.modules[name].stages.chunks - 1
                 shares[f"{kind}/{task}_first"] = float(np.mean(chunks == 0))
                 shares[f"{kind}/{task}_last"] = float(np.mean(chunks == last))
     return shares

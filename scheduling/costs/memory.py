@@ -63,8 +63,8 @@ class StepMemory:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
-#: Slots of the decoder's buffers, and by name those of every encoder.
-Sizes = tuple[BufferSizes, Mapping[str, BufferSizes]]
+#: Slots of the buffers of every module by name.
+Sizes = Mapping[str, BufferSizes]
 
 
 def step_memory(
@@ -82,7 +82,7 @@ def step_memory(
         "batch": sum(_batch(tower) for tower in towers.values()),
         "cast": sum(_cast(tower) for tower in towers.values()),
     }
-    tasks = _plain(towers) if sizes is None else _pipelined(towers, *sizes)
+    tasks = _plain(towers) if sizes is None else _pipelined(towers, sizes)
     update = WIDE * workload.works_with * sum(tower.matrices for tower in towers.values())
     left = sum(tasks[name] for name in ("decoder", "encoders", "work"))
     return StepMemory(**common, **tasks, update=max(0.0, update - left))
@@ -267,9 +267,7 @@ def _kept_by_tower(tower: Timing) -> float:
     return kept(tower, tower.tower.layers) + ends
 
 
-def _pipelined(
-    towers: Mapping[str, Timing], decoder: BufferSizes, encoders: Mapping[str, BufferSizes]
-) -> dict[str, float]:
+def _pipelined(towers: Mapping[str, Timing], sizes: Sizes) -> dict[str, float]:
     """Bytes with a pipeline: gradients of a whole stage, and the ring buffers."""
     first = towers[BACKBONE]
     strategy = first.strategy
@@ -282,8 +280,12 @@ def _pipelined(
         "gradients": sum(
             WIDE * (t.trained_resident if step else t.trained_stored) for t in towers.values()
         ),
-        "decoder": _decoder_buffers(first, decoder),
-        "encoders": sum(_encoder_buffers(towers[n], first, s) for n, s in encoders.items()),
+        "decoder": _decoder_buffers(first, sizes[BACKBONE]),
+        "encoders": sum(
+            _encoder_buffers(towers[name], first, own)
+            for name, own in sizes.items()
+            if name != BACKBONE
+        ),
         "work": work + logits(first),
     }
 
@@ -324,12 +326,12 @@ def least_memory(workload: Workload, strategy: Strategy, hardware: Hardware) -> 
     full = strategy.remat == "full"
     inputs, saved = (slots, 0) if full else (1, slots)
     decoder = BufferSizes(inputs, saved, 1, pairs if strategy.weights_apart else 0)
-    encoders = {
+    sizes = {
         name: _least_slots(Timing(workload, strategy, hardware, name))
         for name in strategy.plans
         if name != BACKBONE
     }
-    return step_memory(workload, strategy, hardware, (decoder, encoders)).total
+    return step_memory(workload, strategy, hardware, {BACKBONE: decoder, **sizes}).total
 
 
 def _least_slots(tower: Timing) -> BufferSizes:

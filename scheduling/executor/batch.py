@@ -8,12 +8,34 @@ from typing import Any, Generic, TypeVar
 
 import jax
 
-from scheduling.lowering.bounds import InstructionTable
+from scheduling.lowering.bounds import InstructionTable, TickRow
+from scheduling.lowering.lowered import (
+    BackwardTable,
+    FeedTables,
+    ForwardTable,
+    MergeSlots,
+    ModuleTables,
+    SharedEndsTable,
+    WeightsTable,
+)
 from sharding.exchange import RouteArrays
 
 Rows = TypeVar("Rows")
 
-jax.tree_util.register_dataclass(InstructionTable)
+#: Instructions of a step, and what the executor reads of them in a tick.
+INSTRUCTIONS = (
+    InstructionTable,
+    TickRow,
+    ModuleTables,
+    ForwardTable,
+    BackwardTable,
+    WeightsTable,
+    SharedEndsTable,
+    FeedTables,
+    MergeSlots,
+)
+for kind in INSTRUCTIONS:
+    jax.tree_util.register_dataclass(kind)
 
 
 @jax.tree_util.register_dataclass

@@ -1,4 +1,4 @@
-"""Observers: callbacks on the host at the start and end of a pipeline's bundles."""
+"""Observers: callbacks on the host at the start and end of a pipeline's fused tasks."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import io_callback
 
+from scheduling.lowering.bounds import TickRow
 from scheduling.lowering.lowered import FusedKind
 from scheduling.schedules.task_kinds import TaskKind
-from scheduling.schedules.tasks import BACKBONE, Observer, Task
+from scheduling.schedules.tasks import Observer, Task
 from sharding.collectives import Axes, axis_index, vary
 from sharding.layerstack.loops import Tree
 
@@ -22,31 +23,29 @@ def record_event(
     observe: Observer,
     axes: Axes,
     kind: FusedKind,
-    row: Tree,
-    place: tuple[jax.Array | int, int],
+    row: TickRow[jax.Array],
     *,
     end: bool,
     after: Tree,
 ) -> jax.Array:
-    """Tell the observer that a bundle starts or ends, once `after` has been computed.
+    """Notify the observer that a fused task starts or ends, once `after` has been computed.
 
     Args:
-        observe: function that is told of every event.
+        observe: function that is called for every event.
         axes: all axes of the grid.
-        kind: kind of the bundle.
-        row: row of the program's tables.
-        place: number of this stage, and number of stages.
+        kind: kind of the fused task.
+        row: entries of the tick.
         end: as in `Observer`.
         after: arrays.
 
     Returns:
         Zero: computations that depend on it wait for the observer to return.
     """
-    values = [value for task in kind.tasks for value in _numbers(*task, row, place)]
+    values = [value for task in kind.tasks for value in _numbers(*task, row)]
     call = partial(_notify, observe, end, kind.tasks)
     shape = jax.ShapeDtypeStruct((), jnp.int32)
     device, after = axis_index(axes), sum(first_elements(after))
-    return vary(io_callback(call, shape, after, device, row["tick"], *values), axes)
+    return vary(io_callback(call, shape, after, device, row.tick, *values), axes)
 
 
 def first_elements(tree: Tree) -> list[jax.Array]:
@@ -54,15 +53,10 @@ def first_elements(tree: Tree) -> list[jax.Array]:
     return [leaf.ravel()[0].astype(jnp.float32) for leaf in jax.tree.leaves(tree)]
 
 
-def _numbers(
-    kind: TaskKind, module: str, row: Tree, place: tuple[jax.Array | int, int]
-) -> tuple[jax.Array, jax.Array]:
+def _numbers(kind: TaskKind, module: str, row: TickRow[jax.Array]) -> tuple[jax.Array, jax.Array]:
     """Microbatch and chunk of a task."""
-    if module != BACKBONE:
-        table = row["encoders"][module][kind.cost]
-        return table["microbatch"], table["chunk"]
-    (stage, stages), table = place, row[kind.cost]
-    return table["microbatch"], table["chunk"] * stages + stage
+    task = row.modules[module].of_kind(kind)
+    return task.microbatch, task.chunk
 
 
 def _notify(
@@ -74,7 +68,7 @@ def _notify(
     tick: Any,
     *values: Any,
 ) -> np.ndarray:
-    """Host side of a stamp."""
+    """Host side of `record_event`."""
     del probe
     pairs = zip(values[::2], values[1::2], strict=True)
     tasks = tuple(

@@ -1,25 +1,27 @@
-"""The pipeline executor: loops over ticks, inside the train step, that read a program's rows.
+"""The pipeline executor: loops over ticks, inside the train step, that read rows of instructions.
 
 Everything here runs inside a fully manual, typed `jax.shard_map`. What is compiled is a
-`ScheduleBounds`; the rows of a program and the number of its ticks are arguments. In a tick every
-device
+`ScheduleBounds`; the rows of an `InstructionTable` and the number of its ticks are arguments. In a
+tick every device
 
-1. runs its bundle: of the kinds of bundles in use, a loop of one iteration for the right one and of
-   none for the others, or if tasks run apart the same for every kind of task. Devices that share a
+1. runs its fused task: of the kinds in use, a loop of one iteration for the right one and of none
+   for the others, or if tasks run one by one the same for every kind of task. Devices that share a
    stage choose the same, which makes collectives over data and tensor axes inside it safe;
 2. if the stages meet at the tick's end (`Schedule.stage_syncs`), sends activations right and
    gradients left (`ppermute`), takes its share of the head of the microbatch that has left the last
-   stage, and keeps the gradient for an encoder it ran;
+   stage, and keeps the gradient for the outputs that it made;
 3. then takes part in the embedding of the microbatch that enters next: each stage holds a run of
-   the vocabulary, and the outputs of the encoders wait on the stages that made them, so one sum
+   the vocabulary, and the outputs of the sources wait on the stages that made them, so one sum
    over the stages delivers both.
+
+Heads and embeddings that stages do not share are part of the tasks of last and first chunks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -30,11 +32,11 @@ from scheduling.executor.batch import StepBatch
 from scheduling.executor.control import run_if, run_tasks
 from scheduling.executor.modules import BoundModule
 from scheduling.executor.observe import first_elements, record_event
-from scheduling.executor.tasks import Tasks
+from scheduling.executor.tasks import ModuleRow, Row, Tasks
 from scheduling.lowering.bounds import PHASES, ScheduleBounds
 from scheduling.lowering.lowered import IDLE, FusedKind
 from scheduling.schedules.task_kinds import B, F
-from scheduling.schedules.tasks import BACKBONE, Observer
+from scheduling.schedules.tasks import Observer
 from sharding.collectives import Axes, axis_index, ppermute, psum, vary
 from sharding.layerstack.loops import Tree, add, write
 from sharding.layerstack.module import Loss, Merge, Module
@@ -44,38 +46,38 @@ from sharding.layerstack.run import Aux
 def ticks_scope(phase: int) -> str:
     """Name of the loop over the ticks of a phase in profiles and compiled programs.
 
-    It has scopes by kind of bundle.
+    It has scopes by kind of fused task.
     """
     return f"{PHASES[phase]}_ticks"
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """bounds with the functions that the tasks of its programs stand for.
+    """Bounds with the functions that the tasks of their schedules stand for.
 
     Attributes:
-        bounds: what is fixed of the programs that run.
-        decoder, encoders: the model; encoders by their lanes, which may share parameters.
-        merges: by lane, how outputs are merged into the decoder's rows.
-        loss: the loss of the decoder's outputs.
-        stage: grid axes of the decoder's stages.
+        bounds: what is fixed of the schedules that run.
+        modules: the modules of `bounds`; several may share parameters.
+        merges: by module that feeds another one, how its outputs are merged into that one's rows.
+        loss: the loss of the backbone's outputs.
+        stage: grid axes of the backbone's stages.
         axes: all axes of the grid.
-        layers: layers of one virtual chunk, and of one chunk of each lane by name.
-        exists: whether a layer of the local stack (index) is one of the model and not padding.
-        co_issue: trace independent tasks of a bundle side by side, if it runs as a whole.
-        observe: called on the host by every device at the start and at the end of every bundle,
+        layers: layers of one chunk of each module.
+        exists: by module whose stack is padded, whether a layer of the local stack (index) is one
+            of the model.
+        co_issue: trace independent tasks of a fused task side by side, if it runs as a whole.
+        observe: called on the host by every device at the start and at the end of every fused task,
             empty ones included; None traces no callbacks.
     """
 
     bounds: ScheduleBounds
-    decoder: Module[Any]
-    encoders: Mapping[str, Module[Any]]
+    modules: Mapping[str, Module[Any]]
     merges: Mapping[str, Merge]
     loss: Loss
     stage: Axes
     axes: Axes
     layers: Mapping[str, int]
-    exists: Callable[[jax.Array], jax.Array] | None = None
+    exists: Mapping[str, Callable[[jax.Array], jax.Array]] = field(default_factory=dict)
     co_issue: bool = True
     observe: Observer | None = None
 
@@ -92,24 +94,25 @@ class Pipeline:
         Args:
             params: by module, local shards that are marked as varying over all axes; `layers` of
                 each is a stack, this stage's layers chunk by chunk.
-            batch: local shards: rows of the decoder, `[microbatches, rows, ...]`, after this step's
-                those of the next that it works ahead for; rows of encoders, `[slots, rows, ...]`,
-                the microbatches that this device's stage encodes; routes of the stage's pairs of
-                microbatches; the schedule of this stage, `[1, ...]`.
+            batch: local shards: rows of the backbone, `[microbatches, rows, ...]`, after this
+                step's those of the next whose media are prefetched; rows of other modules, `[slots,
+                rows, ...]`, the microbatches that this device's stage runs; routes of the stage's
+                pairs of microbatches; the schedule of this stage, `[1, ...]`.
             weight: divisor of the sum of the losses.
             aux: factors of the sums of auxiliary losses in the loss.
-            carried: outputs that the step before has made for this one, by encoder that works
-                ahead, `[slots, rows, outputs / shards, d_decoder]`.
+            carried: outputs that the step before has made for this one, by module that is
+                prefetched, `[slots, rows, outputs / shards, width]`.
 
         Returns:
             The loss summed over the microbatches, different on ranks with different rows only, and
             without auxiliary losses; sums of these, different on all ranks; gradients in float32,
-            of what `trained_apart` of the towers says has any; and the outputs that are carried on.
+            of what `trained_apart` of the modules says has any; and the outputs that are carried
+            on.
         """
         return _Step(self, params, batch, weight, aux, carried).run()
 
     def prefetch_outputs(self, params: Tree, batch: StepBatch[Any]) -> dict[str, jax.Array]:
-        """The encoder outputs alone that a step with this `batch` carries on to the next.
+        """The outputs alone that a step with this `batch` carries on to the next.
 
         Its `schedule` is that of the forwards for the next step alone
         (`LoweredSchedule.prefetch_only`).
@@ -125,12 +128,12 @@ class Pipeline:
         together: bool,
         ticks: int,
     ) -> jax.Array:
-        """Run bundles of one kind on all devices at once, to measure how long a task takes.
+        """Run fused tasks of one kind on all devices at once, to measure how long a task takes.
 
         Args:
             params, batch: as of `loss_and_gradients`.
-            kind: kind of every bundle.
-            chunk: chunk of its encoder tasks.
+            kind: kind of every fused task.
+            chunk: chunk of its tasks of modules without shared ends.
             together: whether all stages also do the joint work of a tick: the embedding and the
                 head of a microbatch and the return of its input's gradient.
             ticks: number of ticks.
@@ -138,24 +141,22 @@ class Pipeline:
         Returns:
             A scalar that depends on all that was computed; its value means nothing.
         """
-        aux = {name: jnp.ones(()) for name in self.decoder.aux}
+        aux = {name: jnp.ones(()) for module in self.modules.values() for name in module.aux}
         step = _Step(self, params, batch, jnp.ones(()), aux, {})
         return step.profile_task(kind, chunk, together, ticks)
 
-    def bind_modules(self, params: Tree) -> tuple[BoundModule, dict[str, BoundModule]]:
-        """The decoder and the lanes of encoders on `params`, as of `loss_and_gradients`."""
-        axes, encoders = self.axes, self.bounds.encoders
-        functions, count = self.decoder, self.layers["decoder"]
-        sizes = count, self.bounds.remat, axes, self.exists
-        return BoundModule(functions, params["decoder"], *sizes), {
+    def bind_modules(self, params: Tree) -> dict[str, BoundModule]:
+        """The modules on `params`, as of `loss_and_gradients`."""
+        return {
             name: BoundModule(
-                f,
-                params[f.name],
+                self.modules[name],
+                params[self.modules[name].name],
                 self.layers[name],
-                encoders[name].remat,
-                axes,
+                own.remat,
+                self.axes,
+                self.exists.get(name),
             )
-            for name, f in self.encoders.items()
+            for name, own in self.bounds.modules.items()
         }
 
 
@@ -180,101 +181,128 @@ class _Step:
         self.weight, self.carried = weight, carried
         self.vary = partial(vary, axes=pipeline.axes)
         self.index = axis_index(pipeline.stage)
-        self.decoder, encoders = pipeline.bind_modules(params)
-        modules = self.decoder, encoders, pipeline.merges
-        self.tasks = Tasks(pipeline.bounds, *modules, batch, pipeline.axes, aux)
+        self.modules = pipeline.bind_modules(params)
+        self.tasks = Tasks(
+            pipeline.bounds, self.modules, pipeline.merges, batch, pipeline.axes, aux
+        )
+        self.backbone = pipeline.bounds.backbone_name
         inside = tuple(axis for axis in pipeline.axes if axis not in pipeline.stage)
-        mixed = any(kind.backbone.tasks for kind in pipeline.bounds.without_encoders)
-        # `Tasks.with_media` of all ranks of this stage.
-        self.media_in_stage = {
+        mixed = any(map(self._runs_backbone, pipeline.bounds.without_sources))
+        # `Tasks.has_inputs` of all ranks of this stage.
+        self.inputs_in_stage = {
             name: psum(self.vary(held).astype(jnp.int32), inside) > 0
-            for name, held in (self.tasks.with_media if mixed else {}).items()
+            for name, held in (self.tasks.has_inputs if mixed else {}).items()
         }
 
     def run(self) -> tuple[jax.Array, Aux, Tree, dict[str, jax.Array]]:
-        """Prologue, the ticks of the decoder, epilogue."""
+        """Prologue, the ticks of the backbone, epilogue."""
         prologue, middle, epilogue = range(len(PHASES))
-        state = self._phase(prologue, self._encoders()) | {"decoder": self._decoder()}
-        state = self._embed(state, self._row(jnp.int32(-1)))
+        state = self._with_backbone(self._phase(prologue, self._sources()))
+        state = self._embed(self.backbone, state, self._row(jnp.int32(-1)))
         state = self._phase(middle, state)
-        decoder = state.pop("decoder")
-        state = self._phase(epilogue, state)
-        gradients = {"decoder": self.tasks.decoder_gradients(decoder)} | {
-            name: tree["rest"] | {"layers": tree["layers"]} for name, tree in state["sums"].items()
-        }
-        carried = self._carried_outputs(state["encoders"])
-        return decoder["loss"], decoder["aux"], gradients, carried
+        loss, sums = state.pop("loss"), state["sums"]
+        backbone = sums[self.tasks.parameters_of(self.backbone)]
+        gradients = {self.backbone: self.tasks.gradients(self.backbone, backbone)}
+        state = self._phase(epilogue, self._without_backbone(state))
+        for name in self.bounds.sources:
+            parameters = self.tasks.parameters_of(name)
+            gradients[parameters] = self.tasks.gradients(name, state["sums"][parameters])
+        return loss, backbone.get("aux", {}), gradients, self._carried_outputs(state)
 
     def prefetch_outputs(self) -> dict[str, jax.Array]:
         """See `Pipeline.prefetch_outputs`."""
-        state = self._encoders()
+        state = self._sources()
         for phase in range(len(PHASES)):
             state = self._phase(phase, state)
-        return self._carried_outputs(state["encoders"])
+        return self._carried_outputs(state)
 
-    def _encoders(self) -> Tree:
-        """The state before the decoder starts."""
-        names = self.bounds.encoders
-        start = {name: self.tasks.encoder_state(name, self.carried.get(name)) for name in names}
-        return {"encoders": start, "sums": self.tasks.sums()}
+    def _sources(self) -> Tree:
+        """The state before the backbone starts."""
+        tasks, names = self.tasks, self.bounds.sources
+        return {
+            "modules": {name: tasks.buffers(name, self.carried.get(name)) for name in names},
+            "sums": {tasks.parameters_of(name): tasks.sums(name) for name in names},
+        }
 
-    def _decoder(self) -> Tree:
-        """The state when the decoder starts."""
-        hidden = self._from_stage(True, self.tasks.activation)
-        batch = self.tasks.decoder_batch(jnp.int32(0))
-        value_type = jax.eval_shape(self._loss, self.decoder.rest, hidden, batch).manual_axis_type
+    def _with_backbone(self, state: Tree) -> Tree:
+        """The state when the backbone starts."""
+        name, tasks = self.backbone, self.tasks
+        hidden = self._from_stage(True, tasks.activation(name))
+        rows = tasks.rows(name, jnp.int32(0))
+        rest = self.modules[name].rest
+        value_type = jax.eval_shape(self._loss, rest, hidden, rows).manual_axis_type
         axes = tuple(axis for axis in self.pipeline.axes if axis in value_type.varying)
-        return self.tasks.decoder_state() | {"loss": vary(jnp.zeros(()), axes)}
+        return {
+            "modules": state["modules"] | {name: tasks.buffers(name)},
+            "sums": state["sums"] | {tasks.parameters_of(name): tasks.sums(name)},
+            "loss": vary(jnp.zeros(()), axes),
+        }
 
-    def _loss(self, rest: Tree, hidden: jax.Array, batch: Tree) -> jax.Array:
+    def _without_backbone(self, state: Tree) -> Tree:
+        """The state without the parts of the backbone, which has ended."""
+        parameters = self.tasks.parameters_of(self.backbone)
+        modules = {name: own for name, own in state["modules"].items() if name != self.backbone}
+        sums = {name: own for name, own in state["sums"].items() if name != parameters}
+        return {"modules": modules, "sums": sums}
+
+    def _loss(self, rest: Tree, hidden: jax.Array, rows: Tree) -> jax.Array:
         """This rank's share of the loss of one microbatch."""
-        outputs = self.decoder.functions.output(rest, hidden, batch)
-        return self.pipeline.loss(rest, outputs, batch) / self.weight
+        outputs = self.modules[self.backbone].functions.output(rest, hidden, rows)
+        return self.pipeline.loss(rest, outputs, rows) / self.weight
 
-    def _carried_outputs(self, encoders: Tree) -> dict[str, jax.Array]:
+    def _carried_outputs(self, state: Tree) -> dict[str, jax.Array]:
         """Outputs for the next step."""
-        counts = {name: encoder.carried for name, encoder in self.bounds.encoders.items()}
-        return {name: encoders[name]["output_buffer"][:n] for name, n in counts.items() if n}
+        counts = {name: own.carried for name, own in self.bounds.modules.items()}
+        outputs = {name: state["modules"][name]["output_buffer"] for name, n in counts.items() if n}
+        return {name: own[: counts[name]] for name, own in outputs.items()}
 
     def profile_task(self, kind: FusedKind, chunk: int, together: bool, ticks: int) -> jax.Array:
         """See `Pipeline.profile_task`."""
 
-        def row(tick: jax.Array) -> Tree:
-            tables, joint = self.bounds.entries
-            row = self.bounds.unpack([jnp.int32(0)] * tables, [jnp.int32(0)] * joint)
-            for name in ("embed_microbatch", "head_microbatch", "return_microbatch"):
-                row[name] = jnp.int32(0 if together else -1)
-            for name, tables in row.get("encoders", {}).items():
-                for task in (tables["forward"], tables["backward"]):
-                    task["chunk"] = jnp.int32(chunk)
-                    # A new input every time, lest the work be done once for all ticks.
-                    task["local"] = tick % self.bounds.encoders[name].slots
-            return row | {"runs": {str(kind): jnp.int32(1)}}
+        def row(tick: jax.Array) -> Row:
+            entries = [[jnp.int32(0)] * count for count in self.bounds.entries]
+            row = self.bounds.unpack(*entries)
+            modules = {
+                name: self._profiled(name, own, chunk, tick, together)
+                for name, own in row.modules.items()
+            }
+            return replace(row, modules=modules, runs={str(kind): jnp.int32(1)})
 
-        state = self._encoders() | {"decoder": self._decoder()}
-        state = self._ticks((kind,), row, (0, ticks), state, meet=True)
+        state = self._ticks((kind,), row, (0, ticks), self._with_backbone(self._sources()), True)
         return psum(self.vary(jnp.sum(jnp.stack(first_elements(state)))), self.pipeline.axes)
+
+    def _profiled(
+        self, name: str, row: ModuleRow, chunk: int, tick: jax.Array, together: bool
+    ) -> ModuleRow:
+        """The entries of a module in a tick of `profile_task`, where `row` has zeros."""
+        if row.ends is not None:
+            joint = jnp.int32(0 if together else -1)
+            names = ("embed_microbatch", "head_microbatch", "return_microbatch")
+            return replace(row, ends=replace(row.ends, **dict.fromkeys(names, joint)))
+        # A new input every time, lest the work be done once for all ticks.
+        place = {"chunk": jnp.int32(chunk), "local": tick % self.bounds.modules[name].slots}
+        forward, backward = replace(row.forward, **place), replace(row.backward, **place)
+        return replace(row, forward=forward, backward=backward)
 
     # ---- ticks -----------------------------------------------------------------------------------
 
     def _phase(self, phase: int, state: Tree) -> Tree:
-        """Run the ticks of a phase; a state without the decoder's part is for those without it."""
+        """Run the ticks of a phase; a state without the backbone's part is for those without it."""
         kinds, phases = self.bounds.kinds[phase], self.schedule.phases
         if not kinds:
             return state
         ticks = phases[phase], phases[phase + 1]
         # Where nothing moves between stages, a stage sync leaves the state as it is.
-        meet = self.bounds.syncs[phase] or not ("decoder" in state or self._sent_modules)
+        meet = self.bounds.syncs[phase] or not self._sent_modules(state)
         with jax.named_scope(ticks_scope(phase)):
-            return self._ticks(kinds, self._row, ticks, state, meet=meet)
+            return self._ticks(kinds, self._row, ticks, state, meet)
 
     def _ticks(
         self,
         kinds: Sequence[FusedKind],
-        row_of: Callable[[jax.Array], Tree],
+        row_of: Callable[[jax.Array], Row],
         ticks: tuple[jax.Array | int, jax.Array | int],
         state: Tree,
-        *,
         meet: bool,
     ) -> Tree:
         """Run the ticks from the first of `ticks` to before the second.
@@ -290,13 +318,13 @@ class _Step:
             turn = self.vary(jnp.int32(0))
             for kind in kinds:
                 if kind != IDLE or self.pipeline.observe:
-                    chosen = (row["runs"][str(kind)] > 0) & (turn >= 0)
+                    chosen = (row.runs[str(kind)] > 0) & (turn >= 0)
                     done, turn = run_if(
                         str(kind), chosen, partial(self._in_turn, kind, row), (done, turn)
                     )
             state, sent = done
             sync = partial(self._sync_stages, sent=sent, row=row)
-            return sync(state) if meet else run_if("stage_sync", row["syncs"] > 0, sync, state)
+            return sync(state) if meet else run_if("stage_sync", row.syncs > 0, sync, state)
 
         first, last = (jnp.asarray(bound, jnp.int32) for bound in ticks)
         return lax.while_loop(
@@ -305,190 +333,193 @@ class _Step:
             (first, state),
         )[1]
 
-    def _row(self, tick: jax.Array) -> Tree:
-        """This stage's entries of a tick; of tick -1: what enters for the decoder's first.
+    def _row(self, tick: jax.Array) -> Row:
+        """This stage's entries of a tick; of tick -1: what enters for the backbone's first.
 
-        Tasks of encoders do not run if their microbatches have no media: nothing of what they make
-        would land, and all their gradients are zero. Of a bundle with tasks of the decoder, those
-        run alone. An observer is told of whole bundles.
+        Tasks of sources do not run if their microbatches have no inputs: nothing of what they make
+        would be merged, and all their gradients are zero. Of a fused task with tasks of the
+        backbone, those run alone. An observer is notified of all tasks of the schedule.
         """
         rows = self.schedule.by_stage[0], self.schedule.joint
         entries = (lax.dynamic_index_in_dim(rows_of, 1 + tick, keepdims=False) for rows_of in rows)
         row = self.bounds.unpack(*map(list, entries))
         if self.pipeline.observe:
             return row
-        runs = dict(row["runs"])
-        for kind, parts in self.bounds.without_encoders.items():
-            runs_fused, media = row["runs"][str(kind)], self._fused_has_media(kind, row)
-            runs[str(kind)] = jnp.where(media, runs_fused, 0)
+        runs = dict(row.runs)
+        for kind, parts in self.bounds.without_sources.items():
+            runs_fused, has_inputs = row.runs[str(kind)], self._fused_has_inputs(kind, row)
+            runs[str(kind)] = jnp.where(has_inputs, runs_fused, 0)
             for part in map(str, parts):
-                runs[part] = jnp.where(media, runs[part], jnp.maximum(runs[part], runs_fused))
-        return row | {"runs": runs}
+                runs[part] = jnp.where(has_inputs, runs[part], jnp.maximum(runs[part], runs_fused))
+        return replace(row, runs=runs)
 
-    def _fused_has_media(self, kind: FusedKind, row: Tree) -> jax.Array:
-        """Whether the microbatch of any task of an encoder in a bundle has media.
+    def _fused_has_inputs(self, kind: FusedKind, row: Row) -> jax.Array:
+        """Whether the microbatch of any task of a source in a fused task has inputs.
 
-        For a bundle with tasks of the decoder, whether it has media on any rank of the stage, as
-        the ranks of the decoder's collectives must run the same loops.
+        For a fused task with tasks of the backbone, whether it has inputs on any rank of the stage,
+        as the ranks of the backbone's collectives must run the same loops.
         """
-        any_media = jnp.zeros((), bool)
-        has_media = self.media_in_stage if kind.backbone.tasks else self.tasks.with_media
+        any_inputs = jnp.zeros((), bool)
+        has_inputs = self.inputs_in_stage if self._runs_backbone(kind) else self.tasks.has_inputs
         for task, name in kind.tasks:
-            if name != BACKBONE:
-                slot = jnp.maximum(row["encoders"][name][task.cost]["local"], 0)
-                any_media |= has_media[name][slot]
-        return any_media
+            if name != self.backbone:
+                position = row.modules[name].of_kind(task).position
+                any_inputs |= has_inputs[name][jnp.maximum(position, 0)]
+        return any_inputs
 
-    def _embed(self, state: Tree, row: Tree) -> Tree:
-        """The input of the microbatch that enters next: embeddings and encoder outputs."""
+    def _runs_backbone(self, kind: FusedKind) -> bool:
+        """Whether a fused task of this kind has a task of the backbone."""
+        return bool(kind.of_module(self.bounds.backbone_name).tasks)
 
-        def enter(inputs: Tree) -> Tree:
-            batch = self.tasks.decoder_batch(row["embed_microbatch"])
-            x = self.vary(self.decoder.functions.embed(self.decoder.rest, batch))
-            for name, encoder in state["encoders"].items():
-                x = self.tasks.merge_outputs(name, x, encoder["output_buffer"], row)
-            x = self.vary(psum(x, self.pipeline.stage))
-            slot = jnp.where(self.index == 0, row["embed_input"], -1)
-            return write(inputs, slot, x)
-
-        entering = row["embed_microbatch"] >= 0
-        inputs = run_if("embed", entering, enter, state["decoder"]["inputs"])
-        return state | {"decoder": state["decoder"] | {"inputs": inputs}}
-
-    def _in_turn(self, kind: FusedKind, row: Tree, state: Tree) -> Tree:
+    def _in_turn(self, kind: FusedKind, row: Row, state: Tree) -> Tree:
         """`_run_observed`, and a number that only it changes."""
         done, turn = state
         return self._run_observed(kind, row, done), turn + 1
 
     def _run_observed(
-        self, kind: FusedKind, row: Tree, done: tuple[Tree, Tree]
+        self, kind: FusedKind, row: Row, done: tuple[Tree, Tree]
     ) -> tuple[Tree, Tree]:
-        """Run the tasks of a bundle: the new state, and the values sent from this stage."""
+        """Run a fused task: the new state, and the values sent from this stage."""
         observe, axes = self.pipeline.observe, self.pipeline.axes
         if observe is None:
             return self._run_fused(kind, row, done)
-        place = self.index, self.bounds.stages
-        began = record_event(observe, axes, kind, row, place, end=False, after=done)
+        began = record_event(observe, axes, kind, row, end=False, after=done)
         row = jax.tree.map(lambda x: x + began, row)
         state, sent = self._run_fused(kind, row, done)
-        ended = record_event(observe, axes, kind, row, place, end=True, after=(state, sent))
+        ended = record_event(observe, axes, kind, row, end=True, after=(state, sent))
         return state, jax.tree.map(lambda x: x + ended.astype(x.dtype), sent)
 
-    def _run_fused(self, kind: FusedKind, row: Tree, done: tuple[Tree, Tree]) -> tuple[Tree, Tree]:
+    def _run_fused(self, kind: FusedKind, row: Row, done: tuple[Tree, Tree]) -> tuple[Tree, Tree]:
         """Write the results of the tasks into the state and into the values to send."""
         state, sent = done
         tasks = self.tasks.run_fused(kind, state, row)
         results = run_tasks(list(tasks.values()), self.pipeline.co_issue)
         for (task, name), (change, out) in zip(tasks, results, strict=True):
-            if name == BACKBONE:
-                state = state | {"decoder": state["decoder"] | change}
-                sent = sent | ({task.name: self.vary(out)} if task.passes else {})
-                continue
-            state = self.tasks.update_encoder(name, state, change)
-            if name in self._sent_modules:
-                outputs = sent["encoders"][name] | {task.name: self.vary(out)}
-                sent = sent | {"encoders": sent["encoders"] | {name: outputs}}
+            state = self.tasks.update_module(name, state, change)
+            if name in sent and task.passes:
+                sent = sent | {name: sent[name] | {task.name: self.vary(out)}}
         return state, sent
 
     def _nothing_sent(self, state: Tree) -> Tree:
         """Values sent from a stage without tasks: zeros."""
-        zeros = {name: self.tasks.encoder_activation(name) for name in self._sent_modules}
-        sent: Tree = {
-            "encoders": {name: {F.name: zero, B.name: zero} for name, zero in zeros.items()}
+        tasks = self.tasks
+        return {
+            name: {F.name: tasks.activation(name), B.name: tasks.entry(name)}
+            for name in self._sent_modules(state)
         }
-        if "decoder" in state:
-            sent |= {F.name: self.tasks.activation, B.name: self.tasks.entry}
-        return sent
 
-    @cached_property
-    def _sent_modules(self) -> tuple[str, ...]:
-        """Encoders whose activations move between stages."""
-        return tuple(
-            name for name, bounds_of in self.bounds.encoders.items() if bounds_of.module.stages > 1
-        )
+    def _sent_modules(self, state: Tree) -> list[str]:
+        """The modules in the state whose values leave a stage."""
+        stages = {name: self.bounds.modules[name].stages for name in state["modules"]}
+        return [n for n, own in stages.items() if own.sends_activations or own.shared_ends]
 
-    def _sync_stages(self, state: Tree, sent: Tree, row: Tree) -> Tree:
+    # ---- stage syncs -----------------------------------------------------------------------------
+
+    def _sync_stages(self, state: Tree, sent: Tree, row: Row) -> Tree:
         """Send activations and gradients on, and take part in the joint work of the stages."""
-        stage = self.pipeline.stage
-        encoders = dict(state["encoders"])
-        for name in self._sent_modules:
-            tables, out = row["encoders"][name], sent["encoders"][name]
-            right, left = ppermute(out[F.name], stage, 1), ppermute(out[B.name], stage, -1)
-            encoders[name] = encoders[name] | {
-                "inputs": write(encoders[name]["inputs"], tables["receive_input"], right),
-                "gradients": write(encoders[name]["gradients"], tables["receive_gradient"], left),
-            }
-        state = state | {"encoders": encoders}
-        if "decoder" not in state:
-            return state
-        decoder = state["decoder"]
-        gradient, _ = self.decoder.layers.split_features(sent[B.name])
-        right, left = ppermute(sent[F.name], stage, 1), ppermute(gradient, stage, -1)
-        entry = self.tasks.into_entry(right)
-        decoder = decoder | {
-            "inputs": write(decoder["inputs"], row["receive_input"], entry),
-            "gradients": write(decoder["gradients"], row["receive_gradient"], left),
-        }
-        decoder = self._head(decoder, sent[F.name], row)
-        state = self._return(state | {"decoder": decoder}, sent[B.name], row)
-        return self._embed(state, row)
+        modules = dict(state["modules"])
+        for name, out in sent.items():
+            if self.bounds.modules[name].stages.sends_activations:
+                modules[name] = self._exchange(name, modules[name], out, row.modules[name])
+        state = state | {"modules": modules}
+        for name, out in sent.items():
+            if self.bounds.modules[name].stages.shared_ends:
+                state = self._head(name, state, out[F.name], row)
+                state = self._return(name, state, out[B.name], row)
+                state = self._embed(name, state, row)
+        return state
 
-    def _head(self, decoder: Tree, y: jax.Array, row: Tree) -> Tree:
+    def _exchange(self, name: str, buffers: Tree, out: Tree, row: ModuleRow) -> Tree:
+        """The buffers of a module with what comes from the stages before and after."""
+        stage, tasks = self.pipeline.stage, self.tasks
+        assert row.receive_input is not None  # as of every module of several stages
+        assert row.receive_gradient is not None
+        gradient = tasks.between_stages(name, out[B.name])
+        right, left = ppermute(out[F.name], stage, 1), ppermute(gradient, stage, -1)
+        entry = tasks.into_entry(name, right)
+        return buffers | {
+            "inputs": write(buffers["inputs"], row.receive_input, entry),
+            "gradients": write(buffers["gradients"], row.receive_gradient, left),
+        }
+
+    def _head(self, name: str, state: Tree, y: jax.Array, row: Row) -> Tree:
         """Loss of the microbatch that has left the last stage, and its gradient."""
+        module, ends = self.modules[name], row.modules[name].ends
+        assert ends is not None  # as of every module with shared ends
         last = self.index == self.bounds.stages - 1
-        names = ("gradients", "rest", "loss")
 
         def head(part: Tree) -> Tree:
-            batch = self.tasks.decoder_batch(row["head_microbatch"])
+            rows = self.tasks.rows(name, ends.head_microbatch)
             hidden = self._from_stage(last, y)
 
             def loss(trained: Tree, hidden: jax.Array) -> jax.Array:
-                return self._loss(self.decoder.with_constant(trained), hidden, batch)
+                return self._loss(module.with_constant(trained), hidden, rows)
 
-            value, pull = jax.vjp(loss, self.decoder.trained, hidden)
+            value, pull = jax.vjp(loss, module.trained, hidden)
             one = vary(jnp.ones((), value.dtype), tuple(jax.typeof(value).mat.varying))
             d_rest, d_hidden = pull(one)
-            slot = jnp.where(last, row["head_gradient"], -1)
+            slot = jnp.where(last, ends.head_gradient, -1)
             return {
                 "gradients": write(part["gradients"], slot, self.vary(d_hidden)),
                 "rest": jax.tree.map(add, part["rest"], d_rest),
                 "loss": part["loss"] + value,
             }
 
-        part = {name: decoder[name] for name in names}
-        return decoder | run_if("head", row["head_microbatch"] >= 0, head, part)
+        buffers, sums = state["modules"][name], state["sums"][module.functions.name]
+        part = {"gradients": buffers["gradients"], "rest": sums["rest"], "loss": state["loss"]}
+        part = run_if("head", ends.head_microbatch >= 0, head, part)
+        change = {"gradients": part["gradients"], "rest": part["rest"]}
+        return self.tasks.update_module(name, state, change) | {"loss": part["loss"]}
 
-    def _return(self, state: Tree, dx: jax.Array, row: Tree) -> Tree:
-        """Gradient of a microbatch's input: to the embedding, and to the encoders that fed it."""
+    def _return(self, name: str, state: Tree, dx: jax.Array, row: Row) -> Tree:
+        """Gradient of a microbatch's input: to the embedding, and to the modules that fed it."""
+        ends, feeds = row.modules[name].ends, self._feeds_into(name)
+        assert ends is not None  # as of every module with shared ends
 
         def hand_out(part: Tree) -> Tree:
-            batch = self.tasks.decoder_batch(row["return_microbatch"])
+            rows = self.tasks.rows(name, ends.return_microbatch)
             g = self.vary(self._from_stage(self.index == 0, dx))
-
-            def embed(trained: Tree) -> jax.Array:
-                rest = self.decoder.with_constant(trained)
-                return self.vary(self.decoder.functions.embed(rest, batch))
-
-            (d_rest,) = jax.vjp(embed, self.decoder.trained)[1](g)
             gradients = {
-                name: self.tasks.return_gradients(name, g, gradients, row)
-                for name, gradients in part["output_grads"].items()
+                source: self.tasks.return_gradients(number, g, part["output_grads"][source], row)
+                for source, number in feeds.items()
             }
-            return {"rest": jax.tree.map(add, part["rest"], d_rest), "output_grads": gradients}
+            rest = self.tasks.add_embedding(name, part["rest"], g, rows)
+            return {"rest": rest, "output_grads": gradients}
 
+        modules, parameters = state["modules"], self.tasks.parameters_of(name)
         part = {
-            "rest": state["decoder"]["rest"],
-            "output_grads": {
-                name: encoder["output_grad_buffer"] for name, encoder in state["encoders"].items()
-            },
+            "rest": state["sums"][parameters]["rest"],
+            "output_grads": {source: modules[source]["output_grad_buffer"] for source in feeds},
         }
-        part = run_if("return", row["return_microbatch"] >= 0, hand_out, part)
-        encoders = {
-            name: encoder | {"output_grad_buffer": part["output_grads"][name]}
-            for name, encoder in state["encoders"].items()
-        }
-        decoder = state["decoder"] | {"rest": part["rest"]}
-        return state | {"decoder": decoder, "encoders": encoders}
+        part = run_if("return", ends.return_microbatch >= 0, hand_out, part)
+        for source, gradients in part["output_grads"].items():
+            modules = modules | {source: modules[source] | {"output_grad_buffer": gradients}}
+        state = state | {"modules": modules}
+        return self.tasks.update_module(name, state, {"rest": part["rest"]})
+
+    def _embed(self, name: str, state: Tree, row: Row) -> Tree:
+        """The input of the microbatch that enters next: embeddings and outputs of other modules."""
+        module, ends = self.modules[name], row.modules[name].ends
+        assert ends is not None  # as of every module with shared ends
+
+        def enter(inputs: Tree) -> Tree:
+            rows = self.tasks.rows(name, ends.embed_microbatch)
+            x = self.vary(module.functions.embed(module.rest, rows))
+            for source, number in self._feeds_into(name).items():
+                buffer = state["modules"][source]["output_buffer"]
+                x = self.tasks.merge_outputs(number, x, buffer, row)
+            x = self.vary(psum(x, self.pipeline.stage))
+            slot = jnp.where(self.index == 0, ends.embed_input, -1)
+            return write(inputs, slot, x)
+
+        buffers = state["modules"][name]
+        inputs = run_if("embed", ends.embed_microbatch >= 0, enter, buffers["inputs"])
+        return self.tasks.update_module(name, state, {"inputs": inputs})
+
+    def _feeds_into(self, name: str) -> dict[str, int]:
+        """Modules that feed a module, and the numbers of their feeds."""
+        feeds = enumerate(self.bounds.feeds)
+        return {feed.source: number for number, feed in feeds if feed.target == name}
 
     def _from_stage(self, chosen: jax.Array | bool, x: jax.Array) -> jax.Array:
         """The value of the one stage where `chosen` holds, on every stage."""

@@ -1,7 +1,9 @@
-"""Tasks of a pipeline: forwards and backwards of chunks and of encoder chunks, on ring buffers.
+"""Tasks of a pipeline: forwards, backwards and weight gradients of chunks, on ring buffers.
 
-Gradients are written out as calls of `jax.vjp`, task by task, so that nothing lives longer than
-the schedule says.
+One function for each kind of task runs it for every module. What differs between modules is static:
+whether stages share its ends (`ModuleStages.shared_ends`), how it is divided, and which buffers it
+has. Gradients are written out as calls of `jax.vjp`, task by task, so that nothing lives longer
+than the schedule says.
 """
 
 from __future__ import annotations
@@ -17,138 +19,151 @@ from jax import lax
 from scheduling.executor.batch import StepBatch
 from scheduling.executor.control import TaskLoops, for_range, loop_result, run_if
 from scheduling.executor.modules import BoundModule
-from scheduling.lowering.bounds import ScheduleBounds
-from scheduling.lowering.lowered import FusedKind
+from scheduling.lowering.bounds import ScheduleBounds, TickRow
+from scheduling.lowering.lowered import (
+    BackwardTable,
+    ForwardTable,
+    FusedKind,
+    MergeSlots,
+    ModuleTables,
+    WeightsTable,
+)
 from scheduling.schedules.task_kinds import B, F, TaskKind, W
-from scheduling.schedules.tasks import BACKBONE
+from scheduling.schedules.tasks import ModuleStages
 from sharding.collectives import Axes, vary
 from sharding.layerstack.loops import Tree, add, read, write
 from sharding.layerstack.module import Merge
 from sharding.layerstack.run import Aux
 
+#: What the executor reads of a tick on a stage, and of a module in it.
+Row = TickRow[jax.Array]
+ModuleRow = ModuleTables[jax.Array]
+#: A task in a tick.
+TaskRow = ForwardTable[jax.Array] | BackwardTable[jax.Array] | WeightsTable[jax.Array]
+
 
 class Tasks:
     """The tasks of one traced step, and the state that they change.
 
-    The state is a tree. `decoder`: ring buffers `inputs`, `gradients`, `saved` and `operands`, sums
-    of gradients `layers`, `deferred` (of weights apart from backwards) and `rest`, the `loss` and
-    sums of auxiliary losses `aux`; `encoders`: for every lane the buffers `inputs`, `saved`,
-    `output_buffer`, `output_grad_buffer` and `gradients`; `sums`: for every encoder gradient
-    sums `layers` and `rest`, to which all of its lanes add.
+    The state is a tree. `modules`: for every module the ring buffers of `BufferSizes`; `sums`: sums
+    of gradients `layers`, `rest` and `deferred` (of weights whose gradients are split from
+    backwards), to which all modules of the same parameters add, and sums of auxiliary losses `aux`;
+    the `loss`. A module that does not run in a phase has no part in it.
 
     Args:
-        bounds: what is fixed of the programs that run.
-        decoder, encoders: the modules; encoders by their lanes.
+        bounds: what is fixed of the schedules that run.
+        modules: the modules by name.
         merges: as in `Pipeline`.
         batch: as in `Pipeline.loss_and_gradients`.
         axes: all axes of the grid; all that layers see varies over them.
         aux: factors of the sums of auxiliary losses in the loss.
 
     Attributes:
-        with_media: by lane, `[slots]`: whether the microbatch in each slot of this stage has media.
+        has_inputs: by module that feeds another one, `[slots]`: whether the microbatch in each slot
+            of this stage has inputs.
     """
 
     def __init__(
         self,
         bounds: ScheduleBounds,
-        decoder: BoundModule,
-        encoders: Mapping[str, BoundModule],
+        modules: Mapping[str, BoundModule],
         merges: Mapping[str, Merge],
         batch: StepBatch[Any],
         axes: Axes,
         aux: Aux,
     ) -> None:
-        self.bounds, self.decoder, self.encoders = bounds, decoder, encoders
-        self.merges = merges
+        self.bounds, self.modules, self.merges = bounds, modules, merges
         self.batch, self.axes = batch, axes
         self.vary = partial(vary, axes=axes)
         self.aux = self.vary(dict(aux))
-        self.with_media = {
-            name: jax.vmap(tower.functions.has_inputs)(batch.rows[name])
-            for name, tower in encoders.items()
+        self.has_inputs = {
+            name: jax.vmap(modules[name].functions.has_inputs)(batch.rows[name])
+            for name in bounds.sources
         }
-        if bounds.sizes.operands:
-            context = self._context(decoder, self.decoder_batch(jnp.int32(0)))
-            decoder.layers = decoder.layers.split_backward(self.activation, context)
+        for name, module in modules.items():
+            if bounds.modules[name].sizes.operands:
+                context = self._context(name, self.rows(name, jnp.int32(0)))
+                module.layers = module.layers.split_backward(self.activation(name), context)
 
     def run_fused(
-        self, kind: FusedKind, state: Tree, row: Tree
+        self, fused: FusedKind, state: Tree, row: Row
     ) -> dict[tuple[TaskKind, str], TaskLoops]:
-        """The fused tasks; each returns changes of the state and values to send."""
+        """The tasks of a fused task; each returns changes of the state and a value to send.
+
+        Those of the backbone come first, and of these the ones that read slots that others write.
+        """
+        backbone = self.bounds.backbone_name
         # Beside the backward proper rather than beside its recomputation.
-        wait = (B, BACKBONE) in kind.tasks and self.bounds.remat == "full"
-        backbone: dict[TaskKind, Callable[[str, Tree, Tree], TaskLoops]] = {
+        waits = (B, backbone) in fused.tasks and self.bounds.backbone.remat == "full"
+        functions: dict[TaskKind, Callable[[str, Tree, ModuleRow], TaskLoops]] = {
             W: self._weights,
             B: self._backward,
-            F: partial(self._forward, wait=wait),
+            F: self._forward,
         }
-        others = {F: self._encoder_forward, B: self._encoder_backward}
-        tasks = [(task, BACKBONE, function) for task, function in backbone.items()]
-        tasks += [(task, name, others[task]) for task, name in kind.tasks if name != BACKBONE]
-        return {
-            (task, name): function(name, self._state_of(name, state), row)
-            for task, name, function in tasks
-            if (task, name) in kind.tasks
-        }
+        own = [(kind, backbone) for kind in functions if (kind, backbone) in fused.tasks]
+        others = [task for task in fused.tasks if task[1] != backbone]
+        loops = {}
+        for kind, name in (*own, *others):
+            state_of_module = state["modules"][name] | state["sums"][self.parameters_of(name)]
+            task = functions[kind](name, state_of_module, row.modules[name])
+            loops[kind, name] = _later(task) if waits and (kind, name) == (F, backbone) else task
+        return loops
 
-    def _state_of(self, name: str, state: Tree) -> Tree:
-        """The state that a task of a module reads: its buffers and its sums of gradients."""
-        if name == BACKBONE:
-            return state["decoder"]
-        return state["encoders"][name] | state["sums"][self.encoder_of(name)]
+    def parameters_of(self, name: str) -> str:
+        """The module whose parameters a module uses."""
+        parameters: str = self.modules[name].functions.name
+        return parameters
 
-    def encoder_of(self, name: str) -> str:
-        """The encoder whose parameters a lane uses."""
-        encoder: str = self.encoders[name].functions.name
-        return encoder
-
-    def update_encoder(self, name: str, state: Tree, change: Tree) -> Tree:
-        """The state after a task of lane `name`; gradients are in the sums of its encoder."""
-        encoders, sums, encoder = state["encoders"], state["sums"], self.encoder_of(name)
-        added = {key: value for key, value in change.items() if key in sums[encoder]}
-        buffers = {key: value for key, value in change.items() if key not in sums[encoder]}
+    def update_module(self, name: str, state: Tree, change: Tree) -> Tree:
+        """The state after a task of a module; gradients are in the sums of its parameters."""
+        modules, sums, parameters = state["modules"], state["sums"], self.parameters_of(name)
+        added = {key: value for key, value in change.items() if key in sums[parameters]}
+        buffers = {key: value for key, value in change.items() if key not in sums[parameters]}
         return state | {
-            "encoders": encoders | {name: encoders[name] | buffers},
-            "sums": sums | {encoder: sums[encoder] | added},
+            "modules": modules | {name: modules[name] | buffers},
+            "sums": sums | {parameters: sums[parameters] | added},
         }
 
     # ---- state -----------------------------------------------------------------------------------
 
-    @cached_property
-    def activation(self) -> jax.Array:
-        """A zero activation between decoder layers."""
-        return self.decoder.layers.split_features(self.entry)[0]
+    def entry(self, name: str) -> jax.Array:
+        """A zero input of a module, with inputs of its layers' own, and of a chunk."""
+        return self._zeros(self._shapes[name][0])
 
-    def into_entry(self, x: jax.Array) -> jax.Array:
+    def activation(self, name: str) -> jax.Array:
+        """A zero activation between the layers of a module, with outputs that are handed on."""
+        return self._without_side_inputs(name, self.entry(name))
+
+    def outputs(self, name: str) -> jax.Array:
+        """Zeros in place of the outputs of a module without shared ends."""
+        return self._zeros(self._shapes[name][1])
+
+    def into_entry(self, name: str, x: jax.Array) -> jax.Array:
         """An activation as the input of a chunk: without inputs of its layers' own."""
-        inputs = self.decoder.layers.spec.side_inputs
+        inputs = self.modules[name].layers.spec.side_inputs
         return jnp.concatenate([x, *[jnp.zeros_like(x)] * inputs], axis=-1) if inputs else x
 
-    @cached_property
-    def entry(self) -> jax.Array:
-        """A zero input of the decoder, with inputs of its layers' own."""
-        batch = self.decoder_batch(jnp.int32(0))
-        return self._zeros_of(lambda: self.decoder.functions.embed(self.decoder.rest, batch))
+    def between_stages(self, name: str, dx: jax.Array) -> jax.Array:
+        """The gradient of a chunk's input as that of the output of the chunk before."""
+        return self._without_side_inputs(name, dx)
 
-    def encoder_activation(self, name: str) -> jax.Array:
-        """A zero activation between encoder layers."""
-        return self._zeros(self._encoder_shapes[name][0])
-
-    def encoder_output(self, name: str) -> jax.Array:
-        """Zeros in place of an encoder's outputs."""
-        return self._zeros(self._encoder_shapes[name][1])
+    def _without_side_inputs(self, name: str, x: jax.Array) -> jax.Array:
+        layers = self.modules[name].layers
+        return layers.split_features(x)[0] if layers.spec.side_inputs else x
 
     @cached_property
-    def _encoder_shapes(self) -> dict[str, tuple[Tree, Tree]]:
-        """Shapes of an activation between layers and of the outputs, by lane."""
+    def _shapes(self) -> dict[str, tuple[Tree, Tree]]:
+        """Shapes of an input of a module, and of its outputs without shared ends."""
 
-        def traced(name: str, tower: BoundModule) -> tuple[Tree, Tree]:
-            batch = self.encoder_batch(name, jnp.int32(0))
-            between = jax.eval_shape(lambda: tower.functions.embed(tower.rest, batch))
-            x = self._zeros(between)
-            return between, jax.eval_shape(lambda: tower.functions.output(tower.rest, x, batch))
+        def traced(name: str, module: BoundModule) -> tuple[Tree, Tree]:
+            rows = self.rows(name, jnp.int32(0))
+            entry = jax.eval_shape(lambda: module.functions.embed(module.rest, rows))
+            if self._stages(name).shared_ends:
+                return entry, None
+            x = self._zeros(entry)
+            return entry, jax.eval_shape(lambda: module.functions.output(module.rest, x, rows))
 
-        return {name: traced(name, tower) for name, tower in self.encoders.items()}
+        return {name: traced(name, module) for name, module in self.modules.items()}
 
     def _zeros_of(self, function: Callable[[], Tree]) -> Tree:
         """Zeros shaped like the result of `function`, varying over all axes."""
@@ -157,269 +172,332 @@ class Tasks:
     def _zeros(self, shapes: Tree) -> Tree:
         return self.vary(jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes))
 
-    def _context(self, tower: BoundModule, batch: Tree) -> Tree:
+    def _context(self, name: str, rows: Tree) -> Tree:
         """The values of a microbatch that all layers read, of one type, for the residuals."""
-        return self.vary(tower.functions.context(batch))
+        return self.vary(self.modules[name].functions.context(rows))
 
-    def decoder_batch(self, microbatch: jax.Array) -> Tree:
-        """Local rows of a microbatch."""
-        return read(self.batch.decoder, microbatch)
+    def rows(self, name: str, position: jax.Array) -> Tree:
+        """Local rows of a microbatch of a module, by its position in the batch of a stage."""
+        return read(self.batch.rows[name], position)
 
-    def encoder_batch(self, name: str, slot: jax.Array) -> Tree:
-        """Local rows of the microbatch in a slot of this stage's."""
-        return read(self.batch.rows[name], slot)
+    def buffers(self, name: str, carried: jax.Array | None = None) -> Tree:
+        """The buffers of a module at a step's start.
+
+        Args:
+            carried: outputs that the step before has made for this one, as of `Pipeline`.
+        """
+        sizes, entry = self.bounds.modules[name].sizes, self.entry(name)
+        saved = self._zeros_of(lambda: self._saved_values(name, entry)) if sizes.saved else ()
+        buffers: Tree = {
+            "inputs": self._buffer(sizes.inputs, entry),
+            "saved": self._buffer(sizes.saved, saved),
+            "gradients": self._buffer(sizes.gradients, self.activation(name)),
+        }
+        if sizes.operands:
+            context = self._context(name, self.rows(name, jnp.int32(0)))
+            layers = self.modules[name].layers
+            operands = self._zeros_of(lambda: layers.saved_operands(entry, context))
+            buffers |= {"operands": self._buffer(sizes.operands, operands)}
+        if self._stages(name).shared_ends:
+            return buffers
+        outputs = self._buffer(sizes.output_buffer, self.outputs(name))
+        if carried is not None:
+            outputs = lax.dynamic_update_slice_in_dim(outputs, self.vary(carried), 0, 0)
+        gradients = self._buffer(sizes.output_grad_buffer, self.outputs(name))
+        return buffers | {"output_buffer": outputs, "output_grad_buffer": gradients}
 
     def _buffer(self, slots: int, like: Tree) -> Tree:
         """Zeros `[slots, ...]` for values like `like`."""
         zeros = jax.tree.map(lambda x: jnp.zeros((slots, *x.shape), x.dtype), like)
         return self.vary(zeros) if slots else ()
 
-    def decoder_state(self) -> Tree:
-        """The state of the decoder at a step's start, without the loss."""
-        sizes, x = self.bounds.sizes, self.entry
-        batch = self.decoder_batch(jnp.int32(0))
-        context = self._context(self.decoder, batch)
-        residuals = self._zeros_of(
-            lambda: self.decoder.layers.forward(jnp.int32(0), x, context).run()[1]
-        )
-        state = {
-            "inputs": self._buffer(sizes.inputs, x),
-            "gradients": self._buffer(sizes.gradients, self.activation),
-            "saved": self._buffer(sizes.saved, residuals),
-            "aux": jax.tree.map(jnp.zeros_like, self.aux),
-            **self.decoder.zero_sums(),
-        }
-        if not sizes.operands:
-            return state
-        early, late = self.decoder.layers.partition_sums(state["layers"])
-        operands = self._zeros_of(lambda: self.decoder.layers.saved_operands(x, context))
-        return state | {
-            "layers": early,
-            "deferred": late,
-            "operands": self._buffer(sizes.operands, operands),
-        }
+    def _saved_values(self, name: str, x: jax.Array) -> Tree:
+        layers = self.modules[name].layers
+        context = self._context(name, self.rows(name, jnp.int32(0)))
+        carry, residuals = layers.forward(jnp.int32(0), x, context).run()
+        return self._to_save(name, residuals, layers.outputs_of(carry)[0])
 
-    def decoder_gradients(self, state: Tree) -> Tree:
-        """The gradients of the decoder's parameters, from its state at a step's end."""
-        layers = state["layers"]
-        if self.bounds.sizes.operands:
-            layers = self.decoder.layers.combine_sums(layers, state["deferred"])
-        return state["rest"] | {"layers": layers}
+    def sums(self, name: str) -> Tree:
+        """Zeros for the gradients of the parameters of a module, and for its auxiliary losses."""
+        module, sizes = self.modules[name], self.bounds.modules[name].sizes
+        sums = module.zero_sums()
+        if module.functions.aux:
+            sums["aux"] = jax.tree.map(jnp.zeros_like, self._aux_of(name))
+        if sizes.operands:
+            now, deferred = module.layers.partition_sums(sums["layers"])
+            sums |= {"layers": now, "deferred": deferred}
+        return sums
 
-    def encoder_state(self, name: str, carried: jax.Array | None) -> Tree:
-        """The state of a lane at a step's start; `carried` as of `Pipeline`."""
-        sizes, x = self.bounds.encoders[name].sizes, self.encoder_activation(name)
-        saved = self._zeros_of(lambda: self._encoder_saved(name, x)) if sizes.saved else ()
-        outputs = self.encoder_output(name)
-        buffer = self._buffer(sizes.output_buffer, outputs)
-        if carried is not None:
-            buffer = lax.dynamic_update_slice_in_dim(buffer, self.vary(carried), 0, 0)
-        return {
-            "inputs": self._buffer(sizes.inputs, x),
-            "saved": self._buffer(sizes.saved, saved),
-            "output_buffer": buffer,
-            "output_grad_buffer": self._buffer(sizes.output_grad_buffer, outputs),
-            "gradients": self._buffer(sizes.gradients, x),
-        }
-
-    def sums(self) -> Tree:
-        """Zeros for the gradients of all encoders."""
-        by_encoder = {self.encoder_of(name): tower for name, tower in self.encoders.items()}
-        return {name: tower.zero_sums() for name, tower in by_encoder.items()}
-
-    def _encoder_saved(self, name: str, x: jax.Array) -> Tree:
-        tower = self.encoders[name]
-        context = self._context(tower, self.encoder_batch(name, jnp.int32(0)))
-        carry, residuals = tower.layers.forward(jnp.int32(0), x, context).run()
-        return self._residuals(name, residuals), tower.layers.outputs_of(carry)[0]
+    def gradients(self, name: str, sums: Tree) -> Tree:
+        """The gradients of the parameters of a module, from its sums at a step's end."""
+        layers = sums["layers"]
+        if self.bounds.modules[name].sizes.operands:
+            layers = self.modules[name].layers.combine_sums(layers, sums["deferred"])
+        return sums["rest"] | {"layers": layers}
 
     # ---- tasks -----------------------------------------------------------------------------------
 
-    def _forward(self, _: str, state: Tree, rows: Tree, wait: bool) -> TaskLoops:
-        row = rows["forward"]
-        context = self._context(self.decoder, self.decoder_batch(row["microbatch"]))
-        x = read(state["inputs"], row["input"])
-        if wait:
-            yield None
-        run = self.decoder.layers
-        result = yield run.forward(row["chunk"] * run.count, x, context)
+    def _forward(self, name: str, state: Tree, row: ModuleRow) -> TaskLoops:
+        """A chunk's layers, after the embedding in the first chunk and before the output in the
+        last one, where stages do not share them."""
+        module, task = self.modules[name], row.forward
+        rows = self.rows(name, task.position)
+        context, x = self._context(name, rows), self._chunk_input(name, state, task, rows)
+        result = yield module.layers.forward(self._first_layer(name, task), x, context)
         carry, residuals = loop_result(result)
-        y, aux = run.outputs_of(carry)
-        sums = jax.tree.map(jnp.add, state["aux"], aux)
-        return {"saved": write(state["saved"], row["saved"], residuals), "aux": sums}, y
+        y, aux = module.layers.outputs_of(carry)
+        saved = self._to_save(name, residuals, y)
+        change: Tree = {"saved": write(state["saved"], task.saved, saved)}
+        if aux:
+            change["aux"] = jax.tree.map(jnp.add, state["aux"], aux)
+        if row.keep_input is not None:
+            kept = self.into_entry(name, y)
+            change |= {"inputs": write(state["inputs"], row.keep_input, kept)}
+        if task.output is not None:
+            outputs = run_if(
+                "F_last",
+                self._is_last(name, task),
+                lambda _: self.vary(module.functions.output(module.rest, y, rows)),
+                self.outputs(name),
+            )
+            change["output_buffer"] = write(state["output_buffer"], task.output, outputs)
+        return change, y
 
-    def _backward(self, _: str, state: Tree, rows: Tree) -> TaskLoops:
-        row = rows["backward"]
-        context = self._context(self.decoder, self.decoder_batch(row["microbatch"]))
-        run = self.decoder.layers
-        start = row["chunk"] * run.count
-        if self.bounds.remat == "full":
-            result = yield run.recompute(start, read(state["inputs"], row["input"]), context)
-            residuals = loop_result(result)[1]
+    def _backward(self, name: str, state: Tree, row: ModuleRow) -> TaskLoops:
+        """The gradients of what `_forward` does; those of weights that are split come later."""
+        module, task = self.modules[name], row.backward
+        rows = self.rows(name, task.position)
+        context, start = self._context(name, rows), self._first_layer(name, task)
+        if self.bounds.modules[name].remat == "full":
+            x = self._chunk_input(name, state, task, rows)
+            layers = module.layers
+            result = yield (layers.forward if self._frozen(name) else layers.recompute)(
+                start, x, context
+            )
+            carry, residuals = loop_result(result)
+            residuals, y = self._to_save(name, residuals, layers.outputs_of(carry)[0])
         else:
-            residuals = read(state["saved"], row["saved"])
-        gradient = read(state["gradients"], row["gradient"])
-        result = yield run.backward(start, residuals, gradient, self.aux, context, state["layers"])
+            residuals, y = read(state["saved"], task.saved)
+        if self._frozen(name):
+            rest, _ = self._connector_gradients(name, state["rest"], state, task, y, rows)
+            return {"rest": rest}, self.entry(name)
+        gradient, change = self._output_gradient(name, state, task, y, rows)
+        result = yield module.layers.backward(
+            start, residuals, gradient, self._aux_of(name), context, state["layers"]
+        )
         carry, operands = loop_result(result)
-        dx, sums = run.gradients_of(carry)
-        if not self.bounds.sizes.operands:
-            return {"layers": sums}, dx
-        return {
-            "layers": sums,
-            "operands": write(state["operands"], rows["weights"]["written"], operands),
-        }, dx
+        dx, change["layers"] = module.layers.gradients_of(carry)
+        if row.weights is not None:
+            written = row.weights.written
+            change["operands"] = write(state["operands"], written, operands)
+        if row.keep_gradient is not None:
+            kept = self.between_stages(name, dx)
+            change["gradients"] = write(state["gradients"], row.keep_gradient, kept)
+        if not self._stages(name).shared_ends:
+            change["rest"] = self._add_embedding_gradients(name, change["rest"], task, dx, rows)
+        return change, dx
 
-    def _weights(self, _: str, state: Tree, rows: Tree) -> TaskLoops:
-        row, run = rows["weights"], self.decoder.layers
-        context = self._context(self.decoder, self.decoder_batch(row["microbatch"]))
-        operands = read(state["operands"], row["operands"])
-        start = row["chunk"] * run.count
-        result = yield run.weight_gradients(
-            start, operands, self.activation, context, state["deferred"]
+    def _weights(self, name: str, state: Tree, row: ModuleRow) -> TaskLoops:
+        """The weight gradients that the backward has left."""
+        task, layers = row.weights, self.modules[name].layers
+        assert task is not None  # as of every module that has such tasks
+        context = self._context(name, self.rows(name, task.position))
+        operands, start = read(state["operands"], task.operands), self._first_layer(name, task)
+        result = yield layers.weight_gradients(
+            start, operands, self.activation(name), context, state["deferred"]
         )
         return {"deferred": loop_result(result)[0]}, ()
 
-    def _encoder_forward(self, name: str, state: Tree, rows: Tree) -> TaskLoops:
-        tower, row = self.encoders[name], rows["encoders"][name]["forward"]
-        batch = self.encoder_batch(name, row["local"])
-        x = self._chunk_input(name, state, row, batch)
-        result = yield tower.layers.forward(
-            self._first_layer(name, row), x, self._context(tower, batch)
-        )
-        carry, residuals = loop_result(result)
-        y, _ = tower.layers.outputs_of(carry)
-        outputs = run_if(
-            "F_last",
-            self._is_last(name, row),
-            lambda _: self.vary(tower.functions.output(tower.rest, y, batch)),
-            self.encoder_output(name),
-        )
-        return {
-            "saved": write(state["saved"], row["saved"], (self._residuals(name, residuals), y)),
-            "output_buffer": write(state["output_buffer"], row["output"], outputs),
-            "inputs": write(state["inputs"], rows["encoders"][name]["keep_input"], y),
-        }, y
+    # ---- ends of a module ------------------------------------------------------------------------
 
-    def _encoder_backward(self, name: str, state: Tree, rows: Tree) -> TaskLoops:
-        tower, row = self.encoders[name], rows["encoders"][name]["backward"]
-        batch = self.encoder_batch(name, row["local"])
-        context, start = self._context(tower, batch), self._first_layer(name, row)
-        frozen = tower.functions.frozen
-        if self.bounds.encoders[name].remat == "full":
-            x = self._chunk_input(name, state, row, batch)
-            again = tower.layers.forward if frozen else tower.layers.recompute
-            result = yield again(start, x, context)
-            carry, residuals = loop_result(result)
-            y, _ = tower.layers.outputs_of(carry)
-        else:
-            residuals, y = read(state["saved"], row["saved"])
-
-        def from_connector(done: tuple[Tree, jax.Array | None]) -> tuple[Tree, jax.Array]:
-            def connect(trained: Tree, y: jax.Array) -> jax.Array:
-                rest = tower.with_constant(trained)
-                return self.vary(tower.functions.output(rest, y, batch))
-
-            pull = jax.vjp(connect, tower.trained, y)[1]
-            d_rest, g = pull(read(state["output_grad_buffer"], row["gradient"]))
-            return jax.tree.map(add, done[0], d_rest), self.vary(g)
-
-        if frozen:  # the one backward that there is
-            rest, _ = from_connector((state["rest"], None))
-            return {"rest": rest}, self.encoder_activation(name)
-        g = read(state["gradients"], row["gradient"])
-        rest, g = run_if("B_last", self._is_last(name, row), from_connector, (state["rest"], g))
-        result = yield tower.layers.backward(start, residuals, g, {}, context, state["layers"])
-        dx, sums = tower.layers.gradients_of(loop_result(result)[0])
-
-        def into_embedding(rest: Tree) -> Tree:
-            def embed(trained: Tree) -> jax.Array:
-                rest = tower.with_constant(trained)
-                return self.vary(tower.functions.embed(rest, batch))
-
-            (d_rest,) = jax.vjp(embed, tower.trained)[1](dx)
-            return jax.tree.map(add, rest, d_rest)
-
-        rest = run_if("B_first", self._is_first(name, row), into_embedding, rest)
-        slot = rows["encoders"][name]["keep_gradient"]
-        kept_gradients = write(state["gradients"], slot, dx)
-        return {"rest": rest, "layers": sums, "gradients": kept_gradients}, dx
-
-    def _chunk_input(self, name: str, state: Tree, row: Tree, batch: Tree) -> jax.Array:
-        tower = self.encoders[name]
-        return run_if(
+    def _chunk_input(
+        self,
+        name: str,
+        state: Tree,
+        task: ForwardTable[jax.Array] | BackwardTable[jax.Array],
+        rows: Tree,
+    ) -> jax.Array:
+        """The input of a chunk; of a first chunk without shared ends, the embedding."""
+        x: jax.Array = read(state["inputs"], task.input)
+        if self._stages(name).shared_ends:
+            return x
+        module = self.modules[name]
+        embedded: jax.Array = run_if(
             "F_first",
-            self._is_first(name, row),
-            lambda _: self.vary(tower.functions.embed(tower.rest, batch)),
-            read(state["inputs"], row["input"]),
+            self._is_first(name, task),
+            lambda _: self.vary(module.functions.embed(module.rest, rows)),
+            x,
+        )
+        return embedded
+
+    def _output_gradient(
+        self, name: str, state: Tree, task: BackwardTable[jax.Array], y: Tree, rows: Tree
+    ) -> tuple[jax.Array, Tree]:
+        """The gradient of the layers' outputs, and the changes of the state that it takes.
+
+        Of a last chunk without shared ends it comes through the connectors.
+
+        Args:
+            y: outputs of the layers; nothing with shared ends.
+        """
+        gradient = read(state["gradients"], task.gradient)
+        if self._stages(name).shared_ends:
+            return gradient, {}
+
+        def connected(done: tuple[Tree, jax.Array]) -> tuple[Tree, jax.Array]:
+            return self._connector_gradients(name, done[0], state, task, y, rows)
+
+        rest, gradient = run_if(
+            "B_last", self._is_last(name, task), connected, (state["rest"], gradient)
+        )
+        return gradient, {"rest": rest}
+
+    def _connector_gradients(
+        self,
+        name: str,
+        rest: Tree,
+        state: Tree,
+        task: BackwardTable[jax.Array],
+        y: jax.Array,
+        rows: Tree,
+    ) -> tuple[Tree, jax.Array]:
+        """Sums with the gradients of the connectors added, and the gradient of the layers' outputs.
+
+        Args:
+            rest: the sums.
+            y: outputs of the layers.
+        """
+        module = self.modules[name]
+
+        def connect(trained: Tree, y: jax.Array) -> jax.Array:
+            return self.vary(module.functions.output(module.with_constant(trained), y, rows))
+
+        pull = jax.vjp(connect, module.trained, y)[1]
+        d_rest, gradient = pull(read(state["output_grad_buffer"], task.gradient))
+        return jax.tree.map(add, rest, d_rest), self.vary(gradient)
+
+    def _add_embedding_gradients(
+        self, name: str, rest: Tree, task: BackwardTable[jax.Array], dx: jax.Array, rows: Tree
+    ) -> Tree:
+        """Sums with the gradients of the embedding added, if the task is that of a first chunk."""
+        return run_if(
+            "B_first",
+            self._is_first(name, task),
+            lambda rest: self.add_embedding(name, rest, dx, rows),
+            rest,
         )
 
-    # ---- between encoders and the decoder --------------------------------------------------------
+    def add_embedding(self, name: str, rest: Tree, dx: jax.Array, rows: Tree) -> Tree:
+        """Sums with the gradients of a module's embedding added."""
+        module = self.modules[name]
 
-    def merge_outputs(self, name: str, x: jax.Array, buffer: jax.Array, row: Tree) -> jax.Array:
-        """The input `x` of the microbatch that enters, with the outputs that lie on this stage."""
-        tables, batch = row["encoders"][name], self.decoder_batch(row["embed_microbatch"])
+        def embed(trained: Tree) -> jax.Array:
+            return self.vary(module.functions.embed(module.with_constant(trained), rows))
 
-        def add_landed(number: jax.Array, x: jax.Array) -> jax.Array:
-            outputs = read(buffer, self._merge_entries(name, number)["output_buffer"])
-            return x + self._merge(name, outputs, number, batch).astype(x.dtype)
+        (d_rest,) = jax.vjp(embed, module.trained)[1](dx)
+        return jax.tree.map(add, rest, d_rest)
 
-        return for_range(
-            f"{name}_merge", tables["merge_first"], tables["merge_count"], add_landed, x
+    # ---- between modules -------------------------------------------------------------------------
+
+    def merge_outputs(self, number: int, x: jax.Array, buffer: jax.Array, row: Row) -> jax.Array:
+        """The input `x` of the microbatch that enters, with the outputs that lie on this stage.
+
+        Args:
+            number: number of the feed.
+        """
+        feed, tables = self.bounds.feeds[number], row.feeds[number]
+        ends = row.modules[feed.target].ends
+        assert ends is not None  # as of every module that is fed
+        rows = self.rows(feed.target, ends.embed_microbatch)
+
+        def add_merged(pair: jax.Array, x: jax.Array) -> jax.Array:
+            outputs = read(buffer, self._merge_slots(number, pair).output_buffer)
+            return x + self._merge(feed.source, outputs, pair, rows).astype(x.dtype)
+
+        merged: jax.Array = for_range(
+            f"{feed.source}_merge", tables.merge_first, tables.merge_count, add_merged, x
         )
+        return merged
 
-    def return_gradients(self, name: str, g: jax.Array, buffer: jax.Array, row: Tree) -> jax.Array:
+    def return_gradients(self, number: int, g: jax.Array, buffer: jax.Array, row: Row) -> jax.Array:
         """`buffer` with the gradients of outputs that entered with the microbatch that leaves.
 
         Args:
+            number: number of the feed.
             g: gradient of the microbatch's input.
         """
-        if not self.bounds.encoders[name].sizes.output_grad_buffer:  # no backward reads one
+        feed, tables = self.bounds.feeds[number], row.feeds[number]
+        if not self.bounds.modules[feed.source].sizes.output_grad_buffer:  # no backward reads one
             return buffer
-        tables, batch = row["encoders"][name], self.decoder_batch(row["return_microbatch"])
-        nothing = self.encoder_output(name)
+        ends = row.modules[feed.target].ends
+        assert ends is not None  # as of every module that is fed
+        rows, nothing = self.rows(feed.target, ends.return_microbatch), self.outputs(feed.source)
 
-        def take(number: jax.Array, buffer: jax.Array) -> jax.Array:
-            pair = self._merge_entries(name, number)
+        def add_returned(pair: jax.Array, buffer: jax.Array) -> jax.Array:
+            slots = self._merge_slots(number, pair)
 
-            def land(outputs: jax.Array) -> jax.Array:
-                return self._merge(name, outputs, number, batch)
+            def merge(outputs: jax.Array) -> jax.Array:
+                return self._merge(feed.source, outputs, pair, rows)
 
-            (new,) = jax.vjp(land, nothing)[1](g)
-            old = jnp.where(pair["is_first"] > 0, 0, read(buffer, pair["output_grad_buffer"]))
-            return write(buffer, pair["output_grad_buffer"], old + self.vary(new))
+            (new,) = jax.vjp(merge, nothing)[1](g)
+            old = jnp.where(slots.is_first > 0, 0, read(buffer, slots.output_grad_buffer))
+            written: jax.Array = write(buffer, slots.output_grad_buffer, old + self.vary(new))
+            return written
 
-        return for_range(
-            f"{name}_return", tables["return_first"], tables["return_count"], take, buffer
+        returned: jax.Array = for_range(
+            f"{feed.source}_return", tables.return_first, tables.return_count, add_returned, buffer
         )
+        return returned
 
-    def _merge(self, name: str, outputs: jax.Array, number: jax.Array, batch: Tree) -> jax.Array:
-        """Outputs of a pair of microbatches where they land."""
+    def _merge(self, name: str, outputs: jax.Array, pair: jax.Array, rows: Tree) -> jax.Array:
+        """Outputs of a pair of microbatches where they are merged into the `rows` of the target."""
         routes = self.batch.routes.get(name)
-        routes_of_pair = None if routes is None else read(routes, number)
-        return self.vary(self.merges[name](outputs, routes_of_pair, batch))
+        routes_of_pair = None if routes is None else read(routes, pair)
+        return self.vary(self.merges[name](outputs, routes_of_pair, rows))
 
-    def _merge_entries(self, name: str, number: jax.Array) -> Tree:
-        """The entries of a pair of microbatches of this stage."""
+    def _merge_slots(self, number: int, pair: jax.Array) -> MergeSlots[jax.Array]:
+        """The slots of a pair of microbatches of this stage, by number of the feed."""
         assert self.batch.schedule is not None  # the step of a pipeline has one
-        tables = self.batch.schedule.merges[name]
-        return {table: read(rows[0], number) for table, rows in tables.items()}
+        slots = self.batch.schedule.merges[number]
+        entries: MergeSlots[jax.Array] = jax.tree.map(lambda rows: read(rows[0], pair), slots)
+        return entries
 
-    def _chunks(self, name: str) -> int:
-        return self.bounds.encoders[name].module.chunks
+    # ---- what a module is ------------------------------------------------------------------------
 
-    def _is_first(self, name: str, row: Tree) -> jax.Array | bool:
-        """Whether a task is an encoder's first chunk."""
-        return self._chunks(name) == 1 or row["chunk"] == 0
+    def _stages(self, name: str) -> ModuleStages:
+        return self.bounds.modules[name].stages
 
-    def _is_last(self, name: str, row: Tree) -> jax.Array | bool:
-        """Whether a task is an encoder's last chunk."""
-        return self._chunks(name) == 1 or row["chunk"] == self._chunks(name) - 1
+    def _frozen(self, name: str) -> bool:
+        """Whether nothing of a module trains but its connectors, whose backward needs no layers."""
+        return self.modules[name].functions.frozen and not self._stages(name).shared_ends
 
-    def _first_layer(self, name: str, row: Tree) -> jax.Array:
+    def _aux_of(self, name: str) -> Aux:
+        """Factors of the sums of a module's auxiliary losses."""
+        return {key: self.aux[key] for key in self.modules[name].functions.aux}
+
+    def _is_first(self, name: str, task: TaskRow) -> jax.Array | bool:
+        """Whether a task is that of a module's first chunk."""
+        return self._stages(name).chunks == 1 or task.chunk == 0
+
+    def _is_last(self, name: str, task: TaskRow) -> jax.Array | bool:
+        """Whether a task is that of a module's last chunk."""
+        chunks = self._stages(name).chunks
+        return chunks == 1 or task.chunk == chunks - 1
+
+    def _first_layer(self, name: str, task: TaskRow) -> jax.Array:
         """Index in this stage's stack of the first layer of a chunk."""
-        module = self.bounds.encoders[name].module
-        return row["chunk"] % module.stage_chunks * self.encoders[name].layers.count
+        stages = self._stages(name)
+        divide, by = (lax.div, stages.stages) if stages.looped else (lax.rem, stages.stage_chunks)
+        return divide(task.chunk, jnp.int32(by)) * self.modules[name].layers.count
 
-    def _residuals(self, name: str, residuals: Tree) -> Tree:
-        """A frozen encoder's backward needs nothing of its layers."""
-        return () if self.encoders[name].functions.frozen else residuals
+    def _to_save(self, name: str, residuals: Tree, y: jax.Array) -> tuple[Tree, Tree]:
+        """What a backward reads: the layers' residuals, and their outputs `y` for connectors."""
+        if self._stages(name).shared_ends:
+            return residuals, ()
+        return () if self._frozen(name) else residuals, y
+
+
+def _later(task: TaskLoops) -> TaskLoops:
+    """`task`, whose first loop waits for those that other tasks ask for first."""
+    yield None
+    return (yield from task)

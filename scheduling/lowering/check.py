@@ -1,12 +1,12 @@
-"""Checks of compiled programs: their tables run on names in place of arrays.
+"""Checks of lowered schedules: their tables run on names in place of arrays.
 
-The checks know only what the tables say of the program's slots.
+The checks know only what the tables say of the slots.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from typing import Any, NamedTuple, NoReturn
 
@@ -14,16 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduling.lowering.lowered import LoweredSchedule, MergeTable
+from scheduling.lowering.trees import flat_leaves
 from scheduling.schedules.check import check
 from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.schedules.task_kinds import B, F, TaskKind, W
-from scheduling.schedules.tasks import FusedTask, Task
+from scheduling.schedules.tasks import Feed, FusedTask, ModuleStages, Task
 
 Ints = NDArray[np.intp]
 
 Row = tuple[FusedTask, ...]
-
-_SOURCE_FIELDS = ("microbatch", "chunk", "local")
 
 
 def check_lowered(program: LoweredSchedule) -> None:
@@ -62,23 +61,17 @@ class _Access(NamedTuple):
     value: _Value
 
 
-#: Accesses of a task on a stage, by its kind.
-_Accesses = Mapping[TaskKind, Callable[[int, Task], Iterator[_Access]]]
-
-
 class _Moves:
     """Reads and writes of tasks, derived from the schedule alone."""
 
     def __init__(self, program: LoweredSchedule) -> None:
         schedule = program.schedule
-        self.stages, self.chunks = schedule.stages, schedule.chunks
-        self.full = program.remat == "full"
-        self.full_in = {name: tables.remat == "full" for name, tables in program.encoders.items()}
+        self.full = {name: own.remat == "full" for name, own in program.modules.items()}
         self.backbone = schedule.backbone
-        self.modules = {module.name: module for module in schedule.sources}
+        self.modules = {module.name: module for module in schedule.modules}
         self.owners = _owners(schedule)
-        self.parted = schedule.split_backward
-        self.feeds: dict[str, dict[int, list[int]]] = {name: {} for name in self.modules}
+        self.split = {name for name, kind in schedule.task_arrays.keys if kind is W}
+        self.feeds: dict[str, dict[int, list[int]]] = {own.source: {} for own in schedule.feeds}
         for feed in schedule.feeds:
             for source, target in zip(*feed.pairs(schedule.microbatches), strict=True):
                 self.feeds[feed.source].setdefault(int(target), []).append(int(source))
@@ -96,44 +89,36 @@ class _Moves:
         return (task.kind, task.module, task.chunk) == (kind, self.backbone.name, 0)
 
     def feeding(self, name: str, microbatch: int) -> dict[int, list[int]]:
-        """Encoder microbatches that feed one of the decoder's, by the stage of their outputs."""
+        """Microbatches of a source that feed one of the backbone's, by stage of their outputs."""
         by_stage: dict[int, list[int]] = {}
-        for unit in self.feeds[name].get(microbatch, ()):
-            stage = self.stage(name, unit, self.modules[name].chunks - 1)
-            by_stage.setdefault(stage, []).append(unit)
+        for source in self.feeds[name].get(microbatch, ()):
+            stage = self.stage(name, source, self.modules[name].chunks - 1)
+            by_stage.setdefault(stage, []).append(source)
         return by_stage
 
     def entered(self, row: Row) -> Iterator[_Access]:
         """The write of the microbatch's input in the same stage sync."""
         for task in row[0]:
             if self._is_first(task, F):
-                yield _Access("embed_input", "inputs", 0, _value("input", task))
+                yield _access("ends.embed_input", "inputs", 0, _value("input", task))
 
     def read(self, row: Row) -> Iterator[_Access]:
         """Reads of the tasks of a tick."""
-        backbone = {F: self._forward_reads, B: self._backward_reads, W: self._weights_reads}
-        others = {F: self._source_forward_reads, B: self._source_backward_reads}
-        return self._of_tasks(row, backbone, others)
+        reads = {F: self._forward_reads, B: self._backward_reads, W: self._weights_reads}
+        for stage, fused in enumerate(row):
+            for task in fused:
+                yield from reads[task.kind](stage, task)
 
     def written(self, row: Row) -> Iterator[_Access]:
         """Writes at the end of a tick."""
-        backbone: _Accesses = {
-            F: self._forward_writes,
-            B: self._backward_writes,
-            W: lambda stage, task: iter(()),
-        }
-        others = {F: self._source_forward_writes, B: self._source_backward_writes}
-        return self._of_tasks(row, backbone, others)
-
-    def _of_tasks(self, row: Row, backbone: _Accesses, others: _Accesses) -> Iterator[_Access]:
-        """Accesses of the tasks of a tick, by kind of task of the backbone or of other modules."""
+        writes = {F: self._forward_writes, B: self._backward_writes}
         for stage, fused in enumerate(row):
             for task in fused:
-                accesses = backbone if task.module == self.backbone.name else others
-                yield from accesses[task.kind](stage, task)
+                if task.kind in writes:
+                    yield from writes[task.kind](stage, task)
 
     def output(self, name: str, microbatch: int) -> _Value:
-        """The encoder's output for `microbatch`."""
+        """The output of a module for `microbatch`."""
         return _Value("output", name, microbatch, self.modules[name].chunks - 1)
 
     def stage(self, name: str, microbatch: int, chunk: int) -> int:
@@ -141,77 +126,57 @@ class _Moves:
         module = self.modules[name]
         return self.owners[name][microbatch] * module.stages + module.stage_of(chunk)
 
+    def _has_input(self, task: Task) -> bool:
+        """Whether the input of a task waits in a buffer; else it is the batch."""
+        return task.chunk > 0 or self.modules[task.module].shared_ends
+
+    def _is_last(self, task: Task) -> bool:
+        return task.chunk == self.modules[task.module].chunks - 1
+
     def _forward_reads(self, stage: int, task: Task) -> Iterator[_Access]:
-        yield _Access("forward.input", "inputs", stage, _value("input", task))
+        if self._has_input(task):
+            yield _access("forward.input", "inputs", stage, _value("input", task))
 
     def _forward_writes(self, stage: int, task: Task) -> Iterator[_Access]:
-        if not self.full:
-            yield _Access("forward.saved", "saved", stage, _value("saved", task))
-        if stage < self.stages - 1:
-            yield _Access("receive_input", "inputs", stage + 1, _value("input", task, 1))
-        elif task.chunk < self.backbone.chunks - 1:
-            yield _Access("receive_input", "inputs", 0, _value("input", task, 1))
+        module = self.modules[task.module]
+        if not self.full[task.module] and task.chunk in module.chunks_with(B):
+            yield _access("forward.saved", "saved", stage, _value("saved", task))
+        if not self._is_last(task):
+            yield self._passed(stage, task, 1, "input")
+        elif module.shared_ends:
+            yield _access("ends.head_gradient", "gradients", stage, _value("gradient", task))
         else:
-            yield _Access("head_gradient", "gradients", stage, _value("gradient", task))
+            yield _access("forward.output", "output_buffer", stage, _value("output", task))
+
+    def _passed(self, stage: int, task: Task, further: int, what: str) -> _Access:
+        """The write of a value for the next chunk, `further` chunks on."""
+        module, value = self.modules[task.module], _value(what, task, further)
+        to = stage + module.stage_of(value.chunk) - module.stage_of(task.chunk)
+        move = "keep" if to == stage else "receive"
+        return _access(f"{move}_{what}", f"{what}s", to, value)
 
     def _backward_reads(self, stage: int, task: Task) -> Iterator[_Access]:
-        yield _Access("backward.gradient", "gradients", stage, _value("gradient", task))
-        if self.full:
-            yield _Access("backward.input", "inputs", stage, _value("input", task))
-        else:
-            yield _Access("backward.saved", "saved", stage, _value("saved", task))
+        waits = self._is_last(task) and not self.modules[task.module].shared_ends
+        buffer = "output_grad_buffer" if waits else "gradients"
+        yield _access("backward.gradient", buffer, stage, _value("gradient", task))
+        if not self.full[task.module]:
+            yield _access("backward.saved", "saved", stage, _value("saved", task))
+        elif self._has_input(task):
+            yield _access("backward.input", "inputs", stage, _value("input", task))
 
     def _weights_reads(self, stage: int, task: Task) -> Iterator[_Access]:
-        yield _Access("weights.operands", "operands", stage, _value("operands", task))
+        yield _access("weights.operands", "operands", stage, _value("operands", task))
 
     def _backward_writes(self, stage: int, task: Task) -> Iterator[_Access]:
-        if self.parted:
-            yield _Access("weights.written", "operands", stage, _value("operands", task))
-        if stage > 0:
-            value = _value("gradient", task, -1)
-            yield _Access("receive_gradient", "gradients", stage - 1, value)
-        elif task.chunk > 0:
-            last, value = self.stages - 1, _value("gradient", task, -1)
-            yield _Access("receive_gradient", "gradients", last, value)
+        if task.module in self.split:
+            yield _access("weights.written", "operands", stage, _value("operands", task))
+        if task.chunk - 1 in self.modules[task.module].chunks_with(B):
+            yield self._passed(stage, task, -1, "gradient")
 
-    def _source_forward_reads(self, stage: int, task: Task) -> Iterator[_Access]:
-        name = task.module
-        if task.chunk:
-            value = _value("input", task)
-            yield _Access(f"{name} forward.input", f"{name} inputs", stage, value)
 
-    def _source_forward_writes(self, stage: int, task: Task) -> Iterator[_Access]:
-        name, module = task.module, self.modules[task.module]
-        if not self.full_in[name] and task.chunk in module.chunks_with(B):
-            value = _value("saved", task)
-            yield _Access(f"{name} forward.saved", f"{name} saved", stage, value)
-        if task.chunk == module.chunks - 1:
-            value = _value("output", task)
-            yield _Access(f"{name} forward.output", f"{name} output_buffer", stage, value)
-        else:
-            to = stage + module.stage_of(task.chunk + 1) - module.stage_of(task.chunk)
-            table = "keep_input" if to == stage else "receive_input"
-            yield _Access(f"{name} {table}", f"{name} inputs", to, _value("input", task, 1))
-
-    def _source_backward_reads(self, stage: int, task: Task) -> Iterator[_Access]:
-        name, module = task.module, self.modules[task.module]
-        buffer = "output_grad_buffer" if task.chunk == module.chunks - 1 else "gradients"
-        value = _value("gradient", task)
-        yield _Access(f"{name} backward.gradient", f"{name} {buffer}", stage, value)
-        if not self.full_in[name]:
-            value = _value("saved", task)
-            yield _Access(f"{name} backward.saved", f"{name} saved", stage, value)
-        elif task.chunk:
-            value = _value("input", task)
-            yield _Access(f"{name} backward.input", f"{name} inputs", stage, value)
-
-    def _source_backward_writes(self, stage: int, task: Task) -> Iterator[_Access]:
-        name, module = task.module, self.modules[task.module]
-        if task.chunk - 1 in module.chunks_with(B):
-            to = stage + module.stage_of(task.chunk - 1) - module.stage_of(task.chunk)
-            table = "keep_gradient" if to == stage else "receive_gradient"
-            value = _value("gradient", task, -1)
-            yield _Access(f"{name} {table}", f"{name} gradients", to, value)
+def _access(table: str, buffer: str, stage: int, value: _Value) -> _Access:
+    """An access to a table and a buffer of the value's module."""
+    return _Access(f"{value.module} {table}", f"{value.module} {buffer}", stage, value)
 
 
 def _value(what: str, task: Task, further: int = 0) -> _Value:
@@ -258,35 +223,32 @@ class _Execution:
             _compare(name, np.array(rows), np.full_like(rows, -1))
 
     def _enter(self, tick: int | None) -> None:
-        """The stage sync before `tick`: its microbatch enters the decoder."""
+        """The stage sync before `tick`: its microbatch enters the backbone."""
         if tick is None:
             return
         now, self.tick = self.tick, tick
         row = self.schedule.ticks[tick]
         microbatch = self.moves.entering(row)
-        for name in self.moves.modules:
-            for stage, pair, unit in self._pairs(name, microbatch, "merge"):
-                slot = int(self.program.encoders[name].merges.output_buffer[stage, pair])
-                self._read(stage, f"{name} output_buffer", slot, self.moves.output(name, unit))
+        for name in self.moves.feeds:
+            for stage, pair, source in self._pairs(name, microbatch, "merge"):
+                slot = int(self.program.feed(name).merges.slots.output_buffer[stage, pair])
+                self._read(stage, f"{name} output_buffer", slot, self.moves.output(name, source))
         self._all(self._write, self.moves.entered(row))
         self.tick = now
 
     def _leave(self, row: Row) -> None:
         """The gradient of a microbatch's input is added to those of the outputs that fed it."""
         microbatch = self.moves.leaving(row)
-        for name, module in self.moves.modules.items():
-            for stage, number, unit in self._pairs(
-                name, microbatch if module.trains else None, "return"
-            ):
-                pairs = self.program.encoders[name].merges
-                slot, fresh = (
-                    int(pairs.output_grad_buffer[stage, number]),
-                    int(pairs.is_first[stage, number]),
-                )
-                value = _Value("gradient", name, unit, module.chunks - 1)
-                if fresh != (value not in self.begun):
-                    self._fail(stage, f"fresh of {value} is {fresh}; valid: {1 - fresh}")
-                if not fresh:
+        for name in self.moves.feeds:
+            module, slots = self.moves.modules[name], self.program.feed(name).merges.slots
+            returned = microbatch if module.trains else None
+            for stage, number, source in self._pairs(name, returned, "return"):
+                slot = int(slots.output_grad_buffer[stage, number])
+                is_first = int(slots.is_first[stage, number])
+                value = _Value("gradient", name, source, module.chunks - 1)
+                if is_first != (value not in self.begun):
+                    self._fail(stage, f"is_first of {value} is {is_first}; valid: {1 - is_first}")
+                if not is_first:
                     self._read(stage, f"{name} output_grad_buffer", slot, value)
                 self._write(stage, f"{name} output_grad_buffer", slot, value)
                 self.begun.add(value)
@@ -294,7 +256,7 @@ class _Execution:
     def _pairs(
         self, name: str, microbatch: int | None, table: str
     ) -> Iterator[tuple[int, int, int]]:
-        """Stage, number and encoder microbatch of the pairs that move in this tick.
+        """Stage, number and source microbatch of the pairs that move in this tick.
 
         Entries of `table` are removed. Those of the pairs have been held against the schedule.
         """
@@ -303,25 +265,25 @@ class _Execution:
             for part in (f"{table}_first", f"{table}_count")
         )
         expected = {} if microbatch is None else self.moves.feeding(name, microbatch)
-        pairs = self.program.encoders[name].merges
-        for stage, units in expected.items():
+        pairs = self.program.feed(name).merges
+        for stage, microbatches in expected.items():
             numbers = range(first[stage], first[stage] + count[stage])
             inside = numbers.start >= 0 and numbers.stop <= pairs.count
             sources = [int(pairs.source[stage, n]) for n in numbers] if inside else numbers
             fed = {int(pairs.target[stage, n]) for n in numbers} if inside else set()
-            if sources != units or fed != {microbatch}:
+            if sources != microbatches or fed != {microbatch}:
                 self._fail(
                     stage,
                     f"{name} {table} names pairs {numbers.start} to {numbers.stop - 1}; valid: "
-                    f"those of the encoder's microbatches {units} with microbatch {microbatch}",
+                    f"those of its microbatches {microbatches} with microbatch {microbatch}",
                 )
             first[stage] = count[stage] = -1
-            yield from ((stage, n, unit) for n, unit in zip(numbers, units, strict=True))
+            yield from ((stage, n, m) for n, m in zip(numbers, microbatches, strict=True))
 
     def _carried(self, first: int) -> Iterator[tuple[int, str, int, _Value]]:
         """Outputs of the microbatches from `first` on that wait from step to step."""
-        for name, encoder in self.program.encoders.items():
-            for i, slot in enumerate(encoder.prefetch_slot.tolist()):
+        for name, module in self.program.modules.items():
+            for i, slot in enumerate(module.prefetch_slot.tolist()):
                 value = self.moves.output(name, first + i)
                 yield self.moves.stage(name, i, value.chunk), f"{name} output_buffer", slot, value
 
@@ -354,12 +316,12 @@ class _Execution:
 
 
 def _owners(schedule: Schedule) -> dict[str, list[int]]:
-    """Encoder pipeline of every microbatch, by encoder."""
+    """Pipeline of every microbatch, by module."""
     owners = {
-        module.name: [0] * schedule.microbatches_of(module.name) for module in schedule.sources
+        module.name: [0] * schedule.microbatches_of(module.name) for module in schedule.modules
     }
     for _, stage, task in schedule:
-        if task.kind is F and task.module in owners:
+        if task.kind is F:
             own, pipeline = owners[task.module], stage // schedule.module(task.module).stages
             own[task.microbatch % len(own)] = pipeline
     return owners
@@ -376,119 +338,111 @@ def _locals(owners: list[int]) -> list[int]:
 
 
 def _check_owners(program: LoweredSchedule) -> None:
-    """Hold what a program says of the encoders' microbatches against the schedule."""
-    for name, owners in _owners(program.schedule).items():
-        encoder, local = program.encoders[name], _locals(owners)
+    """Hold what a lowered schedule says of the modules' microbatches against the schedule."""
+    schedule, every = program.schedule, _owners(program.schedule)
+    for name, owners in every.items():
+        module, local = program.modules[name], _locals(owners)
         facts: tuple[tuple[str, Any, Any], ...] = (
-            ("module", encoder.module, program.schedule.module(name)),
-            ("feed", encoder.feed, program.schedule.feed(name)),
-            ("owners", encoder.owners.tolist(), owners),
-            ("local", encoder.local.tolist(), local),
-            ("slots", encoder.slots, max(local, default=-1) + 1),
-            ("number of ahead slots", len(encoder.prefetch_slot), encoder.module.prefetch),
-            (
-                "pairs",
-                _named_pairs(encoder.merges),
-                _expected_pairs(program.schedule, name, owners),
-            ),
+            ("stages", module.stages, schedule.module(name)),
+            ("owners", module.owners.tolist(), owners),
+            ("local", module.local.tolist(), local),
+            ("slots", module.slots, max(local, default=-1) + 1),
+            ("prefetched slots", len(module.prefetch_slot), module.stages.prefetch),
         )
-        for what, value, valid in facts:
-            if value != valid:
-                raise ScheduleError(f"encoder {name!r}: {what} {value} is wrong; valid: {valid}")
+        _refuse_wrong(name, facts)
+    for own, feed in zip(program.feeds, schedule.feeds, strict=True):
+        pairs = _named_pairs(own.merges), _expected_pairs(schedule, feed, every[feed.source])
+        _refuse_wrong(feed.source, (("feed", own.feed, feed), ("pairs", *pairs)))
+
+
+def _refuse_wrong(name: str, facts: tuple[tuple[str, Any, Any], ...]) -> None:
+    for what, value, valid in facts:
+        if value != valid:
+            raise ScheduleError(f"module {name!r}: {what} {value} is wrong; valid: {valid}")
 
 
 def _named_pairs(pairs: MergeTable) -> list[tuple[int, int, int]]:
-    """Stage, decoder microbatch and encoder microbatch of every pair, sorted."""
+    """Stage, target microbatch and source microbatch of every pair, sorted."""
     rows = enumerate(zip(pairs.target.tolist(), pairs.source.tolist(), strict=True))
-    named = [(s, m, unit) for s, row in rows for m, unit in zip(*row, strict=True)]
+    named = [(s, m, source) for s, row in rows for m, source in zip(*row, strict=True)]
     return sorted(pair for pair in named if max(pair[1:]) >= 0)
 
 
-def _expected_pairs(schedule: Schedule, name: str, owners: list[int]) -> list[tuple[int, int, int]]:
+def _expected_pairs(
+    schedule: Schedule, feed: Feed, owners: list[int]
+) -> list[tuple[int, int, int]]:
     """`_named_pairs` as the schedule has them."""
-    module, feed = schedule.module(name), schedule.feed(name)
-    assert feed is not None  # as every module but the backbone has one
+    module = schedule.module(feed.source)
     last = module.stage_of(module.chunks - 1)
-    units, fed = (part.tolist() for part in feed.pairs(schedule.microbatches))
-    stages = [owners[unit] * module.stages + last for unit in units]
-    return sorted(zip(stages, fed, units, strict=True))
+    sources, targets = (part.tolist() for part in feed.pairs(schedule.microbatches))
+    stages = [owners[source] * module.stages + last for source in sources]
+    return sorted(zip(stages, targets, sources, strict=True))
 
 
 def _tables(program: LoweredSchedule) -> dict[str, Ints]:
-    """A program's tables by dotted name, all `[ticks, stages]`."""
-    tables = program.tables()
-    encoders = tables.pop("encoders")
-    flat = dict(_flat(tables, ""))
-    for name, inner in encoders.items():
-        flat |= _flat(inner, f"{name} ")
+    """All tables by module and dotted name, `[ticks, stages]`."""
+    flat = {name: dict(_dotted(name, own.tables)) for name, own in program.modules.items()}
+    for own in program.feeds:
+        flat[own.feed.source] |= _dotted(own.feed.source, own.tables)
     last = program.schedule.stages - 1
     shape = (len(program.schedule.ticks), last + 1)
-    for name, table in flat.items():
+    tables = {name: table for own in flat.values() for name, table in own.items()}
+    for name, table in tables.items():
         if table.ndim == 1:
-            flat[name] = np.full(shape, -1)
-            flat[name][:, last if name.startswith("head") else 0] = table
+            tables[name] = np.full(shape, -1)
+            tables[name][:, last if ".head" in name else 0] = table
         elif table.shape != shape:
             raise ScheduleError(f"{name}: shape {table.shape} is wrong; valid: {shape}")
-    return flat
+    return tables
 
 
-def _flat(tables: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Ints]]:
-    """Nested tables with dotted names."""
-    for name, table in tables.items():
-        if isinstance(table, Mapping):
-            yield from _flat(table, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", table
+def _dotted(module: str, tables: Any) -> dict[str, Ints]:
+    """`vision forward.input`: the tables of a module by name."""
+    return {f"{module} {'.'.join(path)}": own for path, own in flat_leaves(tables).items()}
 
 
 def _task_tables(schedule: Schedule) -> dict[str, Ints]:
     """The contents that the tables which name tasks must have."""
-    names = ["embed_microbatch", "head_microbatch", "return_microbatch"]
-    for kind in (F, B, W) if schedule.split_backward else (F, B):
-        names += [f"{kind.cost}.microbatch", f"{kind.cost}.chunk"]
-    for module in schedule.sources:
-        for kind in (F, B):
-            names += [f"{module.name} {kind.cost}.{field}" for field in _SOURCE_FIELDS]
     shape = (len(schedule.ticks), schedule.stages)
-    tables = {name: np.full(shape, -1) for name in names}
     local = {name: _locals(owners) for name, owners in _owners(schedule).items()}
+    names = [
+        name
+        for module in schedule.modules
+        for kind in (F, B, W)
+        if kind is not W or (module.name, W) in schedule.task_arrays.keys
+        for name, _ in _task_entries(module, Task(kind, module.name, 0), [0])
+    ]
+    ends = [name for own in schedule.modules if own.shared_ends for name in _end_tables(own)]
+    tables = {name: np.full(shape, -1) for name in (*names, *ends)}
+    modules = {module.name: module for module in schedule.modules}
     for tick, stage, task in schedule:
-        local_chunk = schedule.backbone.local_chunk(task.chunk)
-        entries = (
-            _source_entries(task, local) if task.module in local else _entries(task, local_chunk)
-        )
-        for name, value in entries:
+        module = modules[task.module]
+        for name, value in _task_entries(module, task, local[task.module]):
             tables[name][tick, stage] = value
-        for name in _events(schedule, task):
-            tables[name][tick, stage] = task.microbatch
+        if module.shared_ends:
+            for name, place in _end_tables(module).items():
+                if place == (task.kind, task.chunk):
+                    tables[name][tick, stage] = task.microbatch
     return tables
 
 
-def _entries(task: Task, chunk: int) -> tuple[tuple[str, int], ...]:
-    """Tables and entries that name a task of the backbone; `chunk` is that of its stage."""
-    table = task.kind.cost
-    return (f"{table}.microbatch", task.microbatch), (f"{table}.chunk", chunk)
+def _task_entries(module: ModuleStages, task: Task, local: list[int]) -> Iterator[tuple[str, int]]:
+    """Tables and entries that name a task; `local` is that of every microbatch of the module."""
+    table = f"{task.module} {task.kind.cost}"
+    yield f"{table}.microbatch", task.microbatch
+    yield f"{table}.chunk", task.chunk
+    if not module.shared_ends:
+        yield f"{table}.local", local[task.microbatch % len(local)]
 
 
-def _source_entries(task: Task, local: Mapping[str, list[int]]) -> Iterator[tuple[str, int]]:
-    """Tables and entries that name a task of another module."""
-    positions = local[task.module]
-    values = (task.microbatch, task.chunk, positions[task.microbatch % len(positions)])
-    for field, value in zip(_SOURCE_FIELDS, values, strict=True):
-        yield f"{task.module} {task.kind.cost}.{field}", value
-
-
-def _events(schedule: Schedule, task: Task) -> Iterator[str]:
-    """Tables of what all stages do together before or after `task`."""
-    if task.module != schedule.backbone.name:
-        return
-    place = (task.kind, task.chunk)
-    if place == (F, 0):
-        yield "embed_microbatch"
-    if place == (F, schedule.backbone.chunks - 1):
-        yield "head_microbatch"
-    if place == (B, 0):
-        yield "return_microbatch"
+def _end_tables(module: ModuleStages) -> dict[str, tuple[TaskKind, int]]:
+    """Tables of what all stages do together, and the task before or after which they do it."""
+    ends = f"{module.name} ends"
+    return {
+        f"{ends}.embed_microbatch": (F, 0),
+        f"{ends}.head_microbatch": (F, module.chunks - 1),
+        f"{ends}.return_microbatch": (B, 0),
+    }
 
 
 def _compare(name: str, actual: Ints, expected: Ints) -> None:
@@ -502,7 +456,6 @@ def _compare(name: str, actual: Ints, expected: Ints) -> None:
 
 def _buffers(program: LoweredSchedule) -> Iterator[tuple[str, int]]:
     """Every buffer and its slots."""
-    yield from asdict(program.sizes).items()
-    for name, encoder in program.encoders.items():
-        for buffer, size in asdict(encoder.sizes).items():
+    for name, sizes in program.sizes.items():
+        for buffer, size in asdict(sizes).items():
             yield f"{name} {buffer}", size

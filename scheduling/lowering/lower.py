@@ -1,4 +1,4 @@
-"""Schedules compiled to programs.
+"""Schedules lowered to tables.
 
 A value that waits for a later tick lies in a slot of a buffer, on the stage that will read it.
 Slots are dealt by the left-edge algorithm (Hashimoto and Stevens, DAC 1971): in the order in which
@@ -22,25 +22,30 @@ from scheduling.lowering.lowered import (
     EXECUTABLE_KINDS,
     BackwardTable,
     BufferSizes,
+    FeedTables,
     ForwardTable,
     Ints,
+    LoweredFeed,
+    LoweredModule,
     LoweredSchedule,
+    MergeSlots,
     MergeTable,
     ModuleTables,
     Remat,
+    SharedEndsTable,
     Table,
     WeightsTable,
     read_only,
 )
-from scheduling.lowering.ticks import BackboneTicks, SourceTicks, task_rows
+from scheduling.lowering.ticks import ModuleTicks
 from scheduling.schedules.check import check
 from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.schedules.task_kinds import W
-from scheduling.schedules.tasks import ModuleStages
+from scheduling.schedules.tasks import Feed
 
 
 def lower_schedule(
-    schedule: Schedule, remat: Remat, encoders: Mapping[str, Remat] | None = None
+    schedule: Schedule, remat: Remat, remats: Mapping[str, Remat] | None = None
 ) -> LoweredSchedule:
     """Turn a schedule into tables, with a slot for every value that waits.
 
@@ -49,32 +54,33 @@ def lower_schedule(
     Args:
         schedule: the schedule.
         remat: values that forwards keep for backwards.
-        encoders: the same of encoders that differ in it from the decoder, by name.
+        remats: the same of modules that differ in it from the backbone, by name.
 
     Raises:
         ScheduleError: `schedule` breaks a rule (see `scheduling.schedules.check.check`) or holds a
-            kind of task that the executor has no function for, or a `remat` is unknown.
+            kind of task that the executor has no function for, a module has shared ends that may
+            have none, or a `remat` is unknown.
     """
-    remats = encoders or {}
+    remats = remats or {}
     for policy in (remat, *remats.values()):
         if policy not in get_args(Remat):
             valid = ", ".join(get_args(Remat))
             raise ScheduleError(f"remat: {policy!r} is unknown; valid: {valid}")
     check(schedule)
     _refuse_without_tables(schedule)
-    tasks = task_rows(schedule)
-    decoder = BackboneTicks.of(schedule, tasks)
-    blank = _TableShape(len(schedule.ticks), schedule.stages)
-    tables = {
-        feed.source: _lower_encoder(
-            blank,
-            SourceTicks.of(schedule, schedule.module(feed.source), feed, tasks),
-            decoder,
-            remats.get(feed.source, remat),
-        )
-        for feed in schedule.feeds
+    _refuse_other_ends(schedule)
+    ticks = {module.name: ModuleTicks.of(schedule, module) for module in schedule.modules}
+    shape = _TableShape(len(schedule.ticks), schedule.stages)
+    slots = {
+        name: _ModuleSlots.of(own, _fed_ticks(schedule.feed(name), ticks), remats.get(name, remat))
+        for name, own in ticks.items()
     }
-    return _lower_decoder(schedule, decoder, remat, tables)
+    modules = {
+        name: _lower_module(shape, own, slots[name], remats.get(name, remat))
+        for name, own in ticks.items()
+    }
+    feeds = (_lower_feed(shape, feed, ticks, slots[feed.source]) for feed in schedule.feeds)
+    return LoweredSchedule(schedule, modules, tuple(feeds))
 
 
 def _refuse_without_tables(schedule: Schedule) -> None:
@@ -86,6 +92,17 @@ def _refuse_without_tables(schedule: Schedule) -> None:
             raise ScheduleError(
                 f"the executor has no function for tasks of kind {kind} of {module!r}, so that "
                 f"they are scheduled and simulated only; valid: {', '.join(map(str, valid))}"
+            )
+
+
+def _refuse_other_ends(schedule: Schedule) -> None:
+    """Raise ScheduleError if another module than the backbone has shared ends, or that has none."""
+    for module in schedule.modules:
+        valid = module is schedule.backbone
+        if module.shared_ends != valid:
+            raise ScheduleError(
+                f"module {module.name!r}: shared_ends {module.shared_ends} is not executed; valid: "
+                f"{valid}, as stages share the ends of the backbone and of no other module"
             )
 
 
@@ -143,6 +160,124 @@ def _left_edge(written: Ints, read: Ints, first: int) -> tuple[list[int], int]:
     return slots, size
 
 
+@dataclass(frozen=True)
+class _FedTicks:
+    """For each of a module's microbatches, ticks of those that it feeds, `[microbatches]`.
+
+    Attributes:
+        entered: tick in which the last of them no longer needs the output: after the stage sync
+            that reads it, so that values of that tick may take its slot.
+        left: tick at whose end the first of them returns its input's gradient.
+    """
+
+    entered: Ints
+    left: Ints
+
+
+def _fed_ticks(feed: Feed | None, ticks: Mapping[str, ModuleTicks]) -> _FedTicks | None:
+    """The ticks of what a feed's source feeds; None without a feed."""
+    if feed is None:
+        return None
+    target = ticks[feed.target]
+    return _FedTicks(
+        feed.reduce_consumers(target.entry + 1, np.maximum),
+        feed.reduce_consumers(target.backward[:, 0], np.minimum),
+    )
+
+
+@dataclass(frozen=True)
+class _ModuleSlots:
+    """Slots of a module's values, `[microbatches, chunks]`.
+
+    Output and output-gradient buffers hold one value per microbatch: the column of the last chunk,
+    -1 elsewhere.
+    """
+
+    inputs: _BufferSlots
+    saved: _BufferSlots
+    gradients: _BufferSlots
+    operands: _BufferSlots
+    output_buffer: _BufferSlots
+    output_grad_buffer: _BufferSlots
+
+    @classmethod
+    def of(cls, ticks: ModuleTicks, fed: _FedTicks | None, remat: Remat) -> _ModuleSlots:
+        """The slots of a module that feeds others, or none."""
+        forward, backward, trained = ticks.forward, ticks.backward, ticks.backward >= 0
+        shared, full = ticks.module.shared_ends, remat == "full"
+        inputs_written, gradients_written = _written(ticks)
+        first, last = (_chunk_mask(forward.shape, chunk) for chunk in (0, -1))
+        assign = partial(_assign_slots, ticks.stage)
+        deferred = backward if ticks.weights is None else ticks.weights
+        return cls(
+            inputs=assign(
+                inputs_written, np.where(trained & full, backward, forward), ~first | shared
+            ),
+            saved=assign(forward, backward, trained & (not full)),
+            gradients=assign(gradients_written, backward, trained & (~last | shared)),
+            operands=assign(backward, deferred, trained & (ticks.weights is not None)),
+            output_buffer=_output_slots(ticks, fed),
+            output_grad_buffer=assign(
+                _of_last_chunk(forward, None if fed is None else fed.left),
+                backward,
+                trained & last & (fed is not None),
+            ),
+        )
+
+    @property
+    def sizes(self) -> BufferSizes:
+        """Slots of every buffer."""
+        return BufferSizes(**{field.name: getattr(self, field.name).size for field in fields(self)})
+
+
+def _written(ticks: ModuleTicks) -> tuple[Ints, Ints]:
+    """Ticks at whose end the inputs of chunks and the gradients of their outputs are written."""
+    inputs, gradients = np.roll(ticks.forward, 1, axis=1), np.roll(ticks.backward, -1, axis=1)
+    if ticks.module.shared_ends:
+        inputs[:, 0], gradients[:, -1] = ticks.entry, ticks.forward[:, -1]
+    return inputs, gradients
+
+
+def _output_slots(ticks: ModuleTicks, fed: _FedTicks | None) -> _BufferSlots:
+    """Slots of outputs that wait from the tick of the last chunk until they have entered.
+
+    Microbatches of the next step are numbered from 0 on their stage, which is their place in their
+    pipeline's batch: they are its first.
+    """
+    local, last = _positions_of_owner(ticks.owners), _chunk_mask(ticks.forward.shape, -1)
+    prefetched = np.arange(len(local)) < ticks.module.prefetch
+    reserved = dict(Counter(ticks.stage[prefetched, -1].tolist()))
+    waiting = last & ~prefetched[:, None] & (fed is not None)
+    read = _of_last_chunk(ticks.forward, None if fed is None else fed.entered)
+    slots = _assign_slots(ticks.stage, ticks.forward, read, waiting, reserved)
+    slots.slot[prefetched, -1] = local[prefetched]
+    return slots
+
+
+def _of_last_chunk(like: Ints, values: Ints | None) -> Ints:
+    """`values` `[microbatches]` for the last chunk, and -1 elsewhere."""
+    table = np.full_like(like, -1)
+    if values is not None:
+        table[:, -1] = values
+    return table
+
+
+def _chunk_mask(shape: tuple[int, ...], chunk: int) -> NDArray[np.bool_]:
+    """True for one chunk of every microbatch."""
+    mask = np.zeros(shape, bool)
+    mask[:, chunk] = True
+    return mask
+
+
+def _positions_of_owner(owners: Ints) -> Ints:
+    """Position of every microbatch among those with the same owner."""
+    order = np.argsort(owners, kind="stable")
+    counts = np.bincount(owners)
+    positions = np.empty_like(owners)
+    positions[order] = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return positions
+
+
 # ---- tables --------------------------------------------------------------------------------------
 
 
@@ -169,272 +304,53 @@ class _TableShape:
         return read_only(column)
 
 
-def _entry_mask(shape: tuple[int, ...], *index: int) -> NDArray[np.bool_]:
-    """True for the entry `index` of every microbatch."""
-    mask = np.zeros(shape, bool)
-    entry: tuple[int | slice, ...] = (slice(None), *index)
-    mask[entry] = True
-    return mask
-
-
-def _positions_along(shape: tuple[int, ...], axis: int) -> Ints:
-    """Position along `axis` of every entry."""
-    return np.indices(shape)[axis]
-
-
-def _lower_decoder(
-    schedule: Schedule,
-    ticks: BackboneTicks,
-    remat: Remat,
-    encoders: Mapping[str, ModuleTables],
-) -> LoweredSchedule:
-    blank = _TableShape(len(schedule.ticks), schedule.stages)
-    every = np.ones(ticks.forward.shape, bool)
-    read = ticks.backward if remat == "full" else ticks.forward
-    inputs = _assign_slots(ticks.stage, ticks.inputs_written, read, every)
-    saved = _assign_slots(ticks.stage, ticks.forward, ticks.backward, every & (remat != "full"))
-    gradients = _assign_slots(ticks.stage, ticks.gradients_written, ticks.backward, every)
-    weights, operands = _weights(blank, ticks)
-    return LoweredSchedule(
-        schedule=schedule,
+def _lower_module(
+    shape: _TableShape, ticks: ModuleTicks, slots: _ModuleSlots, remat: Remat
+) -> LoweredModule:
+    local = _positions_of_owner(ticks.owners)
+    return LoweredModule(
+        stages=ticks.module,
         remat=remat,
-        forward=_forward_table(blank, ticks, inputs, saved),
-        backward=_backward_table(blank, ticks, inputs, saved, gradients, remat),
-        weights=weights,
-        sizes=BufferSizes(inputs.size, saved.size, gradients.size, operands),
-        encoders=encoders,
-        **_decoder_moves(blank, ticks, inputs.slot, gradients.slot),
+        sizes=slots.sizes,
+        tables=ModuleTables(
+            forward=_forward_table(shape, ticks, slots, local),
+            backward=_backward_table(shape, ticks, slots, local, remat),
+            weights=_weights_table(shape, ticks, slots, local),
+            ends=_shared_ends_table(shape, ticks, slots) if ticks.module.shared_ends else None,
+            **_chunk_moves(shape, ticks, slots),
+        ),
+        owners=read_only(ticks.owners),
+        local=read_only(local),
+        slots=max(local.tolist(), default=-1) + 1,
+        prefetch_slot=read_only(local[: ticks.module.prefetch]),
     )
 
 
 def _forward_table(
-    blank: _TableShape, ticks: BackboneTicks, inputs: _BufferSlots, saved: _BufferSlots
-) -> ForwardTable:
-    place = partial(blank.table, ticks.forward, ticks.stage)
-    microbatch, chunk = (_positions_along(ticks.forward.shape, axis) for axis in (0, 1))
-    slots = place(inputs.slot), place(saved.slot)
-    return ForwardTable(place(microbatch), place(chunk), None, *slots, None)
-
-
-def _backward_table(
-    blank: _TableShape,
-    ticks: BackboneTicks,
-    inputs: _BufferSlots,
-    saved: _BufferSlots,
-    gradients: _BufferSlots,
-    remat: Remat,
-) -> BackwardTable:
-    place = partial(blank.table, ticks.backward, ticks.stage)
-    return BackwardTable(
-        place(_positions_along(ticks.backward.shape, 0)),
-        place(_positions_along(ticks.backward.shape, 1)),
-        None,
-        place(np.where(remat == "full", inputs.slot, -1)),
-        place(saved.slot),
-        place(gradients.slot),
-    )
-
-
-def _weights(blank: _TableShape, ticks: BackboneTicks) -> tuple[WeightsTable | None, int]:
-    """The table of weight gradients, and the slots of what backwards keep for them."""
-    if ticks.weights is None:
-        return None, 0
-    every = np.ones(ticks.weights.shape, bool)
-    pairs = _assign_slots(ticks.stage, ticks.backward, ticks.weights, every)
-    place = partial(blank.table, ticks.weights, ticks.stage)
-    microbatch, chunk = (_positions_along(every.shape, axis) for axis in (0, 1))
-    written = blank.table(ticks.backward, ticks.stage, pairs.slot)
-    return WeightsTable(place(microbatch), place(chunk), place(pairs.slot), written), pairs.size
-
-
-def _decoder_moves(
-    blank: _TableShape, ticks: BackboneTicks, inputs: Ints, gradients: Ints
-) -> dict[str, Table]:
-    """Values that stages pass on, and values that enter and leave the decoder."""
-    shape, numbers = inputs.shape, np.arange(len(inputs))
-    entry, leave = ticks.forward[:, 0, 0], ticks.forward[:, -1, -1]
-    return {
-        "receive_input": blank.table(
-            ticks.inputs_written, ticks.stage, inputs, where=~_entry_mask(shape, 0, 0)
-        ),
-        "receive_gradient": blank.table(
-            ticks.gradients_written, ticks.stage, gradients, where=~_entry_mask(shape, -1, -1)
-        ),
-        "embed_microbatch": blank.column(entry, numbers),
-        "embed_input": blank.column(entry, inputs[:, 0, 0]),
-        "head_microbatch": blank.column(leave, numbers),
-        "head_gradient": blank.column(leave, gradients[:, -1, -1]),
-        "return_microbatch": blank.column(ticks.backward[:, 0, 0], numbers),
-    }
-
-
-@dataclass(frozen=True)
-class _SourceSlots:
-    """Slots of one encoder's values, `[microbatches, chunks]`.
-
-    Output and output-gradient buffers hold one value per microbatch: the column of the last chunk,
-    -1 elsewhere.
-    """
-
-    inputs: _BufferSlots
-    saved: _BufferSlots
-    gradients: _BufferSlots
-    output_buffer: _BufferSlots
-    output_grad_buffer: _BufferSlots
-
-    @classmethod
-    def of(
-        cls, ticks: SourceTicks, decoder: BackboneTicks, remat: Remat, local: Ints
-    ) -> _SourceSlots:
-        forward, backward, trained = ticks.forward, ticks.backward, ticks.backward >= 0
-        last = _entry_mask(forward.shape, -1)
-        full = remat == "full"
-        # The stage sync reads the value, so values of later ticks may take its slot.
-        entry = ticks.feed.reduce_consumers(decoder.entry + 1, np.maximum)[:, None] + 0 * forward
-        leave = (
-            ticks.feed.reduce_consumers(decoder.backward[:, 0, 0], np.minimum)[:, None]
-            + 0 * forward
-        )
-        colour = partial(_assign_slots, ticks.stage)
-        return cls(
-            inputs=colour(
-                np.roll(forward, 1, axis=1),
-                np.where(trained & full, backward, forward),
-                ~_entry_mask(forward.shape, 0),
-            ),
-            saved=colour(forward, backward, trained & (not full)),
-            output_buffer=_output_slots(ticks, entry, local),
-            output_grad_buffer=colour(leave, backward, trained & last),
-            gradients=colour(np.roll(backward, -1, axis=1), backward, trained & ~last),
-        )
-
-    @property
-    def sizes(self) -> BufferSizes:
-        """Slots of every buffer."""
-        return BufferSizes(**{field.name: getattr(self, field.name).size for field in fields(self)})
-
-
-def _output_slots(ticks: SourceTicks, entry: Ints, local: Ints) -> _BufferSlots:
-    """Slots of outputs that wait from the tick of the last chunk to `entry`.
-
-    Microbatches of the next step are numbered from 0 on their stage, which is their place in their
-    pipeline's batch: they are its first.
-    """
-    prefetched = np.arange(len(local)) < ticks.module.prefetch
-    reserved = dict(Counter(ticks.stage[prefetched, -1].tolist()))
-    here = _entry_mask(entry.shape, -1) & ~prefetched[:, None]
-    slots = _assign_slots(ticks.stage, ticks.forward, entry, here, reserved)
-    slots.slot[prefetched, -1] = local[prefetched]
-    return slots
-
-
-def _positions_of_owner(owners: Ints) -> Ints:
-    """Position of every microbatch among those with the same owner."""
-    order = np.argsort(owners, kind="stable")
-    counts = np.bincount(owners)
-    positions = np.empty_like(owners)
-    positions[order] = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return positions
-
-
-def _lower_encoder(
-    blank: _TableShape, ticks: SourceTicks, decoder: BackboneTicks, remat: Remat
-) -> ModuleTables:
-    local = _positions_of_owner(ticks.owners)
-    slots = _SourceSlots.of(ticks, decoder, remat, local)
-    pairs = _merge_table(ticks, decoder, slots, blank.stages)
-    return ModuleTables(
-        module=ticks.module,
-        feed=ticks.feed,
-        forward=_encoder_forward(blank, ticks, slots, local),
-        backward=_encoder_backward(blank, ticks, slots, local, remat),
-        sizes=slots.sizes,
-        owners=read_only(ticks.owners),
-        local=read_only(local),
-        merges=pairs,
-        slots=max(local.tolist(), default=-1) + 1,
-        prefetch_slot=read_only(local[: ticks.module.prefetch]),
-        remat=remat,
-        **_chunk_moves(blank, ticks, slots),
-        **_merge_ticks(blank, decoder, pairs, ticks.module),
-    )
-
-
-def _merge_table(
-    ticks: SourceTicks, decoder: BackboneTicks, slots: _SourceSlots, stages: int
-) -> MergeTable:
-    """Pairs of encoder and decoder microbatches by stage, in the order in which they enter."""
-    entry, leave = decoder.forward[:, 0, 0], decoder.backward[:, 0, 0]
-    by_stage: list[list[tuple[int, int]]] = [[] for _ in range(stages)]
-    fresh = {}
-    for unit, (first, last) in enumerate(ticks.feed.consumer_spans(len(entry)).tolist()):
-        fed = range(first, last + 1)
-        by_stage[ticks.stage[unit, -1]] += [(m, unit) for m in fed]
-        fresh[unit] = min(fed, key=lambda m: leave[m])
-    most = max(map(len, by_stage), default=0)
-    tables = {field.name: np.full((stages, most), -1) for field in fields(MergeTable)}
-    for stage, pairs_of_stage in enumerate(by_stage):
-        for i, (m, unit) in enumerate(
-            sorted(pairs_of_stage, key=lambda pair: (entry[pair[0]], pair[1]))
-        ):
-            values = (
-                m,
-                unit,
-                slots.output_buffer.slot[unit, -1],
-                slots.output_grad_buffer.slot[unit, -1],
-            )
-            names = "target", "source", "output_buffer", "output_grad_buffer"
-            for name, value in zip(names, values, strict=True):
-                tables[name][stage, i] = value
-            tables["is_first"][stage, i] = fresh[unit] == m
-    return MergeTable(**{name: read_only(table) for name, table in tables.items()})
-
-
-def _merge_ticks(
-    blank: _TableShape, decoder: BackboneTicks, pairs: MergeTable, module: ModuleStages
-) -> dict[str, Table]:
-    """First pair and number of pairs that enter before a tick, and that leave in one."""
-    runs: dict[tuple[int, int], list[int]] = {}
-    for stage, row in enumerate(pairs.target.tolist()):
-        for number, m in enumerate(row):
-            if m >= 0:
-                runs.setdefault((m, stage), []).append(number)
-    values = [(*place, numbers[0], len(numbers)) for place, numbers in runs.items()]
-    microbatch, stages, first, count = np.array(values, np.intp).reshape(-1, 4).T
-    entry, leave = decoder.forward[microbatch, 0, 0], decoder.backward[microbatch, 0, 0]
-    trained = np.full(len(microbatch), module.trains)
-    return {
-        "merge_first": blank.table(entry, stages, first),
-        "merge_count": blank.table(entry, stages, count),
-        "return_first": blank.table(leave, stages, first, trained),
-        "return_count": blank.table(leave, stages, count, trained),
-    }
-
-
-def _encoder_forward(
-    blank: _TableShape, ticks: SourceTicks, slots: _SourceSlots, local: Ints
-) -> ForwardTable:
-    place = partial(blank.table, ticks.forward, ticks.stage)
-    row, chunk = (_positions_along(ticks.forward.shape, axis) for axis in (0, 1))
+    shape: _TableShape, ticks: ModuleTicks, slots: _ModuleSlots, local: Ints
+) -> ForwardTable[Table]:
+    place = partial(shape.table, ticks.forward, ticks.stage)
+    row, chunk = _rows_and_chunks(ticks.forward)
+    shared = ticks.module.shared_ends
     return ForwardTable(
         place(ticks.numbers[row]),
         place(chunk),
-        place(local[row]),
+        None if shared else place(local[row]),
         place(slots.inputs.slot),
         place(slots.saved.slot),
-        place(slots.output_buffer.slot),
+        None if shared else place(slots.output_buffer.slot),
     )
 
 
-def _encoder_backward(
-    blank: _TableShape, ticks: SourceTicks, slots: _SourceSlots, local: Ints, remat: Remat
-) -> BackwardTable:
-    place = partial(blank.table, ticks.backward, ticks.stage, where=ticks.backward >= 0)
-    row, chunk = (_positions_along(ticks.backward.shape, axis) for axis in (0, 1))
+def _backward_table(
+    shape: _TableShape, ticks: ModuleTicks, slots: _ModuleSlots, local: Ints, remat: Remat
+) -> BackwardTable[Table]:
+    place = partial(shape.table, ticks.backward, ticks.stage, where=ticks.backward >= 0)
+    row, chunk = _rows_and_chunks(ticks.backward)
     return BackwardTable(
         place(row),
         place(chunk),
-        place(local[row]),
+        None if ticks.module.shared_ends else place(local[row]),
         place(np.where(remat == "full", slots.inputs.slot, -1)),
         place(slots.saved.slot),
         # A chunk has one of the two.
@@ -442,18 +358,124 @@ def _encoder_backward(
     )
 
 
-def _chunk_moves(blank: _TableShape, ticks: SourceTicks, slots: _SourceSlots) -> dict[str, Table]:
+def _weights_table(
+    shape: _TableShape, ticks: ModuleTicks, slots: _ModuleSlots, local: Ints
+) -> WeightsTable[Table] | None:
+    """The table of weight gradients; None if they are not split from backwards."""
+    if ticks.weights is None:
+        return None
+    place = partial(shape.table, ticks.weights, ticks.stage, where=ticks.weights >= 0)
+    row, chunk = _rows_and_chunks(ticks.weights)
+    return WeightsTable(
+        place(row),
+        place(chunk),
+        None if ticks.module.shared_ends else place(local[row]),
+        place(slots.operands.slot),
+        shape.table(ticks.backward, ticks.stage, slots.operands.slot, ticks.backward >= 0),
+    )
+
+
+def _rows_and_chunks(like: Ints) -> tuple[Ints, Ints]:
+    """Row and chunk of every entry `[microbatches, chunks]`."""
+    rows, chunks = np.indices(like.shape)
+    return np.asarray(rows), np.asarray(chunks)
+
+
+def _shared_ends_table(
+    shape: _TableShape, ticks: ModuleTicks, slots: _ModuleSlots
+) -> SharedEndsTable[Table]:
+    """Values that enter a module and leave it where all stages take part."""
+    first, last = ticks.forward[:, 0], ticks.forward[:, -1]
+    numbers = np.arange(len(first))
+    return SharedEndsTable(
+        embed_microbatch=shape.column(first, numbers),
+        embed_input=shape.column(first, slots.inputs.slot[:, 0]),
+        head_microbatch=shape.column(last, numbers),
+        head_gradient=shape.column(last, slots.gradients.slot[:, -1]),
+        return_microbatch=shape.column(ticks.backward[:, 0], numbers),
+    )
+
+
+def _chunk_moves(
+    shape: _TableShape, ticks: ModuleTicks, slots: _ModuleSlots
+) -> dict[str, Table | None]:
     """Values that pass from chunk to chunk."""
-    written = np.roll(ticks.forward, 1, axis=1)
-    returned = np.roll(ticks.backward, -1, axis=1)
+    written, returned = _written(ticks)
     from_here = ticks.stage == np.roll(ticks.stage, 1, axis=1)
     to_here = ticks.stage == np.roll(ticks.stage, -1, axis=1)
     inputs, gradients = slots.inputs.slot, slots.gradients.slot
-    table, stage = blank.table, ticks.stage
-    inner, upper = inputs >= 0, gradients >= 0
+    inner = (inputs >= 0) & ~_chunk_mask(inputs.shape, 0)
+    upper = (gradients >= 0) & ~_chunk_mask(inputs.shape, -1)
+    keeps, sends = ticks.module.keeps_activations, ticks.module.sends_activations
+    table, stage = shape.table, ticks.stage
     return {
-        "keep_input": table(written, stage, inputs, where=inner & from_here),
-        "receive_input": table(written, stage, inputs, where=inner & ~from_here),
-        "keep_gradient": table(returned, stage, gradients, where=upper & to_here),
-        "receive_gradient": table(returned, stage, gradients, where=upper & ~to_here),
+        "keep_input": table(written, stage, inputs, inner & from_here) if keeps else None,
+        "receive_input": table(written, stage, inputs, inner & ~from_here) if sends else None,
+        "keep_gradient": table(returned, stage, gradients, upper & to_here) if keeps else None,
+        "receive_gradient": table(returned, stage, gradients, upper & ~to_here) if sends else None,
     }
+
+
+# ---- feeds ---------------------------------------------------------------------------------------
+
+
+def _lower_feed(
+    shape: _TableShape, feed: Feed, ticks: Mapping[str, ModuleTicks], slots: _ModuleSlots
+) -> LoweredFeed:
+    source, target = ticks[feed.source], ticks[feed.target]
+    merges = _merge_table(feed, source, target, slots, shape.stages)
+    tables = _merge_ticks(shape, target, merges, source.module.trains)
+    return LoweredFeed(feed, merges, tables)
+
+
+def _merge_table(
+    feed: Feed, source: ModuleTicks, target: ModuleTicks, slots: _ModuleSlots, stages: int
+) -> MergeTable:
+    """Pairs of a source and a target microbatch by stage, in the order in which they enter."""
+    entry, leave = target.forward[:, 0], target.backward[:, 0]
+    by_stage: list[list[tuple[int, int]]] = [[] for _ in range(stages)]
+    first_returned = {}
+    for number, (first, last) in enumerate(feed.consumer_spans(len(entry)).tolist()):
+        fed = range(first, last + 1)
+        by_stage[source.stage[number, -1]] += [(m, number) for m in fed]
+        first_returned[number] = min(fed, key=lambda m: leave[m])
+    most = max(map(len, by_stage), default=0)
+    columns = {
+        name: np.full((stages, most), -1)
+        for name in ("target", "source", "output_buffer", "output_grad_buffer", "is_first")
+    }
+    for stage, pairs in enumerate(by_stage):
+        ordered = sorted(pairs, key=lambda pair: (entry[pair[0]], pair[1]))
+        for i, (m, number) in enumerate(ordered):
+            values = (
+                m,
+                number,
+                slots.output_buffer.slot[number, -1],
+                slots.output_grad_buffer.slot[number, -1],
+                first_returned[number] == m,
+            )
+            for column, value in zip(columns.values(), values, strict=True):
+                column[stage, i] = value
+    tables = {name: read_only(column) for name, column in columns.items()}
+    return MergeTable(tables.pop("source"), tables.pop("target"), MergeSlots(**tables))
+
+
+def _merge_ticks(
+    shape: _TableShape, target: ModuleTicks, merges: MergeTable, trains: bool
+) -> FeedTables[Table]:
+    """First pair and number of pairs that enter before a tick, and that leave in one."""
+    runs: dict[tuple[int, int], list[int]] = {}
+    for stage, row in enumerate(merges.target.tolist()):
+        for number, m in enumerate(row):
+            if m >= 0:
+                runs.setdefault((m, stage), []).append(number)
+    values = [(*place, numbers[0], len(numbers)) for place, numbers in runs.items()]
+    microbatch, stages, first, count = np.array(values, np.intp).reshape(-1, 4).T
+    entry, leave = target.forward[microbatch, 0], target.backward[microbatch, 0]
+    trained = np.full(len(microbatch), trains)
+    return FeedTables(
+        merge_first=shape.table(entry, stages, first),
+        merge_count=shape.table(entry, stages, count),
+        return_first=shape.table(leave, stages, first, trained),
+        return_count=shape.table(leave, stages, count, trained),
+    )

@@ -32,6 +32,7 @@ def translate(values: Mapping[str, Any]) -> dict[str, Any]:
         "stages": stages,
         "chunks": stages * values["chunks"],
         "looped": True,
+        "shared_ends": True,
     }
     ticks = [
         [[_task(stages, stage, *task) for task in tasks] for stage, tasks in enumerate(row)]

@@ -79,7 +79,7 @@ class Schedule:
             stages, chunks: numbers of stages, and of virtual chunks of a stage.
             ticks: see the attribute.
         """
-        backbone = ModuleStages(name, stages, stages * chunks, looped=True)
+        backbone = ModuleStages(name, stages, stages * chunks, looped=True, shared_ends=True)
         return cls((backbone,), microbatches, (), tuple(map(tuple, ticks)))
 
     def __iter__(self) -> Iterator[tuple[int, int, Task]]:
@@ -298,7 +298,11 @@ class Schedule:
                 )
                 for row in values["ticks"]
             )
-            modules = tuple(ModuleStages(**module) for module in values["modules"])
+            # Written before modules said whether stages share their ends: the backbone's.
+            modules = tuple(
+                ModuleStages(**{"shared_ends": number == 0} | module)
+                for number, module in enumerate(values["modules"])
+            )
             feeds = tuple(map(_parse_feed, values["feeds"]))
             microbatches, prologue = values["microbatches"], values["prologue"]
             sizes = [n for module in modules for n in (module.stages, module.chunks)]

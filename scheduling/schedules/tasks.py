@@ -77,6 +77,8 @@ class ModuleStages:
             microbatch run in one pipeline.
         chunks: number of runs of its layers, over all stages.
         looped: whether chunk c runs on stage `c % stages`, rather than `c // (chunks / stages)`.
+        shared_ends: whether its embedding and its output are split over all stages, which run them
+            together where the stages meet; else they are part of its first and its last chunk.
         first_backward: the first chunk that has a backward: 0 if the module trains, its last chunk
             if only its connectors train, `chunks` if nothing of it does.
         prefetch: number of microbatches of the next step that this step already runs, for modules
@@ -88,6 +90,7 @@ class ModuleStages:
     stages: int = 1
     chunks: int = 1
     looped: bool = False
+    shared_ends: bool = False
     first_backward: int = 0
     prefetch: int = 0
 
@@ -103,6 +106,16 @@ class ModuleStages:
     def stage_chunks(self) -> int:
         """Number of chunks of a stage."""
         return self.chunks // self.stages
+
+    @property
+    def keeps_activations(self) -> bool:
+        """Whether the next chunk of some chunk runs on the same stage."""
+        return self.stage_chunks > 1 and (self.stages == 1 or not self.looped)
+
+    @property
+    def sends_activations(self) -> bool:
+        """Whether the next chunk of some chunk runs on another stage."""
+        return self.stages > 1
 
     @property
     def trains(self) -> bool:

@@ -112,9 +112,7 @@ class AdaptiveStrategy:
     @cached_property
     def memory(self) -> StepMemory:
         """Bytes of a device, with all slots of the bounds."""
-        bounds = self.bounds
-        sizes = bounds.sizes, {name: own.sizes for name, own in bounds.encoders.items()}
-        return step_memory(self.workload, self.strategy, self.hardware, sizes)
+        return step_memory(self.workload, self.strategy, self.hardware, self.bounds.sizes)
 
     def fitting_schedule(self, ways: Sequence[Mapping[str, Consumers]]) -> Schedule:
         """The schedule of a step within the slots of the bounds: the first way that fits.

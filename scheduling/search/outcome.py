@@ -78,10 +78,10 @@ def buffer_sizes(workload: Workload, schedule: Schedule, strategy: Strategy) -> 
     if strategy.decoder.stage == 1:
         return None
     program = lower_schedule(schedule, strategy.remat, strategy.remats)
-    encoders = {name: own.sizes for name, own in program.encoders.items()}
+    sizes = program.sizes
     if workload.follows and strategy.placement == "bubbles":
-        encoders = {name: with_slack(sizes) for name, sizes in encoders.items()}
-    return program.sizes, encoders
+        sizes |= {name: with_slack(own.sizes) for name, own in program.sources.items()}
+    return sizes
 
 
 def memory_of(

@@ -212,7 +212,8 @@ class Ordered:
     @cached_property
     def backbone(self) -> ModuleStages:
         """How the work of the backbone is divided."""
-        return ModuleStages(BACKBONE, self.stages, self.stages * self.chunks, looped=True)
+        chunks = self.stages * self.chunks
+        return ModuleStages(BACKBONE, self.stages, chunks, looped=True, shared_ends=True)
 
     def backbone_only(self) -> Ordered:
         """The step without tasks of other modules and without waiting for them."""

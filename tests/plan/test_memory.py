@@ -51,7 +51,7 @@ def predicted(experiment: Experiment) -> StepMemory:
     sizes, pieces, program = None, {}, experiment.step.program
     if isinstance(program, PipelineProgram):
         tables = program.full_load_schedule
-        sizes = tables.sizes, {name: one.sizes for name, one in tables.encoders.items()}
+        sizes = tables.sizes
         pieces = {own.name: own.chunks for own in program.schedule.sources}
     chosen = replace(strategy(own, "gpu"), pieces=pieces)
     return step_memory(traced_workload(own, splits), chosen, named("h100"), sizes)
@@ -138,10 +138,8 @@ def test_an_update_takes_the_room_of_the_tasks_before_it_takes_more() -> None:
 def test_tpus_hold_a_cast_copy_of_parameters(changes: dict[str, Any], casts: bool | str) -> None:
     own = on_platform(config(**{"model__dtype": "bfloat16"} | changes), "cpu")
     workload, chosen = traced_workload(own, SPLITS), strategy(own, "gpu")
-    sizes = (
-        BufferSizes(1, 1, 1),
-        {name: BufferSizes(1, 1, 1, 0, 1, 1) for name in own.model.lanes},
-    )
+    sizes = {"decoder": BufferSizes(1, 1, 1)}
+    sizes |= {name: BufferSizes(1, 1, 1, 0, 1, 1) for name in own.model.lanes}
     given = sizes if chosen.decoder.stage > 1 else None
     tpu, gpu = (step_memory(workload, chosen, named(chip), given) for chip in ("v5p", "h100"))
     assert gpu.cast == 0
@@ -207,10 +205,10 @@ def test_the_slots_of_the_compiled_frame_are_counted(independent: bool) -> None:
     program = gradient_step(own).program
     assert isinstance(program, PipelineProgram)
     frame, lowered = program.bounds, lower(own)
-    sizes = frame.sizes, {name: encoder.sizes for name, encoder in frame.encoders.items()}
+    sizes = frame.sizes
     assert buffer_sizes(lowered.workload, program.schedule, lowered.strategy) == sizes
-    standing = program.full_load_schedule.encoders["vision"].sizes
-    assert (frame.encoders["vision"].sizes.output_buffer > standing.output_buffer) == independent
+    standing = program.full_load_schedule.sizes["vision"]
+    assert (frame.sizes["vision"].output_buffer > standing.output_buffer) == independent
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ from scheduling.executor.pipeline import Pipeline
 from scheduling.lowering.bounds import InstructionTable, ScheduleBounds
 from scheduling.lowering.check import check_lowered
 from scheduling.lowering.lower import lower_schedule
-from scheduling.lowering.lowered import FusedKind, LoweredSchedule, ModuleTables
+from scheduling.lowering.lowered import FusedKind, LoweredFeed, LoweredModule, LoweredSchedule
 from scheduling.schedules.schedule import Schedule
 from scheduling.schedules.tasks import Consumers
 from scheduling.search.scheduler import StepScheduler
@@ -195,9 +195,7 @@ class PipelineProgram(GradientProgram):
     def carried_specs(self) -> dict[str, PartitionSpec]:
         """Layouts of what is carried on, `[stages * slots, rows, outputs, d_decoder]`."""
         stage = self.grid.decoder.stage or None
-        views = {
-            name: self.views[name] for name, own in self.bounds.encoders.items() if own.carried
-        }
+        views = {name: self.views[name] for name, own in self.bounds.modules.items() if own.carried}
         return {
             name: PartitionSpec(stage, view.batch or None, view.sequence or None)
             for name, view in views.items()
@@ -221,8 +219,8 @@ class PipelineProgram(GradientProgram):
         Raises:
             ScheduleError: the program does not fit `bounds`.
         """
-        dealings = {name: self._dealing(name, own) for name, own in program.encoders.items()}
-        pairs = {name: self._pairs(name, own) for name, own in program.encoders.items()}
+        dealings = {name: self._dealing(name, own) for name, own in program.sources.items()}
+        pairs = {own.feed.source: self._pairs(own) for own in program.feeds}
         return PlacedSchedule(self.bounds.instructions(program), dealings, pairs)
 
     @property
@@ -234,41 +232,42 @@ class PipelineProgram(GradientProgram):
         pairs = jax.tree.map(lambda _: own, self.tables.arrays.merges)
         return InstructionTable(own, shared, shared, pairs)
 
-    def _dealing(self, name: str, encoder: ModuleTables) -> StageAssignment:
-        """How an encoder's microbatches lie on the stages."""
-        pipelines, slots = self._inside.pipelines[name], self.bounds.encoders[name].slots
+    def _dealing(self, name: str, module: LoweredModule) -> StageAssignment:
+        """How the microbatches of a source lie on the stages."""
+        pipelines, slots = self._inside.pipelines[name], self.bounds.modules[name].slots
         order = np.full((self.grid.decoder.degree(pipelines), slots), -1)
-        for unit, (owner, local) in enumerate(zip(encoder.owners, encoder.local, strict=True)):
-            ahead = unit < encoder.module.prefetch
+        for unit, (owner, local) in enumerate(zip(module.owners, module.local, strict=True)):
+            ahead = unit < module.stages.prefetch
             order[owner, local] = unit + ahead * self.plan.schedule.microbatches
         return StageAssignment(order.ravel(), pipelines, self.views[name].batch)
 
-    def _pairs(self, name: str, encoder: ModuleTables) -> list[Pair]:
-        """The pairs of microbatches on the last stage of every pipeline of an encoder."""
-        room, module = self.bounds.encoders[name].merges, encoder.module
+    def _pairs(self, feed: LoweredFeed) -> list[Pair]:
+        """The pairs of microbatches on the last stage of every pipeline of a feed's source."""
+        source, merges = feed.feed.source, feed.merges
+        room, module = self.bounds.feed(source).merges, self.schedule.module(source)
         first = module.stage_of(module.chunks - 1)
         found: list[Pair] = []
         for stage in range(first, self.bounds.stages, module.stages):
-            tables = (own[stage].tolist() for own in (encoder.merges.source, encoder.merges.target))
+            tables = (own[stage].tolist() for own in (merges.source, merges.target))
             own = [pair if pair[0] >= 0 else None for pair in zip(*tables, strict=True)]
             found += own + [None] * (room - len(own))
         return found
 
     @cached_property
     def _pipeline(self) -> Pipeline:
-        layers = {self.model.backbone: self.stack.per_chunk}
+        backbone = self.model.backbone
+        layers = {backbone: self.stack.per_chunk}
         for module in self.schedule.sources:
             layers[module.name] = self.model.encoder(module.name).layers // module.chunks
         return Pipeline(
             self.bounds,
-            self.modules.backbone,
-            self.modules.others,
+            {backbone: self.modules.backbone, **self.modules.others},
             self.modules.merges,
             self.modules.loss_of,
             self.grid.decoder.stage,
             self.grid.decoder.all,
             layers,
-            self._exists if self.stack.padded > self.stack.layers else None,
+            {backbone: self._exists} if self.stack.padded > self.stack.layers else {},
             self.plan.co_issue,
             self.plan.observe,
         )

@@ -209,7 +209,7 @@ def _memory(case: Case) -> dict[str, float]:
         full = strategy.remat == "full"
         own = BufferSizes(inputs=2, saved=3, output_buffer=4, output_grad_buffer=5, gradients=6)
         decoder = BufferSizes(inputs=7, saved=0 if full else 5, gradients=3, operands=2)
-        sizes = decoder, dict.fromkeys(workload.encoders, own)
+        sizes = {"decoder": decoder, **dict.fromkeys(workload.encoders, own)}
     return step_memory(workload, strategy, hardware, sizes).by_kind
 
 

@@ -77,7 +77,9 @@ def test_each_slot_of_an_encoder_is_counted_once(buffer: str, elements: int) -> 
 
     def bytes_of(slots: int) -> float:
         sizes = BufferSizes(**none | {buffer: slots})
-        return step_memory(WORKLOAD, strategy, HARDWARE, (decoder, {"vision": sizes})).encoders
+        return step_memory(
+            WORKLOAD, strategy, HARDWARE, {"decoder": decoder, "vision": sizes}
+        ).encoders
 
     rows = WORKLOAD.rows / 4
     assert bytes_of(0) == 0

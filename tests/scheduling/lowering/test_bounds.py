@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from data.planning.independent_microbatches import plan_independent_microbatches
-from scheduling.lowering.bounds import PHASES, RARE_SHARE, ScheduleBounds, flat_leaves
+from scheduling.lowering.bounds import PHASES, RARE_SHARE, ScheduleBounds, TickRow
 from scheduling.lowering.lower import lower_schedule
 from scheduling.lowering.lowered import FusedKind, LoweredSchedule
+from scheduling.lowering.trees import flat_leaves
 from scheduling.schedules.schedule import Schedule, ScheduleError, interleaved
 from scheduling.schedules.task_kinds import B, F, TaskKind, W
 from scheduling.schedules.tasks import BACKBONE, Feed, ModuleStages
@@ -27,7 +28,7 @@ def bundles(schedule: Schedule, tick: int, stage: int) -> list[TaskOfModule]:
     return [(task.kind, task.module) for task in schedule.ticks[tick][stage]]
 
 
-def entries(bounds: ScheduleBounds, program: LoweredSchedule) -> dict[str, Any]:
+def entries(bounds: ScheduleBounds, program: LoweredSchedule) -> TickRow[Any]:
     """Every entry of the rows: `[stages, 1 + ticks]`, or `[1 + ticks]`."""
     rows = bounds.instructions(program)
     return bounds.unpack([*np.moveaxis(rows.by_stage, 2, 0)], [*rows.joint.T])
@@ -44,7 +45,7 @@ def runs(
         for kind in bounds.kinds[phase]:
             for tick in ticks:
                 for stage in range(bounds.stages):
-                    if row["runs"][str(kind)][stage, 1 + tick] == 1:
+                    if row.runs[str(kind)][stage, 1 + tick] == 1:
                         found[tick, stage].append(kind)
     return found
 
@@ -144,7 +145,11 @@ def test_rows_are_the_tables(schedule: Schedule, more: int) -> None:
     row, count = flat_leaves(entries(bounds, program)), len(schedule.ticks)
     assert {table.dtype for table in row.values()} == {np.dtype(np.int32)}
     assert {table.shape[-1] for table in row.values()} == {1 + bounds.ticks}
-    for path, table in flat_leaves(program.tables()).items():
+    tables = {
+        "modules": {name: module.tables for name, module in program.modules.items()},
+        "feeds": tuple(feed.tables for feed in program.feeds),
+    }
+    for path, table in flat_leaves(tables).items():
         own = row[path][..., 1:]
         assert (own[..., count:] == -1).all()
         if path[-1] not in ("merge_first", "merge_count", "embed_microbatch", "embed_input"):
@@ -158,7 +163,9 @@ def test_rows_are_the_tables(schedule: Schedule, more: int) -> None:
 def test_a_microbatch_enters_in_the_last_meeting_before_its_first_tick(schedule: Schedule) -> None:
     program = lower_schedule(schedule, "layer")
     bounds = ScheduleBounds.of(program)
-    column = entries(bounds, program)["embed_microbatch"]
+    ends = entries(bounds, program).modules[BACKBONE].ends
+    assert ends is not None
+    column = ends.embed_microbatch
     ticks, microbatches = schedule.tasks_of(F, 0)
     first = schedule.ticks[schedule.span.start][0][0].microbatch
     assert column[0] == first
@@ -183,7 +190,7 @@ def program_of(stages: int = 2, microbatches: int = 4, **cut: Any) -> LoweredSch
     [
         (program_of(stages=4), "stages: 4 does not fit the compiled step; valid: 2"),
         (program_of(microbatches=6), "microbatches: 6 does not fit"),
-        (program_of(chunks=2), r"encoders: .*chunks=2.* does not fit"),
+        (program_of(chunks=2), r"modules: .*chunks=2.* does not fit"),
     ],
 )
 def test_what_all_programs_share_is_checked(other: LoweredSchedule, message: str) -> None:
@@ -197,24 +204,32 @@ def test_what_all_programs_share_is_checked(other: LoweredSchedule, message: str
 def test_more_slots_than_compiled_are_named() -> None:
     program = program_of()
     bounds = ScheduleBounds.of(program)
-    for buffer, size in asdict(bounds.sizes).items():
-        if size:
-            less = replace(bounds, sizes=replace(bounds.sizes, **{buffer: size - 1}))
-            message = f"decoder: slots of {buffer}: {size} do not fit .* at most {size - 1}"
-            with pytest.raises(ScheduleError, match=message):
-                less.instructions(program)
-    own = bounds.encoders["vision"]
-    less = replace(bounds, encoders={"vision": replace(own, slots=own.slots - 1)})
+    for name, module in bounds.modules.items():
+        for buffer, size in asdict(module.sizes).items():
+            if size:
+                sizes = replace(module.sizes, **{buffer: size - 1})
+                message = f"{name}: slots of {buffer}: {size} do not fit .* at most {size - 1}"
+                with pytest.raises(ScheduleError, match=message):
+                    changed(bounds, name, sizes=sizes).instructions(program)
+    less = changed(bounds, "vision", slots=bounds.modules["vision"].slots - 1)
     with pytest.raises(ScheduleError, match="vision: microbatches of a pipeline"):
         less.instructions(program)
     with pytest.raises(ScheduleError, match=r"ticks: \d+ do not fit"):
         replace(bounds, ticks=bounds.ticks - 1).instructions(program)
 
 
+def changed(bounds: ScheduleBounds, name: str, **values: Any) -> ScheduleBounds:
+    """Bounds with other values for one module."""
+    module = replace(bounds.modules[name], **values)
+    return replace(bounds, modules={**bounds.modules, name: module})
+
+
 def test_kinds_that_are_not_compiled_are_named() -> None:
     program = program_of()
     bounds = ScheduleBounds.of(program, single_tasks=True)
-    kinds = tuple(tuple(k for k in own if k != FusedKind.single(B)) for own in bounds.kinds)
+    kinds = tuple(
+        tuple(k for k in own if k != FusedKind.single(B, BACKBONE)) for own in bounds.kinds
+    )
     with pytest.raises(
         ScheduleError, match="bundles decoder_B are not compiled for the middle; valid: decoder_F"
     ):
@@ -231,11 +246,10 @@ def test_a_joined_frame_is_as_small_as_both_allow(
         for seed in seeds
     ]
     joined = every[0].union(every[1])
-    for name, size in asdict(joined.sizes).items():
-        assert size == max(getattr(bounds.sizes, name) for bounds in every)
-    assume(joined.encoders)
-    for name, own in joined.encoders.items():
-        assert own.slots == max(bounds.encoders[name].slots for bounds in every)
+    for name, own in joined.modules.items():
+        for buffer, size in asdict(own.sizes).items():
+            assert size == max(getattr(bounds.sizes[name], buffer) for bounds in every)
+        assert own.slots == max(bounds.modules[name].slots for bounds in every)
     assert joined.union(joined) == joined
     for phase in range(len(PHASES)):
         assert set(joined.kinds[phase]) == {k for bounds in every for k in bounds.kinds[phase]}
@@ -257,12 +271,15 @@ def test_schedules_of_smaller_loads_fit_the_frame_of_the_full_one(
     units = plan_independent_microbatches(media_of(loads), len(loads), 8, together=True)
     own = placing.naive(decoder, [cut], [Feed("vision", consumers=units.feeds)])
     program = lower_schedule(own, "layer")
-    enough = program.encoders["vision"]
-    slots = {
-        name: replace(own, sizes=enough.sizes, slots=max(own.slots, enough.slots))
-        for name, own in bounds.encoders.items()
+    modules = {
+        name: replace(
+            own,
+            sizes=program.sizes[name],
+            slots=max(own.slots, program.modules[name].slots),
+        )
+        for name, own in bounds.modules.items()
     }
-    roomy = replace(bounds, encoders=slots, sizes=program.sizes)
+    roomy = replace(bounds, modules=modules)
     assert roomy.find_excess(program) is None
     assert roomy.instructions(program).phases[-1] == len(program.schedule.ticks)
 

@@ -1,4 +1,4 @@
-"""Compiled programs: the right values in the right slots, and no more slots than needed."""
+"""Lowered schedules: the right values in the right slots, and no more slots than needed."""
 
 import random
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from scheduling.lowering.check import check_lowered
 from scheduling.lowering.lower import lower_schedule
-from scheduling.lowering.lowered import Remat
+from scheduling.lowering.lowered import LoweredSchedule, Remat
+from scheduling.lowering.trees import Path, flat_leaves
 from scheduling.schedules.check import peak_live
 from scheduling.schedules.schedule import (
     Schedule,
@@ -38,32 +39,40 @@ def test_programs_move_the_right_values(
 ) -> None:
     program = lower_schedule(schedule, remat, own)
     check_lowered(program)
-    assert program.remat == remat
-    assert all(made.remat == own.get(name, remat) for name, made in program.encoders.items())
+    assert program.backbone.remat == remat
+    assert all(made.remat == own.get(name, remat) for name, made in program.sources.items())
 
 
 # ---- mutants -------------------------------------------------------------------------------------
 
 
-def paths(tables: Mapping[str, Any], prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    for name, value in tables.items():
-        if isinstance(value, Mapping):
-            yield from paths(value, (*prefix, name))
-        else:
-            yield (*prefix, name)
+def paths(program: LoweredSchedule) -> Iterator[Path]:
+    """Paths of all tables that have a row per tick."""
+    for name, module in program.modules.items():
+        yield from (("modules", name, "tables", *path) for path in flat_leaves(module.tables))
+    for number, feed in enumerate(program.feeds):
+        yield from (("feeds", str(number), "tables", *path) for path in flat_leaves(feed.tables))
 
 
-def get(part: Any, path: tuple[str, ...]) -> Any:
+def get(part: Any, path: Path) -> Any:
     for name in path:
-        part = part[name] if isinstance(part, Mapping) else getattr(part, name)
+        part = inside(part, name)
     return part
 
 
-def put(part: Any, path: tuple[str, ...], value: Any) -> Any:
+def inside(part: Any, name: str) -> Any:
+    if isinstance(part, tuple):
+        return part[int(name)]
+    return part[name] if isinstance(part, Mapping) else getattr(part, name)
+
+
+def put(part: Any, path: Path, value: Any) -> Any:
     """`part` with `value` at `path`."""
     if not path:
         return value
     inner = put(get(part, path[:1]), path[1:], value)
+    if isinstance(part, tuple):
+        return tuple(inner if number == int(path[0]) else own for number, own in enumerate(part))
     if isinstance(part, Mapping):
         return {**part, path[0]: inner}
     return replace(part, **{path[0]: inner})
@@ -88,7 +97,7 @@ def test_every_changed_entry_is_caught(
 ) -> None:
     draw = random.Random(seed)
     program = lower_schedule(schedule, remat, own)
-    path = draw.choice(list(paths(program.tables())))
+    path = draw.choice(list(paths(program)))
     mutant = put(program, path, changed(get(program, path), draw))
     with pytest.raises(ScheduleError, match=r"tick \d+, stage \d+: "):
         check_lowered(mutant)
@@ -98,7 +107,7 @@ def test_every_changed_entry_is_caught(
 @given(schedule=placing.schedules(most=3), remat=REMATS)
 def test_slots_beyond_a_buffer_are_caught(schedule: Schedule, remat: Remat) -> None:
     program = lower_schedule(schedule, remat)
-    for path in (("sizes",), *(("encoders", name, "sizes") for name in program.encoders)):
+    for path in (("modules", name, "sizes") for name in program.modules):
         sizes = get(program, path)
         for buffer, size in asdict(sizes).items():
             if size:
@@ -109,31 +118,31 @@ def test_slots_beyond_a_buffer_are_caught(schedule: Schedule, remat: Remat) -> N
 
 @settings(max_examples=100)
 @given(schedule=placing.schedules(), seed=st.integers(0, 2**16))
-def test_wrong_facts_on_encoder_microbatches_are_caught(schedule: Schedule, seed: int) -> None:
+def test_wrong_facts_on_microbatches_are_caught(schedule: Schedule, seed: int) -> None:
     draw = random.Random(seed)
     program = lower_schedule(schedule, "full")
-    for name, encoder in program.encoders.items():
+    for name, module in program.modules.items():
         for field in ("owners", "local", "prefetch_slot"):
-            if len(getattr(encoder, field)):
-                wrong = changed(getattr(encoder, field), draw)
-                mutant = put(program, ("encoders", name, field), wrong)
+            if len(getattr(module, field)):
+                wrong = changed(getattr(module, field), draw)
+                mutant = put(program, ("modules", name, field), wrong)
                 with pytest.raises(ScheduleError):
                     check_lowered(mutant)
-        mutant = put(program, ("encoders", name, "slots"), encoder.slots + 1)
-        with pytest.raises(ScheduleError, match=f"encoder '{name}': slots"):
+        mutant = put(program, ("modules", name, "slots"), module.slots + 1)
+        with pytest.raises(ScheduleError, match=f"module '{name}': slots"):
             check_lowered(mutant)
 
 
 def test_swapped_slots_are_named() -> None:
     program = lower_schedule(interleaved(2, 1, 4), "full")
-    table = program.backward.input.copy()
-    assert program.backward.input[2, 1] == 0
+    table = program.backbone.tables.backward.input.copy()
+    assert table[2, 1] == 0
     table[2, 1] = 1
     with pytest.raises(ScheduleError) as caught:
-        check_lowered(put(program, ("backward", "input"), table))
+        check_lowered(put(program, ("modules", BACKBONE, "tables", "backward", "input"), table))
     assert str(caught.value) == (
         "tick 2, stage 1: decoder input(0, 1) is needed, "
-        "but slot 1 of inputs holds decoder input(1, 1)"
+        "but slot 1 of decoder inputs holds decoder input(1, 1)"
     )
 
 
@@ -170,7 +179,7 @@ def test_decoder_buffers_hold_what_is_alive_and_no_more(schedule: Schedule, rema
             inputs.append((stage, made(task), end if remat == "full" else start))
             saved.append((stage, start, end))
             gradients.append((stage, made(back), end))
-    sizes = lower_schedule(schedule, remat).sizes
+    sizes = lower_schedule(schedule, remat).backbone.sizes
     assert sizes.inputs == most_alive(inputs)
     assert sizes.saved == (0 if remat == "full" else most_alive(saved))
     assert sizes.gradients == most_alive(gradients)
@@ -212,7 +221,7 @@ def encoder_spans(
 def test_encoder_buffers_hold_what_is_alive_and_no_more(schedule: Schedule, remat: Remat) -> None:
     program = lower_schedule(schedule, remat)
     for cut in schedule.sources:
-        sizes = asdict(program.encoders[cut.name].sizes)
+        sizes = asdict(program.sizes[cut.name])
         spans: dict[str, list[Span]] = {name: [] for name in sizes}
         for buffer, span in encoder_spans(schedule, cut, remat):
             spans[buffer].append(span)
@@ -231,10 +240,11 @@ def test_buffers_do_not_grow_with_the_microbatches(
     program = lower_schedule(interleaved(stages, chunks, microbatches), remat)
     # The widest group of microbatches is shorter than two pipelines.
     widest = 2 * stages - 1
-    assert max(asdict(program.sizes).values()) <= (chunks + 1) * widest
-    assert program.sizes.gradients <= 1 + (chunks > 1) * widest
+    sizes = program.backbone.sizes
+    assert max(asdict(sizes).values()) <= (chunks + 1) * widest
+    assert sizes.gradients <= 1 + (chunks > 1) * widest
     if remat != "full":
-        assert program.sizes.inputs <= 1 + (chunks > 1) * widest
+        assert sizes.inputs <= 1 + (chunks > 1) * widest
 
 
 @pytest.mark.parametrize("remat", get_args(Remat))
@@ -247,7 +257,7 @@ def test_32_and_128_microbatches_take_the_same_slots(remat: Remat) -> None:
 @given(stages=st.integers(1, 5), rounds=st.integers(1, 4), chunks=st.integers(1, 3))
 def test_inputs_kept_are_the_live_activations(stages: int, rounds: int, chunks: int) -> None:
     schedule = interleaved(stages, chunks, stages * rounds)
-    assert lower_schedule(schedule, "full").sizes.inputs == max(peak_live(schedule))
+    assert lower_schedule(schedule, "full").backbone.sizes.inputs == max(peak_live(schedule))
 
 
 # ---- kinds and tables ----------------------------------------------------------------------------
@@ -256,17 +266,22 @@ def test_inputs_kept_are_the_live_activations(stages: int, rounds: int, chunks: 
 @settings(max_examples=30)
 @given(schedule=placing.schedules(), remat=REMATS)
 def test_tables_have_a_row_per_tick(schedule: Schedule, remat: Remat) -> None:
-    tables = lower_schedule(schedule, remat).tables()
-    assert list(tables["encoders"]) == [cut.name for cut in schedule.sources]
-    for path in paths(tables):
-        table = get(tables, path)
-        columns = () if path[0].startswith(("embed", "head", "return")) else (schedule.stages,)
+    program = lower_schedule(schedule, remat)
+    assert list(program.modules) == [module.name for module in schedule.modules]
+    for path in paths(program):
+        table = get(program, path)
+        columns = () if "ends" in path else (schedule.stages,)
         assert table.shape == (len(schedule.ticks), *columns)
         assert table.dtype == np.int32
         assert not table.flags.writeable
-    for encoder in tables["encoders"].values():
-        assert list(encoder["forward"])[:3] == ["microbatch", "chunk", "local"]
-        assert list(encoder["backward"])[:3] == ["microbatch", "chunk", "local"]
+    for module in schedule.modules:
+        tables = program.modules[module.name].tables
+        assert (tables.ends is not None) == (module is schedule.backbone)
+        assert (tables.receive_input is not None) == (module.stages > 1)
+        assert (tables.keep_input is not None) == any(
+            module.stage_of(chunk) == module.stage_of(chunk + 1)
+            for chunk in range(module.chunks - 1)
+        )
 
 
 def test_small_program() -> None:
@@ -274,22 +289,27 @@ def test_small_program() -> None:
     schedule = placing.naive(one_forward_one_backward(2, 2), [ModuleStages("vision")])
     program = lower_schedule(schedule, "full")
     none = [-1, -1]
-    assert program.forward.microbatch.tolist() == [none, [0, -1], [1, 0], [-1, 1], none, none, none]
-    assert program.backward.microbatch.tolist()[3:] == [[-1, 0], [0, 1], [1, -1], none]
-    assert program.receive_input.tolist() == [none, [-1, 0], [-1, 1], none, none, none, none]
-    assert program.receive_gradient.tolist()[3:] == [[0, -1], [0, -1], none, none]
-    assert program.embed_microbatch.tolist() == [-1, 0, 1, -1, -1, -1, -1]
-    assert program.embed_input.tolist() == [-1, 0, 1, -1, -1, -1, -1]
-    assert program.head_microbatch.tolist() == [-1, -1, 0, 1, -1, -1, -1]
-    assert program.head_gradient.tolist() == [-1, -1, 0, 0, -1, -1, -1]
-    assert program.return_microbatch.tolist() == [-1, -1, -1, -1, 0, 1, -1]
-    vision = program.encoders["vision"]
-    output = get(vision, ("forward", "output"))
+    tables, ends = program.backbone.tables, program.backbone.tables.ends
+    assert ends is not None
+    assert tables.receive_input is not None
+    assert tables.receive_gradient is not None
+    assert tables.forward.microbatch.tolist() == [none, [0, -1], [1, 0], [-1, 1], none, none, none]
+    assert tables.backward.microbatch.tolist()[3:] == [[-1, 0], [0, 1], [1, -1], none]
+    assert tables.receive_input.tolist() == [none, [-1, 0], [-1, 1], none, none, none, none]
+    assert tables.receive_gradient.tolist()[3:] == [[0, -1], [0, -1], none, none]
+    assert ends.embed_microbatch.tolist() == [-1, 0, 1, -1, -1, -1, -1]
+    assert ends.embed_input.tolist() == [-1, 0, 1, -1, -1, -1, -1]
+    assert ends.head_microbatch.tolist() == [-1, -1, 0, 1, -1, -1, -1]
+    assert ends.head_gradient.tolist() == [-1, -1, 0, 0, -1, -1, -1]
+    assert ends.return_microbatch.tolist() == [-1, -1, -1, -1, 0, 1, -1]
+    vision, feed = program.modules["vision"], program.feed("vision")
+    output = vision.tables.forward.output
+    assert output is not None
     assert output.tolist()[0] == [0, 0]
-    assert vision.merge_first.tolist()[:3] == [none, [0, -1], [-1, 0]]
-    assert vision.merge_count.tolist()[:3] == [none, [1, -1], [-1, 1]]
-    assert vision.return_first.tolist()[4:] == [[0, -1], [-1, 0], none]
-    assert vision.merges.source.tolist() == vision.merges.target.tolist() == [[0], [1]]
+    assert feed.tables.merge_first.tolist()[:3] == [none, [0, -1], [-1, 0]]
+    assert feed.tables.merge_count.tolist()[:3] == [none, [1, -1], [-1, 1]]
+    assert feed.tables.return_first.tolist()[4:] == [[0, -1], [-1, 0], none]
+    assert feed.merges.source.tolist() == feed.merges.target.tolist() == [[0], [1]]
     assert (vision.owners.tolist(), vision.local.tolist(), vision.slots) == ([0, 1], [0, 0], 1)
     assert str(program).splitlines() == [
         "7 ticks x 2 stages, remat full; slots per stage:",
@@ -305,7 +325,7 @@ def test_stage_may_keep_and_receive_a_chunk_in_one_tick() -> None:
     for seed in range(5):
         program = lower_schedule(placing.at_random(schedule, seed), "full")
         check_lowered(program)
-        vision = program.encoders["vision"]
+        vision: Any = program.modules["vision"].tables
         both += [
             np.sum((vision.keep_input >= 0) & (vision.receive_input >= 0)),
             np.sum((vision.keep_gradient >= 0) & (vision.receive_gradient >= 0)),
@@ -316,19 +336,19 @@ def test_stage_may_keep_and_receive_a_chunk_in_one_tick() -> None:
 def test_work_ahead_keeps_its_slots() -> None:
     cut = ModuleStages("vision", chunks=2, first_backward=2, prefetch=3)
     schedule = placing.naive(interleaved(2, 1, 4), [cut])
-    vision = lower_schedule(schedule, "none").encoders["vision"]
+    vision = lower_schedule(schedule, "none").modules["vision"]
     assert vision.owners.tolist() == [0, 1, 0, 1]
     assert vision.local.tolist() == [0, 0, 1, 1]
     assert vision.prefetch_slot.tolist() == [0, 0, 1]
     assert vision.sizes.output_buffer == 2
-    ahead = vision.forward.microbatch >= 4
-    assert get(vision, ("forward", "local"))[ahead].tolist() == [0, 0, 0, 0, 1, 1]
+    ahead = vision.tables.forward.microbatch >= 4
+    assert vision.tables.forward.position[ahead].tolist() == [0, 0, 0, 0, 1, 1]
 
 
 def test_output_ahead_must_be_there_at_the_end() -> None:
     cut = ModuleStages("vision", first_backward=1, prefetch=2)
     program = lower_schedule(placing.naive(interleaved(1, 1, 3), [cut]), "full")
-    path = ("encoders", "vision", "forward", "output")
+    path = ("modules", "vision", "tables", "forward", "output")
     table = get(program, path).copy()
     table[-1, 0] = 2
     with pytest.raises(ScheduleError, match=r"vision output\(4, 0\) is needed, but slot 1"):
@@ -343,6 +363,17 @@ def test_unknown_remat_is_refused() -> None:
         lower_schedule(gpipe(2, 1, 2), "some")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(("number", "valid"), [(0, True), (1, False)])
+def test_stages_share_the_ends_of_the_backbone_alone(number: int, valid: bool) -> None:
+    schedule = placing.naive(one_forward_one_backward(2, 2), [ModuleStages("vision")])
+    modules = list(schedule.modules)
+    modules[number] = replace(modules[number], shared_ends=not valid)
+    with pytest.raises(
+        ScheduleError, match=f"shared_ends {not valid} is not executed; valid: {valid}"
+    ):
+        lower_schedule(replace(schedule, modules=tuple(modules)), "full")
+
+
 def test_illegal_schedules_are_refused() -> None:
     schedule = gpipe(2, 1, 2)
     with pytest.raises(ScheduleError, match="is missing"):
@@ -353,4 +384,4 @@ def test_large_programs_are_compiled_in_seconds() -> None:
     encoder = ModuleStages("vision", 2, 4)
     schedule = placing.naive(interleaved(16, 8, 512), [encoder])
     program = within(5, lambda: lower_schedule(schedule, "full"))
-    assert program.sizes.inputs == max(peak_live(schedule)) == 144
+    assert program.backbone.sizes.inputs == max(peak_live(schedule)) == 144

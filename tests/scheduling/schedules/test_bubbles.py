@@ -261,7 +261,7 @@ def test_buffers_do_not_grow_with_microbatches(cut):
         lower_schedule(place_modules(interleaved(4, 2, m), [encoder], costs), "none")
         for m in (32, 128)
     )
-    sizes = [asdict(program.encoders["vision"].sizes) for program in (few, many)]
+    sizes = [asdict(program.sizes["vision"]) for program in (few, many)]
     assert all(sizes[1][name] <= size + 1 for name, size in sizes[0].items())
 
 

@@ -59,8 +59,8 @@ def test_the_program_has_the_units_of_the_budgets() -> None:
     own = found()
     units = {name: 2 * count for name, count in own.workload.units.items()}
     larger = replace(own, workload=replace(own.workload, units=units))
-    assert own.bounds.encoders["vision"].per_target == 4
-    assert larger.bounds.encoders["vision"].slots == 2 * own.bounds.encoders["vision"].slots
+    assert own.bounds.feed("vision").per_target == 4
+    assert larger.bounds.modules["vision"].slots == 2 * own.bounds.modules["vision"].slots
     assert larger.memory.encoders > own.memory.encoders
 
 

@@ -28,7 +28,7 @@ def test_only_encoders_that_follow_the_load_have_room_to_spare(
     assert usual is not None
     assert found is not None
     roomy = follows and placement == "bubbles"
-    assert with_slack(usual[1]["vision"]) != usual[1]["vision"]
-    assert found[1]["vision"] == (with_slack(usual[1]["vision"]) if roomy else usual[1]["vision"])
+    assert with_slack(usual["vision"]) != usual["vision"]
+    assert found["vision"] == (with_slack(usual["vision"]) if roomy else usual["vision"])
     alone = {name: ParallelPlan() for name in workload.towers}
     assert buffer_sizes(workload, schedule, Strategy(alone)) is None

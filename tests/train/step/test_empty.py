@@ -79,7 +79,7 @@ def gradients(request: pytest.FixtureRequest) -> CompiledOnce:
         patched.setattr(bounds, "RARE_SHARE", 0.0)
         step = build_step(model(), STAGED, PipelinePlan(schedule))
     assert isinstance(step.program, PipelineProgram)
-    kinds = set(map(str, step.program.bounds.without_encoders))
+    kinds = set(map(str, step.program.bounds.without_sources))
     assert {"vision_F", "decoder_F+vision_F", "decoder_B+vision_B"} <= kinds
     return CompiledOnce(parameters(), step)
 

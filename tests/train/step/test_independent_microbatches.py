@@ -280,19 +280,20 @@ def test_no_rows_are_computed_that_hold_nothing() -> None:
         assert tables is not None
         ticks = slice(1, 1 + int(tables.phases[-1]))
         for cut in CUTS:
-            entry = program.bounds.by_stage.index(("encoders", cut.name, "forward", "microbatch"))
-            tasks = np.count_nonzero(np.asarray(tables.by_stage)[:, ticks, entry] >= 0)
+            column = program.bounds.columns.modules[cut.name].forward.microbatch
+            tasks = np.count_nonzero(np.asarray(tables.by_stage)[:, ticks, column] >= 0)
             assert tasks == count * cut.chunks
 
 
 def test_what_fits_no_slots_runs_with_the_decoders_microbatches() -> None:
     program, follow = step().program, Following()
     assert isinstance(program, PipelineProgram)
-    few = dict(program.bounds.encoders)
-    few["vision"] = replace(few["vision"], merges=2)
+    few = tuple(
+        replace(own, merges=2) if own.source == "vision" else own for own in program.bounds.feeds
+    )
     plan: Any = {
         "independent_microbatches": follow,
-        "bounds": replace(program.bounds, encoders=few),
+        "bounds": replace(program.bounds, feeds=few),
     }
     small = build_step(model(), PLANS, PipelinePlan(placed(CUTS), co_issue=False, **plan))
     for load, reason in ((4, "vision: pairs of microbatches on a stage: 4 do not fit"), (0, "")):
@@ -363,9 +364,12 @@ def test_tables_of_a_step_are_run_on_names_where_schedules_are_checked(
 
     def wrong(*args: Any) -> LoweredSchedule:
         made = lower_schedule(*args)
-        slots = made.backward.saved
-        moved = np.where(slots >= 0, (slots + 1) % made.sizes.saved, slots)
-        return replace(made, backward=replace(made.backward, saved=moved))
+        tables = made.backbone.tables
+        slots = tables.backward.saved
+        moved = np.where(slots >= 0, (slots + 1) % made.backbone.sizes.saved, slots)
+        tables = replace(tables, backward=replace(tables.backward, saved=moved))
+        backbone = replace(made.backbone, tables=tables)
+        return replace(made, modules={**made.modules, DECODER: backbone})
 
     monkeypatch.setattr(pipeline, "lower_schedule", wrong)
     place(scattered_load(2)[1], steps[0])
@@ -429,9 +433,9 @@ def test_the_frame_has_the_slots_of_full_load() -> None:
     program = step().program
     assert isinstance(program, PipelineProgram)
     standing = ScheduleBounds.of(program.full_load_schedule, single_tasks=True)
-    for name, own in standing.encoders.items():
-        assert program.bounds.encoders[name].sizes.saved == own.sizes.saved
-        assert program.bounds.encoders[name].slots == own.slots
+    for name, own in standing.sources.items():
+        assert program.bounds.modules[name].sizes.saved == own.sizes.saved
+        assert program.bounds.modules[name].slots == own.slots
 
 
 def test_given_tables_are_taken_whatever_the_load() -> None:
