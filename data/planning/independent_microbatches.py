@@ -50,10 +50,9 @@ Ints = NDArray[np.int64]
 Ends = Sequence[Sequence[int]]
 
 #: Columns of the media of a microbatch: encoder row, first input position, positions with those
-#: that round them up to whole outputs, first segment, segments.
+#: that round them up to whole outputs, first segment, segments. Two more follow for every further
+#: axis of the media: the first entry in the row, and the number of entries.
 MEDIUM = ("row", "start", "span", "segment", "segments")
-#: Of these columns what places a medium: row, span and segments.
-_TAKEN = [0, 2, 4]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,10 +61,11 @@ class IndependentMicrobatches:
 
     Attributes:
         count: number of units.
-        media: the media, `[media, 5]` with the columns `MEDIUM`; by microbatch, row and start.
+        media: the media, `[media, columns]` as of `MEDIUM`; by microbatch, row and start.
         microbatch: microbatch of each, `[media]`.
         unit, row, start, segment: its unit, the row, the first position and the first segment
             there, `[media]`.
+        offsets: its first entry there on every further axis, `[media, axes]`.
     """
 
     count: int
@@ -75,6 +75,7 @@ class IndependentMicrobatches:
     row: Ints
     start: Ints
     segment: Ints
+    offsets: Ints
 
     @property
     def feeds(self) -> tuple[tuple[int, int], ...]:
@@ -160,11 +161,12 @@ def plan_independent_microbatches(
     each: int | None = None,
     spread: int = 1,
     together: bool = False,
+    entries: Sequence[int] = (),
 ) -> IndependentMicrobatches:
     """Pack the media of a step's microbatches.
 
     Args:
-        media: of each microbatch, `[media, 5]` with the columns `MEDIUM`, of all rows.
+        media: of each microbatch, `[media, columns]` as of `MEDIUM`, of all rows.
         rows: number of rows of a microbatch.
         positions: positions of a row of a unit.
         each: number of units of every microbatch, of which none then serves another; None: units go
@@ -172,6 +174,8 @@ def plan_independent_microbatches(
         spread: rows of a unit for each row of a microbatch.
         together: rows that lag skip to the unit that the furthest row had reached before the
             microbatch. Then a unit feeds no microbatch behind the first that the next one feeds.
+        entries: entries of a row of a unit on every further axis of the media, those of a row of a
+            microbatch.
 
     Raises:
         ValueError: a medium does not fit a unit, or a microbatch does not fit `each` of them.
@@ -181,26 +185,26 @@ def plan_independent_microbatches(
     microbatch = np.repeat(np.arange(len(media)), [len(own) for own in ordered])
     _refuse_longer(every, positions)
     # Bins of each row of the microbatches: `spread` for every unit, those of a unit together.
-    fill = _Fill(rows, positions, spread * (each or 1))
+    fill = _Fill(rows, (positions, *entries), spread * (each or 1))
     least = 0
     for number, own in enumerate(ordered):
         least = number * fill.count if each else least
         furthest = fill.take(own, least)
         if together:
             least = max(least, furthest // spread * spread)
-    bins, start, segment = (np.array(own, np.int64) for own in fill.places)
+    bins, segment = (np.array(own, np.int64) for own in (fill.bins, fill.segments))
+    firsts = np.array(fill.firsts, np.int64).reshape(len(every), 1 + len(entries))
     unit, row = bins // spread, every[:, 0] * spread + bins % spread
+    placed = every, microbatch, unit, row, firsts[:, 0], segment, firsts[:, 1:]
     if each is None:
-        return IndependentMicrobatches(
-            int(unit.max(initial=-1)) + 1, every, microbatch, unit, row, start, segment
-        )
+        return IndependentMicrobatches(int(unit.max(initial=-1)) + 1, *placed)
     most = int((unit - microbatch * each).max(initial=0)) + 1
     if most > each:
         raise ValueError(
             f"media of a microbatch need {most} units of {positions} positions each; "
             f"valid: at most {each}"
         )
-    return IndependentMicrobatches(len(media) * each, every, microbatch, unit, row, start, segment)
+    return IndependentMicrobatches(len(media) * each, *placed)
 
 
 class _Fill:
@@ -210,46 +214,66 @@ class _Fill:
 
     Args:
         rows: number of rows.
-        positions: positions of a bin.
+        limits: positions of a bin, and its entries on every further axis.
         count: number of bins of a row that are open at a time; where none has room, the next ones
             open.
 
     Attributes:
-        places: bin, first position and first segment there of all media so far.
+        bins, segments: bin and first segment there of all media so far.
+        firsts: first position there of each, and first entry on every further axis.
     """
 
-    def __init__(self, rows: int, positions: int, count: int) -> None:
-        self._positions, self.count = positions, count
+    def __init__(self, rows: int, limits: Sequence[int], count: int) -> None:
+        self._limit, *self._limits = limits
+        self.count = count
         self._first = [0] * rows
-        self._filled, self._held = ([[0] * count for _ in range(rows)] for _ in range(2))
-        self.places: tuple[list[int], list[int], list[int]] = ([], [], [])
+        self._filled, self._segments = ([[0] * count for _ in range(rows)] for _ in range(2))
+        self._entries = [self._no_entries() for _ in range(rows)]
+        self.bins: list[int] = []
+        self.segments: list[int] = []
+        self.firsts: list[list[int]] = []
 
     def take(self, media: Ints, least: int) -> int:
-        """Place media, `[media, 5]` with the columns `MEDIUM`, in no bin before `least`.
+        """Place media, `[media, columns]` as of `MEDIUM`, in no bin before `least`.
 
         Returns:
             The last bin of all that were taken, or 0.
         """
-        firsts, filled, held, positions = self._first, self._filled, self._held, self._positions
-        bins, starts, segments = self.places
-        furthest, opened = 0, [0] * self.count
-        for row, span, count in media[:, _TAKEN].tolist():
-            own, found, first = filled[row], 0, firsts[row]
-            for start in own:
-                if start + span <= positions:
+        limit, furthest = self._limit, 0
+        for row, _, span, _, count, *entries in media.tolist():
+            number, counts = 0, entries[1::2]
+            for start in self._filled[row]:
+                if start + span <= limit and (not counts or self._has_room(row, number, counts)):
                     break
-                found += 1
-            if first < least or found == self.count:
-                firsts[row] = first = max(first + self.count, least)
-                filled[row], held[row], found = opened[:], opened[:], 0
-                own = filled[row]
-            bins.append(first + found)
-            starts.append(own[found])
-            segments.append(1 + held[row][found])
-            own[found] += span
-            held[row][found] += count
-            furthest = max(furthest, first + found)
+                number += 1
+            if self._first[row] < least or number == self.count:
+                self._open(row, least)
+                number = 0
+            filled, segments = self._filled[row], self._segments[row]
+            self.bins.append(self._first[row] + number)
+            self.firsts.append([filled[number], *self._entries[row][number]])
+            self.segments.append(1 + segments[number])
+            filled[number] += span
+            segments[number] += count
+            for axis, n in enumerate(counts):
+                self._entries[row][number][axis] += n
+            furthest = max(furthest, self._first[row] + number)
         return furthest
+
+    def _open(self, row: int, least: int) -> None:
+        """Open the next bins of a row, none before `least`."""
+        self._first[row] = max(self._first[row] + self.count, least)
+        self._filled[row], self._segments[row] = [0] * self.count, [0] * self.count
+        self._entries[row] = self._no_entries()
+
+    def _no_entries(self) -> list[list[int]]:
+        """Entries of empty bins on every further axis."""
+        return [[0] * len(self._limits) for _ in range(self.count)]
+
+    def _has_room(self, row: int, number: int, counts: Sequence[int]) -> bool:
+        """Whether a bin holds so many more entries on every further axis."""
+        sums = zip(self._entries[row][number], counts, self._limits, strict=True)
+        return all(n + more <= limit for n, more, limit in sums)
 
 
 def _refuse_longer(media: Ints, positions: int) -> None:
@@ -278,39 +302,76 @@ def rows_of_independent_microbatches(
         spec: input format of the bucket.
         positions: positions of a row of a unit.
     """
-    if spec.axes:
-        raise ValueError(
-            f"{spec.name}: media with entries per {', '.join(spec.axes)} are in no independent "
-            "microbatches; valid: schedule.independent_microbatches false"
-        )
     source, local = ({row: i for i, row in enumerate(own)} for own in (rows, here))
-    count = max(1, units.count)
-
-    def step_of(name: str) -> int:
-        """Positions per entry of an array."""
-        of = spec.arrays.get(name)
-        return spec.reduction if of is not None and of.axis == "output" else 1
-
-    def shape(name: str, array: NDArray[Any]) -> tuple[int, ...]:
-        return count, len(here), positions // step_of(name), *array.shape[2:]
-
     sources = [by_name(own) for own in microbatches]
-    made = {name: np.zeros(shape(name, array), array.dtype) for name, array in sources[0].items()}
-    places = np.column_stack(
-        [units.media, units.microbatch, units.unit, units.row, units.start, units.segment]
-    )
-    for row, start, span, segment, _, m, unit, there, to, first in places.tolist():
-        own = local.get(there)
-        if own is None:
+    arrays = {
+        name: np.zeros(
+            (
+                max(1, units.count),
+                len(here),
+                _width(spec, name, array, positions),
+                *array.shape[2:],
+            ),
+            array.dtype,
+        )
+        for name, array in sources[0].items()
+    }
+    places = np.column_stack([units.microbatch, units.unit, units.row])
+    for number, (microbatch, unit, row) in enumerate(places.tolist()):
+        if row not in local:
             continue
-        for name, array in made.items():
-            of, step = spec.arrays.get(name), step_of(name)
-            part = sources[m][name][source[row], start // step : (start + span) // step]
-            if name == "segment_ids":
-                part = part + np.sign(part) * (first - segment)
-            elif of is not None and of.offset == "output":
-                part = np.maximum(part + (to - start) // spec.reduction, 0)
-            elif of is not None and of.offset == "position":
-                part = np.where(part > 0, part + to - start, 0)
-            array[unit, own, to // step : (to + span) // step] = part
-    return of_names(made)
+        move, source_row = _Move(units, number, spec), source[int(units.media[number, 0])]
+        for name, array in arrays.items():
+            before, after = move.slices(name)
+            values = sources[microbatch][name][source_row, before]
+            array[unit, local[row], after] = move.shifted(name, values)
+    return of_names(arrays)
+
+
+def _width(spec: RowSpec, name: str, array: NDArray[Any], positions: int) -> int:
+    """Entries that a row of a unit has in an array; on a further axis as many as those before."""
+    axis = spec.arrays[name].axis if name in spec.arrays else "position"
+    if axis in spec.axes:
+        return array.shape[1]
+    return positions // (spec.reduction if axis == "output" else 1)
+
+
+class _Move:
+    """The move of one medium from its row of a microbatch to that of a unit.
+
+    Args:
+        units: places of the media of its bucket.
+        number: number of the medium among them.
+        spec: input format of the bucket.
+    """
+
+    def __init__(self, units: IndependentMicrobatches, number: int, spec: RowSpec) -> None:
+        _, start, span, segment, _, *entries = units.media[number].tolist()
+        to, reduction = int(units.start[number]), spec.reduction
+        self._spec, self._segments = spec, int(units.segment[number]) - segment
+        self._shifts = {"position": to - start, "output": (to - start) // reduction}
+        # By axis: first entry before and after, and number of entries.
+        self._spans = dict.fromkeys(("position", "medium"), (start, to, span))
+        self._spans["output"] = start // reduction, to // reduction, span // reduction
+        first_entries = zip(
+            entries[::2], units.offsets[number].tolist(), entries[1::2], strict=True
+        )
+        self._spans |= dict(zip(spec.axes, first_entries, strict=True))
+
+    def slices(self, name: str) -> tuple[slice, slice]:
+        """Where an array of the row has the medium, before and after."""
+        axis = self._spec.arrays[name].axis if name in self._spec.arrays else "position"
+        before, after, count = self._spans[axis]
+        return slice(before, before + count), slice(after, after + count)
+
+    def shifted(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
+        """Values of the medium as they are in the other row; 0 stands for padding of positions."""
+        if name == "segment_ids":
+            return values + np.sign(values) * self._segments
+        array = self._spec.arrays[name]
+        if array.offset is None:
+            return values
+        moved = values + self._shifts[array.offset]
+        if array.axis in self._spec.axes:
+            return moved
+        return np.maximum(moved, 0) if array.offset == "output" else np.where(values > 0, moved, 0)

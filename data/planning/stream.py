@@ -19,7 +19,7 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Protocol
 
 import numpy as np
@@ -31,6 +31,7 @@ from data.planning.bucket_thresholds import choose_thresholds, has_thresholds, o
 from data.planning.epochs import Epoch, on_offer, readable
 from data.planning.groups.group import WHOLE, HostGroupSpec
 from data.planning.groups.turns import TakenSample
+from data.planning.independent_microbatches import MEDIUM
 from data.planning.ladder import Ladder
 from data.planning.microbatches import costs_of, spread_over_time
 from data.planning.packing import Capacity, spans_of
@@ -531,15 +532,29 @@ def used_lengths(
 def media_of_plan(
     placements: Sequence[SamplePlacement], specs: tuple[RowSpec, ...]
 ) -> dict[str, np.ndarray]:
-    """The places of all media by bucket, `[media, 5]` int64, as `independent_microbatches` says."""
+    """The places of all media by bucket, `[media, columns]` int64.
+
+    The columns are those of `data.planning.independent_microbatches.MEDIUM`.
+    """
     found: dict[str, list[tuple[int, ...]]] = {m.name: [] for m in specs}
     for p in placements:
         for m in specs:
-            for (row, start, segment), length in zip(
-                p.media[m.name], p.lengths.media.get(m.name, ()), strict=True
+            counts = p.lengths.media.get(m.name, ())
+            pairs: Sequence[tuple[int, ...]] = ((),) * len(counts)
+            if m.axes:
+                pairs = [
+                    tuple(chain.from_iterable(zip(*own, strict=True)))
+                    for own in zip(p.offsets[m.name], p.lengths.entries[m.name], strict=True)
+                ]
+            for (row, start, segment), length, more in zip(
+                p.media[m.name], counts, pairs, strict=True
             ):
-                found[m.name].append((row, start, m.span(length), segment, m.segments(length)))
-    return {name: np.array(rows, np.int64).reshape(-1, 5) for name, rows in found.items()}
+                medium = row, start, m.span(length), segment, m.segments(length)
+                found[m.name].append((*medium, *more))
+    widths = {m.name: len(MEDIUM) + 2 * len(m.axes) for m in specs}
+    return {
+        name: np.array(rows, np.int64).reshape(-1, widths[name]) for name, rows in found.items()
+    }
 
 
 def runs_of_plan(

@@ -73,6 +73,13 @@ def empty_rows(spec: RowSpec, rows: int, positions: int, entries: Sequence[int] 
     return of_names({name: np.zeros(shape, dtype) for name, (shape, dtype) in shapes_of.items()})
 
 
+def entries_of_row(spec: RowSpec, rows: ModuleRows) -> tuple[int, ...]:
+    """Entries that a row holds on each further axis, in the order of `RowSpec.axes`."""
+    arrays = by_name(rows)
+    widths = {array.axis: arrays[name].shape[1] for name, array in spec.arrays.items()}
+    return tuple(widths[axis] for axis in spec.axes)
+
+
 def write_medium(
     rows: ModuleRows,
     spec: RowSpec,

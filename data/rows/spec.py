@@ -234,7 +234,10 @@ class RowSpec(ABC):
 
     @abstractmethod
     def sketch(self, rng: np.random.Generator, outputs: int) -> ProcessedMedium:
-        """A medium with `outputs` outputs, landing or not; its inputs are zero."""
+        """A medium with `outputs` outputs, landing or not; its inputs are zero.
+
+        It has at most as many entries on a further axis as positions.
+        """
 
     def lands(self, rows: ModuleRows) -> NDArray[np.bool_]:
         """Which outputs of rows land, `[rows, outputs]`."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.batch import PackedBatch
+from data.planning.independent_microbatches import MEDIUM
 from data.rows.pack import by_name, empty_rows, of_names, write_medium
 from data.rows.spec import RowSpec
 from data.rows.tokens import TextSpan, TokenSpec
@@ -138,21 +139,26 @@ def _media(
 
     The positions between media are random, too.
     """
-    module_rows, places = empty_rows(spec, rows, budget), []
+    # A sketch has at most as many entries on a further axis as positions.
+    module_rows, places = empty_rows(spec, rows, budget, [budget] * len(spec.axes)), []
     for row in range(rows):
-        start = 0
+        start, offsets = 0, [0] * len(spec.axes)
         parts = [_media_outputs(rng, spec, most) for _ in range(budget // most)]
         for i, outputs in enumerate(chain.from_iterable(parts)):
-            write_medium(module_rows, spec, row, start, i + 1, spec.sketch(rng, outputs))
-            places.append((row, start, outputs * spec.reduction, i + 1, 1))
+            medium = spec.sketch(rng, outputs)
+            write_medium(module_rows, spec, row, start, i + 1, medium, offsets)
+            further = chain.from_iterable(zip(offsets, medium.entries, strict=True))
+            places.append((row, start, outputs * spec.reduction, i + 1, 1, *further))
             start += outputs * spec.reduction
+            offsets = [n + count for n, count in zip(offsets, medium.entries, strict=True)]
     module_rows = replace(
         module_rows, inputs=rng.normal(size=module_rows.inputs.shape).astype(np.float32)
     )
     module_rows = replace(
         module_rows, arrays={**module_rows.arrays, **spec.remixed(rng, module_rows)}
     )
-    return module_rows, np.array(places, np.int64).reshape(-1, 5)
+    columns = len(MEDIUM) + 2 * len(spec.axes)
+    return module_rows, np.array(places, np.int64).reshape(-1, columns)
 
 
 def _media_outputs(rng: np.random.Generator, spec: RowSpec, budget: int) -> list[int]:

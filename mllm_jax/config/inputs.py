@@ -36,6 +36,13 @@ def row_specs(model: ModelConfig) -> list[RowSpec]:
     ]
 
 
+def further_budgets(model: ModelConfig) -> dict[str, tuple[str, str]]:
+    """Keys of `data.budgets` of further axes than positions: by key, the lane and the axis."""
+    return {
+        spec.budgets[axis]: (spec.name, axis) for spec in row_specs(model) for axis in spec.axes
+    }
+
+
 def token_spec(decoder: DecoderConfig) -> TokenSpec:
     """What rows of the decoder hold beside tokens, for the data pipeline."""
     writer: PositionWriter = load_reference(decoder.position_writer)
@@ -159,5 +166,6 @@ def standing_in(config: ExperimentConfig) -> ExperimentConfig:
         name: max(model.encoder(name).usual_row(MEDIA), own_budgets.get(name, 0))
         for name in model.lanes
     }
-    budgets = {"tokens": TOKENS, "segments": SEGMENTS, **media}
+    entries = {key: media[name] for key, (name, _) in further_budgets(model).items()}
+    budgets = {"tokens": TOKENS, "segments": SEGMENTS, **media, **entries}
     return with_budgets(config, rounded(budgets, with_plans(config)))

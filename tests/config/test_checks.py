@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from data.media.audio.row_spec import AudioRowSpec
 from mllm_jax.config.configured_step import lower
 from mllm_jax.config.load import ConfigError, resolve
+from mllm_jax.families.media import make_row_spec
 from sharding.plan import divisors
 from tests.config.test_load import holds_all, refused
 from tests.configs import VALUES, config, values
@@ -608,3 +612,26 @@ def test_two_encoders_of_one_kind_of_media_are_accepted() -> None:
 )
 def test_the_exchange_of_every_lane_is_chosen(changes: dict[str, Any], chosen: str) -> None:
     assert lower(config(**changes)).exchanges == dict.fromkeys(("vision", "audio"), chosen)
+
+
+@dataclass(frozen=True)
+class _Molecules(AudioRowSpec):
+    """Media with edges."""
+
+    @property
+    def budgets(self) -> Mapping[str, str]:
+        return {**super().budgets, "edge": f"{self.name}_edges"}
+
+
+def test_a_further_axis_has_a_budget_of_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    key = "data__budgets__audio_edges"
+    valid = "budgets are of tokens, segments, vision, audio"
+    without = refused(**{key: 32})
+    assert f"data.budgets.audio_edges: the model has no such encoder; {valid}" in without
+    monkeypatch.setattr(
+        "mllm_jax.config.inputs.make_row_spec",
+        lambda name, *more: _Molecules(name) if name == "audio" else make_row_spec(name, *more),
+    )
+    assert config(**{key: 32}).data.budgets["audio_edges"] == 32
+    assert "audio_edges: required, as media of model.encoders.audio have entries" in refused()
+    assert f"{valid}, audio_edges" in refused(**{key: 32, "data__budgets__vision_edges": 8})

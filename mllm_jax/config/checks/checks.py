@@ -28,7 +28,7 @@ from mllm_jax.config.checks.plan_checks import (
 from mllm_jax.config.checks.problems import LEFT_OUT, Choice, Problem, Side, advised
 from mllm_jax.config.configured_step import lower
 from mllm_jax.config.hardware import names
-from mllm_jax.config.inputs import own_positions, row_specs
+from mllm_jax.config.inputs import further_budgets, own_positions, row_specs
 from mllm_jax.config.sections import ExperimentConfig, TrainConfig
 from mllm_jax.layers.attention.limits import LIMITS, able_backends
 from mllm_jax.layers.config.encoder import ImageEncoderConfig
@@ -96,21 +96,27 @@ def _traced(config: ExperimentConfig) -> Iterator[Problem]:
 
 
 def _names(config: ExperimentConfig) -> Iterator[Problem]:
-    """Every lane of an encoder has a budget, and nothing else has one."""
+    """Every lane of an encoder has a budget, every further axis of it, and nothing else."""
     lanes, reserved = config.model.lanes, {"decoder", "tokens", "segments"}
-    names = {*config.model.encoders, *lanes}
+    names, further = {*config.model.encoders, *lanes}, further_budgets(config.model)
     free = next(name for name in ("vision", "audio", "images", "clips") if name not in names)
     for name in sorted(reserved & names):
         yield Problem(lane_path(config, name), "the name is taken", further=f"another, e.g. {free}")
     for name in lanes:
         if name not in config.data.budgets:
-            yield _no_budget(config, name)
+            reason = f"required, as {lane_path(config, name)} exists"
+            plan = config.parallel.encoders.get(name) or ParallelPlan()
+            yield _no_budget(config, name, reason, config.budget_unit(name, plan))
+    for key, (name, axis) in further.items():
+        if key not in config.data.budgets:
+            reason = f"required, as media of {lane_path(config, name)} have entries per {axis}"
+            yield _no_budget(config, key, reason, 1)
+    valid = ("tokens", "segments", *lanes, *further)
     for name in config.data.budgets:
-        if name not in (*lanes, "tokens", "segments"):
-            has = ", ".join(("tokens", "segments", *lanes))
+        if name not in valid:
             key = f"data.budgets.{name}"
-            reason = f"the model has no such {_lane_or_encoder(config, name)}; budgets are of {has}"
-            yield Problem(key, reason, _values(key, LEFT_OUT))
+            reason = f"the model has no such {_lane_or_encoder(config, name)}; budgets are of "
+            yield Problem(key, reason + ", ".join(valid), _values(key, LEFT_OUT))
 
 
 def _lane_or_encoder(config: ExperimentConfig, name: str) -> str:
@@ -118,15 +124,15 @@ def _lane_or_encoder(config: ExperimentConfig, name: str) -> str:
     return "bucket" if name in config.model.encoders else "encoder"
 
 
-def _no_budget(config: ExperimentConfig, name: str) -> Problem:
-    key, plan = f"data.budgets.{name}", config.parallel.encoders.get(name)
-    unit = config.budget_unit(name, plan or ParallelPlan())
+def _no_budget(config: ExperimentConfig, name: str, reason: str, unit: int) -> Problem:
+    """A budget that is missing; choices are multiples of its unit near that of tokens."""
+    key = f"data.budgets.{name}"
 
     def sides() -> list[Side]:
         some = near(key, config.data.budgets["tokens"], unit)[1]
         return [(Choice(f"e.g. {own.label}", own.changes) for own in some)]
 
-    return Problem(key, f"required, as {lane_path(config, name)} exists", sides, each=1)
+    return Problem(key, reason, sides, each=1)
 
 
 def _lanes(config: ExperimentConfig) -> Iterator[Problem]:

@@ -18,6 +18,7 @@ from data.planning.independent_microbatches import (
     plan_independent_microbatches,
     rows_of_independent_microbatches,
 )
+from data.rows.pack import entries_of_row
 from mllm_jax.config.inputs import row_specs
 from mllm_jax.train.step.gradient_program import (
     AdaptiveSchedules,
@@ -63,7 +64,10 @@ def in_units(
         `[units, rows, ...]`.
     """
     kinds = {own.name: own for own in row_specs(program.model)}
-    tables, units = _planned(program, follow, microbatches, total, among)
+    entries = {
+        name: entries_of_row(spec, microbatches[0].rows[name]) for name, spec in kinds.items()
+    }
+    tables, units = _planned(program, follow, microbatches, total, among, entries)
     encoders = {
         name: rows_of_independent_microbatches(
             units[name],
@@ -94,13 +98,18 @@ def _planned(
     microbatches: Sequence[PackedBatch],
     total: int,
     among: Among,
+    entries: Mapping[str, Sequence[int]],
 ) -> tuple[PlacedSchedule, dict[str, IndependentMicrobatches]]:
-    """The tables of the step, and by lane the units that its media lie in."""
+    """The tables of the step, and by lane the units that its media lie in.
+
+    Args:
+        entries: by lane, entries of a row on each further axis of its media.
+    """
 
     def planned(**ways: bool) -> dict[str, IndependentMicrobatches]:
         media = {name: _media(microbatches, name) for name in follow.capacities}
         return {
-            name: _units(media[name], room, total, **ways)
+            name: _units(media[name], room, total, entries[name], **ways)
             for name, room in follow.capacities.items()
         }
 
@@ -125,13 +134,16 @@ def _units(
     media: Sequence[Ints],
     room: RowCapacity,
     rows: int,
+    entries: Sequence[int],
     *,
     apart: bool = False,
     together: bool = False,
 ) -> IndependentMicrobatches:
     """Independent microbatches of a bucket: rows by themselves, together, or apart."""
     each = room.each if apart else None
-    return plan_independent_microbatches(media, rows, room.positions, each, room.spread, together)
+    return plan_independent_microbatches(
+        media, rows, room.positions, each, room.spread, together, entries
+    )
 
 
 def _media(microbatches: Sequence[PackedBatch], name: str) -> list[Ints]:

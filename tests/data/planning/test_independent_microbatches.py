@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.batch import ModuleRows
+from data.media.audio.row_spec import AudioRowSpec
 from data.planning.independent_microbatches import (
+    MEDIUM,
     IndependentMicrobatches,
     Ints,
     count_independent_microbatches,
@@ -18,7 +23,9 @@ from data.planning.independent_microbatches import (
     plan_independent_microbatches,
     rows_of_independent_microbatches,
 )
-from data.rows.pack import by_name, empty_rows, of_names
+from data.rows.pack import by_name, empty_rows, of_names, read_medium, write_medium
+from data.rows.spec import ArraySpec
+from data.sample import MediumLengths, ProcessedMedium
 from mllm_jax.config.inputs import row_specs
 from tests.train.models import small_model
 
@@ -316,3 +323,68 @@ def test_what_fits_no_unit_is_refused() -> None:
     media = [np.array([[0, 0, 5, 1, 1], [0, 5, 5, 1, 1]])]
     with pytest.raises(ValueError, match=r"need 2 units of 8 positions each; valid: at most 1"):
         plan_independent_microbatches(media, 1, 8, 1)
+
+
+# ---- further axes --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class GraphRows(AudioRowSpec):
+    """Nodes, and edges between them."""
+
+    @property
+    def budgets(self) -> Mapping[str, str]:
+        return {**super().budgets, "edge": "edges"}
+
+    @property
+    def arrays(self) -> Mapping[str, ArraySpec]:
+        return {**super().arrays, "edges": ArraySpec("edge", (2,), offset="position")}
+
+
+GRAPHS, EDGES = GraphRows("graphs", mels=1, stride=1), 8
+
+
+def packed_graphs(rng: np.random.Generator) -> tuple[ModuleRows, Ints, list[Any]]:
+    """Two rows with graphs of random sizes, their places, and the graphs."""
+    rows, places, graphs = empty_rows(GRAPHS, 2, 12, [EDGES]), [], []
+    for row in range(2):
+        start = first = 0
+        for number in range(int(rng.integers(0, 4))):
+            nodes, edges = int(rng.integers(1, 5)), int(rng.integers(0, 3))
+            ends = rng.integers(0, nodes, (edges, 2), np.int32)
+            inputs = rng.normal(size=(nodes, 1)).astype(np.float32)
+            position = np.arange(nodes, dtype=np.int32)[:, None]
+            graph = ProcessedMedium(inputs, position, {"edges": ends}, entries=(edges,))
+            write_medium(rows, GRAPHS, row, start, number + 1, graph, [first])
+            places.append((row, start, nodes, number + 1, 1, first, edges))
+            graphs.append(graph)
+            start, first = start + nodes, first + edges
+    return rows, np.array(places, np.int64).reshape(-1, len(MEDIUM) + 2), graphs
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 999), st.sampled_from([(None, False), (None, True), (3, False)]))
+def test_edges_move_with_their_graphs(seed: int, how: tuple[int | None, bool]) -> None:
+    rng = np.random.default_rng(seed)
+    packed = [packed_graphs(rng) for _ in range(3)]
+    media, (each, together) = [places for _, places, _ in packed], how
+    units = plan_independent_microbatches(media, 2, 6, each, 1, together, [EDGES])
+    arrays = [rows for rows, _, _ in packed]
+    moved = rows_of_independent_microbatches(units, arrays, [0, 1], [0, 1], GRAPHS, 6)
+    assert moved.arrays["edges"].shape[2] == EDGES
+    graphs = [graph for _, _, own in packed for graph in own]
+    for number, graph in enumerate(graphs):  # places are by row and start already
+        lengths = MediumLengths(len(graph.inputs), None, graph.entries)
+        unit, row, start = (int(own[number]) for own in (units.unit, units.row, units.start))
+        here = of_names({name: array[unit] for name, array in by_name(moved).items()})
+        read = read_medium(here, GRAPHS, row, start, lengths, units.offsets[number].tolist())
+        np.testing.assert_equal(read.arrays, graph.arrays)
+    edges = np.zeros((units.count, 2), int)
+    np.add.at(edges, (units.unit, units.row), units.media[:, 6])
+    assert edges.max(initial=0) <= EDGES
+
+
+def test_a_unit_ends_where_its_edges_do() -> None:
+    media = [np.array([[0, 0, 1, 1, 1, 0, 5]]), np.array([[0, 0, 1, 1, 1, 0, 4]])]
+    assert plan_independent_microbatches(media, 1, 8, entries=[8]).unit.tolist() == [0, 1]
+    assert plan_independent_microbatches(media, 1, 8, entries=[9]).unit.tolist() == [0, 0]
