@@ -19,7 +19,7 @@ import jax
 import numpy as np
 
 from benchmarks.emulated import emulated_rows
-from benchmarks.findings import Findings, line_of, row
+from benchmarks.findings import BenchmarkFindings, line_of, make_row
 from benchmarks.pipeline import PrintLine, Row
 from data.batch import DECODER, NEXT_TOKEN, PackedBatch
 from mllm_jax.calibrate.measure import REPETITIONS, CalibrationPrograms
@@ -130,7 +130,7 @@ def bench_accelerator(
     print_line: PrintLine,
     devices: Sequence[jax.Device] | None = None,
     parts: Sequence[str] | None = None,
-) -> Findings:
+) -> BenchmarkFindings:
     """Rows of `COLUMNS`, and whether each `failed`, of what `PARTS` measures on this machine.
 
     Args:
@@ -141,7 +141,7 @@ def bench_accelerator(
         ConfigError: the configuration cannot be run on as many devices as there are, or there is no
             such part.
     """
-    chosen = _chosen(parts)
+    chosen = _select_parts(parts)
     devices = list(jax.devices() if devices is None else devices)
     small = devices[0].platform == "cpu"
     setting = MachineSetting(
@@ -151,16 +151,16 @@ def bench_accelerator(
         of_kind(devices[0].device_kind),
         print_line,
     )
-    count, note = float(len(devices)), _versions(devices[0])
-    rows = [_logged(row("device", devices[0].device_kind, count, unit="devices", note=note))]
+    count, note = float(len(devices)), _format_versions(devices[0])
+    rows = [_log_row(make_row("device", devices[0].device_kind, count, unit="devices", note=note))]
     for part, measures in chosen.items():
         for what, measure in measures(setting):
             print_line(f"{part}: {what}")
-            rows += [_logged(each) for each in _measured(part, what, measure)]
-    return Findings(rows)
+            rows += [_log_row(each) for each in _measure_rows(part, what, measure)]
+    return BenchmarkFindings(rows)
 
 
-def _chosen(parts: Sequence[str] | None) -> Mapping[str, Part]:
+def _select_parts(parts: Sequence[str] | None) -> Mapping[str, Part]:
     if parts is None:
         return PARTS
     if unknown := [
@@ -172,13 +172,13 @@ def _chosen(parts: Sequence[str] | None) -> Mapping[str, Part]:
     return {name: part for name, part in PARTS.items() if name in parts}
 
 
-def _logged(measured: Row) -> Row:
+def _log_row(measured: Row) -> Row:
     """`measured`, in the log at once: a run that is interrupted later has told it."""
     logger.info("%s", line_of(measured))
     return measured
 
 
-def _measured(part: str, what: str, measure: Measure) -> Iterator[Row]:
+def _measure_rows(part: str, what: str, measure: Measure) -> Iterator[Row]:
     """The rows of one measurement; whatever a device makes of it, the others are still to run."""
     try:
         for each in measure():
@@ -186,10 +186,10 @@ def _measured(part: str, what: str, measure: Measure) -> Iterator[Row]:
     except Exception as error:
         logger.exception("bench accelerator: %s: %s failed", part, what)
         text = f"{type(error).__name__}: {error}".strip().splitlines()[0]
-        yield row(part, what, None, unit="-", note=f"FAILED: {text}", failed=True)
+        yield make_row(part, what, None, unit="-", note=f"FAILED: {text}", failed=True)
 
 
-def _versions(device: jax.Device) -> str:
+def _format_versions(device: jax.Device) -> str:
     """Versions of JAX and of its platform, in one line."""
     version = " ".join(device.client.platform_version.split())
     return f"{device.platform}, JAX {jax.__version__}, {version}"
@@ -218,25 +218,27 @@ def on_devices(config: ExperimentConfig, devices: Sequence[jax.Device]) -> Exper
 # ---- peaks ---------------------------------------------------------------------------------------
 
 
-def products(setting: MachineSetting) -> Iterator[tuple[str, Measure]]:
+def list_products(setting: MachineSetting) -> Iterator[tuple[str, Measure]]:
     """FLOP/s of products of large matrices, bytes per second of a copy, of one device."""
     known, dtype = setting.hardware, "bfloat16"
     peak = known.peak(dtype) / 1e12 if known else None
     for size in setting.sizes.matrices:
         what = f"product of matrices of {size}, {dtype}"
         run = partial(
-            _rate, setting, what, partial(make_matmul, setting.devices, dtype, size), peak
+            _measure_rate, setting, what, partial(make_matmul, setting.devices, dtype, size), peak
         )
         yield what, partial(run, "TFLOP/s", 1e12)
     peak = known.memory_bandwidth / 1e9 if known else None
     what = "copy in place, float32"
     yield (
         what,
-        partial(_rate, setting, what, partial(make_copy, setting.devices), peak, "GB/s", 1e9),
+        partial(
+            _measure_rate, setting, what, partial(make_copy, setting.devices), peak, "GB/s", 1e9
+        ),
     )
 
 
-def _rate(
+def _measure_rate(
     setting: MachineSetting,
     what: str,
     make: Callable[[], Any],
@@ -247,13 +249,13 @@ def _rate(
     run, amount = make()
     rate = amount / setting.seconds({0: run})[0] / scale
     note = f"{rate / peak:.1%} of the data sheet" if peak else "peak not described"
-    yield row("", what, rate, peak, unit, note)
+    yield make_row("", what, rate, peak, unit, note)
 
 
 # ---- step ----------------------------------------------------------------------------------------
 
 
-def steps(setting: MachineSetting) -> Iterator[tuple[str, Measure]]:
+def list_steps(setting: MachineSetting) -> Iterator[tuple[str, Measure]]:
     """The train step with every attention that `auto` may choose, the first choice first."""
     model, data = setting.config.model, setting.config.data
     shapes = [(data.budgets["tokens"], model.decoder.head_dim)]
@@ -267,10 +269,10 @@ def steps(setting: MachineSetting) -> Iterator[tuple[str, Measure]]:
     preferred = [b for b in PREFERRED[setting.platform] if all(b in backends for backends in able)]
     # The reference keeps all pairs of tokens, which is much memory: only where nothing else can.
     for backend in [b for b in preferred if b != "reference"] or preferred:
-        yield f"train step, attention {backend}", partial(_step, setting, backend)
+        yield f"train step, attention {backend}", partial(_measure_step, setting, backend)
 
 
-def _step(setting: MachineSetting, backend: str) -> Iterator[Row]:
+def _measure_step(setting: MachineSetting, backend: str) -> Iterator[Row]:
     what = f"train step, attention {backend}"
     changed = setting.config.model.model_copy(update={"attention": backend})
     config = setting.config.model_copy(update={"model": changed})
@@ -280,7 +282,7 @@ def _step(setting: MachineSetting, backend: str) -> Iterator[Row]:
     state = step.init(jax.random.key(config.train.seed))
     placed = place([batch], step)
     program = step.update.lower(state, placed).compile()
-    yield row("", f"{what}: initialise, lower, compile", time.perf_counter() - begin)
+    yield make_row("", f"{what}: initialise, lower, compile", time.perf_counter() - begin)
     run = InPlaceProgram(lambda *inputs: program(*inputs)[0], state, (placed,))
     seconds = setting.seconds({0: run.run})[0]
     loss = float(program(run.state, placed)[1]["loss"])
@@ -292,33 +294,34 @@ def _step(setting: MachineSetting, backend: str) -> Iterator[Row]:
     size = sizes.argument_size_in_bytes + temporary_bytes(sizes, platform)
     setting.steps.setdefault("seconds", seconds)
     setting.steps.setdefault("bytes", size)
-    yield from _figures(setting, config, batch, what, seconds)
-    yield row("", f"{what}: arguments and temporaries", size / 2**30, unit="GiB of a device")
+    yield from _report_figures(setting, config, batch, what, seconds)
+    yield make_row("", f"{what}: arguments and temporaries", size / 2**30, unit="GiB of a device")
     used = (setting.devices[0].memory_stats() or {}).get("peak_bytes_in_use")
     note = "" if used else "the device does not tell"
     peak = used / 2**30 if used else None
-    yield row("", f"{what}: most in use so far", peak, unit="GiB of a device", note=note)
+    yield make_row("", f"{what}: most in use so far", peak, unit="GiB of a device", note=note)
 
 
-def _figures(
+def _report_figures(
     setting: MachineSetting, config: ExperimentConfig, batch: PackedBatch, what: str, seconds: float
 ) -> Iterator[Row]:
     """Time, tokens per second and MFU."""
-    lengths = {"decoder": _lengths(batch.decoder.segment_ids)}
+    lengths = {"decoder": _segment_lengths(batch.decoder.segment_ids)}
     for name, rows in batch.encoders.items():
-        lengths[name] = _lengths(np.abs(rows.segment_ids))
+        lengths[name] = _segment_lengths(np.abs(rows.segment_ids))
     count, flops = len(setting.devices), model_flops(config.model, lengths)
-    note = f"{config.data.rows} rows of {config.data.budgets['tokens']} tokens, {_counted(config)}"
-    yield row("", what, seconds, note=note)
+    size = f"{config.data.rows} rows of {config.data.budgets['tokens']} tokens"
+    note = f"{size}, {_format_counts(config)}"
+    yield make_row("", what, seconds, note=note)
     tokens = float(sum(lengths["decoder"]))
-    yield row("", f"{what}: tokens", tokens / seconds / count, unit="per second and device")
+    yield make_row("", f"{what}: tokens", tokens / seconds / count, unit="per second and device")
     peak = peak_flops(setting.devices[0])
     mfu = flops / seconds / count / peak if peak else None
     rate = f"{flops / seconds / count / 1e12:.4g} TFLOP/s of a device for the samples"
-    yield row("", f"{what}: MFU", mfu, unit="share", note=rate)
+    yield make_row("", f"{what}: MFU", mfu, unit="share", note=rate)
 
 
-def _counted(config: ExperimentConfig) -> str:
+def _format_counts(config: ExperimentConfig) -> str:
     counted = tower_parameters(config.model).items()
     counts = [f"{name} {count / 1e9:.3g}B" for name, count in counted]
     return f"parameters: {', '.join(counts)}"
@@ -332,7 +335,7 @@ def full_batch(config: ExperimentConfig) -> PackedBatch:
         synthetic_batch(config.model, data.rows, data.budgets["tokens"], media, seed)
         for seed in range(DRAWN)
     ]
-    batch = max(drawn, key=_used)
+    batch = max(drawn, key=_count_used)
     half = -(-data.budgets["tokens"] // 2)
     places = np.broadcast_to(np.arange(data.budgets["tokens"]), batch.decoder.inputs.shape)
     learnt = batch.decoder.targets[NEXT_TOKEN]
@@ -346,12 +349,12 @@ def full_batch(config: ExperimentConfig) -> PackedBatch:
     return replace(batch, rows={**batch.rows, DECODER: decoder})
 
 
-def _used(batch: PackedBatch) -> float:
+def _count_used(batch: PackedBatch) -> float:
     """Positions of encoders that hold media."""
     return sum(float(np.count_nonzero(rows.segment_ids)) for rows in batch.encoders.values())
 
 
-def _lengths(segment_ids: np.ndarray) -> list[int]:
+def _segment_lengths(segment_ids: np.ndarray) -> list[int]:
     """Lengths of all segments of rows, without padding."""
     return [n for row_ids in segment_ids for n in np.bincount(row_ids)[1:].tolist() if n]
 
@@ -359,51 +362,51 @@ def _lengths(segment_ids: np.ndarray) -> list[int]:
 # ---- cost model ----------------------------------------------------------------------------------
 
 
-def predictions(setting: MachineSetting) -> Iterator[tuple[str, Measure]]:
+def list_predictions(setting: MachineSetting) -> Iterator[tuple[str, Measure]]:
     """The step by the shipped description of the device, and by constants that are calibrated."""
     if setting.hardware is not None:
         what = f"step, by configs/hardware/{setting.hardware.name}.yaml"
-        yield what, partial(_predicted, setting, setting.hardware, what)
-    yield "step, calibrated", partial(_calibrated, setting)
+        yield what, partial(_compare_prediction, setting, setting.hardware, what)
+    yield "step, calibrated", partial(_measure_calibration, setting)
 
 
-def _calibrated(setting: MachineSetting) -> Iterator[Row]:
+def _measure_calibration(setting: MachineSetting) -> Iterator[Row]:
     bench = CalibrationPrograms.build(setting.config, setting.print_line)
     fitted = bench.fit(setting.seconds(bench.programs), "calibrated")
     for name, value in fitted.constants.items():
         note = "kept as it was" if name.rpartition(".")[2] in fitted.kept else ""
-        yield row("", f"calibrated {name}", value, unit="constant", note=note)
+        yield make_row("", f"calibrated {name}", value, unit="constant", note=note)
     errors = [abs(each["error"]) for each in fitted.rows]
-    yield row("", "calibration: median error", float(np.median(errors)), unit="share")
-    yield from _predicted(setting, fitted.hardware, "step, calibrated")
+    yield make_row("", "calibration: median error", float(np.median(errors)), unit="share")
+    yield from _compare_prediction(setting, fitted.hardware, "step, calibrated")
 
 
-def _predicted(setting: MachineSetting, hardware: Hardware, what: str) -> Iterator[Row]:
+def _compare_prediction(setting: MachineSetting, hardware: Hardware, what: str) -> Iterator[Row]:
     """Seconds and bytes of the configured step: measured, and beside it predicted."""
     seconds = simulate_step(setting.config, hardware).makespan
-    yield _beside(f"{what}: seconds", setting.steps.get("seconds"), seconds, "s")
+    yield _comparison_row(f"{what}: seconds", setting.steps.get("seconds"), seconds, "s")
     size, scale = predict_memory(setting.config, hardware).total, 2**30
     measured = setting.steps.get("bytes")
     memory = None if measured is None else measured / scale
-    yield _beside(f"{what}: memory", memory, size / scale, "GiB of a device")
+    yield _comparison_row(f"{what}: memory", memory, size / scale, "GiB of a device")
 
 
-def _beside(what: str, measured: float | None, predicted: float, unit: str) -> Row:
+def _comparison_row(what: str, measured: float | None, predicted: float, unit: str) -> Row:
     error = "step not measured" if measured is None else f"{predicted / measured - 1:+.1%}"
-    return row("", what, measured, predicted, unit, f"beside: predicted, {error}")
+    return make_row("", what, measured, predicted, unit, f"beside: predicted, {error}")
 
 
 # ---- pipeline ------------------------------------------------------------------------------------
 
 
-def pipeline(setting: MachineSetting) -> Iterator[tuple[str, Measure]]:
+def list_pipelines(setting: MachineSetting) -> Iterator[tuple[str, Measure]]:
     """See `benchmarks.emulated`."""
 
     def measure() -> Iterator[Row]:
         for what, measured, reference, unit, note, good in emulated_rows(
             setting.config, setting.devices, setting.seconds
         ):
-            yield row("", what, measured, reference, unit, note, failed=not good)
+            yield make_row("", what, measured, reference, unit, note, failed=not good)
 
     yield "stages", measure
 
@@ -411,29 +414,29 @@ def pipeline(setting: MachineSetting) -> Iterator[tuple[str, Measure]]:
 # ---- exchange ------------------------------------------------------------------------------------
 
 
-def exchanges(setting: MachineSetting) -> Iterator[tuple[str, Measure]]:
+def list_exchanges(setting: MachineSetting) -> Iterator[tuple[str, Measure]]:
     """Outputs to random tokens of all devices, padded, and ragged where the platform can."""
     ways = {"padded": False} if setting.platform == "cpu" else {"ragged": True, "padded": False}
     for name, ragged in ways.items():
         landing = MergeCase(setting.devices, *setting.sizes.exchange, ragged)
-        yield name, partial(_exchange, setting, name, landing)
+        yield name, partial(_measure_exchange, setting, name, landing)
 
 
-def _exchange(setting: MachineSetting, name: str, landing: MergeCase) -> Iterator[Row]:
+def _measure_exchange(setting: MachineSetting, name: str, landing: MergeCase) -> Iterator[Row]:
     run = landing.program()
     error, seconds = landing.error(run()), setting.seconds({0: run})[0]
     count = len(setting.devices)
     over = f"over {count} devices" if count > 1 else "of one device with itself: a copy"
     note = f"{landing.bytes / 2**20:.4g} MiB of a device there and its gradient back, {over}"
-    yield row("", f"{name}: forward and backward", seconds, note=note)
+    yield make_row("", f"{name}: forward and backward", seconds, note=note)
     wrong = "" if error == 0 else "FAILED: not what a lookup gives"
-    yield row("", f"{name}: error", error, 0.0, "largest", wrong, failed=error != 0)
+    yield make_row("", f"{name}: error", error, 0.0, "largest", wrong, failed=error != 0)
 
 
 # ---- attention -----------------------------------------------------------------------------------
 
 
-def attentions(setting: MachineSetting) -> Iterator[tuple[str, Measure]]:
+def list_attentions(setting: MachineSetting) -> Iterator[tuple[str, Measure]]:
     """Every backend that can run here against the reference, causal and not."""
     case = setting.sizes.attention
     able = able_backends(
@@ -442,15 +445,17 @@ def attentions(setting: MachineSetting) -> Iterator[tuple[str, Measure]]:
     for backend in able:
         for causal in (True, False):
             what = f"{backend}, {'causal' if causal else 'bidirectional'}"
-            yield what, partial(_attention, setting, what, backend, causal)
+            yield what, partial(_measure_attention, setting, what, backend, causal)
 
 
-def _attention(setting: MachineSetting, what: str, backend: str, causal: bool) -> Iterator[Row]:
+def _measure_attention(
+    setting: MachineSetting, what: str, backend: str, causal: bool
+) -> Iterator[Row]:
     if backend != "reference":
         small = replace(AttentionCase(), width=setting.sizes.attention.width)
         ways = (small.program(name, MaskKind(causal)) for name in (backend, "reference"))
         output, expected = (run(small.inputs()) for run in ways)
-        yield from _errors(what, small.errors(output, expected), check_attention.LIMIT)
+        yield from _error_rows(what, small.errors(output, expected), check_attention.LIMIT)
     case = setting.sizes.attention
     inputs = case.inputs()
     names = dict.fromkeys((backend, "reference"))
@@ -461,25 +466,25 @@ def _attention(setting: MachineSetting, what: str, backend: str, causal: bool) -
     times = (
         f"; {reference / seconds[backend]:.3g} times as fast as the reference" if reference else ""
     )
-    yield row("", what, seconds[backend], reference, note=note + times)
+    yield make_row("", what, seconds[backend], reference, note=note + times)
 
 
 # ---- experts -------------------------------------------------------------------------------------
 
 
-def experts(setting: MachineSetting) -> Iterator[tuple[str, Measure]]:
+def list_grouped_products(setting: MachineSetting) -> Iterator[tuple[str, Measure]]:
     """Products by groups against the reference, and beside a dense product of as many FLOPs."""
     yield "grouped product: errors", partial(_grouped_errors, GroupedCase())
     for way in ("grouped", "ragged_dot"):
-        yield f"{way}: forward and backward", partial(_grouped, setting, way)
+        yield f"{way}: forward and backward", partial(_measure_grouped, setting, way)
 
 
 def _grouped_errors(case: GroupedCase) -> Iterator[Row]:
     output, expected = (case.program(way)(case.inputs_of(way)) for way in ("grouped", "reference"))
-    yield from _errors("grouped product", case.errors(output, expected), check_grouped.LIMIT)
+    yield from _error_rows("grouped product", case.errors(output, expected), check_grouped.LIMIT)
 
 
-def _grouped(setting: MachineSetting, way: str) -> Iterator[Row]:
+def _measure_grouped(setting: MachineSetting, way: str) -> Iterator[Row]:
     case = setting.sizes.grouped
     runs = {each: partial(case.program(each), case.inputs_of(each)) for each in (way, "dense")}
     seconds = setting.seconds(runs)
@@ -488,24 +493,24 @@ def _grouped(setting: MachineSetting, way: str) -> Iterator[Row]:
         f"{case.outputs}; {seconds[way] / seconds['dense']:.3g} times a dense product of as many "
         f"FLOPs, {case.flops / seconds[way] / 1e12:.3g} TFLOP/s"
     )
-    yield row("", way, seconds[way], seconds["dense"], note=note)
+    yield make_row("", way, seconds[way], seconds["dense"], note=note)
 
 
-def _errors(what: str, errors: tuple[float, float], limit: float) -> Iterator[Row]:
+def _error_rows(what: str, errors: tuple[float, float], limit: float) -> Iterator[Row]:
     """Errors of outputs and of gradients, which fail above `limit`."""
     for kind, error in zip(("outputs", "gradients"), errors, strict=True):
         wrong = "" if error < limit else f"FAILED: above {limit:g}"
         failed = not error < limit
-        yield row("", f"{what}: error of {kind}", error, 0.0, "share", wrong, failed=failed)
+        yield make_row("", f"{what}: error of {kind}", error, 0.0, "share", wrong, failed=failed)
 
 
 #: Kernels last: one that breaks its device leaves the rest measured.
 PARTS: Mapping[str, Part] = {
-    "products": products,
-    "step": steps,
-    "cost_model": predictions,
-    "pipeline": pipeline,
-    "exchange": exchanges,
-    "attention": attentions,
-    "experts": experts,
+    "products": list_products,
+    "step": list_steps,
+    "cost_model": list_predictions,
+    "pipeline": list_pipelines,
+    "exchange": list_exchanges,
+    "attention": list_attentions,
+    "experts": list_grouped_products,
 }

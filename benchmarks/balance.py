@@ -49,13 +49,13 @@ def bench_balance(
         drawn = draw(distribution, count * each, seed=0)
         owners = np.arange(count * each) // each
         rows += [
-            {"phase": phase, "ranks": count, "samples": each, **_measured(problem, first)}
-            for phase, problem, first in _phases(config, drawn, owners, count)
+            {"phase": phase, "ranks": count, "samples": each, **_measure_phase(problem, first)}
+            for phase, problem, first in _list_phases(config, drawn, owners, count)
         ]
     return rows
 
 
-def _phases(
+def _list_phases(
     config: ExperimentConfig, drawn: Sequence[Lengths], owners: Ints, ranks: int
 ) -> list[tuple[str, BalanceProblem, Ints]]:
     """The problem of every phase, and the ranks of its items as they come."""
@@ -71,7 +71,7 @@ def _phases(
     return phases
 
 
-def _measured(problem: BalanceProblem, first: Ints) -> Row:
+def _measure_phase(problem: BalanceProblem, first: Ints) -> Row:
     seconds = []
     for _ in range(REPETITIONS):
         begin = time.perf_counter()

@@ -61,18 +61,18 @@ def bench_checkpoint(
     experiment = Experiment.build(config)
     state = jax.block_until_ready(experiment.step.init(jax.random.key(config.train.seed)))
     turns: list[dict[str, float]] = []
-    root = Path(tempfile.mkdtemp(dir=_made(config.run.path))).absolute()
+    root = Path(tempfile.mkdtemp(dir=_make_folder(config.run.path))).absolute()
     try:
         for turn in range(TURNS + 1):
             print_line(f"turn {turn} of {TURNS}")
-            turns.append(_turn(experiment, state, root / str(turn), plain_first=turn % 2 == 1))
+            turns.append(_time_turn(experiment, state, root / str(turn), plain_first=turn % 2 == 1))
             shutil.rmtree(root / str(turn))
     finally:
         shutil.rmtree(root)
-    return {"bytes": float(experiment.state_bytes()), **_figures(turns[1:])}
+    return {"bytes": float(experiment.state_bytes()), **_median_figures(turns[1:])}
 
 
-def _figures(turns: Sequence[Mapping[str, float]]) -> dict[str, float]:
+def _median_figures(turns: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Medians of the seconds and of the ratios within a turn."""
     figures = {name: median(turn[name] for turn in turns) for name in turns[0]}
     for name, part, total, less in SHARES:
@@ -83,7 +83,7 @@ def _figures(turns: Sequence[Mapping[str, float]]) -> dict[str, float]:
     return figures
 
 
-def _turn(
+def _time_turn(
     experiment: Experiment, state: Any, folder: Path, *, plain_first: bool
 ) -> dict[str, float]:
     """Seconds of each part; for saves the mean of two."""
@@ -92,9 +92,9 @@ def _turn(
     described = config.model_dump(mode="json")
     plain = ocp.CheckpointManager(folder / "plain", item_names=("state", "progress", "config"))
     savers: dict[str, tuple[Callable[[int], Any], Callable[[], None]]] = {
-        "": (lambda step: summed.save(step, state, _progress(step), described), summed.wait),
+        "": (lambda step: summed.save(step, state, _progress_at(step), described), summed.wait),
         "plain_": (
-            lambda step: plain.save(step, args=_plain(step, state, described)),
+            lambda step: plain.save(step, args=_orbax_contents(step, state, described)),
             plain.wait_until_finished,
         ),
     }
@@ -102,42 +102,42 @@ def _turn(
     seconds: defaultdict[str, float] = defaultdict(float)
     for step, name in ((1, once), (1, other), (2, other), (2, once)):
         save, wait = savers[name]
-        blocking = _seconds(partial(save, step))
+        blocking = _time_action(partial(save, step))
         seconds[f"{name}blocking"] += blocking / 2
-        seconds[f"{name}saving"] += (blocking + _seconds(wait)) / 2
-        seconds["finite"] += _seconds(lambda: not_finite(state)) / 4
-    seconds["verifying"] = _seconds(lambda: check_whole(folder / "summed" / "2"))
-    seconds["restoring"] = _seconds(lambda: _restored(summed, experiment.step.abstract))
+        seconds[f"{name}saving"] += (blocking + _time_action(wait)) / 2
+        seconds["finite"] += _time_action(lambda: not_finite(state)) / 4
+    seconds["verifying"] = _time_action(lambda: check_whole(folder / "summed" / "2"))
+    seconds["restoring"] = _time_action(lambda: _restore_state(summed, experiment.step.abstract))
     summed.close()
     plain.close()
     return seconds
 
 
-def _progress(step: int) -> dict[str, Any]:
+def _progress_at(step: int) -> dict[str, Any]:
     return Progress(step, LoaderState(0)).to_json()
 
 
-def _plain(step: int, state: Any, config: dict[str, Any]) -> Any:
+def _orbax_contents(step: int, state: Any, config: dict[str, Any]) -> Any:
     """Contents of a checkpoint, for Orbax' own handlers."""
     save = ocp.args.JsonSave
     return ocp.args.Composite(
-        state=ocp.args.StandardSave(state), progress=save(_progress(step)), config=save(config)
+        state=ocp.args.StandardSave(state), progress=save(_progress_at(step)), config=save(config)
     )
 
 
-def _restored(checkpoints: Checkpoints, abstract: Any) -> None:
+def _restore_state(checkpoints: Checkpoints, abstract: Any) -> None:
     restored = checkpoints.restore(abstract)
     assert restored is not None
     assert restored.step == 2
     jax.block_until_ready(restored.state)
 
 
-def _seconds(action: Callable[[], Any]) -> float:
+def _time_action(action: Callable[[], Any]) -> float:
     began = time.perf_counter()
     action()
     return time.perf_counter() - began
 
 
-def _made(folder: Path) -> Path:
+def _make_folder(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     return folder

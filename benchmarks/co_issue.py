@@ -43,11 +43,11 @@ def bench_co_issue(config: ExperimentConfig, print_line: PrintLine) -> list[Row]
     for target in TARGETS:
         for co_issue in (False, True):
             print_line(f"compiling for {target} {'with' if co_issue else 'without'} co-issue")
-            rows.append(measured(config, target, co_issue))
+            rows.append(measure_target(config, target, co_issue))
     return rows
 
 
-def measured(config: ExperimentConfig, target: CompileTarget, co_issue: bool) -> Row:
+def measure_target(config: ExperimentConfig, target: CompileTarget, co_issue: bool) -> Row:
     """One row of `bench_co_issue`."""
     config = configure_for_target(config, target)
     step = co_issuing(config, target, co_issue)

@@ -50,13 +50,13 @@ def bench_cost(
     Raises:
         HardwareError: there is no such description.
     """
-    steps, configs = {}, variants(config, print_line)
+    steps, configs = {}, list_variants(config, print_line)
     for name, config_of_step in configs.items():
         print_line(f"{name}: compiling")
         steps[name] = compiled_steps(config_of_step, jax.devices()[: config.parallel.devices])
     bench, probes = (
         None if hardware else CalibrationPrograms.build(config, print_line),
-        _exchanges(config),
+        _list_exchanges(config),
     )
     print_line(f"timing steps and what predicts them in turns, {REPETITIONS} times")
     runs = {name: at_once(step) for name, step in steps.items()}
@@ -71,18 +71,20 @@ def bench_cost(
     rows: list[Row] = []
     for probe in probes:
         rows.append(
-            _row(probe.name, "seconds", config, probe.predict(description), seconds[probe.name])
+            _make_row(
+                probe.name, "seconds", config, probe.predict(description), seconds[probe.name]
+            )
         )
     for name, config_of_step in configs.items():
         predicted = simulate_step(config_of_step, description).makespan
-        rows.append(_row(name, "seconds", config_of_step, predicted, seconds[name]))
+        rows.append(_make_row(name, "seconds", config_of_step, predicted, seconds[name]))
         measured = float(steps[name][0].bytes)
         predicted = predict_memory(config_of_step, description).total
-        rows.append(_row(name, "bytes", config_of_step, predicted, measured))
+        rows.append(_make_row(name, "bytes", config_of_step, predicted, measured))
     return rows
 
 
-def _exchanges(config: ExperimentConfig) -> list[TimedProbe]:
+def _list_exchanges(config: ExperimentConfig) -> list[TimedProbe]:
     """Exchanges of tokens over all devices, of a decoder with experts that these divide."""
     experts, devices = config.model.decoder.experts, jax.devices()[: config.parallel.devices]
     if experts is None or len(devices) == 1 or experts.count % len(devices):
@@ -98,7 +100,9 @@ def report_calibration(calibration: HardwareCalibration, print_line: PrintLine) 
     return calibration.hardware
 
 
-def _row(name: str, unit: str, config: ExperimentConfig, predicted: float, measured: float) -> Row:
+def _make_row(
+    name: str, unit: str, config: ExperimentConfig, predicted: float, measured: float
+) -> Row:
     return {
         "what": f"{name}: {unit}",
         "devices": config.parallel.devices,
@@ -108,7 +112,7 @@ def _row(name: str, unit: str, config: ExperimentConfig, predicted: float, measu
     }
 
 
-def variants(config: ExperimentConfig, print_line: PrintLine) -> dict[str, ExperimentConfig]:
+def list_variants(config: ExperimentConfig, print_line: PrintLine) -> dict[str, ExperimentConfig]:
     """The configuration as it is, on one device, and on all of its devices in three ways.
 
     A decoder with experts also has all of its devices share them.
@@ -125,7 +129,7 @@ def variants(config: ExperimentConfig, print_line: PrintLine) -> dict[str, Exper
     }
     if config.model.decoder.experts is not None:
         ways[f"expert {count}"] = (ParallelPlan(expert=count), data)
-    planned = {name: _planned(config, *plans) for name, plans in ways.items()}
+    planned = {name: _with_plans(config, *plans) for name, plans in ways.items()}
     if all(variant.parallel != config.parallel for variant in planned.values()):
         planned = {"configured": config, **planned}
     fitting: dict[str, ExperimentConfig] = {}
@@ -137,7 +141,7 @@ def variants(config: ExperimentConfig, print_line: PrintLine) -> dict[str, Exper
     return fitting
 
 
-def _planned(
+def _with_plans(
     config: ExperimentConfig, decoder: ParallelPlan, encoder: ParallelPlan
 ) -> ExperimentConfig:
     encoders = dict.fromkeys(config.model.lanes, encoder)
@@ -167,13 +171,13 @@ def compiled_steps(config: ExperimentConfig, devices: Sequence[jax.Device]) -> l
     """The step on the first of `devices`, and again on all others."""
     count = config.parallel.devices
     groups = [devices[i : i + count] for i in range(0, len(devices) - count + 1, count)]
-    return [_compile(config, group) for group in groups]
+    return [_compile_step(config, group) for group in groups]
 
 
-def _compile(config: ExperimentConfig, devices: Sequence[jax.Device]) -> CompiledStep:
+def _compile_step(config: ExperimentConfig, devices: Sequence[jax.Device]) -> CompiledStep:
     step = train_step(config, devices)
     state = step.init(jax.random.key(config.train.seed))
-    batch = step.primed(state["params"], place(_microbatches(config), step))
+    batch = step.primed(state["params"], place(_make_microbatches(config), step))
     program = step.update.lower(state, batch).compile()
     sizes = program.memory_analysis()
     assert sizes is not None  # every backend that we compile for tells
@@ -182,7 +186,7 @@ def _compile(config: ExperimentConfig, devices: Sequence[jax.Device]) -> Compile
     return CompiledStep(run, size, program)
 
 
-def _microbatches(config: ExperimentConfig) -> list[PackedBatch]:
+def _make_microbatches(config: ExperimentConfig) -> list[PackedBatch]:
     data, budgets = config.data, config.data.budgets
     media = {name: budgets[name] for name in config.model.lanes}
     return [

@@ -44,11 +44,11 @@ def bench_dispatch(config: ExperimentConfig, print_line: PrintLine) -> list[Row]
     rows = []
     for target in TARGETS:
         print_line(f"compiling for {target}")
-        rows.append(measured(config, target))
+        rows.append(measure_target(config, target))
     return rows
 
 
-def measured(config: ExperimentConfig, target: CompileTarget) -> Row:
+def measure_target(config: ExperimentConfig, target: CompileTarget) -> Row:
     """One row of `bench_dispatch`."""
     config = configure_for_target(config, target)
     step = gradient_step(config, target.devices())

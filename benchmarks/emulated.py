@@ -57,9 +57,9 @@ def emulated_rows(
         seconds: times programs in turns.
     """
     count = math.gcd(len(devices), STAGES)
-    pipelined = staged(config, count, STAGES // count)
-    yield from errors(pipelined)
-    one = staged(config, 1, STAGES)
+    pipelined = split_in_stages(config, count, STAGES // count)
+    yield from gradient_errors(pipelined)
+    one = split_in_stages(config, 1, STAGES)
     plain = build_step(one.model, one.parallel.plans, devices=devices[:1])
     piped = build_step(
         pipelined.model, pipelined.parallel.plans, plan_of(pipelined), devices=devices[:count]
@@ -67,13 +67,13 @@ def emulated_rows(
     runs = {"plain": compile_gradients(one, plain), "pipeline": compile_gradients(pipelined, piped)}
     tasks = single_tasks({"pipeline": pipelined}, {"pipeline": runs["pipeline"]})
     measured = seconds({name: program.run for name, program in runs.items()} | tasks)
-    yield from _times(pipelined, measured)
+    yield from _step_times(pipelined, measured)
     for name in PLACEMENTS:
-        placed = _placed(staged(config, STAGES, 1), name)
-        yield _emulated(placed, measured, count)
+        placed = _with_placement(split_in_stages(config, STAGES, 1), name)
+        yield _emulate_step(placed, measured, count)
 
 
-def staged(config: ExperimentConfig, stages: int, chunks: int) -> ExperimentConfig:
+def split_in_stages(config: ExperimentConfig, stages: int, chunks: int) -> ExperimentConfig:
     """A shallow model of the same width in `stages` stages, with the rows of one device."""
     model, rows = config.model, config.data.rows // config.parallel.devices
     shallow = {"layers": STAGES}
@@ -109,9 +109,9 @@ def plan_of(config: ExperimentConfig) -> PipelinePlan:
     return PipelinePlan(schedule, co_issue=False)
 
 
-def errors(config: ExperimentConfig) -> Iterator[Figures]:
+def gradient_errors(config: ExperimentConfig) -> Iterator[Figures]:
     """Loss and gradients of a small model in float32, against the plain step on one device."""
-    small = _float32(_small(config))
+    small = _in_float32(_shrink_config(config))
     model, budgets = small.model, small.data.budgets
     media = {name: budgets[name] for name in model.lanes}
     batches = [
@@ -128,10 +128,10 @@ def errors(config: ExperimentConfig) -> Iterator[Figures]:
     for name, error in {"loss": compared.loss_error, **compared.worst}.items():
         good = error < LIMIT
         note = "" if good else f"FAILED: above {LIMIT:g}"
-        yield f"{_title(config)}: error of {name}, float32", error, 0.0, "share", note, good
+        yield f"{_make_title(config)}: error of {name}, float32", error, 0.0, "share", note, good
 
 
-def _small(config: ExperimentConfig) -> ExperimentConfig:
+def _shrink_config(config: ExperimentConfig) -> ExperimentConfig:
     """A batch as `verify` makes it, in the microbatches of `config`."""
     small = shrink_experiment(config)
     shallow = {"layers": STAGES}
@@ -145,14 +145,14 @@ def _small(config: ExperimentConfig) -> ExperimentConfig:
     return small.model_copy(update={"model": model, "train": train})
 
 
-def _float32(config: ExperimentConfig) -> ExperimentConfig:
+def _in_float32(config: ExperimentConfig) -> ExperimentConfig:
     changed = {"dtype": "float32", "attention": "reference"}
     return config.model_copy(update={"model": config.model.model_copy(update=changed)})
 
 
-def _times(config: ExperimentConfig, measured: Mapping[Any, float]) -> Iterator[Figures]:
+def _step_times(config: ExperimentConfig, measured: Mapping[Any, float]) -> Iterator[Figures]:
     """The step by the executor beside the plain one, and by its own tasks."""
-    title, plain = _title(config), measured["plain"]
+    title, plain = _make_title(config), measured["plain"]
     note = f"beside: the plain step on one device, {measured['pipeline'] / plain:.3g} of its time"
     yield f"{title}: gradients", measured["pipeline"], plain, "s", note, True
     predicted = predicted_seconds(plan_of(config).schedule, measured)
@@ -161,7 +161,7 @@ def _times(config: ExperimentConfig, measured: Mapping[Any, float]) -> Iterator[
     yield f"{title}: gradients", measured["pipeline"], predicted, "s", note, True
 
 
-def _emulated(config: ExperimentConfig, measured: Mapping[Any, float], stages: int) -> Figures:
+def _emulate_step(config: ExperimentConfig, measured: Mapping[Any, float], stages: int) -> Figures:
     """A step of `STAGES` stages from tasks that were measured on `stages` devices."""
     idle = measured["idle"]
     # Work that all stages share is measured on fewer of them.
@@ -173,12 +173,12 @@ def _emulated(config: ExperimentConfig, measured: Mapping[Any, float], stages: i
     return f"{STAGES} stages, encoders in {name}", seconds, bound, "s", note, True
 
 
-def _placed(config: ExperimentConfig, name: str) -> ExperimentConfig:
+def _with_placement(config: ExperimentConfig, name: str) -> ExperimentConfig:
     schedule = config.schedule.model_copy(update={"placement": name})
     return config.model_copy(update={"schedule": schedule})
 
 
-def _title(config: ExperimentConfig) -> str:
+def _make_title(config: ExperimentConfig) -> str:
     stages, chunks = config.parallel.decoder.stage, config.schedule.decoder_chunks
     if stages == 1:
         return f"executor on one device, {chunks} chunks"

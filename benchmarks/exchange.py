@@ -49,7 +49,7 @@ def bench_exchange(
     devices = jax.devices()[: config.parallel.devices]
     dtype = config.model.dtype_on(devices[0].platform)
     print_line("measuring peaks, and calibrating links")
-    hardware = _linked(devices, dtype, repetitions)
+    hardware = _measure_links(devices, dtype, repetitions)
     ragged = devices[0].platform != "cpu"
     landings = {
         (what, name): MergeCase(devices, 1, *sizes, width, ragged, name, dtype)
@@ -61,7 +61,7 @@ def bench_exchange(
     seconds = lower_quartiles(programs, repetitions)
     rows: list[Row] = []
     for (what, name), landing in landings.items():
-        exchanged = _exchanged(landing)
+        exchanged = _exchange_costs(landing)
         rows.append(
             {
                 "workload": what,
@@ -76,12 +76,12 @@ def bench_exchange(
     return rows
 
 
-def _exchanged(landing: MergeCase) -> Exchanged:
+def _exchange_costs(landing: MergeCase) -> Exchanged:
     count, tokens = len(landing.devices), landing.bytes * landing.tokens / landing.outputs
     return Exchanged(count, ((1, count),), landing.bytes, tokens, apart=True)
 
 
-def _linked(devices: list[jax.Device], dtype: str, repetitions: int) -> Hardware:
+def _measure_links(devices: list[jax.Device], dtype: str, repetitions: int) -> Hardware:
     """The devices with their links as measured."""
     known = of_kind(devices[0].device_kind)
     start = known or measure_unknown_hardware(devices, dtype)

@@ -94,15 +94,15 @@ class _Run:
         self._batch = self._step.primed(self._params, placed)
         self._flops = model_flops(config.model, {"decoder": [tokens] * rows}, targets=rows * tokens)
         self.seconds = float("inf")
-        self._compute()
+        self._compute_gradients()
 
-    def _compute(self) -> None:
+    def _compute_gradients(self) -> None:
         jax.block_until_ready(self._step.gradients(self._params, self._batch))
 
     def measure(self) -> None:
         """Compute the gradients once more, and keep the time if it is the shortest."""
         begin = time.perf_counter()
-        self._compute()
+        self._compute_gradients()
         self.seconds = min(self.seconds, time.perf_counter() - begin)
 
     @property

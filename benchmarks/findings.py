@@ -13,7 +13,7 @@ COLUMNS = ("part", "what", "measured", "beside", "unit", "note")
 
 
 @dataclass(frozen=True)
-class Verdict:
+class BenchmarkVerdict:
     """Results for programs (`values`) and for people (`rows` of a table, and `lines` behind it).
 
     `ok` says whether all is well.
@@ -32,7 +32,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Findings:
+class BenchmarkFindings:
     """Measured `rows` with `COLUMNS`, and whether they `failed`."""
 
     rows: Sequence[dict[str, Any]]
@@ -50,25 +50,25 @@ class Findings:
     @property
     def markdown(self) -> str:
         """A table for the log."""
-        head = [_line(COLUMNS), _line(["---"] * len(COLUMNS))]
+        head = [_format_line(COLUMNS), _format_line(["---"] * len(COLUMNS))]
         return "\n".join([*head, *map(line_of, self.rows)])
 
 
 def line_of(row: Mapping[str, Any]) -> str:
     """The line of a row in the table for the log."""
-    return _line([_cell(row[name]) for name in COLUMNS])
+    return _format_line([_format_cell(row[name]) for name in COLUMNS])
 
 
-def _line(cells: Sequence[str]) -> str:
+def _format_line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _cell(value: object) -> str:
+def _format_cell(value: object) -> str:
     text = "-" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
     return text.replace("|", "\\|")
 
 
-def row(
+def make_row(
     part: str,
     what: str,
     measured: float | None,

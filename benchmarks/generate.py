@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.peers import QUIET, check_installed, write_tensors
-from benchmarks.turns import Worker
+from benchmarks.turns import TurnWorker
 from data.batch import DECODER, PackedBatch
 from data.loading.evaluation import Slot
 from data.rows.tokens import TEXT
@@ -56,17 +56,17 @@ def bench_generate(config: ExperimentConfig, print_line: PrintLine) -> list[dict
     Raises:
         ConfigError: torch or transformers is missing, or the model has encoders.
     """
-    check(config)
+    check_setup(config)
     with TemporaryDirectory(prefix="mllm_jax-") as name:
         folder = Path(name)
         params = initial_parameters(config.model, config.train.seed)
         write_release(folder, config, params)
         ours = OurDecoding(config, params)
-        with Worker(PEER, name, environment=QUIET) as peer:
-            return [compared(ours, peer, batch, print_line) for batch in BATCHES]
+        with TurnWorker(PEER, name, environment=QUIET) as peer:
+            return [compare_answers(ours, peer, batch, print_line) for batch in BATCHES]
 
 
-def check(config: ExperimentConfig) -> None:
+def check_setup(config: ExperimentConfig) -> None:
     """See that both sides can run, and do the same.
 
     Raises:
@@ -105,14 +105,14 @@ class OurDecoding:
     def answer(self, prompts: Tokens) -> tuple[WrittenAnswers, float]:
         """Answers to prompts `[rows, tokens]`, and seconds of the call without compiling."""
         began = time.perf_counter()
-        batch, slots = _rows(prompts)
+        batch, slots = _pack_prompts(prompts)
         limits = [ANSWER] * len(slots)
         columns = AnswerColumns.of(slots, range(len(slots)), self._decoding.columns_unit, limits)
         written = self._decoding.write(self._params, batch, columns, ANSWER, TokenSampling())
         return written, time.perf_counter() - began - written.compile_seconds
 
 
-def _rows(prompts: Tokens) -> tuple[PackedBatch, list[Slot]]:
+def _pack_prompts(prompts: Tokens) -> tuple[PackedBatch, list[Slot]]:
     """Prompts in a row each, and where they lie."""
     count, length = prompts.shape
     rows = TEXT.empty_rows((count, length), [])
@@ -122,7 +122,9 @@ def _rows(prompts: Tokens) -> tuple[PackedBatch, list[Slot]]:
     return PackedBatch({DECODER: rows}), [Slot(row, row, 0, length, 1, ()) for row in range(count)]
 
 
-def compared(ours: OurDecoding, peer: Worker, batch: int, print_line: PrintLine) -> dict[str, Any]:
+def compare_answers(
+    ours: OurDecoding, peer: TurnWorker, batch: int, print_line: PrintLine
+) -> dict[str, Any]:
     """The row of a number of prompts."""
     rng = np.random.default_rng(batch)
     prompts = rng.integers(0, 256, (batch, PROMPT)).astype(np.int32)
@@ -133,14 +135,14 @@ def compared(ours: OurDecoding, peer: Worker, batch: int, print_line: PrintLine)
         theirs = peer.ask("generate", **asked)
         first = peer.ask("generate", **asked | {"tokens": 1})
         if turn:
-            turns.append(_turn(written, seconds, theirs, first))
+            turns.append(_turn_seconds(written, seconds, theirs, first))
             print_line(f"{batch} prompts, turn {turn} of {TURNS}: {json.dumps(turns[-1])}")
     pairs = zip(written.answers, theirs["answers"], strict=True)
     same = sum(answer == other for answer, other in pairs) / batch
-    return report(batch, turns) | {"same": same}
+    return make_report(batch, turns) | {"same": same}
 
 
-def _turn(
+def _turn_seconds(
     written: WrittenAnswers, seconds: float, theirs: Mapping[str, Any], first: Mapping[str, Any]
 ) -> dict[str, float]:
     """Seconds of a turn."""
@@ -153,7 +155,7 @@ def _turn(
     }
 
 
-def report(batch: int, turns: Sequence[Mapping[str, float]]) -> dict[str, Any]:
+def make_report(batch: int, turns: Sequence[Mapping[str, float]]) -> dict[str, Any]:
     """Rates of the medians of turns."""
     seconds = {name: median(turn[name] for turn in turns) for name in turns[0]}
     decode = seconds["transformers"] - seconds["transformers_prefill"]

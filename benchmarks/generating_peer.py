@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.turns import serve
+from benchmarks.turns import serve_requests
 
 
 class GeneratingPeer:
@@ -48,7 +48,7 @@ class GeneratingPeer:
 
 def main() -> None:
     """Answer the benchmark's requests until there are no more."""
-    serve({"generate": GeneratingPeer(sys.argv[1]).generate})
+    serve_requests({"generate": GeneratingPeer(sys.argv[1]).generate})
 
 
 if __name__ == "__main__":

@@ -83,16 +83,16 @@ def bench_groups(
         picture: file of a picture to be drawn.
     """
     rows = [
-        _measured(config, ranks, hosts, print_line)
+        _measure_groups(config, ranks, hosts, print_line)
         for ranks in RANKS
-        for hosts in sizes(ranks // LOCAL)
+        for hosts in group_sizes(ranks // LOCAL)
     ]
     if picture is not None:
-        _draw(rows, Path(picture))
+        _draw_picture(rows, Path(picture))
     return rows
 
 
-def sizes(hosts: int) -> list[int]:
+def group_sizes(hosts: int) -> list[int]:
     """Sizes of groups of `hosts` hosts, each at least twice as large as the one before."""
     chosen: list[int] = []
     for size in range(1, hosts + 1):
@@ -101,10 +101,10 @@ def sizes(hosts: int) -> list[int]:
     return [*chosen[:-1], hosts] if 2 * chosen[-1] > hosts else [*chosen, hosts]
 
 
-def _measured(config: ExperimentConfig, ranks: int, hosts: int, print_line: PrintLine) -> Row:
+def _measure_groups(config: ExperimentConfig, ranks: int, hosts: int, print_line: PrintLine) -> Row:
     """Figures of groups of `hosts` hosts."""
     print_line(f"{ranks} ranks in groups of {hosts} hosts")
-    steps = [_dealt(config, ranks, hosts, seed) for seed in range(STEPS)]
+    steps = [_assign_step(config, ranks, hosts, seed) for seed in range(STEPS)]
     count = ranks // LOCAL
     uneven = {
         phase: mean(float(np.max(step.loads[phase]) / np.mean(step.loads[phase])) for step in steps)
@@ -115,7 +115,7 @@ def _measured(config: ExperimentConfig, ranks: int, hosts: int, print_line: Prin
         "hosts": hosts,
         **uneven,
         "step": mean(map(_of_step, steps)),
-        "predicted": _predicted(config, ranks, count // hosts),
+        "predicted": _predict_evenness(config, ranks, count // hosts),
         "told": mean(chain.from_iterable(step.length_bytes for step in steps)),
         "samples": mean(step.samples for step in steps) / count,
         "outputs": mean(step.outputs for step in steps) / count,
@@ -123,10 +123,10 @@ def _measured(config: ExperimentConfig, ranks: int, hosts: int, print_line: Prin
     }
 
 
-def _predicted(config: ExperimentConfig, ranks: int, groups: int) -> float:
+def _predict_evenness(config: ExperimentConfig, ranks: int, groups: int) -> float:
     """`step` of groups by the cost model, from other samples."""
     work, ranks_of_group = tower_works(config.model), ranks // groups
-    capacity = make_capacity(_budgets(row_specs(config.model)), row_specs(config.model))
+    capacity = make_capacity(_row_budgets(row_specs(config.model)), row_specs(config.model))
     shares = Shares(
         groups, ranks_of_group, dict.fromkeys(work, ranks_of_group), ranks_of_group * SAMPLES
     )
@@ -134,7 +134,7 @@ def _predicted(config: ExperimentConfig, ranks: int, groups: int) -> float:
     return sum(drawn.heaviest.values()) / sum(drawn.mean.values())
 
 
-def _budgets(kinds: Sequence[RowSpec]) -> dict[str, int]:
+def _row_budgets(kinds: Sequence[RowSpec]) -> dict[str, int]:
     """Budgets of a row that has room for all."""
     return ROOM | {kind.name: ROOM["tokens"] // kind.reduction * kind.reduction for kind in kinds}
 
@@ -145,10 +145,10 @@ def _of_step(step: _Step) -> float:
     return heaviest / sum(float(np.mean(loads)) for loads in step.loads.values())
 
 
-def _dealt(config: ExperimentConfig, ranks: int, hosts: int, seed: int) -> _Step:
+def _assign_step(config: ExperimentConfig, ranks: int, hosts: int, seed: int) -> _Step:
     """One step of samples, dealt by every group."""
     drawn, kinds = draw("web", ranks * SAMPLES, seed), row_specs(config.model)
-    deal, samples_of_group = _dealer(config, kinds, hosts), hosts * LOCAL * SAMPLES
+    deal, samples_of_group = _make_assigner(config, kinds, hosts), hosts * LOCAL * SAMPLES
     width = 2 * config.model.decoder.d_model * compute_dtype(config.model).itemsize
     step = _Step()
     for first in range(0, len(drawn), samples_of_group):
@@ -161,17 +161,17 @@ def _dealt(config: ExperimentConfig, ranks: int, hosts: int, seed: int) -> _Step
             step.loads[phase].append(loads.after)
         words = sum(len(numbers_of(_with_starts(lengths), kinds)) for lengths in samples)
         step.length_bytes.append(WORD * words * (hosts - 1) // hosts)
-        step.samples += WORD * sum(_sent(samples, readers, assigned, kinds))
+        step.samples += WORD * sum(_count_sent(samples, readers, assigned, kinds))
         step.outputs += width * sum(assigned.crossing.values())
     return step
 
 
-def _dealer(
+def _make_assigner(
     config: ExperimentConfig, kinds: Sequence[RowSpec], hosts: int
 ) -> Callable[[Sequence[Lengths], Sequence[int]], RowAssignment]:
     """Deals the samples of a group, given the hosts that have read them."""
     rows = hosts * LOCAL
-    budgets = _budgets(kinds)
+    budgets = _row_budgets(kinds)
     data = config.data.model_copy(update={"rows": rows, "budgets": budgets})
     capacity = make_capacity(budgets, kinds)
     ladder = Ladder.build(data, {"tokens": 1} | {kind.name: kind.reduction for kind in kinds})
@@ -190,7 +190,7 @@ def _with_starts(lengths: Lengths) -> Lengths:
     return replace(lengths, starts=lengths.media)
 
 
-def _sent(
+def _count_sent(
     samples: Sequence[Lengths],
     readers: Sequence[int],
     assigned: RowAssignment,
@@ -217,7 +217,7 @@ def _sent(
     return sent
 
 
-def _draw(rows: Sequence[Row], path: Path) -> None:
+def _draw_picture(rows: Sequence[Row], path: Path) -> None:
     """Write the picture: a panel for each number of ranks, and one for what a group saves."""
     # The drawing library is loaded only where something is drawn.
     from matplotlib.figure import Figure

@@ -57,10 +57,12 @@ def bench_import(
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         print_line("writing a random checkpoint")
-        _write(folder, rules)
+        _write_checkpoint(folder, rules)
         tensors = open_tensors(folder)
         print_line("reading and loading it")
-        read, loaded, host = zip(*(_turn(tensors, rules, target) for _ in range(4)), strict=True)
+        read, loaded, host = zip(
+            *(_time_turn(tensors, rules, target) for _ in range(4)), strict=True
+        )
         sizes = [path.stat().st_size for path in tensors.files]
     seconds = {"read_seconds": median(read[1:]), "load_seconds": median(loaded[1:])}
     return {
@@ -74,19 +76,19 @@ def bench_import(
     }
 
 
-def _turn(
+def _time_turn(
     tensors: ReleasedTensors, rules: list[TensorRule], target: Any
 ) -> tuple[float, float, int]:
     """Seconds of reading and of loading, and memory of the host while loading."""
-    _forget(tensors)
+    _drop_pages(tensors)
     began = time.perf_counter()
-    _read(tensors)
+    _read_tensors(tensors)
     read = time.perf_counter() - began
-    _forget(tensors)
-    return (read, *_load(tensors, rules, target))
+    _drop_pages(tensors)
+    return (read, *_time_loading(tensors, rules, target))
 
 
-def _forget(tensors: ReleasedTensors) -> None:
+def _drop_pages(tensors: ReleasedTensors) -> None:
     """Let the pages of the files go."""
     for path in tensors.files:
         with path.open("rb+") as file:
@@ -94,7 +96,7 @@ def _forget(tensors: ReleasedTensors) -> None:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def _write(folder: Path, rules: list[TensorRule]) -> None:
+def _write_checkpoint(folder: Path, rules: list[TensorRule]) -> None:
     random = np.random.default_rng(0)
     specs = {name: (rule.transform.released, "BF16") for rule in rules for name in rule.names}
     draft = TensorDraft.begin(folder, specs, FILE)
@@ -102,7 +104,7 @@ def _write(folder: Path, rules: list[TensorRule]) -> None:
         draft.put(name, random.standard_normal(shape, np.float32).astype(ml_dtypes.bfloat16))
 
 
-def _read(tensors: ReleasedTensors) -> None:
+def _read_tensors(tensors: ReleasedTensors) -> None:
     buffer = bytearray(BUFFER)
     for path in tensors.files:
         with path.open("rb", buffering=0) as file:
@@ -110,10 +112,12 @@ def _read(tensors: ReleasedTensors) -> None:
                 pass
 
 
-def _load(tensors: ReleasedTensors, rules: list[TensorRule], target: Any) -> tuple[float, int]:
+def _time_loading(
+    tensors: ReleasedTensors, rules: list[TensorRule], target: Any
+) -> tuple[float, int]:
     """Seconds of loading, and bytes of the host above the parameters while it does."""
-    before = _anonymous()
-    with _peak() as most:
+    before = _anonymous_bytes()
+    with _watch_peak() as most:
         began = time.perf_counter()
         loaded = load_tensors(tensors, rules, target)
         jax.block_until_ready(loaded)
@@ -123,13 +127,13 @@ def _load(tensors: ReleasedTensors, rules: list[TensorRule], target: Any) -> tup
 
 
 @contextmanager
-def _peak() -> Iterator[list[int]]:
+def _watch_peak() -> Iterator[list[int]]:
     """The most memory while it is open, in a list of one."""
-    most, done = [_anonymous()], threading.Event()
+    most, done = [_anonymous_bytes()], threading.Event()
 
     def watch() -> None:
         while not done.wait(LOOK):
-            most[0] = max(most[0], _anonymous())
+            most[0] = max(most[0], _anonymous_bytes())
 
     thread = threading.Thread(target=watch)
     thread.start()
@@ -140,7 +144,7 @@ def _peak() -> Iterator[list[int]]:
         thread.join()
 
 
-def _anonymous() -> int:
+def _anonymous_bytes() -> int:
     """Bytes of this process that are no part of a file."""
     text = Path("/proc/self/status").read_text(encoding="ascii")
     (kibibytes,) = re.findall(r"^RssAnon:\s+(\d+) kB$", text, flags=re.MULTILINE)

@@ -35,7 +35,7 @@ HALVINGS = 3
 MOST = 1024
 
 
-def joined(largest: int, print_line: Callable[[str], None]) -> list[Row]:
+def time_joining(largest: int, print_line: Callable[[str], None]) -> list[Row]:
     """Seconds of every phase for `largest` processes, and for halves of that number.
 
     A phase ends when the last process has ended it. `growth` is the ratio of the whole to that of
@@ -55,28 +55,28 @@ def joined(largest: int, print_line: Callable[[str], None]) -> list[Row]:
     rows: list[Row] = []
     for count in (largest // 2**n for n in range(HALVINGS, -1, -1)):
         print_line(f"{count} processes")
-        row = _of(count)
+        row = _time_start(count)
         growth = row["seconds"] / rows[-1]["seconds"] if rows else None
         rows.append(row | {"growth": growth, "limit": LIMIT if rows else None})
     return rows
 
 
-def _of(count: int) -> Row:
+def _time_start(count: int) -> Row:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
-    context.Process(target=_nothing).start()  # the process to fork from has all imports by then
+    context.Process(target=_do_nothing).start()  # the process to fork from has all imports by then
     with closing(hold_port("127.0.0.1")) as port:
         address = f"127.0.0.1:{port.getsockname()[1]}"
     lines, members = [], []
-    begin = time.monotonic() + _rest(count)
+    begin = time.monotonic() + _fork_seconds(count)
     for index in range(count):
         line, theirs = context.Pipe(duplex=False)
-        member = context.Process(target=_member, args=(index, count, address, begin, theirs))
+        member = context.Process(target=_run_member, args=(index, count, address, begin, theirs))
         member.start()
         theirs.close()
         lines.append(line)
         members.append(member)
-    ends = [_told(index, line) for index, line in enumerate(lines)]
+    ends = [_receive_times(index, line) for index, line in enumerate(lines)]
     for member in members:
         member.join()
     last = [begin, *(max(of_phase) for of_phase in zip(*ends, strict=True))]
@@ -87,12 +87,12 @@ def _of(count: int) -> Row:
     return {"processes": count, **phases, "seconds": round(last[-1] - begin, 3)}
 
 
-def _rest(count: int) -> float:
+def _fork_seconds(count: int) -> float:
     """Seconds in which so many processes are forked, before they begin together."""
     return 2.0 + 0.1 * count
 
 
-def _told(index: int, line: Connection) -> list[float]:
+def _receive_times(index: int, line: Connection) -> list[float]:
     try:
         ends: list[float] = line.recv()
     except EOFError:
@@ -100,11 +100,11 @@ def _told(index: int, line: Connection) -> list[float]:
     return ends
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """A process that only makes its parent ready."""
 
 
-def _member(index: int, count: int, address: str, begin: float, line: Connection) -> None:
+def _run_member(index: int, count: int, address: str, begin: float, line: Connection) -> None:
     """One process: tells when each of its phases has ended."""
     ends: list[float] = []
 

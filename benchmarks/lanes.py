@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.pipeline import PrintLine, changed, parameters
+from benchmarks.pipeline import PrintLine, init_parameters, with_section
 from data.batch import DECODER, PackedBatch
 from data.loading.assemble import BatchArrays
 from data.planning.bucket_thresholds import bucket_seconds
@@ -61,16 +61,16 @@ def bench_lanes(config: ExperimentConfig, print_line: PrintLine) -> dict[str, An
     folder = config.run.path
     prepare_folder(folder)
     drawn = simulate_variants(load(SIMULATED), folder / "lanes.png")
-    return {"real": timed(config, print_line), "simulated": drawn}
+    return {"real": time_steps(config, print_line), "simulated": drawn}
 
 
-def timed(config: ExperimentConfig, print_line: PrintLine) -> Found:
+def time_steps(config: ExperimentConfig, print_line: PrintLine) -> Found:
     """Seconds of compiled steps on the devices that are here, predicted from those of full rows.
 
     Rows with media are computed whole: of each way alone, these are all rows.
     """
     print_line("compiling steps with lanes, and timing full rows of each lane")
-    text, full_rows, costs, run_lanes = calibrated(config)
+    text, full_rows, costs, run_lanes = calibrate_buckets(config)
     (step,) = BucketVariant.of(config, "lanes", costs).plans(of_medians(config, MEDIANS), 1)
     rows = config.data.rows
     predicted = {
@@ -83,7 +83,7 @@ def timed(config: ExperimentConfig, print_line: PrintLine) -> Found:
         print_line(f"{name}: compiling")
         way = BucketVariant.of(single_lane(config, name), name, {})
         (plan,) = way.plans(of_medians(config, MEDIANS), 1)
-        runs[name] = compiled(way, plan)(plan)
+        runs[name] = compile_gradients_of(way, plan)(plan)
     for name, seconds in predicted.items():
         print_line(f"{name}: {seconds:.3f} s predicted")
     print_line("timing the steps in turns")
@@ -104,10 +104,10 @@ def by_lane(config: ExperimentConfig, plan: MicrobatchPlan) -> list[tuple[str, n
     return [(name, used[name]) for name in config.model.lanes]
 
 
-def compiled(way: BucketVariant, plan: MicrobatchPlan) -> Runs:
+def compile_gradients_of(way: BucketVariant, plan: MicrobatchPlan) -> Runs:
     """The compiled gradients of steps that are shaped like a planned one."""
     step = gradient_step(way.config)
-    params = parameters(way.config, step)
+    params = init_parameters(way.config, step)
 
     def placed(plan: MicrobatchPlan) -> Any:
         return step.primed(params, place([batch_of(way, plan)], step))
@@ -136,7 +136,9 @@ def batch_of(way: BucketVariant, plan: MicrobatchPlan) -> PackedBatch:
     return replace(arrays.batch, runs=runs_of_plan(*planned), places=media_of_plan(*planned))
 
 
-def calibrated(config: ExperimentConfig) -> tuple[float, float, Mapping[str, BucketCost], Runs]:
+def calibrate_buckets(
+    config: ExperimentConfig,
+) -> tuple[float, float, Mapping[str, BucketCost], Runs]:
     """Seconds of full rows, as long as those of the steps, in programs that have both lanes.
 
     Returns:
@@ -158,21 +160,21 @@ def calibrated(config: ExperimentConfig) -> tuple[float, float, Mapping[str, Buc
         "longer": of_medians(config, [longest] * 2),
     }
     plans = {name: way.plans(samples, 1)[0] for name, samples in loads.items()}
-    run = compiled(way, plans["long"])
-    as_long = changed(config, "data", budgets={**data.budgets, "short": rows["long"]})
+    run = compile_gradients_of(way, plans["long"])
+    as_long = with_section(config, "data", budgets={**data.budgets, "short": rows["long"]})
     other = BucketVariant.of(as_long, "lanes", {})
     (plan,) = other.plans(of_medians(config, [longest] * short), 1)
     runs = {name: run(samples) for name, samples in plans.items()}
-    seconds = medians(runs | {"whole": compiled(other, plan)(plan)}, REPETITIONS)
+    seconds = medians(runs | {"whole": compile_gradients_of(other, plan)(plan)}, REPETITIONS)
     text, row = seconds["text"], seconds["longer"] - seconds["long"]
     fixed, each = max(0.0, seconds["long"] - text - row), seconds["short"] - text
     costs = {
-        "short": measured(lane_cost(config, "short"), 0.0, each),
-        "long": measured(lane_cost(config, "long"), fixed, row),
+        "short": with_measured_times(lane_cost(config, "short"), 0.0, each),
+        "long": with_measured_times(lane_cost(config, "long"), fixed, row),
     }
     return text, seconds["whole"] - text, costs, run
 
 
-def measured(cost: BucketCost, fixed: float, row: float) -> BucketCost:
+def with_measured_times(cost: BucketCost, fixed: float, row: float) -> BucketCost:
     """The cost of a lane of which a step with any media takes `fixed` seconds, and a row `row`."""
     return replace(cost, fixed=fixed, linear=row / cost.row, quadratic=0.0)

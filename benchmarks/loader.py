@@ -17,7 +17,13 @@ import numpy as np
 import PIL.Image
 import soundfile
 
-from benchmarks.padded import Batches, ExampleReader, grain_batches, padded_share, torch_batches
+from benchmarks.padded import (
+    ExampleReader,
+    PaddedBatches,
+    grain_batches,
+    padded_share,
+    torch_batches,
+)
 from benchmarks.pipeline import PrintLine, Row
 from data.config import LlavaSource
 from data.loading.loader import MicrobatchLoader, MicrobatchStats
@@ -63,31 +69,31 @@ def bench_loader(config: ExperimentConfig, print_line: PrintLine) -> list[Row]:
         ConfigError: data.source is not of kind llava, or an encoder for images or clips is missing.
         SampleError: a sample exceeds data.budgets.
     """
-    _check(config)
+    _check_config(config)
     with TemporaryDirectory(prefix="mllm_jax-") as folder:
         print_line(f"writing {SAMPLES} samples")
         config = with_source(config, write_folder(Path(folder), config))
         processor = make_processor(config.data, row_specs(config.model))
         stats = _packed_microbatches(config, processor)
         samples = sum(microbatch.samples for microbatch in stats)
-        batches = Batches(SAMPLES, config.train.seed, round(samples / len(stats)))
+        batches = PaddedBatches(SAMPLES, config.train.seed, round(samples / len(stats)))
         print_line(
             f"a microbatch holds {samples / len(stats):.1f} samples; batches of {batches.batch}"
         )
         reader = make_reader(config, processor)
-        padding = _padding(stats, reader, batches)
-        loaders = _loaders(config, reader, batches)
+        padding = _padding_shares(stats, reader, batches)
+        loaders = _list_loaders(config, reader, batches)
         if TORCH not in loaders:
             print_line(NO_TORCH)
         rows: list[Row] = []
         for workers in WORKERS:
             print_line(f"{workers} workers: {REPETITIONS} x {' and '.join(loaders)}")
-            rates = _rates(loaders, workers)
-            rows += [_row(name, workers, rates, padding) for name in loaders]
+            rates = _measure_rates(loaders, workers)
+            rows += [_make_row(name, workers, rates, padding) for name in loaders]
         return rows
 
 
-def _check(config: ExperimentConfig) -> None:
+def _check_config(config: ExperimentConfig) -> None:
     """Raise ConfigError unless the folder that is written can be read."""
     problems = []
     if not isinstance(config.data.source, LlavaSource):
@@ -130,7 +136,7 @@ def _write_sample(
     clips = [f"{name}-{i}.wav" for i in range(len(lengths.media["audio"]))]
     patch = next(m.patch for m in row_specs(config.model) if isinstance(m, ImageRowSpec))
     for file, n in zip(images, lengths.media["vision"], strict=True):
-        _picture(n * SCALE * math.prod(patch), rng).save(root / file, compress_level=1)
+        _make_picture(n * SCALE * math.prod(patch), rng).save(root / file, compress_level=1)
     audio = config.data.audio
     for file, n in zip(clips, lengths.media["audio"], strict=True):
         wave = rng.normal(0, 0.1, math.ceil(n * SCALE) * audio.hop)
@@ -140,13 +146,13 @@ def _write_sample(
     marks = [config.data.image.placeholder] * len(images)
     marks += [config.data.audio.placeholder] * len(clips)
     turns = [
-        {"from": "human", "value": "\n".join([*marks, _words(half, rng)])},
-        {"from": "gpt", "value": _words(half, rng)},
+        {"from": "human", "value": "\n".join([*marks, _make_text(half, rng)])},
+        {"from": "gpt", "value": _make_text(half, rng)},
     ]
     return {"image": images, "audio": clips, "conversations": turns}
 
 
-def _picture(pixels: float, rng: np.random.Generator) -> PIL.Image.Image:
+def _make_picture(pixels: float, rng: np.random.Generator) -> PIL.Image.Image:
     """About so many pixels, smooth with noise: as a PNG about half as large, like a photo."""
     aspect = rng.uniform(3 / 4, 4 / 3)
     wide, high = (max(1, round(math.sqrt(pixels * a))) for a in (aspect, 1 / aspect))
@@ -155,7 +161,7 @@ def _picture(pixels: float, rng: np.random.Generator) -> PIL.Image.Image:
     return PIL.Image.fromarray(smooth + rng.integers(0, 12, smooth.shape, np.uint8))
 
 
-def _words(length: int, rng: np.random.Generator) -> str:
+def _make_text(length: int, rng: np.random.Generator) -> str:
     """A text of so many letters and spaces that neither begins nor ends with a space."""
     inner = "".join(rng.choice(list("etaoin shrdlu"), max(0, length - 2)))
     return f"e{inner}s"
@@ -179,7 +185,9 @@ def make_reader(config: ExperimentConfig, processor: Processor) -> ExampleReader
     return ExampleReader(source, processor, lengths)
 
 
-def _loaders(config: ExperimentConfig, reader: ExampleReader, batches: Batches) -> dict[str, Start]:
+def _list_loaders(
+    config: ExperimentConfig, reader: ExampleReader, batches: PaddedBatches
+) -> dict[str, Start]:
     """Starters of the loaders by name; torch only if it is installed."""
     prefetch = config.data.prefetch
 
@@ -209,8 +217,8 @@ def _packed_microbatches(config: ExperimentConfig, processor: Processor) -> list
     return stats
 
 
-def _padding(
-    stats: Sequence[MicrobatchStats], reader: ExampleReader, batches: Batches
+def _padding_shares(
+    stats: Sequence[MicrobatchStats], reader: ExampleReader, batches: PaddedBatches
 ) -> dict[str, float]:
     """The share of unused positions over all towers, of one pass of every loader."""
     used, capacity = (
@@ -227,30 +235,30 @@ def _padding(
 Rates = Mapping[str, tuple[float, float]]
 
 
-def _rates(loaders: Mapping[str, Start], workers: int) -> Rates:
+def _measure_rates(loaders: Mapping[str, Start], workers: int) -> Rates:
     """Samples per second of the first pass and of the one after, by loader."""
     measured: dict[str, list[tuple[float, float]]] = {name: [] for name in loaders}
     for _ in range(REPETITIONS):
         for name, start in loaders.items():
-            measured[name].append(_passes(start, workers))
+            measured[name].append(_time_passes(start, workers))
     return {
         name: (max(first for first, _ in rates), max(later for _, later in rates))
         for name, rates in measured.items()
     }
 
 
-def _passes(start: Start, workers: int) -> tuple[float, float]:
+def _time_passes(start: Start, workers: int) -> tuple[float, float]:
     """Samples per second of the first pass, with what starting takes, and of the one after."""
     begin = time.perf_counter()
     with start(workers) as counts:
-        first = _pass(counts)
+        first = _count_pass(counts)
         middle = time.perf_counter()
-        later = _pass(counts)
+        later = _count_pass(counts)
         end = time.perf_counter()
     return first / (middle - begin), later / (end - middle)
 
 
-def _pass(counts: Iterator[int]) -> int:
+def _count_pass(counts: Iterator[int]) -> int:
     """Take as many samples as the folder has, or up to a batch more; how many."""
     samples = 0
     while samples < SAMPLES:
@@ -258,7 +266,7 @@ def _pass(counts: Iterator[int]) -> int:
     return samples
 
 
-def _row(name: str, workers: int, rates: Rates, padding: Mapping[str, float]) -> Row:
+def _make_row(name: str, workers: int, rates: Rates, padding: Mapping[str, float]) -> Row:
     (first, later), (plain_first, plain_later) = rates[name], rates[GRAIN]
     return {
         "loader": name,

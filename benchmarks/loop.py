@@ -47,11 +47,11 @@ def bench_data(config: ExperimentConfig, print_line: PrintLine) -> dict[str, flo
         "steps_per_second": STEPS / seconds,
         "samples_per_second": sum(s.samples for s in stats) / seconds,
         "tokens_per_second": sum(s.used["tokens"] for s in stats) / seconds,
-        **_padding(stats),
+        **_padding_shares(stats),
     }
 
 
-def _padding(stats: list[MicrobatchStats]) -> dict[str, float]:
+def _padding_shares(stats: list[MicrobatchStats]) -> dict[str, float]:
     shares: dict[str, float] = {}
     for name in stats[0].capacity:
         tower = "decoder" if name == "tokens" else name
@@ -73,19 +73,19 @@ def bench_sharding(config: ExperimentConfig, print_line: PrintLine) -> dict[str,
         CPU devices share the host's cores, so that there 1 means that sharding costs nothing.
     """
     print_line(f"training {WARM_UP + STEPS} steps")
-    figures = _measured(config)
+    figures = _measure_steps(config)
     if jax.process_count() == 1 and config.parallel.devices > 1:
         one = {name: ParallelPlan() for name in config.parallel.encoders}
         parallel = {"devices": 1, "decoder": ParallelPlan(), "encoders": one}
         print_line("the same steps on one device")
         alone = config.parallel.model_copy(update=parallel)
-        baseline = _measured(config.model_copy(update={"parallel": alone}))
+        baseline = _measure_steps(config.model_copy(update={"parallel": alone}))
         ratio = figures["tokens_per_second"] / baseline["tokens_per_second"]
         figures |= {"over_one_device": ratio}
     return figures
 
 
-def _measured(config: ExperimentConfig) -> dict[str, float]:
+def _measure_steps(config: ExperimentConfig) -> dict[str, float]:
     train = config.train.model_copy(update={"steps": WARM_UP + STEPS})
     experiment = Experiment.build(config.model_copy(update={"train": train}))
     peak = peak_flops(experiment.mesh.devices.flat[0])
@@ -103,15 +103,15 @@ def _measured(config: ExperimentConfig) -> dict[str, float]:
             record = recorder.record(ended)
             if record.step >= WARM_UP:
                 meter.add(record)
-    return {"first_step_seconds": first or 0.0, **_flat(meter.totals())}
+    return {"first_step_seconds": first or 0.0, **_flatten(meter.totals())}
 
 
-def _flat(values: dict[str, object]) -> dict[str, float]:
+def _flatten(values: dict[str, object]) -> dict[str, float]:
     """The numbers of `values`; numbers of nested mappings are named `outer_inner`."""
     flat: dict[str, float] = {}
     for name, value in values.items():
         if isinstance(value, dict):
-            flat |= _flat({f"{name}_{inner}": item for inner, item in value.items()})
+            flat |= _flatten({f"{name}_{inner}": item for inner, item in value.items()})
         elif isinstance(value, int | float):
             flat[name] = float(value)
     return flat

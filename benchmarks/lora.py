@@ -47,18 +47,18 @@ def bench_lora(config: ExperimentConfig, print_line: PrintLine) -> list[Row]:
         {n: at_once(s) for n, s in steps.items()} | bench.programs, REPETITIONS
     )
     hardware = report_calibration(bench.fit(seconds, "calibrated"), print_line)
-    predicted = {name: _predicted(variant, hardware) for name, variant in configs.items()}
-    measured = {name: _measured(steps[name][0], seconds[name]) for name in configs}
+    predicted = {name: _predict_step(variant, hardware) for name, variant in configs.items()}
+    measured = {name: _measured_values(steps[name][0], seconds[name]) for name in configs}
     return [
         *(
-            _row(f"{name}: {unit}", predicted[name][unit], measured[name][unit])
+            _make_row(f"{name}: {unit}", predicted[name][unit], measured[name][unit])
             for name in configs
             for unit in measured[name]
         ),
         *(
-            _row(
+            _make_row(
                 f"adapters over all: {unit}",
-                *(_ratio(values, unit) for values in (predicted, measured)),
+                *(_adapter_ratio(values, unit) for values in (predicted, measured)),
             )
             for unit in measured["all"]
         ),
@@ -72,7 +72,7 @@ def without_adapters(config: ExperimentConfig) -> ExperimentConfig:
     return config.model_copy(update={"train": train, "model": model})
 
 
-def _predicted(config: ExperimentConfig, hardware: Hardware) -> Values:
+def _predict_step(config: ExperimentConfig, hardware: Hardware) -> Values:
     settled = on_platform(config, hardware.platform)
     tasks = task_flops(workload(settled), strategy(settled, hardware.platform))
     devices = config.parallel.decoder.devices
@@ -83,17 +83,17 @@ def _predicted(config: ExperimentConfig, hardware: Hardware) -> Values:
     }
 
 
-def _measured(step: CompiledStep, seconds: float) -> Values:
+def _measured_values(step: CompiledStep, seconds: float) -> Values:
     text = step.program.as_text()
     assert text is not None  # every backend that we compile for tells
     flops = total_flops(parse_hlo(text))
     return {"seconds": seconds, "bytes": float(step.bytes), "FLOPs": flops}
 
 
-def _ratio(values: dict[str, Values], unit: str) -> float:
+def _adapter_ratio(values: dict[str, Values], unit: str) -> float:
     return values["adapters"][unit] / values["all"][unit]
 
 
-def _row(what: str, predicted: float, measured: float) -> dict[str, Any]:
+def _make_row(what: str, predicted: float, measured: float) -> dict[str, Any]:
     error = predicted / measured - 1
     return {"what": what, "predicted": predicted, "measured": measured, "error": error}

@@ -21,12 +21,12 @@ import numpy as np
 from benchmarks.pipeline import (
     PrintLine,
     Row,
-    changed,
     encoder_share,
+    init_parameters,
     on_every_device,
-    parameters,
+    with_section,
 )
-from benchmarks.rotation import Group, Turn, in_turns, median_of
+from benchmarks.rotation import TimedGroup, Turn, in_turns, median_of
 from data.batch import DECODER, NEXT_TOKEN, PackedBatch
 from data.rows.pack import empty_rows, write_medium
 from data.rows.tokens import TEXT
@@ -80,15 +80,17 @@ def bench_mixture(config: ExperimentConfig, print_line: PrintLine) -> list[Row]:
     """
     phases, programs = phases_of(config), _Programs(config, print_line)
     ours = programs.made_for(max(phase.images for phase in phases))
-    mean = programs.made_for(_mean(phases).images)
-    baselines = _one_device_each(config, print_line) | {"fixed": mean.run(_mean(phases).images)}
+    mean = programs.made_for(_mean_phase(phases).images)
+    baselines = _one_device_each(config, print_line) | {
+        "fixed": mean.run(_mean_phase(phases).images)
+    }
     compiled: dict[str, list[str]] = {phase.name: [] for phase in phases}
     groups = [
-        Group(
+        TimedGroup(
             phase.name,
             {
                 "first_stage": programs.made_for(phase.images, "first_stage").run(phase.images),
-                "ours": _counted(ours.run(phase.images), compiled[phase.name]),
+                "ours": _count_compilations(ours.run(phase.images), compiled[phase.name]),
                 "replanned": programs.made_for(phase.images).run(phase.images),
             },
             # Of a step twice as long there are half as many.
@@ -96,7 +98,7 @@ def bench_mixture(config: ExperimentConfig, print_line: PrintLine) -> list[Row]:
         )
         for phase in phases
     ]
-    turns = in_turns([Group(BESIDE, baselines), *groups], TURNS, print_line)
+    turns = in_turns([TimedGroup(BESIDE, baselines), *groups], TURNS, print_line)
     counts = {name: len(names) for name, names in compiled.items()}
     counts[phases[0].name] += ours.compilations
     return rows_of(config, phases, turns, counts)
@@ -111,7 +113,7 @@ def phases_of(config: ExperimentConfig) -> list[MixturePhase]:
     ]
 
 
-def _mean(phases: Sequence[MixturePhase]) -> MixturePhase:
+def _mean_phase(phases: Sequence[MixturePhase]) -> MixturePhase:
     return phases[len(phases) // 2]
 
 
@@ -128,12 +130,13 @@ def rows_of(
         compiled: programs that were compiled in a phase for `ours`.
     """
     return [
-        _row(config, turns, phase, _mean(phases)) | {"compilations": compiled[phase.name]}
+        _make_row(config, turns, phase, _mean_phase(phases))
+        | {"compilations": compiled[phase.name]}
         for phase in phases
     ]
 
 
-def _row(
+def _make_row(
     config: ExperimentConfig, turns: Sequence[Turn], phase: MixturePhase, mean: MixturePhase
 ) -> Row:
     """What the turns say of a phase, without compilations."""
@@ -157,13 +160,15 @@ def _row(
     return {
         "phase": phase.name,
         "share": phase.share,
-        "tokens_per_second": {name: tokens(config) / median(of) for name, of in seconds.items()},
-        "bound": tokens(config) / median(bound),
+        "tokens_per_second": {
+            name: useful_tokens(config) / median(of) for name, of in seconds.items()
+        },
+        "bound": useful_tokens(config) / median(bound),
         "ours_over": {name: ratio(of) for name, of in others.items()},
     }
 
 
-def tokens(config: ExperimentConfig) -> int:
+def useful_tokens(config: ExperimentConfig) -> int:
     """Useful tokens of a step: its rows are full."""
     return config.data.budgets["tokens"] * config.data.rows * config.train.accumulate
 
@@ -184,7 +189,7 @@ class _Programs:
     def made_for(self, images: int, placement: str = "bubbles") -> _Program:
         """The program whose microbatches have room for so many images."""
         config = with_images(self._config, images)
-        config = changed(config, "schedule", placement=placement)
+        config = with_section(config, "schedule", placement=placement)
         (spec,) = row_specs(config.model)
         key = placement, config.data.budgets[spec.name]
         if key not in self._made:
@@ -211,21 +216,21 @@ class _Program:
     def __init__(self, config: ExperimentConfig, params: Any = None) -> None:
         self._config = config
         self._step = gradient_step(config)
-        self.params = parameters(config, self._step) if params is None else params
-        batch = self._placed(1)
+        self.params = init_parameters(config, self._step) if params is None else params
+        batch = self._place_batch(1)
         lowered = self._step.gradients.lower(self.params, batch)
-        with compilations() as compiled:
+        with record_compilations() as compiled:
             self._program = lowered.compile()
         self.compilations = len(compiled)
         jax.block_until_ready(self._program(self.params, batch))  # the first run is slower
 
     def run(self, images: int) -> Callable[[], Any]:
         """A step whose microbatches have so many images each."""
-        batch = self._placed(images)
+        batch = self._place_batch(images)
         return lambda: self._program(self.params, batch)
 
-    def _placed(self, images: int) -> Any:
-        batches = microbatches(self._config, images)
+    def _place_batch(self, images: int) -> Any:
+        batches = make_microbatches(self._config, images)
         return self._step.primed(self.params, place(batches, self._step))
 
 
@@ -238,13 +243,15 @@ def _one_device_each(
     """
     images = images_of_row(config)
     budgets = config.data.budgets | {"tokens": 2 * OUTPUTS * images}
-    little = changed(config, "data", budgets=budgets)
-    batches = [replace(batch, runs=None, places=None) for batch in microbatches(little, images)]
+    little = with_section(config, "data", budgets=budgets)
+    batches = [
+        replace(batch, runs=None, places=None) for batch in make_microbatches(little, images)
+    ]
     print_line("compiling the steps of single devices")
     runs = {
-        "text": _text(config),
-        "images": on_every_device(plain(with_images(little, images)), batches),
-        "little": _text(little),
+        "text": _text_step(config),
+        "images": on_every_device(without_placement(with_images(little, images)), batches),
+        "little": _text_step(little),
     }
     for run in runs.values():
         run()  # the first run is slower
@@ -263,7 +270,7 @@ def bound_seconds(config: ExperimentConfig, turn: Turn, images: int) -> float:
     return (turn[BESIDE, "text"] + rows * row) / config.parallel.devices
 
 
-def _text(config: ExperimentConfig) -> Callable[[], Any]:
+def _text_step(config: ExperimentConfig) -> Callable[[], Any]:
     """A step of the decoder alone by every device, without images."""
     alone = config.model_copy(
         update={
@@ -273,16 +280,16 @@ def _text(config: ExperimentConfig) -> Callable[[], Any]:
     )
     batches = [
         PackedBatch({DECODER: replace(batch.decoder, merges={})})
-        for batch in microbatches(config, images_of_row(config))
+        for batch in make_microbatches(config, images_of_row(config))
     ]
-    return on_every_device(plain(alone), batches)
+    return on_every_device(without_placement(alone), batches)
 
 
-def _counted(run: Callable[[], Any], names: list[str]) -> Callable[[], Any]:
+def _count_compilations(run: Callable[[], Any], names: list[str]) -> Callable[[], Any]:
     """`run`, which adds the programs that it compiles to `found`."""
 
     def counted() -> Any:
-        with compilations() as compiled:
+        with record_compilations() as compiled:
             result = run()
         names.extend(compiled)
         return result
@@ -291,7 +298,7 @@ def _counted(run: Callable[[], Any], names: list[str]) -> Callable[[], Any]:
 
 
 @contextmanager
-def compilations() -> Iterator[list[str]]:
+def record_compilations() -> Iterator[list[str]]:
     """The programs that are compiled meanwhile."""
     names: list[str] = []
 
@@ -315,7 +322,7 @@ def images_of(config: ExperimentConfig, share: float) -> int:
 def share_of(config: ExperimentConfig, images: int) -> float:
     """Share of the FLOPs that are the encoder's, in full rows of its own microbatches."""
     full = images_of_row(config)
-    one = encoder_share(plain(with_images(config, full)))
+    one = encoder_share(without_placement(with_images(config, full)))
     work = one / (1 - one) * images / full
     return work / (1 + work)
 
@@ -330,21 +337,21 @@ def with_images(config: ExperimentConfig, images: int) -> ExperimentConfig:
     """`config` with room for so many images in a row of a microbatch."""
     (spec,) = row_specs(config.model)
     budget = max(images, images_of_row(config)) * OUTPUTS * spec.reduction
-    return changed(config, "data", budgets={**config.data.budgets, spec.name: budget})
+    return with_section(config, "data", budgets={**config.data.budgets, spec.name: budget})
 
 
-def plain(config: ExperimentConfig) -> ExperimentConfig:
+def without_placement(config: ExperimentConfig) -> ExperimentConfig:
     """`config` whose encoders have the decoder's microbatches."""
     usual = {"independent_microbatches": False, "budgets": {}, "rows": {}}
-    return changed(config, "schedule", **usual)
+    return with_section(config, "schedule", **usual)
 
 
-def microbatches(config: ExperimentConfig, images: int) -> list[PackedBatch]:
+def make_microbatches(config: ExperimentConfig, images: int) -> list[PackedBatch]:
     """The microbatches of a step, with so many images in every row."""
-    return [microbatch(config, images, seed) for seed in range(config.train.accumulate)]
+    return [make_microbatch(config, images, seed) for seed in range(config.train.accumulate)]
 
 
-def microbatch(config: ExperimentConfig, images: int, seed: int) -> PackedBatch:
+def make_microbatch(config: ExperimentConfig, images: int, seed: int) -> PackedBatch:
     """A microbatch of full rows: text with so many images in every row."""
     rng, rows = np.random.default_rng(seed), config.data.rows
     (spec,), tokens = row_specs(config.model), config.data.budgets["tokens"]

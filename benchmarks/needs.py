@@ -24,14 +24,14 @@ def check_needs(benchmark: Benchmark, config: ExperimentConfig) -> None:
         )
 
 
-def _stages(config: ExperimentConfig) -> str:
+def _check_stages(config: ExperimentConfig) -> str:
     stages = config.parallel.decoder.stage
     return (
         "" if stages > 1 else f"parallel.decoder.stage: {stages} is no pipeline; valid: 2 or more"
     )
 
 
-def _encoder(config: ExperimentConfig) -> str:
+def _check_encoder(config: ExperimentConfig) -> str:
     return "" if config.model.encoders else "model.encoders: there is none; valid: an encoder"
 
 
@@ -61,7 +61,7 @@ def _short_and_long(config: ExperimentConfig) -> str:
     return f"model.encoders: media go through {names}; valid: one encoder with lanes short and long"
 
 
-def _synthetic(config: ExperimentConfig) -> str:
+def _check_synthetic(config: ExperimentConfig) -> str:
     kind = config.data.source.kind
     return "" if kind == "synthetic" else f"data.source.kind: {kind}; valid: synthetic"
 
@@ -80,11 +80,11 @@ def _data_alone(config: ExperimentConfig) -> str:
 
 #: Checks by the names in `Benchmark.needs`.
 NEEDS: Mapping[str, Check] = {
-    "stages": _stages,
-    "encoder": _encoder,
+    "stages": _check_stages,
+    "encoder": _check_encoder,
     "one encoder": _one_encoder,
     "own rows": _own_rows,
     "short and long": _short_and_long,
-    "synthetic": _synthetic,
+    "synthetic": _check_synthetic,
     "data alone": _data_alone,
 }

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.turns import peak_bytes, serve
+from benchmarks.turns import peak_bytes, serve_requests
 from data.planning.stream import LoaderState
 from data.sources.order import shuffled
 from mllm_jax.config.load import load
@@ -50,7 +50,7 @@ class OurTraining:
 
     def first(self) -> dict[str, Any]:
         """Take the first step; its loss, and its samples by their numbers in the source."""
-        loss = float(self._step().loss)
+        loss = float(self._take_step().loss)
         loader = self._progress.loader
         places = set(range(loader.position)) - set(loader.carry)
         return {"loss": loss, "samples": [self._order[place][0] for place in sorted(places)]}
@@ -59,13 +59,13 @@ class OurTraining:
         """Train on at least so many tokens; seconds, and how many tokens it was."""
         begin, done = time.perf_counter(), 0
         while done < tokens:
-            record = self._step()
+            record = self._take_step()
             done += record.used["tokens"]
         # Until the last step is over: the others have been waited for.
         float(record.loss)
         return {"seconds": time.perf_counter() - begin, "tokens": done}
 
-    def _step(self) -> StepRecord:
+    def _take_step(self) -> StepRecord:
         record = self._recorder.record(self._trainer.train_step())
         self._tokens += record.used["tokens"]
         self._positions += record.capacity["tokens"]
@@ -81,7 +81,7 @@ def main() -> None:
     folder, samples = sys.argv[1:]
     ours = OurTraining(Path(folder), int(samples))
     with ours.opened():
-        serve({"first": ours.first, "turn": ours.turn, "figures": ours.figures})
+        serve_requests({"first": ours.first, "turn": ours.turn, "figures": ours.figures})
 
 
 if __name__ == "__main__":

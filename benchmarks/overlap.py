@@ -57,19 +57,21 @@ def bench_overlap(config: ExperimentConfig, print_line: PrintLine) -> list[Row]:
     for target in TARGETS:
         before: Row | None = None
         for setting in SETTINGS:
-            print_line(f"compiling for {target}: {_name(setting)}")
-            row = measured(config, target, setting)
+            print_line(f"compiling for {target}: {_name_of(setting)}")
+            row = measure_target(config, target, setting)
             before = before or row
-            rows.append(row | _gain(row, before, setting))
+            rows.append(row | _gain_columns(row, before, setting))
     return rows
 
 
-def _gain(row: Row, before: Row, setting: str | Sequence[str]) -> Row:
+def _gain_columns(row: Row, before: Row, setting: str | Sequence[str]) -> Row:
     gain = row["beside"] / before["beside"] if before["beside"] else None
     return {"gain": gain, "limit": LIMIT if setting == SETTINGS[-1] else None}
 
 
-def measured(config: ExperimentConfig, target: CompileTarget, setting: str | list[str]) -> Row:
+def measure_target(
+    config: ExperimentConfig, target: CompileTarget, setting: str | list[str]
+) -> Row:
     """One row of `bench_overlap`, without its gain."""
     config = configure_for_target(config, target, overlap=setting)
     step = gradient_step(config, target.devices())
@@ -83,7 +85,7 @@ def measured(config: ExperimentConfig, target: CompileTarget, setting: str | lis
     assert sizes is not None  # both compilers tell
     return {
         "target": str(target),
-        "overlap": _name(setting),
+        "overlap": _name_of(setting),
         "collectives": total.collectives,
         "gib": total.bytes / 2**30,
         "beside": total.share_with_compute,
@@ -93,5 +95,5 @@ def measured(config: ExperimentConfig, target: CompileTarget, setting: str | lis
     }
 
 
-def _name(setting: str | Sequence[str]) -> str:
+def _name_of(setting: str | Sequence[str]) -> str:
     return setting if isinstance(setting, str) else "+".join(setting)

@@ -47,7 +47,7 @@ class ExampleReader:
 
 
 @dataclass(frozen=True)
-class Batches:
+class PaddedBatches:
     """Which samples make which batch.
 
     samples: in the source; seed: of the shuffle, which is that of our loader; batch: samples of a
@@ -74,11 +74,11 @@ class Batches:
 
 @contextmanager
 def grain_batches(
-    reader: ExampleReader, batches: Batches, workers: int, prefetch: int
+    reader: ExampleReader, batches: PaddedBatches, workers: int, prefetch: int
 ) -> Iterator[Iterator[Padded]]:
     """Plain Grain: map, batch; a thread, or each worker, makes `ahead` batches early."""
     indices = grain.MapDataset.range(sys.maxsize).map(batches.index_at)
-    padded = indices.map(reader).batch(batches.batch, batch_fn=pad)
+    padded = indices.map(reader).batch(batches.batch, batch_fn=pad_examples)
     if workers:
         # Grain's worker processes read absl flags, which nobody parses in this program.
         if not flags.FLAGS.is_parsed():
@@ -97,7 +97,7 @@ def grain_batches(
 
 @contextmanager
 def torch_batches(
-    reader: ExampleReader, batches: Batches, workers: int, prefetch: int
+    reader: ExampleReader, batches: PaddedBatches, workers: int, prefetch: int
 ) -> Iterator[Iterator[Any]]:
     """torch's `DataLoader`: the same batches as tensors; without workers it makes none early.
 
@@ -125,7 +125,7 @@ def torch_batches(
             pass
 
 
-def pad(examples: Sequence[Example]) -> Padded:
+def pad_examples(examples: Sequence[Example]) -> Padded:
     """Every array padded with zeros to the longest of the batch.
 
         {"decoder": {tokens, targets, loss_weight, segment_ids: [B, T]},
@@ -136,10 +136,10 @@ def pad(examples: Sequence[Example]) -> Padded:
     is left out. Segment 0 is padding.
     """
     decoder = {
-        key: _padded([getattr(example, key) for example in examples])
+        key: _pad_arrays([getattr(example, key) for example in examples])
         for key in ("tokens", "targets", "loss_weight")
     }
-    decoder["segment_ids"] = _mask([len(example.tokens) for example in examples])
+    decoder["segment_ids"] = _length_mask([len(example.tokens) for example in examples])
     names = dict.fromkeys(name for example in examples for name in example.media)
     media = {
         name: [medium for example in examples for medium in example.media.get(name, ())]
@@ -152,26 +152,27 @@ def pad_tensors(examples: Sequence[Example]) -> Padded:
     """The batch of `pad` as torch tensors, which torch shares between processes without a copy."""
     import torch
 
-    return _tensors(pad(examples), torch.from_numpy)
+    return _convert_arrays(pad_examples(examples), torch.from_numpy)
 
 
-def _tensors(batch: Padded, convert: Any) -> Padded:
+def _convert_arrays(batch: Padded, convert: Any) -> Padded:
     return {
-        k: _tensors(v, convert) if isinstance(v, dict) else convert(v) for k, v in batch.items()
+        k: _convert_arrays(v, convert) if isinstance(v, dict) else convert(v)
+        for k, v in batch.items()
     }
 
 
 def _padded_media(media: Sequence[ProcessedMedium]) -> Padded:
     arrays = {
-        "inputs": _padded([medium.inputs for medium in media]),
-        "positions": _padded([medium.positions for medium in media]),
-        "segment_ids": _mask([len(medium.inputs) for medium in media]),
+        "inputs": _pad_arrays([medium.inputs for medium in media]),
+        "positions": _pad_arrays([medium.positions for medium in media]),
+        "segment_ids": _length_mask([len(medium.inputs) for medium in media]),
     }
     more = {name: np.stack([medium.more[name] for medium in media]) for name in media[0].more}
     return arrays | more
 
 
-def _padded(arrays: Sequence[np.ndarray]) -> np.ndarray:
+def _pad_arrays(arrays: Sequence[np.ndarray]) -> np.ndarray:
     longest = max(map(len, arrays))
     batch = np.zeros((len(arrays), longest, *arrays[0].shape[1:]), arrays[0].dtype)
     for row, array in zip(batch, arrays, strict=True):
@@ -179,7 +180,7 @@ def _padded(arrays: Sequence[np.ndarray]) -> np.ndarray:
     return batch
 
 
-def _mask(lengths: Sequence[int]) -> np.ndarray:
+def _length_mask(lengths: Sequence[int]) -> np.ndarray:
     return (np.arange(max(lengths)) < np.array(lengths)[:, None]).astype(np.int32)
 
 

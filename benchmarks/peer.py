@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.turns import peak_bytes, serve
+from benchmarks.turns import peak_bytes, serve_requests
 
 #: Samples among which batches of similar lengths are made, in batches; as transformers does.
 GROUP = 50
@@ -52,7 +52,7 @@ class TorchSetting:
 
 
 @dataclass(frozen=True)
-class Samples:
+class PeerSamples:
     """The training samples.
 
     ids: of every sample the tokens with the last target behind them; labels: the same where they
@@ -78,7 +78,7 @@ class Samples:
         np.savez(path, ends=ends, **joined)  # type: ignore[arg-type]
 
     @classmethod
-    def load(cls, path: Path) -> Samples:
+    def load(cls, path: Path) -> PeerSamples:
         """The inverse of `save`."""
         with np.load(path) as stored:
             texts, images = stored["ends"][:-1].T
@@ -86,7 +86,7 @@ class Samples:
             return cls(ids, labels, np.split(stored["pixels"], images))
 
 
-def batches(lengths: Sequence[int], setting: TorchSetting, seed: int) -> list[list[int]]:
+def draw_batches(lengths: Sequence[int], setting: TorchSetting, seed: int) -> list[list[int]]:
     """Samples of every step of an epoch, shuffled.
 
     In a grouped epoch, `GROUP` batches are sorted by length before they are cut, and then come in
@@ -95,19 +95,22 @@ def batches(lengths: Sequence[int], setting: TorchSetting, seed: int) -> list[li
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(lengths)).tolist()
     if not setting.grouped:
-        return _cut(order, setting.batch)
+        return _cut_batches(order, setting.batch)
     sorted_groups = [
-        sorted(group, key=lambda i: -lengths[i]) for group in _cut(order, GROUP * setting.batch)
+        sorted(group, key=lambda i: -lengths[i])
+        for group in _cut_batches(order, GROUP * setting.batch)
     ]
-    cut = [batch for group in sorted_groups for batch in _cut(group, setting.batch)]
+    cut = [batch for group in sorted_groups for batch in _cut_batches(group, setting.batch)]
     return [cut[i] for i in rng.permutation(len(cut)).tolist()]
 
 
-def _cut(values: list[int], size: int) -> list[list[int]]:
+def _cut_batches(values: list[int], size: int) -> list[list[int]]:
     return [values[i : i + size] for i in range(0, len(values), size)]
 
 
-def collate(samples: Samples, batch: Sequence[int], packed: bool) -> dict[str, NDArray[Any]]:
+def collate_samples(
+    samples: PeerSamples, batch: Sequence[int], packed: bool
+) -> dict[str, NDArray[Any]]:
     """Inputs of the model: `input_ids`, `labels`, `pixel_values` and positions of tokens.
 
     Padded to the longest on the right with an `attention_mask`; or, packed, one row with
@@ -124,13 +127,13 @@ def collate(samples: Samples, batch: Sequence[int], packed: bool) -> dict[str, N
         }
         inputs |= {name: np.concatenate(arrays)[None] for name, arrays in rows.items()}
     else:
-        inputs |= {"input_ids": _padded(ids, 0), "labels": _padded(labels, IGNORED)}
-        inputs["attention_mask"] = _padded([np.ones_like(array) for array in ids], 0)
+        inputs |= {"input_ids": _pad_rows(ids, 0), "labels": _pad_rows(labels, IGNORED)}
+        inputs["attention_mask"] = _pad_rows([np.ones_like(array) for array in ids], 0)
     pixels = np.concatenate([samples.pixels[i] for i in batch])
     return inputs | ({"pixel_values": pixels} if len(pixels) else {})
 
 
-def _padded(rows: Sequence[NDArray[np.int64]], value: int) -> NDArray[np.int64]:
+def _pad_rows(rows: Sequence[NDArray[np.int64]], value: int) -> NDArray[np.int64]:
     longest = max(map(len, rows))
     return np.stack([np.pad(row, (0, longest - len(row)), constant_values=value) for row in rows])
 
@@ -148,7 +151,7 @@ class TrainingPeer:
         from transformers import LlavaForConditionalGeneration
 
         self._torch, self._setting = torch, setting
-        self._samples = Samples.load(folder / "samples.npz")
+        self._samples = PeerSamples.load(folder / "samples.npz")
         model = LlavaForConditionalGeneration.from_pretrained(
             folder / "release", dtype=torch.float32, attn_implementation=setting.attention
         )
@@ -156,38 +159,38 @@ class TrainingPeer:
         options = json.loads((folder / "optimizer.json").read_text(encoding="utf-8"))
         self._optimizer = torch.optim.AdamW(model.parameters(), fused=True, **options)
         self._model = torch.compile(model, dynamic=True) if setting.compiled else model
-        epochs = (batches(self._samples.lengths, setting, seed) for seed in count())
+        epochs = (draw_batches(self._samples.lengths, setting, seed) for seed in count())
         self._batches = chain.from_iterable(epochs)
         self._tokens, self._positions = 0, 0
 
     def loss(self, samples: Sequence[int]) -> float:
         """Mean loss of the learnt tokens of `samples`, one batch; nothing is learnt."""
         with self._torch.no_grad():
-            return float(self._loss(self._inputs(samples)))
+            return float(self._compute_loss(self._make_inputs(samples)))
 
     def turn(self, samples: int) -> dict[str, float]:
         """Train on at least so many samples, epoch after epoch; seconds, and how many tokens."""
         begin, done = time.perf_counter(), list[int]()
         while len(done) < samples:
             batch = next(self._batches)
-            self._step(batch)
+            self._take_step(batch)
             done += batch
         tokens = sum(self._samples.lengths[i] for i in done)
         return {"seconds": time.perf_counter() - begin, "tokens": tokens}
 
-    def _step(self, batch: Sequence[int]) -> None:
-        inputs = self._inputs(batch)
-        self._loss(inputs).backward()
+    def _take_step(self, batch: Sequence[int]) -> None:
+        inputs = self._make_inputs(batch)
+        self._compute_loss(inputs).backward()
         self._optimizer.step()
         self._optimizer.zero_grad()
         self._tokens += sum(self._samples.lengths[i] for i in batch)
         self._positions += inputs["input_ids"].numel()
 
-    def _inputs(self, batch: Sequence[int]) -> dict[str, Any]:
-        arrays = collate(self._samples, batch, self._setting.packed)
+    def _make_inputs(self, batch: Sequence[int]) -> dict[str, Any]:
+        arrays = collate_samples(self._samples, batch, self._setting.packed)
         return {name: self._torch.from_numpy(array) for name, array in arrays.items()}
 
-    def _loss(self, inputs: dict[str, Any]) -> Any:
+    def _compute_loss(self, inputs: dict[str, Any]) -> Any:
         # With a cache for generation transformers would not see where packed samples begin.
         return self._model(**inputs, use_cache=False).loss
 
@@ -200,7 +203,7 @@ def main() -> None:
     """Answer the benchmark's requests until there are no more."""
     folder, setting = sys.argv[1:]
     peer = TrainingPeer(Path(folder), TorchSetting(**json.loads(setting)))
-    serve({"loss": peer.loss, "turn": peer.turn, "figures": peer.figures})
+    serve_requests({"loss": peer.loss, "turn": peer.turn, "figures": peer.figures})
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ import numpy as np
 import PIL.Image
 from numpy.typing import NDArray
 
-from benchmarks.peer import IGNORED, Samples, TorchSetting
-from benchmarks.turns import Worker
+from benchmarks.peer import IGNORED, PeerSamples, TorchSetting
+from benchmarks.turns import TurnWorker
 from data.config import LlavaSource
 from data.processing.processor import make_processor
 from data.sample import Example, Lengths, ProcessedMedium
@@ -85,28 +85,30 @@ def bench_peers(config: ExperimentConfig, print_line: PrintLine) -> dict[str, An
         ConfigError: torch or transformers is missing, or the configuration cannot be compared.
         RunError: the models do not have the same loss.
     """
-    check(config)
+    check_setup(config)
     use_cpu_only()
     with TemporaryDirectory(prefix="mllm_jax-") as name:
         folder = Path(name)
         print_line(f"writing {SAMPLES} samples and a checkpoint")
-        samples = write(folder, config)
-        tried = {str(setting): _tried(folder, setting, print_line) for setting in CANDIDATES}
+        samples = write_files(folder, config)
+        tried = {str(setting): _try_setting(folder, setting, print_line) for setting in CANDIDATES}
         best = max(CANDIDATES, key=lambda setting: tried[str(setting)])
         settings = {"transformers_default": DEFAULT, "transformers_best": best}
         with ExitStack() as stack:
-            ours = stack.enter_context(Worker(OURS, name, str(SAMPLES), environment=LARGE_PAGES))
+            ours = stack.enter_context(
+                TurnWorker(OURS, name, str(SAMPLES), environment=LARGE_PAGES)
+            )
             peers = {
-                key: stack.enter_context(_peer(folder, setting))
+                key: stack.enter_context(_start_peer(folder, setting))
                 for key, setting in settings.items()
             }
-            losses = compared(ours, peers, print_line)
+            losses = compare_losses(ours, peers, print_line)
             turns = in_turns({"ours": ours, **peers}, sum(samples.lengths), print_line)
             figures = {key: way.ask("figures") for key, way in {"ours": ours, **peers}.items()}
-    return report(figures, turns, losses, settings) | {"best_of": tried}
+    return make_report(figures, turns, losses, settings) | {"best_of": tried}
 
 
-def check(config: ExperimentConfig) -> None:
+def check_setup(config: ExperimentConfig) -> None:
     """See that both sides can run, and train the same.
 
     Raises:
@@ -151,7 +153,7 @@ def check_installed() -> list[str]:
 # ------------------------------------------------------------------ files
 
 
-def write(folder: Path, config: ExperimentConfig) -> Samples:
+def write_files(folder: Path, config: ExperimentConfig) -> PeerSamples:
     """Write the files that both sides read; samples are in the form for transformers."""
     vision = config.model.encoders["vision"]
     assert isinstance(vision, ClipConfig)
@@ -166,11 +168,13 @@ def write(folder: Path, config: ExperimentConfig) -> Samples:
     examples = [processor.process(opened[i, 0]) for i in range(len(opened))]
     samples = as_released(examples, vision)
     samples.save(folder / "samples.npz")
-    (folder / "optimizer.json").write_text(json.dumps(optimizer(config)), encoding="utf-8")
+    (folder / "optimizer.json").write_text(
+        json.dumps(optimizer_arguments(config)), encoding="utf-8"
+    )
     return samples
 
 
-def optimizer(config: ExperimentConfig) -> dict[str, Any]:
+def optimizer_arguments(config: ExperimentConfig) -> dict[str, Any]:
     """Arguments of torch's AdamW."""
     train, adamw = config.train, config.train.optimizer
     assert isinstance(adamw, AdamWConfig)
@@ -192,7 +196,9 @@ def write_samples(folder: Path, vision: ClipConfig) -> Path:
         for name in images:
             pixels = rng.integers(0, 256, (high, wide, vision.channels), np.uint8)
             PIL.Image.fromarray(pixels.squeeze()).save(folder / name, compress_level=1)
-        question, answer = (_letters(rng, _text(lengths) * SCALE / 2) for _ in range(2))
+        question, answer = (
+            _random_letters(rng, _count_text(lengths) * SCALE / 2) for _ in range(2)
+        )
         asked = "\n".join([*["<image>"] * len(images), question])
         turns = [{"from": "human", "value": asked}, {"from": "gpt", "value": answer}]
         records.append({"image": images, "conversations": turns})
@@ -201,13 +207,13 @@ def write_samples(folder: Path, vision: ClipConfig) -> Path:
     return path
 
 
-def _text(lengths: Lengths) -> int:
+def _count_text(lengths: Lengths) -> int:
     """Tokens that are not of media."""
     media = ((name, n) for name, counts in lengths.media.items() for n in counts)
     return lengths.tokens - sum(-(-n // REDUCTION[name]) for name, n in media)
 
 
-def _letters(rng: np.random.Generator, count: float) -> str:
+def _random_letters(rng: np.random.Generator, count: float) -> str:
     return "".join(rng.choice(list("etaoinshrdlu"), max(1, round(count))))
 
 
@@ -250,16 +256,16 @@ def write_tensors(
     (folder / CONFIG).write_text(json.dumps(family.config_for(composition)), encoding="utf-8")
 
 
-def as_released(examples: Sequence[Example], vision: ClipConfig) -> Samples:
+def as_released(examples: Sequence[Example], vision: ClipConfig) -> PeerSamples:
     """Examples as transformers takes them."""
     ids = [np.append(x.tokens, x.targets[-1]).astype(np.int64) for x in examples]
     learnt = [np.where(x.loss_weight > 0, x.targets, IGNORED) for x in examples]
     labels = [np.concatenate([[IGNORED], targets]).astype(np.int64) for targets in learnt]
-    pixels = [_pixels(x.media.get("vision", ()), vision) for x in examples]
-    return Samples(ids, labels, pixels)
+    pixels = [_join_patches(x.media.get("vision", ()), vision) for x in examples]
+    return PeerSamples(ids, labels, pixels)
 
 
-def _pixels(media: Sequence[ProcessedMedium], vision: ClipConfig) -> NDArray[np.float32]:
+def _join_patches(media: Sequence[ProcessedMedium], vision: ClipConfig) -> NDArray[np.float32]:
     """Images `[n, channels, height, width]` from their patches."""
     (rows, columns), (high, wide) = vision.grid, vision.patch
     shape = (len(media), rows, columns, high, wide, vision.channels)
@@ -272,26 +278,28 @@ def _pixels(media: Sequence[ProcessedMedium], vision: ClipConfig) -> NDArray[np.
 # ------------------------------------------------------------------ measuring
 
 
-def _tried(folder: Path, setting: TorchSetting, print_line: PrintLine) -> float:
+def _try_setting(folder: Path, setting: TorchSetting, print_line: PrintLine) -> float:
     """Tokens per second of a turn with `setting`."""
-    with _peer(folder, setting) as peer:
+    with _start_peer(folder, setting) as peer:
         peer.ask("turn", samples=WARM_UP)
-        rate = _rate([peer.ask("turn", samples=SAMPLES // TURNS)])
+        rate = _token_rate([peer.ask("turn", samples=SAMPLES // TURNS)])
     print_line(f"transformers, {setting}: {rate:.0f} tokens/s")
     return rate
 
 
-def _peer(folder: Path, setting: TorchSetting) -> Worker:
-    return Worker(PEER, str(folder), setting.to_json(), environment=QUIET | LARGE_PAGES)
+def _start_peer(folder: Path, setting: TorchSetting) -> TurnWorker:
+    return TurnWorker(PEER, str(folder), setting.to_json(), environment=QUIET | LARGE_PAGES)
 
 
-def _rate(turns: Sequence[Turn]) -> float:
+def _token_rate(turns: Sequence[Turn]) -> float:
     """Tokens per second of all: turns have batches of other lengths."""
     tokens, seconds = (sum(turn[key] for turn in turns) for key in ("tokens", "seconds"))
     return tokens / seconds
 
 
-def compared(ours: Worker, peers: Mapping[str, Worker], print_line: PrintLine) -> dict[str, float]:
+def compare_losses(
+    ours: TurnWorker, peers: Mapping[str, TurnWorker], print_line: PrintLine
+) -> dict[str, float]:
     """Losses of all ways on the samples of our first step, before anything is learnt.
 
     Raises:
@@ -311,7 +319,7 @@ def compared(ours: Worker, peers: Mapping[str, Worker], print_line: PrintLine) -
 
 
 def in_turns(
-    ways: Mapping[str, Worker], tokens: int, print_line: PrintLine
+    ways: Mapping[str, TurnWorker], tokens: int, print_line: PrintLine
 ) -> dict[str, list[Turn]]:
     """Tokens and seconds of every turn of every way.
 
@@ -328,12 +336,12 @@ def in_turns(
     for turn in range(TURNS):
         for key, way in ways.items():
             turns[key].append(way.ask("turn", **options[key]))
-        rates = ", ".join(f"{key} {_rate(of_way[-1:]):.0f}" for key, of_way in turns.items())
+        rates = ", ".join(f"{key} {_token_rate(of_way[-1:]):.0f}" for key, of_way in turns.items())
         print_line(f"turn {turn + 1} of {TURNS}, tokens/s: {rates}")
     return turns
 
 
-def report(
+def make_report(
     figures: Mapping[str, Mapping[str, float]],
     turns: Mapping[str, Sequence[Turn]],
     losses: Mapping[str, float],
@@ -341,7 +349,7 @@ def report(
 ) -> dict[str, Any]:
     """The result of `bench_peers`, without the settings tried."""
     result: dict[str, Any] = {
-        key: {"tokens_per_second": _rate(of_way), **figures[key], "loss": losses[key]}
+        key: {"tokens_per_second": _token_rate(of_way), **figures[key], "loss": losses[key]}
         for key, of_way in turns.items()
     }
     for key, setting in settings.items():

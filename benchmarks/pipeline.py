@@ -50,7 +50,7 @@ PrintLine = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompiledGradients:
     """A compiled gradient program with its inputs.
 
     Attributes:
@@ -75,7 +75,7 @@ def bench_pipeline(config: ExperimentConfig, print_line: PrintLine) -> list[Row]
     """
     rows: list[Row] = []
     for share in SHARES:
-        rows += _placements(_with_share(config, share), share, print_line)
+        rows += _measure_placements(_with_share(config, share), share, print_line)
     return rows
 
 
@@ -91,7 +91,7 @@ def bench_microbatches(config: ExperimentConfig, print_line: PrintLine) -> list[
             print_line(
                 f"compiling for {count} microbatches, {repetition + 1} of {COMPILATIONS} times"
             )
-            compiled = _compiled(changed(config, "train", accumulate=count))
+            compiled = _compile_gradients(with_section(config, "train", accumulate=count))
             seconds[count].append(compiled.seconds)
             temporary[count] = compiled.temporary_bytes
             del compiled  # a full memory would slow later programs
@@ -105,10 +105,10 @@ def bench_microbatches(config: ExperimentConfig, print_line: PrintLine) -> list[
     ]
 
 
-def _placements(config: ExperimentConfig, share: float, print_line: PrintLine) -> list[Row]:
-    placed = {name: changed(config, "schedule", placement=name) for name in PLACEMENTS}
+def _measure_placements(config: ExperimentConfig, share: float, print_line: PrintLine) -> list[Row]:
+    placed = {name: with_section(config, "schedule", placement=name) for name in PLACEMENTS}
     print_line(f"encoder share {share:.0%}: compiling {', '.join(PLACEMENTS)} and one device")
-    programs = {name: _compiled(variant) for name, variant in placed.items()}
+    programs = {name: _compile_gradients(variant) for name, variant in placed.items()}
     one = on_every_device(config)
     print_line(f"encoder share {share:.0%}: compiling single tasks")
     tasks = single_tasks(placed, programs)
@@ -118,7 +118,7 @@ def _placements(config: ExperimentConfig, share: float, print_line: PrintLine) -
     seconds = medians(runs | {"one": one} | tasks, REPETITIONS)
     rows: list[Row] = []
     for name, program in programs.items():
-        schedule = _schedule(program.step)
+        schedule = _schedule_of(program.step)
         rows.append(
             {
                 "encoder_share": share,
@@ -151,13 +151,13 @@ def predicted_seconds(schedule: Schedule, seconds: Mapping[Any, float]) -> float
     return timeline(schedule, tasks).makespan + idle * int(schedule.stage_syncs.sum())
 
 
-def _schedule(step: TrainStep) -> Schedule:
+def _schedule_of(step: TrainStep) -> Schedule:
     assert step.program.schedule is not None
     return step.program.schedule
 
 
 def single_tasks(
-    configs: Mapping[str, ExperimentConfig], programs: Mapping[str, Compiled]
+    configs: Mapping[str, ExperimentConfig], programs: Mapping[str, CompiledGradients]
 ) -> dict[Any, Callable[[], Any]]:
     """Rehearsals of a tick without tasks, and of every task of the steps' schedules.
 
@@ -166,8 +166,8 @@ def single_tasks(
     """
     rehearsals: dict[Any, Callable[[], Any]] = {}
     for name, program in programs.items():
-        rehearse = partial(_rehearsed, configs[name], program.step)
-        backbone = _schedule(program.step).backbone.name
+        rehearse = partial(_compile_ticks, configs[name], program.step)
+        backbone = _schedule_of(program.step).backbone.name
         if not rehearsals:
             rehearsals = {
                 "idle": rehearse(IDLE, 0, False),
@@ -176,9 +176,9 @@ def single_tasks(
                 F: rehearse(FusedKind.single(F, backbone), 0, False),
                 B: rehearse(FusedKind.single(B, backbone), 0, False),
             }
-            if W in _schedule(program.step).kinds:
+            if W in _schedule_of(program.step).kinds:
                 rehearsals[W] = rehearse(FusedKind.single(W, backbone), 0, False)
-        for module in _schedule(program.step).sources:
+        for module in _schedule_of(program.step).sources:
             if (module, F, 0) in rehearsals:
                 continue
             for kind in (F, B):
@@ -188,7 +188,7 @@ def single_tasks(
     return rehearsals
 
 
-def _rehearsed(
+def _compile_ticks(
     config: ExperimentConfig,
     step: TrainStep,
     kind: FusedKind,
@@ -197,7 +197,7 @@ def _rehearsed(
     ticks: int = TICKS,
 ) -> Callable[[], Any]:
     """A compiled run of `ticks` bundles of one kind."""
-    params, batch = _inputs(config, step)
+    params, batch = _make_inputs(config, step)
     pipeline = step.program
     assert isinstance(pipeline, PipelineProgram)
 
@@ -227,25 +227,27 @@ def on_every_device(
     return run
 
 
-def _compiled(config: ExperimentConfig) -> Compiled:
+def _compile_gradients(config: ExperimentConfig) -> CompiledGradients:
     """The gradients of the configured step."""
     return compile_gradients(config, gradient_step(config))
 
 
 def compile_gradients(
     config: ExperimentConfig, step: TrainStep, microbatches: Sequence[PackedBatch] | None = None
-) -> Compiled:
+) -> CompiledGradients:
     """The gradients of `step` on microbatches, by default synthetic ones of `config`."""
-    params, batch = _inputs(config, step, microbatches)
+    params, batch = _make_inputs(config, step, microbatches)
     begin = time.perf_counter()
     program = step.gradients.lower(params, batch).compile()
     seconds = time.perf_counter() - begin
     memory = program.memory_analysis()
     assert memory is not None  # every backend that we compile for tells
-    return Compiled(partial(program, params, batch), seconds, memory.temp_size_in_bytes, step)
+    return CompiledGradients(
+        partial(program, params, batch), seconds, memory.temp_size_in_bytes, step
+    )
 
 
-def _inputs(
+def _make_inputs(
     config: ExperimentConfig, step: TrainStep, microbatches: Sequence[PackedBatch] | None = None
 ) -> tuple[Any, Any]:
     if microbatches is None:
@@ -255,11 +257,11 @@ def _inputs(
             synthetic_batch(config.model, data.rows, data.budgets["tokens"], budgets, seed)
             for seed in range(config.train.accumulate)
         ]
-    params = parameters(config, step)
+    params = init_parameters(config, step)
     return params, step.primed(params, place(microbatches, step))
 
 
-def parameters(config: ExperimentConfig, step: TrainStep) -> Any:
+def init_parameters(config: ExperimentConfig, step: TrainStep) -> Any:
     """Initial parameters as `step` stores them."""
     return jax.tree.map(
         lambda x, like: jax.device_put(np.asarray(x), like.sharding),
@@ -273,7 +275,7 @@ def _with_share(config: ExperimentConfig, share: float) -> ExperimentConfig:
     name, *_ = config.model.lanes
     encoder, budgets = config.model.encoder(name), config.data.budgets
     candidates = [
-        changed(config, "data", budgets={**budgets, name: encoder.reduction * n})
+        with_section(config, "data", budgets={**budgets, name: encoder.reduction * n})
         for n in range(8, 4 * budgets["tokens"] // encoder.reduction, 8)
     ]
     return min(candidates, key=lambda c: abs(encoder_share(c) - share))
@@ -282,14 +284,14 @@ def _with_share(config: ExperimentConfig, share: float) -> ExperimentConfig:
 def encoder_share(config: ExperimentConfig) -> float:
     """Share of the forward FLOPs that are the encoders', however they are cut."""
     chunks = dict.fromkeys(config.parallel.encoders, 1)
-    config = changed(config, "schedule", chunks={**config.schedule.chunks, **chunks})
+    config = with_section(config, "schedule", chunks={**config.schedule.chunks, **chunks})
     costs = lower(config).costs
     runs = config.parallel.decoder.stage * config.schedule.decoder_chunks
     encoders = sum(sum(module.forward) for module in costs.sources.values())
     return encoders / (encoders + runs * costs.forward)
 
 
-def changed(config: ExperimentConfig, section: str, **values: Any) -> ExperimentConfig:
+def with_section(config: ExperimentConfig, section: str, **values: Any) -> ExperimentConfig:
     """`config` with other values in a section, which nothing checks."""
     part = getattr(config, section).model_copy(update=values)
     return config.model_copy(update={section: part})

@@ -46,10 +46,10 @@ def bench_placing(
     """
     rows = []
     for stages, microbatches in CASES:
-        follow, bounds = _follower(config, stages, microbatches)
+        follow, bounds = _make_scheduler(config, stages, microbatches)
         for load in LOADS:
             print_line(f"{stages} stages, {microbatches} microbatches, {load:.0%} of the full load")
-            steps = [_placed(follow, bounds, load, seed) for seed in range(STEPS)]
+            steps = [_place_step(follow, bounds, load, seed) for seed in range(STEPS)]
             totals = [step.units + step.place + step.tables for step in steps]
             rows.append(
                 {
@@ -70,7 +70,7 @@ def bench_placing(
     return rows
 
 
-def _follower(
+def _make_scheduler(
     config: ExperimentConfig, stages: int, microbatches: int
 ) -> tuple[StepScheduler, ScheduleBounds]:
     """What places steps of these sizes, and the bounds of the full load."""
@@ -112,7 +112,7 @@ class _Step:
     fits: bool = False
 
 
-def _placed(follow: StepScheduler, bounds: ScheduleBounds, load: float, seed: int) -> _Step:
+def _place_step(follow: StepScheduler, bounds: ScheduleBounds, load: float, seed: int) -> _Step:
     """Place a step, as `in_units` and `PipelineProgram` do beside the devices."""
     rng, count = np.random.default_rng(seed), follow.strategy.microbatches
     rows = follow.workload.rows // count
@@ -132,12 +132,12 @@ def _placed(follow: StepScheduler, bounds: ScheduleBounds, load: float, seed: in
             for name, media_of_module in media.items()
         }
         step.units += time.process_time() - began
-        if _fits(follow, bounds, feeds, step):
+        if _try_limits(follow, bounds, feeds, step):
             break
     return step
 
 
-def _fits(
+def _try_limits(
     follow: StepScheduler, bounds: ScheduleBounds, feeds: Mapping[str, Consumers], step: _Step
 ) -> bool:
     """Try the follower's ways until one fits, and add what that takes to `step`."""

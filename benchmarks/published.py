@@ -12,8 +12,14 @@ from functools import cached_property
 from pathlib import Path
 
 from benchmarks.pipeline import PrintLine, Row
-from benchmarks.systems.chain import Baseline, Chain, balanced, decoder_alone, megatron
-from benchmarks.systems.optimus import Optimus, optimus
+from benchmarks.systems.chain import (
+    BaselineStep,
+    LayerChain,
+    decoder_alone,
+    run_balanced,
+    run_megatron,
+)
+from benchmarks.systems.optimus import OptimusStep, run_optimus
 from mllm_jax.config.hardware import named
 from mllm_jax.config.load import ExperimentConfig, load
 from mllm_jax.plan.planner import PlanSearch
@@ -61,13 +67,13 @@ def bench_published(config: ExperimentConfig, print_line: PrintLine) -> list[Row
         print_line: prints a line of progress.
     """
     rows = []
-    for setting in (_optimus, _megascale, _orchmllm):
+    for setting in (_predict_optimus, _predict_megascale, _predict_orchmllm):
         for name, what, published, predicted in setting(print_line):
-            rows.append(_row(name, what, published, predicted))
+            rows.append(_make_row(name, what, published, predicted))
     return rows
 
 
-def _row(name: str, what: str, published: float | None, predicted: float) -> Row:
+def _make_row(name: str, what: str, published: float | None, predicted: float) -> Row:
     off = None if published is None else predicted / published - 1
     return {
         "setting": name,
@@ -96,7 +102,7 @@ class PublishedSetting:
         self.planner = PlanSearch(self.config, named(hardware), hardware)
 
     @cached_property
-    def chain(self) -> Chain:
+    def chain(self) -> LayerChain:
         """The chain of all its modules under the decoder's plan."""
         config = self.config
         strategy = Strategy(
@@ -106,18 +112,18 @@ class PublishedSetting:
             config.model.remat,
             co_issue=False,
         )
-        return Chain(self.planner.plain, strategy, self.planner.hardware)
+        return LayerChain(self.planner.plain, strategy, self.planner.hardware)
 
     @cached_property
-    def alone(self) -> Baseline:
+    def alone(self) -> BaselineStep:
         """The decoder's step."""
         return decoder_alone(self.chain)
 
     @cached_property
-    def optimus(self) -> Optimus:
+    def optimus(self) -> OptimusStep:
         """Optimus' step."""
         room = self.planner.hardware.room - self.alone.memory
-        return optimus(self.chain, self.alone.simulation, room)
+        return run_optimus(self.chain, self.alone.simulation, room)
 
     def mfu(self, seconds: float) -> float:
         """MFU of a step of `seconds`, recomputation not counted."""
@@ -125,24 +131,24 @@ class PublishedSetting:
         return model_utilisation(self.planner, chain.strategy, seconds, chain.workload)[0]
 
 
-def _optimus(print_line: PrintLine) -> Iterator[Figure]:
+def _predict_optimus(print_line: PrintLine) -> Iterator[Figure]:
     """Strong scaling of ViT-22B + GPT-175B (arXiv 2408.03505)."""
     for devices, published in OPTIMUS.items():
         name = f"optimus {devices}"
         print_line(f"ViT-22B + GPT-175B on {devices} GPUs")
         setting = PublishedSetting(f"optimus/vit22b_gpt175b_{devices}.yaml", "h800")
-        first = megatron(setting.chain).simulation
+        first = run_megatron(setting.chain).simulation
         yield name, "seconds, megatron", published.get("megatron"), first.makespan
-        even = balanced(setting.chain).simulation.makespan
+        even = run_balanced(setting.chain).simulation.makespan
         yield name, "seconds, balanced", published.get("balanced"), even
         yield name, "seconds, optimus", published.get("optimus"), setting.optimus.seconds
         yield name, "encoders hidden, coarse", published.get("coarse"), setting.optimus.coarse
         yield name, "encoders hidden, fine", published.get("fine"), setting.optimus.hidden
         if devices == "3072":
-            yield from _parts(name, setting, first)
+            yield from _predict_parts(name, setting, first)
 
 
-def _parts(name: str, setting: PublishedSetting, first: Simulation) -> Iterator[Figure]:
+def _predict_parts(name: str, setting: PublishedSetting, first: Simulation) -> Iterator[Figure]:
     """Times of a step of the largest setting, by part."""
     vision = setting.chain.timings["vision"]
     forward = vision.forward(1).seconds
@@ -156,7 +162,7 @@ def _parts(name: str, setting: PublishedSetting, first: Simulation) -> Iterator[
     yield "production", "seconds of compute", 5.12 - sum(IDLE.values()), first.compute
 
 
-def _megascale(print_line: PrintLine) -> Iterator[Figure]:
+def _predict_megascale(print_line: PrintLine) -> Iterator[Figure]:
     """GPT-175B under Megatron-LM (arXiv 2402.15627)."""
     for devices, published in (("256", 0.477), ("12288", 0.552 / 1.34)):
         print_line(f"GPT-175B on {devices} GPUs")
@@ -170,7 +176,7 @@ def _megascale(print_line: PrintLine) -> Iterator[Figure]:
             yield "megascale 256", "speed gained by overlapped sends", 58.0 / 55.5 - 1, gained
 
 
-def _orchmllm(print_line: PrintLine) -> Iterator[Figure]:
+def _predict_orchmllm(print_line: PrintLine) -> Iterator[Figure]:
     """MLLM-84B on 2560 GPUs (arXiv 2503.23830), balanced."""
     print_line("MLLM-84B on 2560 GPUs")
     setting = PublishedSetting("orchmllm/84b.yaml", "h100")

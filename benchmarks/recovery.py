@@ -18,12 +18,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.faults.account import Record, RunDifference, left_over, median_and_worst
-from benchmarks.faults.faults import InjectedFault, Need, Plan, draw, possible
-from benchmarks.faults.hosts import Hosts, Namespaces, probe
-from benchmarks.faults.run import FailedError, FaultyRun, Struck
+from benchmarks.faults.account import RunDifference, RunRecord, left_over, median_and_worst
+from benchmarks.faults.faults import FaultPlan, InjectedFault, Need, draw_plans, possible_kinds
+from benchmarks.faults.hosts import EmulatedHosts, NamespaceHosts, probe_namespaces
+from benchmarks.faults.run import FailedError, FaultyRun, StruckFault
 from benchmarks.faults.thread import probe_hold
-from benchmarks.findings import Verdict
+from benchmarks.findings import BenchmarkVerdict
 from mllm_jax.config.load import ExperimentConfig, to_yaml
 from mllm_jax.config.sections import ConfigError
 
@@ -58,8 +58,8 @@ class RunOutcome:
         orphans, left: processes and files that it has left behind.
     """
 
-    plan: Plan
-    struck: list[Struck] = field(default_factory=list)
+    plan: FaultPlan
+    struck: list[StruckFault] = field(default_factory=list)
     failed: str = ""
     difference: RunDifference | None = None
     orphans: list[str] = field(default_factory=list)
@@ -83,7 +83,7 @@ class RunOutcome:
                 problems.append(
                     f"{difference.lost} samples are lost, {difference.repeated} are repeated"
                 )
-        problems += _first("an orphan", self.orphans) + _first("left over", self.left)
+        problems += _shorten_list("an orphan", self.orphans) + _shorten_list("left over", self.left)
         problems += [f"not told of: {fault}" for fault in self.struck if fault.undetected]
         problems += [
             f"late: {fault}" for fault in self.struck if (fault.detected or 0.0) > DETECTION
@@ -98,7 +98,7 @@ def bench_recovery(
     seed: int = 0,
     run: int | None = None,
     list: bool = False,  # noqa: A002 - named as the option
-) -> Verdict:
+) -> BenchmarkVerdict:
     """Draw faults, bring them about, and account for what the runs have trained.
 
     Args:
@@ -124,23 +124,27 @@ def bench_recovery(
     folder = Path(tempfile.mkdtemp(prefix="mllm_jax-recovery-"))
     with ExitStack() as ends:
         ends.callback(shutil.rmtree, folder, ignore_errors=True)
-        make = _hosts(folder, print_line)
-        plans = _chosen(draw(faults, seed, possible(_able(make, print_line))), run)
+        make = _choose_hosts(folder, print_line)
+        plans = _choose_plans(
+            draw_plans(faults, seed, possible_kinds(_list_needs(make, print_line))), run
+        )
         if list:
             lines = [str(plan) for plan in plans]
-            return Verdict({"runs": [asdict(plan) for plan in plans]}, lines=lines)
+            return BenchmarkVerdict({"runs": [asdict(plan) for plan in plans]}, lines=lines)
         bench = _Bench(config, folder, make, print_line)
         counts = sorted({plan.hosts for plan in plans})
         outcomes = [outcome for count in counts for outcome in bench.of(count, plans)]
-        lines = _problems(outcomes, f"--faults {faults} --seed {seed}")
+        lines = _list_problems(outcomes, f"--faults {faults} --seed {seed}")
         if lines:
             ends.pop_all()  # the logs are wanted
             lines.append(f"logs are in {folder}")
-    figures = _account(outcomes) | {"problems": lines}
-    return Verdict(figures, _rows(figures), [_summary(figures), *lines], ok=not lines)
+    figures = _summarise_outcomes(outcomes) | {"problems": lines}
+    return BenchmarkVerdict(
+        figures, _make_rows(figures), [_format_summary(figures), *lines], ok=not lines
+    )
 
 
-def _chosen(drawn: Sequence[Plan], run: int | None) -> Sequence[Plan]:
+def _choose_plans(drawn: Sequence[FaultPlan], run: int | None) -> Sequence[FaultPlan]:
     """The runs to make."""
     chosen = [plan for plan in drawn if run in (None, plan.number)]
     if drawn and not chosen:
@@ -150,16 +154,16 @@ def _chosen(drawn: Sequence[Plan], run: int | None) -> Sequence[Plan]:
     return chosen
 
 
-def _hosts(folder: Path, print_line: PrintLine) -> type[Hosts]:
+def _choose_hosts(folder: Path, print_line: PrintLine) -> type[EmulatedHosts]:
     """The kind of hosts that is possible here; it is told if it is not the one with namespaces."""
-    why = probe(folder)
+    why = probe_namespaces(folder)
     if not why:
-        return Namespaces
+        return NamespaceHosts
     print_line(f"hosts are plain processes, without faults of links and disks: {why}")
-    return Hosts
+    return EmulatedHosts
 
 
-def _able(make: type[Hosts], print_line: PrintLine) -> list[Need]:
+def _list_needs(make: type[EmulatedHosts], print_line: PrintLine) -> list[Need]:
     """What faults may need here; it is told if no process can be traced."""
     why = probe_hold()
     if not why:
@@ -168,7 +172,7 @@ def _able(make: type[Hosts], print_line: PrintLine) -> list[Need]:
     return [*make.able]
 
 
-def _problems(outcomes: Sequence[RunOutcome], drawn: str) -> list[str]:
+def _list_problems(outcomes: Sequence[RunOutcome], drawn: str) -> list[str]:
     """All problems, each with what reproduces it."""
     return [
         f"{problem}\n  reproduce it: launch.py bench recovery {drawn} --run {outcome.plan.number}"
@@ -190,45 +194,45 @@ class _Bench:
 
     config: ExperimentConfig
     folder: Path
-    make: type[Hosts]
+    make: type[EmulatedHosts]
     print_line: PrintLine
 
-    def of(self, count: int, plans: Sequence[Plan]) -> Iterator[RunOutcome]:
+    def of(self, count: int, plans: Sequence[FaultPlan]) -> Iterator[RunOutcome]:
         """Outcomes of the runs on `count` hosts."""
         of_hosts = [plan for plan in plans if plan.hosts == count]
         place = self.folder / f"hosts-{count}"
         place.mkdir()
         with self.make(count, place) as hosts:
             file = place / "config.yaml"
-            file.write_text(to_yaml(self._configured(hosts, of_hosts)))
+            file.write_text(to_yaml(self._configure_runs(hosts, of_hosts)))
             lengths = [json.dumps({"tokens": tokens}) for tokens in range(*_TOKENS)]
             (hosts.seen / _LENGTHS).write_text("\n".join(lengths))
             self.print_line(f"an undisturbed run of {count} hosts")
-            undisturbed = self._undisturbed(hosts, file, place)
+            undisturbed = self._run_undisturbed(hosts, file, place)
             for plan in of_hosts:
                 self.print_line(f"run {plan.number} of {count} hosts")
-                outcome = self._outcome(plan, hosts, file, place, undisturbed)
+                outcome = self._run_plan(plan, hosts, file, place, undisturbed)
                 for problem in outcome.problems:
                     self.print_line(f"  {problem}")
                 yield outcome
 
-    def _undisturbed(self, hosts: Hosts, file: Path, place: Path) -> Record:
+    def _run_undisturbed(self, hosts: EmulatedHosts, file: Path, place: Path) -> RunRecord:
         run = FaultyRun("undisturbed", hosts, [str(file)], place / "undisturbed", self.print_line)
         run.suffer([])
-        return Record.read(run.run)
+        return RunRecord.read(run.run)
 
-    def _outcome(
-        self, plan: Plan, hosts: Hosts, file: Path, place: Path, undisturbed: Record
+    def _run_plan(
+        self, plan: FaultPlan, hosts: EmulatedHosts, file: Path, place: Path, undisturbed: RunRecord
     ) -> RunOutcome:
         name = f"run-{plan.number}"
         run = FaultyRun(name, hosts, [str(file)], place / name, self.print_line)
-        outcome, before = RunOutcome(plan), _shared(hosts)
+        outcome, before = RunOutcome(plan), _list_shared(hosts)
         try:
             outcome.struck = run.suffer(plan.faults)
             outcome.difference = RunDifference.of(
-                Record.read(run.run), undisturbed, run.last_equal_step
+                RunRecord.read(run.run), undisturbed, run.last_equal_step
             )
-            outcome.left = [*self._left(run), *sorted(_shared(hosts) - before)]
+            outcome.left = [*self._leftover_files(run), *sorted(_list_shared(hosts) - before)]
         except FailedError as error:
             outcome.failed, outcome.struck = str(error), run.struck
         outcome.orphans = run.left
@@ -237,15 +241,15 @@ class _Bench:
         shutil.rmtree(run.run)
         return outcome
 
-    def _left(self, run: FaultyRun) -> list[str]:
+    def _leftover_files(self, run: FaultyRun) -> list[str]:
         most = self.config.checkpoint.keep + 1
         aside = sum(struck.fault.kind in ("damage", "delete") for struck in run.struck)
         return [*left_over(run.run, most, aside), *map(str, run.temporary.iterdir())]
 
-    def _configured(self, hosts: Hosts, plans: Sequence[Plan]) -> ExperimentConfig:
+    def _configure_runs(self, hosts: EmulatedHosts, plans: Sequence[FaultPlan]) -> ExperimentConfig:
         """The configuration of runs on hosts, each with one device."""
         values = self.config.model_dump()
-        steps = max((_steps(plan.faults) for plan in plans), default=_MORE)
+        steps = max((_count_steps(plan.faults) for plan in plans), default=_MORE)
         values["train"]["steps"] = max(steps, self.config.train.steps)
         values["data"]["source"]["distribution"] = str(hosts.disk / _LENGTHS)
         values["parallel"]["devices"] = hosts.count
@@ -256,19 +260,19 @@ class _Bench:
         return ExperimentConfig.model_validate(values)
 
 
-def _shared(hosts: Hosts) -> set[str]:
+def _list_shared(hosts: EmulatedHosts) -> set[str]:
     """What is in the shared memory of all hosts."""
     places = (hosts.shared_memory(i) for i in range(hosts.count))
     return {str(path) for place in places for path in place.iterdir()}
 
 
-def _first(what: str, items: Sequence[str]) -> list[str]:
+def _shorten_list(what: str, items: Sequence[str]) -> list[str]:
     """The first few of many."""
     more = [f"{what}: {len(items) - SHOWN} more"] if len(items) > SHOWN else []
     return [f"{what}: {item}" for item in items[:SHOWN]] + more
 
 
-def _steps(faults: Sequence[InjectedFault]) -> int:
+def _count_steps(faults: Sequence[InjectedFault]) -> int:
     """Steps of a run that should go on until its last fault."""
     slow = {
         fault.number: fault.seconds for fault in faults if fault.kind in ("slow_link", "slow_rank")
@@ -279,11 +283,11 @@ def _steps(faults: Sequence[InjectedFault]) -> int:
     return _MORE + sum(fault.steps for fault in faults) + int(sum(seconds) / _STEP)
 
 
-def _account(outcomes: Sequence[RunOutcome]) -> dict[str, Any]:
+def _summarise_outcomes(outcomes: Sequence[RunOutcome]) -> dict[str, Any]:
     """The figures of all runs."""
     struck = [fault for outcome in outcomes for fault in outcome.struck]
     ended = [outcome.difference for outcome in outcomes if outcome.difference]
-    by_kind = defaultdict[str, list[Struck]](list)
+    by_kind = defaultdict[str, list[StruckFault]](list)
     for fault in struck:
         by_kind[fault.fault.kind].append(fault)
     return {
@@ -295,14 +299,15 @@ def _account(outcomes: Sequence[RunOutcome]) -> dict[str, Any]:
         "left_over": sum(len(outcome.left) for outcome in outcomes),
         "failed_runs": sum(bool(outcome.failed) for outcome in outcomes),
         "too_late": sum(len(outcome.plan.faults) - len(outcome.struck) for outcome in outcomes),
-        **_seconds(struck),
+        **_fault_seconds(struck),
         "by_kind": {
-            kind: {"faults": len(faults), **_seconds(faults)} for kind, faults in by_kind.items()
+            kind: {"faults": len(faults), **_fault_seconds(faults)}
+            for kind, faults in by_kind.items()
         },
     }
 
 
-def _rows(figures: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _make_rows(figures: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Figures of all faults, and of those of each kind."""
     return [
         {
@@ -321,14 +326,14 @@ def _rows(figures: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _summary(figures: Mapping[str, Any]) -> str:
+def _format_summary(figures: Mapping[str, Any]) -> str:
     """`30 faults: losses equal to the bit; 0 samples lost, ...`"""
     equal = "equal to the bit" if figures["bit_equal"] else "NOT equal"
     counts = ", ".join(f"{figures[name]} {name.replace('_', ' ')}" for name in _COUNTS)
     return f"{figures['faults']} faults: losses {equal}; {counts}"
 
 
-def _seconds(struck: Sequence[Struck]) -> dict[str, Any]:
+def _fault_seconds(struck: Sequence[StruckFault]) -> dict[str, Any]:
     reported = [fault for fault in struck if fault.detected is not None]
     return {
         "undetected": sum(fault.undetected for fault in struck),

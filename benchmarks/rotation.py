@@ -27,7 +27,7 @@ Turn = Mapping[Key, float]
 
 
 @dataclass(frozen=True)
-class Group:
+class TimedGroup:
     """Programs that are compared with each other.
 
     Attributes:
@@ -45,15 +45,17 @@ class Group:
         return ceil((turn + 1) / self.every) > ceil(turn / self.every)
 
 
-def order(groups: Sequence[Group], turn: int) -> Iterator[tuple[Group, str]]:
+def order_of_turn(groups: Sequence[TimedGroup], turn: int) -> Iterator[tuple[TimedGroup, str]]:
     """The programs of a turn, in their order."""
-    for group in _rotated(groups, turn):
+    for group in _rotate(groups, turn):
         if group.takes_part(turn):
-            for name in _rotated(list(group.runs), turn):
+            for name in _rotate(list(group.runs), turn):
                 yield group, name
 
 
-def in_turns(groups: Sequence[Group], turns: int, print_line: Callable[[str], None]) -> list[Turn]:
+def in_turns(
+    groups: Sequence[TimedGroup], turns: int, print_line: Callable[[str], None]
+) -> list[Turn]:
     """Seconds of the programs of every turn.
 
     Nothing is run beforehand: programs whose first run is slow should have had it.
@@ -65,7 +67,7 @@ def in_turns(groups: Sequence[Group], turns: int, print_line: Callable[[str], No
     for turn in range(turns):
         print_line(f"timing: turn {turn + 1} of {turns}")
         seconds: dict[Key, float] = {}
-        for group, name in order(groups, turn):
+        for group, name in order_of_turn(groups, turn):
             begin = time.perf_counter()
             jax.block_until_ready(group.runs[name]())
             seconds[group.name, name] = time.perf_counter() - begin
@@ -78,7 +80,7 @@ def median_of(turns: Sequence[Turn], value: Callable[[Turn], float], needs: Key)
     return statistics.median(value(turn) for turn in turns if needs in turn)
 
 
-def _rotated(values: Sequence[Any], count: int) -> Sequence[Any]:
+def _rotate(values: Sequence[Any], count: int) -> Sequence[Any]:
     """`values` from number `count` on, and then those before it."""
     first = count % len(values) if values else 0
     return [*values[first:], *values[:first]]

@@ -9,10 +9,10 @@ from benchmarks.pipeline import (
     REPETITIONS,
     PrintLine,
     Row,
-    changed,
     compile_gradients,
     predicted_seconds,
     single_tasks,
+    with_section,
 )
 from mllm_jax.calibrate.timing import medians
 from mllm_jax.config.load import ExperimentConfig
@@ -29,7 +29,7 @@ def bench_schedules(config: ExperimentConfig, print_line: PrintLine) -> list[Row
     `predicted_seconds` is the makespan of the schedule with the times of single tasks, which are
     taken in turns with the steps; `temporary_mib` is the memory of a device's buffers.
     """
-    configs = {kind: changed(config, "schedule", kind=kind) for kind in KINDS}
+    configs = {kind: with_section(config, "schedule", kind=kind) for kind in KINDS}
     print_line(f"compiling {', '.join(KINDS)}")
     programs = {
         kind: compile_gradients(variant, gradient_step(variant))

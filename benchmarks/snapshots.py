@@ -54,7 +54,7 @@ class SnapshotInterval:
 
 
 @dataclass(frozen=True)
-class Alone:
+class SnapshotSeconds:
     """Seconds of a snapshot with all of its work, while no step runs.
 
     Attributes:
@@ -103,8 +103,8 @@ def bench_snapshots(
             assert memory is not None, "the configuration takes snapshots"
             state = experiment.step.init(jax.random.key(config.train.seed))
             progress = Progress(0, LoaderState(config.train.seed))
-            intervals, state = _intervals(experiment, state, progress, memory, print_line)
-            alone = [_alone(memory, state, progress) for _ in range(TURNS + 1)][1:]
+            intervals, state = _measure_intervals(experiment, state, progress, memory, print_line)
+            alone = [_measure_alone(memory, state, progress) for _ in range(TURNS + 1)][1:]
             copied = memory.copied
         size = experiment.state_bytes()
     pairs = [
@@ -119,21 +119,21 @@ def bench_snapshots(
         "step": median(without.stepping for without, _ in pairs) / every,
         "blocking": median(copied.blocking for _, copied in pairs),
         "lasting": median(snapshot.lasting for snapshot in alone),
-        **_share(
+        **_share_figures(
             "blocking_share", [copied.blocking / without.stepping for without, copied in pairs]
         ),
-        **_share(
+        **_share_figures(
             "share",
             [
                 (copied.blocking + copied.stepping) / without.stepping - 1
                 for without, copied in pairs
             ],
         ),
-        **_share("computing_share", [snapshot.computing / computing for snapshot in alone]),
+        **_share_figures("computing_share", [snapshot.computing / computing for snapshot in alone]),
     }
 
 
-def _intervals(
+def _measure_intervals(
     experiment: Experiment,
     state: Any,
     progress: Progress,
@@ -160,12 +160,12 @@ def _intervals(
             print_line(f"interval {number} of {count}")
             blocking = 0.0
             if _with_one(number) and number < count:
-                blocking = _take(memory, trainer.state, progress)
+                blocking = _take_snapshot(memory, trainer.state, progress)
             began, computed = time.perf_counter(), time.process_time()
     return intervals[2:], trainer.state
 
 
-def _alone(memory: SnapshotMemory, state: Any, progress: Progress) -> Alone:
+def _measure_alone(memory: SnapshotMemory, state: Any, progress: Progress) -> SnapshotSeconds:
     """A snapshot while no step runs."""
     memory.wait(LONGEST)
     peers().gather("a snapshot begins", None)
@@ -175,7 +175,7 @@ def _alone(memory: SnapshotMemory, state: Any, progress: Progress) -> Alone:
     lasting = time.perf_counter() - began
     # The other machine may still be sending its copy.
     peers().gather("a snapshot is whole", None)
-    return Alone(lasting, time.process_time() - computed)
+    return SnapshotSeconds(lasting, time.process_time() - computed)
 
 
 def _with_one(number: int) -> bool:
@@ -184,13 +184,13 @@ def _with_one(number: int) -> bool:
     return (turn + second) % 2 == 0
 
 
-def _take(memory: SnapshotMemory, state: object, progress: Progress) -> float:
+def _take_snapshot(memory: SnapshotMemory, state: object, progress: Progress) -> float:
     """Seconds of a snapshot."""
     began = time.perf_counter()
     memory.take(progress.step, state, progress.to_json())
     return time.perf_counter() - began
 
 
-def _share(name: str, values: list[float]) -> dict[str, float]:
+def _share_figures(name: str, values: list[float]) -> dict[str, float]:
     low, high = median_between(values)
     return {name: median(values), f"{name}_low": low, f"{name}_high": high}

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.joining import joined
+from benchmarks.joining import time_joining
 from mllm_jax.config.load import ExperimentConfig, to_yaml
 
 #: Processes of which the fastest counts: others on the machine only slow one down.
@@ -30,7 +30,7 @@ def bench_startup(
     """Start `launch.py` in processes of its own, with cached bytecode and without any.
 
     Args:
-        members: join up to so many processes instead, see `joined`.
+        members: join up to so many processes instead, see `time_joining`.
 
     Returns:
         For the help, a misspelt key and the whole configuration checked and printed: `cached` and
@@ -38,7 +38,7 @@ def bench_startup(
         all packages are compiled that are imported, Python's own too.
     """
     if members is not None:
-        return joined(members, print_line)
+        return time_joining(members, print_line)
     with tempfile.TemporaryDirectory() as name:
         file = Path(name) / "config.yaml"
         file.write_text(to_yaml(config), encoding="utf-8")

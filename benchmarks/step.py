@@ -62,9 +62,9 @@ class _Run:
             config.model_copy(update={"data": data, "train": train})
         )
         self._seconds = float("inf")
-        self.records = self._pass()
+        self.records = self._measure_pass()
 
-    def _pass(self) -> list[StepRecord]:
+    def _measure_pass(self) -> list[StepRecord]:
         """Take the steps from the beginning; those that are measured."""
         experiment = self._experiment
         seed = experiment.config.train.seed
@@ -81,7 +81,7 @@ class _Run:
 
     def measure(self) -> None:
         """Take the steps once more, and keep the pass if it is the fastest."""
-        records = self._pass()
+        records = self._measure_pass()
         seconds = sum(record.seconds for record in records)
         if seconds < self._seconds:
             self._seconds, self.records = seconds, records

@@ -79,18 +79,20 @@ def bench_store(
         (config.run.path / "metrics.jsonl").write_bytes(bytes(RECORDED))
         store, experiment = Store(config), Experiment.build(config)
         state = experiment.step.init(jax.random.key(config.train.seed))
-        checkpoint = _saved(experiment, state)
+        checkpoint = _save_state(experiment, state)
         try:
             with ThreadPoolExecutor(1) as executor:
-                measured = _intervals(experiment, state, store, checkpoint, executor, print_line)
+                measured = _measure_intervals(
+                    experiment, state, store, checkpoint, executor, print_line
+                )
                 intervals = list(measured)[1:]
         finally:
             store.clear()
         size = sum(path.stat().st_size for path in checkpoint.rglob("*") if path.is_file())
-    return {"bytes": float(size), "every": float(every)} | _figures(intervals, every)
+    return {"bytes": float(size), "every": float(every)} | _median_figures(intervals, every)
 
 
-def _figures(intervals: list[CopyInterval], every: int) -> dict[str, float]:
+def _median_figures(intervals: list[CopyInterval], every: int) -> dict[str, float]:
     turns = zip(intervals[::2], intervals[1::2], strict=True)
     pairs = [sorted(turn, key=lambda interval: interval.copying) for turn in turns]
     shares = [copied.stepping / without.stepping - 1 for without, copied in pairs]
@@ -104,7 +106,7 @@ def _figures(intervals: list[CopyInterval], every: int) -> dict[str, float]:
     }
 
 
-def _saved(experiment: Experiment, state: Any) -> Path:
+def _save_state(experiment: Experiment, state: Any) -> Path:
     """The folder of a checkpoint of a state."""
     config = experiment.config
     folder = (config.run.path / "checkpoints").absolute()
@@ -116,7 +118,7 @@ def _saved(experiment: Experiment, state: Any) -> Path:
     return folder / "1"
 
 
-def _intervals(
+def _measure_intervals(
     experiment: Experiment,
     state: Any,
     store: Store,
@@ -137,9 +139,13 @@ def _intervals(
             trainer.wait_for_steps()
             now, number = time.perf_counter(), step // every
             if number > 1:
-                yield CopyInterval(now - began, _finished(copy, config))
+                yield CopyInterval(now - began, _finish_copy(copy, config))
             print_line(f"interval {number} of {2 * TURNS + 2}")
-            copy = executor.submit(_copy, store, checkpoint, run) if _with_one(number) else None
+            copy = (
+                executor.submit(_copy_checkpoint, store, checkpoint, run)
+                if _with_one(number)
+                else None
+            )
             began = time.perf_counter()
 
 
@@ -149,7 +155,7 @@ def _with_one(number: int) -> bool:
     return (turn + second) % 2 == 0
 
 
-def _copy(store: Store, checkpoint: Path, run: str) -> float:
+def _copy_checkpoint(store: Store, checkpoint: Path, run: str) -> float:
     """Seconds of a copy of a checkpoint, and of the records of its run."""
     began = time.perf_counter()
     store.put(checkpoint, run, (0, 1))
@@ -157,7 +163,7 @@ def _copy(store: Store, checkpoint: Path, run: str) -> float:
     return time.perf_counter() - began
 
 
-def _finished(copy: Future[float] | None, config: ExperimentConfig) -> float:
+def _finish_copy(copy: Future[float] | None, config: ExperimentConfig) -> float:
     """Seconds of the copy that was made beside an interval.
 
     Raises:

@@ -52,10 +52,10 @@ def token_exchanges(
 
         what = "forward and backward" if backward else "forward"
         name = f"exchange of tokens over expert {len(devices)}, {what}"
-        yield TimedProbe(name, _compiled(config, devices, plan, backward), predict)
+        yield TimedProbe(name, _compile_exchange(config, devices, plan, backward), predict)
 
 
-def _compiled(
+def _compile_exchange(
     config: ExperimentConfig, devices: Sequence[jax.Device], plan: ParallelPlan, backward: bool
 ) -> Any:
     decoder, grid = config.model.decoder, JointGrid.build({"decoder": plan})

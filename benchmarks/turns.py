@@ -23,7 +23,7 @@ class WorkerError(RuntimeError):
     """A worker has ended before it answered."""
 
 
-class Worker(AbstractContextManager["Worker"]):
+class TurnWorker(AbstractContextManager["TurnWorker"]):
     """A process that runs a module which calls `serve`.
 
     Args:
@@ -70,7 +70,7 @@ class Worker(AbstractContextManager["Worker"]):
         self._process.communicate()
 
 
-def serve(actions: Mapping[str, Callable[..., Any]]) -> None:
+def serve_requests(actions: Mapping[str, Callable[..., Any]]) -> None:
     """Answer requests until there are no more."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)

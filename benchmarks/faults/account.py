@@ -21,7 +21,7 @@ _ALLOWED = re.compile(
 
 
 @dataclass(frozen=True)
-class Record:
+class RunRecord:
     """What a run has trained.
 
     Attributes:
@@ -33,12 +33,12 @@ class Record:
     samples: Mapping[int, tuple[int, ...]]
 
     @classmethod
-    def read(cls, run: Path) -> Record:
+    def read(cls, run: Path) -> RunRecord:
         """The record in the folder of a run."""
-        steps = [line for line in _lines(run / "metrics.jsonl") if "loss" in line]
+        steps = [line for line in _read_lines(run / "metrics.jsonl") if "loss" in line]
         return cls(
             {line["step"]: (line["loss"], line["gradient_norm"]) for line in steps},
-            {line["step"]: tuple(line["samples"]) for line in _lines(run / "samples.jsonl")},
+            {line["step"]: tuple(line["samples"]) for line in _read_lines(run / "samples.jsonl")},
         )
 
 
@@ -57,7 +57,7 @@ class RunDifference:
 
     @classmethod
     def of(
-        cls, run: Record, undisturbed: Record, last_equal_step: int | None = None
+        cls, run: RunRecord, undisturbed: RunRecord, last_equal_step: int | None = None
     ) -> RunDifference:
         """The difference between two records.
 
@@ -77,7 +77,7 @@ class RunDifference:
             )
             and run.losses.get(n) != undisturbed.losses.get(n)
         )
-        trained, expected = _counted(run), _counted(undisturbed)
+        trained, expected = _count_samples(run), _count_samples(undisturbed)
         return cls(wrong, (expected - trained).total(), (trained - expected).total())
 
 
@@ -109,22 +109,22 @@ def newest_step(metrics: Path) -> int:
     with metrics.open("rb") as file:
         file.seek(max(0, metrics.stat().st_size - 2**14))
         lines = file.read().split(b"\n")[:-1]
-    steps = (_step(line) for line in reversed(lines))
+    steps = (_step_of(line) for line in reversed(lines))
     return next((step for step in steps if step is not None), 0)
 
 
-def _step(line: bytes) -> int | None:
+def _step_of(line: bytes) -> int | None:
     try:
         return int(json.loads(line)["step"])
     except (ValueError, KeyError, TypeError):
         return None
 
 
-def _lines(path: Path) -> list[dict[str, Any]]:
+def _read_lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def _counted(record: Record) -> Counter[tuple[int, int]]:
+def _count_samples(record: RunRecord) -> Counter[tuple[int, int]]:
     """How often each sample has been trained in each step."""
     return Counter((step, p) for step, places in record.samples.items() for p in places)
 

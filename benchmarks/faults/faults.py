@@ -21,7 +21,7 @@ Need = Literal["link", "disk", "trace"]
 
 
 @dataclass(frozen=True)
-class Kind:
+class FaultSpec:
     """A kind of fault.
 
     Attributes:
@@ -50,21 +50,23 @@ class Kind:
 #: How often a fault strikes at each moment.
 _WEIGHTS: dict[Moment, int] = {"step": 3, "save": 2, "start": 1}
 _ALL = (
-    Kind("kill", "SIGKILL of the training process", weight=4),
-    Kind("supervisor", "SIGKILL of a supervisor but that of process 0", hosts="others"),
-    Kind("coordinator", "SIGKILL of the supervisor of process 0", hosts="first"),
-    Kind("stop", "SIGSTOP of the training process", weight=2),
+    FaultSpec("kill", "SIGKILL of the training process", weight=4),
+    FaultSpec("supervisor", "SIGKILL of a supervisor but that of process 0", hosts="others"),
+    FaultSpec("coordinator", "SIGKILL of the supervisor of process 0", hosts="first"),
+    FaultSpec("stop", "SIGSTOP of the training process", weight=2),
     # At a start it may be at what takes long, e.g. compiling: only run.phase_seconds tells that.
-    Kind("stuck", "the main thread stands", 2, needs="trace", moments=("step", "save")),
-    Kind("freeze", "SIGSTOP of all of a host, then SIGCONT", lasts=(1, 15), ends=False),
-    Kind("cut", "the link of a host is cut", lasts=(1, 15), needs="link", ends=False),
-    Kind("slow_link", "the link of a host is slow", lasts=(2, 6), needs="link", ends=False),
-    Kind("slow_rank", "the training process is stopped half of the time", lasts=(2, 6), ends=False),
-    Kind("damage", "bytes of a file are changed, and SIGKILL"),
-    Kind("delete", "a file is deleted, and SIGKILL"),
-    Kind("damage_snapshot", "bytes of snapshots in memory are changed, and SIGKILL", weight=2),
-    Kind("full", "the disk is full, and SIGKILL", lasts=(1, 8), needs="disk"),
-    Kind("lost_host", "a host and its memory are gone for good", 6, last=True),
+    FaultSpec("stuck", "the main thread stands", 2, needs="trace", moments=("step", "save")),
+    FaultSpec("freeze", "SIGSTOP of all of a host, then SIGCONT", lasts=(1, 15), ends=False),
+    FaultSpec("cut", "the link of a host is cut", lasts=(1, 15), needs="link", ends=False),
+    FaultSpec("slow_link", "the link of a host is slow", lasts=(2, 6), needs="link", ends=False),
+    FaultSpec(
+        "slow_rank", "the training process is stopped half of the time", lasts=(2, 6), ends=False
+    ),
+    FaultSpec("damage", "bytes of a file are changed, and SIGKILL"),
+    FaultSpec("delete", "a file is deleted, and SIGKILL"),
+    FaultSpec("damage_snapshot", "bytes of snapshots in memory are changed, and SIGKILL", weight=2),
+    FaultSpec("full", "the disk is full, and SIGKILL", lasts=(1, 8), needs="disk"),
+    FaultSpec("lost_host", "a host and its memory are gone for good", 6, last=True),
 )
 #: Every kind by its name.
 KINDS = {kind.name: kind for kind in _ALL}
@@ -112,7 +114,7 @@ class InjectedFault:
 
 
 @dataclass(frozen=True)
-class Plan:
+class FaultPlan:
     """A run of training and its faults.
 
     Attributes:
@@ -130,33 +132,33 @@ class Plan:
         return "\n".join([head, *(f"  {fault}" for fault in self.faults)])
 
 
-def possible(able: Iterable[Need]) -> list[Kind]:
+def possible_kinds(able: Iterable[Need]) -> list[FaultSpec]:
     """The kinds of faults that need no more than `able` says."""
     has = set(able)
     return [kind for kind in KINDS.values() if kind.needs is None or kind.needs in has]
 
 
-def draw(faults: int, seed: int, kinds: Sequence[Kind]) -> list[Plan]:
+def draw_plans(faults: int, seed: int, kinds: Sequence[FaultSpec]) -> list[FaultPlan]:
     """Runs with `faults` faults in all; of equal arguments equal ones.
 
     Args:
         kinds: kinds that are drawn from.
     """
-    rng, plans = random.Random(seed), list[Plan]()
+    rng, plans = random.Random(seed), list[FaultPlan]()
     for first in range(0, faults, FAULTS):
         hosts = rng.choice(HOSTS)
         numbers = range(first + 1, min(faults, first + FAULTS) + 1)
         others = [kind for kind in kinds if not kind.last]
         drawn = tuple(
-            _drawn(n, hosts, kinds if n == numbers[-1] else others, rng, first=n == numbers[0])
+            _draw_fault(n, hosts, kinds if n == numbers[-1] else others, rng, first=n == numbers[0])
             for n in numbers
         )
-        plans.append(Plan(len(plans) + 1, hosts, drawn))
+        plans.append(FaultPlan(len(plans) + 1, hosts, drawn))
     return plans
 
 
-def _drawn(
-    number: int, hosts: int, kinds: Sequence[Kind], rng: random.Random, *, first: bool
+def _draw_fault(
+    number: int, hosts: int, kinds: Sequence[FaultSpec], rng: random.Random, *, first: bool
 ) -> InjectedFault:
     kind = rng.choices(kinds, [kind.weight for kind in kinds])[0]
     lowest, end = int(kind.hosts == "others"), 1 if kind.hosts == "first" else hosts

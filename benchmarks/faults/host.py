@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.faults.processes import below, marked, send
+from benchmarks.faults.processes import list_descendants, list_processes, send_signal
 
 #: Lines by which supervisors tell that an attempt has a fault.
 TOLD = re.compile(
@@ -28,20 +28,20 @@ _NAMES = (
 )
 
 
-def names(text: str, number: int) -> bool:
+def names_process(text: str, number: int) -> bool:
     """Whether a line singles a process out as the one at fault, and does not only list it."""
     return any(re.search(pattern.format(number=number), text) for pattern in _NAMES)
 
 
 @dataclass(frozen=True)
-class Line:
+class ReportLine:
     """A line that tells of a fault, and when it came."""
 
     time: float
     text: str
 
 
-class Host:
+class EmulatedHost:
     """A host that runs the supervisor of one process.
 
     Args:
@@ -66,7 +66,7 @@ class Host:
     ) -> None:
         self.number, self._command, self._environment = number, command, environment
         self._log, self._mark = log, mark
-        self.reports = list[Line]()
+        self.reports = list[ReportLine]()
         self.lost = False
         self.starts = 0
         self.start()
@@ -85,15 +85,15 @@ class Host:
             errors="replace",
             start_new_session=True,
         )
-        threading.Thread(target=self._listen, args=(self.supervisor,), daemon=True).start()
+        threading.Thread(target=self._read_lines, args=(self.supervisor,), daemon=True).start()
 
     def lose(self) -> None:
         """End all that runs here, for good."""
         self.lost = True
         ended = {*self.everything()}
-        send(signal.SIGKILL, ended)
+        send_signal(signal.SIGKILL, ended)
         self.supervisor.wait()
-        while ended & {process.pid for process in marked(self._mark)}:
+        while ended & {process.pid for process in list_processes(self._mark)}:
             time.sleep(0.01)
 
     @property
@@ -103,14 +103,17 @@ class Host:
 
     def training(self) -> int | None:
         """Id of the training process; None without one."""
-        processes = below(self.supervisor.pid, marked(self._mark))
+        processes = list_descendants(self.supervisor.pid, list_processes(self._mark))
         return next((process.pid for process in processes if process.training), None)
 
     def everything(self) -> list[int]:
         """Ids of the supervisor and of all that descends from it."""
         return [
             self.supervisor.pid,
-            *(process.pid for process in below(self.supervisor.pid, marked(self._mark))),
+            *(
+                process.pid
+                for process in list_descendants(self.supervisor.pid, list_processes(self._mark))
+            ),
         ]
 
     def last_words(self, count: int = 15) -> str:
@@ -118,7 +121,7 @@ class Host:
         lines = self._log.read_text(errors="replace").splitlines() if self._log.exists() else []
         return "\n".join(f"    host {self.number}: {line}" for line in lines[-count:])
 
-    def _listen(self, process: subprocess.Popen[str]) -> None:
+    def _read_lines(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
         with process.stdout, self._log.open("a") as log:
             for line in process.stdout:
@@ -126,4 +129,4 @@ class Host:
                 log.write(f"{now:.2f} {line}")
                 log.flush()
                 if TOLD.search(line):
-                    self.reports.append(Line(now, line.strip()))
+                    self.reports.append(ReportLine(now, line.strip()))

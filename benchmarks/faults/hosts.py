@@ -36,7 +36,7 @@ class HostsError(RuntimeError):
 
 
 @dataclass
-class Hosts:
+class EmulatedHosts:
     """Hosts without namespaces: processes of this machine.
 
     Attributes:
@@ -94,7 +94,7 @@ class Hosts:
         shutil.rmtree(self.disk, ignore_errors=True)
 
 
-class Namespaces(Hosts):
+class NamespaceHosts(EmulatedHosts):
     """Hosts in namespaces.
 
     Raises (on entering):
@@ -110,7 +110,7 @@ class Namespaces(Hosts):
     @property
     def seen(self) -> Path:
         """See `Hosts.seen`."""
-        return self._root(self._switch) / self.disk.relative_to("/")
+        return self._root_folder(self._switch) / self.disk.relative_to("/")
 
     def address(self, host: int) -> str:
         """See `Hosts.address`."""
@@ -118,11 +118,11 @@ class Namespaces(Hosts):
 
     def enter(self, host: int) -> list[str]:
         """See `Hosts.enter`."""
-        return _within(self._holders[host].pid, "net", "uts", "mount")
+        return _enter_command(self._holders[host].pid, "net", "uts", "mount")
 
     def shared_memory(self, host: int) -> Path:
         """See `Hosts.shared_memory`."""
-        return self._root(self._holders[host]) / "dev/shm"
+        return self._root_folder(self._holders[host]) / "dev/shm"
 
     def lose_memory(self, host: int) -> None:
         """See `Hosts.lose_memory`."""
@@ -141,7 +141,7 @@ class Namespaces(Hosts):
         what = ["del"] if restore else ["add"]
         how = [] if restore else ["tbf", *SLOW]
         self._at_switch("tc", "qdisc", *what, "dev", f"port{host}", "root", *how)
-        _do(*self.enter(host), "tc", "qdisc", *what, "dev", "eth0", "root", *how)
+        _run_command(*self.enter(host), "tc", "qdisc", *what, "dev", "eth0", "root", *how)
 
     def __enter__(self) -> Self:
         missing = [tool for tool in _TOOLS if shutil.which(tool) is None]
@@ -149,7 +149,7 @@ class Namespaces(Hosts):
             raise HostsError(f"{', '.join(missing)} of iproute2 and util-linux are not installed")
         super().__enter__()
         try:
-            self._make()
+            self._make_hosts()
         except BaseException:
             self.__exit__()
             raise
@@ -159,15 +159,15 @@ class Namespaces(Hosts):
         self._held.close()
         super().__exit__()
 
-    def _make(self) -> None:
+    def _make_hosts(self) -> None:
         disk = f"mount -t tmpfs -o size={DISK} disk {self.disk}"
         bridge = "ip link add lan type bridge && ip link set lan up"
-        self._switch = self._hold(["unshare", "--net", "--mount"], f"{disk} && {bridge}")
+        self._switch = self._hold_namespace(["unshare", "--net", "--mount"], f"{disk} && {bridge}")
         names = self.folder / "names"
         lines = [f"{self.address(i)} host-{i}" for i in range(self.count)]
         names.write_text("\n".join(["127.0.0.1 localhost", *lines]) + "\n")
         for host in range(self.count):
-            begun = _within(self._switch.pid, "mount")
+            begun = _enter_command(self._switch.pid, "mount")
             steps = [
                 f"hostname host-{host}",
                 f"mount --bind {names} /etc/hosts",
@@ -175,28 +175,30 @@ class Namespaces(Hosts):
                 "ip link set lo up",
             ]
             words = [*begun, "unshare", "--net", "--uts", "--mount"]
-            self._holders.append(self._hold(words, " && ".join(steps)))
-            self._connect(host)
+            self._holders.append(self._hold_namespace(words, " && ".join(steps)))
+            self._connect_host(host)
 
-    def _connect(self, host: int) -> None:
+    def _connect_host(self, host: int) -> None:
         port, pid = f"port{host}", str(self._holders[host].pid)
         ends = ["type", "veth", "peer", "name", "eth0", "netns", pid]
         self._at_switch("ip", "link", "add", port, *ends)
         self._at_switch("ip", "link", "set", port, "master", "lan", "up")
-        _do(*self.enter(host), "ip", "address", "add", f"{self.address(host)}/24", "dev", "eth0")
-        _do(*self.enter(host), "ip", "link", "set", "eth0", "up")
+        _run_command(
+            *self.enter(host), "ip", "address", "add", f"{self.address(host)}/24", "dev", "eth0"
+        )
+        _run_command(*self.enter(host), "ip", "link", "set", "eth0", "up")
 
     def _at_switch(self, *words: str) -> None:
-        _do(*_within(self._switch.pid, "net"), *words)
+        _run_command(*_enter_command(self._switch.pid, "net"), *words)
 
-    def _hold(self, words: Sequence[str], steps: str) -> subprocess.Popen[str]:
+    def _hold_namespace(self, words: Sequence[str], steps: str) -> subprocess.Popen[str]:
         """A namespace that is there until our end of a pipe is closed."""
         script = f"{steps} && echo {_READY} && read end"
         pipe = subprocess.PIPE
         holder = subprocess.Popen(
             [*words, "sh", "-c", script], stdin=pipe, stdout=pipe, stderr=pipe, text=True
         )
-        self._held.callback(_release, holder)
+        self._held.callback(_release_holder, holder)
         assert holder.stdout is not None
         if holder.stdout.readline().strip() != _READY:
             _, why = holder.communicate()
@@ -204,31 +206,31 @@ class Namespaces(Hosts):
         return holder
 
     @staticmethod
-    def _root(holder: subprocess.Popen[str]) -> Path:
+    def _root_folder(holder: subprocess.Popen[str]) -> Path:
         return Path(f"/proc/{holder.pid}/root")
 
 
-def probe(folder: Path) -> str:
+def probe_namespaces(folder: Path) -> str:
     """Why hosts cannot be in namespaces here; empty if they can."""
     if os.geteuid():
         return "namespaces of networks need root"
     try:
-        with Namespaces(1, folder) as hosts:
+        with NamespaceHosts(1, folder) as hosts:
             hosts.slow(0, restore=False)
     except HostsError as error:
         return str(error)
     return ""
 
 
-def _within(pid: int, *spaces: str) -> list[str]:
+def _enter_command(pid: int, *spaces: str) -> list[str]:
     return ["nsenter", "--target", str(pid), *(f"--{space}" for space in spaces), "--"]
 
 
-def _do(*words: str) -> None:
+def _run_command(*words: str) -> None:
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
         raise HostsError(f"{' '.join(words)}: {done.stderr.strip()}")
 
 
-def _release(holder: subprocess.Popen[str]) -> None:
+def _release_holder(holder: subprocess.Popen[str]) -> None:
     holder.communicate()

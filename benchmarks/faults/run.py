@@ -14,10 +14,10 @@ from uuid import uuid4
 
 from benchmarks.faults.account import newest_step
 from benchmarks.faults.faults import KINDS, InjectedFault
-from benchmarks.faults.host import Host, Line, names
-from benchmarks.faults.hosts import Hosts
-from benchmarks.faults.processes import MARK, kill_all, orphans
-from benchmarks.faults.strike import Site, Undo, ready, steps_of, strike
+from benchmarks.faults.host import EmulatedHost, ReportLine, names_process
+from benchmarks.faults.hosts import EmulatedHosts
+from benchmarks.faults.processes import MARK, kill_all, list_orphans
+from benchmarks.faults.strike import FaultSite, Undo, inject_fault, is_ready, steps_of
 from mllm_jax.runtime.exits import ExitCode
 
 PrintLine = Callable[[str], None]
@@ -43,7 +43,7 @@ class FailedError(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Struck:
+class StruckFault:
     """A fault that was brought about.
 
     Attributes:
@@ -93,7 +93,12 @@ class FaultyRun:
     """
 
     def __init__(
-        self, name: str, hosts: Hosts, config: Sequence[str], folder: Path, print_line: PrintLine
+        self,
+        name: str,
+        hosts: EmulatedHosts,
+        config: Sequence[str],
+        folder: Path,
+        print_line: PrintLine,
     ) -> None:
         self.mark = f"{name}-{uuid4().hex}"
         self._print_line, self._hosts, self._folder = print_line, hosts, folder
@@ -102,17 +107,17 @@ class FaultyRun:
         self.temporary.mkdir(parents=True)
         settings = [f"run.name={name}", f"run.directory={hosts.disk / 'runs'}"]
         self._options = ["--config", *config, *settings, f"data.cache={hosts.disk / 'data'}"]
-        self.hosts = [self._host(number) for number in range(hosts.count)]
-        self._site = Site(hosts, self.hosts, self.run, hosts.disk / "runs" / name)
+        self.hosts = [self._start_host(number) for number in range(hosts.count)]
+        self._site = FaultSite(hosts, self.hosts, self.run, hosts.disk / "runs" / name)
         self._undo: tuple[float, Undo] | None = None
         self._since = time.monotonic()
         self._best = 0
         self._before = set[int | None]()
-        self.struck = list[Struck]()
+        self.struck = list[StruckFault]()
         self.left: list[str] = []
         self.last_equal_step: int | None = None
 
-    def _host(self, number: int) -> Host:
+    def _start_host(self, number: int) -> EmulatedHost:
         place = ["--coordinator", f"{self._hosts.address(0)}:{_PORT}"]
         place += ["--processes", str(self._hosts.count), "--process", str(number)]
         tied = ["setpriv", "--pdeathsig", "KILL"] if self._hosts.able else []
@@ -124,33 +129,33 @@ class FaultyRun:
         }
         log = self._folder / f"host-{number}.log"
         words = [*command, *self._options, "--supervise", *place]
-        return Host(number, words, os.environ | variables, log, self.mark)
+        return EmulatedHost(number, words, os.environ | variables, log, self.mark)
 
     @property
     def step(self) -> int:
         """Newest step that the run has told of."""
         return newest_step(self.run / "metrics.jsonl")
 
-    def suffer(self, faults: Sequence[InjectedFault]) -> list[Struck]:
+    def suffer(self, faults: Sequence[InjectedFault]) -> list[StruckFault]:
         """Bring faults about one after the other, and wait for the end of the run.
 
         Raises:
             FailedError: the run has not recovered, or has ended.
         """
         try:
-            self._until(lambda: self.step > 0, "takes no first step")
+            self._wait_until(lambda: self.step > 0, "takes no first step")
             for fault, following in zip_longest(faults, faults[1:]):
                 self._wait_for(fault)
-                if self._ended():
+                if self._has_ended():
                     break
-                self.struck.append(self._strike(fault))
+                self.struck.append(self._inject_fault(fault))
                 adds = following is not None and following.moment == "start"
-                await_ = self._detected if adds else self._recovered
+                await_ = self._await_detection if adds else self._await_recovery
                 self.struck[-1] = await_(self.struck[-1])
                 self._print_line(str(self.struck[-1]))
-            self._until(self._ended, "does not end")
+            self._wait_until(self._has_ended, "does not end")
         except FailedError as error:
-            self.struck[-1:] = map(self._told, self.struck[-1:])
+            self.struck[-1:] = map(self._with_report, self.struck[-1:])
             lines = [*map(str, self.struck[-1:]), *(host.last_words() for host in self.hosts)]
             raise FailedError("\n".join([str(error), *lines])) from None
         finally:
@@ -172,94 +177,96 @@ class FaultyRun:
         """Wait for the moment of a fault."""
         if fault.moment != "start":
             aim = self._best + fault.steps
-            self._until(lambda: self.step >= aim, f"does not come to step {aim}")
-        self._until(lambda: ready(fault, self._site), f"has nothing yet for a {fault.kind}")
+            self._wait_until(lambda: self.step >= aim, f"does not come to step {aim}")
+        self._wait_until(lambda: is_ready(fault, self._site), f"has nothing yet for a {fault.kind}")
         if fault.moment == "save":
-            self._until(self._saving, "does not save", _LOOK / 10)
+            self._wait_until(self._is_saving, "does not save", _LOOK / 10)
         until = time.monotonic() + fault.delay
-        self._until(lambda: time.monotonic() >= until, "")
+        self._wait_until(lambda: time.monotonic() >= until, "")
         host = self.hosts[fault.host]
-        self._until(lambda: host.training() is not None, f"starts no process on host {host.number}")
+        self._wait_until(
+            lambda: host.training() is not None, f"starts no process on host {host.number}"
+        )
 
-    def _saving(self) -> bool:
+    def _is_saving(self) -> bool:
         """Whether a checkpoint is being written."""
         return any((self.run / "checkpoints").glob("*.orbax-checkpoint-tmp"))
 
-    def _strike(self, fault: InjectedFault) -> Struck:
+    def _inject_fault(self, fault: InjectedFault) -> StruckFault:
         if self._undo is not None:
-            self._lift()
+            self._undo_fault()
         if KINDS[fault.kind].last:  # the run may go back to any of its checkpoints
             self.last_equal_step = min(steps_of(self.run), default=0)
         self._begun, self._before = time.monotonic(), {host.training() for host in self.hosts}
-        undo, what = strike(fault, self._site)
+        undo, what = inject_fault(fault, self._site)
         self._struck = time.monotonic()
         if undo is not None:
             self._undo = self._struck + fault.seconds, undo
         self._best = max(self._best, self.step)
-        return Struck(fault, what, self._best)
+        return StruckFault(fault, what, self._best)
 
-    def _detected(self, struck: Struck) -> Struck:
+    def _await_detection(self, struck: StruckFault) -> StruckFault:
         """A fault once it is told of, or if it ends no attempt, once it is over."""
         must = KINDS[struck.fault.kind].ends
 
         def over() -> bool:
             return self._undo is None and not must
 
-        self._until(lambda: self._lines() != [] or over(), "does not tell of it")
-        return self._told(struck)
+        self._wait_until(lambda: self._new_reports() != [] or over(), "does not tell of it")
+        return self._with_report(struck)
 
-    def _recovered(self, struck: Struck) -> Struck:
+    def _await_recovery(self, struck: StruckFault) -> StruckFault:
         """A fault once the run has recovered from it."""
-        self._until(lambda: self._goes_on(struck.fault), "takes no new step", 5 * _LOOK)
+        self._wait_until(lambda: self._goes_on(struck.fault), "takes no new step", 5 * _LOOK)
         now = time.monotonic()
         self._best = max(self._best, self.step)
-        struck = self._told(struck)
+        struck = self._with_report(struck)
         self._look_for_orphans([host.supervisor.pid for host in self.hosts])
         if struck.detected is None:
             return struck
         return replace(struck, recovered=now - self._struck)
 
     @property
-    def _leading(self) -> Host:
+    def _leading_host(self) -> EmulatedHost:
         """The host with process 0 of the present attempt, or of the next one."""
         return next(host for host in self.hosts if not host.lost)
 
     def _goes_on(self, fault: InjectedFault) -> bool:
         """Whether a step is new; one that the attempt of the fault still takes is none."""
-        reported = bool(self._lines())
-        of_before = reported and self._leading.training() in {None, *self._before}
+        reported = bool(self._new_reports())
+        of_before = reported and self._leading_host.training() in {None, *self._before}
         if of_before or (KINDS[fault.kind].ends and not reported):
             self._best = max(self._best, self.step)
             return False
         return self._undo is None and self.step > self._best
 
-    def _told(self, struck: Struck) -> Struck:
-        lines = self._lines()
+    def _with_report(self, struck: StruckFault) -> StruckFault:
+        lines = self._new_reports()
         if not lines:
             return struck
-        named = any(names(line.text, struck.fault.host) for line in lines)
+        named = any(names_process(line.text, struck.fault.host) for line in lines)
         return replace(struck, detected=max(0.0, lines[0].time - self._struck), named=named)
 
-    def _lines(self) -> list[Line]:
+    def _new_reports(self) -> list[ReportLine]:
         """Lines that tell of a fault since the last one was brought about."""
         every = [line for host in self.hosts for line in host.reports]
         return sorted(
             (line for line in every if line.time > self._begun), key=lambda line: line.time
         )
 
-    def _until(self, holds: Callable[[], bool], otherwise: str, look: float = _LOOK) -> None:
+    def _wait_until(self, holds: Callable[[], bool], otherwise: str, look: float = _LOOK) -> None:
         """Wait, and tend the run meanwhile."""
         until = time.monotonic() + PATIENCE
-        while not holds() and not self._ended():
+        while not holds() and not self._has_ended():
             if time.monotonic() > until:
                 raise FailedError(f"the run {otherwise} within {PATIENCE:g} s")
-            self._tend()
+            self._tend_hosts()
             time.sleep(look)
 
-    def _tend(self) -> None:
+    def _tend_hosts(self) -> None:
         """Start supervisors again that have ended, and end what lasts no longer."""
         if self._undo is not None and time.monotonic() >= self._undo[0]:
-            self._lift()
+            self._undo_fault()
         for host in self.hosts:
             code = host.code
             if host.lost or code is None or code == ExitCode.OK:
@@ -271,18 +278,18 @@ class FaultyRun:
             time.sleep(_AGAIN)
             host.start()
 
-    def _lift(self) -> None:
+    def _undo_fault(self) -> None:
         assert self._undo is not None
         self._undo[1]()
         self._undo = None
 
-    def _ended(self) -> bool:
+    def _has_ended(self) -> bool:
         return all(host.lost or host.code == ExitCode.OK for host in self.hosts)
 
     def _look_for_orphans(self, supervisors: Sequence[int]) -> None:
         """Note processes that nobody tends any more, but those that are about to end."""
         until = time.monotonic() + _ENDING
-        while processes := orphans(self.mark, supervisors):
+        while processes := list_orphans(self.mark, supervisors):
             if time.monotonic() > until:
                 self.left += [str(process) for process in processes]
                 return

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.faults.faults import InjectedFault
-from benchmarks.faults.host import Host
-from benchmarks.faults.hosts import Hosts
-from benchmarks.faults.memory import chosen, shares
-from benchmarks.faults.processes import send, stand
-from benchmarks.faults.thread import hold
+from benchmarks.faults.host import EmulatedHost
+from benchmarks.faults.hosts import EmulatedHosts
+from benchmarks.faults.memory import choose_shards, list_shards
+from benchmarks.faults.processes import send_signal, stop_process
+from benchmarks.faults.thread import hold_thread
 from mllm_jax.train.listeners.stragglers.heat import RANKS
 
 #: Ends a fault.
@@ -28,7 +28,7 @@ _PULSE = 0.1
 
 
 @dataclass(frozen=True)
-class Site:
+class FaultSite:
     """Where faults strike.
 
     Attributes:
@@ -38,8 +38,8 @@ class Site:
         there: the same folder, as the hosts see it.
     """
 
-    hosts: Hosts
-    each: Sequence[Host]
+    hosts: EmulatedHosts
+    each: Sequence[EmulatedHost]
     run: Path
     there: Path
 
@@ -58,7 +58,7 @@ class Site:
         return {**newest, **others, **records}
 
 
-def strike(fault: InjectedFault, site: Site) -> tuple[Undo | None, str]:
+def inject_fault(fault: InjectedFault, site: FaultSite) -> tuple[Undo | None, str]:
     """Bring a fault about.
 
     Returns:
@@ -67,13 +67,13 @@ def strike(fault: InjectedFault, site: Site) -> tuple[Undo | None, str]:
     return _STRIKES[fault.kind](fault, site)
 
 
-def ready(fault: InjectedFault, site: Site) -> bool:
+def is_ready(fault: InjectedFault, site: FaultSite) -> bool:
     """Whether there is already what a fault strikes."""
     match fault.kind:
         case "damage" | "delete":
             return len(steps_of(site.run)) > 1
         case "damage_snapshot":
-            return bool(shares(site.hosts, site.there, fault.host))
+            return bool(list_shards(site.hosts, site.there, fault.host))
     return True
 
 
@@ -84,70 +84,70 @@ def steps_of(run: Path) -> list[int]:
     return sorted(int(name) for name in names if name.isdigit())
 
 
-def _signal(number: int, host: Host) -> str:
+def _signal_training(number: int, host: EmulatedHost) -> str:
     """Send a signal to the training process."""
     pid = host.training()
-    send(number, [pid] if pid else [])
+    send_signal(number, [pid] if pid else [])
     return f"process {pid}" if pid else "a process that has just ended"
 
 
-def _kill(fault: InjectedFault, site: Site) -> tuple[Undo | None, str]:
-    return None, _signal(signal.SIGKILL, site.each[fault.host])
+def _kill_process(fault: InjectedFault, site: FaultSite) -> tuple[Undo | None, str]:
+    return None, _signal_training(signal.SIGKILL, site.each[fault.host])
 
 
-def _stop(fault: InjectedFault, site: Site) -> tuple[Undo | None, str]:
-    return None, _signal(signal.SIGSTOP, site.each[fault.host])
+def _stop_process(fault: InjectedFault, site: FaultSite) -> tuple[Undo | None, str]:
+    return None, _signal_training(signal.SIGSTOP, site.each[fault.host])
 
 
-def _stuck(fault: InjectedFault, site: Site) -> tuple[Undo | None, str]:
+def _block_thread(fault: InjectedFault, site: FaultSite) -> tuple[Undo | None, str]:
     pid = site.each[fault.host].training()
     try:
         if pid is not None:
-            hold(pid)
+            hold_thread(pid)
     except OSError:
         if site.each[fault.host].training() == pid:
             raise
     return None, f"the main thread of process {pid}"
 
 
-def _kill_supervisor(fault: InjectedFault, site: Site) -> tuple[Undo | None, str]:
+def _kill_supervisor(fault: InjectedFault, site: FaultSite) -> tuple[Undo | None, str]:
     pid = site.each[fault.host].supervisor.pid
-    send(signal.SIGKILL, [pid])
+    send_signal(signal.SIGKILL, [pid])
     return None, f"supervisor {pid}"
 
 
-def _lose(fault: InjectedFault, site: Site) -> tuple[Undo | None, str]:
+def _lose_host(fault: InjectedFault, site: FaultSite) -> tuple[Undo | None, str]:
     host = site.each[fault.host]
     host.lose()
     site.hosts.lose_memory(fault.host)
     return None, f"supervisor {host.supervisor.pid}, for good"
 
 
-def _freeze(fault: InjectedFault, site: Site) -> tuple[Undo | None, str]:
+def _freeze_host(fault: InjectedFault, site: FaultSite) -> tuple[Undo | None, str]:
     frozen = site.each[fault.host].everything()
-    send(signal.SIGSTOP, frozen)
-    return lambda: send(signal.SIGCONT, reversed(frozen)), f"processes {frozen}"
+    send_signal(signal.SIGSTOP, frozen)
+    return lambda: send_signal(signal.SIGCONT, reversed(frozen)), f"processes {frozen}"
 
 
-def _cut(fault: InjectedFault, site: Site) -> tuple[Undo | None, str]:
+def _cut_link(fault: InjectedFault, site: FaultSite) -> tuple[Undo | None, str]:
     site.hosts.cut(fault.host, restore=False)
     return lambda: site.hosts.cut(fault.host, restore=True), f"link of host {fault.host}"
 
 
-def _slow_link(fault: InjectedFault, site: Site) -> tuple[Undo | None, str]:
+def _slow_link(fault: InjectedFault, site: FaultSite) -> tuple[Undo | None, str]:
     site.hosts.slow(fault.host, restore=False)
     return lambda: site.hosts.slow(fault.host, restore=True), f"link of host {fault.host}"
 
 
-def _slow_rank(fault: InjectedFault, site: Site) -> tuple[Undo | None, str]:
+def _slow_rank(fault: InjectedFault, site: FaultSite) -> tuple[Undo | None, str]:
     host, over = site.each[fault.host], threading.Event()
     pid = host.training()
 
     def pulse() -> None:
         while pid and not over.is_set():
-            send(signal.SIGSTOP, [pid])
+            send_signal(signal.SIGSTOP, [pid])
             over.wait(_PULSE)
-            send(signal.SIGCONT, [pid])
+            send_signal(signal.SIGCONT, [pid])
             over.wait(_PULSE)
 
     thread = threading.Thread(target=pulse, daemon=True)
@@ -160,32 +160,32 @@ def _slow_rank(fault: InjectedFault, site: Site) -> tuple[Undo | None, str]:
     return undo, f"process {pid}"
 
 
-def _damage(fault: InjectedFault, site: Site) -> tuple[Undo | None, str]:
-    path = _file(fault, site)
+def _damage_file(fault: InjectedFault, site: FaultSite) -> tuple[Undo | None, str]:
+    path = _choose_file(fault, site)
     if path is not None:
-        _change(path, fault.choice)
-    return None, f"{path} and {_kill(fault, site)[1]}"
+        _change_bytes(path, fault.choice)
+    return None, f"{path} and {_kill_process(fault, site)[1]}"
 
 
-def _damage_snapshot(fault: InjectedFault, site: Site) -> tuple[Undo | None, str]:
+def _damage_snapshot(fault: InjectedFault, site: FaultSite) -> tuple[Undo | None, str]:
     pid = site.each[fault.host].training()
     if pid is not None:
-        stand(pid)  # what it is still copying would be summed with the damage
-    shards = chosen(site.hosts, site.there, fault.host, fault.choice)
-    files = [_one_of(_below(shard.folder), fault.choice) for shard in shards]
+        stop_process(pid)  # what it is still copying would be summed with the damage
+    shards = choose_shards(site.hosts, site.there, fault.host, fault.choice)
+    files = [_one_of(_list_files(shard.folder), fault.choice) for shard in shards]
     for path in files:
-        _change(path, fault.choice)
-    return None, f"{', '.join(map(str, files))} and {_kill(fault, site)[1]}"
+        _change_bytes(path, fault.choice)
+    return None, f"{', '.join(map(str, files))} and {_kill_process(fault, site)[1]}"
 
 
-def _delete(fault: InjectedFault, site: Site) -> tuple[Undo | None, str]:
-    path = _file(fault, site)
+def _delete_file(fault: InjectedFault, site: FaultSite) -> tuple[Undo | None, str]:
+    path = _choose_file(fault, site)
     if path is not None:
         path.unlink()
-    return None, f"{path} and {_kill(fault, site)[1]}"
+    return None, f"{path} and {_kill_process(fault, site)[1]}"
 
 
-def _change(path: Path, choice: float) -> None:
+def _change_bytes(path: Path, choice: float) -> None:
     """Change some bytes in the middle of a file."""
     with path.open("r+b") as file:
         at = int(choice * max(0, path.stat().st_size - _CHANGED))
@@ -195,13 +195,13 @@ def _change(path: Path, choice: float) -> None:
         file.write(bytes(byte ^ 0xFF for byte in before))
 
 
-def _full(fault: InjectedFault, site: Site) -> tuple[Undo | None, str]:
+def _fill_disk(fault: InjectedFault, site: FaultSite) -> tuple[Undo | None, str]:
     ballast = site.hosts.seen / BALLAST
-    fill(ballast)
-    return lambda: ballast.unlink(missing_ok=True), f"disk and {_kill(fault, site)[1]}"
+    fill_disk(ballast)
+    return lambda: ballast.unlink(missing_ok=True), f"disk and {_kill_process(fault, site)[1]}"
 
 
-def fill(path: Path) -> None:
+def fill_disk(path: Path) -> None:
     """Write a file that takes all the room that there is, while others write, too."""
     zeros = bytes(2**20)
     with path.open("wb", buffering=0) as file:
@@ -213,9 +213,9 @@ def fill(path: Path) -> None:
                 raise
 
 
-def _file(fault: InjectedFault, site: Site) -> Path | None:
+def _choose_file(fault: InjectedFault, site: FaultSite) -> Path | None:
     """The file of a choice: half of them are of the newest checkpoint; None if there is none."""
-    groups = [files for folder in site.files.values() if (files := _below(folder))]
+    groups = [files for folder in site.files.values() if (files := _list_files(folder))]
     if not groups:
         return None
     spread = fault.choice * 2 * len(groups)
@@ -223,7 +223,7 @@ def _file(fault: InjectedFault, site: Site) -> Path | None:
     return _one_of(files, fault.choice)
 
 
-def _below(folder: Path) -> list[Path]:
+def _list_files(folder: Path) -> list[Path]:
     """The files below a folder; a file alone."""
     return sorted(path for path in (folder, *folder.rglob("*")) if path.is_file())
 
@@ -232,19 +232,19 @@ def _one_of(files: Sequence[Path], choice: float) -> Path:
     return files[int(choice * 1009) % len(files)]
 
 
-_STRIKES: dict[str, Callable[[InjectedFault, Site], tuple[Undo | None, str]]] = {
-    "kill": _kill,
+_STRIKES: dict[str, Callable[[InjectedFault, FaultSite], tuple[Undo | None, str]]] = {
+    "kill": _kill_process,
     "supervisor": _kill_supervisor,
     "coordinator": _kill_supervisor,
-    "stop": _stop,
-    "stuck": _stuck,
-    "freeze": _freeze,
-    "cut": _cut,
+    "stop": _stop_process,
+    "stuck": _block_thread,
+    "freeze": _freeze_host,
+    "cut": _cut_link,
     "slow_link": _slow_link,
     "slow_rank": _slow_rank,
-    "damage": _damage,
-    "delete": _delete,
+    "damage": _damage_file,
+    "delete": _delete_file,
     "damage_snapshot": _damage_snapshot,
-    "full": _full,
-    "lost_host": _lose,
+    "full": _fill_disk,
+    "lost_host": _lose_host,
 }

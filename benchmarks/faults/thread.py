@@ -17,14 +17,16 @@ from contextlib import suppress
 _SEIZE, _INTERRUPT, _WALL = 0x4206, 0x4207, 0x40000000
 
 
-def hold(pid: int) -> None:
+def hold_thread(pid: int) -> None:
     """Hold the main thread of a process for as long as that process lives, or this one.
 
     Raises:
         OSError: the process has ended, or may not be traced.
     """
     result: Future[None] = Future()
-    threading.Thread(target=_hold, args=(pid, result), name=f"holds {pid}", daemon=True).start()
+    threading.Thread(
+        target=_trace_thread, args=(pid, result), name=f"holds {pid}", daemon=True
+    ).start()
     result.result()
 
 
@@ -32,7 +34,7 @@ def probe_hold() -> str:
     """Why no process can be held here; empty if it can."""
     with subprocess.Popen(["sleep", "60"]) as child:
         try:
-            hold(child.pid)
+            hold_thread(child.pid)
         except OSError as error:
             return str(error)
         finally:
@@ -40,27 +42,27 @@ def probe_hold() -> str:
     return ""
 
 
-def _hold(pid: int, result: Future[None]) -> None:
+def _trace_thread(pid: int, result: Future[None]) -> None:
     try:
-        _trace(_SEIZE, pid)
-        _trace(_INTERRUPT, pid)
-        ended = _ended(pid)
+        _call_ptrace(_SEIZE, pid)
+        _call_ptrace(_INTERRUPT, pid)
+        ended = _await_end(pid)
     except OSError as error:
         result.set_exception(error)
         return
     result.set_result(None)
     with suppress(ChildProcessError):  # it was a child of ours, and was waited for elsewhere
         while not ended:
-            ended = _ended(pid)
+            ended = _await_end(pid)
 
 
-def _trace(request: int, pid: int) -> None:
+def _call_ptrace(request: int, pid: int) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.ptrace(request, pid, None, None) == -1:
         raise OSError(ctypes.get_errno(), f"ptrace: {os.strerror(ctypes.get_errno())}")
 
 
-def _ended(pid: int) -> bool:
+def _await_end(pid: int) -> bool:
     """Wait for news of a process that is traced; whether it has ended."""
     _, status = os.waitpid(pid, _WALL)
     return os.WIFEXITED(status) or os.WIFSIGNALED(status)

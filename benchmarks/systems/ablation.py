@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from benchmarks.systems.chain import Chain, decoder_alone, megatron
+from benchmarks.systems.chain import LayerChain, decoder_alone, run_megatron
 from mllm_jax.config.configured_step import on_platform, workload
 from mllm_jax.config.load import ConfigError, ExperimentConfig, resolve
 from mllm_jax.plan.prediction import model_step_flops
@@ -70,8 +70,8 @@ class AblatedStep:
     def seconds(self) -> float:
         """Seconds of the step; encoders are in the first stage."""
         arguments = self.workload, self.strategy, self.hardware
-        chain = Chain(*arguments, overlapped=self.sends, by_chunk=self.by_chunk)
-        baseline = megatron(chain) if self.config.model.encoders else decoder_alone(chain)
+        chain = LayerChain(*arguments, overlapped=self.sends, by_chunk=self.by_chunk)
+        baseline = run_megatron(chain) if self.config.model.encoders else decoder_alone(chain)
         return baseline.simulation.makespan
 
     def changed(self, section: str, **values: Any) -> AblatedStep:
@@ -85,7 +85,7 @@ class AblatedStep:
 
 
 @dataclass(frozen=True)
-class Technique:
+class AblatedTechnique:
     """A row of the paper's table.
 
     Attributes:
@@ -100,69 +100,69 @@ class Technique:
     change: Callable[[AblatedStep], AblatedStep] | None = None
 
 
-def _window(setting: AblatedStep) -> AblatedStep:
+def _set_window(setting: AblatedStep) -> AblatedStep:
     window = round(setting.config.data.budgets["tokens"] * WINDOW)
     return setting.changed("model.decoder", window=window)
 
 
-def _larger_batch(setting: AblatedStep) -> AblatedStep:
+def _enlarge_batch(setting: AblatedStep) -> AblatedStep:
     rows = setting.config.train.accumulate * LARGER
     return setting.changed("train", accumulate=rows, optimizer={"kind": "lamb"})
 
 
 #: In the order of the paper's table.
 TECHNIQUES = (
-    Technique(
+    AblatedTechnique(
         "parallel block",
         4.6,
         "one gather and one scatter in place of two are counted; fewer and larger kernels are not",
         lambda setting: setting.changed("model.decoder", parallel_block=True),
     ),
-    Technique(
+    AblatedTechnique(
         "sliding window",
         1.0,
         f"the paper's window is unknown, {WINDOW:.0%} of a row here",
-        _window,
+        _set_window,
     ),
-    Technique(
+    AblatedTechnique(
         "tensor-parallel overlap",
         2.2,
         "a ring hides rows beside all products here; kernels in blocks are as fast as whole ones",
         lambda setting: replace(setting, overlap=frozenset({"tensor"})),
     ),
-    Technique(
+    AblatedTechnique(
         "pipeline overlap",
         2.5,
         "sends of two transfers in turn were calibrated by this row, behind the paper's baseline",
         lambda setting: replace(setting, sends=True),
     ),
-    Technique(
+    AblatedTechnique(
         "data-parallel overlap",
         1.5,
         "all but a chunk's gather and scatter is hidden here, as if the network had nothing else",
         lambda setting: replace(setting, by_chunk=True),
     ),
-    Technique(
+    AblatedTechnique(
         "efficient operators",
         1.7,
         "every row here has fused attention, norms and activations",
     ),
-    Technique(
+    AblatedTechnique(
         "data pipeline, problem code",
         1.1,
         "a simulated step waits neither for data nor for the host",
     ),
-    Technique(
+    AblatedTechnique(
         f"LAMB, batch x {LARGER}",
         3.0,
         "warm-up, cool-down and the optimizer weigh less; a larger batch costs nothing here",
-        _larger_batch,
+        _enlarge_batch,
     ),
 )
 
 
 @dataclass(frozen=True)
-class Row:
+class AblationRow:
     """A row of the table; MFU in percent, gains in points of it."""
 
     name: str
@@ -181,11 +181,11 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Ablation:
+class AblationTable:
     """The table, with the published figure of the baseline."""
 
     hardware: Hardware
-    rows: tuple[Row, ...] = field(default_factory=tuple)
+    rows: tuple[AblationRow, ...] = field(default_factory=tuple)
 
     @property
     def notes(self) -> list[str]:
@@ -201,17 +201,17 @@ class Ablation:
         return {"hardware": self.hardware.name, "rows": rows}
 
 
-def ablate(config: ExperimentConfig, hardware: Hardware) -> Ablation:
+def ablate_techniques(config: ExperimentConfig, hardware: Hardware) -> AblationTable:
     """The table for `config` on `hardware`, which need not be here.
 
     Raises:
         ConfigError: the configuration has a technique already, or no pipeline.
     """
-    _check(config)
-    return Ablation(hardware, tuple(_rows(AblatedStep(config, hardware))))
+    _check_config(config)
+    return AblationTable(hardware, tuple(_list_rows(AblatedStep(config, hardware))))
 
 
-def _check(config: ExperimentConfig) -> None:
+def _check_config(config: ExperimentConfig) -> None:
     decoder, problems = config.model.decoder, []
     in_use = {"parallel_block": decoder.parallel_block, "window": decoder.window is not None}
     for key in (key for key, there in in_use.items() if there):
@@ -224,36 +224,38 @@ def _check(config: ExperimentConfig) -> None:
         raise ConfigError("simulate --ablate", problems)
 
 
-def _rows(base: AblatedStep) -> Iterator[Row]:
+def _list_rows(base: AblatedStep) -> Iterator[AblationRow]:
     setting = base
-    mfu = _mfu(base, setting, setting.seconds)
-    yield Row("Megatron-LM", mfu, None, None, "47.7 % published; its settings are assumed")
+    mfu = _model_utilisation(base, setting, setting.seconds)
+    yield AblationRow("Megatron-LM", mfu, None, None, "47.7 % published; its settings are assumed")
     for technique in TECHNIQUES:
         before = mfu
         if technique.change is not None:
             setting = technique.change(setting)
-            mfu = _mfu(base, setting, setting.seconds)
-        yield Row(technique.name, mfu, mfu - before, technique.published, technique.why)
+            mfu = _model_utilisation(base, setting, setting.seconds)
+        yield AblationRow(technique.name, mfu, mfu - before, technique.published, technique.why)
     yield from _own_rows(base, setting, mfu)
 
 
-def _own_rows(base: AblatedStep, last: AblatedStep, mfu: float) -> Iterator[Row]:
+def _own_rows(base: AblatedStep, last: AblatedStep, mfu: float) -> Iterator[AblationRow]:
     """This project's step with the techniques that it has, and what uneven work would cost it."""
-    even = _mfu(base, last, simulate_step(last.config, last.hardware).makespan)
+    even = _model_utilisation(base, last, simulate_step(last.config, last.hardware).makespan)
     why = (
         "stages meet in every tick, and sums of tensor ranks are float32; no rings and no gathers "
         "by chunk"
     )
-    yield Row("this project's step", even, even - mfu, None, why)
+    yield AblationRow("this project's step", even, even - mfu, None, why)
     vary = TimeVariation({}, SPREAD, last.config.train.seed)
-    uneven = _mfu(base, last, simulate_step(last.config, last.hardware, vary).makespan)
+    uneven = _model_utilisation(
+        base, last, simulate_step(last.config, last.hardware, vary).makespan
+    )
     why = (
         f"microbatches whose work varies by {SPREAD:.0%} (log-normal) are what balancing evens out"
     )
-    yield Row("without balance", uneven, uneven - even, None, why)
+    yield AblationRow("without balance", uneven, uneven - even, None, why)
 
 
-def _mfu(base: AblatedStep, setting: AblatedStep, seconds: float) -> float:
+def _model_utilisation(base: AblatedStep, setting: AblatedStep, seconds: float) -> float:
     """MFU in percent, by the FLOPs of the base's model; a larger batch has as many more of them."""
     batches = setting.config.train.accumulate / base.config.train.accumulate
     flops = model_step_flops(base.workload) * batches

@@ -19,7 +19,13 @@ from functools import cached_property
 
 import numpy as np
 
-from benchmarks.systems.chain import Baseline, Chain, decoder_alone, even_seconds, stopped_seconds
+from benchmarks.systems.chain import (
+    BaselineStep,
+    LayerChain,
+    decoder_alone,
+    even_seconds,
+    stopped_seconds,
+)
 from benchmarks.systems.memory import state_bytes
 from scheduling.costs.estimate import Timing
 from scheduling.costs.loads import Uneven
@@ -37,7 +43,7 @@ ENCODERS = "encoders"
 
 
 @dataclass(frozen=True)
-class Apart:
+class DisaggregatedSystem:
     """A step with encoders on devices of their own.
 
     Attributes:
@@ -46,16 +52,16 @@ class Apart:
         in_flight: forwards of the encoders before their first backward.
     """
 
-    chain: Chain
+    chain: LayerChain
     plan: ParallelPlan
     in_flight: int
 
-    def under(self, workload: Workload, uneven: Uneven | None = None) -> Apart:
+    def under(self, workload: Workload, uneven: Uneven | None = None) -> DisaggregatedSystem:
         """The same plans for another workload of the same model."""
         return replace(self, chain=self.chain.under(workload, uneven))
 
     @cached_property
-    def decoder(self) -> Baseline:
+    def decoder(self) -> BaselineStep:
         """The decoder's step, as if its inputs were always there."""
         return decoder_alone(self.chain)
 
@@ -72,12 +78,12 @@ class Apart:
     @cached_property
     def forward(self) -> TaskTime:
         """All encoders' forward of one microbatch of all pipelines."""
-        return _joined([timing.forward(timing.tower.layers) for timing in self.timings])
+        return _join_tasks([timing.forward(timing.tower.layers) for timing in self.timings])
 
     @cached_property
     def backward(self) -> TaskTime:
         """The backward of the same."""
-        return _joined(
+        return _join_tasks(
             [self.chain.backward(timing, timing.tower.layers) for timing in self.timings]
         )
 
@@ -100,9 +106,9 @@ class Apart:
     @cached_property
     def memory(self) -> float:
         """Bytes of the device that needs most, of the decoder's or the encoders'."""
-        return max(self.decoder.memory, sum(self._of(timing) for timing in self.timings))
+        return max(self.decoder.memory, sum(self._encoder_bytes(timing) for timing in self.timings))
 
-    def _of(self, timing: Timing) -> float:
+    def _encoder_bytes(self, timing: Timing) -> float:
         """Bytes of one encoder's state, waiting activations and work."""
         layers, plan = timing.tower.layers, self.plan
         full = timing.remat == "full"
@@ -119,14 +125,14 @@ class Apart:
             ScheduleError: encoders and decoder wait for each other, as too few forwards go ahead.
         """
         options = Options(co_issue=False, replicas=self.chain.strategy.decoder.batch)
-        return run_order(self._whole(), self._times(), options)
+        return run_order(self._all_orders(), self._task_times(), options)
 
-    def _whole(self) -> Ordered:
+    def _all_orders(self) -> Ordered:
         """The orders of the decoder's stages, then that of the encoders."""
         order = self.decoder.order
-        return Ordered((*order.orders, self._order()), order.after, apart=1)
+        return Ordered((*order.orders, self._encoder_order()), order.after, apart=1)
 
-    def _times(self) -> OrderTimes:
+    def _task_times(self) -> OrderTimes:
         """Times of all tasks."""
         times = self.chain.times(self.decoder.cuts, self.decoder.layers)
         of_encoders = {F: self.forward, B: self.backward}
@@ -138,7 +144,7 @@ class Apart:
         longer = {name: max(getattr(times, name), seconds) for name, seconds in ends}
         return replace(times, time=time, **longer)
 
-    def _order(self) -> tuple[FusedTask, ...]:
+    def _encoder_order(self) -> tuple[FusedTask, ...]:
         """Forwards ahead, then backwards and forwards in turn."""
         count = self.chain.strategy.microbatches
         tasks = [Task(F, ENCODERS, m) for m in range(min(self.in_flight, count))]
@@ -160,9 +166,9 @@ class Apart:
         uneven = self.chain.uneven
         if uneven is None:
             return self.step.makespan
-        count, times = self.chain.strategy.microbatches, self._times()
+        count, times = self.chain.strategy.microbatches, self._task_times()
         shares = {n: s[..., 0] for n, s in uneven.of(count, 1).items()}
-        works = {F: self._seconds(F), B: self._seconds(B)}
+        works = {F: self._seconds_by_encoder(F), B: self._seconds_by_encoder(B)}
 
         def seconds(task: Task, stage: int) -> np.ndarray:
             if task.module != ENCODERS:
@@ -171,9 +177,9 @@ class Apart:
             total: np.ndarray = sum(work[n] * s[task.microbatch] for n, s in shares.items())
             return total
 
-        return float(seconds_of_cases(self._whole(), times, seconds).mean())
+        return float(seconds_of_cases(self._all_orders(), times, seconds).mean())
 
-    def _seconds(self, kind: TaskKind) -> dict[str, float]:
+    def _seconds_by_encoder(self, kind: TaskKind) -> dict[str, float]:
         """Seconds of each encoder's forward, or backward, of one microbatch of all pipelines."""
         if kind.forward:
             return {
@@ -199,6 +205,6 @@ class Apart:
         return busy / (decoder.devices + encoders) / self.seconds
 
 
-def _joined(times: list[TaskTime]) -> TaskTime:
+def _join_tasks(times: list[TaskTime]) -> TaskTime:
     """One task after the other."""
     return TaskTime(tuple(segment for time in times for segment in time.segments))

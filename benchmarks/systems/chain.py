@@ -46,7 +46,7 @@ ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
-class Layer:
+class ChainLayer:
     """A layer of the chain that virtual stages cut: its tower, and times of both directions."""
 
     tower: str
@@ -60,7 +60,7 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class Chain:
+class LayerChain:
     """All towers as one chain of layers under the decoder's plan, head included.
 
     Attributes:
@@ -96,7 +96,7 @@ class Chain:
         workload = replace(self.workload, sums=self.workload.size)
         return Timing(workload, strategy, self.hardware, name)
 
-    def under(self, workload: Workload, uneven: Uneven | None = None) -> Chain:
+    def under(self, workload: Workload, uneven: Uneven | None = None) -> LayerChain:
         """The same chain for another workload of the same model and rows."""
         return replace(self, workload=workload, uneven=uneven)
 
@@ -115,10 +115,10 @@ class Chain:
         return float(seconds.reshape(uneven.steps, -1).max(1).mean())
 
     @cached_property
-    def encoders(self) -> list[Layer]:
+    def encoders(self) -> list[ChainLayer]:
         """Layers of all encoders."""
         return [
-            Layer(name, timing.forward(1), self.backward(timing, 1))
+            ChainLayer(name, timing.forward(1), self.backward(timing, 1))
             for name, timing in self.timings.items()
             if name != "decoder"
             for _ in range(timing.tower.layers)
@@ -126,23 +126,25 @@ class Chain:
 
     def backward(self, timing: Timing, layers: int) -> TaskTime:
         """The backward of a run of layers; frozen layers have none."""
-        return timing.backward(layers) if self._trains(timing) else TaskTime()
+        return timing.backward(layers) if self._is_trained(timing) else TaskTime()
 
-    def _trains(self, timing: Timing) -> bool:
+    def _is_trained(self, timing: Timing) -> bool:
         return timing.name not in self.workload.frozen
 
     @cached_property
-    def decoder(self) -> list[Layer]:
+    def decoder(self) -> list[ChainLayer]:
         """Layers of the decoder; the last one carries the head."""
         timing = self.timings["decoder"]
-        layers = [Layer("decoder", timing.forward(1), timing.backward(1))] * timing.tower.layers
+        layers = [
+            ChainLayer("decoder", timing.forward(1), timing.backward(1))
+        ] * timing.tower.layers
         end = timing.compute(timing.tower.end)
         last = layers[-1]
         forward = TaskTime((*last.forward.segments, Segment(end)))
         backward = TaskTime((Segment(2 * end), *last.backward.segments))
-        return [*layers[:-1], Layer("decoder", forward, backward)]
+        return [*layers[:-1], ChainLayer("decoder", forward, backward)]
 
-    def times(self, cuts: Sequence[int], layers: Sequence[Layer]) -> OrderTimes:
+    def times(self, cuts: Sequence[int], layers: Sequence[ChainLayer]) -> OrderTimes:
         """Times of virtual stages that end after `cuts` layers."""
         ends = list(zip([0, *cuts], cuts, strict=False))
         tasks = [
@@ -183,13 +185,13 @@ class Chain:
 
     def scatter(self, timing: Timing) -> float:
         """Seconds of the scatter of a tower's gradients, in float32."""
-        if not self._trains(timing):
+        if not self._is_trained(timing):
             return 0.0
         return self._over_ranks(WIDE * self.shared(timing), timing.plan)
 
     def update(self, timing: Timing) -> float:
         """Seconds of a tower's optimizer, spread over the ranks."""
-        if not self._trains(timing):
+        if not self._is_trained(timing):
             return 0.0
         values = 3 + 2 * self.workload.moments
         speed = self.hardware.memory_bandwidth * self.hardware.efficiency.memory
@@ -200,7 +202,7 @@ class Chain:
 
 
 @dataclass(frozen=True)
-class Baseline:
+class BaselineStep:
     """A step of a chain; it is simulated once it is asked for.
 
     Attributes:
@@ -209,12 +211,12 @@ class Baseline:
         alone: whether the decoder's layers are its only ones.
     """
 
-    chain: Chain
+    chain: LayerChain
     cuts: tuple[int, ...]
     alone: bool = False
 
     @cached_property
-    def layers(self) -> list[Layer]:
+    def layers(self) -> list[ChainLayer]:
         """The layers that are cut."""
         return [*([] if self.alone else self.chain.encoders), *self.chain.decoder]
 
@@ -274,7 +276,7 @@ class Baseline:
         """Share of the devices' time in which they compute."""
         return self.simulation.compute / self.seconds
 
-    def under(self, workload: Workload, uneven: Uneven | None = None) -> Baseline:
+    def under(self, workload: Workload, uneven: Uneven | None = None) -> BaselineStep:
         """The same cuts for another workload of the same model."""
         return replace(self, chain=self.chain.under(workload, uneven))
 
@@ -284,7 +286,7 @@ class Baseline:
         return self.step.simulation()
 
 
-def even_seconds(chain: Chain, layers: Iterable[Layer]) -> float:
+def even_seconds(chain: LayerChain, layers: Iterable[ChainLayer]) -> float:
     """Seconds of interleaved 1F1B whose virtual stages all take the same time, without its ends.
 
     (M / P + (P - 1) / (P V)) times all layers of a microbatch (Narayanan et al., arXiv 2104.04473,
@@ -295,7 +297,7 @@ def even_seconds(chain: Chain, layers: Iterable[Layer]) -> float:
     return rounds * sum(layer.seconds for layer in layers)
 
 
-def stopped_seconds(chain: Chain) -> float:
+def stopped_seconds(chain: LayerChain) -> float:
     """Seconds in which every stage stops to exchange, after each of its tasks."""
     strategy = chain.strategy
     if chain.overlapped or strategy.decoder.stage == 1:
@@ -324,10 +326,10 @@ def balanced_cuts(costs: Sequence[float], parts: int) -> list[int]:
     for _ in range(parts - 1):
         largest = np.maximum(largest, runs).min(axis=1)
     limit = largest[count] * (1 + ROUNDING)
-    return _evenest(np.where(runs <= limit, runs**2, np.inf), parts)
+    return _find_even_cuts(np.where(runs <= limit, runs**2, np.inf), parts)
 
 
-def _evenest(squares: np.ndarray, parts: int) -> list[int]:
+def _find_even_cuts(squares: np.ndarray, parts: int) -> list[int]:
     """Ends of the `parts` runs that have the least sum of `squares` `[ends, starts]`."""
     best, starts = squares[:, 0], []
     for _ in range(parts - 1):
@@ -340,12 +342,12 @@ def _evenest(squares: np.ndarray, parts: int) -> list[int]:
     return cuts[::-1]
 
 
-def megatron(chain: Chain) -> Baseline:
+def run_megatron(chain: LayerChain) -> BaselineStep:
     """The fastest of `megatron_ways`."""
     return min(megatron_ways(chain), key=lambda made: made.step.makespan)
 
 
-def megatron_ways(chain: Chain) -> list[Baseline]:
+def megatron_ways(chain: LayerChain) -> list[BaselineStep]:
     """Encoders at the start of the first virtual stage; the decoder over all stages or the others.
 
     Both are tried with every number of virtual chunks up to the strategy's: where the first virtual
@@ -359,22 +361,22 @@ def megatron_ways(chain: Chain) -> list[Baseline]:
         for first in (True, False) if encoders and parts > 1 else (True,):
             ends = balanced_cuts([1.0] * len(chain.decoder), parts - (not first))
             cuts = [len(encoders) + end for end in ([] if first else [0]) + ends]
-            tried.append(Baseline(with_chunks, tuple(cuts)))
+            tried.append(BaselineStep(with_chunks, tuple(cuts)))
     return tried
 
 
-def balanced(chain: Chain) -> Baseline:
+def run_balanced(chain: LayerChain) -> BaselineStep:
     """Virtual stages as even as whole layers allow."""
     strategy = chain.strategy
     layers = [*chain.encoders, *chain.decoder]
     cuts = balanced_cuts(
         [layer.seconds for layer in layers], strategy.decoder.stage * strategy.chunks
     )
-    return Baseline(chain, tuple(cuts))
+    return BaselineStep(chain, tuple(cuts))
 
 
-def decoder_alone(chain: Chain) -> Baseline:
+def decoder_alone(chain: LayerChain) -> BaselineStep:
     """The decoder's layers over all virtual stages, with no work and no parameters of encoders."""
     parts = chain.strategy.decoder.stage * chain.strategy.chunks
     cuts = balanced_cuts([1.0] * len(chain.decoder), parts)
-    return Baseline(chain, tuple(cuts), alone=True)
+    return BaselineStep(chain, tuple(cuts), alone=True)

@@ -43,16 +43,16 @@ def _of_stage(timings: Mapping[str, Timing], chunks: Sequence[Sequence[str]], st
     decoder = timings["decoder"]
     strategy, stages = decoder.strategy, decoder.plan.stage
     layers = Counter(name for chunk in chunks for name in chunk)
-    state = sum(_state(timings[name], layers[name]) for name in layers | Counter(["decoder"]))
+    state = sum(_state_bytes(timings[name], layers[name]) for name in layers | Counter(["decoder"]))
     count = strategy.microbatches
     forwards = warm_up(stages, len(chunks), count, stage) + 1
     waiting = min(forwards, count * len(chunks)) / len(chunks)
-    left = waiting * sum(_left(timings, chunk) for chunk in chunks)
+    left = waiting * sum(_saved_bytes(timings, chunk) for chunk in chunks)
     head = logits(decoder) if stage == stages - 1 else 0.0
-    return state + left + max(_work(timings, chunk) for chunk in chunks) + head
+    return state + left + max(_recomputed_bytes(timings, chunk) for chunk in chunks) + head
 
 
-def _state(timing: Timing, layers: int) -> float:
+def _state_bytes(timing: Timing, layers: int) -> float:
     """Bytes of the state of so many layers, with the tower's other parameters."""
     layer, outside_layers = (
         elements(timing.tower, parameters, timing.plan, fsdp=False)
@@ -61,7 +61,7 @@ def _state(timing: Timing, layers: int) -> float:
     return state_bytes(timing) * (layers * layer + outside_layers)
 
 
-def _left(timings: Mapping[str, Timing], chunk: Sequence[str]) -> float:
+def _saved_bytes(timings: Mapping[str, Timing], chunk: Sequence[str]) -> float:
     """Bytes that the forward of a virtual stage leaves for its backward."""
     towers = [timings[name] for name in chunk]
     if towers and towers[0].remat == "full":
@@ -69,7 +69,7 @@ def _left(timings: Mapping[str, Timing], chunk: Sequence[str]) -> float:
     return sum(kept(tower, 1) for tower in towers)
 
 
-def _work(timings: Mapping[str, Timing], chunk: Sequence[str]) -> float:
+def _recomputed_bytes(timings: Mapping[str, Timing], chunk: Sequence[str]) -> float:
     """Bytes that the backward of a virtual stage makes again before it uses them."""
     recomputed = [everything(timings[name]) for name in chunk if timings[name].remat != "none"]
     full = timings["decoder"].remat == "full"

@@ -17,9 +17,9 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.systems.chain import Chain
+from benchmarks.systems.chain import LayerChain
 from benchmarks.systems.memory import state_bytes
-from benchmarks.systems.packing import Packing, PipelineDirection, StageWork
+from benchmarks.systems.packing import EncoderPacking, PipelineDirection, StageWork
 from scheduling.costs.estimate import Timing
 from scheduling.costs.loads import Uneven
 from scheduling.costs.memory import everything, kept
@@ -41,7 +41,7 @@ BESIDE = 0.735
 
 
 @dataclass(frozen=True)
-class Optimus:
+class OptimusStep:
     """A step of Optimus.
 
     Attributes:
@@ -59,10 +59,10 @@ class Optimus:
     coarse: float
     hidden: float
     memory: float
-    packings: tuple[Packing, ...] = field(compare=False)
+    packings: tuple[EncoderPacking, ...] = field(compare=False)
 
 
-def optimus(chain: Chain, alone: Simulation, memory: float) -> Optimus:
+def run_optimus(chain: LayerChain, alone: Simulation, memory: float) -> OptimusStep:
     """The step with the fastest of the encoders' plans.
 
     Args:
@@ -76,14 +76,16 @@ def optimus(chain: Chain, alone: Simulation, memory: float) -> Optimus:
     return planned_optimus(chain, alone, fitting_degrees(chain, memory))
 
 
-def planned_optimus(chain: Chain, alone: Simulation, degrees: Sequence[tuple[int, int]]) -> Optimus:
+def planned_optimus(
+    chain: LayerChain, alone: Simulation, degrees: Sequence[tuple[int, int]]
+) -> OptimusStep:
     """The step with the fastest of the given stages and tensor degrees of the encoders."""
     tried = [_with_plan(chain, alone, *step) for step in degrees]
     return min(tried, key=lambda step: step.seconds)
 
 
 def fitting_degrees(
-    chain: Chain, memory: float, largest: Chain | None = None
+    chain: LayerChain, memory: float, largest: LayerChain | None = None
 ) -> list[tuple[int, int]]:
     """Stages and tensor degrees of the encoders' plans that can be had, at least one.
 
@@ -105,7 +107,7 @@ def fitting_degrees(
         for tensor in divisors(decoder.tensor)
         if 6 * _more_parameters(chain, stages * tensor) <= memory
         and all(tower.layers % stages == 0 for tower in encoders)
-        and (largest is None or _largest(largest, stages, tensor) <= memory)
+        and (largest is None or _largest_bytes(largest, stages, tensor) <= memory)
     ]
     if not fitting:
         raise ScheduleError(
@@ -115,19 +117,19 @@ def fitting_degrees(
     return fitting
 
 
-def _largest(chain: Chain, stages: int, tensor: int) -> float:
+def _largest_bytes(chain: LayerChain, stages: int, tensor: int) -> float:
     """Bytes of a device for all that encoders need."""
-    return _memory(chain, stages, tensor, max(_dealt(chain, stages, tensor)))
+    return _encoder_bytes(chain, stages, tensor, max(_assign_microbatches(chain, stages, tensor)))
 
 
-def _dealt(chain: Chain, stages: int, tensor: int) -> tuple[int, ...]:
+def _assign_microbatches(chain: LayerChain, stages: int, tensor: int) -> tuple[int, ...]:
     """Microbatches of each encoder pipeline."""
     decoder, count = chain.strategy.decoder, chain.strategy.microbatches
     pipelines = decoder.stage // stages * (decoder.sequence // tensor)
     return tuple(count // pipelines + (q < count % pipelines) for q in range(pipelines))
 
 
-def _more_parameters(chain: Chain, ways: int) -> float:
+def _more_parameters(chain: LayerChain, ways: int) -> float:
     """Encoder parameters of a device, split so many ways, above those under the decoder's plan."""
     encoders = chain.workload.encoders.items()
     total = sum(tower.parameters for name, tower in encoders if chain.workload.holds(name))
@@ -135,63 +137,65 @@ def _more_parameters(chain: Chain, ways: int) -> float:
     return total / ways - total / (decoder.stage * decoder.tensor)
 
 
-def _with_plan(chain: Chain, alone: Simulation, stages: int, tensor: int) -> Optimus:
-    assigned = _dealt(chain, stages, tensor)
-    works = [_work(chain, kind, stages, tensor) for kind in ("forward", "backward")]
+def _with_plan(chain: LayerChain, alone: Simulation, stages: int, tensor: int) -> OptimusStep:
+    assigned = _assign_microbatches(chain, stages, tensor)
+    works = [_stage_work(chain, kind, stages, tensor) for kind in ("forward", "backward")]
     packings = [
-        Packing(side, work, stages, assigned, (0,) * len(assigned))
-        for side, work in zip(_sides(chain, alone), works, strict=True)
+        EncoderPacking(side, work, stages, assigned, (0,) * len(assigned))
+        for side, work in zip(_both_directions(chain, alone), works, strict=True)
     ]
     coarse = sum(packing.longest for packing in packings)
     finest = tuple(packing.finest() for packing in packings)
     fine = sum(packing.longest for packing in finest)
-    return _made(chain, alone, (stages, tensor), finest, coarse, fine)
+    return _make_step(chain, alone, (stages, tensor), finest, coarse, fine)
 
 
-def _made(
-    chain: Chain,
+def _make_step(
+    chain: LayerChain,
     alone: Simulation,
     degrees: tuple[int, int],
-    packings: tuple[Packing, ...],
+    packings: tuple[EncoderPacking, ...],
     coarse: float,
     fine: float,
-) -> Optimus:
+) -> OptimusStep:
     """The step whose encoders expose so many seconds, without and with packing inside."""
     assigned = [sum(pair) for pair in zip(packings[0].outside, packings[0].inside, strict=True)]
     total = sum(assigned) / len(assigned) * sum(packing.work.seconds for packing in packings)
     # Gathers and scatters of all modules use the same links, one after the other.
-    ends = sum(chain.ends(_timings(chain, *degrees)))
-    return Optimus(
+    ends = sum(chain.ends(_encoder_timings(chain, *degrees)))
+    return OptimusStep(
         *degrees,
         seconds=alone.makespan + fine + ends,
-        coarse=_share(coarse, total),
-        hidden=_share(fine, total),
-        memory=_memory(chain, *degrees, max(assigned)),
+        coarse=_hidden_share(coarse, total),
+        hidden=_hidden_share(fine, total),
+        memory=_encoder_bytes(chain, *degrees, max(assigned)),
         packings=packings,
     )
 
 
-def apply_plan(chain: Chain, alone: Simulation, planned: Optimus) -> Optimus:
+def apply_plan(chain: LayerChain, alone: Simulation, planned: OptimusStep) -> OptimusStep:
     """The step of `chain` whose encoders keep the plan of another workload, and all places.
 
     Args:
         chain: as that of `planned`, with another workload of the same model and rows.
-        alone: as of `optimus`.
+        alone: as of `run_optimus`.
         planned: the step that was planned.
     """
     degrees = planned.stages, planned.tensor
-    works = (_work(chain, kind, *degrees) for kind in ("forward", "backward"))
+    works = (_stage_work(chain, kind, *degrees) for kind in ("forward", "backward"))
     packings = tuple(replace(p, work=w) for p, w in zip(planned.packings, works, strict=True))
     if chain.uneven is None:
         late = sum(packing.late for packing in packings)
     else:
-        weights = _weights(chain, chain.uneven, degrees)
-        late = chain.slowest(chain.uneven, _late(planned.packings, packings, weights))
-    return _made(chain, alone, degrees, packings, late, late)
+        weights = _direction_weights(chain, chain.uneven, degrees)
+        late = chain.slowest(chain.uneven, _late_seconds(planned.packings, packings, weights))
+    return _make_step(chain, alone, degrees, packings, late, late)
 
 
-def _late(
-    planned: Sequence[Packing], packings: Sequence[Packing], weights: Sequence[np.ndarray]
+def _late_seconds(
+    planned: Sequence[EncoderPacking],
+    packings: Sequence[EncoderPacking],
+    weights: Sequence[np.ndarray],
 ) -> np.ndarray:
     """Seconds by which the decoder's run takes longer in every case, `[cases]`.
 
@@ -210,8 +214,10 @@ def _late(
     return late
 
 
-def _weights(chain: Chain, uneven: Uneven, degrees: tuple[int, int]) -> list[np.ndarray]:
-    """Work of the microbatches of both directions, `[microbatches, cases]`, over that of `_work`.
+def _direction_weights(
+    chain: LayerChain, uneven: Uneven, degrees: tuple[int, int]
+) -> list[np.ndarray]:
+    """Work of microbatches in both directions over `_stage_work`, `[microbatches, cases]`.
 
     Backwards are in reversed time, so that the last microbatch comes first.
     """
@@ -226,11 +232,11 @@ def _weights(chain: Chain, uneven: Uneven, degrees: tuple[int, int]) -> list[np.
     return by_direction
 
 
-def _memory(chain: Chain, stages: int, tensor: int, waiting: int) -> float:
+def _encoder_bytes(chain: LayerChain, stages: int, tensor: int, waiting: int) -> float:
     """Bytes of a device for encoders of which `waiting` microbatches are encoded at a time."""
     total = 0.0
     scale = chain.strategy.decoder.sequence // tensor
-    for timing in _timings(chain, stages, tensor):
+    for timing in _encoder_timings(chain, stages, tensor):
         parameters = timing.tower.parameters if timing.holds else 0
         total += state_bytes(timing) * parameters / (stages * tensor)
         layers = timing.tower.layers / stages
@@ -241,12 +247,12 @@ def _memory(chain: Chain, stages: int, tensor: int, waiting: int) -> float:
     return total
 
 
-def _share(exposed: float, total: float) -> float:
+def _hidden_share(exposed: float, total: float) -> float:
     """Share of `whole` that is not exposed."""
     return max(0.0, 1 - exposed / total) if total else 1.0
 
 
-def _work(chain: Chain, kind: str, stages: int, tensor: int) -> StageWork:
+def _stage_work(chain: LayerChain, kind: str, stages: int, tensor: int) -> StageWork:
     """The work of one microbatch in all encoders, on one of their stages."""
     times = [*_times_by_encoder(chain, kind, stages, tensor).values()]
     # `Timing` deals a microbatch's rows to the pipelines of a stage; here each has its own.
@@ -254,16 +260,18 @@ def _work(chain: Chain, kind: str, stages: int, tensor: int) -> StageWork:
     return StageWork(scale * sum(t.seconds for t in times), scale * sum(t.compute for t in times))
 
 
-def _times_by_encoder(chain: Chain, kind: str, stages: int, tensor: int) -> dict[str, TaskTime]:
+def _times_by_encoder(
+    chain: LayerChain, kind: str, stages: int, tensor: int
+) -> dict[str, TaskTime]:
     """The task of one stage of every encoder."""
     times = {}
-    for timing in _timings(chain, stages, tensor):
+    for timing in _encoder_timings(chain, stages, tensor):
         run = timing.forward if kind == "forward" else partial(chain.backward, timing)
         times[timing.name] = run(timing.tower.layers // stages)
     return times
 
 
-def _timings(chain: Chain, stages: int, tensor: int) -> Iterator[Timing]:
+def _encoder_timings(chain: LayerChain, stages: int, tensor: int) -> Iterator[Timing]:
     """Timings of all encoders under their plan."""
     decoder = chain.strategy.decoder
     plan = ParallelPlan(data=decoder.devices // (stages * tensor), stage=stages, tensor=tensor)
@@ -272,7 +280,9 @@ def _timings(chain: Chain, stages: int, tensor: int) -> Iterator[Timing]:
         yield chain.timing(strategy, name)
 
 
-def _sides(chain: Chain, alone: Simulation) -> tuple[PipelineDirection, PipelineDirection]:
+def _both_directions(
+    chain: LayerChain, alone: Simulation
+) -> tuple[PipelineDirection, PipelineDirection]:
     """The decoder's step forwards and backwards in time."""
     stages = chain.strategy.decoder.stage
     timing = chain.timings["decoder"]
@@ -286,7 +296,7 @@ def _sides(chain: Chain, alone: Simulation) -> tuple[PipelineDirection, Pipeline
     turned = [[(end - b, end - a, c) for a, b, c in reversed(row)] for row in rows]
     inputs = np.sort([span.start for span in _first_chunk(alone, F)])
     returns = np.sort([end - span.end for span in _first_chunk(alone, B)])
-    return _side(rows, inputs, gather), _side(turned, returns, scatter)
+    return _make_direction(rows, inputs, gather), _make_direction(turned, returns, scatter)
 
 
 def _decoder_spans(
@@ -309,11 +319,11 @@ def _first_chunk(alone: Simulation, kind: TaskKind) -> list[Span]:
     ]
 
 
-def _side(
+def _make_direction(
     rows: Sequence[Sequence[tuple[float, float, float]]], deadlines: np.ndarray, begin: float = 0.0
 ) -> PipelineDirection:
     """A side in seconds after `begin`, the time at which encoders begin."""
-    bubbles = [_bubbles(row) for row in rows]
+    bubbles = [_bubble_seconds(row) for row in rows]
     return PipelineDirection(
         tuple(row[0][0] - begin for row in rows),
         tuple(points - begin for points, _ in bubbles),
@@ -322,7 +332,7 @@ def _side(
     )
 
 
-def _bubbles(row: Sequence[tuple[float, float, float]]) -> tuple[np.ndarray, np.ndarray]:
+def _bubble_seconds(row: Sequence[tuple[float, float, float]]) -> tuple[np.ndarray, np.ndarray]:
     """Times, and the bubble seconds until each, in gaps and in idle shares of tasks."""
     points, free = [row[0][0]], [0.0]
     for start, end, share in row:

@@ -69,7 +69,7 @@ class StageWork:
 
 
 @dataclass(frozen=True)
-class Packing:
+class EncoderPacking:
     """Microbatches of every encoder pipeline: outside the decoder's run, and inside it.
 
     Attributes:
@@ -88,7 +88,7 @@ class Packing:
     inside: tuple[int, ...]
     weights: tuple[np.ndarray, ...] | None = field(default=None, compare=False)
 
-    def _base(self, pipeline: int) -> int:
+    def _first_stage(self, pipeline: int) -> int:
         """The first decoder stage of a pipeline."""
         return pipeline % (len(self.side.room) // self.stages) * self.stages
 
@@ -96,11 +96,11 @@ class Packing:
         """Seconds by which the work outside exceeds the room there."""
         if not self.outside[pipeline]:
             return 0.0
-        base, stages = self._base(pipeline), range(self.stages)
-        ends = [self._encoded(pipeline, k)[-1] - self.side.room[base + k] for k in stages]
+        base, stages = self._first_stage(pipeline), range(self.stages)
+        ends = [self._stage_ends(pipeline, k)[-1] - self.side.room[base + k] for k in stages]
         return float(max(0.0, *ends))
 
-    def _encoded(self, pipeline: int, stage: int) -> np.ndarray:
+    def _stage_ends(self, pipeline: int, stage: int) -> np.ndarray:
         """Times at which the microbatches outside leave a stage of their pipeline.
 
         Each has equal work on all stages, so the longest so far holds up every further stage.
@@ -115,20 +115,20 @@ class Packing:
     @cached_property
     def longest(self) -> float:
         """The most seconds that any pipeline exposes, by which the decoder starts later."""
-        ends = np.sort(_joined(self._outside()))
+        ends = np.sort(_join_times(self._outside_ends()))
         late = float((ends - self.side.deadlines[: len(ends)]).max(initial=0.0))
         return max(late, *map(self.exposed, range(len(self.outside))))
 
-    def _outside(self) -> list[np.ndarray]:
+    def _outside_ends(self) -> list[np.ndarray]:
         """By pipeline, times at which the microbatches outside are encoded."""
-        return [self._encoded(q, self.stages - 1) for q in range(len(self.outside))]
+        return [self._stage_ends(q, self.stages - 1) for q in range(len(self.outside))]
 
-    def _inside(self) -> list[list[float]]:
+    def _inside_ends(self) -> list[list[float]]:
         """By pipeline, times at which the microbatches inside are encoded, in turn."""
-        return [list(self._packed(q)) for q in range(len(self.inside))]
+        return [list(self._pack_inside(q)) for q in range(len(self.inside))]
 
-    def _packed(self, pipeline: int) -> Iterator[float]:
-        base, count = self._base(pipeline), self.inside[pipeline]
+    def _pack_inside(self, pipeline: int) -> Iterator[float]:
+        base, count = self._first_stage(pipeline), self.inside[pipeline]
         weights = [1.0] * count
         if self.weights is not None:
             weights = self.weights[pipeline][self.outside[pipeline] :].tolist()
@@ -141,16 +141,16 @@ class Packing:
             yield done
 
     @property
-    def _ends(self) -> list[np.ndarray]:
+    def _all_ends(self) -> list[np.ndarray]:
         """By pipeline, times from the decoder's start at which all microbatches are encoded."""
-        pairs = zip(self._outside(), self._inside(), strict=True)
+        pairs = zip(self._outside_ends(), self._inside_ends(), strict=True)
         return [np.concatenate([outside - self.longest, inside]) for outside, inside in pairs]
 
     @cached_property
     def numbers(self) -> list[np.ndarray]:
         """By pipeline, which of the decoder's microbatches its own ones are, as they end."""
-        ends = self._ends
-        ranks = np.argsort(np.argsort(_joined(ends), kind="stable"), kind="stable")
+        ends = self._all_ends
+        ranks = np.argsort(np.argsort(_join_times(ends), kind="stable"), kind="stable")
         return np.split(ranks, np.cumsum([len(of_pipeline) for of_pipeline in ends])[:-1])
 
     @property
@@ -159,7 +159,7 @@ class Packing:
 
         The decoder's run, with the work inside it, starts later by `longest` seconds.
         """
-        ends = np.sort(_joined(self._ends))
+        ends = np.sort(_join_times(self._all_ends))
         return bool((ends <= self.side.deadlines * (1 + ROUNDING) + ROUNDING).all())
 
     @property
@@ -168,17 +168,17 @@ class Packing:
 
         Work inside that has outgrown its bubbles keeps the decoder waiting.
         """
-        ends = np.sort(_joined(replace(self, side=self.side.open)._ends))
+        ends = np.sort(_join_times(replace(self, side=self.side.open)._all_ends))
         return self.longest + float((ends - self.side.deadlines).max(initial=0.0))
 
-    def moved(self, pipeline: int) -> Packing:
+    def moved(self, pipeline: int) -> EncoderPacking:
         """The packing with one more microbatch of `pipeline` inside."""
         outside, inside = list(self.outside), list(self.inside)
         outside[pipeline] -= 1
         inside[pipeline] += 1
         return replace(self, outside=tuple(outside), inside=tuple(inside))
 
-    def finest(self) -> Packing:
+    def finest(self) -> EncoderPacking:
         """The packing after moving microbatches inside, from the pipeline that exposes most."""
         best, now = self, self
         while now.longest > 0 and any(now.outside):
@@ -190,6 +190,6 @@ class Packing:
         return best
 
 
-def _joined(ends: Iterable[np.ndarray]) -> np.ndarray:
+def _join_times(ends: Iterable[np.ndarray]) -> np.ndarray:
     """The times of all pipelines, of which there may be none."""
     return np.concatenate([np.zeros(0), *ends])

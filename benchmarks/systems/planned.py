@@ -15,18 +15,18 @@ from itertools import islice
 from math import inf
 from typing import Protocol, Self
 
-from benchmarks.systems.apart import Apart
+from benchmarks.systems.apart import DisaggregatedSystem
 from benchmarks.systems.chain import (
-    Baseline,
-    Chain,
-    balanced,
+    BaselineStep,
+    LayerChain,
     decoder_alone,
     even_seconds,
     megatron_ways,
+    run_balanced,
     stopped_seconds,
 )
-from benchmarks.systems.optimus import Optimus, apply_plan, fitting_degrees, planned_optimus
-from benchmarks.systems.plans import chains, ideal_seconds, plain_space, strategies
+from benchmarks.systems.optimus import OptimusStep, apply_plan, fitting_degrees, planned_optimus
+from benchmarks.systems.plans import ideal_seconds, list_chains, list_strategies, plain_space
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.loads import Uneven
 from scheduling.costs.workload import Workload
@@ -44,7 +44,7 @@ UNEVEN, OF_SPLIT = 1.7, 8
 SIMULATED = 400
 
 
-class System(Protocol):
+class PlannedSystem(Protocol):
     """A planned step that can be run under other workloads."""
 
     @property
@@ -73,13 +73,13 @@ class PlannedOptimus:
         planned: the planned step.
     """
 
-    chain: Chain
-    alone: Baseline
-    planned: Optimus
+    chain: LayerChain
+    alone: BaselineStep
+    planned: OptimusStep
     computing: None = None
 
     @cached_property
-    def step(self) -> Optimus:
+    def step(self) -> OptimusStep:
         """The step under the chain's workload."""
         return apply_plan(self.chain, self.alone.simulation, self.planned)
 
@@ -116,53 +116,57 @@ class PlanningCase:
     uneven: Uneven | None = None
 
     @cached_property
-    def chains(self) -> list[Chain]:
+    def chains(self) -> list[LayerChain]:
         """Chains for the usual workload, the most promising first."""
-        candidates = chains(padded(self.space), self.usual, self.hardware, separate_remat=True)
-        return [chain.under(self.usual, self.uneven) for chain in sorted(candidates, key=_bound)]
+        candidates = list_chains(
+            allow_padding(self.space), self.usual, self.hardware, separate_remat=True
+        )
+        return [
+            chain.under(self.usual, self.uneven) for chain in sorted(candidates, key=_bound_seconds)
+        ]
 
-    def fits(self, system: System) -> bool:
+    def fits(self, system: PlannedSystem) -> bool:
         """Whether a plan has room for the largest workload."""
         return system.under(self.largest).memory <= self.space.memory
 
 
-def padded(space: Space) -> Space:
+def allow_padding(space: Space) -> Space:
     """The space whose stages need not divide the layers, as these systems cut them anywhere."""
     return replace(space, pad=True)
 
 
 #: Makes a system's ways to run a chain; each is simulated only when it is asked for its seconds.
-Ways = Callable[[PlanningCase, Chain], Iterable[System]]
+Ways = Callable[[PlanningCase, LayerChain], Iterable[PlannedSystem]]
 
 
-def planned(question: PlanningCase) -> Mapping[str, Callable[[], System]]:
+def list_searches(question: PlanningCase) -> Mapping[str, Callable[[], PlannedSystem]]:
     """The searches of all systems, by name.
 
     Each raises ScheduleError if no plan can be run.
     """
     ways: dict[str, Ways] = {
         "megatron": lambda _, chain: megatron_ways(chain),
-        "balanced": lambda _, chain: [balanced(chain)],
-        "optimus": _optimus,
+        "balanced": lambda _, chain: [run_balanced(chain)],
+        "optimus": _try_optimus,
     }
-    searches: dict[str, Callable[[], System]] = {
-        name: partial(_fastest, question, name, search) for name, search in ways.items()
+    searches: dict[str, Callable[[], PlannedSystem]] = {
+        name: partial(_find_fastest, question, name, search) for name, search in ways.items()
     }
     return {
         "megatron": searches["megatron"],
-        "apart": partial(_apart, question),
+        "apart": partial(_find_disaggregated, question),
         "balanced": searches["balanced"],
         "optimus": searches["optimus"],
     }
 
 
-def _fastest(question: PlanningCase, name: str, ways: Ways) -> System:
+def _find_fastest(question: PlanningCase, name: str, ways: Ways) -> PlannedSystem:
     """The fastest of the first `TRIED` chains with room; the leanest if none has."""
     best, leanest, tried = None, None, 0
     for chain in _without_chunks(question.chains) if name == "megatron" else question.chains:
         # Optimus' bubbles may hide all work of the encoders.
         alone = even_seconds(chain, chain.decoder) + stopped_seconds(chain)
-        bound = alone if name == "optimus" else _bound(chain)
+        bound = alone if name == "optimus" else _bound_seconds(chain)
         if tried == TRIED or (best is not None and bound >= best.seconds):
             break
         try:
@@ -183,23 +187,23 @@ def _fastest(question: PlanningCase, name: str, ways: Ways) -> System:
     return chosen
 
 
-def _without_chunks(chains: Iterable[Chain]) -> list[Chain]:
+def _without_chunks(chains: Iterable[LayerChain]) -> list[LayerChain]:
     """One chain with the most virtual chunks of those that differ in nothing else."""
-    by_strategy: dict[str, Chain] = {}
+    by_strategy: dict[str, LayerChain] = {}
     for chain in chains:
         key = str(replace(chain.strategy, chunks=1))
         known = by_strategy.get(key)
         if known is None or known.strategy.chunks < chain.strategy.chunks:
             by_strategy[key] = chain
-    return sorted(by_strategy.values(), key=_bound)
+    return sorted(by_strategy.values(), key=_bound_seconds)
 
 
-def _bound(chain: Chain) -> float:
+def _bound_seconds(chain: LayerChain) -> float:
     """Seconds of the step with even stages, the time in which they stop included."""
     return ideal_seconds(chain) + stopped_seconds(chain)
 
 
-def _optimus(question: PlanningCase, chain: Chain) -> Iterator[System]:
+def _try_optimus(question: PlanningCase, chain: LayerChain) -> Iterator[PlannedSystem]:
     """Optimus' step, where the decoder alone leaves room."""
     alone = decoder_alone(chain)
     room = question.space.memory - alone.memory
@@ -212,10 +216,10 @@ def _optimus(question: PlanningCase, chain: Chain) -> Iterator[System]:
 # ---- devices of their own ------------------------------------------------------------------------
 
 
-def _apart(question: PlanningCase) -> System:
+def _find_disaggregated(question: PlanningCase) -> PlannedSystem:
     """The fastest split of the devices, and plans of both parts."""
-    best: Apart | None = None
-    leanest: Apart | None = None
+    best: DisaggregatedSystem | None = None
+    leanest: DisaggregatedSystem | None = None
     tried = 0
     for split in _by_bound(question):
         if tried == SIMULATED or (best is not None and split.bound >= best.seconds):
@@ -224,7 +228,7 @@ def _apart(question: PlanningCase) -> System:
             leanest = split if leanest is None or split.memory < leanest.memory else leanest
             continue
         tried += 1
-        if _seconds(split) < (inf if best is None else best.seconds):
+        if _step_seconds(split) < (inf if best is None else best.seconds):
             best = split
     chosen = best or leanest
     if chosen is None:
@@ -234,7 +238,7 @@ def _apart(question: PlanningCase) -> System:
     return chosen
 
 
-def _seconds(split: Apart) -> float:
+def _step_seconds(split: DisaggregatedSystem) -> float:
     """Seconds of a step; without end if too few forwards go ahead."""
     try:
         return split.seconds
@@ -242,27 +246,27 @@ def _seconds(split: Apart) -> float:
         return inf
 
 
-def _by_bound(question: PlanningCase) -> Sequence[Apart]:
+def _by_bound(question: PlanningCase) -> Sequence[DisaggregatedSystem]:
     """Plans of the most promising splits, the lowest bound first."""
     space, usual = question.space, question.usual
-    splits: list[Apart] = []
-    plain = replace(plain_space(padded(space)), devices=space.devices - 1, counts=None)
+    splits: list[DisaggregatedSystem] = []
+    plain = replace(plain_space(allow_padding(space)), devices=space.devices - 1, counts=None)
     plans = decoder_plans(plain, usual)
-    for devices in _splits(question, list(plans)):
+    for devices in _even_splits(question, list(plans)):
         decoder_chains = [
-            Chain(usual, strategy, question.hardware, uneven=question.uneven)
-            for strategy in strategies(plain, usual, plans[devices])
+            LayerChain(usual, strategy, question.hardware, uneven=question.uneven)
+            for strategy in list_strategies(plain, usual, plans[devices])
         ]
         decoder_chains.sort(
             key=lambda chain: even_seconds(chain, chain.decoder) + stopped_seconds(chain)
         )
         room = (chain for chain in decoder_chains if decoder_alone(chain).memory <= space.memory)
         for chain in islice(room, OF_SPLIT):
-            splits += _sides(question, chain, space.devices - devices)
+            splits += _encoder_plans(question, chain, space.devices - devices)
     return sorted(splits, key=lambda split: split.bound)
 
 
-def _splits(question: PlanningCase, counts: Iterable[int]) -> list[int]:
+def _even_splits(question: PlanningCase, counts: Iterable[int]) -> list[int]:
     """Numbers of devices for the decoder that leave both parts about as much compute."""
     usual, hardware = question.usual, question.hardware
 
@@ -276,7 +280,9 @@ def _splits(question: PlanningCase, counts: Iterable[int]) -> list[int]:
     return [devices for devices, predicted in seconds.items() if predicted <= most]
 
 
-def _sides(question: PlanningCase, chain: Chain, devices: int) -> Iterator[Apart]:
+def _encoder_plans(
+    question: PlanningCase, chain: LayerChain, devices: int
+) -> Iterator[DisaggregatedSystem]:
     """Ways to run the encoders on so many devices beside a decoder."""
     count, stages = chain.strategy.microbatches, chain.strategy.decoder.stage
     most = question.space.domain or devices
@@ -285,4 +291,4 @@ def _sides(question: PlanningCase, chain: Chain, devices: int) -> Iterator[Apart
         if tensor > most or not all(question.space.fits(n, plan) for n in question.usual.encoders):
             continue
         for in_flight in sorted({min(count, 2 * stages), count}):
-            yield Apart(chain, plan, in_flight)
+            yield DisaggregatedSystem(chain, plan, in_flight)

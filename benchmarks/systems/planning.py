@@ -6,9 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from benchmarks.systems.chain import Baseline, Chain, balanced, decoder_alone, megatron
-from benchmarks.systems.optimus import optimus
-from benchmarks.systems.plans import chains
+from benchmarks.systems.chain import (
+    BaselineStep,
+    LayerChain,
+    decoder_alone,
+    run_balanced,
+    run_megatron,
+)
+from benchmarks.systems.optimus import run_optimus
+from benchmarks.systems.plans import list_chains
 from mllm_jax.plan.planner import PlanSearch
 from mllm_jax.plan.prediction import PlanPrediction, format_count, model_utilisation, prediction_of
 from scheduling.costs.strategy import Strategy
@@ -18,7 +24,7 @@ from scheduling.schedules.schedule import ScheduleError
 TRIED = 8
 
 
-def predictions(planner: PlanSearch) -> dict[str, PlanPrediction]:
+def predict_systems(planner: PlanSearch) -> dict[str, PlanPrediction]:
     """Predictions with the decoder's configured plan, or each system's best one, by its name."""
     choice = _Choice.of(planner)
     results = {}
@@ -31,24 +37,24 @@ def predictions(planner: PlanSearch) -> dict[str, PlanPrediction]:
 
 
 #: Makes a baseline's step of a chain.
-Make = Callable[[PlanSearch, Chain], PlanPrediction]
+Make = Callable[[PlanSearch, LayerChain], PlanPrediction]
 
 
 @dataclass(frozen=True)
 class _Choice:
     """Chains that a baseline may run, the most promising first, and whose plans they have."""
 
-    chains: Sequence[Chain]
+    chains: Sequence[LayerChain]
     whose: str
 
     @classmethod
     def of(cls, planner: PlanSearch) -> _Choice:
         """The configured plan if it fits the devices, otherwise the plans to choose from."""
         workload, hardware = planner.plain, planner.hardware
-        configured = _configured(planner)
+        configured = _configured_strategy(planner)
         if configured is not None:
-            return cls([Chain(workload, configured, hardware)], "as configured")
-        candidates = chains(planner.space, workload, hardware)
+            return cls([LayerChain(workload, configured, hardware)], "as configured")
+        candidates = list_chains(planner.space, workload, hardware)
         return cls(candidates, f"its own plan, the fastest of {min(TRIED, len(candidates))}")
 
     def best(self, planner: PlanSearch, name: str, make: Make) -> PlanPrediction:
@@ -79,7 +85,7 @@ class _Choice:
         return prediction.memory is not None and prediction.memory <= planner.space.memory
 
 
-def _configured(planner: PlanSearch) -> Strategy | None:
+def _configured_strategy(planner: PlanSearch) -> Strategy | None:
     """The configured strategy of the decoder, if it fits the devices, the model and the rows.
 
     The systems that are compared share no experts between ranks.
@@ -101,23 +107,25 @@ def _configured(planner: PlanSearch) -> Strategy | None:
     )
 
 
-def _megatron(planner: PlanSearch, chain: Chain) -> PlanPrediction:
-    return _chained(planner, chain, megatron(chain))
+def _predict_megatron(planner: PlanSearch, chain: LayerChain) -> PlanPrediction:
+    return _predict_chain(planner, chain, run_megatron(chain))
 
 
-def _balanced(planner: PlanSearch, chain: Chain) -> PlanPrediction:
-    return _chained(planner, chain, balanced(chain))
+def _predict_balanced(planner: PlanSearch, chain: LayerChain) -> PlanPrediction:
+    return _predict_chain(planner, chain, run_balanced(chain))
 
 
-def _chained(planner: PlanSearch, chain: Chain, baseline: Baseline) -> PlanPrediction:
+def _predict_chain(
+    planner: PlanSearch, chain: LayerChain, baseline: BaselineStep
+) -> PlanPrediction:
     prediction = prediction_of(planner, "", chain.strategy, baseline.simulation, chain.workload)
     return replace(prediction, memory=baseline.memory)
 
 
-def _optimus(planner: PlanSearch, chain: Chain) -> PlanPrediction:
+def _predict_optimus(planner: PlanSearch, chain: LayerChain) -> PlanPrediction:
     alone = decoder_alone(chain)
     room = max(0.0, planner.space.memory - alone.memory)
-    planned = optimus(chain, alone.simulation, room)
+    planned = run_optimus(chain, alone.simulation, room)
     prediction = prediction_of(planner, "", chain.strategy, alone.simulation, chain.workload)
     mfu, recomputed = model_utilisation(planner, chain.strategy, planned.seconds, chain.workload)
     encoders = (
@@ -139,4 +147,8 @@ def _optimus(planner: PlanSearch, chain: Chain) -> PlanPrediction:
 
 
 #: Other systems in the order of the table.
-SYSTEMS: dict[str, Make] = {"megatron": _megatron, "balanced": _balanced, "optimus": _optimus}
+SYSTEMS: dict[str, Make] = {
+    "megatron": _predict_megatron,
+    "balanced": _predict_balanced,
+    "optimus": _predict_optimus,
+}

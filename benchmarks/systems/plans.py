@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from benchmarks.systems.chain import Chain, even_seconds
+from benchmarks.systems.chain import LayerChain, even_seconds
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.strategy import PARAMETERS, Strategy
 from scheduling.costs.workload import Workload
@@ -14,9 +14,9 @@ from scheduling.search.space import Space, decoder_plans, families
 from sharding.plan import ParallelPlan
 
 
-def chains(
+def list_chains(
     space: Space, workload: Workload, hardware: Hardware, *, separate_remat: bool = False
-) -> list[Chain]:
+) -> list[LayerChain]:
     """Chains on as many devices as can be used, the most promising first.
 
     Their ranks have data and tensor parallelism and stages; microbatches, virtual chunks and
@@ -29,7 +29,8 @@ def chains(
     plain = plain_space(space)
     plans = next(iter(decoder_plans(plain, workload).values()), [])
     candidates = [
-        Chain(workload, strategy, hardware) for strategy in strategies(plain, workload, plans)
+        LayerChain(workload, strategy, hardware)
+        for strategy in list_strategies(plain, workload, plans)
     ]
     if separate_remat:
         candidates += [other for chain in candidates for other in _recomputing_apart(chain)]
@@ -41,7 +42,7 @@ def plain_space(space: Space) -> Space:
     return replace(space, contexts=(1,), experts=(1,), gathers=("step",), overlap=PARAMETERS)
 
 
-def _recomputing_apart(chain: Chain) -> Iterator[Chain]:
+def _recomputing_apart(chain: LayerChain) -> Iterator[LayerChain]:
     """The chain whose encoders recompute otherwise than its decoder."""
     others: dict[str, Remat] = {"none": "layer", "layer": "none"}
     strategy, encoders = chain.strategy, chain.workload.encoders
@@ -50,7 +51,7 @@ def _recomputing_apart(chain: Chain) -> Iterator[Chain]:
         yield replace(chain, strategy=replace(strategy, remats=remats))
 
 
-def strategies(
+def list_strategies(
     space: Space, workload: Workload, plans: Iterable[ParallelPlan]
 ) -> Iterator[Strategy]:
     """Strategies of some plans of the decoder that a chain can run."""
@@ -63,7 +64,7 @@ def strategies(
             yield strategy
 
 
-def ideal_seconds(chain: Chain) -> float:
+def ideal_seconds(chain: LayerChain) -> float:
     """Seconds of a step of interleaved 1F1B whose virtual stages all take the same time.
 
     `even_seconds` of all layers, with gather, scatter and optimizer.

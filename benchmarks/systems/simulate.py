@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from benchmarks.systems import ablation
-from benchmarks.systems.mixture.compare import compare
-from benchmarks.systems.mixture.draws import SIGMA, Draw
-from benchmarks.systems.mixture.files import write
+from benchmarks.systems.mixture.compare import compare_systems
+from benchmarks.systems.mixture.draws import SIGMA, SampleDraw
+from benchmarks.systems.mixture.files import write_files
 from mllm_jax.cli.answer import CommandOutput
 from mllm_jax.cli.command import Request
 from mllm_jax.cli.drawing import output_folder
@@ -17,19 +17,19 @@ from mllm_jax.runtime.devices import use_cpu_only
 from mllm_jax.runtime.folder import prepare_folder
 
 
-def ablate(request: Request) -> CommandOutput:
+def simulate_ablation(request: Request) -> CommandOutput:
     """Predict the gains of MegaScale's techniques."""
     args = request.args
     others = {"--mixture": args.mixture, "--slow": args.slow, "--vary": args.vary is not None}
     if options := [name for name, value in others.items() if value]:
         problems = [f"{' and '.join(options)} is of other predictions; valid: --ablate alone"]
         raise ConfigError("simulate --ablate", problems)
-    result = ablation.ablate(request.config, named(hardware_name(request)))
+    result = ablation.ablate_techniques(request.config, named(hardware_name(request)))
     table = ablation.COLUMNS, [row.cells for row in result.rows]
     return CommandOutput(result.to_json(), [table], result.notes)
 
 
-def mixture(request: Request) -> CommandOutput:
+def simulate_mixture(request: Request) -> CommandOutput:
     """Predict the step under several mixtures of media and text, beside other systems."""
     args = request.args
     if args.slow or (args.even and args.vary is not None):
@@ -40,10 +40,10 @@ def mixture(request: Request) -> CommandOutput:
     # Whether it takes files is told before the search takes time.
     prepare_folder(folder)
     name, sigma = hardware_name(request), SIGMA if args.vary is None else args.vary
-    draw = None if args.even else Draw(sigma, seed_of(request))
+    draw = None if args.even else SampleDraw(sigma, seed_of(request))
     print_line = request.print_line
-    result = compare(request.config, named(name), name, args.mixture, draw, print_line)
-    files = write(result, folder)
+    result = compare_systems(request.config, named(name), name, args.mixture, draw, print_line)
+    files = write_files(result, folder)
     notes = [*result.notes, *(f"written: {file}" for file in files), run_command(files[0])]
     value = result.to_json() | {"files": [str(file) for file in files]}
     return CommandOutput(value, [(result.columns, result.rows)], notes)

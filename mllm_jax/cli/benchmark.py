@@ -32,8 +32,9 @@ class Option(NamedTuple):
 class Benchmark:
     """A benchmark: the function `bench_NAME` of a file of `benchmarks/`.
 
-    The function takes a configuration, a function that tells of progress, and options. Its result
-    is values by name, rows of a table, or what makes its answer itself, as it may have failed.
+    The function takes a configuration, `print_line`, which prints a line of progress, and options.
+    Its result is values by name, rows of a table, or what makes its output itself, as it may have
+    failed.
 
     Attributes:
         name: name of the benchmark.
@@ -121,7 +122,7 @@ def benchmark_arguments(request: Request) -> Mapping[str, Any]:
     args = request.args
     names = [option.name for option in load_registry()[args.benchmark].options]
     options = {name: value for name in names if (value := getattr(args, name)) is not None}
-    return {"config": request.config, "tell": request.print_line, **options}
+    return {"config": request.config, "print_line": request.print_line, **options}
 
 
 def answer_benchmark(

@@ -65,8 +65,9 @@ def simulate_systems(request: Request) -> CommandOutput:
 
     name = "ablate" if request.args.ablate else "mixture"
     module = require_benchmarks("systems.simulate", f"simulate --{name}")
-    answer: CommandOutput = getattr(module, name)(request)
-    return answer
+    simulate = module.simulate_ablation if request.args.ablate else module.simulate_mixture
+    output: CommandOutput = simulate(request)
+    return output
 
 
 # ---- plan and budgets ----------------------------------------------------------------------------

@@ -32,7 +32,7 @@ OtherSystems = Callable[[PlanSearch], dict[str, PlanPrediction]]
 def other_systems() -> OtherSystems | None:
     """Other systems to compare with, which only a checkout has (`benchmarks/systems`)."""
     module = load_benchmarks("systems.planning")
-    return None if module is None else module.predictions
+    return None if module is None else module.predict_systems
 
 
 def compare_with_best(

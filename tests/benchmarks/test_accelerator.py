@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks import accelerator, emulated
 from benchmarks.accelerator import SMALL_SIZES, MachineSetting, bench_accelerator, on_devices
-from benchmarks.findings import Findings, row
+from benchmarks.findings import BenchmarkFindings, make_row
 from mllm_jax.check import grouped
 from mllm_jax.check.exchange import MergeCase
 from mllm_jax.check.grouped import LIMIT
@@ -42,7 +42,7 @@ def test_what_fails_is_told_and_the_rest_is_measured(
         setting: MachineSetting,
     ) -> Iterator[tuple[str, Callable[[], Iterator[dict[str, Any]]]]]:
         def measure() -> Iterator[dict[str, Any]]:
-            yield row("", "before", 1.0)
+            yield make_row("", "before", 1.0)
             raise RuntimeError("no | such kernel\nwith a long story")
 
         yield "kernel", measure
@@ -76,7 +76,7 @@ def test_what_is_measured_is_logged_before_an_interruption(
         setting: MachineSetting,
     ) -> Iterator[tuple[str, Callable[[], Iterator[dict[str, Any]]]]]:
         def measure() -> Iterator[dict[str, Any]]:
-            yield row("", "before", 1.5, 2.0, "GB/s", "a note")
+            yield make_row("", "before", 1.5, 2.0, "GB/s", "a note")
             raise KeyboardInterrupt
 
         yield "copy", measure
@@ -92,7 +92,7 @@ def test_what_is_measured_is_logged_before_an_interruption(
 def test_products_by_groups_stand_beside_a_dense_one(
     config: ExperimentConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(accelerator, "PARTS", {"experts": accelerator.experts})
+    monkeypatch.setattr(accelerator, "PARTS", {"experts": accelerator.list_grouped_products})
     seconds = {"grouped": 3.0, "ragged_dot": 8.0, "dense": 2.0}
     monkeypatch.setattr(
         accelerator, "lower_quartiles", lambda runs, _: {way: seconds[way] for way in runs}
@@ -116,7 +116,7 @@ def test_products_of_the_wrong_group_fail(
         return grouped_product(rows, kernels[::-1], counts)
 
     monkeypatch.setattr(grouped, "grouped_product", wrong)
-    measures = dict(accelerator.experts(setting))
+    measures = dict(accelerator.list_grouped_products(setting))
     rows = list(measures["grouped product: errors"]())
     assert all(each["failed"] and "FAILED: above" in each["note"] for each in rows)
 
@@ -125,8 +125,8 @@ def test_products_of_the_wrong_group_fail(
 def test_the_executor_of_a_single_stage_gives_the_gradients_of_the_plain_step(
     setting: MachineSetting,
 ) -> None:
-    own = emulated.staged(setting.config, 1, emulated.STAGES)
-    rows = list(emulated.errors(own))
+    own = emulated.split_in_stages(setting.config, 1, emulated.STAGES)
+    rows = list(emulated.gradient_errors(own))
     assert [name.split()[-2] for name, *_ in rows] == ["loss,", "decoder,", "vision,"]
     assert all(good for *_, good in rows), rows
 
@@ -148,4 +148,4 @@ def test_what_lands_wrongly_is_an_error() -> None:
 
 
 def test_a_table_without_failures_is_well() -> None:
-    assert Findings([row("a", "b", None)]).ok
+    assert BenchmarkFindings([make_row("a", "b", None)]).ok

@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 
 from benchmarks.faults.account import RunDifference
-from benchmarks.faults.faults import InjectedFault, Plan
-from benchmarks.faults.host import names
-from benchmarks.faults.hosts import Hosts
-from benchmarks.faults.memory import chosen, shares
-from benchmarks.faults.processes import stand
-from benchmarks.faults.run import Struck
-from benchmarks.faults.strike import Site, ready, strike
-from benchmarks.faults.thread import hold, probe_hold
-from benchmarks.recovery import RunOutcome, _account, _summary
+from benchmarks.faults.faults import FaultPlan, InjectedFault
+from benchmarks.faults.host import names_process
+from benchmarks.faults.hosts import EmulatedHosts
+from benchmarks.faults.memory import choose_shards, list_shards
+from benchmarks.faults.processes import stop_process
+from benchmarks.faults.run import StruckFault
+from benchmarks.faults.strike import FaultSite, inject_fault, is_ready
+from benchmarks.faults.thread import hold_thread, probe_hold
+from benchmarks.recovery import RunOutcome, _format_summary, _summarise_outcomes
 from mllm_jax.train.state.snapshots.share import Origin, ShardIndex, Share, ShareError, share
 from tests.timing import PATIENCE
 
@@ -74,7 +74,7 @@ def threads() -> Iterator[Threads]:
 def test_a_process_that_is_held_beats_on_tells_its_stacks_and_can_be_ended(
     threads: Threads,
 ) -> None:
-    hold(threads.process.pid)
+    hold_thread(threads.process.pid)
     assert threads.next(20) == b"." * 20
     threads.process.send_signal(signal.SIGUSR1)
     threads.process.send_signal(signal.SIGCONT)
@@ -84,20 +84,20 @@ def test_a_process_that_is_held_beats_on_tells_its_stacks_and_can_be_ended(
     threads.process.kill()
     threads.process.wait(PATIENCE)
     with pytest.raises(ProcessLookupError):
-        hold(threads.process.pid)
+        hold_thread(threads.process.pid)
 
 
 def test_a_process_that_was_stopped_stands_with_all_its_threads(threads: Threads) -> None:
     pid = threads.process.pid
-    stand(pid)
+    stop_process(pid)
     states = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/stat")]
     assert [state.rpartition(")")[2].split()[0] for state in states] == ["T", "T"]
     threads.process.kill()
     threads.process.wait(PATIENCE)
-    stand(pid)  # it has ended
+    stop_process(pid)  # it has ended
 
 
-class Apart(Hosts):
+class Apart(EmulatedHosts):
     """Hosts with shared memory of their own, without namespaces."""
 
     def shared_memory(self, host: int) -> Path:
@@ -114,7 +114,7 @@ class Machine:
 RUN = Path("/disk/runs/run-1")
 
 
-def kept(hosts: Hosts, host: int, origin: int, step: int, run: Path = RUN) -> Share:
+def kept(hosts: EmulatedHosts, host: int, origin: int, step: int, run: Path = RUN) -> Share:
     """A share of 1 KiB in the memory of a host."""
     folder = hosts.shared_memory(host) / "mllm_jax-0" / f"{run.name}-0a"
     own = share(folder, host, origin, step % 2)
@@ -136,22 +136,22 @@ def test_snapshots_of_a_process_are_found_on_all_hosts_and_none_of_another_run(
     copy = kept(hosts, 1, 0, 3)
     kept(hosts, 1, 1, 3)
     kept(hosts, 0, 0, 5, RUN.with_name("run-11"))
-    assert {own for own, _ in shares(hosts, RUN, 0)} == {newest, copy, older}
-    assert chosen(hosts, RUN, 0, 0.1) == [newest]
-    assert {*chosen(hosts, RUN, 0, 0.5)} == {newest, copy}
-    assert {*chosen(hosts, RUN, 0, 0.9)} == {newest, copy, older}
+    assert {own for own, _ in list_shards(hosts, RUN, 0)} == {newest, copy, older}
+    assert choose_shards(hosts, RUN, 0, 0.1) == [newest]
+    assert {*choose_shards(hosts, RUN, 0, 0.5)} == {newest, copy}
+    assert {*choose_shards(hosts, RUN, 0, 0.9)} == {newest, copy, older}
     (older.folder / "index.json").unlink()  # as while it is written over
-    assert {*chosen(hosts, RUN, 0, 0.9)} == {newest, copy}
+    assert {*choose_shards(hosts, RUN, 0, 0.9)} == {newest, copy}
 
 
 @pytest.mark.parametrize("choice", [0.1, 0.1 + 1 / 1009])
 def test_bytes_of_snapshots_are_changed(choice: float, hosts: Apart, tmp_path: Path) -> None:
-    site = Site(hosts, [Machine(), Machine()], tmp_path, RUN)  # type: ignore[list-item]
+    site = FaultSite(hosts, [Machine(), Machine()], tmp_path, RUN)  # type: ignore[list-item]
     fault = InjectedFault(1, "damage_snapshot", 0, 2, "step", 0.5, choice=choice)
-    assert not ready(fault, site)
+    assert not is_ready(fault, site)
     own = kept(hosts, 0, 0, 3)
-    assert ready(fault, site)
-    undo, what = strike(fault, site)
+    assert is_ready(fault, site)
+    undo, what = inject_fault(fault, site)
     assert undo is None
     assert str(own.folder) in what
     changed = (own.folder / "data").read_bytes() != bytes(1024)
@@ -161,35 +161,35 @@ def test_bytes_of_snapshots_are_changed(choice: float, hosts: Apart, tmp_path: P
 
 
 def test_records_that_are_not_compared_are_damaged_too(hosts: Apart, tmp_path: Path) -> None:
-    site = Site(hosts, [Machine(), Machine()], tmp_path, RUN)  # type: ignore[list-item]
+    site = FaultSite(hosts, [Machine(), Machine()], tmp_path, RUN)  # type: ignore[list-item]
     times = tmp_path / "ranks.jsonl"
     assert times in site.files.values()
     times.write_bytes(bytes(256))
     (tmp_path / "metrics.jsonl").write_bytes(bytes(256))
-    _, what = strike(InjectedFault(1, "damage", 0, 2, "step", 0.5, choice=0.9), site)
+    _, what = inject_fault(InjectedFault(1, "damage", 0, 2, "step", 0.5, choice=0.9), site)
     assert str(times) in what
     assert times.read_bytes() != bytes(256)
     assert (tmp_path / "metrics.jsonl").read_bytes() == bytes(256)
 
 
-def told(kind: str, seconds: float | None) -> Struck:
+def told(kind: str, seconds: float | None) -> StruckFault:
     fault = InjectedFault(1, kind, 1, 2, "step", 0.5)
-    return Struck(fault, "process 811", 12, seconds, named=seconds is not None)
+    return StruckFault(fault, "process 811", 12, seconds, named=seconds is not None)
 
 
 def test_a_fault_that_ends_an_attempt_and_is_not_told_of_is_a_problem() -> None:
-    whole = RunOutcome(Plan(1, 2, ()), difference=RunDifference((), 0, 0))
+    whole = RunOutcome(FaultPlan(1, 2, ()), difference=RunDifference((), 0, 0))
     well = replace(whole, struck=[told("kill", 0.2), told("slow_rank", None)])
     assert well.problems == []
     bad = replace(whole, struck=[told("kill", 0.2), told("stop", None), told("cut", None)])
     (problem,) = bad.problems
     assert problem.startswith("not told of:    1  stop")
-    found = _account([well, bad])
+    found = _summarise_outcomes([well, bad])
     assert found["undetected"] == found["by_kind"]["stop"]["undetected"] == 1
     assert found["by_kind"]["kill"]["undetected"] == found["by_kind"]["stop"]["ridden_out"] == 0
     assert (found["ridden_out"], found["named"]) == (2, 2)
     assert found["detection_seconds"] == {"median": 0.2, "worst": 0.2}
-    assert "1 undetected" in _summary(found)
+    assert "1 undetected" in _format_summary(found)
 
 
 @pytest.mark.parametrize(
@@ -210,4 +210,4 @@ def test_a_fault_that_ends_an_attempt_and_is_not_told_of_is_a_problem() -> None:
     ],
 )
 def test_a_fault_is_named_where_its_process_is_singled_out(text: str, named: bool) -> None:
-    assert names(text, 1) is named
+    assert names_process(text, 1) is named

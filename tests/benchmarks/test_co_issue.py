@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.co_issue import TARGETS, measured, within_tensor
+from benchmarks.co_issue import TARGETS, measure_target, within_tensor
 from mllm_jax.compile.hlo import HloInstruction
 from mllm_jax.compile.overlap import loop_share
 from mllm_jax.config.configured_step import lower
@@ -39,7 +39,7 @@ def test_a_step_without_stages_is_refused():
     ]
     config = load(CONFIG, [*plans, "parallel.encoders.vision={data: 4, tensor: 8}"])
     with pytest.raises(DeviceError, match=r"parallel\.decoder\.stage: 1 has no pipeline"):
-        measured(config, TARGETS[0], co_issue=True)
+        measure_target(config, TARGETS[0], co_issue=True)
 
 
 def test_groups_within_a_stage_count():
@@ -106,6 +106,6 @@ def test_loops_count_as_often_as_the_schedule_has_them():
 def test_co_issue_hides_more_on_a_tpu():
     pytest.importorskip("libtpu")
     config = load(CONFIG, SMALL)
-    without, with_it = (measured(config, TARGETS[0], co_issue) for co_issue in (False, True))
+    without, with_it = (measure_target(config, TARGETS[0], co_issue) for co_issue in (False, True))
     assert without["collective_seconds"] == pytest.approx(with_it["collective_seconds"])
     assert with_it["hidden_share"] > 2 * without["hidden_share"]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks import cost, tokens
-from benchmarks.cost import bench_cost, variants
+from benchmarks.cost import bench_cost, list_variants
 from mllm_jax.config.hardware import named
 from mllm_jax.config.load import ExperimentConfig, load
 from mllm_jax.plan.memory import predict_memory
@@ -30,11 +30,11 @@ def config() -> ExperimentConfig:
 
 
 def test_all_devices_share_the_experts_in_one_of_the_plans(config: ExperimentConfig) -> None:
-    plans = {name: own.parallel.decoder for name, own in variants(config, silent).items()}
+    plans = {name: own.parallel.decoder for name, own in list_variants(config, silent).items()}
     assert plans["expert 2"].expert == plans["expert 2"].devices == 2
-    assert "expert 2" not in variants(load(ROOT / "configs" / "bench" / "cost.yaml"), silent)
+    assert "expert 2" not in list_variants(load(ROOT / "configs" / "bench" / "cost.yaml"), silent)
     told: list[str] = []
-    fitting = variants(load(FILE, ["model.decoder.experts.count=5"]), told.append)
+    fitting = list_variants(load(FILE, ["model.decoder.experts.count=5"]), told.append)
     assert "expert 2" not in fitting
     assert any(line.startswith("expert 2: left out: ") for line in told)
 
@@ -42,7 +42,7 @@ def test_all_devices_share_the_experts_in_one_of_the_plans(config: ExperimentCon
 @pytest.mark.parametrize("changes", ["model.decoder.experts.count=5", "parallel.devices=1"])
 def test_no_exchange_is_measured_where_there_is_none(changes: str) -> None:
     one = ["parallel.decoder={data: 1}"] if changes == "parallel.devices=1" else []
-    assert cost._exchanges(load(FILE, [changes, *one])) == []
+    assert cost._list_exchanges(load(FILE, [changes, *one])) == []
 
 
 def test_exchanges_and_steps_stand_beside_their_predictions(
@@ -60,15 +60,15 @@ def test_exchanges_and_steps_stand_beside_their_predictions(
 
     monkeypatch.setattr(cost, "lower_quartiles", seconds)
     monkeypatch.setattr(cost, "compiled_steps", step)
-    monkeypatch.setattr(tokens, "_compiled", lambda *_: None)
+    monkeypatch.setattr(tokens, "_compile_exchange", lambda *_: None)
     rows = bench_cost(config, silent, "h100")
     # Behind a step the first short program would take several times as long.
-    assert timed == [list(variants(config, silent)), EXCHANGES]
+    assert timed == [list(list_variants(config, silent)), EXCHANGES]
     names = [row["what"].rpartition(":")[0] for row in rows]
     assert names == EXCHANGES + [name for name in timed[0] for _ in ("seconds", "bytes")]
     assert all(set(row) == {"what", "devices", "predicted", "measured", "error"} for row in rows)
     by_name = {row["what"]: row for row in rows}
-    own = variants(config, silent)["expert 2"]
+    own = list_variants(config, silent)["expert 2"]
     hardware = named("h100")
     expected = {
         "expert 2: seconds": (simulate_step(own, hardware).makespan, 2.0),

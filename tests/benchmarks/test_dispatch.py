@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.dispatch import LIMIT, TARGETS, bench_dispatch, measured
+from benchmarks.dispatch import LIMIT, TARGETS, bench_dispatch, measure_target
 from mllm_jax.compile.target import CompileTarget
 from mllm_jax.config.load import ConfigError, load
 from tests.configs import ROOT
@@ -37,7 +37,7 @@ def test_a_step_without_an_exchange_is_refused() -> None:
 )
 def test_half_of_the_exchange_is_beside_products(target: CompileTarget) -> None:
     pytest.importorskip(target.compiler.module)
-    row = measured(load(CONFIG, SMALL), target)
+    row = measure_target(load(CONFIG, SMALL), target)
     assert row["exchanges"] == 8  # there and back of two parts, forward and backward
     assert row["beside"] >= LIMIT
     assert 0 < row["hidden"] <= row["beside"] + 1e-6

@@ -13,7 +13,7 @@ from tests.scheduling.workloads import hardware
 def test_every_exchange_is_measured_beside_its_prediction(
     small_config: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exchange, "_linked", lambda *_: hardware(platform="cpu"))
+    monkeypatch.setattr(exchange, "_measure_links", lambda *_: hardware(platform="cpu"))
     sizes = {"sparse": (8, 32), "dense": (32, 16)}
     rows = bench_exchange(small_config(), lambda line: None, sizes, 8, repetitions=1)
     assert [(row["workload"], row["exchange"]) for row in rows] == [

@@ -34,4 +34,4 @@ def test_groups_are_less_even_and_exchange_less(
     [(1, [1]), (4, [1, 2, 4]), (6, [1, 2, 6]), (40, [1, 2, 4, 8, 20, 40])],
 )
 def test_sizes_divide_the_hosts_and_double(hosts: int, sizes: list[int]) -> None:
-    assert groups.sizes(hosts) == sizes
+    assert groups.group_sizes(hosts) == sizes

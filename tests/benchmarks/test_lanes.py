@@ -89,9 +89,9 @@ def test_predictions_are_those_of_full_rows(
     def medians(runs: Mapping[str, Callable[[], float]], _: int) -> dict[str, float]:
         return {name: run() for name, run in runs.items()}
 
-    monkeypatch.setattr(lanes, "compiled", compiled)
+    monkeypatch.setattr(lanes, "compile_gradients_of", compiled)
     monkeypatch.setattr(lanes, "medians", medians)
-    found = lanes.timed(config, lambda _: None)
+    found = lanes.time_steps(config, lambda _: None)
     for own in found.values():
         assert own["predicted_seconds"] == pytest.approx(own["seconds"])
     row = LINEAR * 2048 + QUADRATIC * 2048**2

@@ -14,7 +14,13 @@ import pytest
 import launch
 from benchmarks import loader as bench_loader
 from benchmarks.loader import GRAIN, NO_TORCH, PACKED, TORCH
-from benchmarks.padded import Batches, grain_batches, pad, padded_share, torch_batches
+from benchmarks.padded import (
+    PaddedBatches,
+    grain_batches,
+    pad_examples,
+    padded_share,
+    torch_batches,
+)
 from data.processing.processor import make_processor
 from data.sample import Example, Lengths, ProcessedMedium, SampleError
 from data.sources.distributions import draw
@@ -69,7 +75,7 @@ def all_texts(reader):
 @pytest.mark.parametrize("make", [grain_batches, pytest.param(torch_batches, marks=needs_torch)])
 def test_padded_batches_have_every_sample_once_an_epoch_in_the_order_of_ours(make, workers, folder):
     _, reader = folder
-    batches = Batches(SAMPLES, seed=0, batch=BATCH)
+    batches = PaddedBatches(SAMPLES, seed=0, batch=BATCH)
     with make(reader, batches, workers, 2) as made:
         decoders = (batch["decoder"] for batch in islice(made, 5))
         read = [text for own in decoders for text in texts(own["tokens"], own["segment_ids"])]
@@ -84,7 +90,7 @@ def test_ours_has_the_samples_of_the_same_order(folder):
     written, reader = folder
     with bench_loader.packed_loader(written, reader.processor, 0) as loader:
         steps = list(islice(loader, 8))
-    order, state = Batches(SAMPLES, written.train.seed, BATCH).order, steps[-1].state
+    order, state = PaddedBatches(SAMPLES, written.train.seed, BATCH).order, steps[-1].state
     assert state.position > 2 * SAMPLES
     assert state.carry
     decoders = (step.batch.decoder for step in steps)
@@ -97,7 +103,7 @@ def test_ours_has_the_samples_of_the_same_order(folder):
 @pytest.mark.parametrize("make", [grain_batches, pytest.param(torch_batches, marks=needs_torch)])
 def test_the_padding_that_is_told_is_that_of_the_arrays(make, folder):
     _, reader = folder
-    batches = Batches(SAMPLES, seed=0, batch=BATCH)
+    batches = PaddedBatches(SAMPLES, seed=0, batch=BATCH)
     with make(reader, batches, 0, 2) as made:
         towers = [
             np.asarray(tower["segment_ids"])
@@ -123,7 +129,7 @@ def test_arrays_are_padded_to_the_longest_of_the_batch():
         clip(2), positions=np.array([[0, 0], [0, 1]], np.int32), more={"sizes": np.array([1, 2])}
     )
     mine = [example(5, 6), example(1, 2, 3, 4, audio=(clip(1), clip(3))), example(9)]
-    batch = pad(mine)
+    batch = pad_examples(mine)
     assert batch["decoder"]["tokens"].tolist() == [[5, 6, 0, 0], [1, 2, 3, 4], [9, 0, 0, 0]]
     assert batch["decoder"]["targets"].tolist() == [[6, 7, 0, 0], [2, 3, 4, 5], [10, 0, 0, 0]]
     assert batch["decoder"]["loss_weight"].sum() == 7
@@ -132,7 +138,9 @@ def test_arrays_are_padded_to_the_longest_of_the_batch():
     assert batch["encoders"]["audio"]["inputs"][:, :, 0].tolist() == [[1, 0, 0], [3, 3, 3]]
     assert batch["encoders"]["audio"]["segment_ids"].tolist() == [[1, 0, 0], [1, 1, 1]]
     assert batch["encoders"]["audio"]["positions"].tolist() == [[[0], [0], [0]], [[0], [1], [2]]]
-    vision = pad([example(1, vision=(picture,)), example(2, vision=())])["encoders"]["vision"]
+    vision = pad_examples([example(1, vision=(picture,)), example(2, vision=())])["encoders"][
+        "vision"
+    ]
     assert (vision["sizes"].tolist(), vision["positions"].shape) == ([[1, 2]], (1, 2, 2))
 
 
@@ -210,13 +218,13 @@ def test_loaders_take_turns_and_the_fastest_pass_counts(monkeypatch):
         return start
 
     monkeypatch.setattr(bench_loader.time, "perf_counter", lambda: clock[0])
-    rates = bench_loader._rates({"a": fake("a", [1, 2]), GRAIN: fake(GRAIN, [5, 3])}, 2)
+    rates = bench_loader._measure_rates({"a": fake("a", [1, 2]), GRAIN: fake(GRAIN, [5, 3])}, 2)
     assert started == [("a", 2), (GRAIN, 2)] * 2
     assert rates == {
         "a": (pytest.approx(15 / 4), pytest.approx(15 / 3)),
         GRAIN: (pytest.approx(15 / 10), pytest.approx(15 / 9)),
     }
-    row = bench_loader._row("a", 2, rates, {"a": 0.5})
+    row = bench_loader._make_row("a", 2, rates, {"a": 0.5})
     assert row["over_plain"] == pytest.approx(3)
     assert row["first_over_plain"] == pytest.approx(2.5)
 

@@ -25,7 +25,7 @@ def test_phases_go_from_one_to_nine_to_nine_to_one(config: ExperimentConfig) -> 
 
 
 def test_a_microbatch_holds_its_images(config: ExperimentConfig) -> None:
-    batch = mixture.microbatch(config, 3, seed=0)
+    batch = mixture.make_microbatch(config, 3, seed=0)
     landed = batch.decoder.merges["vision"]
     assert np.count_nonzero(landed >= 0) == 3 * mixture.OUTPUTS
     assert batch.rows["vision"].segment_ids.max() == 3
@@ -71,7 +71,7 @@ def test_rows_have_the_speeds_of_median_seconds(
     rows = mixture.rows_of(config, phases, turns, dict.fromkeys(names, 0) | {"1:9": 1})
     assert [row["phase"] for row in rows] == names
     assert [row["compilations"] for row in rows] == [1] + [0] * 8
-    useful = mixture.tokens(config)
+    useful = mixture.useful_tokens(config)
     assert useful == 512 * 8
     for number, row in enumerate(rows, start=1):
         speed, over = row["tokens_per_second"], row["ours_over"]

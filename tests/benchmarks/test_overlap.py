@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.overlap import LIMIT, SETTINGS, TARGETS, bench_overlap, measured
+from benchmarks.overlap import LIMIT, SETTINGS, TARGETS, bench_overlap, measure_target
 from mllm_jax.compile.target import CompileTarget
 from mllm_jax.config.load import ConfigError, load
 from tests.configs import ROOT
@@ -46,7 +46,9 @@ def test_a_step_with_stages_is_refused() -> None:
 def test_more_bytes_have_compute_beside_them(target: CompileTarget) -> None:
     pytest.importorskip(target.compiler.module)
     config = load(CONFIG, SMALL)
-    before, after = (measured(config, target, setting) for setting in (SETTINGS[0], SETTINGS[-1]))
+    before, after = (
+        measure_target(config, target, setting) for setting in (SETTINGS[0], SETTINGS[-1])
+    )
     assert after["beside"] >= max(LIMIT * before["beside"], 0.5)
 
 
@@ -57,7 +59,7 @@ def test_pieces_of_fsdp_hide_time_where_there_are_no_rings() -> None:
     pytest.importorskip(TARGETS[1].compiler.module)
     config = load(CONFIG, FSDP)
     settings = ["flags"], ["flags", "gather", "scatter"]
-    before, after = (measured(config, TARGETS[1], setting) for setting in settings)
+    before, after = (measure_target(config, TARGETS[1], setting) for setting in settings)
     assert after["hidden"] >= 1.1 * before["hidden"] > 0
 
 
@@ -67,4 +69,4 @@ def test_pieces_of_fsdp_hide_time_where_there_are_no_rings() -> None:
 def test_gathers_over_three_axes_of_a_torus_run_beside_products() -> None:
     pytest.importorskip(TARGETS[0].compiler.module)
     config = load(CONFIG, FSDP)
-    assert measured(config, TARGETS[0], ["flags"])["hidden"] > 0.1
+    assert measure_target(config, TARGETS[0], ["flags"])["hidden"] > 0.1

@@ -8,8 +8,8 @@ import pytest
 
 import launch
 from benchmarks import peers as bench_peers
-from benchmarks.peer import IGNORED, Samples, TorchSetting, batches, collate
-from benchmarks.turns import Worker, WorkerError
+from benchmarks.peer import IGNORED, PeerSamples, TorchSetting, collate_samples, draw_batches
+from benchmarks.turns import TurnWorker, WorkerError
 from mllm_jax.config.load import ConfigError, load
 from mllm_jax.models.pretrained.release import Release
 from mllm_jax.runtime.exits import ExitCode
@@ -34,7 +34,7 @@ def samples():
     ids = [np.arange(n + 1) + 100 * (i + 1) for i, n in enumerate(LENGTHS)]
     labels = [np.where(np.arange(len(own)) > len(own) // 2, own, IGNORED) for own in ids]
     pixels = [np.full((i, 3, 2, 2), i, np.float32) for i in range(len(ids))]
-    return Samples(ids, labels, pixels)
+    return PeerSamples(ids, labels, pixels)
 
 
 def told(line):
@@ -51,7 +51,7 @@ def installed(monkeypatch):
 
 def test_samples_are_read_as_they_were_saved(tmp_path):
     samples().save(tmp_path / "samples.npz")
-    read = Samples.load(tmp_path / "samples.npz")
+    read = PeerSamples.load(tmp_path / "samples.npz")
     for name in ("ids", "labels", "pixels"):
         for found, own in zip(getattr(read, name), getattr(samples(), name), strict=True):
             np.testing.assert_array_equal(found, own)
@@ -59,7 +59,7 @@ def test_samples_are_read_as_they_were_saved(tmp_path):
 
 
 def test_a_padded_batch_is_as_long_as_its_longest():
-    batch = collate(samples(), [1, 0], packed=False)
+    batch = collate_samples(samples(), [1, 0], packed=False)
     assert batch["input_ids"].tolist() == [
         [200, 201, 202, 0, 0, 0],
         [100, 101, 102, 103, 104, 105],
@@ -70,11 +70,11 @@ def test_a_padded_batch_is_as_long_as_its_longest():
         [IGNORED] * 4 + [104, 105],
     ]
     assert batch["pixel_values"].shape == (1, 3, 2, 2)
-    assert "pixel_values" not in collate(samples(), [0], packed=False)
+    assert "pixel_values" not in collate_samples(samples(), [0], packed=False)
 
 
 def test_a_packed_batch_is_one_row_in_which_positions_begin_anew():
-    batch = collate(samples(), [1, 0], packed=True)
+    batch = collate_samples(samples(), [1, 0], packed=True)
     assert batch["input_ids"].tolist() == [[200, 201, 202, 100, 101, 102, 103, 104, 105]]
     assert batch["position_ids"].tolist() == [[0, 1, 2, 0, 1, 2, 3, 4, 5]]
     assert "attention_mask" not in batch
@@ -84,7 +84,7 @@ def test_a_packed_batch_is_one_row_in_which_positions_begin_anew():
 def test_an_epoch_has_every_sample_once(grouped):
     lengths = np.random.default_rng(0).integers(1, 1000, 50).tolist()
     setting = TorchSetting(batch=8, grouped=grouped)
-    epochs = [batches(lengths, setting, seed) for seed in (0, 1)]
+    epochs = [draw_batches(lengths, setting, seed) for seed in (0, 1)]
     for epoch in epochs:
         assert sorted(i for batch in epoch for i in batch) == list(range(50))
         assert sorted(map(len, epoch)) == [2, 8, 8, 8, 8, 8, 8]
@@ -96,7 +96,8 @@ def test_grouped_batches_have_less_padding():
 
     def positions(setting):
         return sum(
-            len(batch) * max(lengths[i] for i in batch) for batch in batches(lengths, setting, 0)
+            len(batch) * max(lengths[i] for i in batch)
+            for batch in draw_batches(lengths, setting, 0)
         )
 
     plain = TorchSetting(batch=8)
@@ -108,8 +109,8 @@ def test_grouped_batches_have_less_padding():
 
 def test_both_sides_read_the_same(tmp_path, monkeypatch):
     monkeypatch.setattr(bench_peers, "SAMPLES", 6)
-    written = bench_peers.write(tmp_path, config())
-    read = Samples.load(tmp_path / "samples.npz")
+    written = bench_peers.write_files(tmp_path, config())
+    read = PeerSamples.load(tmp_path / "samples.npz")
     assert read.lengths == written.lengths
     assert len(set(read.lengths)) > 3
     own = load(tmp_path / "config.yaml", [])
@@ -124,7 +125,7 @@ def test_both_sides_read_the_same(tmp_path, monkeypatch):
 
 def test_pixels_are_those_of_the_file(tmp_path, monkeypatch):
     monkeypatch.setattr(bench_peers, "SAMPLES", 6)
-    written = bench_peers.write(tmp_path, config())
+    written = bench_peers.write_files(tmp_path, config())
     number = next(i for i, pixels in enumerate(written.pixels) if len(pixels) > 0)
     with bench_peers.PIL.Image.open(tmp_path / f"{number}-0.png") as image:
         expected = (np.asarray(image).transpose(2, 0, 1) / 255 - 0.5) / 0.5
@@ -157,7 +158,7 @@ def test_without_the_extra_it_says_which(missing, monkeypatch, capsys):
 )
 def test_what_is_not_alike_is_refused(override, named, installed):
     with pytest.raises(ConfigError, match="bench peers") as raised:
-        bench_peers.check(config(override))
+        bench_peers.check_setup(config(override))
     assert named in str(raised.value)
 
 
@@ -183,14 +184,14 @@ def test_ways_take_turns_and_all_count(monkeypatch):
     monkeypatch.setattr(bench_peers, "TURNS", 3)
     ways = {"ours": Faked(1.0, 2, 1, 5), "transformers_default": Faked(1.00001, 8, 4, 12)}
     peers = {"transformers_default": ways["transformers_default"]}
-    losses = bench_peers.compared(ways["ours"], peers, told)
+    losses = bench_peers.compare_losses(ways["ours"], peers, told)
     turns = bench_peers.in_turns(ways, 900, told)
     assert [own["seconds"] for own in turns["ours"]] == [2, 1, 5]
     assert ways["ours"].turns == [{"tokens": 1}, *[{"tokens": 300}] * 3]
     part = {"samples": bench_peers.SAMPLES // 3}
     assert ways["transformers_default"].turns == [{"samples": bench_peers.WARM_UP}, *[part] * 3]
     figures = {key: way.ask("figures") for key, way in ways.items()}
-    found = bench_peers.report(
+    found = bench_peers.make_report(
         figures, turns, losses, {"transformers_default": bench_peers.DEFAULT}
     )
     assert found["ours"] == {
@@ -207,12 +208,12 @@ def test_ways_take_turns_and_all_count(monkeypatch):
 @pytest.mark.parametrize("loss", [1.001, float("nan")])
 def test_other_losses_are_no_comparison(loss):
     with pytest.raises(RunError, match="losses of the same samples differ"):
-        bench_peers.compared(Faked(1.0), {"transformers_best": Faked(loss)}, told)
+        bench_peers.compare_losses(Faked(1.0), {"transformers_best": Faked(loss)}, told)
 
 
 def test_a_worker_that_fails_says_so(capfd):
     with (
-        Worker("benchmarks.peer", "nowhere", "{") as worker,
+        TurnWorker("benchmarks.peer", "nowhere", "{") as worker,
         pytest.raises(WorkerError, match="has ended with code 1 at 'turn'"),
     ):
         worker.ask("turn")

@@ -50,10 +50,10 @@ def test_a_schedule_that_does_not_fit_is_followed_by_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     config = load(ROOT / "configs" / "optimus" / "dual_22b_5b_gpt175b_512.yaml")
-    follow, frame = placing._follower(config, 2, 8)
-    found = [placing._placed(follow, frame, 0.1, 0)]
+    follow, frame = placing._make_scheduler(config, 2, 8)
+    found = [placing._place_step(follow, frame, 0.1, 0)]
     monkeypatch.setattr(ScheduleBounds, "find_excess", lambda *_: "slots")
-    found.append(placing._placed(follow, frame, 0.1, 0))
+    found.append(placing._place_step(follow, frame, 0.1, 0))
     ways = len(follow.placement_limits())
     assert [(own.attempts, own.fits) for own in found] == [(1, True), (2 * ways, False)]
     assert found[1].units > 0

@@ -16,17 +16,23 @@ from hypothesis import strategies as st
 
 from benchmarks import recovery
 from benchmarks.faults.account import (
-    Record,
     RunDifference,
+    RunRecord,
     left_over,
     median_and_worst,
     newest_step,
 )
-from benchmarks.faults.faults import DELAYS, KINDS, STEPS, draw, possible
+from benchmarks.faults.faults import DELAYS, KINDS, STEPS, draw_plans, possible_kinds
 from benchmarks.faults.host import TOLD
-from benchmarks.faults.hosts import Hosts, HostsError, Namespaces, probe
-from benchmarks.faults.processes import MARK, below, kill_all, marked, orphans
-from benchmarks.faults.strike import fill
+from benchmarks.faults.hosts import EmulatedHosts, HostsError, NamespaceHosts, probe_namespaces
+from benchmarks.faults.processes import (
+    MARK,
+    kill_all,
+    list_descendants,
+    list_orphans,
+    list_processes,
+)
+from benchmarks.faults.strike import fill_disk
 from benchmarks.recovery import DETECTION, bench_recovery
 from mllm_jax.config.load import load
 from mllm_jax.config.sections import ConfigError
@@ -47,8 +53,8 @@ EVERY = list(KINDS.values())
 
 @given(st.integers(1, 60), st.integers(0, 2**32))
 def test_faults_are_drawn_by_the_seed_alone_and_fit_their_hosts(faults: int, seed: int) -> None:
-    plans = draw(faults, seed, EVERY)
-    assert plans == draw(faults, seed, EVERY)
+    plans = draw_plans(faults, seed, EVERY)
+    assert plans == draw_plans(faults, seed, EVERY)
     every = [(plan, fault) for plan in plans for fault in plan.faults]
     assert [fault.number for _, fault in every] == [*range(1, faults + 1)]
     assert [plan.number for plan in plans] == [*range(1, len(plans) + 1)]
@@ -66,17 +72,17 @@ def test_faults_are_drawn_by_the_seed_alone_and_fit_their_hosts(faults: int, see
 
 
 def test_every_kind_and_moment_is_drawn_and_links_only_where_there_are_some() -> None:
-    every = [fault for plan in draw(600, 1, EVERY) for fault in plan.faults]
+    every = [fault for plan in draw_plans(600, 1, EVERY) for fault in plan.faults]
     assert {*Counter(fault.kind for fault in every)} == {*KINDS}
     assert {fault.moment for fault in every} == {*DELAYS}
-    assert {kind.name for kind in EVERY} - {kind.name for kind in possible(())} == {
+    assert {kind.name for kind in EVERY} - {kind.name for kind in possible_kinds(())} == {
         *("cut", "slow_link", "full", "stuck")
     }
-    assert possible((*Namespaces.able, "trace")) == EVERY
+    assert possible_kinds((*NamespaceHosts.able, "trace")) == EVERY
 
 
 def test_a_plan_tells_its_faults() -> None:
-    plan = draw(2, 3, [KINDS["cut"]])[0]
+    plan = draw_plans(2, 3, [KINDS["cut"]])[0]
     first, second = plan.faults
     lines = str(plan).splitlines()
     assert lines[0] == f"run 1 of {plan.hosts} hosts"
@@ -84,8 +90,8 @@ def test_a_plan_tells_its_faults() -> None:
     assert lines[2].endswith(f"for {second.seconds:.1f} s")
 
 
-def record(losses: list[float], samples: list[list[int]]) -> Record:
-    return Record(
+def record(losses: list[float], samples: list[list[int]]) -> RunRecord:
+    return RunRecord(
         {n: (loss, 1.0) for n, loss in enumerate(losses, 1)},
         {n: tuple(own) for n, own in enumerate(samples, 1)},
     )
@@ -109,7 +115,7 @@ def test_a_record_is_read_from_the_files_of_a_run(tmp_path: Path) -> None:
     lines = [{"step": 1, "loss": 0.1, "gradient_norm": 2.0}, {"step": 1, "heldout_loss": 4.0}]
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(own) + "\n" for own in lines))
     (tmp_path / "samples.jsonl").write_text('{"step": 1, "samples": [3, 1]}\n')
-    assert Record.read(tmp_path) == Record({1: (0.1, 2.0)}, {1: (3, 1)})
+    assert RunRecord.read(tmp_path) == RunRecord({1: (0.1, 2.0)}, {1: (3, 1)})
 
 
 def test_the_newest_step_is_that_of_the_last_whole_line(tmp_path: Path) -> None:
@@ -159,16 +165,16 @@ def test_processes_are_found_wherever_they_have_gone() -> None:
     )
     assert first.stdout is not None
     first.stdout.readline()
-    every = marked(mark)
+    every = list_processes(mark)
     assert len(every) == 2
-    assert len(below(first.pid, every)) == 1
-    assert orphans(mark, [first.pid]) == []
+    assert len(list_descendants(first.pid, every)) == 1
+    assert list_orphans(mark, [first.pid]) == []
     first.kill()
     first.communicate()
-    (left,) = orphans(mark, [first.pid])
+    (left,) = list_orphans(mark, [first.pid])
     assert "time.sleep(60)" in str(left)
     kill_all(mark)
-    soon(lambda: not marked(mark))
+    soon(lambda: not list_processes(mark))
 
 
 def test_what_supervisors_tell_of_faults_is_understood() -> None:
@@ -191,9 +197,9 @@ needs_root = pytest.mark.skipif(bool(os.geteuid()), reason="namespaces need root
 
 @needs_root
 def test_hosts_have_links_and_a_disk_and_nothing_of_them_stays(tmp_path: Path) -> None:
-    if why := probe(tmp_path):
+    if why := probe_namespaces(tmp_path):
         pytest.skip(why)
-    with Namespaces(2, tmp_path) as hosts:
+    with NamespaceHosts(2, tmp_path) as hosts:
         server = "import socket; s = socket.create_server(('', 7)); s.accept(); s.accept()"
         listens = subprocess.Popen([*hosts.enter(1), sys.executable, "-c", server])
         assert reaches(hosts)
@@ -215,14 +221,14 @@ def test_hosts_have_links_and_a_disk_and_nothing_of_them_stays(tmp_path: Path) -
             (hosts.shared_memory(host) / "file").touch()
         hosts.lose_memory(1)
         assert [len([*hosts.shared_memory(host).iterdir()]) for host in (0, 1)] == [2, 0]
-        fill(hosts.seen / "ballast")
+        fill_disk(hosts.seen / "ballast")
         with pytest.raises(OSError, match="No space left on device"):
             (hosts.seen / "more").write_bytes(bytes(2**20))
     assert "of the disk" not in [path.name for path in tmp_path.rglob("*")]
     assert str(tmp_path) not in Path("/proc/mounts").read_text()
 
 
-def reaches(hosts: Hosts, tries: int = 30) -> bool:
+def reaches(hosts: EmulatedHosts, tries: int = 30) -> bool:
     """Whether host 0 reaches what listens on host 1."""
     program = f"import socket; socket.create_connection(({hosts.address(1)!r}, 7), timeout=0.5)"
     for _ in range(tries):
@@ -233,7 +239,7 @@ def reaches(hosts: Hosts, tries: int = 30) -> bool:
 
 
 def test_plain_hosts_have_no_links(tmp_path: Path) -> None:
-    with Hosts(2, tmp_path) as hosts, pytest.raises(HostsError, match="no link of its own"):
+    with EmulatedHosts(2, tmp_path) as hosts, pytest.raises(HostsError, match="no link of its own"):
         hosts.cut(1, restore=False)
 
 
@@ -262,7 +268,7 @@ def test_where_namespaces_are_not_allowed_hosts_are_plain_processes_and_that_is_
         "no process is made to stand with a thread that beats: ptrace: Operation not permitted",
     ]
     drawn = {fault["kind"] for run in verdict.values["runs"] for fault in run["faults"]}
-    assert drawn == {kind.name for kind in possible(())}
+    assert drawn == {kind.name for kind in possible_kinds(())}
 
 
 @pytest.mark.slow

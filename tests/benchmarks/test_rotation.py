@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.rotation import Group, in_turns, median_of, order
+from benchmarks.rotation import TimedGroup, in_turns, median_of, order_of_turn
 
 
-def _group(name: str, programs: int, every: float = 1.0) -> Group:
-    return Group(name, {f"{name}{i}": lambda: None for i in range(programs)}, every)
+def _group(name: str, programs: int, every: float = 1.0) -> TimedGroup:
+    return TimedGroup(name, {f"{name}{i}": lambda: None for i in range(programs)}, every)
 
 
 _GROUPS = st.lists(st.integers(1, 4), min_size=1, max_size=4).map(
@@ -21,20 +21,22 @@ _GROUPS = st.lists(st.integers(1, 4), min_size=1, max_size=4).map(
 
 
 @given(_GROUPS, st.integers(0, 50))
-def test_a_turn_runs_every_program_once_and_groups_together(groups: list[Group], turn: int) -> None:
-    ran = [(group.name, name) for group, name in order(groups, turn)]
+def test_a_turn_runs_every_program_once_and_groups_together(
+    groups: list[TimedGroup], turn: int
+) -> None:
+    ran = [(group.name, name) for group, name in order_of_turn(groups, turn)]
     assert Counter(ran) == Counter((group.name, name) for group in groups for name in group.runs)
     entered = [name for i, (name, _) in enumerate(ran) if i == 0 or ran[i - 1][0] != name]
     assert len(entered) == len(groups)
 
 
 @given(_GROUPS)
-def test_every_group_and_every_program_is_first_as_often(groups: list[Group]) -> None:
+def test_every_group_and_every_program_is_first_as_often(groups: list[TimedGroup]) -> None:
     count = len(groups)
-    first = Counter(next(order(groups, turn))[0].name for turn in range(3 * count))
+    first = Counter(next(order_of_turn(groups, turn))[0].name for turn in range(3 * count))
     assert set(first.values()) == {3}
     for group in groups:
-        own = Counter(next(order([group], turn))[1] for turn in range(3 * len(group.runs)))
+        own = Counter(next(order_of_turn([group], turn))[1] for turn in range(3 * len(group.runs)))
         assert set(own.values()) == {3}
 
 
@@ -49,8 +51,8 @@ def test_a_group_takes_part_in_its_share_of_the_turns(every: float, turns: int) 
 def test_a_turn_has_the_seconds_of_what_has_run() -> None:
     ran: list[str] = []
     groups = [
-        Group("short", {"x": lambda: ran.append("x"), "y": lambda: ran.append("y")}),
-        Group("long", {"z": lambda: ran.append("z")}, 2.0),
+        TimedGroup("short", {"x": lambda: ran.append("x"), "y": lambda: ran.append("y")}),
+        TimedGroup("long", {"z": lambda: ran.append("z")}, 2.0),
     ]
     told: list[str] = []
     turns = in_turns(groups, 3, told.append)

@@ -111,12 +111,12 @@ def test_steps_stand_beside_their_predictions(tmp_path: Path) -> None:
 
 
 def test_a_step_on_one_device_alone_has_one_variant() -> None:
-    assert list(bench_cost.variants(text_only(data=1), lambda _: None)) == ["one device"]
+    assert list(bench_cost.list_variants(text_only(data=1), lambda _: None)) == ["one device"]
 
 
 def test_ways_that_a_model_does_not_fit_are_left_out_and_told() -> None:
     told: list[str] = []
-    found = bench_cost.variants(text_only(data=2, tensor=2), told.append)
+    found = bench_cost.list_variants(text_only(data=2, tensor=2), told.append)
     assert list(found) == ["configured", "one device", "data 4"]
     assert told[0].startswith("tensor 4: left out: parallel.decoder.tensor: 4")
     assert told[1].startswith("stage 4: left out: model.decoder.layers: 2 ")

@@ -18,7 +18,7 @@ def config(*overrides: str) -> ExperimentConfig:
 def test_what_cannot_be_compared_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peers, "find_spec", lambda name: None if name == "torch" else name)
     with pytest.raises(ConfigError, match="bench generate") as raised:
-        generate.check(config("model.dtype=bfloat16"))
+        generate.check_setup(config("model.dtype=bfloat16"))
     assert "torch not installed" in raised.value.problems[0]
     assert raised.value.problems[1:] == ("model.dtype: bfloat16; valid: float32",)
 
@@ -32,7 +32,7 @@ def test_rates_are_those_of_the_medians(monkeypatch: pytest.MonkeyPatch) -> None
         "transformers_prefill": 1.0,
     }
     slow = {name: 9 * seconds for name, seconds in turn.items()}
-    found = generate.report(8, [turn, slow, turn])
+    found = generate.make_report(8, [turn, slow, turn])
     assert found["tokens_per_second"] == 8 * generate.ANSWER / 2
     assert found["speedup"] == 2
     assert found["decode_tokens_per_second"] == 8 * (generate.ANSWER - 1) / 1.5

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import pytest
 
-from benchmarks.pipeline import changed, compile_gradients
+from benchmarks.pipeline import compile_gradients, with_section
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.compile.target import training_batch
 from mllm_jax.config.configured_step import lower, on_platform, strategy
@@ -185,7 +185,7 @@ def test_the_demo_takes_the_memory_that_is_predicted() -> None:
 def test_weight_gradients_apart_take_what_is_predicted() -> None:
     """The bytes that a compiled step takes more than that of 1F1B."""
     own = load(ROOT / "configs" / "bench" / "schedules.yaml")
-    kinds = [changed(own, "schedule", kind=kind) for kind in ("1f1b", "zero_bubble")]
+    kinds = [with_section(own, "schedule", kind=kind) for kind in ("1f1b", "zero_bubble")]
     plain, apart = (predict_memory(kind, named("h100")).total for kind in kinds)
     first, second = (compile_gradients(k, gradient_step(k)).temporary_bytes for k in kinds)
     assert apart - plain == pytest.approx(second - first, rel=0.1)
@@ -194,8 +194,8 @@ def test_weight_gradients_apart_take_what_is_predicted() -> None:
 def following(**schedule: Any) -> ExperimentConfig:
     """A pipeline whose encoder has microbatches of its own, four for each of the decoder's."""
     own = load(ROOT / "configs" / "bench" / "mixture.yaml")
-    own = changed(own, "data", budgets={**own.data.budgets, "vision": 1024})
-    return changed(own, "schedule", **schedule)
+    own = with_section(own, "data", budgets={**own.data.budgets, "vision": 1024})
+    return with_section(own, "schedule", **schedule)
 
 
 @pytest.mark.parametrize("independent", [True, False])

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 import pytest
 
-from benchmarks.pipeline import changed
+from benchmarks.pipeline import with_section
 from data.batch import PackedBatch
 from data.loading.assemble import Assembler
 from data.loading.evaluation import example_batches, heldout_indices
@@ -169,7 +169,7 @@ def test_groups_that_balance_alone_teach_the_same(
     by_cost: ExperimentConfig, small_config: Any
 ) -> None:
     """Each of two groups cuts and deals its own samples; their rows are one batch."""
-    own = half_dear(Experiment.build(changed(by_cost, "data", balance="per_phase")))
+    own = half_dear(Experiment.build(with_section(by_cost, "data", balance="per_phase")))
     config, source = own.config, shared_source(own.config.data)
     consumers = in_groups(own, 2)
     plans = [first_plan(own, consumes) for consumes in consumers]

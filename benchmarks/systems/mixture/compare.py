@@ -15,10 +15,10 @@ from functools import cached_property
 from math import exp, log
 from typing import Any
 
-from benchmarks.systems.apart import Apart
-from benchmarks.systems.chain import Baseline
-from benchmarks.systems.mixture.draws import MEDIA, Draw, DrawnMixture
-from benchmarks.systems.planned import PlannedOptimus, PlanningCase, System, planned
+from benchmarks.systems.apart import DisaggregatedSystem
+from benchmarks.systems.chain import BaselineStep
+from benchmarks.systems.mixture.draws import MEDIA, DrawnMixture, SampleDraw
+from benchmarks.systems.planned import PlannedOptimus, PlannedSystem, PlanningCase, list_searches
 from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.plan.mixtures import TokenMixture
 from mllm_jax.plan.planner import PlanSearch
@@ -39,7 +39,7 @@ PrintLine = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Cell:
+class ComparisonCell:
     """One system under one mixture.
 
     Attributes:
@@ -56,7 +56,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Compared:
+class SystemComparison:
     """All systems under all mixtures.
 
     Attributes:
@@ -76,12 +76,12 @@ class Compared:
     tokens: int
     limit: float
     mixtures: tuple[TokenMixture, ...]
-    draw: Draw | None
+    draw: SampleDraw | None
     plans: Mapping[str, str]
-    cells: tuple[Mapping[str, Cell], ...]
+    cells: tuple[Mapping[str, ComparisonCell], ...]
     planned: ExperimentConfig
 
-    def gain(self, cells: Mapping[str, Cell]) -> float | None:
+    def gain(self, cells: Mapping[str, ComparisonCell]) -> float | None:
         """Seconds of the fastest other system that has room, over ours."""
         others = [
             cell.seconds
@@ -90,7 +90,7 @@ class Compared:
         ]
         return min(others) / cells[OURS].seconds if others else None
 
-    def busy_gain(self, cells: Mapping[str, Cell]) -> float | None:
+    def busy_gain(self, cells: Mapping[str, ComparisonCell]) -> float | None:
         """The gain of a step in which our devices computed all the time, as much as they do."""
         gain, idle = self.gain(cells), cells[OURS].idle
         return None if gain is None or idle is None else gain / (1 - idle)
@@ -98,12 +98,12 @@ class Compared:
     @property
     def mean_gain(self) -> float | None:
         """Geometric mean of the gains over the mixtures in which another system has room."""
-        return _mean(map(self.gain, self.cells))
+        return _geometric_mean(map(self.gain, self.cells))
 
     @property
     def mean_busy_gain(self) -> float | None:
         """Geometric mean of `busy_gain`, likewise."""
-        return _mean(map(self.busy_gain, self.cells))
+        return _geometric_mean(map(self.busy_gain, self.cells))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -119,16 +119,16 @@ class Compared:
         return [
             (
                 str(mixture),
-                *(self._seconds(cells.get(name)) for name in self.plans),
-                _times(self.gain(cells)),
-                _times(self.busy_gain(cells)),
-                _percent(cells[OURS].idle),
-                _percent(cells[OURS].collectives),
+                *(self._format_seconds(cells.get(name)) for name in self.plans),
+                _format_gain(self.gain(cells)),
+                _format_gain(self.busy_gain(cells)),
+                _format_percent(cells[OURS].idle),
+                _format_percent(cells[OURS].collectives),
             )
             for mixture, cells in zip(self.mixtures, self.cells, strict=True)
         ]
 
-    def _seconds(self, cell: Cell | None) -> str:
+    def _format_seconds(self, cell: ComparisonCell | None) -> str:
         if cell is None:
             return "-"
         return f"{cell.seconds:.4g}" + ("" if cell.memory <= self.limit else " no room")
@@ -169,13 +169,13 @@ class Compared:
                     "share": mixture.share,
                     "gain": self.gain(cells),
                     "busy_gain": self.busy_gain(cells),
-                    "systems": {name: self._cell(cell) for name, cell in cells.items()},
+                    "systems": {name: self._cell_values(cell) for name, cell in cells.items()},
                 }
                 for mixture, cells in zip(self.mixtures, self.cells, strict=True)
             ],
         }
 
-    def _cell(self, cell: Cell) -> dict[str, Any]:
+    def _cell_values(self, cell: ComparisonCell) -> dict[str, Any]:
         return {
             "step_seconds": cell.seconds,
             "tokens_per_second": self.tokens / cell.seconds,
@@ -186,28 +186,28 @@ class Compared:
         }
 
 
-def _mean(gains: Iterable[float | None]) -> float | None:
+def _geometric_mean(gains: Iterable[float | None]) -> float | None:
     """Geometric mean of those that are known, None if none is."""
     logs = [log(gain) for gain in gains if gain is not None]
     return exp(sum(logs) / len(logs)) if logs else None
 
 
-def _times(gain: float | None) -> str:
+def _format_gain(gain: float | None) -> str:
     return "-" if gain is None else f"{gain:.2f}x"
 
 
-def _percent(share: float | None) -> str:
+def _format_percent(share: float | None) -> str:
     return "-" if share is None else f"{share:.1%}"
 
 
-def compare(
+def compare_systems(
     config: ExperimentConfig,
     hardware: Hardware,
     name: str,
     mixtures: Sequence[TokenMixture],
-    draw: Draw | None,
+    draw: SampleDraw | None,
     print_line: PrintLine,
-) -> Compared:
+) -> SystemComparison:
     """Plan all systems for the mean of the mixtures, and run them under each.
 
     The plans, `schedule.rows` and `model.remat` of `config` are not used: every system
@@ -224,7 +224,7 @@ def compare(
         ScheduleError: no plan of ours has room.
     """
     ordered = tuple(sorted(mixtures, key=lambda mixture: mixture.share))
-    _check(config, ordered[-1], draw)
+    _check_config(config, ordered[-1], draw)
     loads = [_Loads(config, mixture.share, draw) for mixture in ordered]
     usual = _Loads(config, sum(mixture.share for mixture in ordered) / len(ordered), draw)
     print_line("tracing what layers keep for their backwards")
@@ -234,29 +234,31 @@ def compare(
     workload = planner.workload
     print_line(f"searching the plan of {OURS}")
     moving = [loads[0].mean, usual.mean, loads[-1].mean]
-    ours = search_adaptive(space, workload, hardware, moving, _teller(print_line))
-    plans = {OURS: _described(ours.strategy) + _rows(ours)}
-    cells: list[dict[str, Cell]] = [{OURS: cell} for cell in _followed(ours, loads, print_line)]
+    ours = search_adaptive(space, workload, hardware, moving, _make_reporter(print_line))
+    plans = {OURS: _describe_strategy(ours.strategy) + _describe_rows(ours)}
+    cells: list[dict[str, ComparisonCell]] = [
+        {OURS: cell} for cell in _run_schedules(ours, loads, print_line)
+    ]
     mean, largest = (loaded(workload, load.mean) for load in (usual, loads[-1]))
     question = PlanningCase(space, mean, largest, hardware, usual.uneven)
-    for system, search in planned(question).items():
+    for system, search in list_searches(question).items():
         print_line(f"searching the plan of {system}")
         try:
             planned_system = search()
         except ScheduleError as error:
             plans[system] = f"none: {error}"
             continue
-        plans[system] = _plan(planned_system)
+        plans[system] = _describe_plan(planned_system)
         for by_system, load in zip(cells, loads, strict=True):
-            by_system[system] = _cell(
+            by_system[system] = _make_cell(
                 planned_system.under(loaded(workload, load.mean), load.uneven)
             )
     tokens = workload.rows * workload.positions["decoder"]
     facts = config.run.name, hardware, tokens, space.memory, ordered, draw, plans
-    return Compared(*facts, tuple(cells), _configured(planner, ours))
+    return SystemComparison(*facts, tuple(cells), _configure_plan(planner, ours))
 
 
-def _configured(planner: PlanSearch, ours: AdaptiveStrategy) -> ExperimentConfig:
+def _configure_plan(planner: PlanSearch, ours: AdaptiveStrategy) -> ExperimentConfig:
     """The configuration of our plan, with the rows of the encoders' own microbatches."""
     config, spread = planner.configure(ours.strategy), ours.workload.spread
     rows = {name: count for name, count in spread.items() if count > 1}
@@ -274,7 +276,7 @@ class _Loads:
 
     config: ExperimentConfig
     share: float
-    draw: Draw | None
+    draw: SampleDraw | None
 
     @cached_property
     def drawn(self) -> DrawnMixture | None:
@@ -284,7 +286,7 @@ class _Loads:
     @cached_property
     def mean(self) -> Load:
         """What a row brings in the mean."""
-        return _load(self.config, self.share) if self.drawn is None else self.drawn.load
+        return _row_load(self.config, self.share) if self.drawn is None else self.drawn.load
 
     @cached_property
     def uneven(self) -> Uneven | None:
@@ -298,17 +300,17 @@ class _Loads:
         return self.drawn.draw_consumers(ours.workload, ours.strategy.microbatches)
 
 
-def _load(config: ExperimentConfig, share: float) -> Load:
+def _row_load(config: ExperimentConfig, share: float) -> Load:
     """Input positions for each row of the decoder; all lanes have equally many tokens."""
     model, tokens = config.model, config.data.budgets["tokens"]
     outputs = max(1, round(share * tokens / max(1, len(model.lanes))))
     return {name: outputs * model.encoder(name).reduction for name in model.lanes}
 
 
-def _fullest_row(config: ExperimentConfig, most: TokenMixture, draw: Draw | None) -> Load:
+def _fullest_row(config: ExperimentConfig, most: TokenMixture, draw: SampleDraw | None) -> Load:
     """The most input positions of a row; of samples with media of one encoder, each has all."""
     if draw is None:
-        return _load(config, most.share)
+        return _row_load(config, most.share)
     tokens, share = config.data.budgets["tokens"], max(MEDIA, most.share)
     return {
         name: int(share * tokens) * config.model.encoder(name).reduction
@@ -316,7 +318,7 @@ def _fullest_row(config: ExperimentConfig, most: TokenMixture, draw: Draw | None
     }
 
 
-def _check(config: ExperimentConfig, most: TokenMixture, draw: Draw | None) -> None:
+def _check_config(config: ExperimentConfig, most: TokenMixture, draw: SampleDraw | None) -> None:
     """Raise ConfigError for a configuration whose step cannot follow the mixtures."""
     load = _fullest_row(config, most, draw)
     problems = []
@@ -341,7 +343,7 @@ def _check(config: ExperimentConfig, most: TokenMixture, draw: Draw | None) -> N
         raise ConfigError("simulate --mixture", problems)
 
 
-def _teller(print_line: PrintLine) -> Callable[[int, float], None]:
+def _make_reporter(print_line: PrintLine) -> Callable[[int, float], None]:
     """Tells every so many strategies."""
 
     def report(scheduled: int, limit: float) -> None:
@@ -353,7 +355,9 @@ def _teller(print_line: PrintLine) -> Callable[[int, float], None]:
     return report
 
 
-def _followed(ours: AdaptiveStrategy, loads: Sequence[_Loads], print_line: PrintLine) -> list[Cell]:
+def _run_schedules(
+    ours: AdaptiveStrategy, loads: Sequence[_Loads], print_line: PrintLine
+) -> list[ComparisonCell]:
     """Our step under every load, the mean of its steps, within the one compiled program."""
     cells = []
     for load in loads:
@@ -367,38 +371,42 @@ def _followed(ours: AdaptiveStrategy, loads: Sequence[_Loads], print_line: Print
         seconds = sum(step.makespan for step in simulations)
         idle = 1 - sum(step.compute for step in simulations) / seconds
         collectives = sum(step.idle["tensor"] for step in simulations) / seconds
-        cells.append(Cell(seconds / len(simulations), ours.memory.total, idle, collectives))
+        cells.append(
+            ComparisonCell(seconds / len(simulations), ours.memory.total, idle, collectives)
+        )
     return cells
 
 
-def _cell(system: System) -> Cell:
+def _make_cell(system: PlannedSystem) -> ComparisonCell:
     computing = system.computing
-    return Cell(system.seconds, system.memory, None if computing is None else 1 - computing)
+    return ComparisonCell(
+        system.seconds, system.memory, None if computing is None else 1 - computing
+    )
 
 
-def _described(strategy: Strategy) -> str:
+def _describe_strategy(strategy: Strategy) -> str:
     """A strategy in one line, with encoders that recompute otherwise."""
     others = {n: r for n, r in strategy.remats.items() if r != strategy.remat}
     suffix = "".join(f", {name} remat {remat}" for name, remat in others.items())
     return describe_strategy(strategy) + suffix
 
 
-def _rows(adaptive: AdaptiveStrategy) -> str:
+def _describe_rows(adaptive: AdaptiveStrategy) -> str:
     """Rows of own microbatches, of encoders that have more than the decoder."""
     more = {name: rows for name, rows in adaptive.workload.spread.items() if rows > 1}
     return "".join(f", {name} {rows} rows for each" for name, rows in more.items())
 
 
-def _plan(system: System) -> str:
+def _describe_plan(system: PlannedSystem) -> str:
     """The plan of a system in words."""
-    if isinstance(system, Apart):
+    if isinstance(system, DisaggregatedSystem):
         encoders = (
             f"encoders {system.plan} on devices of their own, {system.in_flight} forwards ahead"
         )
-        return f"{_described(system.chain.strategy)}; {encoders}"
+        return f"{_describe_strategy(system.chain.strategy)}; {encoders}"
     if isinstance(system, PlannedOptimus):
         optimus = system.planned
         encoders = f"encoders in stages {optimus.stages} x tensor {optimus.tensor}"
-        return f"{_described(system.chain.strategy)}; {encoders}"
-    assert isinstance(system, Baseline)
-    return _described(system.chain.strategy)
+        return f"{_describe_strategy(system.chain.strategy)}; {encoders}"
+    assert isinstance(system, BaselineStep)
+    return _describe_strategy(system.chain.strategy)

@@ -52,7 +52,7 @@ OFFER = 8
 
 
 @dataclass(frozen=True)
-class Draw:
+class SampleDraw:
     """How samples are drawn.
 
     Attributes:
@@ -79,37 +79,41 @@ class DrawnMixture:
     samples: Sequence[Lengths]
 
     @classmethod
-    def of(cls, config: ExperimentConfig, share: float, draw: Draw) -> DrawnMixture:
+    def of(cls, config: ExperimentConfig, share: float, draw: SampleDraw) -> DrawnMixture:
         """Samples of whose tokens a share are outputs of encoders; all encoders have as many."""
         rows = config.data.rows * config.train.accumulate
-        return cls(config, rows, list(_samples(config, share, draw, OFFER * rows * STEPS)))
+        return cls(config, rows, list(_draw_samples(config, share, draw, OFFER * rows * STEPS)))
 
     @cached_property
-    def _modalities(self) -> tuple[RowSpec, ...]:
+    def _row_specs(self) -> tuple[RowSpec, ...]:
         return tuple(row_specs(self.config.model))
 
     @cached_property
-    def _arrived(self) -> dict[str, np.ndarray]:
+    def _arrived_positions(self) -> dict[str, np.ndarray]:
         """By encoder, `[steps, rows]`: input positions of each row's media, as they arrive."""
-        planner = self._planner({"balance": "none", "balancing": {}}, self.rows, TrainingDemand())
-        media = [self._media(planner.plan()) for _ in range(STEPS)]
+        planner = self._make_planner(
+            {"balance": "none", "balancing": {}}, self.rows, TrainingDemand()
+        )
+        media = [self._media_of(planner.plan()) for _ in range(STEPS)]
         return {
             spec.name: np.array(
                 [np.bincount(m[spec.name][:, 0], m[spec.name][:, 2], self.rows) for m in media]
             )
-            for spec in self._modalities
+            for spec in self._row_specs
         }
 
     @property
     def load(self) -> Load:
         """Input positions that a row brings in the mean."""
-        return {name: ceil(arrived.mean()) for name, arrived in self._arrived.items()}
+        return {name: ceil(arrived.mean()) for name, arrived in self._arrived_positions.items()}
 
     @property
     def uneven(self) -> Uneven:
         """The rows of systems that run samples as they arrive, over `load`."""
         load = self.load
-        return Uneven({name: arrived / load[name] for name, arrived in self._arrived.items()})
+        return Uneven(
+            {name: arrived / load[name] for name, arrived in self._arrived_positions.items()}
+        )
 
     def draw_consumers(
         self, workload: Workload, microbatches: int
@@ -124,28 +128,30 @@ class DrawnMixture:
         """
         rows, works = self.rows // microbatches, tower_works(self.config.model)
         consumer = TrainingDemand(works, microbatches=microbatches)
-        planner = self._planner({"balance": "per_phase"}, rows, consumer)
+        planner = self._make_planner({"balance": "per_phase"}, rows, consumer)
         steps = []
         for _ in range(STEPS):
-            media = [self._media(planner.plan()) for _ in range(microbatches)]
-            steps.append([_feeds(workload, media, rows, together) for together in (False, True)])
+            media = [self._media_of(planner.plan()) for _ in range(microbatches)]
+            steps.append(
+                [_plan_consumers(workload, media, rows, together) for together in (False, True)]
+            )
         return steps
 
-    def _planner(
+    def _make_planner(
         self, changes: Mapping[str, object], rows: int, consumer: TrainingDemand
     ) -> BatchPlanner:
         """Plans the steps of a run over the samples."""
         update = {"rows": rows, "batch": "tokens", "lookahead": OFFER * self.rows, **changes}
         data: DataConfig = self.config.data.model_copy(update=update)
-        capacity, source = make_capacity(data.budgets, self._modalities), KnownLengths(self.samples)
+        capacity, source = make_capacity(data.budgets, self._row_specs), KnownLengths(self.samples)
         state = LoaderState(self.config.train.seed)
         return BatchPlanner(source, source, data, capacity, state, consumer)
 
-    def _media(self, plan: MicrobatchPlan) -> dict[str, np.ndarray]:
-        return media_of_plan(plan.placements, self._modalities)
+    def _media_of(self, plan: MicrobatchPlan) -> dict[str, np.ndarray]:
+        return media_of_plan(plan.placements, self._row_specs)
 
 
-def _feeds(
+def _plan_consumers(
     workload: Workload, media: Sequence[Mapping[str, np.ndarray]], rows: int, together: bool
 ) -> dict[str, Consumers]:
     """What the encoders' own microbatches feed, from the media of a step's microbatches."""
@@ -161,7 +167,9 @@ def _feeds(
     }
 
 
-def _samples(config: ExperimentConfig, share: float, draw: Draw, count: int) -> Iterator[Lengths]:
+def _draw_samples(
+    config: ExperimentConfig, share: float, draw: SampleDraw, count: int
+) -> Iterator[Lengths]:
     """So many samples."""
     rng, tokens = np.random.default_rng(draw.seed), config.data.budgets["tokens"]
     middle = tokens / RANGE**0.5

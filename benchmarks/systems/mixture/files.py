@@ -9,7 +9,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from benchmarks.systems.mixture.compare import OURS, Compared
+from benchmarks.systems.mixture.compare import OURS, SystemComparison
 from mllm_jax.plan.prediction import format_gib
 from mllm_jax.plan.report import write_plan
 from mllm_jax.runtime.folder import prepare_folder
@@ -20,7 +20,7 @@ FILES = ("plan.yaml", "mixture.json", "mixture.png")
 WIDTH, HEIGHT = 4.2, 3.2
 
 
-def write(result: Compared, folder: Path) -> tuple[Path, ...]:
+def write_files(result: SystemComparison, folder: Path) -> tuple[Path, ...]:
     """Write our plan, the figures and their picture into `folder`.
 
     Raises:
@@ -30,13 +30,13 @@ def write(result: Compared, folder: Path) -> tuple[Path, ...]:
     prepare_folder(folder)
     value = result.to_json()
     plan, figures, picture = (folder / name for name in FILES)
-    write_plan(result.planned, _head(result), plan)
+    write_plan(result.planned, _plan_header(result), plan)
     figures.write_text(json.dumps(value, indent=2) + "\n")
-    panels([value], picture)
+    draw_panels([value], picture)
     return plan, figures, picture
 
 
-def _head(result: Compared) -> str:
+def _plan_header(result: SystemComparison) -> str:
     """What the plan was made for, and what is predicted of it."""
     steps = [cells[OURS].seconds for cells in result.cells]
     span = f"{min(steps):.4g} to {max(steps):.4g} s a step"
@@ -47,7 +47,7 @@ def _head(result: Compared) -> str:
     )
 
 
-def panels(results: Sequence[Mapping[str, Any]], path: Path) -> None:
+def draw_panels(results: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Draw the speed of all systems over the mixture, a panel for each result.
 
     Args:

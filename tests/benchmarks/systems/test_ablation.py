@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.systems.ablation import TECHNIQUES, Ablation, ablate
+from benchmarks.systems.ablation import TECHNIQUES, AblationTable, ablate_techniques
 from mllm_jax.config.hardware import named
 from mllm_jax.config.load import ConfigError, load
 from tests.configs import ROOT
@@ -15,11 +15,11 @@ FEW = ("model.decoder.layers=16", "schedule.chunks.decoder=2", "train.accumulate
 
 
 @pytest.fixture(scope="module")
-def table() -> Ablation:
-    return ablate(load(CONFIG, FEW), named("a100"))
+def table() -> AblationTable:
+    return ablate_techniques(load(CONFIG, FEW), named("a100"))
 
 
-def test_every_technique_has_a_row_and_none_makes_the_step_slower(table: Ablation) -> None:
+def test_every_technique_has_a_row_and_none_makes_the_step_slower(table: AblationTable) -> None:
     first, *rows = table.rows
     own = rows[: len(TECHNIQUES)]
     assert [row.name for row in own] == [each.name for each in TECHNIQUES]
@@ -34,7 +34,7 @@ def test_every_technique_has_a_row_and_none_makes_the_step_slower(table: Ablatio
     assert 0 < first.mfu < mfu < 100
 
 
-def test_overlap_and_parallel_blocks_gain(table: Ablation) -> None:
+def test_overlap_and_parallel_blocks_gain(table: AblationTable) -> None:
     gains = {row.name: row.gain or 0.0 for row in table.rows}
     overlaps = [name for name in gains if name.endswith("overlap")]
     assert len(overlaps) == 3
@@ -47,12 +47,12 @@ def test_techniques_that_are_there_already_are_refused() -> None:
     there = ["model.decoder.parallel_block=true", "model.decoder.window=64"]
     there.append("train.optimizer={kind: lamb}")
     with pytest.raises(ConfigError) as error:
-        ablate(load(CONFIG, [*FEW, *there]), named("a100"))
+        ablate_techniques(load(CONFIG, [*FEW, *there]), named("a100"))
     assert len(error.value.problems) == 3
 
 
 def test_the_published_setting_is_near_its_published_baseline_and_on_its_page() -> None:
-    rows = ablate(load(CONFIG), named("a100")).rows
+    rows = ablate_techniques(load(CONFIG), named("a100")).rows
     assert rows[0].mfu == pytest.approx(47.7, abs=1.5)
     page = (ROOT / "docs" / "how-to" / "simulate.md").read_text().splitlines()
     for row in rows:

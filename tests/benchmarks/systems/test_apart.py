@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.systems.apart import Apart
-from benchmarks.systems.chain import Chain
+from benchmarks.systems.apart import DisaggregatedSystem
+from benchmarks.systems.chain import LayerChain
 from scheduling.costs.loads import loaded
 from scheduling.costs.strategy import Strategy
 from scheduling.schedules.schedule import ScheduleError
@@ -19,10 +19,12 @@ from tests.scheduling import workloads as small
 
 def apart(
     stages: int = 2, chunks: int = 1, count: int = 8, ahead: int | None = None, devices: int = 2
-) -> Apart:
+) -> DisaggregatedSystem:
     plan = ParallelPlan(stage=stages)
-    chain = Chain(small.workload(), Strategy({"decoder": plan}, count, chunks), small.hardware())
-    return Apart(chain, ParallelPlan(data=devices), count if ahead is None else ahead)
+    chain = LayerChain(
+        small.workload(), Strategy({"decoder": plan}, count, chunks), small.hardware()
+    )
+    return DisaggregatedSystem(chain, ParallelPlan(data=devices), count if ahead is None else ahead)
 
 
 @settings(max_examples=25, deadline=None)

@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.systems.chain import Chain, balanced, balanced_cuts, decoder_alone, megatron
+from benchmarks.systems.chain import (
+    LayerChain,
+    balanced_cuts,
+    decoder_alone,
+    run_balanced,
+    run_megatron,
+)
 from benchmarks.systems.memory import state_bytes
 from scheduling.costs.hardware import Hardware, Link
 from scheduling.costs.memory import everything, kept, logits
@@ -31,11 +37,11 @@ def chain(
     plan: ParallelPlan | None = None,
     hardware: Hardware | None = None,
     **changes: Any,
-) -> Chain:
+) -> LayerChain:
     """Two stages with eight microbatches, unless something else is given."""
     plans = {"decoder": plan or ParallelPlan(data=2, stage=2)}
     strategy = Strategy(plans, **{"microbatches": 4, **changes})
-    return Chain(workload or small.workload(), strategy, hardware or small.hardware())
+    return LayerChain(workload or small.workload(), strategy, hardware or small.hardware())
 
 
 def without_head(workload: Workload) -> Workload:
@@ -96,9 +102,9 @@ def test_equal_layers_take_the_time_of_the_formula(
     both = sum(time.seconds for time in own_times) * 8 / stages
     update = own.update(own.timings["decoder"])
     expected = (microbatches + (stages - 1) / chunks) * both + update
-    assert balanced(own).simulation.makespan == pytest.approx(expected)
+    assert run_balanced(own).simulation.makespan == pytest.approx(expected)
     assert decoder_alone(own).simulation.makespan == pytest.approx(expected)
-    assert megatron(own).simulation.makespan == pytest.approx(expected)
+    assert run_megatron(own).simulation.makespan == pytest.approx(expected)
 
 
 def test_ranks_gather_and_scatter_with_nothing_beside() -> None:
@@ -109,7 +115,7 @@ def test_ranks_gather_and_scatter_with_nothing_beside() -> None:
     gather, scatter = (own.hardware.group_seconds(size * shared, 4, 8) for size in (2, 4))
     assert own.gather(timing) == pytest.approx(gather)
     assert own.scatter(timing) == pytest.approx(scatter)
-    idle = balanced(own).simulation.idle
+    idle = run_balanced(own).simulation.idle
     assert (idle["gather"], idle["scatter"]) == pytest.approx((gather, scatter))
 
 
@@ -142,7 +148,7 @@ def test_how_ranks_share_parameters_makes_no_difference() -> None:
             chain(workload, ParallelPlan(stage=stages, **{axis: 4}), gather=gather)
             for axis in ("data", "fsdp")
         ]
-        for way in (megatron, balanced, decoder_alone):
+        for way in (run_megatron, run_balanced, decoder_alone):
             one, other = (way(own) for own in made)
             assert one.memory == other.memory
             assert one.simulation.makespan == other.simulation.makespan
@@ -162,7 +168,7 @@ def test_even_chains_are_no_slower_balanced(data: st.DataObject) -> None:
     workload = replace(plain, towers=towers, positions=positions, kept=kept)
     plan = ParallelPlan(stage=data.draw(st.sampled_from([1, 2])))
     own = chain(workload, plan, chunks=data.draw(st.sampled_from([1, 2])))
-    ways = balanced(own), megatron(own)
+    ways = run_balanced(own), run_megatron(own)
     assert ways[0].simulation.makespan <= ways[1].simulation.makespan * (1 + 1e-9)
 
 
@@ -170,7 +176,7 @@ def test_encoders_make_every_way_longer() -> None:
     own = chain(small.workload(encoders=[("vision", 64, 4)]))
     alone = decoder_alone(own).simulation
     least = sum(layer.seconds for layer in own.encoders) * 4 / 2
-    for made in (megatron(own).simulation, balanced(own).simulation):
+    for made in (run_megatron(own).simulation, run_balanced(own).simulation):
         assert made.makespan > alone.makespan
         update = own.update(own.timings["vision"])
         assert made.compute - alone.compute == pytest.approx(least + update)
@@ -183,7 +189,7 @@ def test_megatron_runs_all_layers(stages: int) -> None:
     layers = [*own.encoders, *own.decoder]
     compute = 4 * sum(own.forward.compute + own.backward.compute for own in layers) / stages
     update = sum(map(own.update, own.timings.values()))
-    assert megatron(own).simulation.compute == pytest.approx(compute + update)
+    assert run_megatron(own).simulation.compute == pytest.approx(compute + update)
 
 
 def test_frozen_encoders_have_no_backward_and_nothing_to_scatter() -> None:
@@ -199,9 +205,9 @@ def test_frozen_encoders_have_no_backward_and_nothing_to_scatter() -> None:
     wide = small.workload(encoders=[("vision", 128, 8)])
     trained, fixed = chain(wide), chain(replace(wide, frozen=frozenset(["vision"])))
     count = wide.towers["vision"].parameters
-    less = megatron(trained).memory - megatron(fixed).memory
+    less = run_megatron(trained).memory - run_megatron(fixed).memory
     assert less == pytest.approx(count * (4 + 12 / 2))
-    for way in (megatron, balanced):
+    for way in (run_megatron, run_balanced):
         assert way(frozen).simulation.makespan < way(own).simulation.makespan
 
 
@@ -232,22 +238,22 @@ def test_memory_by_hand(chunks: int, microbatches: int, waiting: int) -> None:
     again = 4 / (2 * chunks) * everything(timing)
     head = logits(timing)
     expected = state + waiting * chunk + again
-    assert balanced(own).memory == pytest.approx(expected, abs=head, rel=0)
+    assert run_balanced(own).memory == pytest.approx(expected, abs=head, rel=0)
     layer = replace(own, strategy=replace(own.strategy, remat="layer"))
     expected = state + waiting * chunk * 4 / (2 * chunks) + everything(timing)
-    assert balanced(layer).memory == pytest.approx(expected, abs=head, rel=0)
+    assert run_balanced(layer).memory == pytest.approx(expected, abs=head, rel=0)
 
 
 def test_encoders_take_memory_where_their_layers_are() -> None:
     workload = small.workload(encoders=[("vision", 128, 8)])
     own = chain(workload, ParallelPlan(stage=2), remat="none", microbatches=8)
-    alone, first = decoder_alone(own).memory, megatron(own).memory
+    alone, first = decoder_alone(own).memory, run_megatron(own).memory
     vision = own.timings["vision"]
     state = state_bytes(vision) * vision.tower.parameters
     # All eight layers are in the first stage, where two microbatches wait; the decoder's may be in
     # the second.
     assert state + 2 * kept(vision, 8) <= first <= alone + state + 2 * kept(vision, 8)
-    assert balanced(own).memory < first
+    assert run_balanced(own).memory < first
 
 
 def test_a_degree_that_an_encoder_does_not_divide_by_is_refused() -> None:
@@ -255,4 +261,4 @@ def test_a_degree_that_an_encoder_does_not_divide_by_is_refused() -> None:
     kept = {key: size for key, size in workload.kept.items() if key != Split("vision", 2)}
     own = chain(replace(workload, kept=kept), ParallelPlan(stage=2, tensor=2))
     with pytest.raises(ScheduleError, match="vision does not divide by tensor 2"):
-        _ = megatron(own).memory
+        _ = run_megatron(own).memory

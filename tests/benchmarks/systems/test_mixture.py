@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import launch
-from benchmarks.systems.mixture.compare import OURS, Compared, compare
-from benchmarks.systems.mixture.draws import Draw
-from benchmarks.systems.mixture.files import FILES, write
+from benchmarks.systems.mixture.compare import OURS, SystemComparison, compare_systems
+from benchmarks.systems.mixture.draws import SampleDraw
+from benchmarks.systems.mixture.files import FILES, write_files
 from mllm_jax.config.configured_step import lower
 from mllm_jax.config.hardware import named
 from mllm_jax.config.load import ConfigError, ExperimentConfig, load
@@ -36,15 +36,15 @@ def config(*more: str) -> ExperimentConfig:
 
 
 @cache
-def compared() -> Compared:
+def compared() -> SystemComparison:
     own = parse_mixtures("1:9,1:1,1:3")
-    return compare(config(), named("h100"), "h100", own, None, lambda line: None)
+    return compare_systems(config(), named("h100"), "h100", own, None, lambda line: None)
 
 
 @cache
-def uneven() -> Compared:
+def uneven() -> SystemComparison:
     own = parse_mixtures("1:9,1:1,1:3")
-    return compare(config(), named("h100"), "h100", own, Draw(), lambda line: None)
+    return compare_systems(config(), named("h100"), "h100", own, SampleDraw(), lambda line: None)
 
 
 @pytest.mark.parametrize("text", ["", "1", "1:", "0:1", "1:-1", "1:9,", "a:b", "1:2:3", "1.5:2"])
@@ -80,7 +80,7 @@ def test_the_gain_is_over_the_fastest_other_system_that_has_room() -> None:
     computing = cells[OURS].seconds * (1 - (cells[OURS].idle or 0))
     assert result.busy_gain(cells) == pytest.approx(min(others) / computing)
     least = min(own.memory for name, own in cells.items() if name != OURS)
-    crowded = Compared(**(vars(result) | {"limit": least - 1}))
+    crowded = SystemComparison(**(vars(result) | {"limit": least - 1}))
     assert (crowded.gain(cells), crowded.busy_gain(cells), crowded.mean_busy_gain) == (None,) * 3
     assert "never idle" not in "".join(crowded.notes)
     assert "no room" in "".join(crowded.rows[0])
@@ -99,11 +99,13 @@ def test_uneven_samples_slow_down_the_systems_that_do_not_deal_them() -> None:
 def test_samples_that_fill_a_row_with_media_need_the_budget() -> None:
     own = config("data.budgets={tokens: 512, segments: 128, vision: 4096}")
     with pytest.raises(ConfigError, match=r"data\.budgets\.vision: 4096 holds no row"):
-        compare(own, named("h100"), "h100", parse_mixtures("1:1"), Draw(), lambda line: None)
+        compare_systems(
+            own, named("h100"), "h100", parse_mixtures("1:1"), SampleDraw(), lambda line: None
+        )
 
 
 def test_plan_figures_and_picture_are_written(tmp_path: Path) -> None:
-    plan, figures, image = write(compared(), tmp_path / "new")
+    plan, figures, image = write_files(compared(), tmp_path / "new")
     assert [own.name for own in (plan, figures, image)] == list(FILES)
     value: dict[str, Any] = json.loads(figures.read_text())
     assert value == compared().to_json()
@@ -115,8 +117,10 @@ def test_the_written_plan_trains_what_was_compared(tmp_path: Path) -> None:
     """Of one row on four devices the encoder computes two, one on each rank of a stage."""
     plans = "parallel.decoder={stage: 2, tensor: 2}", "parallel.encoders={vision: {data: 4}}"
     single = config("data.rows=1", "train.accumulate=1", *plans)
-    told = compare(single, named("h100"), "h100", parse_mixtures("1:1"), None, lambda line: None)
-    plan, *_ = write(told, tmp_path)
+    told = compare_systems(
+        single, named("h100"), "h100", parse_mixtures("1:1"), None, lambda line: None
+    )
+    plan, *_ = write_files(told, tmp_path)
     own, cell = load(plan), told.cells[0][OURS]
     assert told.plans[OURS] == f"{describe_strategy(lower(own).strategy)}, vision 2 rows for each"
     assert predict_memory(own, named("h100")).total == cell.memory
@@ -144,7 +148,7 @@ def test_configurations_that_follow_no_mixture_are_refused(
     more: tuple[str, ...], reason: str
 ) -> None:
     with pytest.raises(ConfigError, match=reason.replace(".", r"\.")):
-        compare(
+        compare_systems(
             config(*more), named("h100"), "h100", parse_mixtures("9:1"), None, lambda line: None
         )
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.systems import optimus as module
-from benchmarks.systems.chain import Chain, decoder_alone
-from benchmarks.systems.optimus import optimus
-from benchmarks.systems.packing import Packing, PipelineDirection, StageWork, _joined
+from benchmarks.systems.chain import LayerChain, decoder_alone
+from benchmarks.systems.optimus import run_optimus
+from benchmarks.systems.packing import EncoderPacking, PipelineDirection, StageWork, _join_times
 from scheduling.costs.loads import Uneven
 from scheduling.schedules.schedule import ScheduleError
 from sharding.plan import ParallelPlan
@@ -31,12 +31,16 @@ def filled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def side(rows: list[Row], deadlines: list[float], begin: float = 0.0) -> PipelineDirection:
-    return module._side(rows, np.array(deadlines), begin)
+    return module._make_direction(rows, np.array(deadlines), begin)
 
 
-def packing(own: PipelineDirection, seconds: float, counts: list[int], stages: int = 1) -> Packing:
+def packing(
+    own: PipelineDirection, seconds: float, counts: list[int], stages: int = 1
+) -> EncoderPacking:
     """All microbatches outside."""
-    return Packing(own, StageWork(seconds, seconds), stages, tuple(counts), (0,) * len(counts))
+    return EncoderPacking(
+        own, StageWork(seconds, seconds), stages, tuple(counts), (0,) * len(counts)
+    )
 
 
 # ---- before and after the decoder's run ----------------------------------------------------------
@@ -127,10 +131,10 @@ def test_one_microbatch_goes_into_a_gap() -> None:
     fine = made.finest()
     # Until 6 s, in the gap from 4 s to 7 s.
     assert (fine.outside, fine.inside, fine.longest) == ((1,), (1,), 0)
-    assert fine._inside() == [[6.0]]
+    assert fine._inside_ends() == [[6.0]]
     # In the gap and two thirds of the last task.
     longer = replace(fine, work=StageWork(2.0, 3.5))
-    assert longer._inside() == [[10.0]]
+    assert longer._inside_ends() == [[10.0]]
     assert not longer.meets_deadlines
 
 
@@ -148,7 +152,7 @@ def test_deadlines_bind_inside_however_late_the_decoder_is() -> None:
 
 
 @st.composite
-def packings(draw: st.DrawFn) -> Packing:
+def packings(draw: st.DrawFn) -> EncoderPacking:
     """Pipelines of one or two stages over two stages of a decoder."""
     made = [draw(rows()), draw(rows())]
     stages = draw(st.sampled_from([1, 2]))
@@ -160,7 +164,7 @@ def packings(draw: st.DrawFn) -> Packing:
 
 
 @given(packings())
-def test_packing_inside_exposes_no_more_and_keeps_deadlines(made: Packing) -> None:
+def test_packing_inside_exposes_no_more_and_keeps_deadlines(made: EncoderPacking) -> None:
     fine = made.finest()
     assert fine.longest <= made.longest
     assert made.meets_deadlines
@@ -168,14 +172,17 @@ def test_packing_inside_exposes_no_more_and_keeps_deadlines(made: Packing) -> No
     pairs = zip(made.outside, fine.outside, fine.inside, strict=True)
     assert all(before == outside + inside for before, outside, inside in pairs)
     late = fine.longest
-    outside, inside = _joined(fine._outside()), _joined(map(np.array, fine._inside()))
+    outside, inside = (
+        _join_times(fine._outside_ends()),
+        _join_times(map(np.array, fine._inside_ends())),
+    )
     finished = np.sort([*outside, *(inside + late)])
     for end, deadline in zip(finished, made.side.deadlines, strict=True):
         assert end <= deadline + late + 1e-6
 
 
 @given(packings(), st.floats(0, 5))
-def test_more_room_never_exposes_more(made: Packing, more: float) -> None:
+def test_more_room_never_exposes_more(made: EncoderPacking, more: float) -> None:
     own = made.side
     later = replace(
         own,
@@ -191,8 +198,8 @@ def test_more_room_never_exposes_more(made: Packing, more: float) -> None:
 # ---- whole steps ---------------------------------------------------------------------------------
 
 
-def made_of(own: Chain, memory: float = 1e12) -> module.Optimus:
-    return optimus(own, decoder_alone(own).simulation, memory)
+def made_of(own: LayerChain, memory: float = 1e12) -> module.OptimusStep:
+    return run_optimus(own, decoder_alone(own).simulation, memory)
 
 
 def test_encoders_that_cost_little_make_the_step_no_longer() -> None:
@@ -244,8 +251,8 @@ def test_frozen_encoders_have_nothing_behind_the_decoder() -> None:
     workload = small.workload(encoders=[("vision", 128, 4)])
     own = chain(workload, ParallelPlan(stage=2))
     frozen = replace(own, workload=replace(workload, frozen=frozenset(["vision"])))
-    forward, backward = (module._work(frozen, kind, 1, 1) for kind in ("forward", "backward"))
-    assert forward == module._work(own, "forward", 1, 1)
+    forward, backward = (module._stage_work(frozen, kind, 1, 1) for kind in ("forward", "backward"))
+    assert forward == module._stage_work(own, "forward", 1, 1)
     assert backward == StageWork(0, 0)
     assert made_of(frozen).seconds < made_of(own).seconds
 
@@ -255,7 +262,7 @@ def test_an_encoder_does_the_same_work_under_every_plan() -> None:
     own = chain(small.workload(), ParallelPlan(stage=2, tensor=2))
     # Pipelines on the decoder's devices: each has so much fewer microbatches.
     works = {
-        (stages, tensor): module._work(own, "forward", stages, tensor).compute
+        (stages, tensor): module._stage_work(own, "forward", stages, tensor).compute
         / (2 // stages * (2 // tensor))
         for stages in (1, 2)
         for tensor in (1, 2)
@@ -268,7 +275,7 @@ def test_wider_plans_of_encoders_pay_for_their_own_gathers(monkeypatch: pytest.M
     own = chain(small.workload(encoders=[("vision", 16, 2)]), ParallelPlan(data=2, stage=2))
     alone = decoder_alone(own).simulation
     # Encoders that compute nothing: what is left are their gathers, scatters and optimizer.
-    monkeypatch.setattr(module, "_work", lambda *_: StageWork(0.0, 0.0))
+    monkeypatch.setattr(module, "_stage_work", lambda *_: StageWork(0.0, 0.0))
     vision = own.workload.towers["vision"]
     for stages in (1, 2):
         made = module._with_plan(own, alone, stages, 1)
@@ -283,7 +290,7 @@ def test_wider_plans_of_encoders_pay_for_their_own_gathers(monkeypatch: pytest.M
 
 @given(packings(), st.data())
 def test_unequal_microbatches_go_through_their_pipelines_in_turn(
-    made: Packing, data: st.DataObject
+    made: EncoderPacking, data: st.DataObject
 ) -> None:
     """On every stage a microbatch waits for itself on the one before and for the one before it."""
     weight = st.sampled_from([0.0, 0.5, 1.0, 3.0])
@@ -297,12 +304,12 @@ def test_unequal_microbatches_go_through_their_pipelines_in_turn(
             for ready, one in zip(before, each, strict=True):
                 clock = max(clock, ready) + one * made.work.seconds
                 ends.append(clock)
-            assert own._encoded(pipeline, stage).tolist() == pytest.approx(ends)
+            assert own._stage_ends(pipeline, stage).tolist() == pytest.approx(ends)
             before = ends
 
 
 @given(packings(), st.sampled_from([0.5, 1.0, 2.5]))
-def test_equal_weights_are_as_much_more_work(made: Packing, weight: float) -> None:
+def test_equal_weights_are_as_much_more_work(made: EncoderPacking, weight: float) -> None:
     fine = made.finest()
     counts = [outside + inside for outside, inside in zip(fine.outside, fine.inside, strict=True)]
     weighed = replace(fine, weights=tuple(np.full(n, weight) for n in counts))
@@ -312,11 +319,13 @@ def test_equal_weights_are_as_much_more_work(made: Packing, weight: float) -> No
 
 
 @given(packings())
-def test_every_place_has_a_microbatch_of_its_own_in_the_order_of_their_ends(made: Packing) -> None:
+def test_every_place_has_a_microbatch_of_its_own_in_the_order_of_their_ends(
+    made: EncoderPacking,
+) -> None:
     fine = made.finest()
     pairs = [
         (number, end)
-        for numbers, ends in zip(fine.numbers, fine._ends, strict=True)
+        for numbers, ends in zip(fine.numbers, fine._all_ends, strict=True)
         for number, end in zip(numbers.tolist(), ends.tolist(), strict=True)
     ]
     assert sorted(number for number, _ in pairs) == list(range(len(pairs)))
@@ -326,6 +335,6 @@ def test_every_place_has_a_microbatch_of_its_own_in_the_order_of_their_ends(made
 def test_the_first_microbatch_of_the_forwards_is_the_last_of_the_backwards() -> None:
     own = chain(plan=ParallelPlan(stage=2))
     shares = np.arange(8.0)[None]
-    forward, backward = module._weights(own, Uneven({"vision": shares}), (1, 1))
+    forward, backward = module._direction_weights(own, Uneven({"vision": shares}), (1, 1))
     assert forward[:, 0].tolist() == pytest.approx([0.5, 2.5, 4.5, 6.5])
     assert backward.tolist() == forward[::-1].tolist()

@@ -7,8 +7,8 @@ from functools import cache
 
 import pytest
 
-from benchmarks.systems.chain import Baseline
-from benchmarks.systems.planned import PlannedOptimus, PlanningCase, System, planned
+from benchmarks.systems.chain import BaselineStep
+from benchmarks.systems.planned import PlannedOptimus, PlannedSystem, PlanningCase, list_searches
 from scheduling.costs.loads import loaded
 from scheduling.schedules.schedule import ScheduleError
 from tests.scheduling import workloads as small
@@ -25,11 +25,11 @@ def question(memory: float = 1e9) -> PlanningCase:
 
 
 @cache
-def system(name: str) -> System:
-    return planned(question())[name]()
+def system(name: str) -> PlannedSystem:
+    return list_searches(question())[name]()
 
 
-def under(own: System, load: int) -> System:
+def under(own: PlannedSystem, load: int) -> PlannedSystem:
     return own.under(loaded(question().usual, {"vision": load}))
 
 
@@ -55,7 +55,7 @@ def test_a_plan_has_room_for_the_largest_load(name: str) -> None:
     whole = under(system(name), LOADS[-1]).memory
     # A little less memory than this plan needs for the largest load, and more than for the usual.
     tight = question(whole - 1)
-    other = planned(tight)[name]()
+    other = list_searches(tight)[name]()
     assert under(other, LOADS[-1]).memory <= tight.space.memory
     assert other != system(name)
 
@@ -63,18 +63,18 @@ def test_a_plan_has_room_for_the_largest_load(name: str) -> None:
 @pytest.mark.parametrize("name", ["megatron", "balanced"])
 def test_the_leanest_plan_is_told_if_none_has_room(name: str) -> None:
     tight = question(1.0)
-    assert under(planned(tight)[name](), LOADS[-1]).memory > tight.space.memory
+    assert under(list_searches(tight)[name](), LOADS[-1]).memory > tight.space.memory
 
 
 def test_devices_apart_without_room_are_refused() -> None:
     with pytest.raises(ScheduleError, match="no split leaves devices and room for both"):
-        planned(question(1.0))["apart"]()
+        list_searches(question(1.0))["apart"]()
 
 
 def test_every_system_is_the_fastest_of_its_ways() -> None:
     """Megatron-LM's way is one of many cuts; the even one is no slower under the planned load."""
     first, even = system("megatron"), system("balanced")
-    assert isinstance(first, Baseline)
+    assert isinstance(first, BaselineStep)
     assert even.seconds <= first.seconds * (1 + 1e-9)
 
 

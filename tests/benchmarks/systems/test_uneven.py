@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.systems.chain import Chain, balanced
-from benchmarks.systems.planned import System, planned
+from benchmarks.systems.chain import LayerChain, run_balanced
+from benchmarks.systems.planned import PlannedSystem, list_searches
 from scheduling.costs.loads import Uneven, loaded
 from scheduling.costs.strategy import Strategy
 from sharding.plan import ParallelPlan
@@ -28,7 +28,7 @@ def rows(draw: st.DrawFn) -> Uneven:
     return Uneven({"vision": np.array([np.roll(shares / shares.mean(), n) for n in range(ROWS)])})
 
 
-def under(own: System, uneven: Uneven | None) -> System:
+def under(own: PlannedSystem, uneven: Uneven | None) -> PlannedSystem:
     return own.under(loaded(question().usual, {"vision": LOADS[1]}), uneven)
 
 
@@ -80,7 +80,7 @@ def test_the_slowest_replica_sets_the_pace() -> None:
     one = np.zeros((1, 4, 4))
     one[..., 1] = 4
     heavy = Uneven({"vision": one.reshape(1, ROWS)})
-    own = balanced(Chain(once, strategy, small.hardware()))
+    own = run_balanced(LayerChain(once, strategy, small.hardware()))
     assert own.under(once, heavy).seconds == pytest.approx(
         own.under(loaded(once, {"vision": 256})).seconds, rel=1e-6
     )
@@ -92,7 +92,7 @@ def test_a_search_knows_that_rows_are_uneven() -> None:
     shares = np.zeros((1, ROWS))
     shares[0, 0] = ROWS
     uneven = Uneven({"vision": shares})
-    found = planned(replace(whole, uneven=uneven))["balanced"]()
-    even = planned(whole)["balanced"]()
+    found = list_searches(replace(whole, uneven=uneven))["balanced"]()
+    even = list_searches(whole)["balanced"]()
     assert found.seconds <= even.under(whole.usual, uneven).seconds * (1 + 1e-9)
     assert found.seconds > even.seconds
