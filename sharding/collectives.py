@@ -51,9 +51,9 @@ def _all_gather_as_forward(
 
 
 def _all_gather_as_backward(
-    axes: Axes, dim: int, dtype: jnp.dtype, kept: None, gradient: jax.Array
+    axes: Axes, dim: int, dtype: jnp.dtype, residuals: None, gradient: jax.Array
 ) -> tuple[jax.Array]:
-    del dtype, kept
+    del dtype, residuals
     return (reduce_scatter(gradient.astype(jnp.float32), axes, dim),)
 
 
@@ -137,8 +137,8 @@ def cut_slices(slices: jax.Array, parts: int) -> jax.Array:
     def lengths(length: jax.Array) -> jax.Array:
         return jnp.minimum(-(-length // parts), length - starts(length))
 
-    own = begins + starts(sent), lengths(sent), lands + starts(sent), lengths(received)
-    return jnp.stack(own).reshape(4, -1)
+    columns = begins + starts(sent), lengths(sent), lands + starts(sent), lengths(received)
+    return jnp.stack(columns).reshape(4, -1)
 
 
 def parts_of_a_slice(axes: Axes) -> int:
@@ -188,9 +188,9 @@ def unsharded(x: jax.Array, axes: Axes, dim: int) -> jax.Array:
     if not axes:
         return x
     size = x.shape[dim]
-    whole = jnp.zeros((*x.shape[:dim], size * axis_size(axes), *x.shape[dim + 1 :]), x.dtype)
-    own = lax.dynamic_update_slice_in_dim(vary(whole, axes), x, axis_index(axes) * size, dim)
-    return psum(own, axes)
+    zeros = jnp.zeros((*x.shape[:dim], size * axis_size(axes), *x.shape[dim + 1 :]), x.dtype)
+    placed = lax.dynamic_update_slice_in_dim(vary(zeros, axes), x, axis_index(axes) * size, dim)
+    return psum(placed, axes)
 
 
 def vary(tree: Tree, axes: Axes) -> Tree:

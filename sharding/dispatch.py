@@ -92,9 +92,9 @@ def through_experts(
     Returns:
         `[tokens, width]` float32.
     """
-    given = params, tokens, experts, weights
-    axes = {axis for leaf in jax.tree.leaves(given) for axis in jax.typeof(leaf).mat.varying}
-    return _through(grouped, way, *vary(given, tuple(sorted({*axes, *way.axes}))))
+    operands = params, tokens, experts, weights
+    axes = {axis for leaf in jax.tree.leaves(operands) for axis in jax.typeof(leaf).mat.varying}
+    return _through(grouped, way, *vary(operands, tuple(sorted({*axes, *way.axes}))))
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0, 1))
@@ -108,26 +108,26 @@ def _through(
 ) -> jax.Array:
     copies = _Copies.of(experts, way)
 
-    def part(move: _Move, rows: jax.Array, made: jax.Array) -> jax.Array:
-        return move.back(grouped(params, rows, move.counts), made)
+    def part(move: _Move, rows: jax.Array, results: jax.Array) -> jax.Array:
+        return move.back(grouped(params, rows, move.counts), results)
 
-    made = _in_rounds(copies, copies.of_tokens(tokens), part, copies.nothing(tokens), way)
-    return jnp.sum(copies.by_token(made).astype(jnp.float32) * weights[..., None], axis=1)
+    outputs = _in_rounds(copies, copies.of_tokens(tokens), part, copies.nothing(tokens), way)
+    return jnp.sum(copies.by_token(outputs).astype(jnp.float32) * weights[..., None], axis=1)
 
 
 def _forward(
-    grouped: Grouped, way: Dispatch, *given: Any
+    grouped: Grouped, way: Dispatch, *operands: Any
 ) -> tuple[jax.Array, tuple[Tree, jax.Array, jax.Array, jax.Array]]:
-    return _through(grouped, way, *given), given
+    return _through(grouped, way, *operands), operands
 
 
 def _backward(
     grouped: Grouped,
     way: Dispatch,
-    given: tuple[Tree, jax.Array, jax.Array, jax.Array],
+    operands: tuple[Tree, jax.Array, jax.Array, jax.Array],
     gradient: jax.Array,
 ) -> tuple[Tree, jax.Array, None, jax.Array]:
-    params, tokens, experts, weights = given
+    params, tokens, experts, weights = operands
     copies = _Copies.of(experts, way)
     both = copies.of_tokens(jnp.concatenate([tokens, gradient.astype(tokens.dtype)], axis=-1))
     sent = _joined(both, copies.sort(weights), way)
@@ -137,9 +137,9 @@ def _backward(
         (rows, of_results), scale = _parted(received, 2 * [tokens.shape[-1]])
         results, pull = jax.vjp(lambda p, x: grouped(p, x, move.counts), params, rows)
         wide = of_results.astype(jnp.float32)
-        own, of_rows = pull((wide * scale).astype(results.dtype))
+        of_part, of_rows = pull((wide * scale).astype(results.dtype))
         of_scale = jnp.sum(wide * results.astype(jnp.float32), axis=-1, keepdims=True)
-        of_params = jax.tree.map(lambda total, x: total + x.astype(total.dtype), of_params, own)
+        of_params = jax.tree.map(lambda total, x: total + x.astype(total.dtype), of_params, of_part)
         return of_params, move.back(_joined(of_rows, of_scale, way), of_copies)
 
     nothing = jax.tree.map(lambda x: jnp.zeros_like(x, jnp.float32), params)
@@ -174,11 +174,11 @@ def _in_rounds(
 
     def body(carry: tuple[jax.Array, Tree]) -> tuple[jax.Array, Tree]:
         number, state = carry
-        given = values
-        for own in range(way.parts):
-            move = _Move.of(copies, number * way.parts + own, way)
+        inputs = values
+        for index in range(way.parts):
+            move = _Move.of(copies, number * way.parts + index, way)
             # Exchanges are in the order of their parts, or a compiler may begin with the last one.
-            given, received = lax.optimization_barrier((given, move.there(given)))
+            inputs, received = lax.optimization_barrier((inputs, move.there(inputs)))
             state = part(move, received, state)
         return number + 1, state
 
@@ -197,9 +197,9 @@ def _joined(rows: jax.Array, numbers: jax.Array, way: Dispatch) -> jax.Array:
     for _ in range(NUMBER_COLUMNS[rows.dtype.itemsize]):
         columns.append(lax.reduce_precision(numbers, kind.nexp, kind.nmant))
         numbers = numbers - columns[-1]
-    made = jnp.concatenate(columns, axis=1).astype(rows.dtype)
-    behind = number_columns(rows.dtype.itemsize, way.ragged) - len(columns)
-    return jnp.concatenate([rows, jnp.pad(made, ((0, 0), (0, behind)))], axis=1)
+    packed = jnp.concatenate(columns, axis=1).astype(rows.dtype)
+    padding = number_columns(rows.dtype.itemsize, way.ragged) - len(columns)
+    return jnp.concatenate([rows, jnp.pad(packed, ((0, 0), (0, padding)))], axis=1)
 
 
 def _parted(joined: jax.Array, widths: list[int]) -> tuple[list[jax.Array], jax.Array]:
@@ -228,8 +228,8 @@ class _Copies(NamedTuple):
         order = jnp.argsort(flat, stable=True).astype(jnp.int32)
         places = _inverse(order, way)
         bounds = jnp.arange(way.experts + 1, dtype=flat.dtype)
-        own = jnp.diff(jnp.searchsorted(flat[order], bounds)).astype(jnp.int32)
-        counts = collectives.all_gather(own[None], way.axes, dim=0)
+        local_counts = jnp.diff(jnp.searchsorted(flat[order], bounds)).astype(jnp.int32)
+        counts = collectives.all_gather(local_counts[None], way.axes, dim=0)
         return cls(order, places.reshape(experts.shape), counts.reshape(ranks, ranks, -1))
 
     @property

@@ -61,8 +61,8 @@ def gather(
     Returns:
         `[decoder rows, tokens / target shards, d_model]`; zero where `index` is -1.
     """
-    whole = all_gather(outputs, source.sequence, dim=1)
-    block = all_gather(whole, source.batch[len(shared) :], dim=0)
+    gathered = all_gather(outputs, source.sequence, dim=1)
+    block = all_gather(gathered, source.batch[len(shared) :], dim=0)
     rows, length, width = block.shape
     offset = axis_index(shared) * rows * length
     local = shard_slice(index, target.sequence, dim=1)
@@ -82,8 +82,8 @@ def reduce_scatter(
     row, offset = jnp.divmod(block, length * axis_size(source.sequence))
     row = row - axis_index(source.batch) * rows
     offset = offset - axis_index(source.sequence) * length
-    own = (block >= 0) & (row >= 0) & (row < rows) & (offset >= 0) & (offset < length)
-    lands = jnp.where(own, row * length + offset, rows * length)
+    is_local = (block >= 0) & (row >= 0) & (row < rows) & (offset >= 0) & (offset < length)
+    lands = jnp.where(is_local, row * length + offset, rows * length)
     sparse = _picked(outputs.reshape(rows * length, width), lands)
     sums = collectives.reduce_scatter(sparse, target.sequence, dim=1)
     return collectives.reduce_scatter(sums, target.batch[len(shared) :], dim=0)
@@ -101,7 +101,7 @@ def is_ragged(mesh: Mesh, axes: Axes) -> bool:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class RouteArrays:
-    """Routes of the outputs of one lane, int32; arrays that its exchange does not need are None.
+    """Routes of the outputs of one bucket, int32; arrays that its exchange does not need are None.
 
     Attributes:
         count: `[]`, number of outputs that are merged.
@@ -137,10 +137,10 @@ def all_to_all(outputs: jax.Array, routes: RouteArrays, axes: Axes) -> jax.Array
     Returns:
         `[decoder rows, tokens, d_model]`; zero where nothing lands.
     """
-    own = outputs.reshape(-1, outputs.shape[-1])
-    sent = _picked(own, routes.picks)
+    flat = outputs.reshape(-1, outputs.shape[-1])
+    sent = _picked(flat, routes.picks)
     if routes.slices is not None:
-        entries = min(routes.receive.size, axis_size(axes) * len(own))
+        entries = min(routes.receive.size, axis_size(axes) * len(flat))
         received = collectives.ragged_all_to_all(sent, routes.slices, entries, axes)
     else:
         received = collectives.all_to_all(sent, axes)

@@ -11,22 +11,22 @@ from typing import Literal, get_args
 
 Exchange = Literal["all_to_all", "gather", "reduce_scatter"]
 EXCHANGES: tuple[Exchange, ...] = get_args(Exchange)
-#: The exchange of every lane, by its name; `USUAL` of lanes that are not named.
+#: The exchange of every bucket, by its name; `USUAL` of buckets that are not named.
 Exchanges = Mapping[str, Exchange]
 USUAL: Exchange = "all_to_all"
 AS_USUAL: Exchanges = MappingProxyType({})
 
 
-def possible(apart: bool) -> tuple[Exchange, ...]:
+def possible(independent_rows: bool) -> tuple[Exchange, ...]:
     """The exchanges that are possible.
 
     An all-to-all follows routes, which batches list only if media are in rows of their own.
 
     Args:
-        apart: whether media are in rows of their own, so that outputs may go from any device to
-            any other; otherwise they stay within the block of their row.
+        independent_rows: whether media are in rows of their own, so that outputs may go from any
+            device to any other; otherwise they stay within the block of their row.
     """
-    return EXCHANGES if apart else tuple(name for name in EXCHANGES if name != "all_to_all")
+    return EXCHANGES if independent_rows else tuple(n for n in EXCHANGES if n != "all_to_all")
 
 
 # ---- collectives beside compute ------------------------------------------------------------------

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Literal
 
 from sharding.exchange_kinds import Piece
@@ -206,7 +206,8 @@ def refining_plans(
 def _edges(plan: ParallelPlan, decoder: ParallelPlan) -> set[int]:
     """Ends of all spans of a plan; data 2 x tensor 4 has the ends 1, 4 and 8."""
     spans = numbering(plan, decoder).values()
-    return {1, decoder.devices, *(edge for own in spans for span in own for edge in span)}
+    edges = chain.from_iterable(chain.from_iterable(spans))
+    return {1, decoder.devices, *edges}
 
 
 def _clash(cuts: set[int]) -> tuple[int, int] | None:
@@ -217,10 +218,10 @@ def _clash(cuts: set[int]) -> tuple[int, int] | None:
 def _refusal(plan: ParallelPlan, cuts: set[int], decoder: ParallelPlan) -> str | None:
     """Why `plan` is no view of a grid with axes between `cuts`; None if it is a view."""
     try:
-        own = cuts | _edges(plan, decoder)
+        all_cuts = cuts | _edges(plan, decoder)
     except PlanError as error:
         return error.reason
-    clash = _clash(own)
+    clash = _clash(all_cuts)
     return None if clash is None else overlap(plan, *clash)
 
 
@@ -247,8 +248,8 @@ def _check_device_count(name: str, plan: ParallelPlan, decoder: ParallelPlan) ->
 
 def _fitting(decoder: ParallelPlan, others: Sequence[ParallelPlan]) -> str:
     fitting = "; ".join(map(str, refining_plans(decoder, others)))
-    beside = " and encoders" if set(others) - {decoder} else ""
-    return f"beside decoder {decoder}{beside} these fit: {fitting}"
+    encoders = " and encoders" if set(others) - {decoder} else ""
+    return f"beside decoder {decoder}{encoders} these fit: {fitting}"
 
 
 def _name_axes(cuts: list[int], decoder: ParallelPlan) -> tuple[tuple[str, int], ...]:

@@ -67,7 +67,7 @@ class ProcessCluster:
         every = tuple(range(jax.process_count()))
         self.members = every if members is None else tuple(members)
         self._begin, self._parted, self._wait = begin, self.members != every, wait
-        self._room = 1024  # words that a process can tell all others at once
+        self._room = 1024  # words that a process can send to all others at once
 
     @property
     def index(self) -> int:
@@ -95,13 +95,13 @@ class ProcessCluster:
 
         def answer() -> list[Words]:
             with self._wait("numbers of all"):
-                told = np.asarray(sent.addressable_data(0))
-            longest = int(told[:, 0].max())
+                messages = np.asarray(sent.addressable_data(0))
+            longest = int(messages[:, 0].max())
             if longest > self._room:
                 # All processes see the same number here and make the same room.
                 self._room = _power_of_two(longest)
                 return self.gather(numbers)()
-            return [own[1 : 1 + own[0]] for own in told]
+            return [message[1 : 1 + message[0]] for message in messages]
 
         return answer
 
@@ -139,8 +139,8 @@ class ProcessCluster:
 
         def answer() -> list[Words]:
             with self._wait("samples from other hosts"):
-                own = np.asarray(received.addressable_data(0))[0]
-            return [words[:size] for words, size in zip(own, sizes[:, self.index], strict=True)]
+                arrived = np.asarray(received.addressable_data(0))[0]
+            return [words[:size] for words, size in zip(arrived, sizes[:, self.index], strict=True)]
 
         return answer
 
@@ -159,10 +159,10 @@ class ProcessCluster:
 
 
 def _then(
-    first: Callable[..., jax.Array], rest: Callable[..., jax.Array]
+    first: Callable[..., jax.Array], others: Callable[..., jax.Array]
 ) -> Callable[..., jax.Array]:
     """`first` for the first call, `rest` for all others."""
-    calls = chain([first], repeat(rest))
+    calls = chain([first], repeat(others))
     return lambda *arguments: next(calls)(*arguments)
 
 

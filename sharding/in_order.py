@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
+from itertools import chain
 from typing import Any
 
 import jax
@@ -73,8 +74,8 @@ def _ordered(mapped: Callable[..., Any]) -> Callable[..., Any]:
     def run(*args: Any) -> Any:
         traced, shapes = jax.make_jaxpr(mapped, return_shape=True)(*args)
         special = {"shard_map": _shard_map}
-        made = evaluated(traced, jax.tree.leaves(args), lambda eqn: special.get(_name(eqn)))
-        return jax.tree.unflatten(jax.tree.structure(shapes), made)
+        results = evaluated(traced, jax.tree.leaves(args), lambda eqn: special.get(_name(eqn)))
+        return jax.tree.unflatten(jax.tree.structure(shapes), results)
 
     return run
 
@@ -123,15 +124,15 @@ class _Order:
             return self._collective
         if name in _UNTYPED:
             return _untyped
-        if not any(_typed(own) for own in programs_in(eqn)):
+        if not any(_typed(inner) for inner in programs_in(eqn)):
             return None
         return {"scan": self._scan, "while": self._while, "cond": self._cond}.get(name, self._call)
 
     def _collective(self, eqn: JaxprEqn, values: Values) -> Values:
         waiting = [_after(x, self._token) for x in values]
-        made = _untyped(eqn, waiting)
-        self._since += made
-        return made
+        results = _untyped(eqn, waiting)
+        self._since += results
+        return results
 
     def _entered(self, eqn: JaxprEqn) -> jax.Array:
         """The token for what is inside an equation."""
@@ -150,8 +151,8 @@ class _Order:
 
         def body(state: tuple[jax.Array, Values], x: Values) -> tuple[Any, Values]:
             order = _Order(state[0])
-            made = order.run(inner, [*consts, *state[1], *x])
-            return (order.token(), list(made[:carried])), list(made[carried:])
+            results = order.run(inner, [*consts, *state[1], *x])
+            return (order.token(), list(results[:carried])), list(results[carried:])
 
         state, ys = lax.scan(
             body,
@@ -177,8 +178,8 @@ class _Order:
 
         def body(state: tuple[jax.Array, list[Any]]) -> tuple[jax.Array, list[Any]]:
             order = _Order(state[0])
-            made = order.run(inner, [*of_body, *state[1]])
-            return order.token(), list(made)
+            results = order.run(inner, [*of_body, *state[1]])
+            return order.token(), list(results)
 
         start = self._entered(eqn), list(carry)
         state = lax.while_loop(condition, body, start)
@@ -190,17 +191,19 @@ class _Order:
 
         def branch(inner: ClosedJaxpr, token: jax.Array, *operands: Any) -> tuple[Any, Values]:
             order = _Order(token)
-            made = order.run(inner, operands)
-            return order.token(), list(made)
+            results = order.run(inner, operands)
+            return order.token(), list(results)
 
-        branches = [partial(branch, own) for own in eqn.params["branches"]]
-        token, made = lax.switch(index, branches, self._entered(eqn), *operands)
+        branches = [partial(branch, program) for program in eqn.params["branches"]]
+        token, outputs = lax.switch(index, branches, self._entered(eqn), *operands)
         self._left(eqn, token)
-        return made
+        return outputs
 
     def _call(self, eqn: JaxprEqn, values: Values) -> Values:
         """A function that is called as it is, such as one with derivatives of its own."""
-        inner = [own for own in programs_in(eqn) if len(own.jaxpr.invars) == len(values)]
+        inner = [
+            program for program in programs_in(eqn) if len(program.jaxpr.invars) == len(values)
+        ]
         if len(inner) != 1 or len(inner[0].jaxpr.outvars) != len(eqn.outvars):
             raise TypeError(
                 f"collectives inside {eqn.primitive.name} are not supported on CPUs; valid: inside "
@@ -230,8 +233,8 @@ def _joined(token: jax.Array, x: jax.Array) -> jax.Array:
 def _untyped(eqn: JaxprEqn, values: Values) -> Values:
     """The results of an equation of a typed program, in one without types."""
     bind = _UNTYPED.get(_name(eqn), eqn.primitive.bind)
-    made = bind(*values, **eqn.params)
-    return list(made) if isinstance(made, (list, tuple)) else [made]
+    results = bind(*values, **eqn.params)
+    return list(results) if isinstance(results, (list, tuple)) else [results]
 
 
 def _name(eqn: JaxprEqn) -> str:
@@ -251,21 +254,21 @@ def _split(values: Values, *counts: int) -> list[Values]:
 def _stacked(outside: Sequence[Any], inside: Sequence[Any]) -> int:
     """How many values of a scan have one more dimension outside its body: its slices."""
     pairs = zip(outside, inside, strict=True)
-    return sum(out.aval.ndim > own.aval.ndim for out, own in pairs)
+    return sum(out.aval.ndim > inner.aval.ndim for out, inner in pairs)
 
 
 def _meets(eqn: JaxprEqn) -> bool:
     """Whether there are collectives inside an equation."""
-    return any(holds(own, COLLECTIVES) for own in programs_in(eqn))
+    return any(holds(inner, COLLECTIVES) for inner in programs_in(eqn))
 
 
 def _typed(program: ClosedJaxpr) -> bool:
     """Whether a program knows of axes: values that vary over them, or collectives."""
 
-    def varies(own: Any) -> bool:
-        kind = getattr(own.aval, "mat", None)
+    def varies(variable: Any) -> bool:
+        kind = getattr(variable.aval, "mat", None)
         return kind is not None and bool(kind.varying)
 
     jaxpr = program.jaxpr
-    made = (own for eqn in jaxpr.eqns for own in eqn.outvars)
-    return any(map(varies, [*jaxpr.invars, *made])) or holds(program, COLLECTIVES)
+    outputs = chain.from_iterable(eqn.outvars for eqn in jaxpr.eqns)
+    return any(map(varies, [*jaxpr.invars, *outputs])) or holds(program, COLLECTIVES)

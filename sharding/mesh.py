@@ -19,11 +19,11 @@ def make_mesh(grid: JointGrid, devices: Sequence[jax.Device] | None = None) -> M
     Raises:
         PlanError: the number of devices differs from the grid's.
     """
-    found = len(devices) if devices is not None else jax.device_count()
-    if found != grid.devices:
+    count = len(devices) if devices is not None else jax.device_count()
+    if count != grid.devices:
         raise PlanError(
-            f"the plans cover {grid.devices} devices but {found} are present; "
-            f"choose plans whose degrees multiply to {found}"
+            f"the plans cover {grid.devices} devices but {count} are present; "
+            f"choose plans whose degrees multiply to {count}"
         )
     names, sizes = zip(*grid.axes, strict=True)
     # An axis of the grid may be part of a dimension of a TPU's torus.

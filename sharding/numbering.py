@@ -32,21 +32,21 @@ def numbering(plan: ParallelPlan, decoder: ParallelPlan) -> dict[str, tuple[Span
         PlanError: the plan's groups do not lie beside the decoder's stages.
     """
     left = _order(plan, decoder)
-    dealt = dict[str, tuple[Span, ...]]()
+    spans = dict[str, tuple[Span, ...]]()
     for axis, degree in zip(AXES, plan.degrees, strict=True):
-        own = list[Span]()
+        axis_spans = list[Span]()
         while degree > 1:
             low, high = left.pop(0)
             size = high // low
             if size % degree and degree % size:
                 raise PlanError(overlap(plan, degree, size))
-            taken = min(size, degree)
-            own.append((high // taken, high))
-            if taken < size:
-                left.insert(0, (low, high // taken))
-            degree //= taken
-        dealt[axis] = tuple(own)
-    return dealt
+            part = min(size, degree)
+            axis_spans.append((high // part, high))
+            if part < size:
+                left.insert(0, (low, high // part))
+            degree //= part
+        spans[axis] = tuple(axis_spans)
+    return spans
 
 
 def _order(plan: ParallelPlan, decoder: ParallelPlan) -> list[Span]:

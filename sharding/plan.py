@@ -129,5 +129,5 @@ def factorizations(n: int, parts: int) -> Iterator[tuple[int, ...]]:
         yield (n,)
         return
     for first in divisors(n):
-        for rest in factorizations(n // first, parts - 1):
-            yield (first, *rest)
+        for others in factorizations(n // first, parts - 1):
+            yield (first, *others)

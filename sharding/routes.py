@@ -58,10 +58,10 @@ class RouteSide:
 
     def devices(self, axes: Axes) -> Ints:
         """Number along `axes` of the device with share `[b, t]` of rows and positions."""
-        own = (*self.view.batch, *self.view.sequence)
+        view_axes = (*self.view.batch, *self.view.sequence)
         sizes = [self.view.degree((axis,)) for axis in axes]
         numbers = np.arange(math.prod(sizes)).reshape(sizes)
-        order = [axes.index(axis) for axis in own]
+        order = [axes.index(axis) for axis in view_axes]
         return numbers.transpose(order).reshape(self.view.degree(self.view.batch), -1)
 
 
@@ -95,11 +95,11 @@ class Routes:
             ValueError: a run leaves its row, an output is sent twice, or two land on one token.
         """
         views = source.view, target.view
-        own, other = ({*view.batch, *view.sequence} for view in views)
-        if own != other:
+        source_axes, target_axes = ({*view.batch, *view.sequence} for view in views)
+        if source_axes != target_axes:
             raise PlanError(
-                f"an encoder dealt over {sorted(own)} cannot send to a decoder dealt over "
-                f"{sorted(other)}; valid: the same axes"
+                f"an encoder dealt over {sorted(source_axes)} cannot send to a decoder dealt over "
+                f"{sorted(target_axes)}; valid: the same axes"
             )
         wide: Ints = np.asarray(runs).astype(np.int64).reshape(-1, 5)
         routes = cls(source, target, wide, target.view.positions, ragged)
@@ -175,10 +175,10 @@ class Routes:
         pieces, _, receives, within = (part[self._sent(device)] for part in self._pieces)
         rows, positions = self.source.shape
         send = np.full(self.entries[0], rows * positions, np.int32)
-        own = pieces[:, 0] % rows * positions + pieces[:, 1] % positions
+        output = pieces[:, 0] % rows * positions + pieces[:, 1] % positions
         entry = self._begins(self._sizes(device)[0])[receives] + within
         inside = _expanded(pieces[:, 4])
-        send[np.repeat(entry, pieces[:, 4]) + inside] = np.repeat(own, pieces[:, 4]) + inside
+        send[np.repeat(entry, pieces[:, 4]) + inside] = np.repeat(output, pieces[:, 4]) + inside
         return send
 
     def receive(self, device: int) -> NDArray[np.int32]:
@@ -253,11 +253,11 @@ class Routes:
 def runs_of(index: NDArray[np.integer], outputs: int) -> Ints:
     """Runs `[runs, 5]` of an index `[rows, tokens]`: `row * outputs + offset`, or -1 for none."""
     rows, tokens = np.nonzero(index >= 0)
-    found = index[rows, tokens].astype(np.int64)
-    encoder, offset = found // outputs, found % outputs
+    entries = index[rows, tokens].astype(np.int64)
+    encoder, offset = entries // outputs, entries % outputs
     breaks = [np.diff(rows) != 0, np.diff(encoder) != 0, np.diff(tokens) != 1, np.diff(offset) != 1]
-    first = np.flatnonzero(np.concatenate([[True], np.any(breaks, axis=0)])[: len(found)])
-    lengths = np.diff(np.append(first, len(found)))
+    first = np.flatnonzero(np.concatenate([[True], np.any(breaks, axis=0)])[: len(entries)])
+    lengths = np.diff(np.append(first, len(entries)))
     columns: Sequence[Ints] = (encoder, offset, rows, tokens)
     return np.stack([*(column[first] for column in columns), lengths], axis=1)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import jax
@@ -73,8 +74,8 @@ def mesh_axes(name: str | None, view: View) -> Axes:
         return ()
     axis = logical_axis(name)
     copies = view.copies if axis.stored == "copied" else ()
-    own = (mesh_axis for plan_axis in axis.plan_axes for mesh_axis in getattr(view, plan_axis))
-    return tuple(mesh_axis for mesh_axis in own if mesh_axis not in copies)
+    split_axes = chain.from_iterable(getattr(view, plan_axis) for plan_axis in axis.plan_axes)
+    return tuple(mesh_axis for mesh_axis in split_axes if mesh_axis not in copies)
 
 
 def layouts(axes: Any, view: View) -> Any:

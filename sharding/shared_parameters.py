@@ -1,8 +1,8 @@
-"""Lanes: several views of one tower.
+"""Parameters that the length buckets of a module share, each of which has a view of the grid.
 
-The parameters of a tower belong to it, and are stored once; lanes of it deal rows and positions of
-their own. So the plans of its lanes may differ in data and context, and must split the parameters
-over the same devices. Eight devices, an encoder with tensor 2::
+A module stores its parameters once, and each of its buckets deals rows and positions as its plan
+says. So the plans of buckets may differ in data and context, and must split the parameters over the
+same devices. Eight devices, an encoder with tensor 2::
 
     grid     data0 2    data1 2    tensor 2
     short    [      data      ]    [tensor]
@@ -17,52 +17,54 @@ from sharding.grid import JointGrid, View
 from sharding.plan import PlanError
 
 #: Axes of a plan that split parameters.
-HOLDING = ("fsdp", "stage", "expert", "tensor")
+PARAMETER_AXES = ("fsdp", "stage", "expert", "tensor")
 
 
-def tower_views(grid: JointGrid, lanes: Mapping[str, str]) -> dict[str, View]:
-    """The view that lays out the parameters of each tower: that of its first lane.
+def module_views(grid: JointGrid, buckets: Mapping[str, str]) -> dict[str, View]:
+    """The view that lays out the parameters of each module: that of its first bucket.
 
     Args:
-        grid: joint grid of the plans of all lanes.
-        lanes: by the name of every lane, its tower.
+        grid: joint grid of the plans of all buckets.
+        buckets: by the name of every bucket, its module.
 
     Raises:
-        PlanError: two lanes of a tower would split its parameters in different ways.
+        PlanError: two buckets of a module would split its parameters in different ways.
     """
     views: dict[str, View] = {}
-    for lane, tower in lanes.items():
-        check_lane(grid, lanes, lane)
-        views.setdefault(tower, grid.views[lane])
+    for bucket, module in buckets.items():
+        check_bucket(grid, buckets, bucket)
+        views.setdefault(module, grid.views[bucket])
     return views
 
 
-def check_lane(grid: JointGrid, lanes: Mapping[str, str], lane: str) -> None:
-    """See that a lane splits the parameters of its tower as the tower's first lane does.
+def check_bucket(grid: JointGrid, buckets: Mapping[str, str], bucket: str) -> None:
+    """Check that a bucket splits the parameters of its module as the module's first bucket does.
 
     Args:
-        grid, lanes: as of `tower_views`.
-        lane: name of the lane.
+        grid, buckets: as of `module_views`.
+        bucket: name of the bucket.
 
     Raises:
-        PlanError: the lane's layout differs; the message names both plans and the axes.
+        PlanError: the bucket's layout differs; the message names both plans and the axes.
     """
-    tower = lanes[lane]
-    first = next(name for name, own in lanes.items() if own == tower and name in grid.views)
-    other = [axis for axis in HOLDING if _axes(grid, lane, axis) != _axes(grid, first, axis)]
-    if other:
+    module = buckets[bucket]
+    of_module = (name for name, other in buckets.items() if other == module)
+    first = next(name for name in of_module if name in grid.views)
+    differing = [
+        axis
+        for axis in PARAMETER_AXES
+        if _split_axes(grid, bucket, axis) != _split_axes(grid, first, axis)
+    ]
+    if differing:
+        verb = "are" if len(differing) > 1 else "is"
         raise PlanError(
-            f"{lane}: {grid.plans[lane]} splits the parameters of {tower} in another way than "
-            f"{grid.plans[first]} of {first}: {', '.join(other)} {_are(other)} over other devices",
-            "lanes of one encoder differ in data and context alone",
+            f"{bucket}: {grid.plans[bucket]} splits the parameters of {module} in another way than "
+            f"{grid.plans[first]} of {first}: {', '.join(differing)} {verb} over other devices",
+            "buckets of one encoder differ in data and context alone",
         )
 
 
-def _axes(grid: JointGrid, lane: str, axis: str) -> tuple[str, ...]:
+def _split_axes(grid: JointGrid, bucket: str, axis: str) -> tuple[str, ...]:
     """Grid axes of more than one device, as those of one split nothing."""
-    sizes, view = dict(grid.axes), grid.views[lane]
+    sizes, view = dict(grid.axes), grid.views[bucket]
     return tuple(name for name in getattr(view, axis) if sizes[name] > 1)
-
-
-def _are(names: list[str]) -> str:
-    return "are" if len(names) > 1 else "is"

@@ -72,14 +72,15 @@ def without_stages(plans: Mapping[str, ParallelPlan]) -> dict[str, ParallelPlan]
 
     If groups of devices would overlap, all replicas become part of fsdp, too.
     """
-    own = {name: plan.without_stages for name, plan in plans.items()}
+    flat_plans = {name: plan.without_stages for name, plan in plans.items()}
     try:
-        JointGrid.build(own)
+        JointGrid.build(flat_plans)
     except PlanError:
         return {
-            n: p.model_copy(update={"data": 1, "fsdp": p.data * p.fsdp}) for n, p in own.items()
+            n: p.model_copy(update={"data": 1, "fsdp": p.data * p.fsdp})
+            for n, p in flat_plans.items()
         }
-    return own
+    return flat_plans
 
 
 def undivided_without_stages(

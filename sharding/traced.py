@@ -40,25 +40,25 @@ def evaluated(
     )
 
     def read(variables: Sequence[Any]) -> list[Any]:
-        return [own.val if isinstance(own, Literal) else known[own] for own in variables]
+        return [v.val if isinstance(v, Literal) else known[v] for v in variables]
 
     for evaluate, equations in groupby(jaxpr.eqns, special):
         if evaluate is None:
-            whole = together(jaxpr, list(equations))
-            known.update(zip(whole.outvars, unchanged(whole, read(whole.invars)), strict=True))
+            block = together(jaxpr, list(equations))
+            known.update(zip(block.outvars, unchanged(block, read(block.invars)), strict=True))
             continue
         for eqn in equations:
             with _scope(eqn):
-                made = evaluate(eqn, read(eqn.invars))
-            known.update(zip(eqn.outvars, made, strict=True))
+                results = evaluate(eqn, read(eqn.invars))
+            known.update(zip(eqn.outvars, results, strict=True))
     return read(jaxpr.outvars)
 
 
 def together(jaxpr: Jaxpr, equations: list[JaxprEqn]) -> Jaxpr:
     """A program of some equations of `jaxpr`, from all that they read to all that they make."""
-    made = {own: None for eqn in equations for own in made_by(eqn)}
-    read = {own: None for eqn in equations for own in read_by(eqn) if own not in made}
-    return jaxpr.replace(constvars=[], invars=list(read), outvars=list(made), eqns=equations)
+    outputs = {variable: None for eqn in equations for variable in made_by(eqn)}
+    read = {v: None for eqn in equations for v in read_by(eqn) if v not in outputs}
+    return jaxpr.replace(constvars=[], invars=list(read), outvars=list(outputs), eqns=equations)
 
 
 def unchanged(program: Jaxpr, values: Values) -> Values:
@@ -68,33 +68,33 @@ def unchanged(program: Jaxpr, values: Values) -> Values:
 
 def read_by(eqn: JaxprEqn) -> list[Any]:
     """The variables that an equation reads."""
-    return [own for own in eqn.invars if not isinstance(own, Literal)]
+    return [variable for variable in eqn.invars if not isinstance(variable, Literal)]
 
 
 def made_by(eqn: JaxprEqn) -> list[Any]:
     """The variables that an equation makes, but for those that nothing reads."""
-    return [own for own in eqn.outvars if not isinstance(own, DropVar)]
+    return [variable for variable in eqn.outvars if not isinstance(variable, DropVar)]
 
 
 def made_from(program: Jaxpr, inputs: Sequence[Any]) -> list[bool]:
     """Which results of a program are computed from some of its `inputs`."""
-    found = {*inputs}
+    dependent = {*inputs}
     for eqn in program.eqns:
-        if not found.isdisjoint(read_by(eqn)):
-            found.update(made_by(eqn))
-    return [not isinstance(own, Literal) and own in found for own in program.outvars]
+        if not dependent.isdisjoint(read_by(eqn)):
+            dependent.update(made_by(eqn))
+    return [not isinstance(v, Literal) and v in dependent for v in program.outvars]
 
 
 def programs_in(eqn: JaxprEqn) -> list[ClosedJaxpr]:
     """The programs inside an equation."""
-    found = []
+    programs = []
     for param in eqn.params.values():
-        for own in param if isinstance(param, (list, tuple)) else (param,):
-            if isinstance(own, ClosedJaxpr):
-                found.append(own)
-            elif isinstance(own, Jaxpr):
-                found.append(ClosedJaxpr(own, ()))
-    return found
+        for value in param if isinstance(param, (list, tuple)) else (param,):
+            if isinstance(value, ClosedJaxpr):
+                programs.append(value)
+            elif isinstance(value, Jaxpr):
+                programs.append(ClosedJaxpr(value, ()))
+    return programs
 
 
 def holds(program: ClosedJaxpr, names: frozenset[str]) -> bool:
@@ -104,7 +104,7 @@ def holds(program: ClosedJaxpr, names: frozenset[str]) -> bool:
 
 def is_or_holds(eqn: JaxprEqn, names: frozenset[str]) -> bool:
     """Whether an equation is of a primitive of `names`, or one in the programs inside it is."""
-    return eqn.primitive.name in names or any(holds(own, names) for own in programs_in(eqn))
+    return eqn.primitive.name in names or any(holds(inner, names) for inner in programs_in(eqn))
 
 
 def _scope(eqn: JaxprEqn) -> AbstractContextManager[Any]:

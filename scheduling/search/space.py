@@ -22,7 +22,7 @@ from scheduling.schedules.tasks import BACKBONE
 from sharding.exchange_kinds import Piece
 from sharding.grid import JointGrid
 from sharding.plan import ParallelPlan, PlanError, Requirement, divisors
-from sharding.shared_parameters import tower_views
+from sharding.shared_parameters import module_views
 from sharding.stages import StageViews, undivided_without_stages, without_stages
 
 #: Placements of encoders that are tried; on the first stage is a baseline.
@@ -231,9 +231,9 @@ def _alike(workload: Workload, plans: Mapping[str, ParallelPlan], *, evaluates: 
     if len(set(lanes.values())) == len(lanes):
         return True
     try:
-        tower_views(JointGrid.build(plans), lanes)
+        module_views(JointGrid.build(plans), lanes)
         if evaluates:
-            tower_views(JointGrid.build(without_stages(plans)), lanes)
+            module_views(JointGrid.build(without_stages(plans)), lanes)
     except PlanError:
         return False
     return True

@@ -88,5 +88,5 @@ def test_equals_a_lookup_with_its_gradient(decoder, encoder):
 
 
 def test_an_all_to_all_needs_media_in_rows_of_their_own():
-    assert possible(apart=True) == EXCHANGES
-    assert possible(apart=False) == ("gather", "reduce_scatter")
+    assert possible(independent_rows=True) == EXCHANGES
+    assert possible(independent_rows=False) == ("gather", "reduce_scatter")

@@ -12,7 +12,7 @@ from mllm_jax.config.sections import ExperimentConfig
 from sharding.exchange_kinds import possible
 from sharding.grid import JointGrid
 from sharding.plan import AXES, ParallelPlan, PlanError, Requirement, divisors, factorizations
-from sharding.shared_parameters import check_lane
+from sharding.shared_parameters import check_bucket
 from sharding.stages import StageViews, undivided_without_stages, without_stages
 
 #: Products of plan axes that split a dimension together.
@@ -241,7 +241,7 @@ def _unlike_lane(
     except PlanError:
         return None
     try:
-        check_lane(grid, lanes, name)
+        check_bucket(grid, lanes, name)
     except PlanError as error:
         return error.reason.removeprefix(f"{name}: ")
     return None

@@ -24,7 +24,7 @@ from sharding.axes import stored_dimension
 from sharding.grid import JointGrid
 from sharding.layerstack.partition import partition
 from sharding.rules import is_axes, layouts
-from sharding.shared_parameters import tower_views
+from sharding.shared_parameters import module_views
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class StoredForm:
         """
         axes = multimodal.parameter_axes(self.model)
         backbone = self.model.backbone
-        views = {backbone: self.grid.decoder, **tower_views(self.grid, self.model.lanes)}
+        views = {backbone: self.grid.decoder, **module_views(self.grid, self.model.lanes)}
         if self.stack is not None:
             layers = axes[backbone]["layers"]
             chunked = jax.tree.map(lambda names: ("chunks", *names), layers, is_leaf=is_axes)

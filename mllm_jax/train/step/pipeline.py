@@ -48,7 +48,7 @@ from sharding.grid import JointGrid, View, Views
 from sharding.layerstack.partition import select_like
 from sharding.layerstack.run import Aux
 from sharding.rules import ParameterSharding, gather_parameters
-from sharding.shared_parameters import tower_views
+from sharding.shared_parameters import module_views
 from sharding.stages import StageViews
 
 #: Number of schedules that are kept for later steps of the same load.
@@ -288,7 +288,7 @@ class PipelineProgram(GradientProgram):
             return params
         dtype = multimodal.compute_dtype(self.model)
         backbone = self.model.backbone
-        views = {backbone: self.grid.decoder, **tower_views(self.grid, self.model.lanes)}
+        views = {backbone: self.grid.decoder, **module_views(self.grid, self.model.lanes)}
         whole = {
             name: _gather(tree, self.form.layout[name], views[name], dtype)
             for name, tree in params.items()

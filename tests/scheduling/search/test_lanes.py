@@ -13,7 +13,7 @@ from scheduling.search.bounds import least_state
 from scheduling.search.space import members
 from sharding.grid import JointGrid
 from sharding.plan import ParallelPlan
-from sharding.shared_parameters import HOLDING, tower_views
+from sharding.shared_parameters import PARAMETER_AXES, module_views
 from sharding.stages import without_stages
 from tests.scheduling import workloads as small
 
@@ -35,7 +35,7 @@ def test_only_plans_that_hold_the_parameters_alike_are_tried() -> None:
     assert 0 < len(found) < len(every)
     for plans in found:
         views = JointGrid.build(plans).views
-        for axis in HOLDING:
+        for axis in PARAMETER_AXES:
             assert getattr(views["short"], axis) == getattr(views["long"], axis)
     assert any(plans["short"] != plans["long"] for plans in found)
 
@@ -45,7 +45,7 @@ def test_evaluation_holds_them_alike_as_well() -> None:
     space = small.space(8, workload, contexts=(1, 2), evaluates=True)
     family = Strategy({"decoder": ParallelPlan(stage=2, data=2, context=2)}, microbatches=2)
     for member in members(space, workload, family):
-        tower_views(JointGrid.build(without_stages(member.plans)), OWN)
+        module_views(JointGrid.build(without_stages(member.plans)), OWN)
 
 
 def test_parameters_and_their_sums_are_counted_once() -> None:
