@@ -70,7 +70,7 @@ def _compile_exchange(
     def total(*inputs: jax.Array) -> jax.Array:
         return jnp.sum(exchange(*inputs))
 
-    rng, spec = np.random.default_rng(0), PartitionSpec(view.batch)
+    rng, spec = np.random.default_rng(0), PartitionSpec(view.batch_axes)
     scores = rng.random((count, experts.count), np.float32)
     values = (
         rng.random((count, decoder.d_model), np.float32).astype(compute_dtype(config.model)),

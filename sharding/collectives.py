@@ -183,7 +183,7 @@ def shard_slice(x: jax.Array, axes: Axes, dim: int) -> jax.Array:
     return lax.dynamic_slice_in_dim(x, axis_index(axes) * size, size, dim)
 
 
-def unsharded(x: jax.Array, axes: Axes, dim: int) -> jax.Array:
+def join_slices(x: jax.Array, axes: Axes, dim: int) -> jax.Array:
     """The inverse of `shard_slice`: whole, and the same on every rank of `axes`."""
     if not axes:
         return x

@@ -52,7 +52,7 @@ Grouped = Callable[[Tree, jax.Array, jax.Array], jax.Array]
 
 
 @dataclass(frozen=True)
-class Dispatch:
+class ExpertDispatch:
     """How copies of tokens move; plain data.
 
     Attributes:
@@ -77,7 +77,7 @@ def through_experts(
     tokens: jax.Array,
     experts: jax.Array,
     weights: jax.Array,
-    way: Dispatch,
+    way: ExpertDispatch,
 ) -> jax.Array:
     """For each token the weighted sum of what its experts make of it.
 
@@ -94,72 +94,74 @@ def through_experts(
     """
     operands = params, tokens, experts, weights
     axes = {axis for leaf in jax.tree.leaves(operands) for axis in jax.typeof(leaf).mat.varying}
-    return _through(grouped, way, *vary(operands, tuple(sorted({*axes, *way.axes}))))
+    return _run_experts(grouped, way, *vary(operands, tuple(sorted({*axes, *way.axes}))))
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0, 1))
-def _through(
+def _run_experts(
     grouped: Grouped,
-    way: Dispatch,
+    way: ExpertDispatch,
     params: Tree,
     tokens: jax.Array,
     experts: jax.Array,
     weights: jax.Array,
 ) -> jax.Array:
-    copies = _Copies.of(experts, way)
+    copies = _TokenCopies.of_experts(experts, way)
 
-    def part(move: _Move, rows: jax.Array, results: jax.Array) -> jax.Array:
-        return move.back(grouped(params, rows, move.counts), results)
+    def part(move: _RoundMove, rows: jax.Array, results: jax.Array) -> jax.Array:
+        return move.return_results(grouped(params, rows, move.counts), results)
 
-    outputs = _in_rounds(copies, copies.of_tokens(tokens), part, copies.nothing(tokens), way)
+    outputs = _in_rounds(copies, copies.of_tokens(tokens), part, copies.zero_copies(tokens), way)
     return jnp.sum(copies.by_token(outputs).astype(jnp.float32) * weights[..., None], axis=1)
 
 
-def _forward(
-    grouped: Grouped, way: Dispatch, *operands: Any
+def _experts_forward(
+    grouped: Grouped, way: ExpertDispatch, *operands: Any
 ) -> tuple[jax.Array, tuple[Tree, jax.Array, jax.Array, jax.Array]]:
-    return _through(grouped, way, *operands), operands
+    return _run_experts(grouped, way, *operands), operands
 
 
-def _backward(
+def _experts_backward(
     grouped: Grouped,
-    way: Dispatch,
+    way: ExpertDispatch,
     operands: tuple[Tree, jax.Array, jax.Array, jax.Array],
     gradient: jax.Array,
 ) -> tuple[Tree, jax.Array, None, jax.Array]:
     params, tokens, experts, weights = operands
-    copies = _Copies.of(experts, way)
+    copies = _TokenCopies.of_experts(experts, way)
     both = copies.of_tokens(jnp.concatenate([tokens, gradient.astype(tokens.dtype)], axis=-1))
-    sent = _joined(both, copies.sort(weights), way)
+    sent = _join_numbers(both, copies.sort_copies(weights), way)
 
-    def part(move: _Move, received: jax.Array, state: tuple[Tree, jax.Array]) -> Tree:
+    def part(move: _RoundMove, received: jax.Array, state: tuple[Tree, jax.Array]) -> Tree:
         of_params, of_copies = state
-        (rows, of_results), scale = _parted(received, 2 * [tokens.shape[-1]])
+        (rows, of_results), scale = _split_numbers(received, 2 * [tokens.shape[-1]])
         results, pull = jax.vjp(lambda p, x: grouped(p, x, move.counts), params, rows)
         wide = of_results.astype(jnp.float32)
         of_part, of_rows = pull((wide * scale).astype(results.dtype))
         of_scale = jnp.sum(wide * results.astype(jnp.float32), axis=-1, keepdims=True)
         of_params = jax.tree.map(lambda total, x: total + x.astype(total.dtype), of_params, of_part)
-        return of_params, move.back(_joined(of_rows, of_scale, way), of_copies)
+        return of_params, move.return_results(_join_numbers(of_rows, of_scale, way), of_copies)
 
     nothing = jax.tree.map(lambda x: jnp.zeros_like(x, jnp.float32), params)
-    of_copies = _joined(copies.nothing(tokens), jnp.zeros_like(copies.sort(weights)), way)
+    of_copies = _join_numbers(
+        copies.zero_copies(tokens), jnp.zeros_like(copies.sort_copies(weights)), way
+    )
     sums, of_copies = _in_rounds(copies, sent, part, (nothing, of_copies), way)
     of_params = jax.tree.map(lambda x, total: total.astype(x.dtype), params, sums)
-    (of_tokens,), of_weights = _parted(of_copies, [tokens.shape[-1]])
+    (of_tokens,), of_weights = _split_numbers(of_copies, [tokens.shape[-1]])
     summed = jnp.sum(copies.by_token(of_tokens).astype(jnp.float32), axis=1)
     return of_params, summed.astype(tokens.dtype), None, copies.by_token(of_weights)[..., 0]
 
 
-_through.defvjp(_forward, _backward)
+_run_experts.defvjp(_experts_forward, _experts_backward)
 
 
 def _in_rounds(
-    copies: _Copies,
+    copies: _TokenCopies,
     values: jax.Array,
-    part: Callable[[_Move, jax.Array, Tree], Tree],
+    part: Callable[[_RoundMove, jax.Array, Tree], Tree],
     state: Tree,
-    way: Dispatch,
+    way: ExpertDispatch,
 ) -> Tree:
     """`state` behind all parts of all rounds.
 
@@ -170,15 +172,15 @@ def _in_rounds(
         state: the state before all parts.
         way: how copies move.
     """
-    rounds = -(-copies.parts(way) // way.parts)
+    rounds = -(-copies.part_count(way) // way.parts)
 
     def body(carry: tuple[jax.Array, Tree]) -> tuple[jax.Array, Tree]:
         number, state = carry
         inputs = values
         for index in range(way.parts):
-            move = _Move.of(copies, number * way.parts + index, way)
+            move = _RoundMove.of_part(copies, number * way.parts + index, way)
             # Exchanges are in the order of their parts, or a compiler may begin with the last one.
-            inputs, received = lax.optimization_barrier((inputs, move.there(inputs)))
+            inputs, received = lax.optimization_barrier((inputs, move.send_copies(inputs)))
             state = part(move, received, state)
         return number + 1, state
 
@@ -187,7 +189,7 @@ def _in_rounds(
         return lax.while_loop(lambda carry: carry[0] < rounds, body, start)[1]
 
 
-def _joined(rows: jax.Array, numbers: jax.Array, way: Dispatch) -> jax.Array:
+def _join_numbers(rows: jax.Array, numbers: jax.Array, way: ExpertDispatch) -> jax.Array:
     """Rows `[n, width]` and a float32 number of each, `[n, 1]`, as one array to move.
 
     A number is the sum of its columns, each of which has the next bits of it that the type of the
@@ -202,13 +204,13 @@ def _joined(rows: jax.Array, numbers: jax.Array, way: Dispatch) -> jax.Array:
     return jnp.concatenate([rows, jnp.pad(packed, ((0, 0), (0, padding)))], axis=1)
 
 
-def _parted(joined: jax.Array, widths: list[int]) -> tuple[list[jax.Array], jax.Array]:
-    """The columns of `_joined` rows in parts of these widths, and the numbers `[n, 1]`."""
+def _split_numbers(joined: jax.Array, widths: list[int]) -> tuple[list[jax.Array], jax.Array]:
+    """The columns of `_join_numbers` rows in parts of these widths, and the numbers `[n, 1]`."""
     *parts, columns = jnp.split(joined, np.cumsum(widths), axis=1)
     return parts, jnp.sum(columns.astype(jnp.float32), axis=1, keepdims=True)
 
 
-class _Copies(NamedTuple):
+class _TokenCopies(NamedTuple):
     """Copies of this rank's tokens, in the order of their experts.
 
     Attributes:
@@ -222,32 +224,32 @@ class _Copies(NamedTuple):
     counts: jax.Array
 
     @classmethod
-    def of(cls, experts: jax.Array, way: Dispatch) -> _Copies:
+    def of_experts(cls, experts: jax.Array, way: ExpertDispatch) -> _TokenCopies:
         """The copies of tokens that go to `experts`, `[tokens, choices]`."""
         flat, ranks = experts.reshape(-1), axis_size(way.axes)
         order = jnp.argsort(flat, stable=True).astype(jnp.int32)
-        places = _inverse(order, way)
+        places = _invert_permutation(order, way)
         bounds = jnp.arange(way.experts + 1, dtype=flat.dtype)
         local_counts = jnp.diff(jnp.searchsorted(flat[order], bounds)).astype(jnp.int32)
         counts = collectives.all_gather(local_counts[None], way.axes, dim=0)
         return cls(order, places.reshape(experts.shape), counts.reshape(ranks, ranks, -1))
 
     @property
-    def totals(self) -> jax.Array:
+    def rank_totals(self) -> jax.Array:
         """`[from, to]`."""
         return jnp.sum(self.counts, axis=2)
 
-    def parts(self, way: Dispatch) -> jax.Array:
+    def part_count(self, way: ExpertDispatch) -> jax.Array:
         """Parts of rounds until all copies have moved."""
         if way.ragged:
-            return _ceil(jnp.max(jnp.sum(self.totals, axis=0)), way.slots)
-        return _ceil(jnp.max(self.totals), way.slots // len(self.counts))
+            return _divide_up(jnp.max(jnp.sum(self.rank_totals, axis=0)), way.slots)
+        return _divide_up(jnp.max(self.rank_totals), way.slots // len(self.counts))
 
     def of_tokens(self, values: jax.Array) -> jax.Array:
         """`[tokens, ..]` to `[copies, ..]`."""
         return values[self.order // self.places.shape[1]]
 
-    def sort(self, values: jax.Array) -> jax.Array:
+    def sort_copies(self, values: jax.Array) -> jax.Array:
         """`[tokens, choices]` to `[copies, 1]`."""
         return values.reshape(-1, 1)[self.order]
 
@@ -255,12 +257,12 @@ class _Copies(NamedTuple):
         """`[copies, ..]` to `[tokens, choices, ..]`."""
         return values[self.places]
 
-    def nothing(self, tokens: jax.Array) -> jax.Array:
+    def zero_copies(self, tokens: jax.Array) -> jax.Array:
         """Zeros `[copies, width]`."""
         return jnp.zeros_like(tokens, shape=(self.order.size, tokens.shape[-1]))
 
 
-class _Move(NamedTuple):
+class _RoundMove(NamedTuple):
     """The copies that this rank sends and receives in a part of a round.
 
     Ranks are numbered along the expert axes; a *block* is what comes from one rank for one expert.
@@ -275,7 +277,7 @@ class _Move(NamedTuple):
         counts: `[local experts]`.
     """
 
-    way: Dispatch
+    way: ExpertDispatch
     begin: jax.Array
     sent: jax.Array
     arrive: jax.Array
@@ -286,21 +288,21 @@ class _Move(NamedTuple):
     counts: jax.Array
 
     @classmethod
-    def of(cls, copies: _Copies, number: jax.Array, way: Dispatch) -> _Move:
+    def of_part(cls, copies: _TokenCopies, number: jax.Array, way: ExpertDispatch) -> _RoundMove:
         """What moves in part `number`.
 
         With slots for all ranks together, a rank receives first all copies of the first rank, then
         those of the next, and so on, `slots` of them in each part.
         """
-        totals, me = copies.totals, axis_index(way.axes)
-        before = _before(totals, axis=0) if way.ragged else jnp.zeros_like(totals)
+        totals, me = copies.rank_totals, axis_index(way.axes)
+        before = _sums_before(totals, axis=0) if way.ragged else jnp.zeros_like(totals)
         slots = way.slots if way.ragged else way.slots // len(totals)
         first, last = (
             jnp.clip(slots * (number + i) - before, 0, totals) for i in (0, 1)
         )  # [from, to], counted from the first copy for a rank
         lengths = last - first
-        starts = _before(totals, axis=1) + first
-        arrive = _before(lengths, axis=0) if way.ragged else _padded_starts(lengths, slots)
+        starts = _sums_before(totals, axis=1) + first
+        arrive = _sums_before(lengths, axis=0) if way.ragged else _padded_starts(lengths, slots)
         experts = jnp.cumsum(copies.counts[:, me], axis=1)
         ends = jnp.clip(experts, first[:, me, None], last[:, me, None])
         blocks = jnp.diff(ends, axis=1, prepend=first[:, me, None])
@@ -316,7 +318,7 @@ class _Move(NamedTuple):
             counts=jnp.sum(blocks, axis=0),
         )
 
-    def there(self, values: jax.Array) -> jax.Array:
+    def send_copies(self, values: jax.Array) -> jax.Array:
         """Values of this rank's copies, `[copies, ..]`, to those of the received ones by expert.
 
         Returns:
@@ -326,21 +328,21 @@ class _Move(NamedTuple):
             slices = jnp.stack([self.begin, self.sent, self.lands, self.received])
             received = collectives.ragged_all_to_all(values, slices, self.way.slots, self.way.axes)
         else:
-            sent = self._picked(values, self._picks())
+            sent = self._pick_rows(values, self._slot_copies())
             received = collectives.all_to_all(sent, self.way.axes)
-        return self._picked(received, self._order(by_expert=True))
+        return self._pick_rows(received, self._expert_order(by_expert=True))
 
-    def back(self, results: jax.Array, into: jax.Array) -> jax.Array:
+    def return_results(self, results: jax.Array, into: jax.Array) -> jax.Array:
         """Results of the received copies, `[slots, ..]`, put into those of this rank's copies."""
-        arrived = self._picked(results, self._order(by_expert=False))
+        arrived = self._pick_rows(results, self._expert_order(by_expert=False))
         if self.way.ragged:
             slices = jnp.stack([self.arrive, self.received, self.returns, self.sent])
             return collectives.ragged_all_to_all(arrived, slices, into, self.way.axes)
         returned = collectives.all_to_all(arrived, self.way.axes)
-        slots, moved = self._slots(len(into))
-        return jnp.where(moved[:, None], returned[self._once(slots)], into)
+        slots, moved = self._copy_slots(len(into))
+        return jnp.where(moved[:, None], returned[self._broadcast_once(slots)], into)
 
-    def _slots(self, copies: int) -> tuple[jax.Array, jax.Array]:
+    def _copy_slots(self, copies: int) -> tuple[jax.Array, jax.Array]:
         """`[copies]`, the slot of every copy of this rank, and whether it moves in this part."""
         place = jnp.arange(copies, dtype=jnp.int32)
         to = jnp.searchsorted(self.begin, place, side="right", method="scan_unrolled") - 1
@@ -348,11 +350,11 @@ class _Move(NamedTuple):
         moved = (to >= 0) & (offset < self.sent[to])
         return jnp.where(moved, to * (self.way.slots // len(self.begin)) + offset, 0), moved
 
-    def _picked(self, values: jax.Array, index: jax.Array) -> jax.Array:
+    def _pick_rows(self, values: jax.Array, index: jax.Array) -> jax.Array:
         """`values[index]`, zero where an index is beyond them."""
-        return values.at[self._once(index)].get(mode="fill", fill_value=0)
+        return values.at[self._broadcast_once(index)].get(mode="fill", fill_value=0)
 
-    def _once(self, index: jax.Array) -> jax.Array:
+    def _broadcast_once(self, index: jax.Array) -> jax.Array:
         """`index`, computed once for a row and not for each of its columns.
 
         XLA for CPUs fuses an index of cheap terms into the gather that reads it, and computes the
@@ -360,7 +362,7 @@ class _Move(NamedTuple):
         """
         return index if self.way.ragged else lax.cumsum(jnp.diff(index, prepend=0))
 
-    def _picks(self) -> jax.Array:
+    def _slot_copies(self) -> jax.Array:
         """`[slots]`, the copy in every slot of every rank, beyond all copies in an empty slot."""
         ranks = len(self.begin)
         offsets = jnp.arange(self.way.slots // ranks, dtype=jnp.int32)[None]
@@ -369,18 +371,22 @@ class _Move(NamedTuple):
         )
         return picks.reshape(-1)
 
-    def _order(self, by_expert: bool) -> jax.Array:
+    def _expert_order(self, by_expert: bool) -> jax.Array:
         """`[slots]`: for received copies by expert their places as they arrived, or the inverse."""
-        arrived = self.arrive[:, None] + _before(self.blocks, axis=1)
-        grouped = _before(self.blocks.T.reshape(-1), axis=0).reshape(self.blocks.T.shape).T
+        arrived = self.arrive[:, None] + _sums_before(self.blocks, axis=1)
+        grouped = _sums_before(self.blocks.T.reshape(-1), axis=0).reshape(self.blocks.T.shape).T
         if by_expert:
             source, target, blocks = arrived.T, grouped.T, self.blocks.T
         else:
             source, target, blocks = grouped, arrived, self.blocks
-        return _places(source.reshape(-1), target.reshape(-1), blocks.reshape(-1), self.way.slots)
+        return _source_places(
+            source.reshape(-1), target.reshape(-1), blocks.reshape(-1), self.way.slots
+        )
 
 
-def _places(source: jax.Array, target: jax.Array, lengths: jax.Array, size: int) -> jax.Array:
+def _source_places(
+    source: jax.Array, target: jax.Array, lengths: jax.Array, size: int
+) -> jax.Array:
     """For each of `size` target places the source place of what comes there, `size` for nothing.
 
     Args:
@@ -401,7 +407,7 @@ def _places(source: jax.Array, target: jax.Array, lengths: jax.Array, size: int)
     return jnp.where(inside, place + of_block(source - target), size)
 
 
-def _inverse(order: jax.Array, way: Dispatch) -> jax.Array:
+def _invert_permutation(order: jax.Array, way: ExpertDispatch) -> jax.Array:
     """The inverse of a permutation.
 
     CPUs write 16384 numbers to any places in a hundredth of the time in which they sort them (rows
@@ -413,7 +419,7 @@ def _inverse(order: jax.Array, way: Dispatch) -> jax.Array:
     return jnp.zeros_like(place).at[order].set(place, unique_indices=True)
 
 
-def _before(lengths: jax.Array, axis: int) -> jax.Array:
+def _sums_before(lengths: jax.Array, axis: int) -> jax.Array:
     """Sums of all lengths before each one."""
     return jnp.cumsum(lengths, axis=axis) - lengths
 
@@ -423,5 +429,5 @@ def _padded_starts(lengths: jax.Array, slots: int) -> jax.Array:
     return jnp.zeros_like(lengths) + slots * jnp.arange(len(lengths), dtype=jnp.int32)[:, None]
 
 
-def _ceil(count: jax.Array, size: int) -> jax.Array:
+def _divide_up(count: jax.Array, size: int) -> jax.Array:
     return -(-count // size)

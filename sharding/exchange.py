@@ -35,17 +35,17 @@ from jax.sharding import Mesh
 
 from sharding import collectives
 from sharding.collectives import all_gather, axis_index, axis_size, shard_slice
-from sharding.grid import Axes, View
+from sharding.grid import Axes, MeshView
 
 
-def shared_axes(source: View, target: View) -> Axes:
+def shared_axes(source: MeshView, target: MeshView) -> Axes:
     """Axes that number the blocks: the leading axes over which both modules deal their rows."""
-    a, b = source.batch, target.batch
+    a, b = source.batch_axes, target.batch_axes
     return a if len(a) < len(b) else b  # one is a prefix of the other by construction
 
 
-def gather(
-    outputs: jax.Array, index: jax.Array, source: View, target: View, shared: Axes
+def gather_outputs(
+    outputs: jax.Array, index: jax.Array, source: MeshView, target: MeshView, shared: Axes
 ) -> jax.Array:
     """Move encoder outputs to their decoder positions by a gather of all outputs of a block.
 
@@ -61,32 +61,32 @@ def gather(
     Returns:
         `[decoder rows, tokens / target shards, d_model]`; zero where `index` is -1.
     """
-    gathered = all_gather(outputs, source.sequence, dim=1)
-    block = all_gather(gathered, source.batch[len(shared) :], dim=0)
+    gathered = all_gather(outputs, source.sequence_axes, dim=1)
+    block = all_gather(gathered, source.batch_axes[len(shared) :], dim=0)
     rows, length, width = block.shape
     offset = axis_index(shared) * rows * length
-    local = shard_slice(index, target.sequence, dim=1)
+    local = shard_slice(index, target.sequence_axes, dim=1)
     lands = jnp.where(local >= 0, local - offset, rows * length)
-    return _picked(block.reshape(rows * length, width), lands)
+    return _pick_rows(block.reshape(rows * length, width), lands)
 
 
-def reduce_scatter(
-    outputs: jax.Array, index: jax.Array, source: View, target: View, shared: Axes
+def scatter_outputs(
+    outputs: jax.Array, index: jax.Array, source: MeshView, target: MeshView, shared: Axes
 ) -> jax.Array:
     """Move encoder outputs to their decoder positions by sums over a block; see `gather`.
 
     At most one rank has an output for a token, so that the sums are exact.
     """
     rows, length, width = outputs.shape
-    block = all_gather(index, target.batch[len(shared) :], dim=0)
-    row, offset = jnp.divmod(block, length * axis_size(source.sequence))
-    row = row - axis_index(source.batch) * rows
-    offset = offset - axis_index(source.sequence) * length
+    block = all_gather(index, target.batch_axes[len(shared) :], dim=0)
+    row, offset = jnp.divmod(block, length * axis_size(source.sequence_axes))
+    row = row - axis_index(source.batch_axes) * rows
+    offset = offset - axis_index(source.sequence_axes) * length
     is_local = (block >= 0) & (row >= 0) & (row < rows) & (offset >= 0) & (offset < length)
     lands = jnp.where(is_local, row * length + offset, rows * length)
-    sparse = _picked(outputs.reshape(rows * length, width), lands)
-    sums = collectives.reduce_scatter(sparse, target.sequence, dim=1)
-    return collectives.reduce_scatter(sums, target.batch[len(shared) :], dim=0)
+    sparse = _pick_rows(outputs.reshape(rows * length, width), lands)
+    sums = collectives.reduce_scatter(sparse, target.sequence_axes, dim=1)
+    return collectives.reduce_scatter(sums, target.batch_axes[len(shared) :], dim=0)
 
 
 def is_ragged(mesh: Mesh, axes: Axes) -> bool:
@@ -126,7 +126,7 @@ class RouteArrays:
         return replace(self, picks=self.picks[0], slices=slices)
 
 
-def all_to_all(outputs: jax.Array, routes: RouteArrays, axes: Axes) -> jax.Array:
+def route_outputs(outputs: jax.Array, routes: RouteArrays, axes: Axes) -> jax.Array:
     """Move encoder outputs from any device to any other; see `sharding.routes`.
 
     Args:
@@ -138,17 +138,17 @@ def all_to_all(outputs: jax.Array, routes: RouteArrays, axes: Axes) -> jax.Array
         `[decoder rows, tokens, d_model]`; zero where nothing lands.
     """
     flat = outputs.reshape(-1, outputs.shape[-1])
-    sent = _picked(flat, routes.picks)
+    sent = _pick_rows(flat, routes.picks)
     if routes.slices is not None:
         entries = min(routes.receive.size, axis_size(axes) * len(flat))
         received = collectives.ragged_all_to_all(sent, routes.slices, entries, axes)
     else:
         received = collectives.all_to_all(sent, axes)
-    return _picked(received, routes.receive)
+    return _pick_rows(received, routes.receive)
 
 
 @jax.custom_vjp
-def _picked(values: jax.Array, index: jax.Array) -> jax.Array:
+def _pick_rows(values: jax.Array, index: jax.Array) -> jax.Array:
     """`values[index]`, zero where an index is beyond them; no value is picked twice.
 
     Every output goes to one place, so that its gradient is picked as well: a sum over places,
@@ -157,15 +157,15 @@ def _picked(values: jax.Array, index: jax.Array) -> jax.Array:
     return values.at[index].get(mode="fill", fill_value=0)
 
 
-def _picked_forward(values: jax.Array, index: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _pick_rows_forward(values: jax.Array, index: jax.Array) -> tuple[jax.Array, jax.Array]:
     places = jnp.arange(index.size, dtype=jnp.int32)
     nowhere = jnp.full(len(values), index.size, jnp.int32)
     inverse = nowhere.at[index.reshape(-1)].set(places, mode="drop")
-    return _picked(values, index), inverse
+    return _pick_rows(values, index), inverse
 
 
-def _picked_backward(inverse: jax.Array, gradient: jax.Array) -> tuple[jax.Array, None]:
-    return _picked(gradient.reshape(-1, gradient.shape[-1]), inverse), None
+def _pick_rows_backward(inverse: jax.Array, gradient: jax.Array) -> tuple[jax.Array, None]:
+    return _pick_rows(gradient.reshape(-1, gradient.shape[-1]), inverse), None
 
 
-_picked.defvjp(_picked_forward, _picked_backward)
+_pick_rows.defvjp(_pick_rows_forward, _pick_rows_backward)

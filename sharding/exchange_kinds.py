@@ -11,13 +11,13 @@ from typing import Literal, get_args
 
 Exchange = Literal["all_to_all", "gather", "reduce_scatter"]
 EXCHANGES: tuple[Exchange, ...] = get_args(Exchange)
-#: The exchange of every bucket, by its name; `USUAL` of buckets that are not named.
+#: The exchange of every bucket, by its name; `DEFAULT_EXCHANGE` of buckets that are not named.
 Exchanges = Mapping[str, Exchange]
-USUAL: Exchange = "all_to_all"
-AS_USUAL: Exchanges = MappingProxyType({})
+DEFAULT_EXCHANGE: Exchange = "all_to_all"
+DEFAULT_EXCHANGES: Exchanges = MappingProxyType({})
 
 
-def possible(independent_rows: bool) -> tuple[Exchange, ...]:
+def possible_exchanges(independent_rows: bool) -> tuple[Exchange, ...]:
     """The exchanges that are possible.
 
     An all-to-all follows routes, which batches list only if media are in rows of their own.
@@ -33,8 +33,8 @@ def possible(independent_rows: bool) -> tuple[Exchange, ...]:
 
 #: Collectives of layers that may run beside compute: the `gather` of the next layer's parameters,
 #: the `scatter` of the gradients of the layer before, and the rows of `tensor` ranks, in rings.
-Piece = Literal["gather", "scatter", "tensor"]
-PIECES: tuple[Piece, ...] = get_args(Piece)
+OverlapKind = Literal["gather", "scatter", "tensor"]
+OVERLAP_KINDS: tuple[OverlapKind, ...] = get_args(OverlapKind)
 
 
 # ---- copies of tokens and the ranks of their experts ---------------------------------------------
@@ -58,7 +58,7 @@ def number_columns(size: int, ragged: bool) -> int:
     return columns + -columns % 128 if ragged else columns
 
 
-def room(buffer: float, copies: float, ranks: int) -> float:
+def round_capacity(buffer: float, copies: float, ranks: int) -> float:
     """Copies that a rank has room for in a round, over an even share of them.
 
     A rank has at least one slot for every rank, and no more than the copies of all ranks can fill.

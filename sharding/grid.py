@@ -21,21 +21,29 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
 from typing import Literal
 
-from sharding.exchange_kinds import Piece
-from sharding.numbering import Span, numbering, overlap
-from sharding.plan import AXES, POSITIONS, ROWS, ParallelPlan, PlanError, divisors, factorizations
+from sharding.exchange_kinds import OverlapKind
+from sharding.numbering import Span, overlap_reason, spans_by_axis
+from sharding.plan import (
+    AXES,
+    POSITIONS,
+    ROWS,
+    ParallelPlan,
+    PlanError,
+    divisors_of,
+    factorizations,
+)
 
 Axes = tuple[str, ...]
 ReduceDtype = Literal["float32", "bfloat16"]
 
 
 @dataclass(frozen=True)
-class View:
-    """A plan's axes as grid axes; `View()` is a single device.
+class MeshView:
+    """A plan's axes as grid axes; `MeshView()` is a single device.
 
     Attributes:
         data, fsdp, stage, expert, context, tensor: mesh axis names, slowest first.
-        copies: the last of the tensor axes, along which ranks hold the same heads of keys and
+        kv_replicas: the last of the tensor axes, along which ranks hold the same heads of keys and
             values, as there are fewer of these than ranks.
         overlap: collectives that run beside compute.
         reduce_dtype: type in which partial sums of tensor ranks travel in forwards.
@@ -48,56 +56,58 @@ class View:
     expert: Axes = ()
     context: Axes = ()
     tensor: Axes = ()
-    copies: Axes = ()
-    overlap: frozenset[Piece] = frozenset()
+    kv_replicas: Axes = ()
+    overlap: frozenset[OverlapKind] = frozenset()
     reduce_dtype: ReduceDtype = "float32"
     sizes: tuple[tuple[str, int], ...] = ()
 
     @property
-    def batch(self) -> Axes:
+    def batch_axes(self) -> Axes:
         """Axes over which the rows of a batch are dealt."""
-        return self._along(ROWS)
+        return self._axes_along(ROWS)
 
     @property
-    def vocab(self) -> Axes:
+    def vocab_axes(self) -> Axes:
         """Axes over which the vocabulary is split: all stages share embedding and head."""
         return self.stage + self.tensor
 
     @property
-    def ring(self) -> bool:
+    def uses_rings(self) -> bool:
         """Whether products gather and scatter their rows in steps of a ring."""
         return "tensor" in self.overlap and bool(self.tensor)
 
     @property
-    def gathered(self) -> View:
+    def gathered_view(self) -> MeshView:
         """The view of ranks that hold parameters whole along fsdp."""
         return replace(self, data=self.data + self.fsdp, fsdp=())
 
     @property
-    def kv_heads(self) -> Axes:
+    def kv_head_axes(self) -> Axes:
         """Axes over which heads of keys and values are split."""
-        return self.tensor[: len(self.tensor) - len(self.copies)]
+        return self.tensor[: len(self.tensor) - len(self.kv_replicas)]
 
     @property
-    def sequence(self) -> Axes:
+    def sequence_axes(self) -> Axes:
         """Axes over which the positions of a row are dealt between the blocks of a layer."""
-        return self._along(POSITIONS)
+        return self._axes_along(POSITIONS)
 
     @property
-    def tokens(self) -> Axes:
+    def token_axes(self) -> Axes:
         """Axes over which tokens are dealt where a tensor group has gathered its own."""
-        return self.batch + self.context
+        return self.batch_axes + self.context
 
     @property
-    def positions(self) -> Axes:
+    def position_axes(self) -> Axes:
         """Axes over which rows or their positions are dealt, as the grid orders them."""
-        return tuple(axis for axis in self.all if axis in (*self.batch, *self.sequence))
+        return tuple(
+            axis for axis in self.all_axes if axis in (*self.batch_axes, *self.sequence_axes)
+        )
 
-    def _along(self, plan_axes: tuple[str, ...]) -> Axes:
+    def _axes_along(self, plan_axes: tuple[str, ...]) -> Axes:
         return tuple(name for axis in plan_axes for name in getattr(self, axis))
 
     @property
-    def all(self) -> Axes:
+    def all_axes(self) -> Axes:
         """Every axis of the grid."""
         return tuple(name for name, _ in self.sizes)
 
@@ -108,7 +118,7 @@ class View:
 
 
 #: The views of all modules, by their names.
-Views = Mapping[str, View]
+Views = Mapping[str, MeshView]
 
 
 @dataclass(frozen=True)
@@ -118,19 +128,19 @@ class JointGrid:
     Attributes:
         axes: `(name, size)` from the slowest to the fastest.
         plans: module name to plan; `"decoder"` gives the axes their names.
-        views: module name to its `View`.
+        views: module name to its `MeshView`.
     """
 
     axes: tuple[tuple[str, int], ...]
     plans: Mapping[str, ParallelPlan]
-    views: Mapping[str, View] = field(repr=False)
+    views: Mapping[str, MeshView] = field(repr=False)
 
     @classmethod
     def build(
         cls,
         plans: Mapping[str, ParallelPlan],
         kv_heads: int | None = None,
-        overlap: frozenset[Piece] = frozenset(),
+        overlap: frozenset[OverlapKind] = frozenset(),
         reduce_dtype: ReduceDtype = "float32",
     ) -> JointGrid:
         """Refine `plans`, which must contain `"decoder"`.
@@ -140,7 +150,7 @@ class JointGrid:
                 not divide them, they are split as far as the grid allows, and copied beyond; None
                 if every degree divides them.
             overlap: collectives that run beside compute.
-            reduce_dtype: as of `View`.
+            reduce_dtype: as of `MeshView`.
 
         Raises:
             PlanError: the plans cover different numbers of devices, an encoder's groups reach
@@ -148,19 +158,19 @@ class JointGrid:
                 the other; the message lists plans that fit.
         """
         decoder = plans["decoder"]
-        cuts = _edges(decoder, decoder)
+        cuts = _span_edges(decoder, decoder)
         placed = list[ParallelPlan]()
         for name, plan in plans.items():
             _check_device_count(name, plan, decoder)
-            reason = _refusal(plan, cuts, decoder)
+            reason = _refusal_reason(plan, cuts, decoder)
             if reason is not None:
-                raise PlanError(f"{name}: {reason}", _fitting(decoder, placed))
-            cuts |= _edges(plan, decoder)
+                raise PlanError(f"{name}: {reason}", _list_fitting_plans(decoder, placed))
+            cuts |= _span_edges(plan, decoder)
             placed.append(plan)
-        copies = 1 if kv_heads is None else _copies(kv_heads, decoder.tensor, cuts)
+        copies = 1 if kv_heads is None else _replica_count(kv_heads, decoder.tensor, cuts)
         axes = _name_axes(sorted(cuts | {copies}), decoder)
-        views = {name: _view(plan, axes, decoder) for name, plan in plans.items()}
-        views["decoder"] = _with_copies(views["decoder"], copies)
+        views = {name: _make_view(plan, axes, decoder) for name, plan in plans.items()}
+        views["decoder"] = _with_replicas(views["decoder"], copies)
         views = {
             name: replace(view, overlap=overlap, reduce_dtype=reduce_dtype)
             for name, view in views.items()
@@ -168,7 +178,7 @@ class JointGrid:
         return cls(axes, dict(plans), views)
 
     @property
-    def decoder(self) -> View:
+    def decoder(self) -> MeshView:
         """View of the decoder."""
         return self.views["decoder"]
 
@@ -198,43 +208,44 @@ def refining_plans(
     Args:
         others: plans of other encoders, which refine with the decoder's.
     """
-    cuts = set[int]().union(*(_edges(plan, decoder) for plan in (decoder, *others)))
+    cuts = set[int]().union(*(_span_edges(plan, decoder) for plan in (decoder, *others)))
     plans = [ParallelPlan(data=d, tensor=t) for d, t in factorizations(decoder.devices, 2)]
-    return [plan for plan in reversed(plans) if _refusal(plan, cuts, decoder) is None]
+    return [plan for plan in reversed(plans) if _refusal_reason(plan, cuts, decoder) is None]
 
 
-def _edges(plan: ParallelPlan, decoder: ParallelPlan) -> set[int]:
+def _span_edges(plan: ParallelPlan, decoder: ParallelPlan) -> set[int]:
     """Ends of all spans of a plan; data 2 x tensor 4 has the ends 1, 4 and 8."""
-    spans = numbering(plan, decoder).values()
+    spans = spans_by_axis(plan, decoder).values()
     edges = chain.from_iterable(chain.from_iterable(spans))
     return {1, decoder.devices, *edges}
 
 
-def _clash(cuts: set[int]) -> tuple[int, int] | None:
+def _first_clash(cuts: set[int]) -> tuple[int, int] | None:
     """The first two neighbouring cuts that do not divide one another."""
     return next(((a, b) for a, b in pairwise(sorted(cuts)) if b % a), None)
 
 
-def _refusal(plan: ParallelPlan, cuts: set[int], decoder: ParallelPlan) -> str | None:
+def _refusal_reason(plan: ParallelPlan, cuts: set[int], decoder: ParallelPlan) -> str | None:
     """Why `plan` is no view of a grid with axes between `cuts`; None if it is a view."""
     try:
-        all_cuts = cuts | _edges(plan, decoder)
+        all_cuts = cuts | _span_edges(plan, decoder)
     except PlanError as error:
         return error.reason
-    clash = _clash(all_cuts)
-    return None if clash is None else overlap(plan, *clash)
+    clash = _first_clash(all_cuts)
+    return None if clash is None else overlap_reason(plan, *clash)
 
 
-def _copies(kv_heads: int, tensor: int, cuts: set[int]) -> int:
+def _replica_count(kv_heads: int, tensor: int, cuts: set[int]) -> int:
     """Number of tensor ranks with the same heads: as few as the heads and other cuts allow."""
-    splits = reversed(divisors(math.gcd(kv_heads, tensor)))
-    return next(tensor // n for n in splits if _clash(cuts | {tensor // n}) is None)
+    splits = reversed(divisors_of(math.gcd(kv_heads, tensor)))
+    return next(tensor // n for n in splits if _first_clash(cuts | {tensor // n}) is None)
 
 
-def _with_copies(view: View, copies: int) -> View:
-    """`view` with the last of its tensor axes, of `copies` ranks in all, as its `copies` axes."""
+def _with_replicas(view: MeshView, copies: int) -> MeshView:
+    """`view` with the last of its tensor axes, of `copies` ranks in all, as its replicas of
+    heads."""
     tails = (view.tensor[i:] for i in range(len(view.tensor) + 1))
-    return replace(view, copies=next(tail for tail in tails if view.degree(tail) == copies))
+    return replace(view, kv_replicas=next(tail for tail in tails if view.degree(tail) == copies))
 
 
 def _check_device_count(name: str, plan: ParallelPlan, decoder: ParallelPlan) -> None:
@@ -246,7 +257,7 @@ def _check_device_count(name: str, plan: ParallelPlan, decoder: ParallelPlan) ->
         )
 
 
-def _fitting(decoder: ParallelPlan, others: Sequence[ParallelPlan]) -> str:
+def _list_fitting_plans(decoder: ParallelPlan, others: Sequence[ParallelPlan]) -> str:
     fitting = "; ".join(map(str, refining_plans(decoder, others)))
     encoders = " and encoders" if set(others) - {decoder} else ""
     return f"beside decoder {decoder}{encoders} these fit: {fitting}"
@@ -266,7 +277,9 @@ def _name_axes(cuts: list[int], decoder: ParallelPlan) -> tuple[tuple[str, int],
     return tuple(axes) or (("data", 1),)
 
 
-def _view(plan: ParallelPlan, axes: tuple[tuple[str, int], ...], decoder: ParallelPlan) -> View:
+def _make_view(
+    plan: ParallelPlan, axes: tuple[tuple[str, int], ...], decoder: ParallelPlan
+) -> MeshView:
     """The grid's axes within the spans of the plan's axes."""
     placed, high = list[tuple[str, Span]](), decoder.devices
     for name, size in axes:
@@ -274,9 +287,9 @@ def _view(plan: ParallelPlan, axes: tuple[tuple[str, int], ...], decoder: Parall
         high //= size
     runs = {
         axis: tuple(n for low, high in spans for n, (a, b) in placed if low <= a and b <= high)
-        for axis, spans in numbering(plan, decoder).items()
+        for axis, spans in spans_by_axis(plan, decoder).items()
     }
     if decoder.devices == 1:  # nothing is dealt, yet it is dealt over "data"
         runs["data"] = tuple(name for name, _ in axes)
     data, fsdp, stage, expert, context, tensor = (runs[axis] for axis in AXES)
-    return View(data, fsdp, stage, expert, context, tensor, sizes=axes)
+    return MeshView(data, fsdp, stage, expert, context, tensor, sizes=axes)

@@ -26,7 +26,7 @@ Words = NDArray[np.int32]
 AXIS = "host"
 
 
-class Begin(Protocol):
+class PrepareProgram(Protocol):
     """Prepares a jitted program of that name: for all processes at once, if they need that."""
 
     def __call__(self, name: str, program: Any) -> Callable[..., jax.Array]:
@@ -40,12 +40,12 @@ class WaitContext(Protocol):
         """The context of a wait for `what`, which may end the process if it takes too long."""
 
 
-def _endless(what: str) -> AbstractContextManager[Any]:
+def _wait_endlessly(what: str) -> AbstractContextManager[Any]:
     """A wait that may take any time."""
     return nullcontext(what)
 
 
-class ProcessCluster:
+class ProcessGroup:
     """The processes of a run, or some of them, see `data.loading.on_read.HostGroup`.
 
     Sizes are rounded up to powers of two, so that few programs are compiled.
@@ -62,7 +62,10 @@ class ProcessCluster:
     """
 
     def __init__(
-        self, begin: Begin, members: Sequence[int] | None = None, wait: WaitContext = _endless
+        self,
+        begin: PrepareProgram,
+        members: Sequence[int] | None = None,
+        wait: WaitContext = _wait_endlessly,
     ) -> None:
         every = tuple(range(jax.process_count()))
         self.members = every if members is None else tuple(members)
@@ -80,18 +83,18 @@ class ProcessCluster:
         return len(self.members)
 
     @cached_property
-    def _mesh(self) -> Mesh:
+    def _host_mesh(self) -> Mesh:
         first = {device.process_index: device for device in reversed(jax.devices())}
         return Mesh(np.array([first[process] for process in self.members]), (AXIS,))
 
-    def _global(self, words: Words) -> jax.Array:
+    def _make_global(self, words: Words) -> jax.Array:
         """`words`, `[1, ...]` on every process, as `[processes, ...]`."""
-        layout = NamedSharding(self._mesh, PartitionSpec(AXIS))
+        layout = NamedSharding(self._host_mesh, PartitionSpec(AXIS))
         return jax.make_array_from_process_local_data(layout, words)
 
     def gather(self, numbers: Words) -> Callable[[], list[Words]]:
         """Begin to send `numbers`, `[n]`, to all processes; the result waits for each one's."""
-        sent = self._told(numbers, self._room)
+        sent = self._share_numbers(numbers, self._room)
 
         def answer() -> list[Words]:
             with self._wait("numbers of all"):
@@ -105,20 +108,20 @@ class ProcessCluster:
 
         return answer
 
-    def _told(self, numbers: Words, room: int) -> jax.Array:
+    def _share_numbers(self, numbers: Words, room: int) -> jax.Array:
         """Every process's count of numbers, and its first `room` numbers."""
         message = np.zeros((1, 1 + room), np.int32)
         message[0, 0] = len(numbers)
         message[0, 1 : 1 + len(numbers)] = numbers[:room]
-        return self._tell(self._global(message))
+        return self._share_program(self._make_global(message))
 
     @cached_property
-    def _tell(self) -> Callable[[jax.Array], jax.Array]:
+    def _share_program(self) -> Callable[[jax.Array], jax.Array]:
         """A program from `[processes, n]`, dealt over processes, to the same array on all."""
-        everywhere = NamedSharding(self._mesh, PartitionSpec())
+        everywhere = NamedSharding(self._host_mesh, PartitionSpec())
         program = jax.jit(lambda x: x, out_shardings=everywhere)
         begun = self._begin("numbers to all", program)
-        return _then(begun, program) if self._parted else begun
+        return _call_once(begun, program) if self._parted else begun
 
     def exchange(
         self, parts: Sequence[Words], sizes: NDArray[np.int64]
@@ -135,7 +138,7 @@ class ProcessCluster:
         message = np.zeros((1, self.count, _power_of_two(most)), np.int32)
         for process, words in enumerate(parts):
             message[0, process, : len(words)] = words
-        received = self._swap(self._global(message))
+        received = self._exchange_program(self._make_global(message))
 
         def answer() -> list[Words]:
             with self._wait("samples from other hosts"):
@@ -145,20 +148,20 @@ class ProcessCluster:
         return answer
 
     @cached_property
-    def _swap(self) -> Callable[[jax.Array], jax.Array]:
+    def _exchange_program(self) -> Callable[[jax.Array], jax.Array]:
         """A program from `[from, to, n]`, dealt over senders, to `[to, from, n]` over receivers."""
 
         def body(x: jax.Array) -> jax.Array:
             return jnp.expand_dims(all_to_all(x[0], (AXIS,)), 0)
 
         spec = PartitionSpec(AXIS)
-        program = jax.jit(jax.shard_map(body, mesh=self._mesh, in_specs=spec, out_specs=spec))
+        program = jax.jit(jax.shard_map(body, mesh=self._host_mesh, in_specs=spec, out_specs=spec))
         if self._parted:  # its sizes are of this cluster alone, and numbers went before
             return program
         return self._begin("samples to their hosts", program)
 
 
-def _then(
+def _call_once(
     first: Callable[..., jax.Array], others: Callable[..., jax.Array]
 ) -> Callable[..., jax.Array]:
     """`first` for the first call, `rest` for all others."""

@@ -28,7 +28,7 @@ from jax import lax
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
 from jax.sharding import Mesh
 
-from sharding.traced import Evaluate, Values, evaluated, holds, programs_in
+from sharding.traced import Evaluate, Values, contains_primitive, evaluate_program, programs_in
 
 #: Primitives that make devices meet.
 COLLECTIVES = frozenset(
@@ -65,16 +65,18 @@ def shard_map(
     """
     mapped = jax.shard_map(body, mesh=mesh, in_specs=in_specs, out_specs=out_specs)
     in_place = mesh.size == 1 or mesh.devices.flat[0].platform != "cpu"
-    return mapped if in_place else _ordered(mapped)
+    return mapped if in_place else _order_collectives(mapped)
 
 
-def _ordered(mapped: Callable[..., Any]) -> Callable[..., Any]:
+def _order_collectives(mapped: Callable[..., Any]) -> Callable[..., Any]:
     """`mapped` with the bodies of its `shard_map`s in order."""
 
     def run(*args: Any) -> Any:
         traced, shapes = jax.make_jaxpr(mapped, return_shape=True)(*args)
         special = {"shard_map": _shard_map}
-        results = evaluated(traced, jax.tree.leaves(args), lambda eqn: special.get(_name(eqn)))
+        results = evaluate_program(
+            traced, jax.tree.leaves(args), lambda eqn: special.get(_primitive_name(eqn))
+        )
         return jax.tree.unflatten(jax.tree.structure(shapes), results)
 
     return run
@@ -85,7 +87,7 @@ def _shard_map(eqn: JaxprEqn, values: Values) -> Values:
     inner: Jaxpr = eqn.params["jaxpr"]
 
     def body(*values: Any) -> tuple[Any, ...]:
-        return tuple(_Order(jnp.int32(1)).run(ClosedJaxpr(inner, ()), values))
+        return tuple(_CollectiveOrder(jnp.int32(1)).run_program(ClosedJaxpr(inner, ()), values))
 
     return jax.shard_map(
         body,
@@ -96,110 +98,114 @@ def _shard_map(eqn: JaxprEqn, values: Values) -> Values:
     )(*values)
 
 
-class _Order:
+class _CollectiveOrder:
     """The collectives of one body, in order.
 
     Args:
-        token: what the first ones wait for.
+        current_token: what the first ones wait for.
     """
 
     def __init__(self, token: jax.Array) -> None:
         self._token = token
         self._since: list[Any] = []
 
-    def token(self) -> jax.Array:
+    def current_token(self) -> jax.Array:
         """What waits for all collectives so far."""
-        self._token = reduce(_joined, self._since, self._token)
+        self._token = reduce(_join_token, self._since, self._token)
         self._since = []
         return self._token
 
-    def run(self, program: ClosedJaxpr, values: Values) -> Values:
+    def run_program(self, program: ClosedJaxpr, values: Values) -> Values:
         """The results of `program`; what it calls belongs to the same body."""
-        return evaluated(program, values, self._special)
+        return evaluate_program(program, values, self._choose_evaluation)
 
-    def _special(self, eqn: JaxprEqn) -> Evaluate | None:
+    def _choose_evaluation(self, eqn: JaxprEqn) -> Evaluate | None:
         """What evaluates an equation that has types, or collectives in it; None for others."""
-        name = _name(eqn)
+        name = _primitive_name(eqn)
         if name in COLLECTIVES:
-            return self._collective
+            return self._run_collective
         if name in _UNTYPED:
-            return _untyped
-        if not any(_typed(inner) for inner in programs_in(eqn)):
+            return _bind_untyped
+        if not any(_is_typed(inner) for inner in programs_in(eqn)):
             return None
-        return {"scan": self._scan, "while": self._while, "cond": self._cond}.get(name, self._call)
+        return {"scan": self._run_scan, "while": self._run_while, "cond": self._run_cond}.get(
+            name, self._run_call
+        )
 
-    def _collective(self, eqn: JaxprEqn, values: Values) -> Values:
-        waiting = [_after(x, self._token) for x in values]
-        results = _untyped(eqn, waiting)
+    def _run_collective(self, eqn: JaxprEqn, values: Values) -> Values:
+        waiting = [_wait_for(x, self._token) for x in values]
+        results = _bind_untyped(eqn, waiting)
         self._since += results
         return results
 
-    def _entered(self, eqn: JaxprEqn) -> jax.Array:
+    def _enter_equation(self, eqn: JaxprEqn) -> jax.Array:
         """The token for what is inside an equation."""
-        return self.token() if _meets(eqn) else jnp.int32(1)
+        return self.current_token() if _has_collectives(eqn) else jnp.int32(1)
 
-    def _left(self, eqn: JaxprEqn, token: jax.Array) -> None:
+    def _leave_equation(self, eqn: JaxprEqn, token: jax.Array) -> None:
         """What follows the equation waits for the `token` that leaves it."""
-        if _meets(eqn):
+        if _has_collectives(eqn):
             self._token = token
 
-    def _scan(self, eqn: JaxprEqn, values: Values) -> Values:
+    def _run_scan(self, eqn: JaxprEqn, values: Values) -> Values:
         params, (inner,) = eqn.params, programs_in(eqn)
-        sliced = _stacked(eqn.invars, inner.jaxpr.invars)
-        carried = len(eqn.outvars) - _stacked(eqn.outvars, inner.jaxpr.outvars)
-        consts, carry, xs = _split(values, len(values) - sliced - carried, carried)
+        sliced = _count_stacked(eqn.invars, inner.jaxpr.invars)
+        carried = len(eqn.outvars) - _count_stacked(eqn.outvars, inner.jaxpr.outvars)
+        consts, carry, xs = _split_values(values, len(values) - sliced - carried, carried)
 
         def body(state: tuple[jax.Array, Values], x: Values) -> tuple[Any, Values]:
-            order = _Order(state[0])
-            results = order.run(inner, [*consts, *state[1], *x])
-            return (order.token(), list(results[:carried])), list(results[carried:])
+            order = _CollectiveOrder(state[0])
+            results = order.run_program(inner, [*consts, *state[1], *x])
+            return (order.current_token(), list(results[:carried])), list(results[carried:])
 
         state, ys = lax.scan(
             body,
-            (self._entered(eqn), list(carry)),
+            (self._enter_equation(eqn), list(carry)),
             list(xs),
             length=params["length"],
             reverse=params["reverse"],
             unroll=params["unroll"],
         )
-        self._left(eqn, state[0])
+        self._leave_equation(eqn, state[0])
         return [*state[1], *ys]
 
-    def _while(self, eqn: JaxprEqn, values: Values) -> Values:
+    def _run_while(self, eqn: JaxprEqn, values: Values) -> Values:
         params, inner = eqn.params, eqn.params["body_jaxpr"]
-        if holds(params["cond_jaxpr"], COLLECTIVES):
+        if contains_primitive(params["cond_jaxpr"], COLLECTIVES):
             raise TypeError(
                 "collectives in a loop's condition are not supported on CPUs; valid: in its body"
             )
-        of_cond, of_body, carry = _split(values, params["cond_nconsts"], params["body_nconsts"])
+        of_cond, of_body, carry = _split_values(
+            values, params["cond_nconsts"], params["body_nconsts"]
+        )
 
         def condition(state: tuple[jax.Array, list[Any]]) -> Any:
-            return self.run(params["cond_jaxpr"], [*of_cond, *state[1]])[0]
+            return self.run_program(params["cond_jaxpr"], [*of_cond, *state[1]])[0]
 
         def body(state: tuple[jax.Array, list[Any]]) -> tuple[jax.Array, list[Any]]:
-            order = _Order(state[0])
-            results = order.run(inner, [*of_body, *state[1]])
-            return order.token(), list(results)
+            order = _CollectiveOrder(state[0])
+            results = order.run_program(inner, [*of_body, *state[1]])
+            return order.current_token(), list(results)
 
-        start = self._entered(eqn), list(carry)
+        start = self._enter_equation(eqn), list(carry)
         state = lax.while_loop(condition, body, start)
-        self._left(eqn, state[0])
+        self._leave_equation(eqn, state[0])
         return list(state[1])
 
-    def _cond(self, eqn: JaxprEqn, values: Values) -> Values:
+    def _run_cond(self, eqn: JaxprEqn, values: Values) -> Values:
         index, *operands = values
 
         def branch(inner: ClosedJaxpr, token: jax.Array, *operands: Any) -> tuple[Any, Values]:
-            order = _Order(token)
-            results = order.run(inner, operands)
-            return order.token(), list(results)
+            order = _CollectiveOrder(token)
+            results = order.run_program(inner, operands)
+            return order.current_token(), list(results)
 
         branches = [partial(branch, program) for program in eqn.params["branches"]]
-        token, outputs = lax.switch(index, branches, self._entered(eqn), *operands)
-        self._left(eqn, token)
+        token, outputs = lax.switch(index, branches, self._enter_equation(eqn), *operands)
+        self._leave_equation(eqn, token)
         return outputs
 
-    def _call(self, eqn: JaxprEqn, values: Values) -> Values:
+    def _run_call(self, eqn: JaxprEqn, values: Values) -> Values:
         """A function that is called as it is, such as one with derivatives of its own."""
         inner = [
             program for program in programs_in(eqn) if len(program.jaxpr.invars) == len(values)
@@ -209,10 +215,10 @@ class _Order:
                 f"collectives inside {eqn.primitive.name} are not supported on CPUs; valid: inside "
                 "loops, branches and functions"
             )
-        return self.run(inner[0], values)
+        return self.run_program(inner[0], values)
 
 
-def _after(x: Any, token: jax.Array) -> jax.Array:
+def _wait_for(x: Any, token: jax.Array) -> jax.Array:
     """`x`, once `token` is known: its first number is written again, in place."""
     x = jnp.asarray(x)
     if not x.size:
@@ -222,7 +228,7 @@ def _after(x: Any, token: jax.Array) -> jax.Array:
     return lax.dynamic_update_slice(x, again, (0,) * x.ndim) if x.ndim else again
 
 
-def _joined(token: jax.Array, x: jax.Array) -> jax.Array:
+def _join_token(token: jax.Array, x: jax.Array) -> jax.Array:
     """`token`, once `x` is known: 1 for all that a compiler can see."""
     if not x.size:
         return token
@@ -230,19 +236,19 @@ def _joined(token: jax.Array, x: jax.Array) -> jax.Array:
     return token & ((first != 0).astype(jnp.int32) | 1)
 
 
-def _untyped(eqn: JaxprEqn, values: Values) -> Values:
+def _bind_untyped(eqn: JaxprEqn, values: Values) -> Values:
     """The results of an equation of a typed program, in one without types."""
-    bind = _UNTYPED.get(_name(eqn), eqn.primitive.bind)
+    bind = _UNTYPED.get(_primitive_name(eqn), eqn.primitive.bind)
     results = bind(*values, **eqn.params)
     return list(results) if isinstance(results, (list, tuple)) else [results]
 
 
-def _name(eqn: JaxprEqn) -> str:
+def _primitive_name(eqn: JaxprEqn) -> str:
     name: str = eqn.primitive.name
     return name
 
 
-def _split(values: Values, *counts: int) -> list[Values]:
+def _split_values(values: Values, *counts: int) -> list[Values]:
     """`values` in runs of `counts`, and the rest."""
     parts, start = [], 0
     for count in counts:
@@ -251,18 +257,18 @@ def _split(values: Values, *counts: int) -> list[Values]:
     return [*parts, values[start:]]
 
 
-def _stacked(outside: Sequence[Any], inside: Sequence[Any]) -> int:
+def _count_stacked(outside: Sequence[Any], inside: Sequence[Any]) -> int:
     """How many values of a scan have one more dimension outside its body: its slices."""
     pairs = zip(outside, inside, strict=True)
     return sum(out.aval.ndim > inner.aval.ndim for out, inner in pairs)
 
 
-def _meets(eqn: JaxprEqn) -> bool:
+def _has_collectives(eqn: JaxprEqn) -> bool:
     """Whether there are collectives inside an equation."""
-    return any(holds(inner, COLLECTIVES) for inner in programs_in(eqn))
+    return any(contains_primitive(inner, COLLECTIVES) for inner in programs_in(eqn))
 
 
-def _typed(program: ClosedJaxpr) -> bool:
+def _is_typed(program: ClosedJaxpr) -> bool:
     """Whether a program knows of axes: values that vary over them, or collectives."""
 
     def varies(variable: Any) -> bool:
@@ -271,4 +277,4 @@ def _typed(program: ClosedJaxpr) -> bool:
 
     jaxpr = program.jaxpr
     outputs = chain.from_iterable(eqn.outvars for eqn in jaxpr.eqns)
-    return any(map(varies, [*jaxpr.invars, *outputs])) or holds(program, COLLECTIVES)
+    return any(map(varies, [*jaxpr.invars, *outputs])) or contains_primitive(program, COLLECTIVES)

@@ -38,7 +38,7 @@ def mesh_like(grid: JointGrid, mesh: Mesh) -> Mesh:
     return Mesh(mesh.devices.reshape(sizes), names, axis_types=kinds)
 
 
-def shardings(mesh: Mesh, specs: object) -> object:
+def named_shardings(mesh: Mesh, specs: object) -> object:
     """`specs` (a tree of PartitionSpec) as NamedShardings on `mesh`."""
     return jax.tree.map(
         lambda spec: NamedSharding(mesh, spec),
@@ -47,10 +47,10 @@ def shardings(mesh: Mesh, specs: object) -> object:
     )
 
 
-def laid_out(shapes: object, mesh: Mesh, specs: object) -> Any:
+def sharded_shapes(shapes: object, mesh: Mesh, specs: object) -> Any:
     """Shapes and types of `shapes` (a tree of arrays) with layouts: `specs` on `mesh`."""
     return jax.tree.map(
         lambda x, sharding: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding),
         shapes,
-        shardings(mesh, specs),
+        named_shardings(mesh, specs),
     )

@@ -25,13 +25,13 @@ Span = tuple[int, int]
 
 
 @lru_cache(2**14)
-def numbering(plan: ParallelPlan, decoder: ParallelPlan) -> dict[str, tuple[Span, ...]]:
+def spans_by_axis(plan: ParallelPlan, decoder: ParallelPlan) -> dict[str, tuple[Span, ...]]:
     """Spans of every axis of a module's `plan` beside that of the decoder, slowest first.
 
     Raises:
         PlanError: the plan's groups do not lie beside the decoder's stages.
     """
-    left = _order(plan, decoder)
+    left = _digit_order(plan, decoder)
     spans = dict[str, tuple[Span, ...]]()
     for axis, degree in zip(AXES, plan.degrees, strict=True):
         axis_spans = list[Span]()
@@ -39,7 +39,7 @@ def numbering(plan: ParallelPlan, decoder: ParallelPlan) -> dict[str, tuple[Span
             low, high = left.pop(0)
             size = high // low
             if size % degree and degree % size:
-                raise PlanError(overlap(plan, degree, size))
+                raise PlanError(overlap_reason(plan, degree, size))
             part = min(size, degree)
             axis_spans.append((high // part, high))
             if part < size:
@@ -49,36 +49,39 @@ def numbering(plan: ParallelPlan, decoder: ParallelPlan) -> dict[str, tuple[Span
     return spans
 
 
-def _order(plan: ParallelPlan, decoder: ParallelPlan) -> list[Span]:
+def _digit_order(plan: ParallelPlan, decoder: ParallelPlan) -> list[Span]:
     """The digits in the order in which `plan` counts them, slowest first."""
     if decoder.stage == 1 or plan == decoder:
         return [(1, decoder.devices)] if decoder.devices > 1 else []
-    _check(plan, decoder)
-    inner, top = decoder.inner, decoder.inner * decoder.stage
-    low, beyond = min(plan.inner, inner), max(plan.inner // inner, 1)
+    _check_plan(plan, decoder)
+    inner, top = decoder.inner_devices, decoder.inner_devices * decoder.stage
+    low, beyond = min(plan.inner_devices, inner), max(plan.inner_devices // inner, 1)
     rows = [(top * beyond, decoder.devices), (inner * plan.stage, top), (low, inner)]
     stages = (inner, inner * plan.stage)
     return [s for s in (*rows, stages, (top, top * beyond), (1, low)) if s[0] < s[1]]
 
 
-def _check(plan: ParallelPlan, decoder: ParallelPlan) -> None:
+def _check_plan(plan: ParallelPlan, decoder: ParallelPlan) -> None:
     if decoder.stage % plan.stage:
         raise PlanError(
             f"stage {plan.stage} does not divide the decoder's stage {decoder.stage}, along which "
             "it lies"
         )
     most = decoder.devices // decoder.stage
-    if plan.inner > most:
+    if plan.inner_devices > most:
         raise PlanError(
             f"{plan.groups} reaches across the decoder's stages, which run different tasks at a "
             f"time; a stage has {most} device{'s' * (most > 1)}"
         )
-    large, small = max(plan.inner, decoder.inner), min(plan.inner, decoder.inner)
+    large, small = (
+        max(plan.inner_devices, decoder.inner_devices),
+        min(plan.inner_devices, decoder.inner_devices),
+    )
     if large % small or most % large:
-        raise PlanError(overlap(plan, large, small))
+        raise PlanError(overlap_reason(plan, large, small))
 
 
-def overlap(plan: ParallelPlan, one: int, other: int) -> str:
+def overlap_reason(plan: ParallelPlan, one: int, other: int) -> str:
     """Why groups of `one` and `other` devices, of `plan` and another plan, are not of one grid."""
     return (
         f"{plan} does not refine with the other plans: groups of {min(one, other)} and of "

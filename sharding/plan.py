@@ -86,7 +86,7 @@ class ParallelPlan(BaseModel):
         return math.prod(getattr(self, axis) for axis in axes)
 
     @property
-    def inner(self) -> int:
+    def inner_devices(self) -> int:
         """Devices of a stage that work together in a layer: expert x context x tensor."""
         return self.expert * self.context * self.tensor
 
@@ -105,19 +105,19 @@ class ParallelPlan(BaseModel):
         return " x ".join(parts) or "one device"
 
 
-class Requirement(NamedTuple):
+class PlanRequirement(NamedTuple):
     """`size`, known to the user as `name`, must be divisible by `axis` of a module's plan."""
 
     name: str
     size: int
     axis: str
 
-    def met(self, plan: ParallelPlan) -> bool:
+    def is_met(self, plan: ParallelPlan) -> bool:
         """Whether the plan divides the size."""
         return self.size % getattr(plan, self.axis) == 0
 
 
-def divisors(n: int) -> list[int]:
+def divisors_of(n: int) -> list[int]:
     """Divisors of `n` in increasing order; ``divisors(6) == [1, 2, 3, 6]``."""
     small = [k for k in range(1, math.isqrt(n) + 1) if n % k == 0]
     return small + [n // k for k in reversed(small) if k * k != n]
@@ -128,6 +128,6 @@ def factorizations(n: int, parts: int) -> Iterator[tuple[int, ...]]:
     if parts == 1:
         yield (n,)
         return
-    for first in divisors(n):
+    for first in divisors_of(n):
         for others in factorizations(n // first, parts - 1):
             yield (first, *others)

@@ -30,7 +30,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from sharding.grid import Axes, View
+from sharding.grid import Axes, MeshView
 from sharding.plan import PlanError
 
 Ints = NDArray[np.int64]
@@ -46,23 +46,25 @@ class RouteSide:
         positions: number of positions of a row: outputs of an encoder, tokens of the decoder.
     """
 
-    view: View
+    view: MeshView
     rows: int
     positions: int
 
     @property
-    def shape(self) -> tuple[int, int]:
+    def device_shape(self) -> tuple[int, int]:
         """Rows and positions of one device."""
-        batch, shards = (self.view.degree(axes) for axes in (self.view.batch, self.view.sequence))
+        batch, shards = (
+            self.view.degree(axes) for axes in (self.view.batch_axes, self.view.sequence_axes)
+        )
         return self.rows // batch, self.positions // shards
 
-    def devices(self, axes: Axes) -> Ints:
+    def device_numbers(self, axes: Axes) -> Ints:
         """Number along `axes` of the device with share `[b, t]` of rows and positions."""
-        view_axes = (*self.view.batch, *self.view.sequence)
+        view_axes = (*self.view.batch_axes, *self.view.sequence_axes)
         sizes = [self.view.degree((axis,)) for axis in axes]
         numbers = np.arange(math.prod(sizes)).reshape(sizes)
         order = [axes.index(axis) for axis in view_axes]
-        return numbers.transpose(order).reshape(self.view.degree(self.view.batch), -1)
+        return numbers.transpose(order).reshape(self.view.degree(self.view.batch_axes), -1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,14 +97,14 @@ class Routes:
             ValueError: a run leaves its row, an output is sent twice, or two land on one token.
         """
         views = source.view, target.view
-        source_axes, target_axes = ({*view.batch, *view.sequence} for view in views)
+        source_axes, target_axes = ({*view.batch_axes, *view.sequence_axes} for view in views)
         if source_axes != target_axes:
             raise PlanError(
                 f"an encoder dealt over {sorted(source_axes)} cannot send to a decoder dealt over "
                 f"{sorted(target_axes)}; valid: the same axes"
             )
         wide: Ints = np.asarray(runs).astype(np.int64).reshape(-1, 5)
-        routes = cls(source, target, wide, target.view.positions, ragged)
+        routes = cls(source, target, wide, target.view.position_axes, ragged)
         routes._check()
         return routes
 
@@ -131,7 +133,7 @@ class Routes:
 
         The number does not depend on the runs, so that one program serves all of them.
         """
-        return min(math.prod(self.source.shape), math.prod(self.target.shape))
+        return min(math.prod(self.source.device_shape), math.prod(self.target.device_shape))
 
     @property
     def entries(self) -> tuple[int, int]:
@@ -141,7 +143,7 @@ class Routes:
         """
         if not self.ragged:
             return (self.count * self.capacity,) * 2
-        outputs, tokens = math.prod(self.source.shape), math.prod(self.target.shape)
+        outputs, tokens = math.prod(self.source.device_shape), math.prod(self.target.device_shape)
         return outputs, min(tokens, self.count * outputs)
 
     @cached_property
@@ -152,7 +154,9 @@ class Routes:
             The pieces `[pieces, 5]`; the devices that send and receive them; where a piece begins
             among those of its pair.
         """
-        pieces = _cut(_cut(self.runs, 1, self.source.shape[1]), 3, self.target.shape[1])
+        pieces = _cut(
+            _cut(self.runs, 1, self.source.device_shape[1]), 3, self.target.device_shape[1]
+        )
         sends = self._devices(self.source, pieces[:, 0], pieces[:, 1])
         receives = self._devices(self.target, pieces[:, 2], pieces[:, 3])
         pair = sends * self.count + receives
@@ -163,8 +167,8 @@ class Routes:
         return pieces[order], sends[order], receives[order], begins - begins[first][which]
 
     def _devices(self, side: RouteSide, rows: Ints, positions: Ints) -> Ints:
-        share = rows // side.shape[0], positions // side.shape[1]
-        return side.devices(self.axes)[share]
+        share = rows // side.device_shape[0], positions // side.device_shape[1]
+        return side.device_numbers(self.axes)[share]
 
     def send(self, device: int) -> NDArray[np.int32]:
         """Indices of the outputs that `device` sends, `[entries of its buffer for sending]`.
@@ -173,7 +177,7 @@ class Routes:
         these outputs marks an empty entry.
         """
         pieces, _, receives, within = (part[self._sent(device)] for part in self._pieces)
-        rows, positions = self.source.shape
+        rows, positions = self.source.device_shape
         send = np.full(self.entries[0], rows * positions, np.int32)
         output = pieces[:, 0] % rows * positions + pieces[:, 1] % positions
         entry = self._begins(self._sizes(device)[0])[receives] + within
@@ -188,7 +192,7 @@ class Routes:
         entries marks a token without an output.
         """
         pieces, sends, _, within = (part[self._received(device)] for part in self._pieces)
-        rows, positions = self.target.shape
+        rows, positions = self.target.device_shape
         receive = np.full((rows, positions), self.entries[1], np.int32)
         entry = self._begins(self._sizes(device)[1])[sends] + within
         inside = _expanded(pieces[:, 4])

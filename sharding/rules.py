@@ -12,7 +12,7 @@ from jax.sharding import PartitionSpec
 
 from sharding.axes import LogicalAxes, logical_axis, stored_dimension
 from sharding.collectives import all_gather_as
-from sharding.grid import Axes, View
+from sharding.grid import Axes, MeshView
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class ParameterSharding:
     """
 
     axes: LogicalAxes
-    view: View
+    view: MeshView
 
     @property
     def mesh_axes(self) -> tuple[Axes, ...]:
@@ -56,7 +56,7 @@ class ParameterSharding:
     @property
     def replicated(self) -> Axes:
         """The other grid axes: every rank along them holds the same values."""
-        return tuple(axis for axis in self.view.all if axis not in self.sharded)
+        return tuple(axis for axis in self.view.all_axes if axis not in self.sharded)
 
 
 def is_axes(node: object) -> bool:
@@ -64,7 +64,7 @@ def is_axes(node: object) -> bool:
     return isinstance(node, tuple)
 
 
-def mesh_axes(name: str | None, view: View) -> Axes:
+def mesh_axes(name: str | None, view: MeshView) -> Axes:
     """Grid axes over which a dimension with logical axis `name` is sharded.
 
     Raises:
@@ -73,17 +73,19 @@ def mesh_axes(name: str | None, view: View) -> Axes:
     if name is None:
         return ()
     axis = logical_axis(name)
-    copies = view.copies if axis.stored == "copied" else ()
+    copies = view.kv_replicas if axis.stored == "copied" else ()
     split_axes = chain.from_iterable(getattr(view, plan_axis) for plan_axis in axis.plan_axes)
     return tuple(mesh_axis for mesh_axis in split_axes if mesh_axis not in copies)
 
 
-def layouts(axes: Any, view: View) -> Any:
+def parameter_shardings(axes: Any, view: MeshView) -> Any:
     """A tree of logical axes as a tree of `ParameterSharding`."""
     return jax.tree.map(lambda leaf: ParameterSharding(leaf, view), axes, is_leaf=is_axes)
 
 
-def gather_parameters(params: Any, axes: Any, view: View, dtype: jnp.dtype | None = None) -> Any:
+def gather_parameters(
+    params: Any, axes: Any, view: MeshView, dtype: jnp.dtype | None = None
+) -> Any:
     """Local shards to shards that are whole along fsdp.
 
     Args:

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sharding.grid import JointGrid, View
+from sharding.grid import JointGrid, MeshView
 from sharding.plan import PlanError
 
 #: Axes of a plan that split parameters.
 PARAMETER_AXES = ("fsdp", "stage", "expert", "tensor")
 
 
-def module_views(grid: JointGrid, buckets: Mapping[str, str]) -> dict[str, View]:
+def module_views(grid: JointGrid, buckets: Mapping[str, str]) -> dict[str, MeshView]:
     """The view that lays out the parameters of each module: that of its first bucket.
 
     Args:
@@ -30,7 +30,7 @@ def module_views(grid: JointGrid, buckets: Mapping[str, str]) -> dict[str, View]
     Raises:
         PlanError: two buckets of a module would split its parameters in different ways.
     """
-    views: dict[str, View] = {}
+    views: dict[str, MeshView] = {}
     for bucket, module in buckets.items():
         check_bucket(grid, buckets, bucket)
         views.setdefault(module, grid.views[bucket])

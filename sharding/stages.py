@@ -18,8 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from sharding.grid import Axes, JointGrid, View
-from sharding.plan import ParallelPlan, PlanError, Requirement
+from sharding.grid import Axes, JointGrid, MeshView
+from sharding.plan import ParallelPlan, PlanError, PlanRequirement
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class StageViews:
         pipelines: encoder name to the stage axes that number its pipelines.
     """
 
-    views: Mapping[str, View]
+    views: Mapping[str, MeshView]
     pipelines: Mapping[str, Axes]
 
     @classmethod
@@ -55,7 +55,7 @@ class StageViews:
             fsdp = tuple(axis for axis in view.fsdp if axis not in decoder.stage)
             views[name] = replace(view, data=data, fsdp=fsdp, stage=())
         if gather == "step":
-            views = {name: view.gathered for name, view in views.items()}
+            views = {name: view.gathered_view for name, view in views.items()}
         pipelines = {
             name: tuple(axis for axis in decoder.stage if axis not in view.stage)
             for name, view in encoders.items()
@@ -63,7 +63,7 @@ class StageViews:
         return cls(views, pipelines)
 
 
-def _encoders(grid: JointGrid) -> dict[str, View]:
+def _encoders(grid: JointGrid) -> dict[str, MeshView]:
     return {name: view for name, view in grid.views.items() if name != "decoder"}
 
 
@@ -84,19 +84,19 @@ def without_stages(plans: Mapping[str, ParallelPlan]) -> dict[str, ParallelPlan]
 
 
 def undivided_without_stages(
-    plans: Mapping[str, ParallelPlan], requirements: Mapping[str, Iterable[Requirement]]
-) -> Iterator[tuple[str, Requirement, ParallelPlan]]:
+    plans: Mapping[str, ParallelPlan], requirements: Mapping[str, Iterable[PlanRequirement]]
+) -> Iterator[tuple[str, PlanRequirement, ParallelPlan]]:
     """Sizes that fsdp does not divide once the stages are part of it, with module and plan.
 
     Evaluation runs without a pipeline.
     """
     for name, plan in without_stages(plans).items():
         for need in requirements[name] if plan != plans[name] else ():
-            if need.axis == "fsdp" and not need.met(plan):
+            if need.axis == "fsdp" and not need.is_met(plan):
                 yield name, need, plan
 
 
-def _check_gather(name: str, grid: JointGrid, view: View, gather: str) -> None:
+def _check_gather(name: str, grid: JointGrid, view: MeshView, gather: str) -> None:
     """Check that a layer's gather, in which no other stage takes part, stays inside a stage."""
     if gather == "layer" and set(view.fsdp) & set(grid.decoder.stage):
         raise PlanError(

@@ -30,7 +30,7 @@ def traced_platform() -> str:
     return jax.default_backend() if device is None else device.platform
 
 
-def evaluated(
+def evaluate_program(
     program: ClosedJaxpr, values: Values, special: Callable[[JaxprEqn], Evaluate | None]
 ) -> Values:
     """The results of `program`, its equations evaluated by `special`, or else as they stand."""
@@ -44,44 +44,44 @@ def evaluated(
 
     for evaluate, equations in groupby(jaxpr.eqns, special):
         if evaluate is None:
-            block = together(jaxpr, list(equations))
-            known.update(zip(block.outvars, unchanged(block, read(block.invars)), strict=True))
+            block = combine_equations(jaxpr, list(equations))
+            known.update(zip(block.outvars, run_program(block, read(block.invars)), strict=True))
             continue
         for eqn in equations:
-            with _scope(eqn):
+            with name_scope(eqn):
                 results = evaluate(eqn, read(eqn.invars))
             known.update(zip(eqn.outvars, results, strict=True))
     return read(jaxpr.outvars)
 
 
-def together(jaxpr: Jaxpr, equations: list[JaxprEqn]) -> Jaxpr:
+def combine_equations(jaxpr: Jaxpr, equations: list[JaxprEqn]) -> Jaxpr:
     """A program of some equations of `jaxpr`, from all that they read to all that they make."""
-    outputs = {variable: None for eqn in equations for variable in made_by(eqn)}
-    read = {v: None for eqn in equations for v in read_by(eqn) if v not in outputs}
+    outputs = {variable: None for eqn in equations for variable in variables_written(eqn)}
+    read = {v: None for eqn in equations for v in variables_read(eqn) if v not in outputs}
     return jaxpr.replace(constvars=[], invars=list(read), outvars=list(outputs), eqns=equations)
 
 
-def unchanged(program: Jaxpr, values: Values) -> Values:
+def run_program(program: Jaxpr, values: Values) -> Values:
     """The results of a program without constants."""
     return jaxpr_as_fun(ClosedJaxpr(program, ()))(*values)
 
 
-def read_by(eqn: JaxprEqn) -> list[Any]:
+def variables_read(eqn: JaxprEqn) -> list[Any]:
     """The variables that an equation reads."""
     return [variable for variable in eqn.invars if not isinstance(variable, Literal)]
 
 
-def made_by(eqn: JaxprEqn) -> list[Any]:
+def variables_written(eqn: JaxprEqn) -> list[Any]:
     """The variables that an equation makes, but for those that nothing reads."""
     return [variable for variable in eqn.outvars if not isinstance(variable, DropVar)]
 
 
-def made_from(program: Jaxpr, inputs: Sequence[Any]) -> list[bool]:
+def results_from(program: Jaxpr, inputs: Sequence[Any]) -> list[bool]:
     """Which results of a program are computed from some of its `inputs`."""
     dependent = {*inputs}
     for eqn in program.eqns:
-        if not dependent.isdisjoint(read_by(eqn)):
-            dependent.update(made_by(eqn))
+        if not dependent.isdisjoint(variables_read(eqn)):
+            dependent.update(variables_written(eqn))
     return [not isinstance(v, Literal) and v in dependent for v in program.outvars]
 
 
@@ -97,17 +97,19 @@ def programs_in(eqn: JaxprEqn) -> list[ClosedJaxpr]:
     return programs
 
 
-def holds(program: ClosedJaxpr, names: frozenset[str]) -> bool:
+def contains_primitive(program: ClosedJaxpr, names: frozenset[str]) -> bool:
     """Whether a primitive of `names` is in a program, or in the programs inside it."""
-    return any(is_or_holds(eqn, names) for eqn in program.jaxpr.eqns)
+    return any(is_or_contains(eqn, names) for eqn in program.jaxpr.eqns)
 
 
-def is_or_holds(eqn: JaxprEqn, names: frozenset[str]) -> bool:
+def is_or_contains(eqn: JaxprEqn, names: frozenset[str]) -> bool:
     """Whether an equation is of a primitive of `names`, or one in the programs inside it is."""
-    return eqn.primitive.name in names or any(holds(inner, names) for inner in programs_in(eqn))
+    return eqn.primitive.name in names or any(
+        contains_primitive(inner, names) for inner in programs_in(eqn)
+    )
 
 
-def _scope(eqn: JaxprEqn) -> AbstractContextManager[Any]:
+def name_scope(eqn: JaxprEqn) -> AbstractContextManager[Any]:
     """The named scopes in which an equation stands."""
     scopes = str(eqn.source_info.name_stack)
     return jax.named_scope(scopes) if scopes else nullcontext()

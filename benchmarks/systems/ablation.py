@@ -21,7 +21,7 @@ from mllm_jax.plan.simulate import TimeVariation, simulate_step
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.workload import Workload
-from sharding.exchange_kinds import Piece
+from sharding.exchange_kinds import OverlapKind
 
 COLUMNS = ("technique", "MFU", "gain", "published", "why they differ")
 #: Share of a row that a token sees through the window; MegaScale's window is not published.
@@ -44,7 +44,7 @@ class AblatedStep:
 
     config: ExperimentConfig
     hardware: Hardware
-    overlap: frozenset[Piece] = frozenset()
+    overlap: frozenset[OverlapKind] = frozenset()
     sends: bool = False
     by_chunk: bool = False
 

@@ -35,7 +35,7 @@ from scheduling.simulate.orders import (
     seconds_of_cases,
 )
 from scheduling.simulate.simulation import Options, Simulation, Step
-from sharding.plan import ParallelPlan, divisors
+from sharding.plan import ParallelPlan, divisors_of
 
 #: Transfers that delay a stage after each task: a send, then a receive. Calibrated
 #: (docs/measurements/published.md): with two in sequence, overlapping them makes GPT-175B on 256
@@ -355,7 +355,7 @@ def megatron_ways(chain: LayerChain) -> list[BaselineStep]:
     """
     stages, encoders = chain.strategy.decoder.stage, chain.encoders
     tried = []
-    for chunks in divisors(chain.strategy.chunks):
+    for chunks in divisors_of(chain.strategy.chunks):
         with_chunks = replace(chain, strategy=replace(chain.strategy, chunks=chunks))
         parts = stages * chunks
         for first in (True, False) if encoders and parts > 1 else (True,):

@@ -28,7 +28,7 @@ from scheduling.schedules.schedule import ScheduleError
 from scheduling.schedules.task_kinds import B, F, TaskKind
 from scheduling.simulate.simulation import Simulation
 from scheduling.simulate.timeline import Span
-from sharding.plan import ParallelPlan, divisors
+from sharding.plan import ParallelPlan, divisors_of
 
 #: Share of a bubble inside the decoder's run that encoder kernels fill: kernels do not fit bubbles
 #: exactly, and wait for their own collectives. Calibrated (docs/measurements/published.md): with it
@@ -103,8 +103,8 @@ def fitting_degrees(
     encoders = chain.workload.encoders.values()
     fitting = [
         (stages, tensor)
-        for stages in divisors(decoder.stage)
-        for tensor in divisors(decoder.tensor)
+        for stages in divisors_of(decoder.stage)
+        for tensor in divisors_of(decoder.tensor)
         if 6 * _more_parameters(chain, stages * tensor) <= memory
         and all(tower.layers % stages == 0 for tower in encoders)
         and (largest is None or _largest_bytes(largest, stages, tensor) <= memory)

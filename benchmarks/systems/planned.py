@@ -33,7 +33,7 @@ from scheduling.costs.workload import Workload
 from scheduling.schedules.schedule import ScheduleError
 from scheduling.search.bounds import tower_compute
 from scheduling.search.space import Space, decoder_plans
-from sharding.plan import ParallelPlan, divisors
+from sharding.plan import ParallelPlan, divisors_of
 
 #: Plans with room of which a system takes the fastest, the most promising ones.
 TRIED = 24
@@ -286,7 +286,7 @@ def _encoder_plans(
     """Ways to run the encoders on so many devices beside a decoder."""
     count, stages = chain.strategy.microbatches, chain.strategy.decoder.stage
     most = question.space.domain or devices
-    for tensor in divisors(devices):
+    for tensor in divisors_of(devices):
         plan = ParallelPlan(data=devices // tensor, tensor=tensor)
         if tensor > most or not all(question.space.fits(n, plan) for n in question.usual.encoders):
             continue

@@ -23,7 +23,7 @@ from data.planning.packing import pack
 from data.planning.problem import BalanceProblem, Ints
 from mllm_jax.pages.html.markup import Markup, join_markup, tag
 from scheduling.costs.work import TowerWork
-from sharding.grid import JointGrid, View
+from sharding.grid import JointGrid, MeshView
 from sharding.plan import AXES, ParallelPlan
 
 PICTURES = Path(__file__).parents[1] / "pictures"
@@ -130,7 +130,7 @@ def _modules(joint: JointGrid) -> Iterator[tuple[str, list[tuple[str, Ints]]]]:
         yield name, [(axis, _ranks(view, axis, index)) for axis in used]
 
 
-def _ranks(view: View, axis: str, index: Mapping[str, Ints]) -> Ints:
+def _ranks(view: MeshView, axis: str, index: Mapping[str, Ints]) -> Ints:
     names = getattr(view, axis)
     sizes = [view.degree((name,)) for name in names]
     return np.ravel_multi_index([index[name] for name in names], sizes)

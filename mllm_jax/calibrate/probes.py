@@ -33,7 +33,7 @@ from scheduling.costs.workload import WIDE
 from sharding.collectives import all_gather, ppermute, reduce_scatter, vary
 from sharding.grid import JointGrid
 from sharding.in_order import shard_map
-from sharding.mesh import make_mesh, shardings
+from sharding.mesh import make_mesh, named_shardings
 from sharding.plan import ParallelPlan
 
 #: Layers of a run that is timed.
@@ -246,7 +246,7 @@ class _LayerProbe:
             return jnp.sum(out.astype(jnp.float32))
 
         def body(stack: Any, x: jax.Array, rows: ModuleRows) -> Any:
-            varied = vary((stack, x), view.all)
+            varied = vary((stack, x), view.all_axes)
             if not backward:
                 return total(*varied, rows)[None]
             grads, dx = jax.grad(total, (0, 1))(*varied, rows)
@@ -256,7 +256,7 @@ class _LayerProbe:
             )
 
         specs, arrays = self._inputs(grid, mesh)
-        mapped = shard_map(body, mesh=mesh, in_specs=specs, out_specs=PartitionSpec(view.all))
+        mapped = shard_map(body, mesh=mesh, in_specs=specs, out_specs=PartitionSpec(view.all_axes))
         run = jax.jit(mapped)
         return partial(run.lower(*arrays).compile(), *arrays)
 
@@ -269,14 +269,14 @@ class _LayerProbe:
         x = jax.ShapeDtypeStruct(
             layer_input_shape(model, self.tower, rows, self.positions, 1), compute_dtype(model)
         )
-        by_row = view.batch or None
+        by_row = view.batch_axes or None
         specs = (
             jax.tree.map(lambda leaf: leaf.spec, lay[self.tower]["layers"]),
             PartitionSpec(by_row, view.tensor or None),
             jax.tree.map(lambda _: PartitionSpec(by_row), packed),
         )
         layers = shapes[self.tower]["layers"]
-        arrays = jax.tree.map(_random, (layers, x, packed), shardings(mesh, specs))
+        arrays = jax.tree.map(_random, (layers, x, packed), named_shardings(mesh, specs))
         return specs, arrays
 
 

@@ -14,10 +14,10 @@ from jax.sharding import Mesh, PartitionSpec
 from numpy.typing import NDArray
 
 from sharding.collectives import psum
-from sharding.exchange import RouteArrays, all_to_all, gather, reduce_scatter
+from sharding.exchange import RouteArrays, gather_outputs, route_outputs, scatter_outputs
 from sharding.exchange_kinds import Exchange
 from sharding.grid import JointGrid
-from sharding.mesh import make_mesh, shardings
+from sharding.mesh import make_mesh, named_shardings
 from sharding.plan import ParallelPlan
 from sharding.routes import Routes, RouteSide, runs_of
 
@@ -64,14 +64,14 @@ class MergeCase:
         The gradients are those of the sum of landed outputs times the weights of `expected`.
         """
         grid = JointGrid.build(dict.fromkeys(("decoder", "encoder"), self._plan))
-        mesh, axes = make_mesh(grid, self.devices), grid.decoder.positions
+        mesh, axes = make_mesh(grid, self.devices), grid.decoder.position_axes
 
         def body(outputs: Any, weights: Any, routes: RouteArrays) -> Any:
             def loss(outputs: jax.Array) -> tuple[jax.Array, jax.Array]:
                 if self.exchange == "all_to_all":
-                    moved = all_to_all(outputs, routes.of_device, axes)
+                    moved = route_outputs(outputs, routes.of_device, axes)
                 else:
-                    move = gather if self.exchange == "gather" else reduce_scatter
+                    move = gather_outputs if self.exchange == "gather" else scatter_outputs
                     moved = move(outputs, routes.index, grid.views["encoder"], grid.decoder, ())
                 total = jnp.sum(moved.astype(jnp.float32) * weights.astype(jnp.float32))
                 return psum(total, axes), moved
@@ -112,7 +112,9 @@ class MergeCase:
     def _place_inputs(self, mesh: Mesh, spec: PartitionSpec, grid: JointGrid) -> Any:
         if self.exchange != "all_to_all":
             inputs: Any = (*self._values(), RouteArrays(None, self.index))
-            return jax.device_put(inputs, shardings(mesh, jax.tree.map(lambda _: spec, inputs)))
+            return jax.device_put(
+                inputs, named_shardings(mesh, jax.tree.map(lambda _: spec, inputs))
+            )
         rows, numbers = len(self.index), range(len(self.devices))
         source = RouteSide(grid.views["encoder"], rows, self.outputs)
         target = RouteSide(grid.views["decoder"], rows, self.tokens)
@@ -125,4 +127,4 @@ class MergeCase:
             receive=np.concatenate([routes.receive(device) for device in numbers]),
         )
         inputs = (*self._values(), route_arrays)
-        return jax.device_put(inputs, shardings(mesh, jax.tree.map(lambda _: spec, inputs)))
+        return jax.device_put(inputs, named_shardings(mesh, jax.tree.map(lambda _: spec, inputs)))

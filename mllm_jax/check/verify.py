@@ -37,7 +37,7 @@ from mllm_jax.models.module import init_parameters
 from mllm_jax.train.step.batch import local_rows, place, select_rows, whole
 from mllm_jax.train.step.build import NO_OVERLAP, build_step
 from mllm_jax.train.step.gradient_program import Batch
-from sharding.exchange_kinds import AS_USUAL, Exchanges
+from sharding.exchange_kinds import DEFAULT_EXCHANGES, Exchanges
 from sharding.plan import ParallelPlan
 
 Plans = Mapping[str, ParallelPlan]
@@ -199,7 +199,7 @@ def loss_and_gradients(
     microbatches: Sequence[PackedBatch],
     pipeline: PipelinePlan | None = None,
     frozen: Frozen = NOTHING_FROZEN,
-    exchanges: Exchanges = AS_USUAL,
+    exchanges: Exchanges = DEFAULT_EXCHANGES,
     overlap: Overlap = NO_OVERLAP,
 ) -> tuple[np.ndarray, Any]:
     """Loss and gradients of packed microbatches under `plans`, as numpy arrays on every process.
@@ -218,7 +218,7 @@ def make_gradient_function(
     microbatches: Sequence[PackedBatch],
     pipeline: PipelinePlan | None = None,
     frozen: Frozen = NOTHING_FROZEN,
-    exchanges: Exchanges = AS_USUAL,
+    exchanges: Exchanges = DEFAULT_EXCHANGES,
     overlap: Overlap = NO_OVERLAP,
 ) -> GradientFunction:
     """`loss_and_gradients` of any parameters, by one program that the first of them compile."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from mllm_jax.config.sections import ExperimentConfig
-from sharding.exchange_kinds import PIECES, Piece
+from sharding.exchange_kinds import OVERLAP_KINDS, OverlapKind
 
 #: Options of XLA's compiler by name, as `jax.jit(compiler_options=..)` takes them.
 Options = Mapping[str, str | bool]
@@ -62,7 +62,9 @@ WITHOUT_RINGS: Mapping[str, Options] = MappingProxyType(
 
 #: Pieces that hide collectives in compiled schedules (`bench overlap`): the compiler for TPUs
 #: hides less with `gather` and `scatter` than without.
-PROVEN: Mapping[str, tuple[Piece, ...]] = MappingProxyType({"gpu": PIECES, "tpu": ("tensor",)})
+PROVEN: Mapping[str, tuple[OverlapKind, ...]] = MappingProxyType(
+    {"gpu": OVERLAP_KINDS, "tpu": ("tensor",)}
+)
 
 
 @dataclass(frozen=True)
@@ -74,13 +76,13 @@ class Overlap:
         options: options of the compiler.
     """
 
-    pieces: frozenset[Piece] = frozenset()
+    pieces: frozenset[OverlapKind] = frozenset()
     options: Options = field(default_factory=dict)
 
     @property
     def lines(self) -> list[str]:
         """Lines for people: the pieces, and an option of the compiler each."""
-        pieces = ", ".join(name for name in PIECES if name in self.pieces) or "none"
+        pieces = ", ".join(name for name in OVERLAP_KINDS if name in self.pieces) or "none"
         options = [f"  {name}={_written(value)}" for name, value in self.options.items()]
         options_text = (
             "options of XLA's compiler:" if options else "options of XLA's compiler: none"
@@ -106,13 +108,13 @@ def overlap(config: ExperimentConfig, platform: str | None = None) -> Overlap:
     return Overlap(pieces, _options(platform, pieces) if "flags" in chosen else NO_OPTIONS)
 
 
-def _options(platform: str, pieces: frozenset[Piece]) -> Options:
+def _options(platform: str, pieces: frozenset[OverlapKind]) -> Options:
     """Options for programs with these pieces; none on CPUs."""
     more = NO_OPTIONS if "tensor" in pieces else WITHOUT_RINGS.get(platform, NO_OPTIONS)
     return {**OPTIONS.get(platform, NO_OPTIONS), **more}
 
 
-def pieces_without_stages(config: ExperimentConfig, platform: str) -> frozenset[Piece]:
+def pieces_without_stages(config: ExperimentConfig, platform: str) -> frozenset[OverlapKind]:
     """Pieces that any plan of a decoder without stages has on `platform`, where they do something.
 
     Its plan in `config` does not matter: a search asks for other plans.
@@ -122,10 +124,10 @@ def pieces_without_stages(config: ExperimentConfig, platform: str) -> frozenset[
         return frozenset()
     if chosen == "auto":
         return frozenset(PROVEN.get(platform, ()))
-    return frozenset(piece for piece in PIECES if piece in chosen)
+    return frozenset(piece for piece in OVERLAP_KINDS if piece in chosen)
 
 
-def why_useless(config: ExperimentConfig, piece: Piece) -> str:
+def why_useless(config: ExperimentConfig, piece: OverlapKind) -> str:
     """Why a piece would do nothing for these plans; empty if it does something."""
     plans = config.parallel.plans.values()
     if piece == "tensor" and config.parallel.decoder.stage > 1:

@@ -17,7 +17,7 @@ from typing import Any
 from mllm_jax.config.load import load, resolve
 from mllm_jax.config.run import FallbackPlan
 from mllm_jax.config.sections import ConfigError, ExperimentConfig
-from sharding.plan import ParallelPlan, divisors
+from sharding.plan import ParallelPlan, divisors_of
 
 #: Combinations of plans that are tried for a number of hosts.
 _TRIED = 64
@@ -159,10 +159,10 @@ def _candidates(
 
 def _scaled(plan: ParallelPlan, devices: int) -> list[ParallelPlan]:
     """The plan with other degrees of data and fsdp: the same fsdp first, and then larger ones."""
-    replicas, remainder = divmod(devices, plan.stage * plan.inner)
+    replicas, remainder = divmod(devices, plan.stage * plan.inner_devices)
     if remainder:
         return []
-    degrees = sorted(divisors(replicas), key=lambda fsdp: (fsdp != plan.fsdp, -fsdp))
+    degrees = sorted(divisors_of(replicas), key=lambda fsdp: (fsdp != plan.fsdp, -fsdp))
     return [plan.model_copy(update={"data": replicas // fsdp, "fsdp": fsdp}) for fsdp in degrees]
 
 

@@ -19,7 +19,7 @@ from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.layers.modules import MLP, Dense, LayerNorm
 from mllm_jax.layers.parameters import ParameterBlock
 from sharding.collectives import shard_slice
-from sharding.grid import View
+from sharding.grid import MeshView
 
 
 class Linear(nnx.Module):
@@ -60,7 +60,7 @@ def connect(
     segment_ids: jax.Array,
     config: EncoderConfig,
     norm: Callable[[jax.Array], jax.Array],
-    view: View,
+    view: MeshView,
 ) -> jax.Array:
     """Join positions and project them.
 
@@ -76,7 +76,7 @@ def connect(
         `[rows, positions / stack / shards, d_decoder]`.
     """
     module, stack = block.bind(params, view), config.stack
-    used = (shard_slice(segment_ids, view.sequence, dim=1) > 0)[..., None]
+    used = (shard_slice(segment_ids, view.sequence_axes, dim=1) > 0)[..., None]
     averaged = config.connector.kind == "average"
     x = jnp.where(used, x if averaged else norm(x), 0)
     rows, positions, width = x.shape

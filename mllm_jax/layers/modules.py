@@ -6,7 +6,7 @@ rank, its run of the row; only attention sees all of them, on a part of the head
 column-parallel product the tokens are gathered, after a row-parallel one the partial sums are
 reduced and scattered over tokens (Korthikanti et al., arXiv 2205.05198), or both happen in a ring,
 step by step beside the product (`models.rings`).
-With `View()` the collectives are identities and the same code is the single-device reference.
+With `MeshView()` the collectives are identities and the same code is the single-device reference.
 Sizes come from the local arrays, never from the configuration.
 """
 
@@ -39,7 +39,7 @@ from mllm_jax.layers.products import cheap, gathered_in_a_ring, product, scatter
 from mllm_jax.layers.varying import gelu, vary_like
 from sharding.axes import LogicalAxes
 from sharding.collectives import all_gather, all_to_all, axis_index
-from sharding.grid import View
+from sharding.grid import MeshView
 
 
 @jax.tree_util.register_dataclass
@@ -140,7 +140,7 @@ class Dense(nnx.Module):
         """`[.., *inputs]` to `[.., *outputs]` in the type of `x`."""
         return self.add_bias(self.product(x))
 
-    def scattered(self, x: jax.Array, view: View) -> jax.Array:
+    def scattered(self, x: jax.Array, view: MeshView) -> jax.Array:
         """Row-parallel product: partial sums `[rows, tokens, d]` to `[rows, tokens / tensor, d]`.
 
         The bias is added after the sum, so that it counts once.
@@ -174,7 +174,7 @@ class Dense(nnx.Module):
         return x if self.bias is None else x + aligned(self.bias[...].astype(x.dtype), x)
 
 
-def scattered_sum(terms: Sequence[tuple[Dense, jax.Array]], view: View) -> jax.Array:
+def scattered_sum(terms: Sequence[tuple[Dense, jax.Array]], view: MeshView) -> jax.Array:
     """Sum of row-parallel products without biases, reduced and scattered over tokens once.
 
     Partial sums are float32 until they are added, as a single device's are.
@@ -194,7 +194,7 @@ def scattered_sum(terms: Sequence[tuple[Dense, jax.Array]], view: View) -> jax.A
     return scattered((*operands, *adapted), (*contracted, *[1] * len(adapted)), view)
 
 
-def gathered_products(layers: Sequence[Dense], x: jax.Array, view: View) -> list[jax.Array]:
+def gathered_products(layers: Sequence[Dense], x: jax.Array, view: MeshView) -> list[jax.Array]:
     """Column-parallel products of the same rows, which are gathered once.
 
     Args:
@@ -203,7 +203,7 @@ def gathered_products(layers: Sequence[Dense], x: jax.Array, view: View) -> list
     Returns:
         `[rows, tokens, *outputs]` of every layer, with its bias.
     """
-    if not view.ring:
+    if not view.uses_rings:
         full = gathered(x, view)
         return [layer(full) for layer in layers]
     kernels = [_kernel(layer, x) for layer in layers]
@@ -222,7 +222,7 @@ def side_by_side(
     mlp: MLP | GatedMLP,
     x: jax.Array,
     context: LayerContext,
-    view: View,
+    view: MeshView,
     cache: KeyValueCache | None = None,
 ) -> tuple[jax.Array, KeyValueCache | None]:
     """Sum of attention and MLP of the same rows, which share one gather and one scatter.
@@ -317,12 +317,12 @@ class SelfAttention(nnx.Module):
         self.q_norm = RMSNorm(spec.head_dim, spec.qk_norm or 0.0, rngs) if normed else None
         self.k_norm = RMSNorm(spec.head_dim, spec.qk_norm or 0.0, rngs) if normed else None
 
-    def __call__(self, x: jax.Array, context: LayerContext, view: View) -> jax.Array:
+    def __call__(self, x: jax.Array, context: LayerContext, view: MeshView) -> jax.Array:
         """Sequence shards `[rows, tokens / shards, d_model]` to those of the block's output."""
         return self.decode_step(x, context, view, None)[0]
 
     def decode_step(
-        self, x: jax.Array, context: LayerContext, view: View, cache: KeyValueCache | None
+        self, x: jax.Array, context: LayerContext, view: MeshView, cache: KeyValueCache | None
     ) -> tuple[jax.Array, KeyValueCache | None]:
         """The same for tokens that follow those of a cache; and the cache with these tokens."""
         products = gathered_products(self.first, x, view)
@@ -343,7 +343,7 @@ class SelfAttention(nnx.Module):
         self,
         products: Sequence[jax.Array],
         context: LayerContext,
-        view: View,
+        view: MeshView,
         cache: KeyValueCache | None = None,
     ) -> tuple[jax.Array, KeyValueCache | None]:
         """`first` of all tokens to `[rows, tokens, heads / tensor, head_dim]`.
@@ -373,21 +373,21 @@ class SelfAttention(nnx.Module):
             out = attend_to(cache, q, mask)
         return all_to_all(out, view.context, split=1, concat=2), cache
 
-    def _own_heads(self, x: jax.Array, queries: int, view: View) -> jax.Array:
+    def _own_heads(self, x: jax.Array, queries: int, view: MeshView) -> jax.Array:
         """Heads of keys or values for this rank's `queries` heads of queries.
 
         `[rows, tokens, heads that are here, head_dim]` to as many heads as make groups of one size.
-        Tensor ranks that hold the same heads (`View.copies`) have other queries, and perhaps other
-        ones of these heads.
+        Tensor ranks that hold the same heads (`MeshView.kv_replicas`) have other queries, and
+        perhaps other ones of these heads.
         """
         group = self.spec.heads // self.spec.kv_heads
-        if x.shape[2] == 1 or not view.copies:
+        if x.shape[2] == 1 or not view.kv_replicas:
             return x
-        begin, run = axis_index(view.copies) * queries, math.gcd(group, queries)
+        begin, run = axis_index(view.kv_replicas) * queries, math.gcd(group, queries)
         return jnp.take(x, (begin + jnp.arange(0, queries, run)) // group, axis=2)
 
 
-def _whole_rows(x: jax.Array, view: View) -> jax.Array:
+def _whole_rows(x: jax.Array, view: MeshView) -> jax.Array:
     """`[rows, tokens, heads, head_dim]` to `[rows, all tokens, heads / context, head_dim]`.
 
     Where there are fewer heads than context ranks (grouped queries), ranks have copies of them.
@@ -408,7 +408,7 @@ class GatedMLP(nnx.Module):
         self.up_proj = Dense(width, hidden, rngs)
         self.down_proj = Dense(hidden, width, rngs, gain=gain)
 
-    def __call__(self, x: jax.Array, view: View) -> jax.Array:
+    def __call__(self, x: jax.Array, view: MeshView) -> jax.Array:
         """Sequence shards `[rows, tokens / shards, d_model]` to those of the block's output."""
         products = gathered_products(self.first, x, view)
         return self.last.scattered(self.activated(products), view)
@@ -448,7 +448,7 @@ class MLP(nnx.Module):
         self.fc1 = Dense((("embed", inputs),), (("mlp", hidden),), rngs, bias)
         self.fc2 = Dense((("mlp", hidden),), (("embed", outputs),), rngs, bias, gain)
 
-    def __call__(self, x: jax.Array, view: View) -> jax.Array:
+    def __call__(self, x: jax.Array, view: MeshView) -> jax.Array:
         """Sequence shards `[rows, tokens / shards, inputs]` to those of the block's output."""
         products = gathered_products(self.first, x, view)
         return self.last.scattered(self.activated(products), view)
@@ -501,7 +501,7 @@ def aligned(parameter: jax.Array, x: jax.Array) -> jax.Array:
     return jax.lax.expand_dims(parameter, range(x.ndim - parameter.ndim))
 
 
-def gathered(x: jax.Array, view: View) -> jax.Array:
+def gathered(x: jax.Array, view: MeshView) -> jax.Array:
     """Sequence shards `[rows, tokens / tensor, d]` to those of the context rank."""
     return all_gather(x, view.tensor, dim=1)
 

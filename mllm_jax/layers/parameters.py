@@ -25,7 +25,7 @@ import jax.numpy as jnp
 from flax import nnx
 
 from mllm_jax.layers.config.kinds import LayerKind
-from sharding.grid import View
+from sharding.grid import MeshView
 from sharding.layerstack.run import LayerStackSpec, interleave_kinds
 from sharding.rules import gather_parameters
 
@@ -138,7 +138,7 @@ class ParameterBlock:
         )
 
     def bind(
-        self, params: Params, view: View, dtype: jnp.dtype | None = None, place: int = 0
+        self, params: Params, view: MeshView, dtype: jnp.dtype | None = None, place: int = 0
     ) -> Any:
         """The module with the local shards `params` of one copy, whole along fsdp.
 
@@ -149,7 +149,7 @@ class ParameterBlock:
         structure, _ = self._abstract[place]
         return nnx.merge(structure, self.gathered(params, view, dtype))
 
-    def gathered(self, params: Params, view: View, dtype: jnp.dtype | None = None) -> Params:
+    def gathered(self, params: Params, view: MeshView, dtype: jnp.dtype | None = None) -> Params:
         """Local shards of one copy made whole along fsdp; arguments as of `bind`."""
         axes = {name: self.axes[name] for name in params}
         return gather_parameters(params, axes, view, dtype)

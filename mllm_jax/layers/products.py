@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from mllm_jax.layers import rings
 from sharding.collectives import reduce_scatter
-from sharding.grid import View
+from sharding.grid import MeshView
 from sharding.traced import traced_platform
 
 #: Marks a function whose values a backward computes again rather than keeps: they are cheap beside
@@ -55,7 +55,7 @@ def _of_matrices(
     return jnp.matmul(*matrices, preferred_element_type=dtype).reshape(shape)
 
 
-def scattered(operands: Operands, contracted: tuple[int, ...], view: View) -> jax.Array:
+def scattered(operands: Operands, contracted: tuple[int, ...], view: MeshView) -> jax.Array:
     """Sum of row-parallel products, reduced and scattered over the tokens of tensor ranks.
 
     Partial sums are float32 until they are added, as a single device's are, unless
@@ -68,13 +68,13 @@ def scattered(operands: Operands, contracted: tuple[int, ...], view: View) -> ja
     Returns:
         `[rows, tokens / tensor, d]` in the type of the inputs.
     """
-    if view.ring:
+    if view.uses_rings:
         return _scattered_in_a_ring(operands, contracted, view)
     return _scattered(operands, contracted, view)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(1, 2))
-def _scattered(operands: Operands, contracted: tuple[int, ...], view: View) -> jax.Array:
+def _scattered(operands: Operands, contracted: tuple[int, ...], view: MeshView) -> jax.Array:
     """`_products` in float32, reduced and scattered as `view.reduce_dtype`, in the operands' type.
 
     The gradient is that of the same sum in the operands' type: it adds up nothing over `axes`, and
@@ -85,13 +85,13 @@ def _scattered(operands: Operands, contracted: tuple[int, ...], view: View) -> j
 
 
 def _scattered_forward(
-    operands: Operands, contracted: tuple[int, ...], view: View
+    operands: Operands, contracted: tuple[int, ...], view: MeshView
 ) -> tuple[jax.Array, Operands]:
     return _scattered(operands, contracted, view), operands
 
 
 def _scattered_backward(
-    contracted: tuple[int, ...], view: View, operands: Operands, cotangent: jax.Array
+    contracted: tuple[int, ...], view: MeshView, operands: Operands, cotangent: jax.Array
 ) -> tuple[Operands]:
     def summed(operands: Operands) -> jax.Array:
         pulled = _products(operands, contracted, cotangent.dtype)
@@ -108,7 +108,9 @@ _scattered.defvjp(_scattered_forward, _scattered_backward)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(1, 2))
-def _scattered_in_a_ring(operands: Operands, contracted: tuple[int, ...], view: View) -> jax.Array:
+def _scattered_in_a_ring(
+    operands: Operands, contracted: tuple[int, ...], view: MeshView
+) -> jax.Array:
     """`_scattered`, of which each step adds the product of one block."""
     axes, wide = view.tensor, jnp.dtype("float32")
 
@@ -121,7 +123,7 @@ def _scattered_in_a_ring(operands: Operands, contracted: tuple[int, ...], view: 
 
 
 def _scattered_in_a_ring_backward(
-    contracted: tuple[int, ...], view: View, operands: Operands, cotangent: jax.Array
+    contracted: tuple[int, ...], view: MeshView, operands: Operands, cotangent: jax.Array
 ) -> tuple[Operands]:
     dtype = cotangent.dtype
 

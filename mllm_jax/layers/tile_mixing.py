@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 
 from sharding.collectives import all_gather, shard_slice
-from sharding.grid import View
+from sharding.grid import MeshView
 
 
-def tapped(x: jax.Array, taps: jax.Array, shares: jax.Array, view: View) -> jax.Array:
+def tapped(x: jax.Array, taps: jax.Array, shares: jax.Array, view: MeshView) -> jax.Array:
     """Sums of a few outputs of the connector each, `sum_k shares[j, k] * x[taps[j, k]]`.
 
     Args:
@@ -21,8 +21,8 @@ def tapped(x: jax.Array, taps: jax.Array, shares: jax.Array, view: View) -> jax.
     Returns:
         `[rows, outputs / shards, d_model]`; zero where all shares are.
     """
-    full = all_gather(x, view.sequence, dim=1)
-    taps, shares = (shard_slice(array, view.sequence, dim=1) for array in (taps, shares))
+    full = all_gather(x, view.sequence_axes, dim=1)
+    taps, shares = (shard_slice(array, view.sequence_axes, dim=1) for array in (taps, shares))
 
     def read(number: int) -> jax.Array:
         place, share = taps[..., number, None], shares[..., number, None]

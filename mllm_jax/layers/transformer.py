@@ -29,7 +29,7 @@ from mllm_jax.layers.modules import (
 from mllm_jax.layers.parameters import ParameterBlock, Params, Tower, layer_block
 from mllm_jax.layers.vocabulary import Term, embed_tokens
 from sharding.collectives import axis_index, shard_slice
-from sharding.grid import View
+from sharding.grid import MeshView
 from sharding.layerstack.run import Aux
 
 
@@ -64,13 +64,15 @@ class DecoderLayer(nnx.Module):
             self.mlp: GatedMLP | MLP = _mlp(config, rngs, gain)
         self.parallel, self.sparse, self.aux = config.parallel_block, sparse, tuple(config.aux)
 
-    def __call__(self, x: jax.Array, context: LayerContext, view: View) -> tuple[jax.Array, Aux]:
+    def __call__(
+        self, x: jax.Array, context: LayerContext, view: MeshView
+    ) -> tuple[jax.Array, Aux]:
         """`[rows, tokens / shards, d_model]` to the same, and auxiliary losses of this rank."""
         x, losses, _ = self.decode_step(x, context, view, None)
         return x, losses
 
     def decode_step(
-        self, x: jax.Array, context: LayerContext, view: View, cache: KeyValueCache | None
+        self, x: jax.Array, context: LayerContext, view: MeshView, cache: KeyValueCache | None
     ) -> tuple[jax.Array, Aux, KeyValueCache | None]:
         """The same for tokens that follow those of a cache; and the cache with these tokens."""
         losses: Aux = dict.fromkeys(self.aux, jnp.zeros(()))
@@ -87,7 +89,7 @@ class DecoderLayer(nnx.Module):
         return x, losses, cache
 
     def _after_attention(
-        self, normed: jax.Array, context: LayerContext, view: View
+        self, normed: jax.Array, context: LayerContext, view: MeshView
     ) -> tuple[jax.Array, Aux]:
         """What MLP or experts make of a norm's output, and their auxiliary losses."""
         if self.sparse:
@@ -95,7 +97,7 @@ class DecoderLayer(nnx.Module):
         return self.mlp(normed, view), {}
 
     def _side_by_side(
-        self, normed: jax.Array, context: LayerContext, view: View, cache: KeyValueCache | None
+        self, normed: jax.Array, context: LayerContext, view: MeshView, cache: KeyValueCache | None
     ) -> tuple[jax.Array, Aux, KeyValueCache | None]:
         """Sum of attention and MLP or experts, all of one norm's output, and auxiliary losses.
 
@@ -121,9 +123,9 @@ def _mlp(config: DecoderConfig, rngs: nnx.Rngs, gain: float) -> GatedMLP | MLP:
     return MLP((d_model, d_ff, d_model), rngs, gain)
 
 
-def _power(x: jax.Array, context: LayerContext, view: View) -> jax.Array:
+def _power(x: jax.Array, context: LayerContext, view: MeshView) -> jax.Array:
     """Sum over this rank's tokens, padding aside, of the mean square of `x`, a float32 scalar."""
-    real = shard_slice(context.segment_ids, view.sequence, dim=1) > 0
+    real = shard_slice(context.segment_ids, view.sequence_axes, dim=1) > 0
     squares = jnp.mean(jnp.square(x.astype(jnp.float32)), axis=-1)
     return jnp.sum(jnp.where(real, squares, 0))
 
@@ -163,7 +165,7 @@ def embed(
     params: Params,
     rows: ModuleRows,
     config: DecoderConfig,
-    view: View,
+    view: MeshView,
     dtype: jnp.dtype,
 ) -> jax.Array:
     """Token (and learned position) embeddings; zero where media are merged but for the position.
@@ -188,20 +190,20 @@ def embed(
     x = embed_tokens(table, tokens, known & ~is_media, dtype, view)
     if "embed_positions" in tower:
         learned = tower["embed_positions"].bind(params["embed_positions"], view).embedding[...]
-        learned_rows = learned[shard_slice(rows.positions[..., 0], view.sequence, dim=1)].astype(
-            dtype
-        )
+        learned_rows = learned[
+            shard_slice(rows.positions[..., 0], view.sequence_axes, dim=1)
+        ].astype(dtype)
         x = x + _once(learned_rows, view)
     if "extra_embedding" in tower:
         extra = tower["extra_embedding"].bind(params["extra_embedding"], view).embedding[...]
-        number = shard_slice(tokens, view.sequence, dim=1) - config.vocab_size
+        number = shard_slice(tokens, view.sequence_axes, dim=1) - config.vocab_size
         # A product, so that the gradient of a few rows is no sum of scattered ones.
         chosen = jax.nn.one_hot(number, config.extra_tokens, dtype=dtype)
         x = x + _once(chosen @ extra.astype(dtype), view)
     return x
 
 
-def _once(rows: jax.Array, view: View) -> jax.Array:
+def _once(rows: jax.Array, view: MeshView) -> jax.Array:
     """`rows`, which every stage has, as a term of a sum over stages: zero but on the first."""
     return jnp.where(axis_index(view.stage) == 0, rows, 0)
 
@@ -212,7 +214,7 @@ def layer_context(rows: ModuleRows, config: DecoderConfig) -> LayerContext:
     return LayerContext.of(config.layer_kinds, config.head_dim, *arrays)
 
 
-def head_terms(tower: Tower, params: Params, hidden: jax.Array, view: View) -> list[Term]:
+def head_terms(tower: Tower, params: Params, hidden: jax.Array, view: MeshView) -> list[Term]:
     """Operands whose products add up to the logits of this rank's entries.
 
     They are the states and the head's kernel, the transpose of the embedding if that is tied; and

@@ -22,7 +22,7 @@ from mllm_jax.layers.modules import (
 from mllm_jax.layers.parameters import Params, Tower
 from mllm_jax.layers.positions import grid_positions
 from sharding.collectives import shard_slice
-from sharding.grid import View
+from sharding.grid import MeshView
 from sharding.layerstack.run import Aux
 
 
@@ -58,7 +58,9 @@ class PreNormLayer(nnx.Module):
         self.layer_norm2 = LayerNorm(config.d_model, config.norm_eps, rngs)
         self.mlp = MLP(widths, rngs, gain, activation)
 
-    def __call__(self, x: jax.Array, context: LayerContext, view: View) -> tuple[jax.Array, Aux]:
+    def __call__(
+        self, x: jax.Array, context: LayerContext, view: MeshView
+    ) -> tuple[jax.Array, Aux]:
         """`[rows, patches / shards, d_model]` to the same; no auxiliary losses."""
         x = x + self.self_attn(self.layer_norm1(x), context, view)
         return x + self.mlp(self.layer_norm2(x), view), {}
@@ -69,7 +71,7 @@ def embed(
     params: Params,
     rows: ModuleRows,
     config: ImageEncoderConfig,
-    view: View,
+    view: MeshView,
     dtype: jnp.dtype,
     antialias: bool = False,
 ) -> jax.Array:
@@ -87,10 +89,10 @@ def embed(
     return x + grid_positions(*learned, positions, sizes, antialias).astype(dtype)
 
 
-def patches_of(rows: ModuleRows, view: View) -> tuple[jax.Array, jax.Array, jax.Array]:
+def patches_of(rows: ModuleRows, view: MeshView) -> tuple[jax.Array, jax.Array, jax.Array]:
     """This rank's share of the patches, of their positions and of the sizes of their images."""
     full = rows.inputs, rows.positions, rows.arrays["sizes"]
-    inputs, positions, sizes = (shard_slice(array, view.sequence, dim=1) for array in full)
+    inputs, positions, sizes = (shard_slice(array, view.sequence_axes, dim=1) for array in full)
     return inputs, positions, sizes
 
 

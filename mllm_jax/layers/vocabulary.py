@@ -1,6 +1,6 @@
 """Vocabulary-parallel embedding, cross entropy and argmax (Megatron-LM, arXiv 1909.08053).
 
-Every rank of `View.vocab` (stages and tensor ranks) holds a run of the vocabulary, so that all
+Every rank of `MeshView.vocab` (stages and tensor ranks) holds a run of the vocabulary, so that all
 stages of a pipeline share the work of its ends (Yeung et al., arXiv 2411.05288). Logits exist for
 one chunk of tokens at a time, and only of tokens that have a loss. Runs have one length: where the
 ranks do not divide the vocabulary, the last run, or more, ends in padding, whose probability is 0.
@@ -20,14 +20,14 @@ from mllm_jax.layers.varying import vary_like
 from sharding.collectives import (
     axis_index,
     axis_size,
+    join_slices,
     pmax,
     psum,
     reduce_scatter,
     shard_slice,
-    unsharded,
     vary,
 )
-from sharding.grid import View
+from sharding.grid import MeshView
 
 Tree = TypeVar("Tree")
 Arrays = tuple[jax.Array, ...]
@@ -36,7 +36,7 @@ Term = tuple[jax.Array, jax.Array]
 
 
 def embed_tokens(
-    table: jax.Array, tokens: jax.Array, is_embedded: jax.Array, dtype: jnp.dtype, view: View
+    table: jax.Array, tokens: jax.Array, is_embedded: jax.Array, dtype: jnp.dtype, view: MeshView
 ) -> jax.Array:
     """Rows of the embedding, zero where a token is not embedded; one stage's term of their sum.
 
@@ -60,7 +60,7 @@ def cross_entropy(
     weights: jax.Array,
     vocab: int,
     chunk: int,
-    view: View,
+    view: MeshView,
 ) -> jax.Array:
     """Weighted sum of cross entropies over all tokens given; float32 scalar.
 
@@ -75,7 +75,7 @@ def cross_entropy(
         vocab: entries of the vocabulary.
         chunk: tokens whose logits exist at a time.
     """
-    hidden = tuple(vary(x, view.vocab) for x, _ in terms)
+    hidden = tuple(vary(x, view.vocab_axes) for x, _ in terms)
     kernels = tuple(
         vary_like(kernel.astype(jnp.float32), x)
         for x, (_, kernel) in zip(hidden, terms, strict=True)
@@ -91,7 +91,7 @@ def _sum_of_losses(
     weights: jax.Array,
     vocab: int,
     chunk: int,
-    view: View,
+    view: MeshView,
 ) -> jax.Array:
     cast = _cast(kernels, hidden)
 
@@ -110,7 +110,7 @@ def _forward(
     weights: jax.Array,
     vocab: int,
     chunk: int,
-    view: View,
+    view: MeshView,
 ) -> tuple[jax.Array, tuple[Arrays, Arrays]]:
     """The loss, and its gradients by `hidden` and `kernels`."""
     cast = _cast(kernels, hidden)
@@ -143,7 +143,7 @@ def _forward(
 
 
 def _backward(
-    vocab: int, chunk: int, view: View, gradients: tuple[Arrays, Arrays], gradient: jax.Array
+    vocab: int, chunk: int, view: MeshView, gradients: tuple[Arrays, Arrays], gradient: jax.Array
 ) -> tuple[Arrays | None, ...]:
     del vocab, chunk, view
     scaled = jax.tree.map(lambda x: (gradient * x).astype(x.dtype), gradients)
@@ -193,25 +193,25 @@ def _taken(x: jax.Array, index: jax.Array) -> jax.Array:
     return jnp.take(x, index, axis=0, mode="clip")
 
 
-def _zero(hidden: Arrays, kernels: Arrays, parts: _Weighted, view: View) -> jax.Array:
+def _zero(hidden: Arrays, kernels: Arrays, parts: _Weighted, view: MeshView) -> jax.Array:
     """A zero for a sum of losses: equal on the ranks of the vocabulary, if the weights are."""
     every = (*hidden, *kernels, parts.targets)
     varying = {axis for x in every for axis in jax.typeof(x).mat.varying}
-    axes = varying - set(view.vocab) | jax.typeof(parts.weights).mat.varying
+    axes = varying - set(view.vocab_axes) | jax.typeof(parts.weights).mat.varying
     return vary(jnp.zeros(()), tuple(sorted(axes)))
 
 
-def argmax(terms: Sequence[Term], vocab: int, chunk: int, view: View) -> jax.Array:
+def argmax(terms: Sequence[Term], vocab: int, chunk: int, view: MeshView) -> jax.Array:
     """Most likely token at every position, `[tokens]` int32; terms as of `cross_entropy`."""
     hidden, kernels = lax.stop_gradient(_operands(terms))
     best = lax.map(lambda x: _best(_logits(x, kernels, vocab, view), view), _chunks(hidden, chunk))
     return best.reshape(-1)[: hidden[0].shape[0]]
 
 
-def whole_logits(terms: Sequence[Term], vocab: int, view: View) -> jax.Array:
+def whole_logits(terms: Sequence[Term], vocab: int, view: MeshView) -> jax.Array:
     """Logits of all entries on every rank, `[tokens, vocab]` float32."""
     shard = _logits(*_operands(terms), vocab, view)
-    return unsharded(shard, view.vocab, dim=1)[:, :vocab]
+    return join_slices(shard, view.vocab_axes, dim=1)[:, :vocab]
 
 
 def _operands(terms: Sequence[Term]) -> tuple[Arrays, Arrays]:
@@ -224,7 +224,7 @@ def _cast(kernels: Arrays, hidden: Arrays) -> Arrays:
     return tuple(kernel.astype(hidden[0].dtype) for kernel in kernels)
 
 
-def _logits(hidden: Arrays, kernels: Arrays, vocab: int, view: View) -> jax.Array:
+def _logits(hidden: Arrays, kernels: Arrays, vocab: int, view: MeshView) -> jax.Array:
     """Logits of this rank's entries; those of padding are minus infinity."""
     first, *others = (
         jnp.matmul(x, kernel, preferred_element_type=jnp.float32)
@@ -232,26 +232,26 @@ def _logits(hidden: Arrays, kernels: Arrays, vocab: int, view: View) -> jax.Arra
     )
     logits = sum(others, first)
     size = kernels[0].shape[1]
-    if size * axis_size(view.vocab) == vocab:
+    if size * axis_size(view.vocab_axes) == vocab:
         return logits
-    entry = axis_index(view.vocab) * size + jnp.arange(size)
+    entry = axis_index(view.vocab_axes) * size + jnp.arange(size)
     return jnp.where(entry < vocab, logits, -jnp.inf)
 
 
 def _losses(
-    logits: jax.Array, targets: jax.Array, vocab: int, view: View
+    logits: jax.Array, targets: jax.Array, vocab: int, view: MeshView
 ) -> tuple[jax.Array, jax.Array]:
     """Cross entropy `[tokens]` of the logits of this rank's run, and its gradient by these.
 
     Targets behind the vocabulary, which have no weight, are none of the padding either.
     """
-    top = pmax(logits.max(axis=-1), view.vocab)
+    top = pmax(logits.max(axis=-1), view.vocab_axes)
     powers = jnp.exp(logits - top[:, None])
-    total = psum(powers.sum(axis=-1), view.vocab)
+    total = psum(powers.sum(axis=-1), view.vocab_axes)
     local, mine = _local(targets, logits.shape[1], view)
     mine &= targets < vocab
     picked = jnp.take_along_axis(logits, local[:, None], axis=1)[:, 0]
-    loss = jnp.log(total) + top - psum(jnp.where(mine, picked, 0), view.vocab)
+    loss = jnp.log(total) + top - psum(jnp.where(mine, picked, 0), view.vocab_axes)
     is_target = (jnp.arange(logits.shape[1])[None] == local[:, None]) & mine[:, None]
     return loss, powers / total[:, None] - is_target
 
@@ -262,17 +262,17 @@ def _product(a: jax.Array, b: jax.Array, of_a: int, of_b: int) -> jax.Array:
     return lax.dot_general(a, b, dims, preferred_element_type=jnp.float32)
 
 
-def _best(logits: jax.Array, view: View) -> jax.Array:
+def _best(logits: jax.Array, view: MeshView) -> jax.Array:
     """Index of the largest logit over the whole vocabulary; the lowest index among equals."""
     top = logits.max(axis=-1)
-    index = jnp.argmax(logits, axis=-1) + axis_index(view.vocab) * logits.shape[1]
-    candidate = jnp.where(top == pmax(top, view.vocab), index, jnp.iinfo(jnp.int32).max)
-    return -pmax(-candidate, view.vocab)
+    index = jnp.argmax(logits, axis=-1) + axis_index(view.vocab_axes) * logits.shape[1]
+    candidate = jnp.where(top == pmax(top, view.vocab_axes), index, jnp.iinfo(jnp.int32).max)
+    return -pmax(-candidate, view.vocab_axes)
 
 
-def _local(tokens: jax.Array, size: int, view: View) -> tuple[jax.Array, jax.Array]:
+def _local(tokens: jax.Array, size: int, view: MeshView) -> tuple[jax.Array, jax.Array]:
     """Index into this rank's run of `size` entries, and whether the token lies in it."""
-    index = tokens - axis_index(view.vocab) * size
+    index = tokens - axis_index(view.vocab_axes) * size
     mine = (index >= 0) & (index < size)
     return jnp.where(mine, index, 0), mine
 

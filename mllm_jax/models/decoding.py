@@ -31,7 +31,7 @@ from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.graph import ModelConfig
 from sharding.axes import stored_dimension
 from sharding.collectives import all_gather, shard_slice, vary
-from sharding.grid import View
+from sharding.grid import MeshView
 from sharding.layerstack.run import LayerStackSpec
 
 
@@ -72,7 +72,7 @@ class CachedDecoder(multimodal.ShardedModule):
         view: ranks of the decoder, without stages.
     """
 
-    def __init__(self, model: ModelConfig, view: View) -> None:
+    def __init__(self, model: ModelConfig, view: MeshView) -> None:
         super().__init__(without_losses(model), model.backbone, view)
 
     def apart(
@@ -119,9 +119,9 @@ class CachedDecoder(multimodal.ShardedModule):
         own = self.config.decoder
         heads = _heads_of_a_rank(own.heads, own.kv_heads, self.view)
         shape = (rows, heads, slots, own.head_dim)
-        zeros = vary(jnp.zeros(shape, self.dtype), self.view.all)
+        zeros = vary(jnp.zeros(shape, self.dtype), self.view.all_axes)
         layers = ((zeros, zeros),) * own.layers
-        ids = vary(jnp.zeros((rows, slots), jnp.int32), self.view.batch)
+        ids = vary(jnp.zeros((rows, slots), jnp.int32), self.view.batch_axes)
         return Cache(layers, TokenIds(ids, ids, ids if self.reads_spans else None))
 
     def token_ids(self, rows: ModuleRows) -> TokenIds:
@@ -163,8 +163,8 @@ class CachedDecoder(multimodal.ShardedModule):
         Returns:
             `[rows, columns / shards, d_model]`.
         """
-        whole = all_gather(hidden, self.view.sequence, dim=1)
-        own = shard_slice(places, self.view.sequence, dim=1)
+        whole = all_gather(hidden, self.view.sequence_axes, dim=1)
+        own = shard_slice(places, self.view.sequence_axes, dim=1)
         return jnp.take_along_axis(whole, own[..., None], axis=1)
 
 
@@ -222,11 +222,11 @@ def next_positions(rows: ModuleRows, segments: jax.Array) -> jax.Array:
     return 1 + jnp.max(jnp.where(own, rows.positions.max(axis=-1)[:, None, :], -1), axis=-1)
 
 
-def _heads_of_a_rank(heads: int, kv_heads: int, view: View) -> int:
+def _heads_of_a_rank(heads: int, kv_heads: int, view: MeshView) -> int:
     """Heads of keys and values that a rank has in attention, see `SelfAttention.attended`."""
     queries = heads // view.degree(view.tensor)
-    own = kv_heads // view.degree(view.kv_heads)
-    if own > 1 and view.copies:
+    own = kv_heads // view.degree(view.kv_head_axes)
+    if own > 1 and view.kv_replicas:
         own = queries // math.gcd(heads // kv_heads, queries)
     degree = view.degree(view.context)
     return own * (degree // math.gcd(own, degree)) // degree

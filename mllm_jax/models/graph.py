@@ -21,7 +21,7 @@ from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.layers.config.linear import LinearLayer, decoder_layers, encoder_layers
 from mllm_jax.layers.config.parts import Section
-from sharding.plan import Requirement
+from sharding.plan import PlanRequirement
 
 #: Name of the backbone, and of the section that has all other modules by name.
 BACKBONE, ENCODERS = "decoder", "encoders"
@@ -200,7 +200,7 @@ class ModelConfig(Section):
             return self.dtype
         return "float32" if platform == "cpu" else "bfloat16"
 
-    def requirements(self, module: str) -> tuple[Requirement, ...]:
+    def requirements(self, module: str) -> tuple[PlanRequirement, ...]:
         """Sizes that the plan of `module`, the backbone or a lane, must divide."""
         if module == self.backbone:
             return self.decoder.requirements()

@@ -15,9 +15,15 @@ from jax import lax
 
 from mllm_jax.models.batch import ModuleRows
 from sharding.collectives import psum, vary
-from sharding.exchange import RouteArrays, all_to_all, gather, reduce_scatter, shared_axes
-from sharding.exchange_kinds import USUAL, Exchange
-from sharding.grid import Axes, View
+from sharding.exchange import (
+    RouteArrays,
+    gather_outputs,
+    route_outputs,
+    scatter_outputs,
+    shared_axes,
+)
+from sharding.exchange_kinds import DEFAULT_EXCHANGE, Exchange
+from sharding.grid import Axes, MeshView
 
 
 def land(
@@ -25,9 +31,9 @@ def land(
     name: str,
     routes: RouteArrays | None,
     decoder_rows: ModuleRows,
-    source: View,
-    target: View,
-    exchange: Exchange = USUAL,
+    source: MeshView,
+    target: MeshView,
+    exchange: Exchange = DEFAULT_EXCHANGE,
 ) -> jax.Array:
     """Outputs of a lane of an encoder where they land in the decoder's rows, else zero.
 
@@ -43,17 +49,17 @@ def land(
     Returns:
         `[decoder rows, tokens / shards, d_model]`.
     """
-    move = reduce_scatter if exchange == "reduce_scatter" else gather
+    move = scatter_outputs if exchange == "reduce_scatter" else gather_outputs
     shared: Axes = shared_axes(source, target) if routes is None else ()
     if routes is None:
         index = decoder_rows.merges[name]
-        count = psum(jnp.count_nonzero(index >= 0), target.batch[len(shared) :])
+        count = psum(jnp.count_nonzero(index >= 0), target.batch_axes[len(shared) :])
     else:
         index, count = routes.index, routes.count
     exchanged = partial(move, index=index, source=source, target=target, shared=shared)
     if routes is not None and index is None:
-        exchanged = partial(all_to_all, routes=routes.of_device, axes=target.positions)
-    if target.degree(target.positions) == target.degree(shared):  # a rank alone
+        exchanged = partial(route_outputs, routes=routes.of_device, axes=target.position_axes)
+    if target.degree(target.position_axes) == target.degree(shared):  # a rank alone
         return exchanged(outputs)
     return _unless_nothing(exchanged, outputs, count)
 

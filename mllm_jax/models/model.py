@@ -21,7 +21,7 @@ from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.merge import land
 from sharding.collectives import psum, vary
 from sharding.exchange import RouteArrays
-from sharding.exchange_kinds import AS_USUAL, USUAL, Exchanges
+from sharding.exchange_kinds import DEFAULT_EXCHANGE, DEFAULT_EXCHANGES, Exchanges
 from sharding.grid import Views
 from sharding.layerstack.module import Merge
 from sharding.layerstack.run import Aux
@@ -34,7 +34,7 @@ class Model:
         config: resolved model configuration.
         views: views of all buckets, under which outputs are merged.
         frozen: parameters without gradients.
-        exchanges: the exchanges of buckets, `USUAL` if not named.
+        exchanges: the exchanges of buckets, `DEFAULT_EXCHANGE` if not named.
 
     Attributes:
         backbone: the module whose outputs have a loss.
@@ -47,7 +47,7 @@ class Model:
         config: ModelConfig,
         views: Views,
         frozen: Frozen = NOTHING_FROZEN,
-        exchanges: Exchanges = AS_USUAL,
+        exchanges: Exchanges = DEFAULT_EXCHANGES,
     ) -> None:
         self.config, self._exchanges = config, exchanges
         own = config.backbone
@@ -63,7 +63,7 @@ class Model:
     ) -> jax.Array:
         """See `sharding.layerstack.module.Merge`; `rows` are the backbone's."""
         with jax.named_scope(f"exchange_{bucket}"):
-            exchange = self._exchanges.get(bucket, USUAL)
+            exchange = self._exchanges.get(bucket, DEFAULT_EXCHANGE)
             views = self.others[bucket].view, self.backbone.view
             landed = land(outputs, bucket, routes, rows, *views, exchange)
             return landed.astype(self.backbone.dtype)
@@ -121,7 +121,7 @@ class Model:
             outputs, aux = self.backbone.forward(params[name], rows[name], merged)
         with jax.named_scope("loss"):
             total = self.loss_of(params[name], outputs, rows[name])
-        return psum(total, view.tokens), psum(aux, view.positions)
+        return psum(total, view.token_axes), psum(aux, view.position_axes)
 
     def loss_of(self, params: Any, outputs: jax.Array, rows: ModuleRows) -> jax.Array:
         """See `sharding.layerstack.module.Loss`: the loss of outputs of the backbone."""

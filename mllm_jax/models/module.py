@@ -2,7 +2,7 @@
 
     forward -> (merge) -> forward -> loss or greedy_tokens
 
-All run inside a fully manual `jax.shard_map` on local shards, or outside it with `View()`.
+All run inside a fully manual `jax.shard_map` on local shards, or outside it with `MeshView()`.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from mllm_jax.models.batch import NEXT_TOKEN, ModuleRows
 from mllm_jax.models.freeze import NOTHING_FROZEN, Frozen
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.work.flops import model_flops, tower_work
-from sharding.collectives import psum, shard_slice, unsharded
-from sharding.grid import View
+from sharding.collectives import join_slices, psum, shard_slice
+from sharding.grid import MeshView
 from sharding.layerstack.prefetch import PrefetchedLayerStack, apply_layers
 from sharding.layerstack.run import Aux, LayerStackSpec
 from sharding.traced import traced_platform
@@ -103,7 +103,7 @@ class ShardedModule:
     """
 
     def __init__(
-        self, config: ModelConfig, bucket: str, view: View, frozen: Frozen = NOTHING_FROZEN
+        self, config: ModelConfig, bucket: str, view: MeshView, frozen: Frozen = NOTHING_FROZEN
     ) -> None:
         self.name = config.lanes.get(bucket, bucket)
         self.config, self.view, self.dtype = config, view, compute_dtype(config)
@@ -197,7 +197,7 @@ class ShardedModule:
 
     def bound(self, params: Params, place: int) -> Any:
         """The layer whose parameters are whole along fsdp."""
-        return self.tower["layers"].bind(params, self.view.gathered, place=place)
+        return self.tower["layers"].bind(params, self.view.gathered_view, place=place)
 
     def layer_of_whole(
         self, params: Params, x: jax.Array, context: LayerContext, place: int = 0
@@ -248,11 +248,11 @@ class ShardedModule:
 
 
 def loss(
-    params: Params, hidden: jax.Array, rows: ModuleRows, config: ModelConfig, view: View
+    params: Params, hidden: jax.Array, rows: ModuleRows, config: ModelConfig, view: MeshView
 ) -> jax.Array:
     """Weighted sum of cross entropies over the local tokens.
 
-    A float32 scalar, equal on all tensor ranks and different along `View.tokens`.
+    A float32 scalar, equal on all tensor ranks and different along `MeshView.tokens`.
     """
     targets = rows.targets[NEXT_TOKEN]
     return vocabulary.cross_entropy(
@@ -265,12 +265,14 @@ def loss(
     )
 
 
-def greedy_tokens(params: Params, hidden: jax.Array, config: ModelConfig, view: View) -> jax.Array:
+def greedy_tokens(
+    params: Params, hidden: jax.Array, config: ModelConfig, view: MeshView
+) -> jax.Array:
     """Most likely next token at every position, `[rows, tokens]` int32, equal on a row's ranks."""
     terms = decoder.head_terms(_blocks(config, config.backbone), params, _flat(hidden, view), view)
     vocab, chunk = config.decoder.vocab_size, config.loss_chunk
     best = vocabulary.argmax(terms, vocab, chunk, view)
-    return unsharded(best.reshape(hidden.shape[0], -1), view.context, dim=1)
+    return join_slices(best.reshape(hidden.shape[0], -1), view.context, dim=1)
 
 
 def compute_dtype(config: ModelConfig) -> jnp.dtype:
@@ -302,6 +304,6 @@ def _with_room(x: jax.Array, count: int, parts: int = 1) -> jax.Array:
     return jnp.pad(x, ((0, 0), (0, 0), (0, count * width))) if count else x
 
 
-def _flat(hidden: jax.Array, view: View) -> jax.Array:
+def _flat(hidden: jax.Array, view: MeshView) -> jax.Array:
     """Sequence shards to `[rows * tokens, d_model]`, tokens of the context rank."""
     return gathered(hidden, view).reshape(-1, hidden.shape[-1])

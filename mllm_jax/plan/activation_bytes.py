@@ -21,11 +21,11 @@ from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.module import ShardedModule
 from scheduling.costs.workload import Split
 from sharding.collectives import vary
-from sharding.grid import JointGrid, View
+from sharding.grid import JointGrid, MeshView
 from sharding.layerstack.partition import partition_by
 from sharding.layerstack.run import LayerStack
 from sharding.plan import ParallelPlan
-from sharding.rules import layouts
+from sharding.rules import parameter_shardings
 
 Shape = jax.ShapeDtypeStruct
 #: Parameters of a layer that have gradients.
@@ -95,13 +95,13 @@ def _measure_bytes(
     # As many ranks as there are experts: a rank keeps as much whatever part of them it has.
     experts = config.decoder.experts.count if shares and config.decoder.experts else 1
     grid = JointGrid.build({"decoder": ParallelPlan(expert=experts, tensor=tensor)}, heads)
-    view = grid.decoder if grid.devices > 1 else View()
+    view = grid.decoder if grid.devices > 1 else MeshView()
     module_functions = ShardedModule(config, module, view)
     stack, specs = _layer(module_functions.tower["layers"], view)
     sizes_found: list[int] = []
 
     def trace(stack: Any, rows: Any) -> jax.Array:
-        axes = view.all
+        axes = view.all_axes
         trainable, constant = _partition(vary(stack, axes), trained)
         sizes = module_functions.traits.period, "none", axes, None, module_functions.traits
         run = LayerStack(module_functions.layer, trainable, *sizes, constant=constant)
@@ -116,7 +116,7 @@ def _measure_bytes(
         sizes_found.append(sum(leaf.size * leaf.dtype.itemsize for leaf in leaves))
         return jnp.zeros(())
 
-    if not view.all:
+    if not view.all_axes:
         jax.eval_shape(trace, stack, rows)
     else:
         names, sizes = zip(*grid.axes, strict=True)
@@ -137,11 +137,11 @@ def _partition(stack: Any, trained: Trained) -> tuple[Any, Any]:
     return partition_by(stack, lambda path: trained == "adapters" and path[-1] in ADAPTERS)
 
 
-def _layer(layers: ParameterBlock, view: View) -> tuple[Any, Any]:
+def _layer(layers: ParameterBlock, view: MeshView) -> tuple[Any, Any]:
     """Shapes of a stack of one period of layers, and how it lies."""
     period = replace(layers, layers=layers.period)
     shapes = jax.eval_shape(lambda: period.init(jax.random.key(0)))
-    layout = layouts(period.stacked_axes(), view)
+    layout = parameter_shardings(period.stacked_axes(), view)
     return shapes, jax.tree.map(lambda leaf: leaf.spec, layout)
 
 

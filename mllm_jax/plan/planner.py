@@ -30,7 +30,7 @@ from scheduling.search.branch_and_bound import (
 from scheduling.search.outcome import SearchOutcome
 from scheduling.search.scheduler import Scheduler
 from scheduling.search.space import Space, with_stages
-from sharding.plan import Requirement, divisors
+from sharding.plan import PlanRequirement, divisors_of
 
 #: Larger tensor groups are not tried.
 MOST_TENSORS = 128
@@ -103,15 +103,15 @@ class PlanSearch:
     def _experts(self) -> tuple[int, ...]:
         """Numbers of ranks that can share the experts of the decoder, if it has any."""
         experts = self.settled.model.decoder.experts
-        return (1,) if experts is None else tuple(divisors(experts.count))
+        return (1,) if experts is None else tuple(divisors_of(experts.count))
 
-    def _requirements(self) -> dict[str, tuple[Requirement, ...]]:
+    def _requirements(self) -> dict[str, tuple[PlanRequirement, ...]]:
         config, model = self.settled, self.settled.model
         requirements_by_module = {}
         for name in ("decoder", *model.lanes):
             each = 1 if name == "decoder" else model.encoder(name).reduction
             rows = config.row_positions(name).items()
-            outputs = (Requirement(key, size // each, "sequence") for key, size in rows)
+            outputs = (PlanRequirement(key, size // each, "sequence") for key, size in rows)
             requirements_by_module[name] = (*model.requirements(name), *outputs)
         return requirements_by_module
 

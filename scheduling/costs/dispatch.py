@@ -9,11 +9,11 @@ included (`Hardware.exchange_seconds`):
 | ragged | c |
 | padded, as on CPUs | r b c: all slots of r rounds, each with room for b c copies |
 
-where b is `experts.buffer` within the bounds of `exchange_kinds.room`, and r is one round, or as
-many as hold all copies if b is less than one. Forward, a token and its result move; backward,
-the token again with the gradient of its result and its weight, and then the gradients of token and
-weight. Before either, ranks gather how many copies each of them has for each expert. What is not
-counted are sorts of copies by expert.
+where b is `experts.buffer` within the bounds of `exchange_kinds.round_capacity`, and r is one
+round, or as many as hold all copies if b is less than one. Forward, a token and its result move;
+backward, the token again with the gradient of its result and its weight, and then the gradients of
+token and weight. Before either, ranks gather how many copies each of them has for each expert. What
+is not counted are sorts of copies by expert.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from math import ceil, prod
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.work import ExpertWork
 from scheduling.costs.workload import WIDE
-from sharding.exchange_kinds import is_ragged, number_columns, parts_of_a_round, room
+from sharding.exchange_kinds import is_ragged, number_columns, parts_of_a_round, round_capacity
 from sharding.numbering import Span
 
 
@@ -76,7 +76,7 @@ class Dispatched:
 
     @property
     def _room(self) -> float:
-        return room(self.experts.buffer, self.copies, self.ranks)
+        return round_capacity(self.experts.buffer, self.copies, self.ranks)
 
     @property
     def rounds(self) -> int:

@@ -180,7 +180,7 @@ class Timing(LayerTiming):
         plan = self.plan
         if plan.stage == 1:
             return 0.0
-        return self.hardware.send_seconds(self.activation / plan.sequence, plan.inner)
+        return self.hardware.send_seconds(self.activation / plan.sequence, plan.inner_devices)
 
     def deliver(self) -> float:
         """Seconds of embedding a microbatch: look-up, sum over stages, return of the gradient."""

@@ -24,8 +24,8 @@ from scheduling.costs.hardware import Hardware
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.workload import Workload
 from scheduling.schedules.tasks import BACKBONE
-from sharding.exchange_kinds import Exchange, possible
-from sharding.numbering import Span, numbering
+from sharding.exchange_kinds import Exchange, possible_exchanges
+from sharding.numbering import Span, spans_by_axis
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Exchanged:
 
     def predictions(self, hardware: Hardware) -> dict[Exchange, float]:
         """Seconds of all exchanges that are possible."""
-        return {name: self.seconds(name, hardware) for name in possible(self.apart)}
+        return {name: self.seconds(name, hardware) for name in possible_exchanges(self.apart)}
 
     def cheapest(self, hardware: Hardware) -> Exchange:
         """The exchange of the fewest seconds."""
@@ -112,7 +112,7 @@ class Exchanged:
 
     def leanest(self, ragged: bool) -> Exchange:
         """The exchange that moves, and then writes, the fewest bytes, for unknown hardware."""
-        own = possible(self.apart)
+        own = possible_exchanges(self.apart)
         return min(own, key=lambda name: (self.moved(name, ragged), self.written(name, ragged)))
 
 
@@ -133,12 +133,12 @@ def exchange_of(
 
 def _all(strategy: Strategy) -> tuple[Span, ...]:
     """Digits of all ranks of a stage."""
-    own = numbering(strategy.decoder, strategy.decoder)
+    own = spans_by_axis(strategy.decoder, strategy.decoder)
     return tuple(span for axis, spans in own.items() if axis != "stage" for span in spans)
 
 
 def _block(strategy: Strategy, name: str) -> tuple[Span, ...]:
     """Digits of the ranks that share the larger share of rows."""
     plans = strategy.plans[name], strategy.decoder
-    own = numbering(max(plans, key=lambda plan: plan.sequence), strategy.decoder)
+    own = spans_by_axis(max(plans, key=lambda plan: plan.sequence), strategy.decoder)
     return (*own["context"], *own["tensor"])

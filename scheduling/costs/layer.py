@@ -23,8 +23,8 @@ from scheduling.costs.tower import Tower
 from scheduling.costs.work import ExpertWork, ModulePart, TowerWork
 from scheduling.costs.workload import WIDE
 from scheduling.schedules.tasks import BACKBONE
-from sharding.exchange_kinds import Piece
-from sharding.numbering import Span, numbering
+from sharding.exchange_kinds import OverlapKind
+from sharding.numbering import Span, spans_by_axis
 
 
 def _collectives(*seconds: float) -> tuple[Segment, ...]:
@@ -51,7 +51,7 @@ class LayerTiming(Tower):
     @cached_property
     def _digits(self) -> dict[str, tuple[Span, ...]]:
         """Which digits of a device's number are the ranks of an axis."""
-        return numbering(self.plan, self.strategy.decoder)
+        return spans_by_axis(self.plan, self.strategy.decoder)
 
     @property
     def gathered_rows(self) -> float:
@@ -245,12 +245,15 @@ class LayerTiming(Tower):
         beside = self.tower.blocks * (self.block - used)
         return _collectives(self.exchanged_heads, self._of_layers(["gather"], beside))
 
-    def _of_layers(self, kinds: Sequence[Piece], compute: float) -> float:
+    def _of_layers(self, kinds: Sequence[OverlapKind], compute: float) -> float:
         """Seconds of a layer's gather, scatter or both that compute does not hide.
 
         Collectives in the iteration of their own layer are taken for exposed.
         """
-        times: dict[Piece, float] = {"gather": self.layer_gather, "scatter": self.layer_scatter}
+        times: dict[OverlapKind, float] = {
+            "gather": self.layer_gather,
+            "scatter": self.layer_scatter,
+        }
         own = {name: seconds for name, seconds in times.items() if name in kinds}
         beside = sum(own[name] for name in own if name in self.strategy.overlap)
         return sum(own.values()) - beside + self.hidden(beside, compute)
@@ -275,7 +278,7 @@ class LayerTiming(Tower):
             Segment(compute, self.hidden(rows, weights)),
         )
         beside = compute - min(rows, ring) - min(rows, weights if self.full else half)
-        kinds: list[Piece] = ["gather", "scatter"] if self.remat == "none" else ["scatter"]
+        kinds: list[OverlapKind] = ["gather", "scatter"] if self.remat == "none" else ["scatter"]
         fsdp = self._of_layers(kinds, self.tower.blocks * beside)
         alone = (*_collectives(self.exchanged_heads, fsdp), *self._experts_backward)
         whole = TaskTime((*block * self.tower.blocks, *alone))
@@ -297,7 +300,7 @@ class LayerTiming(Tower):
         compute = (1 + self.weights_share) * self.block - self.weights_block
         compute += self._attention_apart
         block = (Segment(0.0, self.gathered_rows), Segment(compute, self.gathered_rows))
-        kinds: list[Piece] = ["gather"] if self.remat == "none" else []
+        kinds: list[OverlapKind] = ["gather"] if self.remat == "none" else []
         fsdp = self._of_layers(kinds, self.tower.blocks * compute)
         alone = _collectives(self.exchanged_heads, fsdp)
         return (*block * self.tower.blocks, *alone, *self._experts_backward)

@@ -11,11 +11,11 @@ from scheduling.lowering.lowered import Remat
 from scheduling.schedules.bubbles import Fill, Placement
 from scheduling.schedules.kinds import SPLIT_BACKWARD
 from scheduling.schedules.tasks import BACKBONE, Feed, ModuleStages
-from sharding.exchange_kinds import Piece
+from sharding.exchange_kinds import OverlapKind
 from sharding.plan import ParallelPlan
 
 #: The gather of parameters and the scatter of gradients, layer by layer.
-PARAMETERS: frozenset[Piece] = frozenset({"gather", "scatter"})
+PARAMETERS: frozenset[OverlapKind] = frozenset({"gather", "scatter"})
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Strategy:
     fill: tuple[Fill, ...] = get_args(Fill)
     work_ahead: bool = True
     remats: Mapping[str, Remat] = field(default_factory=dict)
-    overlap: frozenset[Piece] = PARAMETERS
+    overlap: frozenset[OverlapKind] = PARAMETERS
 
     @property
     def decoder(self) -> ParallelPlan:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduling.schedules.task_kinds import TaskKind
-from sharding.plan import divisors
+from sharding.plan import divisors_of
 
 #: Name of the module whose microbatches count a step, unless another one is said.
 BACKBONE = "decoder"
@@ -180,4 +180,4 @@ class Feed:
 
 def valid_chunks(layers: int, stages: int) -> list[int]:
     """Into how many chunks a module's layers can be divided over its stages."""
-    return [chunks for chunks in divisors(layers) if chunks % stages == 0]
+    return [chunks for chunks in divisors_of(layers) if chunks % stages == 0]

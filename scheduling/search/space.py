@@ -19,9 +19,9 @@ from scheduling.schedules.bubbles import Placement
 from scheduling.schedules.kinds import ScheduleKind
 from scheduling.schedules.schedule import MOST_FORWARDS, ScheduleError, most_microbatches
 from scheduling.schedules.tasks import BACKBONE
-from sharding.exchange_kinds import Piece
+from sharding.exchange_kinds import OverlapKind
 from sharding.grid import JointGrid
-from sharding.plan import ParallelPlan, PlanError, Requirement, divisors
+from sharding.plan import ParallelPlan, PlanError, PlanRequirement, divisors_of
 from sharding.shared_parameters import module_views
 from sharding.stages import StageViews, undivided_without_stages, without_stages
 
@@ -54,7 +54,7 @@ class Space:
     """
 
     devices: int
-    requirements: Mapping[str, tuple[Requirement, ...]]
+    requirements: Mapping[str, tuple[PlanRequirement, ...]]
     memory: float
     counts: tuple[int, ...] | None = None
     stages: tuple[int, ...] | None = None
@@ -70,7 +70,7 @@ class Space:
     pad: bool = False
     evaluates: bool = False
     spreads: bool = False
-    overlap: frozenset[Piece] = PARAMETERS
+    overlap: frozenset[OverlapKind] = PARAMETERS
 
     def uses(self, devices: int) -> bool:
         """Whether strategies that use so many devices are tried."""
@@ -78,7 +78,7 @@ class Space:
 
     def fits(self, tower: str, plan: ParallelPlan) -> bool:
         """Whether `plan` divides all that it must."""
-        return all(need.met(plan) for need in self.requirements[tower])
+        return all(need.is_met(plan) for need in self.requirements[tower])
 
     def check(self, strategy: Strategy) -> None:
         """Check the requirements on all plans of a member together.
@@ -115,7 +115,7 @@ def families(space: Space, workload: Workload, plans: Iterable[ParallelPlan]) ->
     """The families of some plans of the decoder."""
     for plan in plans:
         rows = workload.rows // plan.batch
-        for microbatches in divisors(rows):
+        for microbatches in divisors_of(rows):
             for chunks in _chunks(space, workload, plan):
                 for remat, gather in product(space.remats, _gathers(space, plan)):
                     yield Strategy(
@@ -151,7 +151,7 @@ def _decoder_plans(space: Space, workload: Workload) -> Iterator[ParallelPlan]:
     rows = space.contexts or degrees, space.tensors or degrees
     groups = [(c, t) for c, t in product(*rows) if c * t <= (space.domain or space.devices)]
     stages = space.stages or range(1, periods + 1)
-    for (context, tensor), stage, batch in product(groups, stages, divisors(workload.rows)):
+    for (context, tensor), stage, batch in product(groups, stages, divisors_of(workload.rows)):
         inner = stage * context * tensor
         if stage > periods or not space.uses(inner * batch):
             continue
@@ -163,7 +163,7 @@ def _decoder_plans(space: Space, workload: Workload) -> Iterator[ParallelPlan]:
 
 def _sharings(batch: int, inner: int) -> list[int]:
     """Degrees of fsdp that are tried: 1, all ranks, and as many as stay within 64 devices."""
-    near = [n for n in divisors(batch) if n * inner <= 64]
+    near = [n for n in divisors_of(batch) if n * inner <= 64]
     return sorted({1, batch, max(near, default=1)})
 
 
@@ -175,7 +175,7 @@ def _chunks(space: Space, workload: Workload, plan: ParallelPlan) -> list[int]:
         most = -(-periods // plan.stage)
         found = [v for v in range(1, most + 1) if -(-periods // (plan.stage * v)) * v <= most + v]
     else:
-        found = divisors(periods // plan.stage) if periods % plan.stage == 0 else []
+        found = divisors_of(periods // plan.stage) if periods % plan.stage == 0 else []
     decoder = workload.towers[BACKBONE]
     holds = [v for v in found if decoder.per_run(plan.stage * v) >= decoder.beside]
     return [v for v in holds if space.chunks is None or v in space.chunks]
@@ -191,9 +191,9 @@ def encoder_plans(
     and communicate more.
     """
     decoder, found = family.decoder, []
-    inner = {(1, tensor) for tensor in divisors(decoder.tensor)}
+    inner = {(1, tensor) for tensor in divisors_of(decoder.tensor)}
     inner.add((decoder.context, decoder.tensor))
-    stages = [1] if workload.encoders[name].beside else divisors(decoder.stage)
+    stages = [1] if workload.encoders[name].beside else divisors_of(decoder.stage)
     degrees = [(stage, *own) for stage in stages for own in sorted(inner)]
     rows = workload.rows_of(name, family.microbatches)
     for stage, context, tensor in degrees:

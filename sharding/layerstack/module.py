@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 import jax
 
 from sharding.exchange import RouteArrays
-from sharding.grid import View
+from sharding.grid import MeshView
 from sharding.layerstack.loops import Tree
 from sharding.layerstack.run import Aux, LayerStackSpec
 
@@ -43,7 +43,7 @@ class Module(Protocol[Rows]):
         """The module whose parameters are used."""
 
     @property
-    def view(self) -> View:
+    def view(self) -> MeshView:
         """The ranks that share the module."""
 
     @property

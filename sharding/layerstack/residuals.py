@@ -32,7 +32,7 @@ import jax
 import jax.numpy as jnp
 from jax.extend.core import jaxpr_as_fun
 
-from sharding.traced import made_from
+from sharding.traced import results_from
 
 Tree = Any
 
@@ -78,5 +78,5 @@ def _trace_linearized(
     program, shapes = jax.make_jaxpr(linearized, return_shape=True)(x, rest)
     made = jaxpr_as_fun(program)(*jax.tree.leaves((x, rest)))
     y, pull = jax.tree.unflatten(jax.tree.structure(shapes), made)
-    depends = made_from(program.jaxpr, program.jaxpr.invars[:1])
+    depends = results_from(program.jaxpr, program.jaxpr.invars[:1])
     return y, pull, depends[len(jax.tree.leaves(y)) :]

@@ -29,12 +29,12 @@ from sharding.collectives import vary
 from sharding.traced import (
     Evaluate,
     Values,
-    evaluated,
-    is_or_holds,
-    made_by,
-    read_by,
-    together,
-    unchanged,
+    combine_equations,
+    evaluate_program,
+    is_or_contains,
+    run_program,
+    variables_read,
+    variables_written,
 )
 
 Tree = Any
@@ -89,7 +89,7 @@ class SplitLayer:
             waiting = iter(zeros)
             special = partial(self._special, partial(self._product, inputs, waiting))
             values = [*self._merge_leaves(leaves, early), x, *jax.tree.leaves(rest)]
-            made = evaluated(self.program, values, special)
+            made = evaluate_program(self.program, values, special)
             return jax.tree.unflatten(self.structure, made), [inputs[own] for own in self._inputs]
 
         early = [leaf for number, leaf in enumerate(leaves) if number not in self.deferred]
@@ -142,7 +142,7 @@ class SplitLayer:
         for number, own in enumerate(jaxpr.invars):
             known[own] = frozenset({number}) if number < self.count else None
         for eqn in jaxpr.eqns:
-            read = [known[own] for own in read_by(eqn)]
+            read = [known[own] for own in variables_read(eqn)]
             found = None if None in read else _union(own for own in read if own)
             constant = eqn.primitive.name == "stop_gradient" and found is not None
             known.update(dict.fromkeys(eqn.outvars, frozenset() if constant else found))
@@ -150,7 +150,7 @@ class SplitLayer:
 
     def _parameters(self, eqn: JaxprEqn) -> frozenset[int]:
         """Leaves that an equation reads beside data."""
-        read = [self._reads[own] for own in read_by(eqn)]
+        read = [self._reads[own] for own in variables_read(eqn)]
         return _union(filter(None, read)) if None in read else frozenset()
 
     def _product_parameters(self) -> frozenset[int]:
@@ -158,7 +158,7 @@ class SplitLayer:
         mixed = [(eqn, self._parameters(eqn)) for eqn in self.program.jaxpr.eqns]
         made = (self._reads[own] for own in self._outvars)
         elsewhere = _union(filter(None, made)) | _union(
-            own for eqn, own in mixed if not is_or_holds(eqn, MULTIPLY)
+            own for eqn, own in mixed if not is_or_contains(eqn, MULTIPLY)
         )
         late = _union(own for _, own in mixed)
         while late & elsewhere:
@@ -177,30 +177,30 @@ class SplitLayer:
 
     def _is_product(self, eqn: JaxprEqn) -> bool:
         read = self._parameters(eqn)
-        return bool(read) and read <= self.deferred and is_or_holds(eqn, MULTIPLY)
+        return bool(read) and read <= self.deferred and is_or_contains(eqn, MULTIPLY)
 
     @cached_property
     def _inputs(self) -> list[Any]:
         """The data that products read."""
-        data = (own for eqn in self._products for own in read_by(eqn))
+        data = (own for eqn in self._products for own in variables_read(eqn))
         return list(dict.fromkeys(own for own in data if self._reads[own] is None))
 
     @cached_property
     def _outputs(self) -> list[Any]:
         """What products make."""
-        return [own for eqn in self._products for own in made_by(eqn)]
+        return [own for eqn in self._products for own in variables_written(eqn)]
 
     @cached_property
     def _operands(self) -> list[Any]:
         """What products read of parameters."""
-        own = dict.fromkeys(own for eqn in self._products for own in read_by(eqn))
+        own = dict.fromkeys(own for eqn in self._products for own in variables_read(eqn))
         return [operand for operand in own if self._reads[operand] is not None]
 
     @cached_property
     def _of_parameters(self) -> ClosedJaxpr:
         """From the leaves of parameters to what products read of them."""
         jaxpr, reads = self.program.jaxpr, self._reads
-        kept = [e for e in jaxpr.eqns if all(reads[own] is not None for own in read_by(e))]
+        kept = [e for e in jaxpr.eqns if all(reads[own] is not None for own in variables_read(e))]
         leaves = jaxpr.invars[: self.count]
         own = jaxpr.replace(invars=leaves, outvars=self._operands, eqns=kept)
         return ClosedJaxpr(own, self.program.consts)
@@ -221,13 +221,13 @@ class SplitLayer:
         known = {own: value for own, value in pairs if not isinstance(own, Literal)}
         inputs.update({own: known[own] for own in known if self._reads[own] is None})
         seen = map(_with_gradient_tap, self._evaluate(eqn, known), zeros)
-        made = dict(zip(made_by(eqn), seen, strict=True))
+        made = dict(zip(variables_written(eqn), seen, strict=True))
         return [made.get(own) for own in eqn.outvars]
 
     def _evaluate(self, eqn: JaxprEqn, known: Mapping[Any, Any]) -> Values:
         """What an equation makes of the values of what it reads."""
-        alone = together(self.program.jaxpr, [eqn])
-        return unchanged(alone, [known[own] for own in alone.invars])
+        alone = combine_equations(self.program.jaxpr, [eqn])
+        return run_program(alone, [known[own] for own in alone.invars])
 
 
 @jax.custom_vjp

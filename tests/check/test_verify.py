@@ -207,13 +207,15 @@ def test_schedules_and_adapters_pass(small_config, changes):
     ],
 )
 def test_a_wrong_exchange_fails(small_config, monkeypatch, exchange, balance):
-    right = getattr(merge, exchange)
+    functions = {"gather": "gather_outputs", "reduce_scatter": "scatter_outputs"}
+    name = functions.get(exchange, "route_outputs")
+    right = getattr(merge, name)
 
     def wrong(outputs, **how):
         # Right on a single device, whose exchange is another.
         return right(outputs, **how) * 1.01
 
-    monkeypatch.setattr(merge, exchange, wrong)
+    monkeypatch.setattr(merge, name, wrong)
     result = verify.verify(small_config(data__balance=balance, parallel__exchange=exchange))
     assert not result.ok
     assert result.to_json()["ok"] is False
@@ -314,7 +316,7 @@ def test_the_shrunken_model_can_be_split_by_every_plan(
     assert (new.heads == new.kv_heads) == (old.heads == old.kv_heads)
     for name, plan in plans.items():
         for need in model.requirements(name):
-            assert need.met(plan), (name, need)
+            assert need.is_met(plan), (name, need)
 
 
 #: Plans, and how the outputs of two encoders of images meet; the second encoder has no stages.

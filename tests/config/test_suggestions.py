@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mllm_jax.config.checks.checks import check, check_sections
 from mllm_jax.config.checks.problems import Changes, Choice, Problem, advised, changed
 from mllm_jax.config.load import ExperimentConfig
-from sharding.plan import divisors
+from sharding.plan import divisors_of
 from tests.configs import values
 
 
@@ -23,7 +23,7 @@ def plans(draw: st.DrawFn, devices: int, stages: list[int]) -> dict[str, int]:
     plan = {"stage": stage}
     for axis in ("tensor", "context", "fsdp"):
         if draw(st.integers(0, 2)) == 0:
-            plan[axis] = draw(st.sampled_from(divisors(left)))
+            plan[axis] = draw(st.sampled_from(divisors_of(left)))
             left //= plan[axis]
     return plan | {"data": left if draw(st.integers(0, 7)) else draw(st.integers(1, 8))}
 
@@ -35,7 +35,7 @@ def settings_of_a_run(draw: st.DrawFn) -> dict[str, Any]:
     stages = draw(st.sampled_from([[1], [1, 2, 4], [2, 3, 4]]))
     decoder = draw(plans(devices, stages))
     encoders = {
-        n: draw(plans(devices, [1, *divisors(decoder["stage"])])) for n in ("vision", "audio")
+        n: draw(plans(devices, [1, *divisors_of(decoder["stage"])])) for n in ("vision", "audio")
     }
     if draw(st.integers(0, 9)) == 0:
         del encoders["audio"]

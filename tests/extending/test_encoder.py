@@ -23,7 +23,7 @@ from mllm_jax.models import module as multimodal
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.work.flops import encoder_work
 from mllm_jax.models.work.profile import tower_profiles
-from sharding.grid import View
+from sharding.grid import MeshView
 from sharding.plan import ParallelPlan
 from tests.extending.aimv2 import FAMILY
 from tests.extending.aimv2.release import AIMV2
@@ -148,7 +148,7 @@ def test_packed_images_are_as_if_alone() -> None:
     for layout in ([[4, 12, 6], [], []], [[4], [12], [6]]):
         rows = towers.lay(layout, 24, 2)
         batch = towers.media_rows(own, rows, media, [2, 4, 3])
-        outputs = towers.encode(params, "media", batch, own, View())
+        outputs = towers.encode(params, "media", batch, own, MeshView())
         spans = [(row, slice(start // 2, (start + n) // 2)) for row, start, n in rows.spans]
         found.append(np.concatenate([outputs[span] for span in spans]))
     np.testing.assert_allclose(found[0], found[1], atol=1e-5)

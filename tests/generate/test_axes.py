@@ -20,7 +20,7 @@ from mllm_jax.train.decoding.columns import AnswerColumns
 from mllm_jax.train.decoding.programs import DecodingPrograms
 from mllm_jax.train.decoding.sampling import TokenSampling
 from mllm_jax.train.step.build import build_step
-from sharding.grid import View
+from sharding.grid import MeshView
 from sharding.plan import ParallelPlan
 from tests.models import towers
 from tests.models.layer_kinds import three_axes
@@ -60,8 +60,8 @@ def without_cache(params: Any) -> list[list[int]]:
 
     @jax.jit
     def following(rows: ModuleRows) -> jax.Array:
-        hidden, _ = towers.decode_hidden(params, rows, None, MODEL, View())
-        return multimodal.greedy_tokens(params, hidden, MODEL, View())
+        hidden, _ = towers.decode_hidden(params, rows, None, MODEL, MeshView())
+        return multimodal.greedy_tokens(params, hidden, MODEL, MeshView())
 
     written = [list(map(int, tokens)) for tokens, _ in PROMPTS]
     for _ in range(MOST):

@@ -16,7 +16,7 @@ from mllm_jax.layers.tile_mixing import tapped
 from mllm_jax.models import module as multimodal
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.work.flops import tower_work
-from sharding.grid import View
+from sharding.grid import MeshView
 from tests.models import towers
 
 #: Blocks of 1 x 2 patches of 4 x 4 pixels: 2 x 2 outputs.
@@ -34,7 +34,7 @@ def tiled(family: str = "siglip", **changes: Any) -> ModelConfig:
 
 
 def run(x: Any, taps: np.ndarray, shares: np.ndarray) -> jax.Array:
-    return tapped(jnp.asarray(x), jnp.asarray(taps), jnp.asarray(shares), View())
+    return tapped(jnp.asarray(x), jnp.asarray(taps), jnp.asarray(shares), MeshView())
 
 
 def test_outputs_are_sums_of_their_taps() -> None:
@@ -71,7 +71,7 @@ def test_tiles_do_not_see_each_other(family: str) -> None:
     layout = layout_of((18, 16), tiling)
     assert layout.grid != layout.unpadded
     media = towers.signals([count] * 3, settings.features)
-    go = towers.quick(lambda batch: towers.encode(params, "media", batch, config, View()))
+    go = towers.quick(lambda batch: towers.encode(params, "media", batch, config, MeshView()))
     rows = towers.lay([[count] * 3], 4 * count, settings.reduction)
     batch = towers.media_rows(config, rows, media, [4] * 3)
     alone = np.asarray(go(batch))[0]
@@ -100,13 +100,13 @@ def test_tokens_behind_the_vocabulary_are_read_and_never_written(tied: bool) -> 
     params = towers.parameters(config)["decoder"]
     text = np.array([3, towers.VOCAB, towers.VOCAB + 1, 0], np.int32)
     batch = towers.text_rows(towers.lay([[4]], 6), [text])
-    embedded = multimodal.ShardedModule(config, "decoder", View()).embed(params, batch)[0]
+    embedded = multimodal.ShardedModule(config, "decoder", MeshView()).embed(params, batch)[0]
     table, extra = params["embed_tokens"]["embedding"], params["extra_embedding"]["embedding"]
     np.testing.assert_allclose(embedded[:4], [table[3], extra[0], extra[1], table[0]], rtol=1e-6)
     # However large their embeddings are, none of them is the likeliest next token.
     large = params | {"extra_embedding": {"embedding": 1e3 * extra}}
-    hidden, _ = towers.decode_hidden(large, batch, None, config, View())
-    best = np.asarray(multimodal.greedy_tokens(large, hidden, config, View()))
+    hidden, _ = towers.decode_hidden(large, batch, None, config, MeshView())
+    best = np.asarray(multimodal.greedy_tokens(large, hidden, config, MeshView()))
     assert best.max() < towers.VOCAB
 
 

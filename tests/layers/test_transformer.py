@@ -15,7 +15,7 @@ from mllm_jax.layers.transformer import DecoderLayer, layer_context
 from mllm_jax.models import module as multimodal
 from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.graph import ModelConfig
-from sharding.grid import View
+from sharding.grid import MeshView
 from tests.configs import ROOT
 from tests.models import references, towers
 
@@ -36,7 +36,7 @@ def test_decoder(family: str, changes: dict[str, Any]) -> None:
     params = towers.parameters(config)["decoder"]
     tokens = towers.texts([LENGTH])
     batch = towers.text_rows(towers.lay([[LENGTH]], 12), tokens)
-    run = towers.quick(lambda p: towers.decode_hidden(p, batch, None, config, View())[0])
+    run = towers.quick(lambda p: towers.decode_hidden(p, batch, None, config, MeshView())[0])
     actual = np.asarray(run(params))[0, :LENGTH] @ params["lm_head"]["kernel"]
     np.testing.assert_allclose(
         actual, references.decoder(tokens[0], params, config.decoder), atol=1e-4
@@ -52,7 +52,7 @@ def test_encoder(family: str) -> None:
     media = towers.signals([length], settings.features)
     rows = towers.lay([[length]], 16)
     batch = towers.media_rows(config, rows, media, [4])
-    run = towers.quick(lambda p: towers.encode(p, "media", batch, config, View()))
+    run = towers.quick(lambda p: towers.encode(p, "media", batch, config, MeshView()))
     outputs = references.ENCODERS[family](media[0], params, settings)
     expected = references.connect(outputs, params["connector"], settings.stack)
     np.testing.assert_allclose(np.asarray(run(params))[0, : len(expected)], expected, atol=1e-4)
@@ -165,7 +165,7 @@ def test_bfloat16_follows_float32(encoder: str) -> None:
         settings = config.encoders["media"]
         media = towers.signals([12], settings.features)
         batch = towers.media_rows(config, towers.lay([[12]], 16), media, [4])
-        run = towers.quick(lambda p, c=config, b=batch: towers.encode(p, "media", b, c, View()))
+        run = towers.quick(lambda p, c=config, b=batch: towers.encode(p, "media", b, c, MeshView()))
         outputs = run(params["media"])
         assert outputs.dtype == dtype
         results.append(np.asarray(outputs, np.float32)[0, : 12 // settings.reduction])
@@ -182,9 +182,9 @@ def test_bfloat16_decoder_has_a_float32_loss(family: str) -> None:
         batch = towers.text_rows(towers.lay([[LENGTH]], 12), towers.texts([LENGTH]))
 
         def loss(params: Any, config: ModelConfig = config, batch: ModuleRows = batch) -> Any:
-            hidden, _ = towers.decode_hidden(params, batch, None, config, View())
+            hidden, _ = towers.decode_hidden(params, batch, None, config, MeshView())
             assert hidden.dtype == config.dtype
-            return multimodal.loss(params, hidden, batch, config, View())
+            return multimodal.loss(params, hidden, batch, config, MeshView())
 
         losses.append(towers.quick(loss)(params))
         assert losses[-1].dtype == np.float32
@@ -199,7 +199,7 @@ def test_a_parallel_block_is_the_sum_of_what_reads_one_norm(family: str) -> None
     (kind,) = config.decoder.layer_kinds
     layer = DecoderLayer(config.decoder, "reference", kind, nnx.Rngs(0))
     x = jax.random.normal(jax.random.key(0), (1, LENGTH, config.decoder.d_model))
-    view = View()
+    view = MeshView()
     ids, places = jnp.ones((1, LENGTH), jnp.int32), jnp.arange(LENGTH)[None]
     rows = ModuleRows(None, ids, places[..., None], places)
     segments = layer_context(rows, config.decoder)

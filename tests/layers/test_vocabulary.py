@@ -12,11 +12,11 @@ from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
 from mllm_jax.layers import vocabulary
-from sharding.grid import View
+from sharding.grid import MeshView
 from tests.models.towers import quick
 
 AXES = (("tensor", 4),)
-SPLIT = View(tensor=("tensor",), sizes=AXES)
+SPLIT = MeshView(tensor=("tensor",), sizes=AXES)
 TOKENS, WIDTH, VOCAB = 10, 6, 16
 
 
@@ -49,7 +49,7 @@ def chunked_loss(hidden: Any, kernel: Any, *rest: Any) -> jax.Array:
 @pytest.mark.parametrize("chunk", [3, 10, 64])
 def test_cross_entropy_does_not_depend_on_chunks(chunk: int) -> None:
     inputs = case()
-    actual = chunked_loss(*inputs, VOCAB, chunk, View())
+    actual = chunked_loss(*inputs, VOCAB, chunk, MeshView())
     assert float(actual) == pytest.approx(float(plain_loss(*inputs)), rel=1e-5)
 
 
@@ -99,7 +99,7 @@ def test_gradients_whichever_tokens_have_a_loss(
     targets = np.minimum(targets[:count], VOCAB - 1)
     inputs = hidden[:count], kernel, targets, np.array(weights[:count], np.float32)
     expected, wanted = PLAIN(*inputs)
-    actual, gradients = CHUNKED(*inputs, VOCAB, chunk, View())
+    actual, gradients = CHUNKED(*inputs, VOCAB, chunk, MeshView())
     assert float(actual) == pytest.approx(float(expected), rel=1e-5, abs=1e-6)
     for a, b in zip(gradients, wanted, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-5)
@@ -111,7 +111,7 @@ def test_nothing_is_computed_of_tokens_without_a_loss() -> None:
     weights = np.array([0, 1, 0, 1, 1, 0, 0, 1, 0, 0], np.float32)
     hidden[weights == 0] = np.nan
     loss = jax.value_and_grad(chunked_loss, argnums=(0, 1))
-    actual, gradients = loss(hidden, kernel, targets, weights, VOCAB, 2, View())
+    actual, gradients = loss(hidden, kernel, targets, weights, VOCAB, 2, MeshView())
     assert np.isfinite(actual)
     assert all(np.isfinite(gradient).all() for gradient in gradients)
 
@@ -125,7 +125,7 @@ def test_a_kernel_that_does_not_train_costs_no_gradient() -> None:
     hidden, kernel, *rest = case()
     low, high = hidden[:, :2], kernel[:2]
     products = [
-        jax.jit(lambda *own, loss=loss, of=of: jax.grad(loss, of)(*own, VOCAB, 4, View()))
+        jax.jit(lambda *own, loss=loss, of=of: jax.grad(loss, of)(*own, VOCAB, 4, MeshView()))
         .lower(*inputs, *rest)
         .compile()
         .as_text()
@@ -142,7 +142,7 @@ def test_a_kernel_that_does_not_train_costs_no_gradient() -> None:
 def test_the_loss_is_float32_for_bfloat16_activations() -> None:
     hidden, *rest = case()
     half = jnp.asarray(hidden, jnp.bfloat16)
-    actual = chunked_loss(half, rest[0], rest[1], rest[2], VOCAB, 4, View())
+    actual = chunked_loss(half, rest[0], rest[1], rest[2], VOCAB, 4, MeshView())
     assert actual.dtype == jnp.float32
     assert float(actual) == pytest.approx(float(plain_loss(hidden, *rest)), rel=2e-2)
 
@@ -159,5 +159,5 @@ def test_argmax_takes_the_first_of_equals_across_devices() -> None:
     )
     np.testing.assert_array_equal(run(hidden, kernel), expected)
     terms = [(jnp.asarray(hidden), jnp.asarray(kernel[:, :13]))]
-    alone = vocabulary.argmax(terms, 13, 4, View())
+    alone = vocabulary.argmax(terms, 13, 4, MeshView())
     np.testing.assert_array_equal(alone, expected)

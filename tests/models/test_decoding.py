@@ -17,7 +17,7 @@ from mllm_jax.models import module as multimodal
 from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.decoding import CachedDecoder, apart, next_positions
 from mllm_jax.models.graph import ModelConfig
-from sharding.grid import View
+from sharding.grid import MeshView
 from sharding.layerstack.run import LayerStackSpec
 from tests.models import towers
 from tests.models.layer_kinds import three_axes
@@ -91,7 +91,7 @@ def test_one_at_a_time_is_all_at_once(name: str) -> None:
     texts = [rng.integers(0, 32, n) for n in LENGTHS]
     width = model.decoder.d_model * (1 + model.layer_inputs)
     landed = [rng.normal(size=(n, width)).astype(np.float32) for n in LENGTHS]
-    own = CachedDecoder(model, View())
+    own = CachedDecoder(model, MeshView())
 
     @jax.jit
     def both(params: Any) -> tuple[jax.Array, list[jax.Array]]:
@@ -101,7 +101,7 @@ def test_one_at_a_time_is_all_at_once(name: str) -> None:
         # Only the known tokens have media.
         for start, known, length in ((0, KNOWN[0], LENGTHS[0]), (LENGTHS[0], KNOWN[1], LENGTHS[1])):
             media = media.at[:, start + known : start + length].set(0)
-        expected, _ = towers.decode_hidden(decoder, whole, media, model, View())
+        expected, _ = towers.decode_hidden(decoder, whole, media, model, MeshView())
         split = own.apart(decoder)
         first = rows_of(model, KNOWN, [text[:n] for text, n in zip(texts, KNOWN, strict=True)])
         begun = jnp.asarray(

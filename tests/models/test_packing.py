@@ -12,11 +12,11 @@ import pytest
 from mllm_jax.models import module as multimodal
 from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.graph import ModelConfig
-from sharding.grid import View
+from sharding.grid import MeshView
 from tests.models import towers
 from tests.models.layer_kinds import windowed
 
-VIEW = View()
+VIEW = MeshView()
 TEXTS = [7, 1, 12]
 #: Images of 2x2, 3x4 (the learned grid) and 2x3 patches; clips of odd and even lengths.
 MEDIA = {"image": ([4, 12, 6], [2, 4, 3]), "audio": ([5, 8, 3], [1, 1, 1])}

@@ -17,11 +17,11 @@ from mllm_jax.models import module as multimodal
 from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.graph import ModelConfig
 from sharding.collectives import psum
-from sharding.exchange_kinds import PIECES, Piece
-from sharding.grid import JointGrid, ReduceDtype, View
+from sharding.exchange_kinds import OVERLAP_KINDS, OverlapKind
+from sharding.grid import JointGrid, MeshView, ReduceDtype
 from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan
-from sharding.rules import ParameterSharding, layouts
+from sharding.rules import ParameterSharding, parameter_shardings
 from tests.models import towers
 
 PLAN = ParallelPlan(fsdp=2, tensor=2)
@@ -39,17 +39,17 @@ COPIES: list[tuple[ParallelPlan, dict[str, Any]]] = [
 SELDOM = (0, 2, 4)
 
 
-def decoder_loss(config: ModelConfig, params: Any, batch: ModuleRows, view: View) -> Any:
+def decoder_loss(config: ModelConfig, params: Any, batch: ModuleRows, view: MeshView) -> Any:
     """Loss over all rows, and the most likely tokens."""
     hidden, _ = towers.decode_hidden(params, batch, None, config, view)
     total = multimodal.loss(params, hidden, batch, config, view)
-    return psum(total, view.tokens), multimodal.greedy_tokens(params, hidden, config, view)
+    return psum(total, view.token_axes), multimodal.greedy_tokens(params, hidden, config, view)
 
 
-def encoder_loss(config: ModelConfig, params: Any, batch: ModuleRows, view: View) -> Any:
+def encoder_loss(config: ModelConfig, params: Any, batch: ModuleRows, view: MeshView) -> Any:
     """Any scalar that depends on every output, and nothing else of interest."""
     outputs = towers.encode(params, "media", batch, config, view)
-    total = psum(jnp.sum(jnp.sin(outputs)), view.batch + view.sequence)
+    total = psum(jnp.sum(jnp.sin(outputs)), view.batch_axes + view.sequence_axes)
     return total, psum(batch.segment_ids[:, :1], ())
 
 
@@ -60,16 +60,16 @@ def both(
     params: Any,
     batch: ModuleRows,
     plan: ParallelPlan = PLAN,
-    overlap: frozenset[Piece] = frozenset(),
+    overlap: frozenset[OverlapKind] = frozenset(),
 ) -> Any:
     """`((loss, extra), gradients)` on one device and under `plan`."""
     step = jax.value_and_grad(loss, argnums=1, has_aux=True)
-    alone = towers.quick(lambda p, b: step(config, p, b, View()))(params, batch)
+    alone = towers.quick(lambda p, b: step(config, p, b, MeshView()))(params, batch)
     grid = JointGrid.build({"decoder": plan}, config.decoder.kv_heads, overlap)
     view = grid.decoder
-    lay = layouts(module, view)
+    lay = parameter_shardings(module, view)
     specs = jax.tree.map(lambda layout: layout.spec, lay)
-    rows = P(view.batch)
+    rows = P(view.batch_axes)
     sharded = jax.shard_map(
         lambda p, b: step(config, p, b, view),
         mesh=make_mesh(grid, jax.devices()[: grid.devices]),
@@ -144,13 +144,13 @@ PATTERN = {"layers": 4, "pattern": ("window", "full"), "window": 4}
 #: Those of the quick tests.
 QUICK = (2, 5)
 PARALLEL = {"heads": 6, "head_dim": 8, "parallel_block": True}
-OVERLAPS: list[tuple[tuple[Piece, ...], ParallelPlan, str, dict[str, Any]]] = [
+OVERLAPS: list[tuple[tuple[OverlapKind, ...], ParallelPlan, str, dict[str, Any]]] = [
     (("gather",), ParallelPlan(fsdp=4), "layer", {"layers": 3}),
     (("scatter",), ParallelPlan(fsdp=4), "layer", {"layers": 3}),
     (("gather", "scatter"), ParallelPlan(fsdp=2), "full", PATTERN),
     (("tensor",), ParallelPlan(tensor=4), "none", {}),
     (("tensor",), ParallelPlan(tensor=3, fsdp=2), "layer", PARALLEL),
-    (PIECES, ParallelPlan(fsdp=2, tensor=2, context=2), "layer", {"layers": 2}),
+    (OVERLAP_KINDS, ParallelPlan(fsdp=2, tensor=2, context=2), "layer", {"layers": 2}),
 ]
 
 
@@ -162,7 +162,7 @@ OVERLAPS: list[tuple[tuple[Piece, ...], ParallelPlan, str, dict[str, Any]]] = [
     ],
 )
 def test_collectives_beside_compute_change_no_gradient(
-    overlap: tuple[Piece, ...], plan: ParallelPlan, remat: str, changes: dict[str, Any]
+    overlap: tuple[OverlapKind, ...], plan: ParallelPlan, remat: str, changes: dict[str, Any]
 ) -> None:
     config = towers.model("qwen2", decoder_changes=changes, remat=remat)
     params, axes = towers.parameters(config), multimodal.parameter_axes(config)
@@ -183,7 +183,7 @@ def test_encoders_with_collectives_beside_compute(family: str) -> None:
     media = towers.signals(flat, settings.features)
     batch = towers.media_rows(config, towers.lay(lengths, 24, settings.reduction), media, flat)
     module, owner = axes["media"], params["media"]
-    check(*both(encoder_loss, config, module, owner, batch, PLAN, frozenset(PIECES)))
+    check(*both(encoder_loss, config, module, owner, batch, PLAN, frozenset(OVERLAP_KINDS)))
 
 
 def test_partial_sums_of_bfloat16_are_added_in_float32() -> None:
@@ -263,7 +263,9 @@ def test_recomputation_changes_no_gradient() -> None:
     def gradients(remat: str) -> Any:
         config = towers.model(remat=remat)
         params = towers.parameters(config)["decoder"]
-        return towers.quick(jax.grad(lambda p: decoder_loss(config, p, batch, View())[0]))(params)
+        return towers.quick(jax.grad(lambda p: decoder_loss(config, p, batch, MeshView())[0]))(
+            params
+        )
 
     error, leaf = towers.worst_error(gradients("none"), gradients("layer"))
     assert error < 1e-5, leaf
@@ -290,10 +292,14 @@ def test_gathered_parameters_are_not_kept_for_the_backward(dtype: str) -> None:
             found.extend(jax.tree.leaves(jax.vjp(hidden, params)[1]))
             return jnp.zeros(())
 
-        specs = jax.tree.map(lambda layout: layout.spec, layouts(axes["decoder"], view))
+        specs = jax.tree.map(lambda layout: layout.spec, parameter_shardings(axes["decoder"], view))
         mesh = make_mesh(grid, jax.devices()[: grid.devices])
         run = jax.shard_map(
-            residuals, mesh=mesh, in_specs=(specs, P(view.batch)), out_specs=P(), check_vma=True
+            residuals,
+            mesh=mesh,
+            in_specs=(specs, P(view.batch_axes)),
+            out_specs=P(),
+            check_vma=True,
         )
         jax.eval_shape(run, params, batch)
         return sum(leaf.size * leaf.dtype.itemsize for leaf in found)
@@ -305,7 +311,7 @@ def test_gathered_parameters_are_not_kept_for_the_backward(dtype: str) -> None:
 @pytest.mark.parametrize("overlap", [frozenset(), frozenset({"tensor"})], ids=["scatter", "ring"])
 @pytest.mark.parametrize("sums", ["float32", "bfloat16"])
 def test_partial_sums_travel_in_the_type_that_is_asked_for(
-    overlap: frozenset[Piece], sums: ReduceDtype
+    overlap: frozenset[OverlapKind], sums: ReduceDtype
 ) -> None:
     """Of a product over two tensor ranks; what arrives is of the operands' type."""
     grid = JointGrid.build({"decoder": ParallelPlan(tensor=2)}, None, overlap, sums)

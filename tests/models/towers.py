@@ -15,7 +15,7 @@ from mllm_jax.layers.config.encoder import AudioEncoderConfig, ImageEncoderConfi
 from mllm_jax.models import module as multimodal
 from mllm_jax.models.batch import NEXT_TOKEN, ModuleRows, NextTokenTargets
 from mllm_jax.models.graph import ModelConfig
-from sharding.grid import View
+from sharding.grid import MeshView
 from sharding.layerstack.run import Aux
 
 #: Families without experts, which have tests of their own.
@@ -193,13 +193,15 @@ def worst_error(expected: Any, actual: Any) -> tuple[float, str]:
     return max(jax.tree.leaves(errors, is_leaf=lambda leaf: isinstance(leaf, tuple)))
 
 
-def encode(params: Any, name: str, rows: ModuleRows, config: ModelConfig, view: View) -> jax.Array:
+def encode(
+    params: Any, name: str, rows: ModuleRows, config: ModelConfig, view: MeshView
+) -> jax.Array:
     """Outputs of an encoder, with its connector, for local rows."""
     return multimodal.ShardedModule(config, name, view).forward(params, rows)[0]
 
 
 def decode_hidden(
-    params: Any, rows: ModuleRows, media: jax.Array | None, config: ModelConfig, view: View
+    params: Any, rows: ModuleRows, media: jax.Array | None, config: ModelConfig, view: MeshView
 ) -> tuple[jax.Array, Aux]:
     """Outputs of the decoder's last norm for local rows, and shares of its auxiliary losses."""
     return multimodal.ShardedModule(config, config.backbone, view).forward(params, rows, media)

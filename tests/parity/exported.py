@@ -20,7 +20,7 @@ import transformers
 
 from mllm_jax.layers import transformer as decoder
 from mllm_jax.models.graph import ModelConfig
-from sharding.grid import View
+from sharding.grid import MeshView
 from tests.models import towers
 from tests.models.pretrained.conversations import example, packed
 from tests.models.pretrained.stored import LIMIT, ROOT, imported_from
@@ -82,12 +82,12 @@ def ours(config: ModelConfig, params: Any, family: str, chat: str) -> np.ndarray
     media = next(iter(one.media.values()), ())
     batch, _ = packed([one], config, BUDGETS[family], [0], [[0] * len(media)])
     (name,), rows = config.encoders, batch.decoder
-    outputs = towers.encode(params[name], name, batch.rows[name], config, View())
+    outputs = towers.encode(params[name], name, batch.rows[name], config, MeshView())
     index, flat = rows.merges[name], outputs.reshape(-1, outputs.shape[-1])
     landed = jnp.where((index >= 0)[..., None], flat[index], 0)
-    hidden, _ = towers.decode_hidden(params["decoder"], rows, landed, config, View())
+    hidden, _ = towers.decode_hidden(params["decoder"], rows, landed, config, MeshView())
     tower = decoder.decoder_tower(config.decoder, "reference")
-    terms = decoder.head_terms(tower, params["decoder"], hidden, View())
+    terms = decoder.head_terms(tower, params["decoder"], hidden, MeshView())
     logits = sum((x @ kernel for x, kernel in terms), jnp.zeros(()))
     return np.asarray(logits[0, : len(one.tokens)])
 

@@ -12,7 +12,7 @@ from scheduling.costs.hardware import Efficiency, Hardware, Link
 from scheduling.costs.work import ExpertWork, ModulePart, Parameters, TowerProfile, TowerWork
 from scheduling.costs.workload import Split, Workload
 from scheduling.search.space import Space
-from sharding.plan import Requirement
+from sharding.plan import PlanRequirement
 
 #: Degrees of tensor parallelism that the workloads here can have.
 TENSORS = (1, 2, 4, 8)
@@ -143,7 +143,7 @@ def hardware(**changes: Any) -> Hardware:
 def space(devices: int = 4, workload: Workload | None = None, **changes: Any) -> Space:
     """All strategies of `devices`; widths are split 8 ways at most."""
     names = workload.towers if workload else ("decoder", "vision")
-    requirements = {name: (Requirement("heads", 8, "sequence"),) for name in names}
+    requirements = {name: (PlanRequirement("heads", 8, "sequence"),) for name in names}
     return Space(
         devices, requirements, **{"memory": 1e9, "contexts": (1,), "tensors": TENSORS, **changes}
     )

@@ -17,10 +17,10 @@ from scheduling.costs.shares import elements
 from scheduling.costs.work import ModulePart, TowerProfile, TowerWork
 from sharding.axes import LOGICAL_AXES, LogicalAxes, is_matrix, logical_axis
 from sharding.collectives import all_gather, psum, vary
-from sharding.grid import JointGrid, View
+from sharding.grid import JointGrid, MeshView
 from sharding.mesh import make_mesh
-from sharding.plan import AXES, ParallelPlan, divisors
-from sharding.rules import ParameterSharding, gather_parameters, layouts
+from sharding.plan import AXES, ParallelPlan, divisors_of
+from sharding.rules import ParameterSharding, gather_parameters, parameter_shardings
 
 NOTHING = ModulePart(TowerWork(0, 0), 0)
 #: Of every named axis; only the vocabulary need not divide.
@@ -45,7 +45,7 @@ def tower(parameters: dict[LogicalAxes, int]) -> TowerProfile:
 def plans(draw: st.DrawFn) -> ParallelPlan:
     left, degrees = 24, {}
     for axis in AXES:
-        degrees[axis] = draw(st.sampled_from(divisors(left)))
+        degrees[axis] = draw(st.sampled_from(divisors_of(left)))
         left //= degrees[axis]
     return ParallelPlan(**degrees)
 
@@ -65,18 +65,18 @@ def test_layouts_and_the_memory_model_count_the_same(plan: ParallelPlan, names: 
     )
     count = math.prod(shape)
     assert elements(tower({axes: count}), {axes: count}, plan) == pytest.approx(own)
-    assert {*layout.sharded} | {*layout.replicated} == {*view.all}
+    assert {*layout.sharded} | {*layout.replicated} == {*view.all_axes}
     assert ({*view.expert} <= {*layout.replicated}) == ("experts" not in axes or not view.expert)
 
 
 def test_an_unknown_axis_is_an_error_that_names_it_and_the_valid_ones() -> None:
-    view = View()
+    view = MeshView()
     parameters: dict[LogicalAxes, int] = {("embed", "expertz"): 8}
     for read in (
         lambda: logical_axis("expertz"),
         lambda: ParameterSharding(("embed", "expertz"), view).spec,
         lambda: ParameterSharding(("embed", "expertz"), view).padded((2, 4)),
-        lambda: gather_parameters(jnp.ones(2), ("expertz",), View(fsdp=("fsdp",))),
+        lambda: gather_parameters(jnp.ones(2), ("expertz",), MeshView(fsdp=("fsdp",))),
         lambda: elements(tower(parameters), parameters, ParallelPlan()),
         lambda: is_matrix(("embed", "expertz")),
     ):
@@ -91,26 +91,26 @@ ROWS, WIDTH, HIDDEN, EXPERTS = 8, 4, 6, 4
 TREE = {"shared": ("embed", None), "experts": ("experts", "embed", "mlp")}
 
 
-def mixture(params: Any, x: jax.Array, chosen: jax.Array, view: View) -> jax.Array:
+def mixture(params: Any, x: jax.Array, chosen: jax.Array, view: MeshView) -> jax.Array:
     """A layer of experts, all of them on every rank: sum of what each row's own makes of it."""
     own = gather_parameters(params, TREE, view)
     every = all_gather(own["experts"], view.expert, dim=0)
     hidden = jnp.einsum("rw,rwh->rh", jnp.tanh(x @ own["shared"]), every[chosen])
-    return psum(jnp.sum(jnp.sin(hidden)), view.batch + view.tensor)
+    return psum(jnp.sum(jnp.sin(hidden)), view.batch_axes + view.tensor)
 
 
 def gradients(plan: ParallelPlan, params: Any, x: Any, chosen: Any) -> Any:
     view = JointGrid.build({"decoder": plan}).decoder
-    layout = layouts(TREE, view)
+    layout = parameter_shardings(TREE, view)
 
     def body(params: Any, x: jax.Array, chosen: jax.Array) -> Any:
-        own = vary(params, view.all)
+        own = vary(params, view.all_axes)
         total, grads = jax.value_and_grad(mixture)(own, x, chosen, view)
         return psum(total, ()), jax.tree.map(
             lambda g, leaf: psum(g, leaf.replicated), grads, layout
         )
 
-    specs, rows = jax.tree.map(lambda leaf: leaf.spec, layout), P(view.batch or None)
+    specs, rows = jax.tree.map(lambda leaf: leaf.spec, layout), P(view.batch_axes or None)
     grid = JointGrid.build({"decoder": plan})
     mesh = make_mesh(grid, jax.devices()[: grid.devices])
     run = jax.shard_map(body, mesh=mesh, in_specs=(specs, rows, rows), out_specs=(P(), specs))

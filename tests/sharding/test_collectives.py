@@ -17,10 +17,10 @@ from sharding.collectives import (
     all_gather,
     all_gather_as,
     cut_slices,
+    join_slices,
     parts_of_a_slice,
     reduce_scatter,
     shard_slice,
-    unsharded,
 )
 
 AXES = ("outer", "tensor")
@@ -69,7 +69,7 @@ def test_slices_of_what_all_ranks_have_are_joined_again(shape, dim, axes):
 
     def local(x: jax.Array) -> tuple[jax.Array, jax.Array]:
         own = shard_slice(x, axes, dim)
-        return own, unsharded(own, axes, dim)
+        return own, join_slices(own, axes, dim)
 
     specs = P(*[None] * dim, axes or None), P()
     slices, whole = jax.jit(jax.shard_map(local, mesh=mesh, in_specs=P(), out_specs=specs))(x)

@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 from jax.sharding import PartitionSpec as P
 
 from sharding.collectives import psum
-from sharding.dispatch import Dispatch, _Copies, _joined, _Move, _parted, through_experts
+from sharding.dispatch import (
+    ExpertDispatch,
+    _join_numbers,
+    _RoundMove,
+    _split_numbers,
+    _TokenCopies,
+    through_experts,
+)
 from sharding.grid import JointGrid
 from sharding.in_order import shard_map
 from sharding.mesh import make_mesh
@@ -59,17 +66,17 @@ def compiled(plan: str, size: str, cut: int):
     grid = JointGrid.build({"decoder": PLANS[plan]})
     view = grid.decoder
     slots, parts = SIZES[size]
-    way = Dispatch(view.expert, EXPERTS, slots, parts, ragged=cut > 0)
+    way = ExpertDispatch(view.expert, EXPERTS, slots, parts, ragged=cut > 0)
 
     def body(params, tokens, experts, weights, wanted):
         def loss(params, tokens, weights):
             made = through_experts(grouped, params, tokens, experts, weights, way)
-            return psum(jnp.sum(made * wanted), view.batch), made
+            return psum(jnp.sum(made * wanted), view.batch_axes), made
 
         run = jax.grad(loss, argnums=(0, 1, 2), has_aux=True)
         return run(params, tokens, weights)
 
-    rows, own = P(view.batch), P(view.expert)
+    rows, own = P(view.batch_axes), P(view.expert)
     run = shard_map(
         body,
         mesh=make_mesh(grid, jax.devices()[: grid.devices]),
@@ -123,10 +130,10 @@ def test_numbers_beside_rows_are_exact(ragged):
     numbers = jax.random.normal(jax.random.key(0), (5, 1))
     for dtype in (jnp.float32, jnp.bfloat16):
         rows = jnp.arange(15, dtype=dtype).reshape(5, 3)
-        joined = _joined(rows, numbers, Dispatch(("expert",), 8, 8, ragged=ragged))
+        joined = _join_numbers(rows, numbers, ExpertDispatch(("expert",), 8, 8, ragged=ragged))
         columns = 128 if ragged else {4: 1, 2: 3}[rows.itemsize]
         assert joined.shape == (5, 3 + columns)
-        (left, right), found = _parted(joined, [1, 2])
+        (left, right), found = _split_numbers(joined, [1, 2])
         np.testing.assert_array_equal(found, numbers)
         np.testing.assert_array_equal(jnp.concatenate([left, right], axis=1), rows)
 
@@ -135,14 +142,16 @@ def test_indices_are_computed_once_for_a_row_on_cpus():
     """XLA for CPUs would compute them in the gathers that read them, for every column again."""
     grid = JointGrid.build({"decoder": ParallelPlan(expert=2)})
     view = grid.decoder
-    way = Dispatch(view.expert, EXPERTS, slots=16)
+    way = ExpertDispatch(view.expert, EXPERTS, slots=16)
 
     def body(rows, experts, number):
-        copies = _Copies.of(experts, way)
-        move = _Move.of(copies, number, way)
-        return move.back(move.there(copies.of_tokens(rows)), copies.nothing(rows))
+        copies = _TokenCopies.of_experts(experts, way)
+        move = _RoundMove.of_part(copies, number, way)
+        return move.return_results(
+            move.send_copies(copies.of_tokens(rows)), copies.zero_copies(rows)
+        )
 
-    rows, whole = P(view.batch), P()
+    rows, whole = P(view.batch_axes), P()
     mesh = make_mesh(grid, jax.devices()[:2])
     run = shard_map(body, mesh=mesh, in_specs=(rows, rows, whole), out_specs=rows)
     given = jax.ShapeDtypeStruct((16, 32), "float32"), jax.ShapeDtypeStruct((16, 2), "int32")

@@ -6,11 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from sharding.dispatch import Dispatch, through_experts
+from sharding.dispatch import ExpertDispatch, through_experts
 
 EXPERTS, TOKENS, WIDTH, CHOICES = 4, 6, 64, 2
 #: One rank has all experts: nothing moves, and all rounding is that of the products.
-ALONE = Dispatch((), EXPERTS, slots=16)
+ALONE = ExpertDispatch((), EXPERTS, slots=16)
 
 
 def same(params: None, rows: jax.Array, counts: jax.Array) -> jax.Array:

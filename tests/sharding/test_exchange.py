@@ -7,8 +7,8 @@ import pytest
 from jax.sharding import PartitionSpec as P
 
 from sharding.collectives import psum
-from sharding.exchange import gather, reduce_scatter, shared_axes
-from sharding.exchange_kinds import EXCHANGES, possible
+from sharding.exchange import gather_outputs, scatter_outputs, shared_axes
+from sharding.exchange_kinds import EXCHANGES, possible_exchanges
 from sharding.grid import JointGrid
 from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan
@@ -61,20 +61,20 @@ def test_equals_a_lookup_with_its_gradient(decoder, encoder):
     def body(outputs, indices, weights):
         def loss(outputs, move, index, shared):
             moved = move(outputs, index, source, target, shared)
-            return psum(jnp.sum(moved * weights), target.all), moved
+            return psum(jnp.sum(moved * weights), target.all_axes), moved
 
         return [
             jax.grad(loss, has_aux=True)(outputs, move, index, shared)
             for index, (_, shared) in zip(indices, cases, strict=True)
-            for move in (gather, reduce_scatter)
+            for move in (gather_outputs, scatter_outputs)
         ]
 
-    sent = P(source.batch or None, source.sequence or None)
-    got = P(target.batch or None, target.sequence or None)
+    sent = P(source.batch_axes or None, source.sequence_axes or None)
+    got = P(target.batch_axes or None, target.sequence_axes or None)
     run = jax.shard_map(
         body,
         mesh=make_mesh(grid, jax.devices()[: grid.devices]),
-        in_specs=(sent, P(target.batch or None), got),
+        in_specs=(sent, P(target.batch_axes or None), got),
         out_specs=[(sent, got)] * 4,
     )
     found = jax.jit(run)(outputs, [index for index, _ in cases], weights)
@@ -88,5 +88,5 @@ def test_equals_a_lookup_with_its_gradient(decoder, encoder):
 
 
 def test_an_all_to_all_needs_media_in_rows_of_their_own():
-    assert possible(independent_rows=True) == EXCHANGES
-    assert possible(independent_rows=False) == ("gather", "reduce_scatter")
+    assert possible_exchanges(independent_rows=True) == EXCHANGES
+    assert possible_exchanges(independent_rows=False) == ("gather", "reduce_scatter")

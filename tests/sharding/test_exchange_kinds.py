@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sharding.exchange_kinds import room
+from sharding.exchange_kinds import round_capacity
 
 
 @pytest.mark.parametrize(
@@ -19,4 +19,4 @@ from sharding.exchange_kinds import room
 def test_a_rank_has_a_slot_for_every_rank_and_no_more_than_can_be_filled(
     buffer: float, copies: float, ranks: int, expected: float
 ) -> None:
-    assert room(buffer, copies, ranks) == expected
+    assert round_capacity(buffer, copies, ranks) == expected

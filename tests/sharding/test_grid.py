@@ -11,9 +11,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from mllm_jax.compile.target import CompileTarget
-from sharding.grid import Axes, JointGrid, View, refining_plans
+from sharding.grid import Axes, JointGrid, MeshView, refining_plans
 from sharding.mesh import make_mesh
-from sharding.plan import AXES, ParallelPlan, PlanError, divisors, factorizations
+from sharding.plan import AXES, ParallelPlan, PlanError, divisors_of, factorizations
 from sharding.stages import StageViews
 
 
@@ -21,7 +21,7 @@ from sharding.stages import StageViews
 def plans_of(draw: st.DrawFn, devices: int) -> ParallelPlan:
     degrees, left = {}, devices
     for axis in AXES[:-1]:
-        degrees[axis] = draw(st.sampled_from(divisors(left)))
+        degrees[axis] = draw(st.sampled_from(divisors_of(left)))
         left //= degrees[axis]
     return ParallelPlan(**degrees, tensor=left)
 
@@ -32,7 +32,7 @@ def plan_pairs(draw: st.DrawFn) -> tuple[ParallelPlan, ParallelPlan]:
     return draw(plans_of(devices)), draw(plans_of(devices))
 
 
-def ranks(grid: JointGrid, view: View, axis: str) -> np.ndarray:
+def ranks(grid: JointGrid, view: MeshView, axis: str) -> np.ndarray:
     """Rank of every device along `axis` of `view`, by device number."""
     sizes = [size for _, size in grid.axes]
     coordinates = np.stack(np.unravel_index(np.arange(grid.devices), sizes))
@@ -49,7 +49,7 @@ def number(grid: JointGrid, axes: Axes) -> np.ndarray:
     """The number that the digits along `axes` of a device's number form, slowest first."""
     total = np.zeros(grid.devices, int)
     for axis in axes:
-        total = total * dict(grid.axes)[axis] + ranks(grid, View(data=(axis,)), "data")
+        total = total * dict(grid.axes)[axis] + ranks(grid, MeshView(data=(axis,)), "data")
     return total
 
 
@@ -90,7 +90,7 @@ def test_stages_of_an_encoder_lie_along_the_decoders(pair):
     if pair[0].stage > 1:
         stage = number(grid, grid.decoder.stage)
         np.testing.assert_array_equal(number(grid, view.stage), stage % pair[1].stage)
-        assert not {*view.sequence} & {*grid.decoder.stage}
+        assert not {*view.sequence_axes} & {*grid.decoder.stage}
     own = [number(grid, getattr(view, axis)) for axis in AXES]
     assert len({*zip(*map(np.ndarray.tolist, own), strict=True)}) == grid.devices
 
@@ -104,12 +104,12 @@ def test_the_share_of_rows_of_one_module_lies_inside_the_others(pair):
         return
     assume(pair[1].stage == 1 or pair[0].stage > 1)
     views = StageViews.build(grid, "step").views
-    short, long = sorted((view.batch for view in views.values()), key=len)
+    short, long = sorted((view.batch_axes for view in views.values()), key=len)
     assert long[: len(short)] == short
-    assert {*short} <= {*views["decoder"].positions} == {*views["vision"].positions}
+    assert {*short} <= {*views["decoder"].position_axes} == {*views["vision"].position_axes}
     for plan, name in zip(pair, views, strict=True):
         view = grid.views[name]
-        assert view.degree(view.batch) == plan.batch == plan.data * plan.fsdp * plan.expert
+        assert view.degree(view.batch_axes) == plan.batch == plan.data * plan.fsdp * plan.expert
 
 
 @given(plan_pairs())
@@ -163,17 +163,19 @@ def test_heads_of_keys_are_split_as_far_as_they_can_be(pair, heads):
         assume(False)
     grid = JointGrid.build(plans, heads)
     view, most = grid.decoder, math.gcd(heads, pair[0].tensor)
-    assert most % view.degree(view.kv_heads) == 0
-    assert view.kv_heads + view.copies == view.tensor
+    assert most % view.degree(view.kv_head_axes) == 0
+    assert view.kv_head_axes + view.kv_replicas == view.tensor
     # Neighbours hold the same heads, and every axis has the ranks that it has otherwise.
-    copies = view.degree(view.copies)
-    np.testing.assert_array_equal(number(grid, view.kv_heads), number(grid, view.tensor) // copies)
+    copies = view.degree(view.kv_replicas)
+    np.testing.assert_array_equal(
+        number(grid, view.kv_head_axes), number(grid, view.tensor) // copies
+    )
     for name, axis in product(plans, AXES):
         np.testing.assert_array_equal(
             ranks(grid, grid.views[name], axis), ranks(plain, plain.views[name], axis)
         )
     alone = JointGrid.build({"decoder": pair[0]}, heads).decoder
-    assert alone.degree(alone.kv_heads) == most
+    assert alone.degree(alone.kv_head_axes) == most
 
 
 def test_example_of_the_module_docstring():
@@ -229,12 +231,12 @@ def test_expert_groups_stay_within_hosts_where_they_fit_beside_tensor_groups(
 ) -> None:
     """Devices are numbered host by host; tensor groups have the nearest, expert groups the next."""
     plan = data.draw(plans_of(data.draw(st.sampled_from([4, 6, 8]))))
-    host = data.draw(st.sampled_from(divisors(plan.devices)))
+    host = data.draw(st.sampled_from(divisors_of(plan.devices)))
     grid = JointGrid.build({"decoder": plan})
     mesh = make_mesh(grid, jax.devices()[: grid.devices])
     hosts = np.vectorize(lambda device: device.id // host)(mesh.devices)
     axes = [axis for axis, _ in grid.axes]
-    for degree, inner in (("tensor", plan.tensor), ("expert", plan.inner)):
+    for degree, inner in (("tensor", plan.tensor), ("expert", plan.inner_devices)):
         own = tuple(axes.index(axis) for axis in getattr(grid.decoder, degree))
         if host % inner == 0:
             np.testing.assert_array_equal(hosts.max(own), hosts.min(own))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sharding.hosts import ProcessCluster, _power_of_two, _then
+from sharding.hosts import ProcessGroup, _call_once, _power_of_two
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def waited() -> list[str]:
 
 
 @pytest.fixture
-def cluster(begun: list[str], waited: list[str]) -> ProcessCluster:
+def cluster(begun: list[str], waited: list[str]) -> ProcessGroup:
     """A cluster of one process."""
 
     def begin(name: str, program: Any) -> Callable[..., Any]:
@@ -36,12 +36,12 @@ def cluster(begun: list[str], waited: list[str]) -> ProcessCluster:
         waited.append(what)
         yield
 
-    return ProcessCluster(begin, wait=wait)
+    return ProcessGroup(begin, wait=wait)
 
 
 @pytest.mark.parametrize("length", [0, 1, 5, 1024, 1025, 3000])
 def test_numbers_of_any_length_are_told(
-    cluster: ProcessCluster, waited: list[str], length: int
+    cluster: ProcessGroup, waited: list[str], length: int
 ) -> None:
     """Those that are longer than the room are told once more, in more room, which stays."""
     numbers = np.arange(1, length + 1, dtype=np.int32)
@@ -53,7 +53,7 @@ def test_numbers_of_any_length_are_told(
     assert len(waited) == 2 + (length > 1024)
 
 
-def test_programs_are_begun_once_by_their_names(cluster: ProcessCluster, begun: list[str]) -> None:
+def test_programs_are_begun_once_by_their_names(cluster: ProcessGroup, begun: list[str]) -> None:
     for size in (3, 3, 4):
         parts, sizes = [np.arange(size, dtype=np.int32)], np.array([[size]])
         (own,) = cluster.exchange(parts, sizes)()
@@ -64,7 +64,7 @@ def test_programs_are_begun_once_by_their_names(cluster: ProcessCluster, begun: 
 
 
 def test_where_nothing_is_sent_nothing_is_begun(
-    cluster: ProcessCluster, begun: list[str], waited: list[str]
+    cluster: ProcessGroup, begun: list[str], waited: list[str]
 ) -> None:
     (own,) = cluster.exchange([np.zeros(0, np.int32)], np.array([[0]]))()
     assert own.size == 0
@@ -72,7 +72,7 @@ def test_where_nothing_is_sent_nothing_is_begun(
 
 
 def test_only_the_first_transfer_of_a_part_of_a_run_is_begun_with_all() -> None:
-    calls = _then(lambda x: ("first", x), lambda x: ("rest", x))  # type: ignore[arg-type,return-value]
+    calls = _call_once(lambda x: ("first", x), lambda x: ("rest", x))  # type: ignore[arg-type,return-value]
     assert [calls(n) for n in range(3)] == [("first", 0), ("rest", 1), ("rest", 2)]
 
 

@@ -19,7 +19,7 @@ from jax.sharding import PartitionSpec as P
 from benchmarks.overlap import TARGETS
 from mllm_jax.compile.target import CompileTarget
 from sharding.collectives import psum
-from sharding.exchange import RouteArrays, all_to_all, is_ragged
+from sharding.exchange import RouteArrays, is_ragged, route_outputs
 from sharding.grid import JointGrid
 from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan, PlanError
@@ -108,10 +108,10 @@ def slices_of(routes: Routes, device: int) -> Index:
 
 def shares(side: RouteSide, whole: Index, routes: Routes) -> dict[int, Index]:
     """The share of an array `[rows, positions]` that every device holds."""
-    rows, positions = side.shape
+    rows, positions = side.device_shape
     return {
         int(device): whole[b * rows : (b + 1) * rows, t * positions : (t + 1) * positions]
-        for (b, t), device in np.ndenumerate(side.devices(routes.axes))
+        for (b, t), device in np.ndenumerate(side.device_numbers(routes.axes))
     }
 
 
@@ -153,13 +153,13 @@ def exchanged(grid: JointGrid, devices: Sequence[Any]) -> Any:
 
     def body(outputs: Any, weights: Any, routes: RouteArrays) -> Any:
         def loss(outputs: Any) -> Any:
-            moved = all_to_all(outputs, routes.of_device, target.positions)
-            return psum(jnp.sum(moved * weights), target.all), moved
+            moved = route_outputs(outputs, routes.of_device, target.position_axes)
+            return psum(jnp.sum(moved * weights), target.all_axes), moved
 
         return jax.grad(loss, has_aux=True)(outputs)
 
-    sent = P(source.batch or None, source.sequence or None)
-    got, own = P(target.batch or None, target.sequence or None), P(target.positions)
+    sent = P(source.batch_axes or None, source.sequence_axes or None)
+    got, own = P(target.batch_axes or None, target.sequence_axes or None), P(target.position_axes)
     run = jax.shard_map(
         body,
         mesh=make_mesh(grid, devices[: grid.devices]),

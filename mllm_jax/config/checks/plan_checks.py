@@ -9,9 +9,16 @@ from math import gcd, lcm, log2
 
 from mllm_jax.config.checks.problems import LEFT_OUT, Choice, Problem, Side
 from mllm_jax.config.sections import ExperimentConfig
-from sharding.exchange_kinds import possible
+from sharding.exchange_kinds import possible_exchanges
 from sharding.grid import JointGrid
-from sharding.plan import AXES, ParallelPlan, PlanError, Requirement, divisors, factorizations
+from sharding.plan import (
+    AXES,
+    ParallelPlan,
+    PlanError,
+    PlanRequirement,
+    divisors_of,
+    factorizations,
+)
 from sharding.shared_parameters import check_bucket
 from sharding.stages import StageViews, undivided_without_stages, without_stages
 
@@ -57,7 +64,7 @@ def _exchange(config: ExperimentConfig) -> Iterator[Problem]:
     asked, key = config.parallel.exchange, "parallel.exchange"
     if asked == "auto":
         return
-    able, usual = possible(config.data.balance == "per_phase"), Choice.of(key, "auto")
+    able, usual = possible_exchanges(config.data.balance == "per_phase"), Choice.of(key, "auto")
     if not config.model.lanes:
         reason = f"{asked} has no effect, as the model has no encoders"
         yield Problem(key, reason, lambda: [[usual]])
@@ -284,16 +291,16 @@ def no_evaluation(config: ExperimentConfig) -> Choice:
 def _sizes(config: ExperimentConfig) -> Iterator[Problem]:
     """Heads and widths divide by the degrees that split them."""
     for name, plan in covering_plans(config).items():
-        undivided = dict[str, list[Requirement]]()
+        undivided = dict[str, list[PlanRequirement]]()
         for need in config.model.requirements(name):
-            if not need.met(plan):
+            if not need.is_met(plan):
                 undivided.setdefault(_axis_name(plan, need.axis), []).append(need)
         for axis, needs in undivided.items():
             degree = getattr(plan, needs[0].axis)
             sizes = ", ".join(dict.fromkeys(f"{need.name} {need.size}" for need in needs))
             reason = f"{degree} does not divide {sizes} of {_model_path(config, name)}"
             if axis == "expert":
-                reason += f", whose divisors are {divisors(needs[0].size)}"
+                reason += f", whose divisors are {divisors_of(needs[0].size)}"
             others = partial(_multiples, config, name, needs, degree)
             yield _plan_problem(config, name, f"{module_path(name)}.{axis}", reason, others)
 
@@ -304,7 +311,7 @@ def _model_path(config: ExperimentConfig, name: str) -> str:
 
 
 def _multiples(
-    config: ExperimentConfig, name: str, needs: Sequence[Requirement], degree: int
+    config: ExperimentConfig, name: str, needs: Sequence[PlanRequirement], degree: int
 ) -> list[Side]:
     """Sizes near those needed that `degree` divides; a released model's do not change."""
     if config.model.pretrained is not None:

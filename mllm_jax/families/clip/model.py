@@ -21,7 +21,7 @@ from mllm_jax.layers import vision_transformer as patches
 from mllm_jax.layers.modules import Dense, LayerNorm, aligned, normal
 from mllm_jax.layers.parameters import ParameterBlock, Params, Tower, layer_block
 from mllm_jax.layers.positions import grid_positions
-from sharding.grid import View
+from sharding.grid import MeshView
 
 
 class ClipEmbedding(nnx.Module):
@@ -57,7 +57,7 @@ def embed(
     params: Params,
     rows: ModuleRows,
     config: ClipConfig,
-    view: View,
+    view: MeshView,
     dtype: jnp.dtype,
 ) -> jax.Array:
     """Patches and class tokens to `[rows, positions / shards, d_model]`; as in `patches.embed`."""

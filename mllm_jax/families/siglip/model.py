@@ -13,7 +13,7 @@ from mllm_jax.families.siglip.config import SiglipConfig
 from mllm_jax.layers import vision_transformer as patches
 from mllm_jax.layers.modules import LayerNorm
 from mllm_jax.layers.parameters import ParameterBlock, Params, Tower, layer_block
-from sharding.grid import View
+from sharding.grid import MeshView
 
 
 def tower(config: SiglipConfig, backend: str) -> Tower:
@@ -38,7 +38,7 @@ def embed(
     params: Params,
     rows: ModuleRows,
     config: SiglipConfig,
-    view: View,
+    view: MeshView,
     dtype: jnp.dtype,
 ) -> jax.Array:
     """Patches to `[rows, patches / shards, d_model]`; as in `patches.embed`."""

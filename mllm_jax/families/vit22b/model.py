@@ -20,7 +20,7 @@ from mllm_jax.layers.modules import (
     side_by_side,
 )
 from mllm_jax.layers.parameters import ParameterBlock, Tower, layer_block
-from sharding.grid import View
+from sharding.grid import MeshView
 from sharding.layerstack.run import Aux
 
 
@@ -39,7 +39,9 @@ class Vit22bLayer(nnx.Module):
         self.self_attn = SelfAttention(spec, rngs)
         self.mlp = MLP(widths, rngs, gain)
 
-    def __call__(self, x: jax.Array, context: LayerContext, view: View) -> tuple[jax.Array, Aux]:
+    def __call__(
+        self, x: jax.Array, context: LayerContext, view: MeshView
+    ) -> tuple[jax.Array, Aux]:
         """`[rows, patches / shards, d_model]` to the same; no auxiliary losses."""
         update, _ = side_by_side(self.self_attn, self.mlp, self.layer_norm(x), context, view)
         return x + update, {}

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from mllm_jax.layers.config import elements
 from mllm_jax.layers.config.elements import Elements
 from mllm_jax.layers.config.encoder import AudioEncoderConfig
-from sharding.plan import Requirement
+from sharding.plan import PlanRequirement
 
 #: Taps of Whisper's convolutions.
 CONVOLUTION = 3
@@ -78,7 +78,7 @@ class WhisperConfig(AudioEncoderConfig):
             else without_table + elements.table(entries, None, channels)
         )
 
-    def requirements(self, d_decoder: int) -> tuple[Requirement, ...]:
+    def requirements(self, d_decoder: int) -> tuple[PlanRequirement, ...]:
         """The shared requirements; tensor must also divide the channels of the convolutions."""
-        channels = Requirement("d_model", self.d_model, "tensor")
+        channels = PlanRequirement("d_model", self.d_model, "tensor")
         return (channels, *super().requirements(d_decoder))

@@ -35,7 +35,7 @@ from mllm_jax.layers.parameters import ParameterBlock, Params, Tower, layer_bloc
 from mllm_jax.layers.positions import sinusoids
 from mllm_jax.layers.varying import gelu
 from sharding.collectives import shard_slice
-from sharding.grid import View
+from sharding.grid import MeshView
 from sharding.layerstack.run import Aux
 
 
@@ -81,7 +81,9 @@ class WhisperLayer(nnx.Module):
         self.final_layer_norm = LayerNorm(config.d_model, config.norm_eps, rngs)
         self.mlp = MLP(widths, rngs, gain, "gelu")
 
-    def __call__(self, x: jax.Array, context: LayerContext, view: View) -> tuple[jax.Array, Aux]:
+    def __call__(
+        self, x: jax.Array, context: LayerContext, view: MeshView
+    ) -> tuple[jax.Array, Aux]:
         """`[rows, frames / shards, d_model]` to the same; no auxiliary losses."""
         x = x + self.self_attn(self.self_attn_layer_norm(x), context, view)
         return x + self.mlp(self.final_layer_norm(x), view), {}
@@ -106,7 +108,7 @@ def embed(
     params: Params,
     rows: ModuleRows,
     config: WhisperConfig,
-    view: View,
+    view: MeshView,
     dtype: jnp.dtype,
 ) -> jax.Array:
     """Mel frames to `[rows, frames / stride / shards, d_model]`.
@@ -125,13 +127,13 @@ def embed(
     x = module.conv2.scattered(shard_slice(taps(x, ids, second), view.context, dim=1), view)
     ids = layer_context(rows, config).segment_ids
     positions = rows.positions[:, :: config.stride, 0] // config.stride
-    local, positions = (shard_slice(a, view.sequence, dim=1) for a in (ids, positions))
+    local, positions = (shard_slice(a, view.sequence_axes, dim=1) for a in (ids, positions))
     x = gelu(x) + _positions(tower, params, positions, config, view).astype(dtype)
     return jnp.where((local > 0)[..., None], x, 0)
 
 
 def _positions(
-    tower: Tower, params: Params, positions: jax.Array, config: WhisperConfig, view: View
+    tower: Tower, params: Params, positions: jax.Array, config: WhisperConfig, view: MeshView
 ) -> jax.Array:
     """`[rows, positions]` to `[rows, positions, d_model]` float32."""
     if "positions" in tower:

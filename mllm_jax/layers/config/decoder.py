@@ -13,7 +13,7 @@ from mllm_jax.layers.config.decoder_parts import DecoderParts
 from mllm_jax.layers.config.experts import ExpertsConfig
 from mllm_jax.layers.config.kinds import LayerKind, MaskKind, RotarySpec, rotary_specs
 from mllm_jax.layers.config.parts import RopeScaling, Section, default_head_dim
-from sharding.plan import Requirement, divisors
+from sharding.plan import PlanRequirement, divisors_of
 
 
 class DecoderConfig(Section):
@@ -92,7 +92,7 @@ class DecoderConfig(Section):
         if self.heads % self.kv_heads:
             raise ValueError(
                 f"heads {self.heads} is not divisible by kv_heads {self.kv_heads}; "
-                f"choose kv_heads from {divisors(self.heads)}"
+                f"choose kv_heads from {divisors_of(self.heads)}"
             )
         if not self.parts.rotary and self.rope_scaling is not None:
             raise ValueError(f"family {self.family} has learned positions; remove rope_scaling")
@@ -113,7 +113,9 @@ class DecoderConfig(Section):
             )
         if not self.layers_with_experts:
             last = self.layers // self.experts.every * self.experts.every
-            valid = f"first_dense below {last}" if last else f"every from {divisors(self.layers)}"
+            valid = (
+                f"first_dense below {last}" if last else f"every from {divisors_of(self.layers)}"
+            )
             raise ValueError(
                 f"experts.every {self.experts.every} and experts.first_dense "
                 f"{self.experts.first_dense} leave none of {self.layers} layers with experts; "
@@ -142,7 +144,7 @@ class DecoderConfig(Section):
         causes = [f"pattern {list(self.pattern)}"] if self.pattern else []
         causes += [f"experts.every {every}"] if every > 1 else []
         valid = [f"layers {-(-self.layers // period) * period}"]
-        other = [f"experts.every from {divisors(self.layers)}"] if self.layers % every else []
+        other = [f"experts.every from {divisors_of(self.layers)}"] if self.layers % every else []
         other += ["another pattern"] if self.layers % max(1, len(self.pattern)) else []
         return (
             f"layers {self.layers} are not a multiple of the {period} layers of "
@@ -262,15 +264,15 @@ class DecoderConfig(Section):
             total += elements.dense((("embed", width),), (("vocab", vocab),))
         return total
 
-    def requirements(self) -> tuple[Requirement, ...]:
+    def requirements(self) -> tuple[PlanRequirement, ...]:
         """Sizes that a parallel plan of the decoder must divide."""
-        required = [Requirement("heads", self.heads, "sequence")]
+        required = [PlanRequirement("heads", self.heads, "sequence")]
         if any(kind.mlp == "dense" for kind in self.layer_kinds):
-            required.append(Requirement("d_ff", self.d_ff, "tensor"))
+            required.append(PlanRequirement("d_ff", self.d_ff, "tensor"))
         if self.experts is not None:
-            required.append(Requirement("experts.count", self.experts.count, "expert"))
-            required.append(Requirement("experts.d_ff", self.experts.d_ff, "tensor"))
+            required.append(PlanRequirement("experts.count", self.experts.count, "expert"))
+            required.append(PlanRequirement("experts.d_ff", self.experts.d_ff, "tensor"))
             if self.experts.shared_d_ff:
                 width = self.experts.shared_d_ff
-                required.append(Requirement("experts.shared_d_ff", width, "tensor"))
-        return (*required, Requirement("d_model", self.d_model, "fsdp"))
+                required.append(PlanRequirement("experts.shared_d_ff", width, "tensor"))
+        return (*required, PlanRequirement("d_model", self.d_model, "fsdp"))

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from mllm_jax.layers.config import elements
 from mllm_jax.layers.config.kinds import LayerKind, MaskKind
 from mllm_jax.layers.config.parts import Section, Size, TilesConfig, default_head_dim
-from sharding.plan import Requirement
+from sharding.plan import PlanRequirement
 
 #: GELU by its tanh approximation, exactly, or as `x * sigmoid(1.702 x)`.
 Activation = Literal["gelu_tanh", "gelu", "quick_gelu"]
@@ -231,18 +231,18 @@ class EncoderConfig(Section):
             return elements.mlp(inputs, connector.hidden or d_decoder, d_decoder, connector.bias)
         return elements.dense(((None, inputs),), (("embed", d_decoder),), connector.bias)
 
-    def requirements(self, d_decoder: int) -> tuple[Requirement, ...]:
+    def requirements(self, d_decoder: int) -> tuple[PlanRequirement, ...]:
         """Sizes that a parallel plan of this encoder must divide, given the decoder's width."""
         shared = (
-            Requirement("heads", self.heads, "sequence"),
-            Requirement("d_ff", self.d_ff, "tensor"),
-            Requirement("d_model", self.d_model, "fsdp"),
-            Requirement("decoder d_model", d_decoder, "fsdp"),
+            PlanRequirement("heads", self.heads, "sequence"),
+            PlanRequirement("d_ff", self.d_ff, "tensor"),
+            PlanRequirement("d_model", self.d_model, "fsdp"),
+            PlanRequirement("decoder d_model", d_decoder, "fsdp"),
         )
         if self.connector.kind != "mlp":
             return shared
         hidden = self.connector.hidden or d_decoder
-        return (*shared, Requirement("connector.hidden", hidden, "tensor"))
+        return (*shared, PlanRequirement("connector.hidden", hidden, "tensor"))
 
 
 class ImageEncoderConfig(EncoderConfig):

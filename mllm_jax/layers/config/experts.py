@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from mllm_jax.layers.config import elements
 from mllm_jax.layers.config.parts import Section
-from sharding.plan import divisors
+from sharding.plan import divisors_of
 
 #: Experts of a layer at most.
 MOST = 10_000
@@ -92,7 +92,7 @@ class ExpertsConfig(Section):
                 f"scores by sigmoid, and experts.router is {self.router}; valid: both 1, or router "
                 "sigmoid"
             )
-        able = [n for n in divisors(self.count) if self.count // n > 1]
+        able = [n for n in divisors_of(self.count) if self.count // n > 1]
         if self.groups not in able:
             raise ValueError(
                 f"experts.count {self.count} does not make experts.groups {self.groups} of two "

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from sharding.plan import divisors
+from sharding.plan import divisors_of
 
 #: Rows and columns, or height and width.
 Size = tuple[Annotated[int, Field(gt=0)], Annotated[int, Field(gt=0)]]
@@ -86,6 +86,6 @@ def default_head_dim(values: dict[str, Any]) -> dict[str, Any]:
     if width % heads:
         raise ValueError(
             f"d_model {width} is not divisible by heads {heads}; choose heads from "
-            f"{divisors(width)} or give head_dim"
+            f"{divisors_of(width)} or give head_dim"
         )
     return {**values, "head_dim": width // heads}

@@ -27,9 +27,9 @@ from mllm_jax.layers.experts.grouped import grouped_product
 from mllm_jax.layers.experts.router import Router
 from mllm_jax.layers.modules import Dense, GatedMLP, LayerContext, gated, gathered, normal
 from sharding.collectives import all_gather, reduce_scatter
-from sharding.dispatch import Dispatch, through_experts
-from sharding.exchange_kinds import is_ragged, parts_of_a_round, room
-from sharding.grid import View
+from sharding.dispatch import ExpertDispatch, through_experts
+from sharding.exchange_kinds import is_ragged, parts_of_a_round, round_capacity
+from sharding.grid import MeshView
 from sharding.traced import traced_platform
 
 
@@ -80,7 +80,7 @@ class Experts(nnx.Module):
         self.shared_gate = Dense(width, ((None, 1),), rngs) if config.shared_gate else None
 
     def __call__(
-        self, x: jax.Array, context: LayerContext, view: View
+        self, x: jax.Array, context: LayerContext, view: MeshView
     ) -> tuple[jax.Array, dict[str, jax.Array]]:
         """Sequence shards `[rows, tokens / shards, d_model]` to the block's output and losses.
 
@@ -99,7 +99,7 @@ class Experts(nnx.Module):
         return out, routing.losses
 
     def _by_experts(
-        self, x: jax.Array, choice: jax.Array, weights: jax.Array, view: View
+        self, x: jax.Array, choice: jax.Array, weights: jax.Array, view: MeshView
     ) -> jax.Array:
         """Weighted sums of what the experts of each token make of it, here or on other ranks."""
         kernels = self._kernels(x.dtype)
@@ -112,7 +112,7 @@ class Experts(nnx.Module):
         stacks = self.gate_proj, self.up_proj, self.down_proj
         return Kernels(*(stack.kernel[...].astype(dtype) for stack in stacks))
 
-    def _of_shared(self, x: jax.Array, full: jax.Array, view: View) -> jax.Array:
+    def _of_shared(self, x: jax.Array, full: jax.Array, view: MeshView) -> jax.Array:
         assert self.shared is not None  # as the caller knows
         products = [layer(full) for layer in self.shared.first]
         out = self.shared.last.scattered(self.shared.activated(products), view)
@@ -129,15 +129,17 @@ class _Stacked(nnx.Module):
         self.kernel = normal(rngs, shape, axes, gain * shape[1] ** -0.5)
 
 
-def dispatch(config: ExpertsConfig, copies: int, view: View) -> Dispatch:
+def dispatch(config: ExpertsConfig, copies: int, view: MeshView) -> ExpertDispatch:
     """How copies of tokens move between expert ranks, each of which has as many as `copies`.
 
     Accelerators run the exchange of one half of a round beside the products of the other.
     """
     platform, ranks = traced_platform(), view.degree(view.expert)
     parts = parts_of_a_round(platform)
-    slots = math.ceil(room(config.buffer, copies, ranks) * copies / (parts * ranks)) * ranks
-    return Dispatch(view.expert, config.count, slots, parts, ragged=is_ragged(platform))
+    slots = (
+        math.ceil(round_capacity(config.buffer, copies, ranks) * copies / (parts * ranks)) * ranks
+    )
+    return ExpertDispatch(view.expert, config.count, slots, parts, ragged=is_ragged(platform))
 
 
 Compute = Callable[[jax.Array, jax.Array], jax.Array]
@@ -182,7 +184,7 @@ _permuted.defvjp(
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(1, 2))
-def _summed(terms: jax.Array, view: View, dtype: jnp.dtype) -> jax.Array:
+def _summed(terms: jax.Array, view: MeshView, dtype: jnp.dtype) -> jax.Array:
     """Terms `[rows, tokens, d_model]` of tensor ranks to shards of their sum.
 
     Partial sums are sent as `view.reduce_dtype`.

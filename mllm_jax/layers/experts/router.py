@@ -18,7 +18,7 @@ from mllm_jax.layers.config.experts import ExpertsConfig
 from mllm_jax.layers.modules import LayerContext, aligned, constant, normal
 from mllm_jax.layers.varying import vary_like
 from sharding.collectives import all_gather, shard_slice
-from sharding.grid import View
+from sharding.grid import MeshView
 
 
 class Routing(NamedTuple):
@@ -50,10 +50,10 @@ class Router(nnx.Module):
         self.kernel = normal(rngs, (d_model, config.count), ("embed", None), d_model**-0.5)
         self.load_bias = constant((config.count,), (None,), 0.0)
 
-    def __call__(self, x: jax.Array, context: LayerContext, view: View) -> Routing:
+    def __call__(self, x: jax.Array, context: LayerContext, view: MeshView) -> Routing:
         """`[rows, tokens / shards, d_model]` to the experts of these tokens."""
         bias = self.load_bias[...]
-        real = shard_slice(context.segment_ids, view.sequence, dim=1) > 0
+        real = shard_slice(context.segment_ids, view.sequence_axes, dim=1) > 0
         logits = jnp.matmul(
             x.astype(jnp.float32), self.kernel[...].astype(jnp.float32), precision="highest"
         )
@@ -71,13 +71,13 @@ class Router(nnx.Module):
         scores: jax.Array,
         choice: jax.Array,
         context: LayerContext,
-        view: View,
+        view: MeshView,
     ) -> dict[str, jax.Array]:
         """The auxiliary losses that have a weight."""
         real, losses = choice[..., 0] < self.config.count, {}
         if self.config.balance_weight:
             share = scores / jnp.sum(scores, axis=-1, keepdims=True)
-            full_choice = all_gather(choice, view.sequence, dim=1)
+            full_choice = all_gather(choice, view.sequence_axes, dim=1)
             load = _segment_load(full_choice, context.segment_ids, self.config.count, view)
             each = self.config.count * jnp.sum(load * share, axis=-1)
             losses["balance"] = jnp.sum(jnp.where(real, each, 0))
@@ -149,7 +149,7 @@ def _with_load(weights: jax.Array, bias: jax.Array, load: jax.Array) -> jax.Arra
     return _with_load_of(*vary_like((weights, bias, lax.stop_gradient(load)), (weights, bias)))
 
 
-def _segment_load(choice: jax.Array, ids: jax.Array, count: int, view: View) -> jax.Array:
+def _segment_load(choice: jax.Array, ids: jax.Array, count: int, view: MeshView) -> jax.Array:
     """Of each token of this rank, how many tokens of its segment chose each expert.
 
     It is their number over that of all tokens of the segment, so that the sum over experts is
@@ -164,7 +164,7 @@ def _segment_load(choice: jax.Array, ids: jax.Array, count: int, view: View) -> 
     """
     chosen = jnp.sum(jax.nn.one_hot(choice, count, dtype=jnp.int32), axis=2)
     before = jnp.pad(jnp.cumsum(chosen, axis=1), ((0, 0), (1, 0), (0, 0)))
-    begin, end = (shard_slice(x, view.sequence, dim=1)[..., None] for x in _spans(ids))
+    begin, end = (shard_slice(x, view.sequence_axes, dim=1)[..., None] for x in _spans(ids))
     load = jnp.take_along_axis(before, end, 1) - jnp.take_along_axis(before, begin, 1)
     return load.astype(jnp.float32) / (end - begin).astype(jnp.float32)
 

@@ -48,7 +48,7 @@ from mllm_jax.train.state.copies.offers import fetch
 from mllm_jax.train.step.batch import local_rows, place
 from mllm_jax.train.step.gradient_program import Batch
 from sharding.collectives import psum
-from sharding.mesh import shardings
+from sharding.mesh import named_shardings
 
 logger = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ class Evaluator:
         form, trained = self._step.form, self._trained.form
         convert = jax.jit(
             lambda params: form.stored(trained.canonical(params)),
-            out_shardings=shardings(self._step.mesh, specs),
+            out_shardings=named_shardings(self._step.mesh, specs),
         )
         self._convert = synchronize_program("parameters for evaluation", convert)
         self._skipped: dict[str, SampleFault] = {}
@@ -269,7 +269,7 @@ class Evaluator:
         """Sum of the losses of one batch, without auxiliary ones, and of its weights."""
         rows, routes = jax.tree.map(lambda leaf: leaf[0], (batch.rows, batch.routes))
         view = self._modules.backbone.view
-        weights = psum(jnp.sum(rows[DECODER].targets[NEXT_TOKEN].weights), view.batch)
+        weights = psum(jnp.sum(rows[DECODER].targets[NEXT_TOKEN].weights), view.batch_axes)
         loss, _ = self._modules.loss(params, rows, routes)
         return loss, weights
 

@@ -36,9 +36,9 @@ from mllm_jax.train.decoding.sampling import TokenDraw, TokenSampling, draw_toke
 from mllm_jax.train.step.batch import place, whole
 from mllm_jax.train.step.gradient_program import Batch
 from mllm_jax.train.step.step import TrainStep
-from sharding.collectives import psum, shard_slice, unsharded
+from sharding.collectives import join_slices, psum, shard_slice
 from sharding.in_order import shard_map
-from sharding.mesh import shardings
+from sharding.mesh import named_shardings
 from sharding.rules import ParameterSharding
 
 #: When parameters are made whole along fsdp: once, or layer by layer for every token.
@@ -106,7 +106,7 @@ class DecodingPrograms:
         program = step.program
         views = dict(program.views)
         if gather == "step":
-            views = {name: view.gathered for name, view in views.items()}
+            views = {name: view.gathered_view for name, view in views.items()}
         self._step, self._gather = step, gather
         self._ends = np.asarray(ends, np.int32)
         self._modules = Model(program.model, views)
@@ -121,7 +121,9 @@ class DecodingPrograms:
 
         Layers of the decoder lie apart, in the type in which they are used.
         """
-        convert = jax.jit(self._convert, out_shardings=shardings(self._step.mesh, self._specs))
+        convert = jax.jit(
+            self._convert, out_shardings=named_shardings(self._step.mesh, self._specs)
+        )
         return synchronize_program("parameters for decoding", convert)
 
     def _convert(self, params: Any) -> Any:
@@ -137,14 +139,14 @@ class DecodingPrograms:
         return jax.tree.map(lambda leaf: leaf.spec, layout | {"decoder": decoder})
 
     def _own_layout(self, layout: ParameterSharding) -> ParameterSharding:
-        return replace(layout, view=layout.view.gathered) if self._gather == "step" else layout
+        return replace(layout, view=layout.view.gathered_view) if self._gather == "step" else layout
 
     # ---- answers ---------------------------------------------------------------------------------
 
     @property
     def columns_unit(self) -> int:
         """The number of columns of a row is a multiple of this: ranks that share its positions."""
-        return self._view.degree(self._view.sequence)
+        return self._view.degree(self._view.sequence_axes)
 
     def write(
         self,
@@ -217,9 +219,9 @@ class DecodingPrograms:
     @property
     def _state_specs(self) -> DecodingState:
         """Layouts of a state: rows over the ranks of the batch, heads over those of a row."""
-        rows: Any = PartitionSpec(self._view.batch or None)
+        rows: Any = PartitionSpec(self._view.batch_axes or None)
         heads = (*self._view.tensor, *self._view.context)
-        cache_spec: Any = PartitionSpec(self._view.batch or None, heads or None)
+        cache_spec: Any = PartitionSpec(self._view.batch_axes or None, heads or None)
         everywhere: Any = PartitionSpec()
         layers = ((cache_spec, cache_spec),) * self._step.program.model.decoder.layers
         ids = TokenIds(rows, rows, rows if self._decoder.reads_spans else None)
@@ -303,7 +305,7 @@ class DecodingPrograms:
         written_count = state.made + state.alive
         ended = jnp.any(chosen[..., None] == self._ends[None, None], axis=-1)
         alive = state.alive & ~ended & (written_count < jnp.minimum(state.limits, most))
-        left = psum(jnp.sum(alive.astype(jnp.int32)), self._view.batch)
+        left = psum(jnp.sum(alive.astype(jnp.int32)), self._view.batch_axes)
         return state._replace(
             token=chosen, written=written, made=written_count, alive=alive, left=left
         )
@@ -317,7 +319,7 @@ class DecodingPrograms:
         context = self._view.context
         numbers, places = (shard_slice(x, context, dim=1) for x in (state.numbers, state.made))
         tokens = draw_tokens(self._decoder.logits(params, hidden), draw, numbers, places)
-        return unsharded(tokens, context, dim=1)
+        return join_slices(tokens, context, dim=1)
 
 
 class _ProgramSeconds(NamedTuple):

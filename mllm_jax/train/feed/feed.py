@@ -48,7 +48,7 @@ from mllm_jax.train.feed.group_size import choose_group_size
 from mllm_jax.train.feed.groups import find_group, gather_from_groups
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.step.batch import process_rows, row_hosts
-from sharding.hosts import ProcessCluster
+from sharding.hosts import ProcessGroup
 
 logger = logging.getLogger(__name__)
 
@@ -77,7 +77,7 @@ def open_loader(experiment: Experiment, state: LoaderState) -> MicrobatchLoader:
     if config.data.lengths == "on_read":
         group = _choose_group(experiment, rows, lambda: _read_lengths(*common[:2]))
         demand = training_demand(experiment, group)
-        hosts = ProcessCluster(synchronize_program, group.hosts or None, waiting)
+        hosts = ProcessGroup(synchronize_program, group.hosts or None, waiting)
         group_rows = [rows[host] for host in hosts.members]
         start = _start_of_group(state, group)
         reading = run_on_all(lambda: ReadingLoader(*common, group_rows, start, demand, hosts))
@@ -131,7 +131,7 @@ def _choose_group(
     def choose_size() -> int:
         capacity = capacity_of(config.data, experiment.processor)
         views = experiment.step.program.views.items()
-        ranks = {name: view.degree(view.batch) for name, view in views}
+        ranks = {name: view.degree(view.batch_axes) for name, view in views}
         return choose_group_size(config, capacity, samples(), ranks, len(rows), sizes).hosts
 
     size = run_on_all(lambda: choose_size() if is_primary() else None)

@@ -217,7 +217,7 @@ def _phase_loads(experiment: Experiment, microbatch: Microbatch) -> dict[str, Ph
     loads: dict[str, PhaseLoad] = {}
     stats = microbatch.stats
     for name, view in experiment.step.program.views.items():
-        ranks, load = view.degree(view.batch) // stats.group.count, stats.loads[name]
+        ranks, load = view.degree(view.batch_axes) // stats.group.count, stats.loads[name]
         packed, balanced = (
             rows.reshape(gcd(ranks, len(rows)), -1).sum(1) for rows in (load.before, load.after)
         )

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import optax
 
 from mllm_jax.layers.trainable import LOAD
-from sharding.collectives import unsharded
+from sharding.collectives import join_slices
 
 
 def is_load(path: tuple[Any, ...]) -> bool:
@@ -44,7 +44,7 @@ def load_table(gradients: Any, layouts: Any, layers: int) -> jax.Array:
         if is_load(path)
     ]
     for dim, axes in enumerate(layout.mesh_axes):
-        load = unsharded(load, axes, dim)
+        load = join_slices(load, axes, dim)
     return load.reshape(-1, load.shape[-1])[:layers]
 
 

@@ -24,7 +24,7 @@ from mllm_jax.models.freeze import NOTHING_FROZEN, Frozen, group_of
 from mllm_jax.train.state.lamb import scale_by_trust_ratio
 from mllm_jax.train.state.loads import follow_loads, is_load
 from sharding.axes import is_matrix, muon_role
-from sharding.collectives import all_to_all, axis_size, psum, shard_slice, unsharded
+from sharding.collectives import all_to_all, axis_size, join_slices, psum, shard_slice
 from sharding.grid import Axes
 from sharding.rules import ParameterSharding
 
@@ -322,7 +322,7 @@ def _shared(pieces: jax.Array, kind: _Kind, iterations: int) -> jax.Array:
     done = 0.2 * max(whole.shape[1:]) ** 0.5 * newton_schulz(whole, iterations)
     for dim, axes in reversed(sides):
         done = all_to_all(done, axes, split=dim, concat=0)
-    return unsharded(done[:share], kind.replicas, dim=0)[:count]
+    return join_slices(done[:share], kind.replicas, dim=0)[:count]
 
 
 def _multiple(stack: jax.Array, ranks: int) -> jax.Array:

@@ -23,7 +23,7 @@ from mllm_jax.train.state.stored_names import StoredNames
 from sharding.axes import stored_dimension
 from sharding.grid import JointGrid
 from sharding.layerstack.partition import partition
-from sharding.rules import is_axes, layouts
+from sharding.rules import is_axes, parameter_shardings
 from sharding.shared_parameters import module_views
 
 
@@ -55,7 +55,7 @@ class StoredForm:
             layers = axes[backbone]["layers"]
             chunked = jax.tree.map(lambda names: ("chunks", *names), layers, is_leaf=is_axes)
             axes |= {backbone: axes[backbone] | {"layers": chunked}}
-        return {name: layouts(axes[name], views[name]) for name in self.model.modules}
+        return {name: parameter_shardings(axes[name], views[name]) for name in self.model.modules}
 
     @cached_property
     def specs(self) -> Any:

@@ -23,7 +23,7 @@ from mllm_jax.train.step.routes import Pair, lane_routes
 from mllm_jax.train.step.step import TrainStep
 from scheduling.executor.batch import StepBatch
 from sharding.exchange import is_ragged
-from sharding.mesh import laid_out, shardings
+from sharding.mesh import named_shardings, sharded_shapes
 
 
 class PlacedBatch(NamedTuple):
@@ -74,10 +74,10 @@ def place_batch(
     ahead = (microbatches if following is None else following)[: program.ahead]
     every = [*microbatches, *ahead]
     views, view = program.views, program.grid.decoder
-    rows = NamedSharding(step.mesh, PartitionSpec(view.batch or None))
+    rows = NamedSharding(step.mesh, PartitionSpec(view.batch_axes or None))
     local = len(every[0].decoder.inputs)
-    total = _total_rows(rows, view.degree(view.batch), local)
-    ragged = is_ragged(step.mesh, view.positions)
+    total = _total_rows(rows, view.degree(view.batch_axes), local)
+    ragged = is_ragged(step.mesh, view.position_axes)
     own, encoders, units = tables or program.tables, dict[str, ModuleRows](), dict[str, int]()
     if program.follow and tables is None:
         shared, here = local_rows(step, total), _rows_of_units(step, total)
@@ -94,7 +94,7 @@ def place_batch(
     counts = among.counts({name: lane.counts for name, lane in routes.items()})
     routes = {name: replace(lane, counts=counts[name]) for name, lane in routes.items()}
     shapes = {name: lane.shapes for name, lane in routes.items()}
-    layout: Any = shardings(step.mesh, program.layout.specs(StepBatch(stacked, shapes)))
+    layout: Any = named_shardings(step.mesh, program.layout.specs(StepBatch(stacked, shapes)))
     batch = StepBatch(
         _placed(step, own.assignments, layout.rows, stacked),
         {name: lane.placed(layout.routes[name]) for name, lane in routes.items()},
@@ -191,7 +191,7 @@ def abstract_batch(
     )
     if by_routes:
         nothing = dict.fromkeys(program.model.lanes, np.zeros((0, 5), np.int64))
-        ragged = is_ragged(step.mesh, program.grid.decoder.positions)
+        ragged = is_ragged(step.mesh, program.grid.decoder.position_axes)
         pairs: dict[str, Sequence[Pair]]
         pairs = {name: [None] * microbatches for name in program.model.lanes}
         pairs |= {name: [None] * len(own) for name, own in program.tables.pairs.items()}
@@ -200,7 +200,7 @@ def abstract_batch(
         own = program.views, program.grid.decoder
         routes = lane_routes(empty, pairs, sizes, *own, rows, ragged, program.exchanges)
         batch = replace(batch, routes={name: own.shapes for name, own in routes.items()})
-    return step.abstract_primed(laid_out(batch, step.mesh, program.layout.specs(batch)))
+    return step.abstract_primed(sharded_shapes(batch, step.mesh, program.layout.specs(batch)))
 
 
 def _deal(
@@ -250,7 +250,7 @@ def _rows_of_units(step: TrainStep, rows: int) -> dict[str, list[int]]:
 
 def _held_rows(step: TrainStep, rows: int) -> list[dict[str, set[int]]]:
     """Rows of microbatches on every process, by module; encoders may have more than `rows`."""
-    axes = {name: view.batch for name, view in step.program.grid.views.items()}
+    axes = {name: view.batch_axes for name, view in step.program.grid.views.items()}
     axes |= {name: dealing.rows for name, dealing in step.program.tables.assignments.items()}
     held: list[dict[str, set[int]]] = [
         {name: set() for name in axes} for _ in range(jax.process_count())
@@ -269,7 +269,7 @@ def row_hosts(step: TrainStep, rows: int) -> dict[str, list[int]]:
     """Process that holds each row of a batch of `rows` rows, by module; the first of several."""
     hosts, spread = {}, _spread(step)
     for name, view in step.program.views.items():
-        layout = NamedSharding(step.mesh, PartitionSpec(view.batch or None))
+        layout = NamedSharding(step.mesh, PartitionSpec(view.batch_axes or None))
         own, each = [step.mesh.devices.size] * rows, spread.get(name, 1)
         shares: Mapping[Any, Any] = layout.devices_indices_map((rows * each,))
         for device, index in shares.items():

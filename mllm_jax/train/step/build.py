@@ -21,7 +21,7 @@ from mllm_jax.train.step.gradient_program import GradientProgram
 from mllm_jax.train.step.pipeline import PipelineProgram
 from mllm_jax.train.step.plain import PlainProgram
 from mllm_jax.train.step.step import TrainStep
-from sharding.exchange_kinds import AS_USUAL, Exchanges
+from sharding.exchange_kinds import DEFAULT_EXCHANGES, Exchanges
 from sharding.grid import JointGrid, ReduceDtype
 from sharding.mesh import make_mesh, mesh_like
 from sharding.plan import ParallelPlan
@@ -59,7 +59,7 @@ def build_step(
     *,
     train: TrainConfig | None = None,
     devices: Devices | None = None,
-    exchanges: Exchanges = AS_USUAL,
+    exchanges: Exchanges = DEFAULT_EXCHANGES,
     overlap: Overlap = NO_OVERLAP,
     reduce_dtype: ReduceDtype = "float32",
 ) -> TrainStep:
@@ -97,7 +97,7 @@ def gradient_program(
     grid: JointGrid,
     pipeline: PipelinePlan | None = None,
     frozen: Frozen = NOTHING_FROZEN,
-    exchanges: Exchanges = AS_USUAL,
+    exchanges: Exchanges = DEFAULT_EXCHANGES,
 ) -> GradientProgram:
     """The gradient program on `grid`; arguments are those of `build_step`."""
     if pipeline is None:

@@ -37,8 +37,8 @@ from scheduling.lowering.bounds import InstructionTable
 from scheduling.schedules.schedule import Schedule
 from scheduling.schedules.tasks import Consumers
 from sharding.collectives import psum
-from sharding.exchange_kinds import AS_USUAL, Exchanges
-from sharding.grid import Axes, JointGrid, View, Views
+from sharding.exchange_kinds import DEFAULT_EXCHANGES, Exchanges
+from sharding.grid import Axes, JointGrid, MeshView, Views
 from sharding.layerstack.run import Aux
 
 #: A batch of the framework's modules.
@@ -102,7 +102,7 @@ class BatchLayout:
     """
 
     rows: Mapping[str, PartitionSpec]
-    target: View
+    target: MeshView
     carried: Mapping[str, PartitionSpec]
     schedule: InstructionTable | None
 
@@ -198,7 +198,7 @@ class GradientProgram(ABC):
         grid: JointGrid,
         frozen: Frozen,
         stack: StageLayers | None = None,
-        exchanges: Exchanges = AS_USUAL,
+        exchanges: Exchanges = DEFAULT_EXCHANGES,
     ) -> None:
         self.model, self.grid, self.frozen = model, grid, frozen
         self.exchanges = exchanges
@@ -236,7 +236,7 @@ class GradientProgram(ABC):
 
     def _own(self, params: Any, batch: Batch, tokens: jax.Array) -> Gradients:
         self._check_carried(batch.carried)
-        weight = psum(jnp.sum(self._loss_weights(batch)), self.grid.decoder.batch)
+        weight = psum(jnp.sum(self._loss_weights(batch)), self.grid.decoder.batch_axes)
         aux = {name: own / tokens for name, own in self.model.decoder.aux.items()}
         # All samples may turn out bad when they are read: then nothing is learnt, and not 0 / 0.
         return self.shares(params, batch, jnp.where(weight > 0, weight, 1), aux)
@@ -247,7 +247,7 @@ class GradientProgram(ABC):
         Padding does not count; one if there is nothing else.
         """
         ids = self._of_step(batch.decoder.segment_ids)
-        tokens = psum(jnp.count_nonzero(ids), self.grid.decoder.batch)
+        tokens = psum(jnp.count_nonzero(ids), self.grid.decoder.batch_axes)
         return jnp.maximum(tokens, 1).astype(jnp.float32)
 
     @abstractmethod
@@ -271,7 +271,7 @@ class GradientProgram(ABC):
 
     def targets(self, batch: Batch) -> jax.Array:
         """Tokens of the step that have a loss."""
-        return psum(jnp.count_nonzero(self._loss_weights(batch)), self.grid.decoder.batch)
+        return psum(jnp.count_nonzero(self._loss_weights(batch)), self.grid.decoder.batch_axes)
 
     @cached_property
     def trained_layout(self) -> Any:
@@ -345,6 +345,6 @@ class GradientProgram(ABC):
             )
 
 
-def batch_spec(view: View) -> PartitionSpec:
+def batch_spec(view: MeshView) -> PartitionSpec:
     """Layout of one array `[microbatches, rows, ...]` of the module with `view`."""
-    return PartitionSpec(None, view.batch or None)
+    return PartitionSpec(None, view.batch_axes or None)

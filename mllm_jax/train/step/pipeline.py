@@ -43,8 +43,8 @@ from scheduling.schedules.tasks import Consumers
 from scheduling.search.scheduler import StepScheduler
 from sharding.axes import stored_dimension
 from sharding.collectives import axis_index, psum, reduce_scatter, vary
-from sharding.exchange_kinds import AS_USUAL, Exchanges
-from sharding.grid import JointGrid, View, Views
+from sharding.exchange_kinds import DEFAULT_EXCHANGES, Exchanges
+from sharding.grid import JointGrid, MeshView, Views
 from sharding.layerstack.partition import select_like
 from sharding.layerstack.run import Aux
 from sharding.rules import ParameterSharding, gather_parameters
@@ -76,7 +76,7 @@ class PipelineProgram(GradientProgram):
         grid: JointGrid,
         frozen: Frozen,
         plan: PipelinePlan,
-        exchanges: Exchanges = AS_USUAL,
+        exchanges: Exchanges = DEFAULT_EXCHANGES,
     ) -> None:
         self.plan, self.stack = plan, plan.stack(model)
         super().__init__(model, grid, frozen, self.stack, exchanges)
@@ -173,8 +173,8 @@ class PipelineProgram(GradientProgram):
         if not self.plan.overlap_gather:
             grads = lax.optimization_barrier(grads)
         view = self.grid.decoder
-        sums = psum(sums, view.all)
-        loss = with_aux(psum(loss, view.tokens), sums, aux)
+        sums = psum(sums, view.all_axes)
+        loss = with_aux(psum(loss, view.token_axes), sums, aux)
         with jax.named_scope("scatter_gradients"):
             return Gradients(loss, self._scattered(grads, whole), carried, sums)
 
@@ -197,7 +197,7 @@ class PipelineProgram(GradientProgram):
         stage = self.grid.decoder.stage or None
         views = {name: self.views[name] for name, own in self.bounds.modules.items() if own.carried}
         return {
-            name: PartitionSpec(stage, view.batch or None, view.sequence or None)
+            name: PartitionSpec(stage, view.batch_axes or None, view.sequence_axes or None)
             for name, view in views.items()
         }
 
@@ -239,7 +239,7 @@ class PipelineProgram(GradientProgram):
         for unit, (owner, local) in enumerate(zip(module.owners, module.local, strict=True)):
             ahead = unit < module.stages.prefetch
             order[owner, local] = unit + ahead * self.plan.schedule.microbatches
-        return StageAssignment(order.ravel(), pipelines, self.views[name].batch)
+        return StageAssignment(order.ravel(), pipelines, self.views[name].batch_axes)
 
     def _pairs(self, feed: LoweredFeed) -> list[Pair]:
         """The pairs of microbatches on the last stage of every pipeline of a feed's source."""
@@ -265,7 +265,7 @@ class PipelineProgram(GradientProgram):
             self.modules.merges,
             self.modules.loss_of,
             self.grid.decoder.stage,
-            self.grid.decoder.all,
+            self.grid.decoder.all_axes,
             layers,
             {backbone: self._exists} if self.stack.padded > self.stack.layers else {},
             self.plan.co_issue,
@@ -281,7 +281,7 @@ class PipelineProgram(GradientProgram):
 
     def _whole(self, params: Any) -> Any:
         """The device's own copy of the parameters, gathered if they are gathered once a step."""
-        return vary(self._gathered(params), self.grid.decoder.all)
+        return vary(self._gathered(params), self.grid.decoder.all_axes)
 
     def _gathered(self, params: Any) -> Any:
         if self.plan.gather == "layer":
@@ -315,7 +315,7 @@ class PipelineProgram(GradientProgram):
         return jax.tree.map(leaf, *trees, self.trained_layout)
 
 
-def _gather(params: Any, layout: Any, view: View, dtype: jnp.dtype) -> Any:
+def _gather(params: Any, layout: Any, view: MeshView, dtype: jnp.dtype) -> Any:
     """Parameters whole along fsdp; those of layers are sent in `dtype`, in which layers multiply.
 
     Gradients of all else, such as embeddings, are added up in the type of the parameter.

@@ -21,8 +21,8 @@ from jax.sharding import PartitionSpec
 
 from data.batch import PackedBatch
 from sharding.exchange import RouteArrays
-from sharding.exchange_kinds import USUAL, Exchange, Exchanges
-from sharding.grid import Axes, View, Views
+from sharding.exchange_kinds import DEFAULT_EXCHANGE, Exchange, Exchanges
+from sharding.grid import Axes, MeshView, Views
 from sharding.routes import Routes, RouteSide
 
 #: Numbers of an encoder microbatch and of a decoder microbatch that it feeds; None: an empty slot.
@@ -40,7 +40,7 @@ class LaneRoutes:
 
     routes: Sequence[Routes]
     counts: Sequence[int]
-    exchange: Exchange = USUAL
+    exchange: Exchange = DEFAULT_EXCHANGE
 
     @classmethod
     def build(
@@ -49,11 +49,11 @@ class LaneRoutes:
         microbatches: Sequence[PackedBatch],
         pairs: Sequence[Pair],
         size: tuple[int, int],
-        view: View,
-        target: View,
+        view: MeshView,
+        target: MeshView,
         rows: int,
         ragged: bool,
-        exchange: Exchange = USUAL,
+        exchange: Exchange = DEFAULT_EXCHANGE,
     ) -> LaneRoutes:
         """Routes of the decoder's `microbatches`, batches of `rows` rows of which some are here.
 
@@ -122,9 +122,9 @@ class LaneRoutes:
 
     def _receive(self, index: tuple[slice, ...]) -> np.ndarray:
         first = self.routes[0]
-        rows, positions = first.target.shape
+        rows, positions = first.target.device_shape
         share = (index[1].start or 0) // rows, (index[2].start or 0) // positions
-        device = int(first.target.devices(first.axes)[share])
+        device = int(first.target.device_numbers(first.axes)[share])
         return np.stack([own.receive(device) for own in self.routes[index[0]]])
 
 
@@ -147,7 +147,7 @@ def lane_routes(
     pairs: Mapping[str, Sequence[Pair]],
     sizes: Mapping[str, tuple[int, int]],
     views: Views,
-    target: View,
+    target: MeshView,
     rows: int,
     ragged: bool,
     exchanges: Exchanges,
@@ -158,7 +158,7 @@ def lane_routes(
         sizes: by lane, rows of its microbatches, and outputs of a row.
         target: view of the decoder.
         ragged: see `sharding.exchange.is_ragged`.
-        exchanges: the exchanges of lanes, `USUAL` if not named.
+        exchanges: the exchanges of buckets, `DEFAULT_EXCHANGE` if not named.
 
     Raises:
         ValueError: some microbatches list runs and others do not.
@@ -178,22 +178,22 @@ def lane_routes(
             target,
             rows,
             ragged,
-            exchanges.get(name, USUAL),
+            exchanges.get(name, DEFAULT_EXCHANGE),
         )
         for name, size in sizes.items()
     }
 
 
-def route_specs(view: View, pairs: Axes | None, routes: RouteArrays) -> RouteArrays:
+def route_specs(view: MeshView, pairs: Axes | None, routes: RouteArrays) -> RouteArrays:
     """Layouts of the arrays of routes, whose first dimension is dealt over axes `pairs`.
 
     Args:
         view: view of the decoder.
         routes: the arrays, some of which may not be there.
     """
-    send = PartitionSpec(pairs or None, view.positions or None)
-    receive = PartitionSpec(pairs or None, view.batch or None, view.sequence or None)
-    index = PartitionSpec(pairs or None, view.batch or None)
+    send = PartitionSpec(pairs or None, view.position_axes or None)
+    receive = PartitionSpec(pairs or None, view.batch_axes or None, view.sequence_axes or None)
+    index = PartitionSpec(pairs or None, view.batch_axes or None)
     count = PartitionSpec(pairs or None)
     specs = RouteArrays(count, index, picks=send, slices=send, receive=receive)
     there = {field.name: getattr(routes, field.name) is not None for field in fields(routes)}

@@ -32,7 +32,7 @@ from mllm_jax.train.step.gradient_program import Batch, GradientProgram, PlacedS
 from scheduling.lowering.bounds import InstructionTable
 from sharding.in_order import shard_map
 from sharding.layerstack.partition import combine
-from sharding.mesh import laid_out, shardings
+from sharding.mesh import named_shardings, sharded_shapes
 
 State = dict[str, Any]
 
@@ -113,7 +113,7 @@ class TrainStep:
         if not self.program.carried_specs:
             return batch
         carried = jax.eval_shape(self._work_ahead, self.abstract["params"], batch)
-        return batch.with_carried(laid_out(carried, self.mesh, self.program.carried_specs))
+        return batch.with_carried(sharded_shapes(carried, self.mesh, self.program.carried_specs))
 
     def _work_ahead(self, params: Any, batch: Batch) -> Any:
         specs, carried = self.state_specs["params"], self.program.carried_specs
@@ -131,7 +131,7 @@ class TrainStep:
                 array.shape, layout, array.__getitem__
             ),
             tables.arrays,
-            shardings(self.mesh, self.program.table_specs),
+            named_shardings(self.mesh, self.program.table_specs),
         )
 
     def init(self, key: jax.Array) -> State:
@@ -147,14 +147,14 @@ class TrainStep:
         return self._making(released=False)
 
     def _making(self, *, released: bool) -> Callable[..., Any]:
-        layout = shardings(self.mesh, self.state_specs)
+        layout = named_shardings(self.mesh, self.state_specs)
         make = jax.jit(partial(self._init, released=released), out_shardings=layout)
         return synchronize_program("the initial state", make)
 
     @cached_property
     def abstract(self) -> State:
         """Shapes, types and layouts of the state."""
-        return laid_out(self._shapes, self.mesh, self.state_specs)
+        return sharded_shapes(self._shapes, self.mesh, self.state_specs)
 
     def shard(self, body: Callable[..., Any], specs: Any, out_specs: Any) -> Callable[..., Any]:
         """`body(tree, batch)` over the mesh; `tree` lies as `specs` says, the batch by rows."""

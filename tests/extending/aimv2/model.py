@@ -23,7 +23,7 @@ from mllm_jax.layers.modules import (
 )
 from mllm_jax.layers.parameters import ParameterBlock, Params, Tower, layer_block
 from mllm_jax.layers.positions import grid_positions
-from sharding.grid import View
+from sharding.grid import MeshView
 from sharding.layerstack.run import Aux
 
 from .config import Aimv2Config
@@ -49,7 +49,9 @@ class Layer(nnx.Module):
         self.rms_norm2 = RMSNorm(config.d_model, config.norm_eps, rngs)
         self.ffn = GatedMLP(config.d_model, config.d_ff, rngs, gain)
 
-    def __call__(self, x: jax.Array, context: LayerContext, view: View) -> tuple[jax.Array, Aux]:
+    def __call__(
+        self, x: jax.Array, context: LayerContext, view: MeshView
+    ) -> tuple[jax.Array, Aux]:
         """Map activations `[rows, patches / shards, d_model]` to the same; no auxiliary losses."""
         x = x + self.attention(self.rms_norm1(x), context, view)
         return x + self.ffn(self.rms_norm2(x), view), {}
@@ -69,7 +71,7 @@ def embed(
     params: Params,
     rows: ModuleRows,
     config: Aimv2Config,
-    view: View,
+    view: MeshView,
     dtype: jnp.dtype,
 ) -> jax.Array:
     """Embed patches as `[rows, patches / shards, d_model]`; each rank embeds its own share."""

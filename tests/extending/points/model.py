@@ -22,7 +22,7 @@ from mllm_jax.layers.modules import (
 )
 from mllm_jax.layers.parameters import ParameterBlock, Params, Tower, layer_block
 from sharding.collectives import shard_slice
-from sharding.grid import View
+from sharding.grid import MeshView
 from sharding.layerstack.run import Aux
 
 from .config import PointsConfig
@@ -48,7 +48,9 @@ class Layer(nnx.Module):
         self.norm2 = RMSNorm(config.d_model, config.norm_eps, rngs)
         self.mlp = MLP(widths, rngs, residual_gain(config.layers))
 
-    def __call__(self, x: jax.Array, context: LayerContext, view: View) -> tuple[jax.Array, Aux]:
+    def __call__(
+        self, x: jax.Array, context: LayerContext, view: MeshView
+    ) -> tuple[jax.Array, Aux]:
         """Map activations `[rows, points / shards, d_model]` to the same; no auxiliary losses."""
         x = x + self.attention(self.norm1(x), context, view)
         return x + self.mlp(self.norm2(x), view), {}
@@ -68,13 +70,13 @@ def embed(
     params: Params,
     rows: ModuleRows,
     config: PointsConfig,
-    view: View,
+    view: MeshView,
     dtype: jnp.dtype,
 ) -> jax.Array:
     """Embed points, with the radius of their cloud, which scales them."""
     module = tower["embeddings"].bind(params["embeddings"], view)
     arrays = rows.inputs, rows.arrays["radius"]
-    inputs, radius = (shard_slice(array, view.sequence, dim=1) for array in arrays)
+    inputs, radius = (shard_slice(array, view.sequence_axes, dim=1) for array in arrays)
     return module.dense((inputs / (1 + radius[..., None])).astype(dtype))
 
 

@@ -17,7 +17,7 @@ from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.module import ShardedModule, abstract_parameters
 from mllm_jax.models.work.flops import tower_work
 from mllm_jax.models.work.profile import tower_profiles
-from sharding.grid import View
+from sharding.grid import MeshView
 
 EXPERTS = {"count": 8, "top_k": 2, "d_ff": 24}
 DECODER = {"layers": 4, "d_model": 32, "heads": 4, "vocab": 64}
@@ -86,7 +86,7 @@ def test_slots_are_no_more_than_all_ranks_fill(buffer: float, slots: int) -> Non
     """Four ranks of thirty copies each; every rank has as many slots for each of them."""
     own = model(buffer=buffer).decoder.experts
     assert own is not None
-    assert dispatch(own, 30, View(expert=("expert",), sizes=(("expert", 4),))).slots == slots
+    assert dispatch(own, 30, MeshView(expert=("expert",), sizes=(("expert", 4),))).slots == slots
 
 
 def test_families_have_experts_or_none() -> None:
@@ -153,7 +153,7 @@ def test_parameters_that_some_layers_have_are_stacked_for_these() -> None:
     assert layers["mlp"]["up_proj"]["kernel"].shape == (2, 32, 40)
     assert layers["experts"]["up_proj"]["kernel"].shape == (2, 8, 32, 24)
     assert layers["input_layernorm"]["scale"].shape == (4, 32)
-    traits = ShardedModule(config, "decoder", View()).traits
+    traits = ShardedModule(config, "decoder", MeshView()).traits
     assert traits.without == (frozenset({"experts"}), frozenset({"mlp"}))
 
 

@@ -13,7 +13,7 @@ from flax import nnx
 from mllm_jax.layers.config.experts import ExpertsConfig
 from mllm_jax.layers.experts.router import Router, Routing
 from mllm_jax.layers.modules import LayerContext
-from sharding.grid import View
+from sharding.grid import MeshView
 
 WIDTH, COUNT = 6, 8
 IDS = np.array([[1, 1, 1, 2, 2, 2, 2, 0], [1, 1, 0, 2, 3, 3, 3, 3]], np.int32)
@@ -25,7 +25,9 @@ def routed(ids: np.ndarray = IDS, *, bias: Any = 0.0, **changes: Any) -> tuple[R
     router = Router(config, WIDTH, nnx.Rngs(0))
     router.load_bias[...] = jnp.broadcast_to(jnp.asarray(bias, jnp.float32), (COUNT,))
     x = np.random.default_rng(0).normal(size=(*ids.shape, WIDTH)).astype(np.float32)
-    return router(jnp.asarray(x), LayerContext(jnp.asarray(ids)), View()), x @ router.kernel[...]
+    return router(jnp.asarray(x), LayerContext(jnp.asarray(ids)), MeshView()), x @ router.kernel[
+        ...
+    ]
 
 
 def softmax(logits: Any) -> Any:
@@ -103,7 +105,7 @@ def test_in_the_place_of_the_gradient_of_the_bias_is_the_load() -> None:
     x = jax.random.normal(jax.random.key(0), (*IDS.shape, WIDTH))
 
     def total(state: Any) -> tuple[jax.Array, jax.Array]:
-        found = nnx.merge(graph, state)(x, LayerContext(jnp.asarray(IDS)), View())
+        found = nnx.merge(graph, state)(x, LayerContext(jnp.asarray(IDS)), MeshView())
         return jnp.sum(jnp.sin(found.weights)), found.choice
 
     gradients, choice = jax.grad(total, has_aux=True)(state)

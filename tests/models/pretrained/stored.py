@@ -23,10 +23,10 @@ from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.pretrained.load import load_tensors
 from mllm_jax.train.state.regroup import leaf_name
-from sharding.grid import JointGrid, View
-from sharding.mesh import make_mesh, shardings
+from sharding.grid import JointGrid, MeshView
+from sharding.mesh import make_mesh, named_shardings
 from sharding.plan import ParallelPlan
-from sharding.rules import layouts
+from sharding.rules import parameter_shardings
 
 ROOT = Path(__file__).parents[2] / "parity"
 LIMIT = 2e-5
@@ -95,11 +95,13 @@ def _loaded(
     """Parameters of one module on one device; what no rule gives is as in `fresh`."""
     grid = JointGrid.build(dict.fromkeys(("decoder", *config.encoders), ParallelPlan()))
     shapes, axes = multimodal.abstract_parameters(config)
-    specs = jax.tree.map(lambda leaf: leaf.spec, layouts(axes[module], grid.views[module]))
+    specs = jax.tree.map(
+        lambda leaf: leaf.spec, parameter_shardings(axes[module], grid.views[module])
+    )
     target = jax.tree.map(
         lambda leaf, own: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=own),
         shapes[module],
-        shardings(make_mesh(grid, jax.devices()[:1]), specs),
+        named_shardings(make_mesh(grid, jax.devices()[:1]), specs),
     )
     found = load_tensors(tensors, rules, by_name(target))
     return jax.device_get(
@@ -146,7 +148,7 @@ def check_gradients(
 
 def states(config: ModelConfig, name: str, params: Any, rows: ModuleRows) -> tuple[Any, Any]:
     """The input of an encoder's layers, and the output of its last norm."""
-    encoder = multimodal.ShardedModule(config, name, View())
+    encoder = multimodal.ShardedModule(config, name, MeshView())
     x = encoder.embed(params, rows)
     out, _ = encoder.run_layers(params["layers"], x, encoder.context(rows), "none")
     return x, encoder.norm(params, out)

@@ -15,7 +15,7 @@ from mllm_jax.layers import transformer as decoder
 from mllm_jax.models import module as multimodal
 from mllm_jax.models.batch import NEXT_TOKEN, ModuleRows, NextTokenTargets
 from mllm_jax.models.graph import ModelConfig
-from sharding.grid import View
+from sharding.grid import MeshView
 from tests.models import towers
 from tests.models.pretrained.stored import (
     LIMIT,
@@ -45,10 +45,10 @@ def batch(inputs: dict[str, np.ndarray], case: str, nll: np.ndarray) -> ModuleRo
 
 def run(config: ModelConfig, params: Any, rows: ModuleRows) -> tuple[jax.Array, ...]:
     """Hidden states, logits and the loss."""
-    hidden, _ = towers.decode_hidden(params, rows, None, config, View())
+    hidden, _ = towers.decode_hidden(params, rows, None, config, MeshView())
     tower = decoder.decoder_tower(config.decoder, "reference")
-    ((states, kernel),) = decoder.head_terms(tower, params, hidden, View())
-    return hidden, states @ kernel, multimodal.loss(params, hidden, rows, config, View())
+    ((states, kernel),) = decoder.head_terms(tower, params, hidden, MeshView())
+    return hidden, states @ kernel, multimodal.loss(params, hidden, rows, config, MeshView())
 
 
 @pytest.mark.parametrize("family", DECODERS)

@@ -17,7 +17,7 @@ from mllm_jax.layers.adapters import adapted_tower
 from mllm_jax.models import module as multimodal
 from mllm_jax.models.batch import NEXT_TOKEN
 from mllm_jax.models.graph import ModelConfig
-from sharding.grid import View
+from sharding.grid import MeshView
 from sharding.plan import ParallelPlan
 from tests.models import towers
 from tests.models.pretrained.conversations import example, packed
@@ -67,16 +67,16 @@ def laid(
 def forward(config: ModelConfig, params: Any, batch: PackedBatch) -> tuple[jax.Array, ...]:
     """Landed outputs and newlines, states behind the last norm, logits, and losses of tokens."""
     (name,), rows = config.encoders, batch.decoder
-    outputs = towers.encode(params[name], name, batch.rows[name], config, View())
+    outputs = towers.encode(params[name], name, batch.rows[name], config, MeshView())
     index, flat = rows.merges[name], outputs.reshape(-1, outputs.shape[-1])
     media = jnp.where((index >= 0)[..., None], flat[index], 0)
-    hidden, _ = towers.decode_hidden(params["decoder"], rows, media, config, View())
+    hidden, _ = towers.decode_hidden(params["decoder"], rows, media, config, MeshView())
     if config.decoder.extra_tokens:
         newline = params["decoder"]["extra_embedding"]["embedding"][0]
         media = jnp.where(newlines(config, rows.inputs)[..., None], newline, media)
     tower = decoder.decoder_tower(config.decoder, "reference")
     tower = adapted_tower(tower, "decoder", config.adapters)
-    terms = decoder.head_terms(tower, params["decoder"], hidden, View())
+    terms = decoder.head_terms(tower, params["decoder"], hidden, MeshView())
     logits = sum((x @ kernel for x, kernel in terms), jnp.zeros(()))
     targets = rows.targets[NEXT_TOKEN]
     labels = jnp.where(targets.weights > 0, targets.labels, 0)
@@ -115,7 +115,7 @@ def test_encoders_give_the_same(family: str) -> None:
     """The projector's inputs are the same: patches without class tokens, and averages."""
     config, params, batch, placements = laid(family, "alone")
     (name,) = config.encoders
-    encoder = multimodal.ShardedModule(config, name, View())
+    encoder = multimodal.ShardedModule(config, name, MeshView())
     own, rows = params[name], batch.rows[name]
     x = encoder.embed(own, rows)
     for layer in range(encoder.settings.layers):

@@ -16,7 +16,7 @@ from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.work.flops import decoder_work, encoder_work, model_flops, tower_work
 from mllm_jax.runtime.hardware.peak import peak_flops
 from scheduling.costs.work import TRAINING_FACTOR, NearPairs, TowerWork
-from sharding.grid import View
+from sharding.grid import MeshView
 from tests.models import towers
 from tests.models.layer_kinds import three_axes, windowed
 
@@ -37,8 +37,8 @@ def decoder_flops(config: ModelConfig, tokens: int) -> float:
     batch = towers.text_rows(towers.lay([[tokens]], tokens), towers.texts([tokens]))
 
     def forward(params: Any) -> Any:
-        hidden, _ = towers.decode_hidden(params, batch, None, config, View())
-        return multimodal.loss(params, hidden, batch, config, View())
+        hidden, _ = towers.decode_hidden(params, batch, None, config, MeshView())
+        return multimodal.loss(params, hidden, batch, config, MeshView())
 
     return counted(forward, shapes["decoder"])
 
@@ -50,7 +50,7 @@ def encoder_flops(config: ModelConfig, tokens: int) -> float:
     shapes, _ = multimodal.abstract_parameters(config)
 
     def forward(params: Any) -> Any:
-        return towers.encode(params, "media", batch, config, View())
+        return towers.encode(params, "media", batch, config, MeshView())
 
     return counted(forward, shapes["media"])
 

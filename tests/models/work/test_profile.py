@@ -29,7 +29,7 @@ from sharding.grid import JointGrid
 from sharding.layerstack.run import LayerStack
 from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan
-from sharding.rules import layouts
+from sharding.rules import parameter_shardings
 from tests.models import towers
 from tests.train.models import small_model
 
@@ -153,14 +153,14 @@ def forwards(config: ModelConfig, name: str, tensor: int) -> list[list[list[np.n
     tower = ShardedModule(config, name, view)
     stack = towers.parameters(config)[name]["layers"]
     axes = abstract_parameters(config)[1][name]["layers"]
-    specs = jax.tree.map(lambda own: own.spec, layouts(axes, view))
+    specs = jax.tree.map(lambda own: own.spec, parameter_shardings(axes, view))
     settings = config.decoder if name == "decoder" else config.encoders[name]
     length = POSITIONS[name] // getattr(settings, "stride", 1)
     shape = (1, length, settings.d_model)
 
     def local(stack: Any, x: jax.Array, batch: ModuleRows) -> list[list[jax.Array]]:
-        stack, x, context = vary((stack, x, tower.context(batch)), view.all)
-        run = LayerStack(tower.layer, stack, 1, "none", view.all)
+        stack, x, context = vary((stack, x, tower.context(batch)), view.all_axes)
+        run = LayerStack(tower.layer, stack, 1, "none", view.all_axes)
         _, kept = run.forward(jnp.int32(0), x, context).run()
         first = jax.tree.map(lambda leaf: leaf[0], stack)
         _, pull = jax.vjp(lambda p, x: tower.layer(p, x, context), first, x)
@@ -168,7 +168,9 @@ def forwards(config: ModelConfig, name: str, tensor: int) -> list[list[list[np.n
 
     inputs = specs, PartitionSpec(None, view.tensor), PartitionSpec()
     mesh = make_mesh(grid, jax.devices()[:tensor])
-    mapped = jax.shard_map(local, mesh=mesh, in_specs=inputs, out_specs=PartitionSpec(view.all))
+    mapped = jax.shard_map(
+        local, mesh=mesh, in_specs=inputs, out_specs=PartitionSpec(view.all_axes)
+    )
     run, rows = jax.jit(mapped), batch(config, name)
     xs = [np.random.default_rng(seed).normal(size=shape).astype(np.float32) for seed in (0, 1)]
     return [jax.tree.map(np.asarray, run(stack, x, rows)) for x in xs]

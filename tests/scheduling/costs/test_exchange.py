@@ -15,7 +15,7 @@ from scheduling.costs.estimate import Timing
 from scheduling.costs.exchange import Exchanged, exchange_of
 from scheduling.costs.strategy import Strategy
 from sharding.exchange import shared_axes
-from sharding.exchange_kinds import EXCHANGES, Exchange, possible
+from sharding.exchange_kinds import EXCHANGES, Exchange, possible_exchanges
 from sharding.grid import JointGrid
 from sharding.plan import ParallelPlan
 from sharding.routes import Routes, RouteSide
@@ -78,7 +78,7 @@ def test_the_cheapest_that_is_possible(
 ) -> None:
     own = exchanged(outputs, tokens, apart)
     assert own.cheapest(hardware) == own.leanest(hardware.platform != "cpu") == cheapest
-    assert set(own.predictions(hardware)) == set(possible(apart))
+    assert set(own.predictions(hardware)) == set(possible_exchanges(apart))
 
 
 def test_what_is_asked_for_is_counted() -> None:
@@ -115,7 +115,7 @@ def test_bytes_are_those_of_the_buffers(
     own = replace(own, positions={"decoder": tokens, "vision": positions})
     found = Exchanged.of(own, Strategy(plans), "vision")
     shared = () if apart else shared_axes(source, target)
-    members = [axis for axis in target.positions if axis not in shared]
+    members = [axis for axis in target.position_axes if axis not in shared]
     assert found.devices == target.degree(tuple(members))
     # Digits of the numbers that differ within a block.
     numbers = np.arange(grid.devices).reshape([size for _, size in grid.axes])
@@ -126,7 +126,7 @@ def test_bytes_are_those_of_the_buffers(
     assert np.all(digits[fixed] == numbers[fixed])
     size = 64 * 2
     sides = RouteSide(source, rows, positions // 4), RouteSide(target, rows, tokens)
-    each = [size * math.prod(side.shape) for side in sides]
+    each = [size * math.prod(side.device_shape) for side in sides]
     assert [found.outputs, found.tokens] == each
     assume(apart)
     for ragged in (False, True):

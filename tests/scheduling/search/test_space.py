@@ -19,7 +19,7 @@ from scheduling.search.space import (
     members,
     with_stages,
 )
-from sharding.plan import ParallelPlan, divisors
+from sharding.plan import ParallelPlan, divisors_of
 from tests.scheduling.workloads import space, workload
 
 LAYERS = st.sampled_from([1, 2, 3, 4, 6, 8])
@@ -54,7 +54,7 @@ def test_fsdp_is_tried_at_both_ends_and_within_64_devices(batch: int, inner: int
     assert found == sorted({*found})
     assert {1, batch} <= {*found}
     assert all(batch % n == 0 for n in found)
-    within = max([n for n in divisors(batch) if n * inner <= 64], default=1)
+    within = max([n for n in divisors_of(batch) if n * inner <= 64], default=1)
     assert {*found} == {1, batch, within}
 
 
@@ -104,7 +104,7 @@ def test_families_have_every_number_of_microbatches(shape: tuple[int, int], tens
     own = workload()
     plan = ParallelPlan(stage=stage, data=batch, tensor=tensor)
     found = [*families(space(8), own, [plan])]
-    assert {each.microbatches for each in found} == {*divisors(own.rows // batch)}
+    assert {each.microbatches for each in found} == {*divisors_of(own.rows // batch)}
     assert {each.remat for each in found} == {*space().remats}
     assert all(each.plans == {"decoder": plan} for each in found)
 

@@ -22,7 +22,7 @@ from mllm_jax.models.graph import ModelConfig
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.train.components.evaluator import Evaluator, StoppedError
 from mllm_jax.train.records.evaluation_figures import figures_of
-from sharding.grid import View
+from sharding.grid import MeshView
 from tests.models import towers
 
 #: Rows of every module.
@@ -89,7 +89,7 @@ def _next(model: ModelConfig, params: Any, modules: Modules, tokens: jax.Array) 
 
 def _logits(model: ModelConfig, params: Any, modules: Modules, tokens: jax.Array) -> jax.Array:
     """The whole logits behind every position of one row."""
-    view = View()
+    view = MeshView()
     media = jnp.zeros((*tokens.shape, model.decoder.d_model))
     for name in model.encoders:
         out = towers.encode(params[name], name, modules[name], model, view)

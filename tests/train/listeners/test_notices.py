@@ -15,13 +15,13 @@ from mllm_jax.train.listeners import notices
 from mllm_jax.train.listeners.notices import IDLE, IdleParts, Notices, SlowData, UnfitSchedules
 from mllm_jax.train.records.metrics import StepsReport
 from mllm_jax.train.step.batch import PlacedBatch
-from sharding.grid import View
+from sharding.grid import MeshView
 from tests.configs import config
 
 
 def experiment(samples: int | None = None, lookahead: int = 8) -> Any:
     """Four rows on two ranks."""
-    view = View(data=("data",), sizes=(("data", 2),))
+    view = MeshView(data=("data",), sizes=(("data", 2),))
     own = SimpleNamespace(
         data=config().data.model_copy(update={"samples": samples, "lookahead": lookahead})
     )
@@ -64,7 +64,7 @@ def test_a_sample_that_no_balancing_helps_is_named_once(caplog: pytest.LogCaptur
     (message,) = messages(caplog, notice, [giant], [giant])
     assert "big.png alone is 1.50 times the mean work of a rank of vision; rank 1" in message
     assert not messages(caplog, notice, [microbatch((5.9, "small.png", 2))])
-    view = View(data=("data",), sizes=(("data", 4),))  # of which the group has half
+    view = MeshView(data=("data",), sizes=(("data", 4),))  # of which the group has half
     both, group = experiment(), HostGroupSpec(1, 2, rows={"vision": (4, 5, 6, 7)})
     both.step.program.views["vision"] = view
     (message,) = messages(caplog, Notices(both), [microbatch((9.0, "big.png", 2), group=group)])

@@ -22,7 +22,7 @@ from mllm_jax.train.events import ignore_event
 from mllm_jax.train.state.regroup import Regrouping
 from mllm_jax.train.step.step import TrainStep
 from mllm_jax.train.trainer import Trainer
-from sharding.hosts import ProcessCluster
+from sharding.hosts import ProcessGroup
 from tests.runtime.test_synchronized import Two, events
 
 __all__ = ["events"]
@@ -48,7 +48,7 @@ def look(program: str) -> object:
         step.mesh, step.state_specs = LAYOUT.mesh, PartitionSpec()
         step._init = lambda key, **_: jax.random.key_data(key)
         return step.init(jax.random.key(5)).tolist()
-    cluster = ProcessCluster(synchronize_program, wait=waiting)
+    cluster = ProcessGroup(synchronize_program, wait=waiting)
     words = np.arange(3, dtype=np.int32)
     if program == "numbers to all":
         return [own.tolist() for own in cluster.gather(words)()]

@@ -14,7 +14,7 @@ from mllm_jax.models.graph import ModelConfig
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import build_step
 from mllm_jax.train.step.step import TrainStep
-from sharding.mesh import shardings
+from sharding.mesh import named_shardings
 from sharding.plan import ParallelPlan
 
 
@@ -39,7 +39,9 @@ class CompiledOnce:
     @cached_property
     def _placed(self) -> Any:
         own = self._step
-        return jax.device_put(own.form.stored(self._params), shardings(own.mesh, own.form.specs))
+        return jax.device_put(
+            own.form.stored(self._params), named_shardings(own.mesh, own.form.specs)
+        )
 
     def __call__(self, microbatches: Sequence[PackedBatch]) -> tuple[np.ndarray, Any]:
         """Loss and gradients of packed microbatches, as numpy arrays."""

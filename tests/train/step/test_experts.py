@@ -30,7 +30,7 @@ from mllm_jax.train.state.loads import is_load
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import build_step
 from scheduling.schedules.schedule import Schedule, interleaved, zero_bubble
-from sharding.plan import ParallelPlan, divisors
+from sharding.plan import ParallelPlan, divisors_of
 from tests.train.models import small_model
 
 ROWS, TOKENS, MICROBATCHES = 4, 24, 3
@@ -193,7 +193,7 @@ def plans(draw: st.DrawFn, rows: int) -> ParallelPlan:
     left //= degrees["expert"]
     for axis in draw(st.permutations(["data", "fsdp", "stage", "context", "tensor"])):
         most = 2 if axis == "stage" else left
-        degrees[axis] = draw(st.sampled_from([n for n in divisors(left) if n <= most]))
+        degrees[axis] = draw(st.sampled_from([n for n in divisors_of(left) if n <= most]))
         left //= degrees[axis]
     plan = ParallelPlan(**degrees)
     assume(left == 1 and rows % plan.batch == 0)

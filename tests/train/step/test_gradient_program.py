@@ -50,7 +50,7 @@ class Unrolled(GradientProgram):
             losses = [loss for loss, _ in made]
             return sum(losses[1:], losses[0]) / weight
 
-        loss, grads = jax.value_and_grad(total)(vary(params, self.grid.decoder.all))
+        loss, grads = jax.value_and_grad(total)(vary(params, self.grid.decoder.all_axes))
         return Gradients(loss, grads, {}, aux)
 
 

@@ -41,7 +41,7 @@ from scheduling.schedules.tasks import Consumers, Feed, ModuleStages
 from scheduling.search.scheduler import PlacementLimits
 from sharding.exchange_kinds import Exchanges
 from sharding.grid import JointGrid
-from sharding.mesh import shardings
+from sharding.mesh import named_shardings
 from sharding.plan import ParallelPlan, PlanError, factorizations
 from sharding.stages import StageViews
 from tests.train.models import small_model, without_media
@@ -253,7 +253,9 @@ def test_many_plans_equal_one_device(
 
 def equals_one_device(load: int | str, own: TrainStep, program: Any) -> None:
     batches = scattered_load(load)[1]
-    params = jax.device_put(own.form.stored(parameters()), shardings(own.mesh, own.form.specs))
+    params = jax.device_put(
+        own.form.stored(parameters()), named_shardings(own.mesh, own.form.specs)
+    )
     grads, loss = program(params, place(batches, own))
     found = np.asarray(loss), jax.tree.map(np.asarray, own.form.canonical(grads))
     result = compare_gradients(found, on_one_device(load))

@@ -24,7 +24,7 @@ from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import build_step
 from scheduling.schedules.schedule import Schedule, interleaved, zero_bubble
 from scheduling.schedules.tasks import ModuleStages
-from sharding.grid import View
+from sharding.grid import MeshView
 from sharding.layerstack.run import LayerStack, LayerStackSpec
 from sharding.plan import ParallelPlan
 from tests.scheduling.placing import naive
@@ -174,7 +174,7 @@ def with_media_on_one_device() -> tuple[np.ndarray, Any]:
 
 def test_outputs_of_earlier_layers_are_added_behind_the_first_layers() -> None:
     """The sum is computed by hand: each output has a norm and a connector of its own."""
-    model, batch, view = stacked(), media_batches()[0], View()
+    model, batch, view = stacked(), media_batches()[0], MeshView()
     encoder, decoder = ShardedModule(model, "vision", view), ShardedModule(model, "decoder", view)
     alone = ShardedModule(stacked(deepstack=()), "vision", view)
     rows, tokens = batch.encoders["vision"], batch.decoder
@@ -239,7 +239,7 @@ def test_connectors_of_earlier_layers_are_counted() -> None:
 
 def test_auxiliary_losses_are_means_over_tokens_summed_over_layers() -> None:
     """The loss is computed by hand, layer by layer: the penalty times the mean is added."""
-    decoder = ShardedModule(model(), "decoder", View())
+    decoder = ShardedModule(model(), "decoder", MeshView())
     tokens = sum((batch.decoder.segment_ids > 0).sum() for batch in batches())
     weight = sum(batch.decoder.targets[NEXT_TOKEN].weights.sum() for batch in batches())
 
@@ -275,7 +275,7 @@ def reported() -> dict[str, float]:
 
 def test_a_window_hides_what_is_before_it() -> None:
     """The first layer of the period sees three tokens, so a change reaches no further."""
-    decoder, params = ShardedModule(model(), "decoder", View()), parameters()["decoder"]
+    decoder, params = ShardedModule(model(), "decoder", MeshView()), parameters()["decoder"]
     first = jax.tree.map(lambda leaf: leaf[0], params["layers"])
     places = np.arange(8, dtype=np.int32)[None]
     context = decoder.context(ModuleRows(None, np.ones_like(places), places[..., None], places))
@@ -307,7 +307,7 @@ def test_layers_of_a_period_have_the_same_parameters() -> None:
         )
         for width in (16, 24)
     )
-    towers = (ShardedModule(own, "decoder", View()).tower for own in (layers, wide))
+    towers = (ShardedModule(own, "decoder", MeshView()).tower for own in (layers, wide))
     first, other = (tower["layers"].build for tower in towers)
     with pytest.raises(TypeError, match="layer 1 of a period has the parameters"):
         ParameterBlock(first, 2, (other,)).axes  # noqa: B018  made to see what it refuses

@@ -20,7 +20,7 @@ from mllm_jax.check.verify import (
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.train.step.batch import place, select_rows
 from mllm_jax.train.step.build import build_step
-from sharding.exchange_kinds import AS_USUAL, EXCHANGES, Exchanges
+from sharding.exchange_kinds import DEFAULT_EXCHANGES, EXCHANGES, Exchanges
 from sharding.grid import JointGrid
 from sharding.plan import ParallelPlan, PlanError, factorizations
 from tests.train.models import small_model
@@ -55,7 +55,7 @@ def run(
     decoder: str,
     vision: str,
     seed: int | None = None,
-    exchanges: Exchanges = AS_USUAL,
+    exchanges: Exchanges = DEFAULT_EXCHANGES,
 ) -> tuple[np.ndarray, Any]:
     """Loss and gradients, with encoder rows in an order of their own if it has a seed."""
     model = small(decoder, vision)

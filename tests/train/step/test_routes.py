@@ -20,7 +20,7 @@ from sharding.collectives import psum
 from sharding.exchange import RouteArrays
 from sharding.exchange_kinds import EXCHANGES, Exchange
 from sharding.grid import JointGrid
-from sharding.mesh import make_mesh, shardings
+from sharding.mesh import make_mesh, named_shardings
 from sharding.plan import ParallelPlan
 from sharding.routes import runs_of
 from tests.sharding.test_exchange import OUTPUTS, ROWS, WIDTH, lookup, make_case
@@ -70,7 +70,7 @@ def listing(index: np.ndarray, runs: np.ndarray) -> PackedBatch:
 
 def whole(grid: JointGrid, routes: LaneRoutes) -> RouteArrays:
     """The arrays of routes, put together from the parts of all devices."""
-    layouts: Any = shardings(mesh_of(grid), route_specs(grid.decoder, None, routes.shapes))
+    layouts: Any = named_shardings(mesh_of(grid), route_specs(grid.decoder, None, routes.shapes))
     made: RouteArrays = jax.tree.map(np.asarray, routes.placed(layouts))
     return made
 
@@ -90,19 +90,19 @@ def landed(grid: JointGrid, exchange: Exchange, values: dict[str, Any]) -> Any:
             moved = land(
                 outputs, "vision", routes, rows, grid.views["vision"], grid.decoder, exchange
             )
-            return psum(jnp.sum(moved * values["weights"]), target.all), moved
+            return psum(jnp.sum(moved * values["weights"]), target.all_axes), moved
 
         return jax.grad(loss, has_aux=True)(values["outputs"])
 
-    got = P(target.batch, target.sequence or None)
+    got = P(target.batch_axes, target.sequence_axes or None)
     routes = values["routes"]
     specs = {
-        "outputs": P(source.batch, source.sequence or None),
+        "outputs": P(source.batch_axes, source.sequence_axes or None),
         "weights": got,
-        "index": P(target.batch),
+        "index": P(target.batch_axes),
         "routes": routes and route_specs(target, None, routes),
     }
-    out = (P(source.batch, source.sequence or None), got)
+    out = (P(source.batch_axes, source.sequence_axes or None), got)
     return jax.shard_map(body, mesh=mesh_of(grid), in_specs=(specs,), out_specs=out)
 
 

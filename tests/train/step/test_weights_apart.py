@@ -14,7 +14,7 @@ from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.module import ShardedModule
 from scheduling.schedules.schedule import Schedule, zero_bubble
 from scheduling.schedules.tasks import ModuleStages
-from sharding.grid import View
+from sharding.grid import MeshView
 from sharding.layerstack.run import LayerStack
 from tests.train.models import small_model
 from tests.train.step.test_pipeline import Case, check, placed
@@ -55,7 +55,7 @@ class Alone:
         values = small_model(family, remat=remat).model_dump(mode="json")
         values["decoder"] |= WIDE | ({"kv_heads": 8} if family == "gpt" else {})
         model = ModelConfig.model_validate(values | {"encoders": {}})
-        tower = ShardedModule(model, "decoder", View())
+        tower = ShardedModule(model, "decoder", MeshView())
         params = initial_parameters(model, seed=0)["decoder"]["layers"]
         batch = synthetic_batch(model, 2, LENGTH, {}, seed=0).decoder
         self.context = jax.tree.map(jnp.asarray, tower.context(batch))

@@ -11,7 +11,7 @@ from jax.sharding import Mesh, PartitionSpec
 from mllm_jax.train.state.lamb import scale_by_trust_ratio, trust_ratios
 from sharding.grid import JointGrid
 from sharding.plan import ParallelPlan
-from sharding.rules import layouts
+from sharding.rules import parameter_shardings
 
 AXES = {"up": {"kernel": ("layers", "embed", "mlp")}, "out": {"kernel": ("heads", None, "embed")}}
 SHAPES = {"up": {"kernel": (2, 3, 4)}, "out": {"kernel": (2, 2, 3)}}
@@ -33,7 +33,7 @@ def test_updates_of_any_size_get_the_norm_of_their_matrices(
     weight: float, update: float, largest: float | None
 ) -> None:
     """By hand, each matrix by itself."""
-    layout = layouts(AXES, JointGrid.build({"decoder": ParallelPlan()}).decoder)
+    layout = parameter_shardings(AXES, JointGrid.build({"decoder": ParallelPlan()}).decoder)
     paths = dict(jax.tree_util.tree_leaves_with_path(layout))
     weights, updates = drawn(0, weight), drawn(1, update)
     scaling = scale_by_trust_ratio(paths, largest)

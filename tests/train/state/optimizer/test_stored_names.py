@@ -13,8 +13,8 @@ import pytest
 
 from mllm_jax.train.state.optimizer import part_norms, total_norm
 from mllm_jax.train.state.stored_names import StoredNames
-from sharding.grid import View
-from sharding.rules import layouts
+from sharding.grid import MeshView
+from sharding.rules import parameter_shardings
 
 NAMES = StoredNames("decoder", frozenset({"vision", "audio"}))
 
@@ -76,7 +76,7 @@ def test_norms_add_up_in_the_order_of_the_graph() -> None:
     def norm(names: Sequence[str], values: np.ndarray) -> float:
         leaves = [{"scale": jnp.asarray(own)} for own in values]
         trees = dict(zip(names, leaves, strict=True))
-        lay = {name: layouts({"scale": (None,)}, View()) for name in names}
+        lay = {name: parameter_shardings({"scale": (None,)}, MeshView()) for name in names}
         return float(total_norm(part_norms(trees, lay)))
 
     for values in np.random.default_rng(5).normal(size=(12, 3, 1)).astype(np.float32):
