@@ -123,13 +123,13 @@ def test_a_pair_is_refused_only_when_groups_overlap_partly(pair):
     nested = True
     if decoder.stage > 1:
         nested = decoder.stage % encoder.stage == 0 and (
-            (decoder.devices // decoder.stage) % encoder.inner == 0
+            (decoder.devices // decoder.stage) % encoder.inner_devices == 0
         )
         # Rows are dealt by data alone, around the stages.
         replicas = encoder.data * encoder.fsdp
         encoder = encoder.model_copy(update={"data": replicas, "fsdp": 1})
         decoder, own = (p.model_copy(update={"stage": 1}) for p in (decoder, encoder))
-        rows = decoder.devices // max(own.inner, 1)
+        rows = decoder.devices // max(own.inner_devices, 1)
         own = own.model_copy(update={"data": rows})
         pair = pair[0], encoder
     else:
