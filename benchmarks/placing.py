@@ -55,7 +55,7 @@ def bench_placing(
                 {
                     "stages": stages,
                     "microbatches": microbatches,
-                    "encoders": len(follow.workload.encoders),
+                    "encoders": len(follow.workload.sources),
                     "load": load,
                     "media": median(step.media for step in steps),
                     "units_seconds": median(step.units for step in steps),

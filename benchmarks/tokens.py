@@ -60,7 +60,7 @@ def _compile_exchange(
 ) -> Any:
     decoder, grid = config.model.decoder, JointGrid.build({"decoder": plan})
     assert decoder.experts is not None  # as the caller knows
-    view, mesh, experts = grid.decoder, make_mesh(grid, devices), decoder.experts
+    view, mesh, experts = grid.backbone, make_mesh(grid, devices), decoder.experts
     count = config.data.rows * config.data.budgets["tokens"]
 
     def exchange(tokens: jax.Array, choice: jax.Array, weights: jax.Array) -> jax.Array:

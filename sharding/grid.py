@@ -127,7 +127,7 @@ class JointGrid:
 
     Attributes:
         axes: `(name, size)` from the slowest to the fastest.
-        plans: module name to plan; `"decoder"` gives the axes their names.
+        plans: module name to plan; the backbone's, the first, gives the axes their names.
         views: module name to its `MeshView`.
     """
 
@@ -143,10 +143,11 @@ class JointGrid:
         overlap: frozenset[OverlapKind] = frozenset(),
         reduce_dtype: ReduceDtype = "float32",
     ) -> JointGrid:
-        """Refine `plans`, which must contain `"decoder"`.
+        """Refine `plans`.
 
         Args:
-            kv_heads: number of the decoder's heads of keys and values. If its tensor degree does
+            plans: plans of all modules by name, the backbone's first.
+            kv_heads: number of the backbone's heads of keys and values. If its tensor degree does
                 not divide them, they are split as far as the grid allows, and copied beyond; None
                 if every degree divides them.
             overlap: collectives that run beside compute.
@@ -157,7 +158,8 @@ class JointGrid:
                 across the decoder's stages, or groups of devices overlap without one containing
                 the other; the message lists plans that fit.
         """
-        decoder = plans["decoder"]
+        backbone = next(iter(plans))
+        decoder = plans[backbone]
         cuts = _span_edges(decoder, decoder)
         placed = list[ParallelPlan]()
         for name, plan in plans.items():
@@ -170,7 +172,7 @@ class JointGrid:
         copies = 1 if kv_heads is None else _replica_count(kv_heads, decoder.tensor, cuts)
         axes = _name_axes(sorted(cuts | {copies}), decoder)
         views = {name: _make_view(plan, axes, decoder) for name, plan in plans.items()}
-        views["decoder"] = _with_replicas(views["decoder"], copies)
+        views[backbone] = _with_replicas(views[backbone], copies)
         views = {
             name: replace(view, overlap=overlap, reduce_dtype=reduce_dtype)
             for name, view in views.items()
@@ -178,9 +180,14 @@ class JointGrid:
         return cls(axes, dict(plans), views)
 
     @property
-    def decoder(self) -> MeshView:
-        """View of the decoder."""
-        return self.views["decoder"]
+    def backbone_name(self) -> str:
+        """Name of the backbone."""
+        return next(iter(self.plans))
+
+    @property
+    def backbone(self) -> MeshView:
+        """View of the backbone."""
+        return self.views[self.backbone_name]
 
     @property
     def devices(self) -> int:

@@ -46,10 +46,10 @@ class StageViews:
         Raises:
             PlanError: an encoder's layers would be gathered across stages during their work.
         """
-        decoder, encoders = grid.decoder, _encoders(grid)
+        decoder, encoders = grid.backbone, _encoders(grid)
         for name, view in encoders.items():
             _check_gather(name, grid, view, gather)
-        views = {"decoder": decoder}
+        views = {grid.backbone_name: decoder}
         for name, view in encoders.items():
             data = tuple(axis for axis in view.data if axis not in decoder.stage)
             fsdp = tuple(axis for axis in view.fsdp if axis not in decoder.stage)
@@ -64,7 +64,7 @@ class StageViews:
 
 
 def _encoders(grid: JointGrid) -> dict[str, MeshView]:
-    return {name: view for name, view in grid.views.items() if name != "decoder"}
+    return {name: view for name, view in grid.views.items() if name != grid.backbone_name}
 
 
 def without_stages(plans: Mapping[str, ParallelPlan]) -> dict[str, ParallelPlan]:
@@ -98,7 +98,7 @@ def undivided_without_stages(
 
 def _check_gather(name: str, grid: JointGrid, view: MeshView, gather: str) -> None:
     """Check that a layer's gather, in which no other stage takes part, stays inside a stage."""
-    if gather == "layer" and set(view.fsdp) & set(grid.decoder.stage):
+    if gather == "layer" and set(view.fsdp) & set(grid.backbone.stage):
         raise PlanError(
             f"{name}: fsdp {grid.plans[name].fsdp} reaches across the decoder's stages and cannot "
             "be gathered layer by layer",

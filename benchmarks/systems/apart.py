@@ -72,7 +72,7 @@ class DisaggregatedSystem:
         strategy = replace(chain.strategy, plans=plans, pieces={})
         return [
             chain.timing(replace(strategy, plans=plans | {name: self.plan}), name)
-            for name in chain.workload.encoders
+            for name in chain.workload.sources
         ]
 
     @cached_property
@@ -124,7 +124,7 @@ class DisaggregatedSystem:
         Raises:
             ScheduleError: encoders and decoder wait for each other, as too few forwards go ahead.
         """
-        options = Options(co_issue=False, replicas=self.chain.strategy.decoder.batch)
+        options = Options(co_issue=False, replicas=self.chain.strategy.backbone.batch)
         return run_order(self._all_orders(), self._task_times(), options)
 
     def _all_orders(self) -> Ordered:
@@ -198,7 +198,7 @@ class DisaggregatedSystem:
     @property
     def computing(self) -> float:
         """Share of the devices' time in which they compute."""
-        simulation, decoder = self.simulation, self.chain.strategy.decoder
+        simulation, decoder = self.simulation, self.chain.strategy.backbone
         encoders = self.plan.devices
         busy = sum(use.compute for use in simulation.stages[:-1]) / decoder.stage * decoder.devices
         busy += simulation.stages[-1].compute * encoders

@@ -83,12 +83,12 @@ class LayerChain:
     @cached_property
     def timings(self) -> dict[str, Timing]:
         """Timings of the towers, encoders first."""
-        decoder = self.strategy.decoder
+        decoder = self.strategy.backbone
         # Parameters are whole on every rank: layers have nothing to gather.
         replicated = decoder.model_copy(update={"data": decoder.data * decoder.fsdp, "fsdp": 1})
         plans = dict.fromkeys(self.workload.towers, replicated)
         strategy = replace(self.strategy, plans=plans, pieces={})
-        names = [*self.workload.encoders, "decoder"]
+        names = [*self.workload.sources, "decoder"]
         return {name: self.timing(strategy, name) for name in names}
 
     def timing(self, strategy: Strategy, name: str) -> Timing:
@@ -102,7 +102,7 @@ class LayerChain:
 
     def shares(self, uneven: Uneven) -> dict[str, np.ndarray]:
         """By encoder, `[microbatches, steps x replicas]`: the work of every microbatch."""
-        by_module = uneven.of(self.strategy.microbatches, self.strategy.decoder.batch)
+        by_module = uneven.of(self.strategy.microbatches, self.strategy.backbone.batch)
         return {name: share.reshape(len(share), -1) for name, share in by_module.items()}
 
     @staticmethod
@@ -231,14 +231,14 @@ class BaselineStep:
     def order(self) -> Ordered:
         """Interleaved 1F1B as the chain exchanges."""
         strategy = self.chain.strategy
-        orders = megatron_orders(strategy.decoder.stage, strategy.chunks, strategy.microbatches)
+        orders = megatron_orders(strategy.backbone.stage, strategy.chunks, strategy.microbatches)
         pairs = strategy.chunks > 1 and not self.chain.overlapped
         return exchanged_in_pairs(orders) if pairs else Ordered(orders)
 
     @cached_property
     def step(self) -> Step:
         """The simulated step."""
-        options = Options(co_issue=False, replicas=self.chain.strategy.decoder.batch)
+        options = Options(co_issue=False, replicas=self.chain.strategy.backbone.batch)
         return run_order(self.order, self.chain.times(self.cuts, self.layers), options)
 
     @cached_property
@@ -292,7 +292,7 @@ def even_seconds(chain: LayerChain, layers: Iterable[ChainLayer]) -> float:
     (M / P + (P - 1) / (P V)) times all layers of a microbatch (Narayanan et al., arXiv 2104.04473,
     section 2.2).
     """
-    stages, chunks = chain.strategy.decoder.stage, chain.strategy.chunks
+    stages, chunks = chain.strategy.backbone.stage, chain.strategy.chunks
     rounds = chain.strategy.microbatches / stages + (stages - 1) / (stages * chunks)
     return rounds * sum(layer.seconds for layer in layers)
 
@@ -300,7 +300,7 @@ def even_seconds(chain: LayerChain, layers: Iterable[ChainLayer]) -> float:
 def stopped_seconds(chain: LayerChain) -> float:
     """Seconds in which every stage stops to exchange, after each of its tasks."""
     strategy = chain.strategy
-    if chain.overlapped or strategy.decoder.stage == 1:
+    if chain.overlapped or strategy.backbone.stage == 1:
         return 0.0
     return 2 * strategy.microbatches * strategy.chunks * TRANSFERS * chain.timings["decoder"].send()
 
@@ -353,7 +353,7 @@ def megatron_ways(chain: LayerChain) -> list[BaselineStep]:
     Both are tried with every number of virtual chunks up to the strategy's: where the first virtual
     stage is long, more chunks only make its round longer.
     """
-    stages, encoders = chain.strategy.decoder.stage, chain.encoders
+    stages, encoders = chain.strategy.backbone.stage, chain.encoders
     tried = []
     for chunks in divisors_of(chain.strategy.chunks):
         with_chunks = replace(chain, strategy=replace(chain.strategy, chunks=chunks))
@@ -370,13 +370,13 @@ def run_balanced(chain: LayerChain) -> BaselineStep:
     strategy = chain.strategy
     layers = [*chain.encoders, *chain.decoder]
     cuts = balanced_cuts(
-        [layer.seconds for layer in layers], strategy.decoder.stage * strategy.chunks
+        [layer.seconds for layer in layers], strategy.backbone.stage * strategy.chunks
     )
     return BaselineStep(chain, tuple(cuts))
 
 
 def decoder_alone(chain: LayerChain) -> BaselineStep:
     """The decoder's layers over all virtual stages, with no work and no parameters of encoders."""
-    parts = chain.strategy.decoder.stage * chain.strategy.chunks
+    parts = chain.strategy.backbone.stage * chain.strategy.chunks
     cuts = balanced_cuts([1.0] * len(chain.decoder), parts)
     return BaselineStep(chain, tuple(cuts), alone=True)

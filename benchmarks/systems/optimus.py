@@ -99,8 +99,8 @@ def fitting_degrees(
     Raises:
         ScheduleError: no plan of the encoders has equal stages and the memory it needs.
     """
-    decoder = chain.strategy.decoder
-    encoders = chain.workload.encoders.values()
+    decoder = chain.strategy.backbone
+    encoders = chain.workload.sources.values()
     fitting = [
         (stages, tensor)
         for stages in divisors_of(decoder.stage)
@@ -124,16 +124,16 @@ def _largest_bytes(chain: LayerChain, stages: int, tensor: int) -> float:
 
 def _assign_microbatches(chain: LayerChain, stages: int, tensor: int) -> tuple[int, ...]:
     """Microbatches of each encoder pipeline."""
-    decoder, count = chain.strategy.decoder, chain.strategy.microbatches
+    decoder, count = chain.strategy.backbone, chain.strategy.microbatches
     pipelines = decoder.stage // stages * (decoder.sequence // tensor)
     return tuple(count // pipelines + (q < count % pipelines) for q in range(pipelines))
 
 
 def _more_parameters(chain: LayerChain, ways: int) -> float:
     """Encoder parameters of a device, split so many ways, above those under the decoder's plan."""
-    encoders = chain.workload.encoders.items()
+    encoders = chain.workload.sources.items()
     total = sum(tower.parameters for name, tower in encoders if chain.workload.holds(name))
-    decoder = chain.strategy.decoder
+    decoder = chain.strategy.backbone
     return total / ways - total / (decoder.stage * decoder.tensor)
 
 
@@ -235,7 +235,7 @@ def _direction_weights(
 def _encoder_bytes(chain: LayerChain, stages: int, tensor: int, waiting: int) -> float:
     """Bytes of a device for encoders of which `waiting` microbatches are encoded at a time."""
     total = 0.0
-    scale = chain.strategy.decoder.sequence // tensor
+    scale = chain.strategy.backbone.sequence // tensor
     for timing in _encoder_timings(chain, stages, tensor):
         parameters = timing.tower.parameters if timing.holds else 0
         total += state_bytes(timing) * parameters / (stages * tensor)
@@ -256,7 +256,7 @@ def _stage_work(chain: LayerChain, kind: str, stages: int, tensor: int) -> Stage
     """The work of one microbatch in all encoders, on one of their stages."""
     times = [*_times_by_encoder(chain, kind, stages, tensor).values()]
     # `Timing` deals a microbatch's rows to the pipelines of a stage; here each has its own.
-    scale = chain.strategy.decoder.sequence // tensor
+    scale = chain.strategy.backbone.sequence // tensor
     return StageWork(scale * sum(t.seconds for t in times), scale * sum(t.compute for t in times))
 
 
@@ -273,9 +273,9 @@ def _times_by_encoder(
 
 def _encoder_timings(chain: LayerChain, stages: int, tensor: int) -> Iterator[Timing]:
     """Timings of all encoders under their plan."""
-    decoder = chain.strategy.decoder
+    decoder = chain.strategy.backbone
     plan = ParallelPlan(data=decoder.devices // (stages * tensor), stage=stages, tensor=tensor)
-    for name in chain.workload.encoders:
+    for name in chain.workload.sources:
         strategy = replace(chain.strategy, plans={"decoder": decoder, name: plan}, pieces={})
         yield chain.timing(strategy, name)
 
@@ -284,7 +284,7 @@ def _both_directions(
     chain: LayerChain, alone: Simulation
 ) -> tuple[PipelineDirection, PipelineDirection]:
     """The decoder's step forwards and backwards in time."""
-    stages = chain.strategy.decoder.stage
+    stages = chain.strategy.backbone.stage
     timing = chain.timings["decoder"]
     tasks = {F: timing.forward(1), B: timing.backward(1)}
     idle = {kind: time.collective / time.seconds for kind, time in tasks.items()}

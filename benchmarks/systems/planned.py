@@ -272,7 +272,7 @@ def _even_splits(question: PlanningCase, counts: Iterable[int]) -> list[int]:
 
     def slower(devices: int) -> float:
         others = question.space.devices - devices
-        encoders = sum(tower_compute(usual, n, others, "none", hardware) for n in usual.encoders)
+        encoders = sum(tower_compute(usual, n, others, "none", hardware) for n in usual.sources)
         return max(tower_compute(usual, "decoder", devices, "none", hardware), encoders)
 
     seconds = {devices: slower(devices) for devices in counts}
@@ -284,11 +284,11 @@ def _encoder_plans(
     question: PlanningCase, chain: LayerChain, devices: int
 ) -> Iterator[DisaggregatedSystem]:
     """Ways to run the encoders on so many devices beside a decoder."""
-    count, stages = chain.strategy.microbatches, chain.strategy.decoder.stage
+    count, stages = chain.strategy.microbatches, chain.strategy.backbone.stage
     most = question.space.domain or devices
     for tensor in divisors_of(devices):
         plan = ParallelPlan(data=devices // tensor, tensor=tensor)
-        if tensor > most or not all(question.space.fits(n, plan) for n in question.usual.encoders):
+        if tensor > most or not all(question.space.fits(n, plan) for n in question.usual.sources):
             continue
         for in_flight in sorted({min(count, 2 * stages), count}):
             yield DisaggregatedSystem(chain, plan, in_flight)

@@ -132,14 +132,14 @@ def _predict_optimus(planner: PlanSearch, chain: LayerChain) -> PlanPrediction:
         f"; encoders in {format_count(planned.stages, 'stage', 'stages')} x "
         f"tensor {planned.tensor}; {planned.coarse:.1%} hidden without packing"
     )
-    plan = prediction.plan + (encoders if planner.workload.encoders else "")
+    plan = prediction.plan + (encoders if planner.workload.sources else "")
     return replace(
         prediction,
         plan=plan,
         seconds=planned.seconds,
         compute=None,
         idle=None,
-        hidden=planned.hidden if planner.workload.encoders else None,
+        hidden=planned.hidden if planner.workload.sources else None,
         memory=alone.memory + planned.memory,
         mfu=mfu,
         recomputed=recomputed,

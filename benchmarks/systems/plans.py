@@ -45,7 +45,7 @@ def plain_space(space: Space) -> Space:
 def _recomputing_apart(chain: LayerChain) -> Iterator[LayerChain]:
     """The chain whose encoders recompute otherwise than its decoder."""
     others: dict[str, Remat] = {"none": "layer", "layer": "none"}
-    strategy, encoders = chain.strategy, chain.workload.encoders
+    strategy, encoders = chain.strategy, chain.workload.sources
     if encoders and strategy.remat in others:
         remats = dict.fromkeys(encoders, others[strategy.remat])
         yield replace(chain, strategy=replace(strategy, remats=remats))
@@ -56,10 +56,10 @@ def list_strategies(
 ) -> Iterator[Strategy]:
     """Strategies of some plans of the decoder that a chain can run."""
     for strategy in families(space, workload, [plan for plan in plans if plan.fsdp == 1]):
-        interleaves = strategy.chunks == 1 or strategy.microbatches % strategy.decoder.stage == 0
+        interleaves = strategy.chunks == 1 or strategy.microbatches % strategy.backbone.stage == 0
         if (
             interleaves
-            and strategy.chunks * strategy.decoder.stage <= workload.towers["decoder"].periods
+            and strategy.chunks * strategy.backbone.stage <= workload.towers["decoder"].periods
         ):
             yield strategy
 

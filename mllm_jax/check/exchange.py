@@ -64,7 +64,7 @@ class MergeCase:
         The gradients are those of the sum of landed outputs times the weights of `expected`.
         """
         grid = JointGrid.build(dict.fromkeys(("decoder", "encoder"), self._plan))
-        mesh, axes = make_mesh(grid, self.devices), grid.decoder.position_axes
+        mesh, axes = make_mesh(grid, self.devices), grid.backbone.position_axes
 
         def body(outputs: Any, weights: Any, routes: RouteArrays) -> Any:
             def loss(outputs: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -72,7 +72,7 @@ class MergeCase:
                     moved = route_outputs(outputs, routes.of_device, axes)
                 else:
                     move = gather_outputs if self.exchange == "gather" else scatter_outputs
-                    moved = move(outputs, routes.index, grid.views["encoder"], grid.decoder, ())
+                    moved = move(outputs, routes.index, grid.views["encoder"], grid.backbone, ())
                 total = jnp.sum(moved.astype(jnp.float32) * weights.astype(jnp.float32))
                 return psum(total, axes), moved
 

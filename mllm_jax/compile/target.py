@@ -230,7 +230,7 @@ def training_batch(config: ExperimentConfig, step: TrainStep) -> Batch:
     data, media = config.data, row_specs(config.model)
     capacity = make_capacity(data.budgets, media)
     by_name = {spec.name: spec for spec in media}
-    rows = {name: [0] for name in ("decoder", *by_name)}
+    rows = {name: [0] for name in (config.model.backbone, *by_name)}
     row = BatchArrays(rows, by_name, capacity, token_spec(config.model.decoder)).batch
     by_routes = data.balance == "per_phase"
     return abstract_batch(step, row, data.rows, config.train.accumulate, by_routes)

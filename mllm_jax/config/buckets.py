@@ -101,7 +101,7 @@ def compute_lane_cost(
     exchanges = 0.0 if name == "decoder" else timing.exchanges
     rows = timing.rows * plan.stage
     # Without stages the rows of a lane are computed one by one, otherwise those of a microbatch.
-    alone = chosen.decoder.stage == 1 and work.lanes.get(name, name) != name
+    alone = chosen.backbone.stage == 1 and work.lanes.get(name, name) != name
     latency /= 1 if alone else rows
     return BucketCost(
         groups=plan.batch,

@@ -86,7 +86,7 @@ class Lowered:
     def exchanges(self) -> Exchanges:
         """By lane, the exchange by which its outputs reach the decoder."""
         platform_of_cost = self.hardware, self.config.parallel.platform
-        names = self.workload.encoders
+        names = self.workload.sources
         return {
             name: exchange_of(self.workload, self.chosen, name, *platform_of_cost) for name in names
         }
@@ -104,7 +104,7 @@ class Lowered:
             ScheduleError: layers, stages, chunks, pieces and microbatches do not fit together.
         """
         chosen_strategy = self.strategy
-        if chosen_strategy.decoder.stage == 1:
+        if chosen_strategy.backbone.stage == 1:
             return None
         check_layers(self.config.model, self.schedule, self.config.schedule.pad_layers)
         check(self.schedule)

@@ -50,7 +50,7 @@ def saved_bytes(
 
     Args:
         config: configuration with the `dtype` and `attention` of the platform that runs it.
-        split: how the layer is split; its tower is `"decoder"` or an encoder's name.
+        split: how the layer is split; its tower is a module's name.
         positions: input positions of the row.
         rows: shapes of the arrays that tell the layer how the row is packed.
         trained: parameters of which the backward makes gradients, beside that of the input.
@@ -91,11 +91,11 @@ def _measure_bytes(
     """Bytes of the `values` of a layer, the mean over a period; other arguments as above."""
     module, tensor, shares = split
     config = config.model_copy(update={"attention": traceable(config.attention)})
-    heads = config.decoder.kv_heads if module == "decoder" else None
+    heads = config.decoder.kv_heads if module == config.backbone else None
     # As many ranks as there are experts: a rank keeps as much whatever part of them it has.
     experts = config.decoder.experts.count if shares and config.decoder.experts else 1
-    grid = JointGrid.build({"decoder": ParallelPlan(expert=experts, tensor=tensor)}, heads)
-    view = grid.decoder if grid.devices > 1 else MeshView()
+    grid = JointGrid.build({module: ParallelPlan(expert=experts, tensor=tensor)}, heads)
+    view = grid.backbone if grid.devices > 1 else MeshView()
     module_functions = ShardedModule(config, module, view)
     stack, specs = _layer(module_functions.tower["layers"], view)
     sizes_found: list[int] = []
@@ -149,7 +149,7 @@ def layer_input_shape(
     config: ModelConfig, module: str, rows: int, positions: int, tensor: int
 ) -> tuple[int, int, int]:
     """Shape of the input of the layers on one of `tensor` ranks, see `LayerStackSpec`."""
-    if module == "decoder":
+    if module == config.backbone:
         return rows, positions // tensor, config.decoder.d_model * (1 + config.layer_inputs)
     encoder = config.encoders[module]
     width = encoder.d_model * (1 + len(encoder.deepstack))

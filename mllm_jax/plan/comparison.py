@@ -120,6 +120,6 @@ def _sufficient_devices(planner: PlanSearch) -> list[str]:
     while times <= MOST_TIMES:
         more = planner.with_devices(times * planner.space.devices)
         if fitting := more.fitting():
-            return [f"{fitting[0].decoder.devices} devices"]
+            return [f"{fitting[0].backbone.devices} devices"]
         times *= 2
     return []

@@ -186,7 +186,7 @@ def _simulate_steps(
     lowered = lower(config, hardware.platform)
     parts = lowered.workload, lowered.chosen, hardware
     lanes = {lane: compute_lane_cost(*parts, lane) for lane in config.model.lanes}
-    decoder, times = compute_lane_cost(*parts, "decoder"), step_times(*parts)
+    decoder, times = compute_lane_cost(*parts, config.model.backbone), step_times(*parts)
     texts = decoder.row_seconds * config.data.rows / decoder.groups
     ends = times.gather + times.scatter + times.update
     way = BucketVariant.of(config, name, lanes)
@@ -226,7 +226,7 @@ def step_phases(way: BucketVariant, plan: MicrobatchPlan, texts: float) -> list[
         ready = begun + loads
         phases_found.append((lane_of_variant.name, begun, ready))
     begun = np.full(way.config.parallel.decoder.batch, ready.max())
-    return [*phases_found, ("decoder", begun, begun + texts)]
+    return [*phases_found, (way.config.model.backbone, begun, begun + texts)]
 
 
 def _loads(way: BucketVariant, plan: MicrobatchPlan, lane: str) -> np.ndarray:

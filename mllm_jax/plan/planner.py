@@ -76,11 +76,12 @@ class PlanSearch:
     def space(self) -> Space:
         """Degrees that the model's sizes divide by; groups of them stay within a domain."""
         config, requirements = self.config, self._requirements()
+        of_backbone = requirements[self.settled.model.backbone]
         devices = config.parallel.devices
         most = min(devices, self.hardware.domain, MOST_TENSORS)
 
         def split(axis: str, degrees: Iterable[int]) -> tuple[int, ...]:
-            sizes = [need.size for need in requirements["decoder"] if need.axis == axis]
+            sizes = [need.size for need in of_backbone if need.axis == axis]
             return tuple(n for n in degrees if all(size % n == 0 for size in sizes))
 
         rows = split("sequence", range(1, most + 1))
@@ -108,8 +109,8 @@ class PlanSearch:
     def _requirements(self) -> dict[str, tuple[PlanRequirement, ...]]:
         config, model = self.settled, self.settled.model
         requirements_by_module = {}
-        for name in ("decoder", *model.lanes):
-            each = 1 if name == "decoder" else model.encoder(name).reduction
+        for name in (model.backbone, *model.lanes):
+            each = 1 if name == model.backbone else model.encoder(name).reduction
             rows = config.row_positions(name).items()
             outputs = (PlanRequirement(key, size // each, "sequence") for key, size in rows)
             requirements_by_module[name] = (*model.requirements(name), *outputs)
@@ -144,7 +145,7 @@ class PlanSearch:
     @property
     def _trains(self) -> bool:
         """Whether the decoder has gradients of weights."""
-        return not self.settled.frozen.trunk("decoder")
+        return not self.settled.frozen.trunk(self.settled.model.backbone)
 
     @cached_property
     def _bubble_costs(self) -> Costs:
@@ -174,14 +175,14 @@ class PlanSearch:
         Its sections are not checked again.
         """
         config = self.config
-        encoders = {n: plan for n, plan in strategy.plans.items() if n != "decoder"}
-        devices = strategy.decoder.devices
+        encoders = {n: plan for n, plan in strategy.plans.items() if n != strategy.backbone_name}
+        devices = strategy.backbone.devices
         parallel = config.parallel.model_copy(
-            update={"devices": devices, "decoder": strategy.decoder, "encoders": encoders}
+            update={"devices": devices, "decoder": strategy.backbone, "encoders": encoders}
         )
         rows = self.workload.rows // strategy.microbatches
         # Without stages there is no pipeline whose step could be traced.
-        traced = config.run.trace_step if strategy.decoder.stage > 1 else None
+        traced = config.run.trace_step if strategy.backbone.stage > 1 else None
         checked = config.train.check_schedules and bool(self._own_microbatches(strategy))
         train = {"accumulate": strategy.microbatches, "check_schedules": checked}
         return config.model_copy(
@@ -207,10 +208,10 @@ class PlanSearch:
     def _schedule(self, strategy: Strategy) -> ScheduleConfig:
         chosen = self.config.schedule
         default = type(chosen)(hardware=self.name)
-        if strategy.decoder.stage == 1:
+        if strategy.backbone.stage == 1:
             return default
         chunks = {n: count // strategy.plans[n].stage for n, count in strategy.pieces.items()}
-        chunks |= {"decoder": strategy.chunks}
+        chunks |= {strategy.backbone_name: strategy.chunks}
         return default.model_copy(
             update={
                 **self._own_microbatches(strategy),
@@ -259,4 +260,4 @@ class PlanSearch:
 
 
 def _fills_bubbles(strategy: Strategy) -> bool:
-    return strategy.decoder.stage > 1 and strategy.placement == "bubbles"
+    return strategy.backbone.stage > 1 and strategy.placement == "bubbles"

@@ -118,13 +118,13 @@ def describe_strategy(strategy: Strategy) -> str:
     plans = "; ".join(f"{name} {plan}" for name, plan in strategy.plans.items())
     microbatches = format_count(strategy.microbatches, "microbatch", "microbatches")
     parts = [plans, microbatches, f"remat {strategy.remat}"]
-    if strategy.decoder.stage > 1:
+    if strategy.backbone.stage > 1:
         cuts = strategy.pieces.items()
         pieces = ", ".join(f"{name} in {format_count(n, 'piece', 'pieces')}" for name, n in cuts)
         parts += [format_count(strategy.chunks, "chunk", "chunks")]
         parts += [strategy.kind.replace("_", " ")] if strategy.kind != "1f1b" else []
         parts += [f"encoders in {strategy.placement}", pieces] if pieces else []
-    if strategy.decoder.stage > 1 and strategy.decoder.fsdp > 1:
+    if strategy.backbone.stage > 1 and strategy.backbone.fsdp > 1:
         parts.append(f"gathered by {strategy.gather}")
     return ", ".join(parts)
 
@@ -140,14 +140,14 @@ def prediction_of(
     return PlanPrediction(
         name,
         describe_strategy(strategy),
-        strategy.decoder.devices,
+        strategy.backbone.devices,
         simulation.makespan,
         simulation.compute,
         {str(kind): seconds for kind, seconds in simulation.idle.items()},
         simulation.encoder_hidden,
         None,
         *model_utilisation(planner, strategy, simulation.makespan, work),
-        stages=strategy.decoder.stage,
+        stages=strategy.backbone.stage,
     )
 
 
@@ -161,7 +161,7 @@ def model_utilisation(
     """
     backward = [name for name in work.towers if work.backward_flops(name)]
     again = 0.0 if strategy.remat == "none" else sum(map(work.flops, backward))
-    peak = planner.hardware.peak(work.dtype) * strategy.decoder.devices * seconds
+    peak = planner.hardware.peak(work.dtype) * strategy.backbone.devices * seconds
     flops = model_step_flops(work)
     return flops / peak, (flops + again) / peak
 

@@ -225,14 +225,14 @@ def _predict_best(
 
 
 def _idle(planner: PlanSearch, strategy: Strategy) -> str:
-    used, there = strategy.decoder.devices, planner.space.devices
+    used, there = strategy.backbone.devices, planner.space.devices
     return f"uses {used} of {there} devices" if used < there else ""
 
 
 def _explain_idle(planner: PlanSearch, strategy: Strategy) -> str:
     """Why nothing that uses more devices is faster."""
     most = max(decoder_plans(planner.space, planner.workload))
-    if strategy.decoder.devices == most:
+    if strategy.backbone.devices == most:
         return "no degrees that divide the model and the rows multiply to more"
     return "nothing that uses more, and fits, is faster"
 

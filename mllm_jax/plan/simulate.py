@@ -130,7 +130,8 @@ def simulate_step(
     schedule, overlaps = _step_schedule(config)
     times = measure_step_times(config, hardware)
     numbers = microbatches_of(schedule, times)
-    microbatches = {module: numbers[module] for module in ("decoder", *config.model.lanes)}
+    names = config.model.backbone, *config.model.lanes
+    microbatches = {name: numbers[name] for name in names}
     replicas = config.parallel.decoder.batch
     distinct = variation.replicas(replicas, microbatches)
     options = Options(*overlaps, replicas=replicas, distinct=distinct)

@@ -33,7 +33,7 @@ def traced_workload(
     """
     full_workload, model = workload(config), config.model
     asked = [
-        Split(name, tensor, experts and name == "decoder")
+        Split(name, tensor, experts and name == model.backbone)
         for name, positions in full_workload.positions.items()
         for tensor, experts in splits
         if _splits(model, name, tensor, positions)
@@ -48,13 +48,13 @@ def traced_workload(
         for split in sorted({*asked})
     }
     positions, trained = (
-        full_workload.positions["decoder"],
-        _trained_parameters(full_workload, "decoder"),
+        full_workload.positions[model.backbone],
+        _trained_parameters(full_workload, model.backbone),
     )
     pairs = {
         split: _operand_bytes(model, split, positions, trained)
         for split in saved
-        if deferred and split.tower == "decoder"
+        if deferred and split.tower == model.backbone
     }
     return replace(full_workload, kept=saved, apart=pairs)
 
@@ -79,7 +79,7 @@ def measure_layer_bytes(
 def _operand_bytes(model: ModelConfig, split: Split, positions: int, trained: Trained) -> float:
     """`pairs_bytes` of one row with so many positions."""
     return operand_bytes(
-        model, split, positions, _packed_rows(model, "decoder", positions), trained
+        model, split, positions, _packed_rows(model, model.backbone, positions), trained
     )
 
 
@@ -94,6 +94,6 @@ def _packed_rows(model: ModelConfig, name: str, positions: int) -> ModuleRows:
 
 def _splits(model: ModelConfig, name: str, tensor: int, positions: int) -> bool:
     """Whether heads, widths and rows divide by `tensor`."""
-    unit = 1 if name == "decoder" else model.encoder(name).reduction
+    unit = 1 if name == model.backbone else model.encoder(name).reduction
     sizes = [need.size for need in model.requirements(name) if need.axis in ("tensor", "sequence")]
     return all(size % tensor == 0 for size in (*sizes, positions // unit))

@@ -23,16 +23,15 @@ from scheduling.costs.strategy import Strategy
 from scheduling.costs.times import Segment, StepTimes, TaskTime
 from scheduling.costs.workload import WIDE, Workload
 from scheduling.schedules.task_kinds import B, F, TaskKind, W
-from scheduling.schedules.tasks import BACKBONE
 
 
 def step_times(workload: Workload, strategy: Strategy, hardware: Hardware) -> StepTimes:
     """Times of all tasks of a step."""
     towers = {name: Timing(workload, strategy, hardware, name) for name in workload.towers}
-    decoder = towers[BACKBONE]
+    decoder = towers[workload.backbone_name]
     layers = decoder.layers_per_task
     sources: dict[tuple[TaskKind, str, int], TaskTime] = {}
-    for name in workload.encoders:
+    for name in workload.sources:
         sources |= towers[name].chunk_times()
     return StepTimes(
         forward=decoder.forward(layers),

@@ -23,7 +23,6 @@ from dataclasses import dataclass
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.workload import Workload
-from scheduling.schedules.tasks import BACKBONE
 from sharding.exchange_kinds import Exchange, possible_exchanges
 from sharding.numbering import Span, spans_by_axis
 
@@ -49,20 +48,21 @@ class Exchanged:
     @classmethod
     def of(cls, workload: Workload, strategy: Strategy, name: str) -> Exchanged:
         """What is exchanged for lane `name`."""
-        decoder, plan = workload.towers[BACKBONE], strategy.plans[name]
-        rows, own = (workload.rows_of(n, strategy.microbatches) for n in (BACKBONE, name))
-        inside = strategy.decoder.devices // strategy.decoder.stage
+        decoder, plan = workload.backbone, strategy.plans[name]
+        names = workload.backbone_name, name
+        rows, own = (workload.rows_of(n, strategy.microbatches) for n in names)
+        inside = strategy.backbone.devices // strategy.backbone.stage
         width = decoder.width * (1 + decoder.beside) * workload.size
         reduction = workload.towers[name].reduction
         spans = _all(strategy) if workload.media_apart else _block(strategy, name)
         devices = inside
         if not workload.media_apart:
-            devices = max(plan.sequence, strategy.decoder.sequence)
+            devices = max(plan.sequence, strategy.backbone.sequence)
         return cls(
             devices,
             spans,
             own * workload.positions[name] / reduction / inside * width,
-            rows * workload.positions[BACKBONE] / inside * width,
+            rows * workload.positions[workload.backbone_name] / inside * width,
             workload.media_apart,
         )
 
@@ -133,12 +133,12 @@ def exchange_of(
 
 def _all(strategy: Strategy) -> tuple[Span, ...]:
     """Digits of all ranks of a stage."""
-    own = spans_by_axis(strategy.decoder, strategy.decoder)
+    own = spans_by_axis(strategy.backbone, strategy.backbone)
     return tuple(span for axis, spans in own.items() if axis != "stage" for span in spans)
 
 
 def _block(strategy: Strategy, name: str) -> tuple[Span, ...]:
     """Digits of the ranks that share the larger share of rows."""
-    plans = strategy.plans[name], strategy.decoder
-    own = spans_by_axis(max(plans, key=lambda plan: plan.sequence), strategy.decoder)
+    plans = strategy.plans[name], strategy.backbone
+    own = spans_by_axis(max(plans, key=lambda plan: plan.sequence), strategy.backbone)
     return (*own["context"], *own["tensor"])

@@ -10,7 +10,7 @@ from scheduling.costs.workload import Workload
 from scheduling.lowering.lowered import Remat
 from scheduling.schedules.costs import ChunkCosts, TaskCosts
 from scheduling.schedules.task_kinds import B, W
-from scheduling.schedules.tasks import BACKBONE, ModuleStages
+from scheduling.schedules.tasks import ModuleStages
 
 
 def task_flops(workload: Workload, strategy: Strategy) -> TaskCosts:
@@ -18,15 +18,16 @@ def task_flops(workload: Workload, strategy: Strategy) -> TaskCosts:
 
     Within a stage every device computes an equal share, whichever way the plan splits the work.
     """
-    tower, rows = workload.towers[BACKBONE], _rows(workload, strategy, BACKBONE)
-    per_chunk = tower.per_run(strategy.decoder.stage * strategy.chunks)
+    tower, name = workload.backbone, workload.backbone_name
+    rows = _rows(workload, strategy, name)
+    per_chunk = tower.per_run(strategy.backbone.stage * strategy.chunks)
     forward = per_chunk * tower.layer.work.flops(rows)
-    head = tower.end.work.flops(rows) / strategy.decoder.stage
-    modules = [module_stages(workload, strategy, name) for name in workload.encoders]
+    head = tower.end.work.flops(rows) / strategy.backbone.stage
+    modules = [module_stages(workload, strategy, name) for name in workload.sources]
     sources = {own.name: _chunk_costs(workload, strategy, own) for own in modules}
-    weights, attention = workload.weights_share(BACKBONE), per_chunk * _attention(tower, rows)
+    weights, attention = workload.weights_share(name), per_chunk * _attention(tower, rows)
     backward, more = _backward(strategy.remat, forward, attention, weights), {}
-    if tower.experts is not None and strategy.decoder.expert > 1 and strategy.remat != "layer":
+    if tower.experts is not None and strategy.backbone.expert > 1 and strategy.remat != "layer":
         # Their backward always computes the forward of shared experts again.
         own = tower.experts
         backward += per_chunk * own.share * own.flops * sum(rows)
@@ -35,7 +36,7 @@ def task_flops(workload: Workload, strategy: Strategy) -> TaskCosts:
         linear = replace(tower.layer.work, quadratic=0, near=()).flops(rows)
         more = {W.cost: per_chunk * weights * linear}
         backward -= more[W.cost]
-    full = BACKBONE not in workload.frozen | workload.adapted
+    full = name not in workload.frozen | workload.adapted
     return TaskCosts(forward, backward, (2 + full) * head, sources, more=more)
 
 

@@ -22,7 +22,6 @@ from scheduling.costs.times import Segment, TaskTime
 from scheduling.costs.tower import Tower
 from scheduling.costs.work import ExpertWork, ModulePart, TowerWork
 from scheduling.costs.workload import WIDE
-from scheduling.schedules.tasks import BACKBONE
 from sharding.exchange_kinds import OverlapKind
 from sharding.numbering import Span, spans_by_axis
 
@@ -51,7 +50,7 @@ class LayerTiming(Tower):
     @cached_property
     def _digits(self) -> dict[str, tuple[Span, ...]]:
         """Which digits of a device's number are the ranks of an axis."""
-        return spans_by_axis(self.plan, self.strategy.decoder)
+        return spans_by_axis(self.plan, self.strategy.backbone)
 
     @property
     def gathered_rows(self) -> float:
@@ -199,7 +198,7 @@ class LayerTiming(Tower):
     @property
     def apart(self) -> bool:
         """Whether weight gradients are tasks apart from backwards."""
-        return self.name == BACKBONE and self.strategy.weights_apart
+        return self.is_backbone and self.strategy.weights_apart
 
     @property
     def copies(self) -> int:

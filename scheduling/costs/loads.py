@@ -58,10 +58,10 @@ def loaded(workload: Workload, load: Load) -> Workload:
     Raises:
         ValueError: an encoder has no load, or none at all.
     """
-    short = [name for name in workload.encoders if load.get(name, 0) < 1]
+    short = [name for name in workload.sources if load.get(name, 0) < 1]
     if short:
         raise ValueError(f"no load for {', '.join(short)}; valid: 1 position of a row or more")
-    ratio = {name: load[name] / workload.positions[name] for name in workload.encoders}
+    ratio = {name: load[name] / workload.positions[name] for name in workload.sources}
     pairs = {name: workload.pairs.get(name, 1.0) / own for name, own in ratio.items()}
     near = {
         name: tuple(share / ratio.get(name, 1.0) for share in shares)

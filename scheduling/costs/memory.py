@@ -18,7 +18,6 @@ from scheduling.costs.workload import WIDE, Workload
 from scheduling.lowering.lowered import BufferSizes
 from scheduling.schedules.schedule import ScheduleError
 from scheduling.schedules.task_kinds import B
-from scheduling.schedules.tasks import BACKBONE
 
 
 @dataclass(frozen=True)
@@ -33,11 +32,11 @@ class StepMemory:
         cast: parameters in the type of the activations, held for the whole step. The compiler for
             TPUs makes them once, before the loop over microbatches; others where they are used.
         gradients: sums of the gradients over the microbatches, whole along fsdp.
-        decoder: waiting inputs, outputs and gradients of the decoder's chunks, and tensors kept
-            for their backwards and for weight gradients that are apart from these.
-        encoders: the same for all encoders.
+        backbone: waiting inputs, outputs and gradients of the backbone's chunks, and tensors kept
+            for their backwards and for weight gradients that are split from these.
+        sources: the same for all modules that feed it.
         work: tensors of the layer that runs, and the logits.
-        update: tensors of the optimizer's update, beyond the room that those of decoder, encoders
+        update: tensors of the optimizer's update, beyond the room that those of backbone, sources
             and work leave it once all tasks are done.
     """
 
@@ -47,8 +46,8 @@ class StepMemory:
     gathered: float = 0.0
     cast: float = 0.0
     gradients: float = 0.0
-    decoder: float = 0.0
-    encoders: float = 0.0
+    backbone: float = 0.0
+    sources: float = 0.0
     work: float = 0.0
     update: float = 0.0
 
@@ -84,8 +83,13 @@ def step_memory(
     }
     tasks = _plain(towers) if sizes is None else _pipelined(towers, sizes)
     update = WIDE * workload.works_with * sum(tower.matrices for tower in towers.values())
-    left = sum(tasks[name] for name in ("decoder", "encoders", "work"))
+    left = sum(tasks[name] for name in ("backbone", "sources", "work"))
     return StepMemory(**common, **tasks, update=max(0.0, update - left))
+
+
+def _backbone(towers: Mapping[str, Timing]) -> Timing:
+    """The backbone of the towers."""
+    return next(tower for tower in towers.values() if tower.is_backbone)
 
 
 def _trained(towers: Mapping[str, Timing]) -> float:
@@ -102,11 +106,11 @@ def _batch(tower: Timing) -> float:
     """
     workload, strategy = tower.workload, tower.strategy
     positions = workload.positions[tower.name]
-    if tower.name == BACKBONE:
-        values = 5 + len(workload.encoders)
+    if tower.is_backbone:
+        values = 5 + len(workload.sources)
         return strategy.microbatches * tower.rows * positions * values * WIDE
     values = tower.tower.features + 5
-    pipelines = strategy.decoder.stage // tower.plan.stage
+    pipelines = strategy.backbone.stage // tower.plan.stage
     slots = -(-strategy.microbatches * tower.workload.units.get(tower.name, 1) // pipelines)
     return slots * tower.rows * positions * values * WIDE
 
@@ -119,7 +123,7 @@ def _cast(tower: Timing) -> float:
     size = tower.workload.size
     if tower.hardware.platform == "cpu" and tower.workload.constant < size:
         # Before the loop over microbatches; of encoders, which a condition skips, where it is used.
-        return size * (tower.stored - tower.trained_stored) if tower.name == BACKBONE else 0.0
+        return size * (tower.stored - tower.trained_stored) if tower.is_backbone else 0.0
     held = tower.hardware.platform == "tpu" and size < WIDE
     whole = tower.plan.fsdp > 1 and not tower.strategy.by_layer
     wide = tower.stored if tower.workload.constant == WIDE else tower.trained_stored
@@ -225,7 +229,7 @@ def _task_work(tower: Timing) -> float:
 def logits(tower: Timing) -> float:
     """Bytes of one chunk's logits and their gradient, float32, and of the head's gradient."""
     workload = tower.workload
-    own = tower.rows * workload.positions[BACKBONE] / tower.plan.context
+    own = tower.rows * workload.positions[workload.backbone_name] / tower.plan.context
     tokens = min(workload.loss_chunk, own)
     return 3 * WIDE * tokens * entries(tower.tower, tower.plan)
 
@@ -237,15 +241,15 @@ def _plain(towers: Mapping[str, Timing]) -> dict[str, float]:
     microbatch stand beside their sums. Of a single microbatch the sums are the gradients in
     programs for accelerators; the compiler for CPUs was seen to need the bytes of both.
     """
-    decoder = towers[BACKBONE]
-    encoders = [tower for name, tower in towers.items() if name != BACKBONE and tower.trains]
+    decoder = _backbone(towers)
+    encoders = [tower for tower in towers.values() if not tower.is_backbone and tower.trains]
     work = max(_layer_work(tower) for tower in towers.values()) + logits(decoder)
     work += max(_whole_gradient(tower) for tower in towers.values())
     single = decoder.strategy.microbatches == 1 and decoder.hardware.platform != "cpu"
     return {
         "gradients": (1 if single else 2) * _trained(towers),
-        "decoder": _kept_by_tower(decoder),
-        "encoders": sum(_kept_by_tower(tower) for tower in encoders),
+        "backbone": _kept_by_tower(decoder),
+        "sources": sum(_kept_by_tower(tower) for tower in encoders),
         "work": work,
     }
 
@@ -269,7 +273,7 @@ def _kept_by_tower(tower: Timing) -> float:
 
 def _pipelined(towers: Mapping[str, Timing], sizes: Sizes) -> dict[str, float]:
     """Bytes with a pipeline: gradients of a whole stage, and the ring buffers."""
-    first = towers[BACKBONE]
+    first = _backbone(towers)
     strategy = first.strategy
     step = strategy.gather == "step"
     works = [_task_work(tower) for tower in towers.values()]
@@ -280,11 +284,11 @@ def _pipelined(towers: Mapping[str, Timing], sizes: Sizes) -> dict[str, float]:
         "gradients": sum(
             WIDE * (t.trained_resident if step else t.trained_stored) for t in towers.values()
         ),
-        "decoder": _decoder_buffers(first, sizes[BACKBONE]),
-        "encoders": sum(
-            _encoder_buffers(towers[name], first, own)
-            for name, own in sizes.items()
-            if name != BACKBONE
+        "backbone": _decoder_buffers(first, sizes[first.name]),
+        "sources": sum(
+            _encoder_buffers(tower, first, sizes[name])
+            for name, tower in towers.items()
+            if not tower.is_backbone
         ),
         "work": work + logits(first),
     }
@@ -315,9 +319,9 @@ def least_memory(workload: Workload, strategy: Strategy, hardware: Hardware) -> 
     Args:
         strategy: with the decoder's plan only, or with all plans.
     """
-    if strategy.decoder.stage == 1:
+    if strategy.backbone.stage == 1:
         return step_memory(workload, strategy, hardware).total
-    stages, chunks, count = strategy.decoder.stage, strategy.chunks, strategy.microbatches
+    stages, chunks, count = strategy.backbone.stage, strategy.chunks, strategy.microbatches
     # Activations that wait on the first stage in lockstep, at least the first
     # (docs/concepts/layers.md).
     slots, pairs = min(count, stages) * chunks, min(count, stages)
@@ -329,9 +333,10 @@ def least_memory(workload: Workload, strategy: Strategy, hardware: Hardware) -> 
     sizes = {
         name: _least_slots(Timing(workload, strategy, hardware, name))
         for name in strategy.plans
-        if name != BACKBONE
+        if name != workload.backbone_name
     }
-    return step_memory(workload, strategy, hardware, {BACKBONE: decoder, **sizes}).total
+    sizes = {workload.backbone_name: decoder, **sizes}
+    return step_memory(workload, strategy, hardware, sizes).total
 
 
 def _least_slots(tower: Timing) -> BufferSizes:
@@ -341,7 +346,7 @@ def _least_slots(tower: Timing) -> BufferSizes:
     the first microbatch has left it.
     """
     division, strategy = tower.division, tower.strategy
-    stages, count = strategy.decoder.stage, strategy.microbatches
+    stages, count = strategy.backbone.stage, strategy.microbatches
     waiting = min(count, 2 * stages if count % stages == 0 else stages)
     outputs = 1
     if strategy.placement == "prologue":

@@ -10,7 +10,7 @@ from scheduling.costs.workload import Workload
 from scheduling.lowering.lowered import Remat
 from scheduling.schedules.bubbles import Fill, Placement
 from scheduling.schedules.kinds import SPLIT_BACKWARD
-from scheduling.schedules.tasks import BACKBONE, Feed, ModuleStages
+from scheduling.schedules.tasks import Feed, ModuleStages
 from sharding.exchange_kinds import OverlapKind
 from sharding.plan import ParallelPlan
 
@@ -23,7 +23,7 @@ class Strategy:
     """How a step is run.
 
     Attributes:
-        plans: parallel plan of every tower, all over the same devices.
+        plans: parallel plan of every tower, the backbone's first, all over the same devices.
         microbatches: number of microbatches of a step.
         chunks: number of virtual chunks of a stage.
         remat: values that backwards compute again.
@@ -58,9 +58,14 @@ class Strategy:
     overlap: frozenset[OverlapKind] = PARAMETERS
 
     @property
-    def decoder(self) -> ParallelPlan:
-        """The decoder's plan."""
-        return self.plans[BACKBONE]
+    def backbone_name(self) -> str:
+        """Name of the backbone."""
+        return next(iter(self.plans))
+
+    @property
+    def backbone(self) -> ParallelPlan:
+        """The backbone's plan."""
+        return self.plans[self.backbone_name]
 
     def remat_of(self, name: str) -> Remat:
         """Values that the backwards of a tower compute again."""
@@ -69,17 +74,17 @@ class Strategy:
     @property
     def tasks(self) -> int:
         """Number of forwards of the decoder's chunks."""
-        return self.microbatches * self.chunks * self.decoder.stage
+        return self.microbatches * self.chunks * self.backbone.stage
 
     @property
     def weights_apart(self) -> bool:
         """Whether the decoder's weight gradients are tasks apart from its backwards."""
-        return self.kind in SPLIT_BACKWARD and self.decoder.stage > 1
+        return self.kind in SPLIT_BACKWARD and self.backbone.stage > 1
 
     @property
     def by_layer(self) -> bool:
         """Whether layers gather their parameters one by one."""
-        return self.decoder.stage == 1 or self.gather == "layer"
+        return self.backbone.stage == 1 or self.gather == "layer"
 
 
 def communicates(plans: Mapping[str, ParallelPlan], gather: str) -> bool:

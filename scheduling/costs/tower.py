@@ -10,7 +10,7 @@ from scheduling.costs.strategy import Strategy, module_stages
 from scheduling.costs.work import ExpertWork, Parameters, TowerProfile
 from scheduling.costs.workload import VECTOR_MOMENTS, WIDE, Split, Workload
 from scheduling.lowering.lowered import Remat
-from scheduling.schedules.tasks import BACKBONE, ModuleStages
+from scheduling.schedules.tasks import ModuleStages
 from sharding.axes import LogicalAxes, is_matrix
 from sharding.plan import ParallelPlan
 
@@ -38,20 +38,25 @@ class Tower:
         """The tower's plan."""
         return self.strategy.plans[self.name]
 
+    @property
+    def is_backbone(self) -> bool:
+        """Whether the tower is the module whose microbatches count the step."""
+        return self.name == self.strategy.backbone_name
+
     @cached_property
     def rows(self) -> float:
         """Rows of a microbatch on one group of context and tensor ranks.
 
         The stages of the decoder are dealt whole microbatches of an encoder.
         """
-        plan, stages = self.plan, self.strategy.decoder.stage
+        plan, stages = self.plan, self.strategy.backbone.stage
         shares = plan.batch * plan.stage / stages
         return self.workload.rows_of(self.name, self.strategy.microbatches) / shares
 
     @cached_property
     def layers_per_task(self) -> int:
         """Layers of a chunk of the decoder, or of a piece of an encoder."""
-        if self.name == BACKBONE:
+        if self.is_backbone:
             return self.tower.per_run(self.plan.stage * self.strategy.chunks)
         return self.tower.layers // self.division.chunks
 
@@ -111,7 +116,7 @@ class Tower:
     @cached_property
     def layers(self) -> float:
         """Layers of one stage, padding included."""
-        if self.name == BACKBONE:
+        if self.is_backbone:
             return self.layers_per_task * self.strategy.chunks
         return self.tower.layers / self.plan.stage
 

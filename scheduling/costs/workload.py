@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from scheduling.costs.work import Parameters, TowerProfile
-from scheduling.schedules.tasks import BACKBONE
 from sharding.exchange_kinds import Exchange
 
 #: Bytes of an element by type.
@@ -132,7 +131,7 @@ class Workload:
 
         Gradients go through a frozen decoder to its inputs, and into a frozen encoder not at all.
         """
-        if name in self.frozen and name != BACKBONE:
+        if name in self.frozen and name != self.backbone_name:
             return 0.0
         tower, share = self.towers[name], self.weights_share(name)
         attention = tower.layers * tower.layer.work.attention(float(self.positions[name]))
@@ -141,9 +140,19 @@ class Workload:
         return (1 + share) * self.flops(name) + apart
 
     @property
-    def encoders(self) -> dict[str, TowerProfile]:
-        """All towers but the decoder."""
-        return {name: tower for name, tower in self.towers.items() if name != BACKBONE}
+    def backbone_name(self) -> str:
+        """Name of the backbone."""
+        return next(iter(self.towers))
+
+    @property
+    def backbone(self) -> TowerProfile:
+        """The backbone."""
+        return self.towers[self.backbone_name]
+
+    @property
+    def sources(self) -> dict[str, TowerProfile]:
+        """All towers but the backbone."""
+        return {name: own for name, own in self.towers.items() if name != self.backbone_name}
 
     @property
     def size(self) -> int:

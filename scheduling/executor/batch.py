@@ -44,13 +44,13 @@ class StepBatch(Generic[Rows]):
     """The arrays of a step; also their shapes, or their layouts.
 
     Attributes:
-        rows: rows of each module by name, `[microbatches, rows, ...]`, the backbone's under
-            `decoder`. In a pipeline an encoder's are `[pipelines * slots, rows, ...]`, microbatch
-            by microbatch on the stage that encodes it.
-        routes: by name, of every pair of an encoder microbatch and a decoder microbatch that it
+        rows: rows of each module by name, `[microbatches, rows, ...]`. In a pipeline those of
+            modules that feed the backbone are `[pipelines * slots, rows, ...]`, microbatch by
+            microbatch on the stage that runs it.
+        routes: by name, of every pair of a module's microbatch and one of the backbone's that it
             feeds, `[pairs, ...]`; nothing where media are in the rows of their samples.
-        carried: outputs that the step before has made for this one, by encoder that works ahead,
-            `[slots, rows, outputs / shards, d_decoder]`.
+        carried: outputs that the step before has made for this one, by module that is prefetched,
+            `[slots, rows, outputs / shards, width]`.
         schedule: what runs in which tick, `[stages, ...]`; None without stages.
     """
 
@@ -58,16 +58,6 @@ class StepBatch(Generic[Rows]):
     routes: Mapping[str, RouteArrays] = field(default_factory=dict)
     carried: Mapping[str, Any] = field(default_factory=dict)
     schedule: InstructionTable | None = None
-
-    @property
-    def decoder(self) -> Rows:
-        """The rows of the decoder."""
-        return self.rows["decoder"]
-
-    @property
-    def encoders(self) -> Mapping[str, Rows]:
-        """The rows of the encoders."""
-        return {name: rows for name, rows in self.rows.items() if name != "decoder"}
 
     def with_carried(self, carried: Mapping[str, Any]) -> StepBatch[Rows]:
         """The batch with outputs of the step before."""

@@ -28,7 +28,7 @@ from scheduling.lowering.bounds import ScheduleBounds
 from scheduling.lowering.lower import lower_schedule
 from scheduling.lowering.lowered import Remat
 from scheduling.schedules.schedule import Schedule, ScheduleError
-from scheduling.schedules.tasks import BACKBONE, Consumers, valid_chunks
+from scheduling.schedules.tasks import Consumers, valid_chunks
 from scheduling.search.bounds import Bounds, lower_bound, tower_compute
 from scheduling.search.scheduler import PlacementLimits, StepScheduler, make_schedule, seconds_on
 from scheduling.search.space import Space, decoder_plans, families, members
@@ -70,14 +70,14 @@ class AdaptiveStrategy:
     def options(self) -> Options:
         """How the step runs."""
         own = self.strategy
-        return Options(own.co_issue, overlap_gather=True, replicas=own.decoder.batch)
+        return Options(own.co_issue, overlap_gather=True, replicas=own.backbone.batch)
 
     def feeds(self, load: Load) -> dict[str, Consumers]:
         """What the encoders' own microbatches feed, if all of the decoder's bring the same."""
         count, own = self.strategy.microbatches, self.workload
         return {
             name: even_feeds(load[name], own.positions[name] * own.spread.get(name, 1), count)
-            for name in own.encoders
+            for name in own.sources
         }
 
     def place(self, feeds: Mapping[str, Consumers], way: PlacementLimits | None = None) -> Schedule:
@@ -212,19 +212,19 @@ def _by_bound(
         for family in families(space, workload, [plan for plan in plans if plan.stage > 1])
         if bounds.memory(family) <= space.memory
     ]
-    kept: dict[str, Remat] = dict.fromkeys(workload.encoders, "none")
+    kept: dict[str, Remat] = dict.fromkeys(workload.sources, "none")
     bounded = ((_bound(mean, replace(own, remats=kept), hardware), own) for own in found)
     return sorted(bounded, key=lambda pair: pair[0])
 
 
 def _bound(mean: Workload, strategy: Strategy, hardware: Hardware) -> float:
     """Seconds of the usual step at least, with the decoder's plan and all rematerialisation."""
-    devices = strategy.decoder.devices
+    devices = strategy.backbone.devices
     encoders = sum(
         tower_compute(mean, name, devices, strategy.remat_of(name), hardware)
-        for name in mean.encoders
+        for name in mean.sources
     )
-    alone = replace(strategy, plans={BACKBONE: strategy.decoder})
+    alone = replace(strategy, plans={strategy.backbone_name: strategy.backbone})
     return lower_bound(mean, alone, hardware, encoders)
 
 
@@ -233,7 +233,7 @@ def _ways(workload: Workload, hardware: Hardware, member: Strategy) -> Iterator[
 
     Lanes of an encoder have that of the encoder.
     """
-    names, spread = list(workload.encoders), _spread_rows(workload, member)
+    names, spread = list(workload.sources), _spread_rows(workload, member)
     encoders = {name: workload.lanes.get(name, name) for name in names}
     every = list(dict.fromkeys(encoders.values()))
     for chosen in product(LEAST_FIRST, repeat=len(every)):
@@ -253,9 +253,9 @@ def _computes_more(own: Strategy, other: Strategy) -> bool:
 def _spread_rows(workload: Workload, member: Strategy) -> Workload:
     """The workload whose encoders have as many rows as they are dealt over ranks, at least."""
     rows, found = workload.rows // member.microbatches, {}
-    for name in workload.encoders:
+    for name in workload.sources:
         plan = member.plans[name]
-        inside = plan.batch * plan.stage // member.decoder.stage
+        inside = plan.batch * plan.stage // member.backbone.stage
         found[name] = inside // gcd(inside, rows)
     units = {name: -(-workload.units.get(name, 1) // found[name]) for name in found}
     return replace(workload, spread=found, units=units)
@@ -266,7 +266,7 @@ def _most_sharded(space: Space, workload: Workload, family: Strategy) -> list[St
     found: dict[tuple[tuple[int, ...], ...], Strategy] = {}
     space = replace(space, placements=("bubbles",), kinds=(), spreads=True)
     for member in members(space, workload, family):
-        plans = [member.plans[name] for name in workload.encoders]
+        plans = [member.plans[name] for name in workload.sources]
         key = tuple((plan.stage, plan.context, plan.tensor) for plan in plans)
         held = found.get(key)
         if held is None or _sharded(member) > _sharded(held):
@@ -275,12 +275,13 @@ def _most_sharded(space: Space, workload: Workload, family: Strategy) -> list[St
 
 
 def _sharded(member: Strategy) -> int:
-    return sum(plan.fsdp for name, plan in member.plans.items() if name != BACKBONE)
+    backbone = member.backbone_name
+    return sum(plan.fsdp for name, plan in member.plans.items() if name != backbone)
 
 
 def _pieces(workload: Workload, strategy: Strategy, hardware: Hardware, name: str) -> int:
     """The fewest pieces of which each is as short as a chunk of the decoder; else the most."""
-    decoder = Timing(workload, strategy, hardware, BACKBONE)
+    decoder = Timing(workload, strategy, hardware, workload.backbone_name)
     slot = decoder.forward(decoder.layers_per_task).seconds
     valid = valid_chunks(workload.towers[name].periods, strategy.plans[name].stage)
     for pieces in valid:

@@ -17,7 +17,6 @@ from scheduling.costs.workload import WIDE, Workload
 from scheduling.lowering.lowered import Remat
 from scheduling.schedules.make import backbone_schedule
 from scheduling.schedules.task_kinds import B, F
-from scheduling.schedules.tasks import BACKBONE
 from scheduling.simulate.lockstep import makespan
 from scheduling.simulate.simulation import Options
 from sharding.plan import ParallelPlan
@@ -57,7 +56,7 @@ class Bounds:
 
     def _seconds(self, workload: Workload, strategy: Strategy, hardware: Hardware) -> float:
         """`lower_bound`; the encoders' compute depends on policy and devices alone, and is kept."""
-        key = "encoders", strategy.remat, strategy.decoder.devices
+        key = "sources", strategy.remat, strategy.backbone.devices
         if key not in self._known:
             self._known[key] = encoder_compute(workload, strategy, hardware)
         return lower_bound(workload, strategy, hardware, self._known[key])
@@ -76,11 +75,11 @@ def lower_bound(
         strategy: with the decoder's plan only, or with all plans.
         encoders: `encoder_compute`, if it is known.
     """
-    decoder = Timing(workload, strategy, hardware, BACKBONE)
+    decoder = Timing(workload, strategy, hardware, workload.backbone_name)
     layers, chunks = decoder.layers_per_task, strategy.chunks
     forward, backward = decoder.forward(layers), decoder.backward(layers)
     work = forward.compute + backward.compute + sum(o.compute for o in decoder.more().values())
-    stages, count = strategy.decoder.stage, strategy.microbatches
+    stages, count = strategy.backbone.stage, strategy.microbatches
     ends = count * (decoder.head().seconds + decoder.deliver()) + decoder.update()
     slots = count * chunks
     if stages == 1:
@@ -138,17 +137,17 @@ def gathers_and_scatters(
     gather = sum(tower.gather() for tower in towers.values())
     scatter = sum(tower.scatter() for tower in towers.values())
     work = {F: 0.0, B: 0.0}
-    for name in towers.keys() - {BACKBONE}:
+    for name in towers.keys() - {workload.backbone_name}:
         for (kind, *_), time in towers[name].chunk_times().items():
-            work[kind] += time.seconds * strategy.microbatches / strategy.decoder.stage
+            work[kind] += time.seconds * strategy.microbatches / strategy.backbone.stage
     return own + max(0.0, work[F] - gather) + max(0.0, work[B] - scatter)
 
 
 def decoder_seconds(workload: Workload, strategy: Strategy, hardware: Hardware) -> float:
     """Seconds of the decoder's step without any encoder."""
-    decoder = Timing(workload, strategy, hardware, BACKBONE)
+    decoder = Timing(workload, strategy, hardware, workload.backbone_name)
     alone = decoder.only()
-    plan = strategy.decoder
+    plan = strategy.backbone
     schedule = backbone_schedule(strategy.kind, plan.stage, strategy.chunks, strategy.microbatches)
     co_issue = plan.stage > 1 and (plan.sequence > 1 or strategy.gather == "layer")
     return makespan(schedule, alone, Options(co_issue=co_issue, replicas=plan.batch))
@@ -156,10 +155,8 @@ def decoder_seconds(workload: Workload, strategy: Strategy, hardware: Hardware) 
 
 def encoder_compute(workload: Workload, strategy: Strategy, hardware: Hardware) -> float:
     """Seconds of one device's compute for all encoders, whichever plans they have."""
-    devices, remat = strategy.decoder.devices, strategy.remat
-    return sum(
-        tower_compute(workload, name, devices, remat, hardware) for name in workload.encoders
-    )
+    devices, remat = strategy.backbone.devices, strategy.remat
+    return sum(tower_compute(workload, name, devices, remat, hardware) for name in workload.sources)
 
 
 def tower_compute(
@@ -172,11 +169,12 @@ def tower_compute(
     train in full has gradients of its inputs and of adapters alone.
     """
     plan = ParallelPlan(fsdp=devices)
-    timing = Timing(workload, Strategy({BACKBONE: plan, name: plan}), hardware, name)
+    plans = {workload.backbone_name: plan, name: plan}
+    timing = Timing(workload, Strategy(plans), hardware, name)
     tower, again = timing.tower, 0 if remat == "none" else 1
     start, layer, end = map(timing.compute, (tower.start, tower.layer, tower.end))
     layers = tower.layers * (2 + timing.weights_share + again) * layer
-    if name == BACKBONE:  # whose head computes gradients with its forward
+    if timing.is_backbone:  # whose head computes gradients with its forward
         return layers + (2 + timing.full) * end
     if name in workload.frozen & workload.frozen_connectors:
         return start + tower.layers * layer + end

@@ -246,7 +246,7 @@ class _Search:
             replace(family, kind=kind)
             for family in self.looked_at
             for kind in self.space.kinds
-            if family.decoder.stage > 1
+            if family.backbone.stage > 1
         ]
         bounded = [(self.bounds.seconds(own), number, own) for number, own in enumerate(ways)]
         promising: list[Entry] = [
@@ -376,11 +376,11 @@ class _Search:
         degrees = _degrees(member)
         if degrees in family.tried:
             self.refused[SHARED] += 1
-        elif self._try(member) and len(self.workload.encoders) > 1 < member.decoder.stage:
+        elif self._try(member) and len(self.workload.sources) > 1 < member.backbone.stage:
             family.tried.add(degrees)
 
     def _bound(self, member: Strategy, alone: float) -> float:
-        names = self.workload.encoders
+        names = self.workload.sources
         ends = gathers_and_scatters(self.workload, member, self.hardware, names)
         if alone + ends >= self.limit:
             return alone + ends
@@ -429,8 +429,8 @@ class _Search:
 
     def keep(self, outcome: SearchOutcome) -> None:
         """Add an outcome, keeping the fastest for each plan of the decoder."""
-        others = [old for old in self.best if old.strategy.decoder != outcome.strategy.decoder]
-        same = [old for old in self.best if old.strategy.decoder == outcome.strategy.decoder]
+        others = [old for old in self.best if old.strategy.backbone != outcome.strategy.backbone]
+        same = [old for old in self.best if old.strategy.backbone == outcome.strategy.backbone]
         found: Sequence[SearchOutcome] = [
             *others,
             min([*same, outcome], key=lambda own: own.seconds),

@@ -68,14 +68,14 @@ def options_of(strategy: Strategy) -> Options:
     return Options(
         co_issue=strategy.co_issue,
         # Without stages nothing runs beside the collectives of a step's ends.
-        overlap_gather=strategy.decoder.stage > 1,
-        replicas=strategy.decoder.batch,
+        overlap_gather=strategy.backbone.stage > 1,
+        replicas=strategy.backbone.batch,
     )
 
 
 def buffer_sizes(workload: Workload, schedule: Schedule, strategy: Strategy) -> Sizes | None:
     """Slots of the ring buffers that are compiled for a schedule; None without stages."""
-    if strategy.decoder.stage == 1:
+    if strategy.backbone.stage == 1:
         return None
     program = lower_schedule(schedule, strategy.remat, strategy.remats)
     sizes = program.sizes

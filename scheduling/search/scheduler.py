@@ -15,7 +15,7 @@ from scheduling.schedules.bubbles import choose_chunks, choose_prefetch, place_m
 from scheduling.schedules.costs import TaskCosts
 from scheduling.schedules.make import backbone_schedule
 from scheduling.schedules.schedule import Schedule, ScheduleError
-from scheduling.schedules.tasks import BACKBONE, Consumers, valid_chunks
+from scheduling.schedules.tasks import Consumers, valid_chunks
 from sharding.plan import ParallelPlan
 
 #: Costs of the tasks of a strategy's step, by which encoders are placed: FLOPs
@@ -50,7 +50,7 @@ def make_schedule(
     Raises:
         ScheduleError: the sizes do not fit together.
     """
-    if strategy.decoder.stage == 1:
+    if strategy.backbone.stage == 1:
         alone = replace(strategy, placement="first_stage")
         return pipeline_schedule(workload, alone, task_flops, thorough)
     return pipeline_schedule(workload, strategy, times, thorough, feeds, in_turn)
@@ -65,8 +65,8 @@ def pipeline_schedule(
     in_turn: bool = False,
 ) -> Schedule:
     """The schedule as `make_schedule` makes it for several stages; a single stage is allowed."""
-    modules = tuple(module_stages(workload, strategy, name) for name in workload.encoders)
-    fed = [module_feed(workload, name) for name in workload.encoders]
+    modules = tuple(module_stages(workload, strategy, name) for name in workload.sources)
+    fed = [module_feed(workload, name) for name in workload.sources]
     decoder, costs = _decoder(strategy, strategy.microbatches), times(workload, strategy)
     if feeds is not None:
         fed = [replace(feed, consumers=feeds[feed.source]) for feed in fed]
@@ -77,7 +77,7 @@ def pipeline_schedule(
 
 
 def _decoder(strategy: Strategy, microbatches: int) -> Schedule:
-    return backbone_schedule(strategy.kind, strategy.decoder.stage, strategy.chunks, microbatches)
+    return backbone_schedule(strategy.kind, strategy.backbone.stage, strategy.chunks, microbatches)
 
 
 class PlacementLimits(NamedTuple):
@@ -134,7 +134,7 @@ class StepScheduler:
         them in turn, and ever fewer outputs may wait: in the end none, so that an encoder
         microbatch is held only while one that it feeds is in the decoder.
         """
-        stages = self.strategy.decoder.stage
+        stages = self.strategy.backbone.stage
         least = max(stages // plan.stage for plan in self.strategy.plans.values())
         most = live = self.strategy.live or 2 * stages
         lives = [live]
@@ -153,7 +153,7 @@ def cut_encoders(workload: Workload, strategy: Strategy, times: Times) -> Strate
     Raises:
         ScheduleError: layers cannot be cut like this.
     """
-    pieces = {name: _cut(workload, strategy, name, times) for name in workload.encoders}
+    pieces = {name: _cut(workload, strategy, name, times) for name in workload.sources}
     return replace(strategy, pieces=pieces)
 
 
@@ -161,7 +161,7 @@ def _cut(workload: Workload, strategy: Strategy, name: str, times: Times) -> int
     """Number of pieces of an encoder: as named, else so that a piece fits the decoder's bubbles."""
     stages, tower = strategy.plans[name].stage, workload.towers[name]
     encoder, valid = workload.lanes.get(name, name), valid_chunks(tower.periods, stages)
-    bubbles = strategy.placement == "bubbles" and strategy.decoder.stage > 1
+    bubbles = strategy.placement == "bubbles" and strategy.backbone.stage > 1
     if name in strategy.pieces or not bubbles:
         pieces = strategy.pieces.get(name, stages)
         if pieces not in valid:
@@ -189,7 +189,7 @@ def _fitting(
         module_stages(workload, way, name): times(workload, way).sources[name] for way in ways
     }
     # Pieces that fill the bubbles of a few rounds fill those of many.
-    microbatches = min(strategy.microbatches, 2 * strategy.decoder.stage)
+    microbatches = min(strategy.microbatches, 2 * strategy.backbone.stage)
     alone = times(workload, replace(strategy, pieces={}))
     decoder = _decoder(strategy, microbatches)
     feeds = [module_feed(workload, name)]
@@ -219,7 +219,7 @@ class Scheduler:
         Raises:
             ScheduleError: sizes of the strategy do not fit together.
         """
-        pieces = {name: self._cut(strategy, name) for name in self.workload.encoders}
+        pieces = {name: self._cut(strategy, name) for name in self.workload.sources}
         cut = replace(strategy, pieces=pieces)
         return make_schedule(self.workload, cut, seconds_on(self.hardware), thorough)
 
@@ -231,10 +231,11 @@ class Scheduler:
         differ only in how parameters are shared, or in the plans of other encoders; for that,
         parameters count as gathered over all ranks at the start of a step.
         """
-        own, decoder = strategy.plans[name], strategy.decoder
+        own, decoder = strategy.plans[name], strategy.backbone
         if own.stage > 1 or decoder.stage == 1:
             return own.stage
-        plans = dict.fromkeys(strategy.plans, _shared(own)) | {BACKBONE: _shared(decoder)}
+        plans = dict.fromkeys(strategy.plans, _shared(own))
+        plans |= {strategy.backbone_name: _shared(decoder)}
         usual = replace(strategy, plans=plans, pieces={}, gather="step", co_issue=False)
         key = (name, str(usual))
         if key not in self._pieces:

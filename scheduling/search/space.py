@@ -18,7 +18,6 @@ from scheduling.lowering.lowered import Remat
 from scheduling.schedules.bubbles import Placement
 from scheduling.schedules.kinds import ScheduleKind
 from scheduling.schedules.schedule import MOST_FORWARDS, ScheduleError, most_microbatches
-from scheduling.schedules.tasks import BACKBONE
 from sharding.exchange_kinds import OverlapKind
 from sharding.grid import JointGrid
 from sharding.plan import ParallelPlan, PlanError, PlanRequirement, divisors_of
@@ -86,7 +85,7 @@ class Space:
         Raises:
             ScheduleError: the plans are no views of one grid, or the schedule would be too long.
         """
-        stages = strategy.decoder.stage
+        stages = strategy.backbone.stage
         if stages > 1 and strategy.microbatches > most_microbatches(stages, strategy.chunks):
             raise ScheduleError(f"more than {MOST_FORWARDS} forwards to schedule")
         if len(strategy.plans) > 1:
@@ -101,7 +100,7 @@ class Space:
 
 def with_stages(space: Space, workload: Workload) -> Space:
     """The strategies of a space in which the decoder has several stages."""
-    periods = workload.towers[BACKBONE].periods
+    periods = workload.backbone.periods
     return replace(space, stages=tuple(n for n in space.stages or range(1, periods + 1) if n > 1))
 
 
@@ -119,7 +118,7 @@ def families(space: Space, workload: Workload, plans: Iterable[ParallelPlan]) ->
             for chunks in _chunks(space, workload, plan):
                 for remat, gather in product(space.remats, _gathers(space, plan)):
                     yield Strategy(
-                        {BACKBONE: plan},
+                        {workload.backbone_name: plan},
                         microbatches,
                         chunks,
                         remat,
@@ -140,13 +139,13 @@ def decoder_plans(space: Space, workload: Workload) -> dict[int, list[ParallelPl
     """Plans of the decoder by the number of devices that they use, the most first."""
     found = defaultdict[int, list[ParallelPlan]](list)
     for plan in _decoder_plans(space, workload):
-        if space.fits(BACKBONE, plan) and _chunks(space, workload, plan):
+        if space.fits(workload.backbone_name, plan) and _chunks(space, workload, plan):
             found[plan.devices].append(plan)
     return dict(sorted(found.items(), reverse=True))
 
 
 def _decoder_plans(space: Space, workload: Workload) -> Iterator[ParallelPlan]:
-    periods = workload.towers[BACKBONE].periods
+    periods = workload.backbone.periods
     degrees = range(1, space.devices + 1)
     rows = space.contexts or degrees, space.tensors or degrees
     groups = [(c, t) for c, t in product(*rows) if c * t <= (space.domain or space.devices)]
@@ -168,7 +167,7 @@ def _sharings(batch: int, inner: int) -> list[int]:
 
 
 def _chunks(space: Space, workload: Workload, plan: ParallelPlan) -> list[int]:
-    periods = workload.towers[BACKBONE].periods
+    periods = workload.backbone.periods
     if plan.stage == 1:
         return [1]
     if space.pad:
@@ -176,7 +175,7 @@ def _chunks(space: Space, workload: Workload, plan: ParallelPlan) -> list[int]:
         found = [v for v in range(1, most + 1) if -(-periods // (plan.stage * v)) * v <= most + v]
     else:
         found = divisors_of(periods // plan.stage) if periods % plan.stage == 0 else []
-    decoder = workload.towers[BACKBONE]
+    decoder = workload.backbone
     holds = [v for v in found if decoder.per_run(plan.stage * v) >= decoder.beside]
     return [v for v in holds if space.chunks is None or v in space.chunks]
 
@@ -190,17 +189,17 @@ def encoder_plans(
     context and tensor degrees are the decoder's. Wider groups would compute as much on every device
     and communicate more.
     """
-    decoder, found = family.decoder, []
+    decoder, found = family.backbone, []
     inner = {(1, tensor) for tensor in divisors_of(decoder.tensor)}
     inner.add((decoder.context, decoder.tensor))
-    stages = [1] if workload.encoders[name].beside else divisors_of(decoder.stage)
+    stages = [1] if workload.sources[name].beside else divisors_of(decoder.stage)
     degrees = [(stage, *own) for stage in stages for own in sorted(inner)]
     rows = workload.rows_of(name, family.microbatches)
     for stage, context, tensor in degrees:
         own = {"stage": stage, "context": context, "tensor": tensor}
         batch = decoder.devices // (stage * context * tensor)
         inside = batch * stage // decoder.stage
-        if workload.encoders[name].periods % stage or (rows % inside and not space.spreads):
+        if workload.sources[name].periods % stage or (rows % inside and not space.spreads):
             continue
         for fsdp in sorted({1, decoder.fsdp, decoder.fsdp * decoder.expert, batch}):
             if batch % fsdp:
@@ -215,7 +214,7 @@ def encoder_plans(
 def _refine(decoder: ParallelPlan, plan: ParallelPlan) -> bool:
     """Whether both are views of one grid."""
     try:
-        JointGrid.build({BACKBONE: decoder, "encoder": plan})
+        JointGrid.build({"backbone": decoder, "source": plan})
     except PlanError:
         return False
     return True
@@ -241,15 +240,15 @@ def _alike(workload: Workload, plans: Mapping[str, ParallelPlan], *, evaluates: 
 
 def members(space: Space, workload: Workload, family: Strategy) -> Iterator[Strategy]:
     """All strategies of a family: plans of the encoders and placements of their work."""
-    names = list(workload.encoders)
+    names = list(workload.sources)
     choices = [encoder_plans(space, workload, family, name) for name in names]
     placements: tuple[Placement, ...] = ("bubbles",)
-    if family.decoder.stage > 1 and names:
+    if family.backbone.stage > 1 and names:
         placements = space.placements
     for plans in product(*choices):
-        own = {BACKBONE: family.decoder, **dict(zip(names, plans, strict=True))}
+        own = {**family.plans, **dict(zip(names, plans, strict=True))}
         if not _alike(workload, own, evaluates=space.evaluates):
             continue
-        co_issue = family.decoder.stage > 1 and communicates(own, family.gather)
+        co_issue = family.backbone.stage > 1 and communicates(own, family.gather)
         for placement in placements:
             yield replace(family, plans=own, co_issue=co_issue, placement=placement)

@@ -56,7 +56,7 @@ def test_parameters_are_counted_once_and_work_by_lane() -> None:
     for own in (config(**plans, **whole), laned(**plans, **audio)):
         workload = traced_workload(on_platform(own, "gpu"), [(1, False)])
         memory.append(step_memory(workload, lower(own).strategy, hardware))
-        flops.append({name: workload.flops(name) for name in workload.encoders})
+        flops.append({name: workload.flops(name) for name in workload.sources})
     alone, shared = memory
     assert shared.parameters == alone.parameters
     assert shared.optimizer == alone.optimizer

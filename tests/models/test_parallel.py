@@ -66,7 +66,7 @@ def both(
     step = jax.value_and_grad(loss, argnums=1, has_aux=True)
     alone = towers.quick(lambda p, b: step(config, p, b, MeshView()))(params, batch)
     grid = JointGrid.build({"decoder": plan}, config.decoder.kv_heads, overlap)
-    view = grid.decoder
+    view = grid.backbone
     lay = parameter_shardings(module, view)
     specs = jax.tree.map(lambda layout: layout.spec, lay)
     rows = P(view.batch_axes)
@@ -193,7 +193,7 @@ def test_partial_sums_of_bfloat16_are_added_in_float32() -> None:
     graph, state = nnx.split(layer)
     x = jnp.tile(jnp.array([256.0, 1.0, 256.0, 0.0], jnp.bfloat16), (1, 2, 1))
     grid = JointGrid.build({"decoder": ParallelPlan(tensor=2)})
-    view = grid.decoder
+    view = grid.backbone
 
     def total(state: Any, x: Any) -> Any:
         out = nnx.merge(graph, state).scattered(x, view)
@@ -282,7 +282,7 @@ def test_gathered_parameters_are_not_kept_for_the_backward(dtype: str) -> None:
         rows = towers.lay([[5, 9]] * plan.fsdp, 16)
         batch = towers.text_rows(rows, towers.texts([5, 9] * plan.fsdp))
         grid = JointGrid.build({"decoder": plan})
-        view = grid.decoder
+        view = grid.backbone
         found: list[Any] = []
 
         def residuals(params: Any, batch: ModuleRows) -> Any:
@@ -315,7 +315,7 @@ def test_partial_sums_travel_in_the_type_that_is_asked_for(
 ) -> None:
     """Of a product over two tensor ranks; what arrives is of the operands' type."""
     grid = JointGrid.build({"decoder": ParallelPlan(tensor=2)}, None, overlap, sums)
-    view = grid.decoder
+    view = grid.backbone
     x, kernel = (
         jax.random.normal(jax.random.key(i), own) for i, own in enumerate([(1, 8, 6), (6, 4)])
     )

@@ -104,8 +104,8 @@ def test_what_is_frozen_has_no_gradients_and_keeps_less() -> None:
         return step_memory(traced_workload(own, SPLITS), strategy(own, "gpu"), named("h100"))
 
     whole, encoders, decoder = memory(), memory("vision", "audio"), memory("decoder")
-    assert encoders.encoders == 0 < whole.encoders == decoder.encoders
-    assert 0 < decoder.decoder < whole.decoder == encoders.decoder
+    assert encoders.sources == 0 < whole.sources == decoder.sources
+    assert 0 < decoder.backbone < whole.backbone == encoders.backbone
     assert encoders.gradients + decoder.gradients == whole.gradients
 
 
@@ -120,7 +120,7 @@ def test_an_update_takes_the_room_of_the_tasks_before_it_takes_more() -> None:
     matrices = memory(0, moments=2).optimizer - memory(0, moments=1).optimizer
     none, little, much = memory(0), memory(1), memory(1000)
     assert none.update == little.update == 0
-    assert much.update + much.decoder + much.encoders + much.work == 1000 * matrices
+    assert much.update + much.backbone + much.sources + much.work == 1000 * matrices
     assert much.total - much.update == none.total
 
 
@@ -140,7 +140,7 @@ def test_tpus_hold_a_cast_copy_of_parameters(changes: dict[str, Any], casts: boo
     workload, chosen = traced_workload(own, SPLITS), strategy(own, "gpu")
     sizes = {"decoder": BufferSizes(1, 1, 1)}
     sizes |= {name: BufferSizes(1, 1, 1, 0, 1, 1) for name in own.model.lanes}
-    given = sizes if chosen.decoder.stage > 1 else None
+    given = sizes if chosen.backbone.stage > 1 else None
     tpu, gpu = (step_memory(workload, chosen, named(chip), given) for chip in ("v5p", "h100"))
     assert gpu.cast == 0
     assert gpu.gradients == tpu.gradients

@@ -245,7 +245,7 @@ def schedule_of(config: ExperimentConfig) -> Any:
 def test_a_written_plan_trains(tmp_path: Path) -> None:
     """Training runs in a process of its own, with two stages."""
     planner, best = found()
-    (outcome,) = [own for own in best if own.strategy.decoder.stage > 1][:1]
+    (outcome,) = [own for own in best if own.strategy.backbone.stage > 1][:1]
     path = tmp_path / "plan.yaml"
     module.write_planned(planner, outcome, path)
     changes = {
@@ -406,7 +406,7 @@ def test_ranks_may_share_experts_in_any_number_that_divides_them() -> None:
     assert PlanSearch(resolve(small(), source="test"), named("h100"), "h100").space.experts == (1,)
     space = replace(planner.space, experts=(2, 4), tensors=(1,), contexts=(1,))
     (best,) = planner.search(space=space).best
-    assert best.strategy.decoder.expert > 1
+    assert best.strategy.backbone.expert > 1
     made = planner.configure(best.strategy)
     assert check(made) == []
     assert simulate_step(made, planner.hardware).makespan == pytest.approx(best.seconds)

@@ -53,7 +53,7 @@ def plans(draw: st.DrawFn) -> ParallelPlan:
 @given(plans(), st.lists(st.sampled_from(list(SIZES)), min_size=1, max_size=4, unique=True))
 def test_layouts_and_the_memory_model_count_the_same(plan: ParallelPlan, names: list[Any]) -> None:
     axes, shape = tuple(names), tuple(SIZES[name] for name in names)
-    view = JointGrid.build({"decoder": plan}, kv_heads=SIZES["kv_heads"]).decoder
+    view = JointGrid.build({"decoder": plan}, kv_heads=SIZES["kv_heads"]).backbone
     if {"heads", "kv_heads", "mlp", "vocab"} & {*axes} and len(
         {"heads", "kv_heads", "mlp", "vocab"} & {*axes}
     ) > 1:
@@ -100,7 +100,7 @@ def mixture(params: Any, x: jax.Array, chosen: jax.Array, view: MeshView) -> jax
 
 
 def gradients(plan: ParallelPlan, params: Any, x: Any, chosen: Any) -> Any:
-    view = JointGrid.build({"decoder": plan}).decoder
+    view = JointGrid.build({"decoder": plan}).backbone
     layout = parameter_shardings(TREE, view)
 
     def body(params: Any, x: jax.Array, chosen: jax.Array) -> Any:

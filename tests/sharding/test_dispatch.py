@@ -64,7 +64,7 @@ def looked_up(params, tokens, experts, weights):
 def compiled(plan: str, size: str, cut: int):
     """Results and gradients of a batch, dealt over the ranks of a plan."""
     grid = JointGrid.build({"decoder": PLANS[plan]})
-    view = grid.decoder
+    view = grid.backbone
     slots, parts = SIZES[size]
     way = ExpertDispatch(view.expert, EXPERTS, slots, parts, ragged=cut > 0)
 
@@ -141,7 +141,7 @@ def test_numbers_beside_rows_are_exact(ragged):
 def test_indices_are_computed_once_for_a_row_on_cpus():
     """XLA for CPUs would compute them in the gathers that read them, for every column again."""
     grid = JointGrid.build({"decoder": ParallelPlan(expert=2)})
-    view = grid.decoder
+    view = grid.backbone
     way = ExpertDispatch(view.expert, EXPERTS, slots=16)
 
     def body(rows, experts, number):

@@ -53,7 +53,7 @@ def lookup(outputs: np.ndarray, index: np.ndarray) -> np.ndarray:
 def test_equals_a_lookup_with_its_gradient(decoder, encoder):
     """Gathers and reduce-scatters, within blocks and over all ranks, in one program."""
     grid = JointGrid.build({"decoder": decoder, "vision": encoder})
-    source, target = grid.views["vision"], grid.decoder
+    source, target = grid.views["vision"], grid.backbone
     outputs, within, weights = make_case(decoder, encoder)
     anywhere = np.random.default_rng(1).permutation(within.reshape(-1)).reshape(within.shape)
     cases = [(within, shared_axes(source, target)), (anywhere, ())]

@@ -62,9 +62,9 @@ def test_each_view_numbers_the_devices_as_its_plan_does(pair):
         return
     assert math.prod(size for _, size in grid.axes) == pair[0].devices
     own = "stage" if pair[0].stage > 1 else None
-    inside = tuple(axis for axis, _ in grid.axes if axis not in grid.decoder.stage or not own)
+    inside = tuple(axis for axis, _ in grid.axes if axis not in grid.backbone.stage or not own)
     place = number(grid, inside)
-    for plan, view in zip(pair, (grid.decoder, grid.views["vision"]), strict=True):
+    for plan, view in zip(pair, (grid.backbone, grid.views["vision"]), strict=True):
         for axis in AXES:
             assert view.degree(getattr(view, axis)) == getattr(plan, axis) or grid.devices == 1
         axes = [
@@ -88,9 +88,9 @@ def test_stages_of_an_encoder_lie_along_the_decoders(pair):
         return
     view = grid.views["vision"]
     if pair[0].stage > 1:
-        stage = number(grid, grid.decoder.stage)
+        stage = number(grid, grid.backbone.stage)
         np.testing.assert_array_equal(number(grid, view.stage), stage % pair[1].stage)
-        assert not {*view.sequence_axes} & {*grid.decoder.stage}
+        assert not {*view.sequence_axes} & {*grid.backbone.stage}
     own = [number(grid, getattr(view, axis)) for axis in AXES]
     assert len({*zip(*map(np.ndarray.tolist, own), strict=True)}) == grid.devices
 
@@ -162,7 +162,7 @@ def test_heads_of_keys_are_split_as_far_as_they_can_be(pair, heads):
     except PlanError:
         assume(False)
     grid = JointGrid.build(plans, heads)
-    view, most = grid.decoder, math.gcd(heads, pair[0].tensor)
+    view, most = grid.backbone, math.gcd(heads, pair[0].tensor)
     assert most % view.degree(view.kv_head_axes) == 0
     assert view.kv_head_axes + view.kv_replicas == view.tensor
     # Neighbours hold the same heads, and every axis has the ranks that it has otherwise.
@@ -174,7 +174,7 @@ def test_heads_of_keys_are_split_as_far_as_they_can_be(pair, heads):
         np.testing.assert_array_equal(
             ranks(grid, grid.views[name], axis), ranks(plain, plain.views[name], axis)
         )
-    alone = JointGrid.build({"decoder": pair[0]}, heads).decoder
+    alone = JointGrid.build({"decoder": pair[0]}, heads).backbone
     assert alone.degree(alone.kv_head_axes) == most
 
 
@@ -192,7 +192,7 @@ def test_example_of_the_module_docstring():
 
 def test_a_single_device_is_printed_as_one_that_shares_nothing():
     grid = JointGrid.build({"decoder": ParallelPlan()})
-    assert grid.decoder.data == ("data",)
+    assert grid.backbone.data == ("data",)
     assert str(grid) == "grid     data 1\ndecoder  replicated"
 
 
@@ -237,6 +237,6 @@ def test_expert_groups_stay_within_hosts_where_they_fit_beside_tensor_groups(
     hosts = np.vectorize(lambda device: device.id // host)(mesh.devices)
     axes = [axis for axis, _ in grid.axes]
     for degree, inner in (("tensor", plan.tensor), ("expert", plan.inner_devices)):
-        own = tuple(axes.index(axis) for axis in getattr(grid.decoder, degree))
+        own = tuple(axes.index(axis) for axis in getattr(grid.backbone, degree))
         if host % inner == 0:
             np.testing.assert_array_equal(hosts.max(own), hosts.min(own))

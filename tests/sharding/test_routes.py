@@ -45,7 +45,7 @@ def scattered(seed: int, tokens: int = TOKENS) -> Index:
 def build(grid: JointGrid, index: Index, ragged: bool = False) -> Routes:
     source = RouteSide(grid.views["vision"], ROWS, OUTPUTS)
     return Routes.build(
-        source, RouteSide(grid.decoder, *index.shape), runs_of(index, OUTPUTS), ragged
+        source, RouteSide(grid.backbone, *index.shape), runs_of(index, OUTPUTS), ragged
     )
 
 
@@ -149,7 +149,7 @@ def on_devices(routes: Routes) -> RouteArrays:
 
 def exchanged(grid: JointGrid, devices: Sequence[Any]) -> Any:
     """Compiles the exchange and its gradient: of outputs, weights and routes."""
-    source, target = grid.views["vision"], grid.decoder
+    source, target = grid.views["vision"], grid.backbone
 
     def body(outputs: Any, weights: Any, routes: RouteArrays) -> Any:
         def loss(outputs: Any) -> Any:
@@ -264,7 +264,7 @@ def compiled(devices: Sequence[Any], ragged: bool) -> Any:
     """32 devices with 256 outputs each, to 512 tokens a row, 512 wide; with the gradient."""
     plans = {"decoder": ParallelPlan(data=4, tensor=8), "vision": ParallelPlan(data=32)}
     grid = JointGrid.build(plans)
-    source, target = RouteSide(grid.views["vision"], 32, 256), RouteSide(grid.decoder, 32, 512)
+    source, target = RouteSide(grid.views["vision"], 32, 256), RouteSide(grid.backbone, 32, 512)
     routes = Routes.build(source, target, np.zeros((0, 5), np.int64), ragged)
     assert is_ragged(make_mesh(grid, devices), routes.axes)
     shapes = jax.eval_shape(lambda: (*values(routes, 512), on_devices(routes)))
@@ -273,7 +273,7 @@ def compiled(devices: Sequence[Any], ragged: bool) -> Any:
 
 def test_wrong_runs_and_views_are_refused() -> None:
     grid = JointGrid.build({"decoder": ParallelPlan(data=2), "vision": ParallelPlan(data=2)})
-    side = partial(RouteSide, grid.decoder, 4)
+    side = partial(RouteSide, grid.backbone, 4)
     for run in ([4, 0, 0, 0, 1], [0, 7, 0, 0, 2], [0, 0, -1, 0, 1], [0, 0, 0, 15, 2]):
         with pytest.raises(ValueError, match=r"leaves the 4 rows of (8|16) positions"):
             Routes.build(side(8), side(16), np.array([run]))
@@ -283,6 +283,6 @@ def test_wrong_runs_and_views_are_refused() -> None:
     staged = JointGrid.build(
         {"decoder": ParallelPlan(stage=2, data=2), "vision": ParallelPlan(data=4)}
     )
-    sides = RouteSide(staged.views["vision"], 4, 8), RouteSide(staged.decoder, 4, 8)
+    sides = RouteSide(staged.views["vision"], 4, 8), RouteSide(staged.backbone, 4, 8)
     with pytest.raises(PlanError, match="cannot send to a decoder dealt over"):
         Routes.build(*sides, np.zeros((0, 5), np.int64))

@@ -163,7 +163,7 @@ def _plan_consumers(
             spread=workload.spread.get(name, 1),
             together=together,
         ).feeds
-        for name in workload.encoders
+        for name in workload.sources
     }
 
 

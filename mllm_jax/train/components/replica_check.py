@@ -94,7 +94,7 @@ class ReplicaCheck:
     """
 
     def __init__(self, step: TrainStep) -> None:
-        self._step, self._axes = step, step.program.grid.decoder.batch_axes
+        self._step, self._axes = step, step.program.grid.backbone.batch_axes
         rolled = Mesh(
             rolled_devices(step.mesh, self._axes),
             step.mesh.axis_names,

@@ -61,7 +61,7 @@ class TaskRecorder:
 def _places(grid: JointGrid) -> tuple[np.ndarray, np.ndarray]:
     """Stage of every device, and its number among the devices of its stage."""
     sizes = [size for _, size in grid.axes]
-    stages = [i for i, (name, _) in enumerate(grid.axes) if name in grid.decoder.stage]
+    stages = [i for i, (name, _) in enumerate(grid.axes) if name in grid.backbone.stage]
     others = [i for i in range(len(sizes)) if i not in stages]
     numbers = np.unravel_index(np.arange(grid.devices), sizes)
     return _number(numbers, sizes, stages), _number(numbers, sizes, others)

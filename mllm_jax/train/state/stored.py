@@ -50,7 +50,7 @@ class StoredForm:
         """
         axes = multimodal.parameter_axes(self.model)
         backbone = self.model.backbone
-        views = {backbone: self.grid.decoder, **module_views(self.grid, self.model.lanes)}
+        views = {backbone: self.grid.backbone, **module_views(self.grid, self.model.lanes)}
         if self.stack is not None:
             layers = axes[backbone]["layers"]
             chunked = jax.tree.map(lambda names: ("chunks", *names), layers, is_leaf=is_axes)

@@ -73,7 +73,7 @@ def place_batch(
     program = step.program
     ahead = (microbatches if following is None else following)[: program.ahead]
     every = [*microbatches, *ahead]
-    views, view = program.views, program.grid.decoder
+    views, view = program.views, program.grid.backbone
     rows = NamedSharding(step.mesh, PartitionSpec(view.batch_axes or None))
     local = len(every[0].decoder.inputs)
     total = _total_rows(rows, view.degree(view.batch_axes), local)
@@ -191,13 +191,13 @@ def abstract_batch(
     )
     if by_routes:
         nothing = dict.fromkeys(program.model.lanes, np.zeros((0, 5), np.int64))
-        ragged = is_ragged(step.mesh, program.grid.decoder.position_axes)
+        ragged = is_ragged(step.mesh, program.grid.backbone.position_axes)
         pairs: dict[str, Sequence[Pair]]
         pairs = {name: [None] * microbatches for name in program.model.lanes}
         pairs |= {name: [None] * len(own) for name, own in program.tables.pairs.items()}
         empty = [replace(microbatch, runs=nothing)]
         sizes = _sizes(step, batch.rows, rows)
-        own = program.views, program.grid.decoder
+        own = program.views, program.grid.backbone
         routes = lane_routes(empty, pairs, sizes, *own, rows, ragged, program.exchanges)
         batch = replace(batch, routes={name: own.shapes for name, own in routes.items()})
     return step.abstract_primed(sharded_shapes(batch, step.mesh, program.layout.specs(batch)))
@@ -208,7 +208,7 @@ def _deal(
 ) -> jax.Array:
     """Local rows `[microbatches, rows, ...]` in the order of the slots; empty slots hold zeros."""
     rows = NamedSharding(step.mesh, PartitionSpec(dealing.rows or None))
-    total = _total_rows(rows, step.program.grid.decoder.degree(dealing.rows), x.shape[1])
+    total = _total_rows(rows, step.program.grid.backbone.degree(dealing.rows), x.shape[1])
     where = {row: i for i, row in enumerate(_addressable(rows, total))}
 
     def shard(index: tuple[slice, ...] | None) -> np.ndarray:

@@ -236,7 +236,7 @@ class GradientProgram(ABC):
 
     def _own(self, params: Any, batch: Batch, tokens: jax.Array) -> Gradients:
         self._check_carried(batch.carried)
-        weight = psum(jnp.sum(self._loss_weights(batch)), self.grid.decoder.batch_axes)
+        weight = psum(jnp.sum(self._loss_weights(batch)), self.grid.backbone.batch_axes)
         aux = {name: own / tokens for name, own in self.model.decoder.aux.items()}
         # All samples may turn out bad when they are read: then nothing is learnt, and not 0 / 0.
         return self.shares(params, batch, jnp.where(weight > 0, weight, 1), aux)
@@ -246,8 +246,8 @@ class GradientProgram(ABC):
 
         Padding does not count; one if there is nothing else.
         """
-        ids = self._of_step(batch.decoder.segment_ids)
-        tokens = psum(jnp.count_nonzero(ids), self.grid.decoder.batch_axes)
+        ids = self._of_step(batch.rows[self.model.backbone].segment_ids)
+        tokens = psum(jnp.count_nonzero(ids), self.grid.backbone.batch_axes)
         return jnp.maximum(tokens, 1).astype(jnp.float32)
 
     @abstractmethod
@@ -271,7 +271,7 @@ class GradientProgram(ABC):
 
     def targets(self, batch: Batch) -> jax.Array:
         """Tokens of the step that have a loss."""
-        return psum(jnp.count_nonzero(self._loss_weights(batch)), self.grid.decoder.batch_axes)
+        return psum(jnp.count_nonzero(self._loss_weights(batch)), self.grid.backbone.batch_axes)
 
     @cached_property
     def trained_layout(self) -> Any:
@@ -327,11 +327,11 @@ class GradientProgram(ABC):
         """How the arrays of a batch lie: rows over each module's batch axes."""
         rows = {name: batch_spec(view) for name, view in self.grid.views.items()}
         rows |= {name: dealing.spec for name, dealing in self.tables.assignments.items()}
-        return BatchLayout(rows, self.grid.decoder, self.carried_specs, self.table_specs)
+        return BatchLayout(rows, self.grid.backbone, self.carried_specs, self.table_specs)
 
     def _loss_weights(self, batch: Batch) -> jax.Array:
         """Weights of the tokens of this step, without those of microbatches of the next."""
-        return self._of_step(batch.decoder.targets[NEXT_TOKEN].weights)
+        return self._of_step(batch.rows[self.model.backbone].targets[NEXT_TOKEN].weights)
 
     def _of_step(self, microbatches: jax.Array) -> jax.Array:
         """Without those of the next step."""

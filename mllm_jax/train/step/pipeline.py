@@ -172,7 +172,7 @@ class PipelineProgram(GradientProgram):
         )
         if not self.plan.overlap_gather:
             grads = lax.optimization_barrier(grads)
-        view = self.grid.decoder
+        view = self.grid.backbone
         sums = psum(sums, view.all_axes)
         loss = with_aux(psum(loss, view.token_axes), sums, aux)
         with jax.named_scope("scatter_gradients"):
@@ -183,7 +183,7 @@ class PipelineProgram(GradientProgram):
         ahead = self.full_load_schedule.prefetch_only
         bounds = ScheduleBounds.of(ahead)
         schedule = jax.tree.map(jnp.asarray, bounds.instructions(ahead))
-        of_stage = partial(lax.dynamic_index_in_dim, index=axis_index(self.grid.decoder.stage))
+        of_stage = partial(lax.dynamic_index_in_dim, index=axis_index(self.grid.backbone.stage))
         by_stage, merges = jax.tree.map(of_stage, (schedule.by_stage, schedule.merges))
         schedule = replace(schedule, by_stage=by_stage, merges=merges)
         pipeline = replace(self._pipeline, bounds=bounds)
@@ -194,7 +194,7 @@ class PipelineProgram(GradientProgram):
     @cached_property
     def carried_specs(self) -> dict[str, PartitionSpec]:
         """Layouts of what is carried on, `[stages * slots, rows, outputs, d_decoder]`."""
-        stage = self.grid.decoder.stage or None
+        stage = self.grid.backbone.stage or None
         views = {name: self.views[name] for name, own in self.bounds.modules.items() if own.carried}
         return {
             name: PartitionSpec(stage, view.batch_axes or None, view.sequence_axes or None)
@@ -226,7 +226,7 @@ class PipelineProgram(GradientProgram):
     @property
     def table_specs(self) -> InstructionTable:
         """See `GradientProgram.table_specs`."""
-        own: Any = PartitionSpec(self.grid.decoder.stage or None)
+        own: Any = PartitionSpec(self.grid.backbone.stage or None)
         shared: Any = PartitionSpec()
         assert self.tables.arrays is not None  # a pipeline has a schedule
         pairs = jax.tree.map(lambda _: own, self.tables.arrays.merges)
@@ -235,7 +235,7 @@ class PipelineProgram(GradientProgram):
     def _dealing(self, name: str, module: LoweredModule) -> StageAssignment:
         """How the microbatches of a source lie on the stages."""
         pipelines, slots = self._inside.pipelines[name], self.bounds.modules[name].slots
-        order = np.full((self.grid.decoder.degree(pipelines), slots), -1)
+        order = np.full((self.grid.backbone.degree(pipelines), slots), -1)
         for unit, (owner, local) in enumerate(zip(module.owners, module.local, strict=True)):
             ahead = unit < module.stages.prefetch
             order[owner, local] = unit + ahead * self.plan.schedule.microbatches
@@ -264,8 +264,8 @@ class PipelineProgram(GradientProgram):
             {backbone: self.modules.backbone, **self.modules.others},
             self.modules.merges,
             self.modules.loss_of,
-            self.grid.decoder.stage,
-            self.grid.decoder.all_axes,
+            self.grid.backbone.stage,
+            self.grid.backbone.all_axes,
             layers,
             {backbone: self._exists} if self.stack.padded > self.stack.layers else {},
             self.plan.co_issue,
@@ -276,19 +276,19 @@ class PipelineProgram(GradientProgram):
         """Whether layer `index` of this stage's stack is one of the model and not padding."""
         per_chunk, stages = self.stack.per_chunk, self.stack.stages
         chunk, layer = index // per_chunk, index % per_chunk
-        run = chunk * stages + axis_index(self.grid.decoder.stage)
+        run = chunk * stages + axis_index(self.grid.backbone.stage)
         return run * per_chunk + layer < self.stack.layers
 
     def _whole(self, params: Any) -> Any:
         """The device's own copy of the parameters, gathered if they are gathered once a step."""
-        return vary(self._gathered(params), self.grid.decoder.all_axes)
+        return vary(self._gathered(params), self.grid.backbone.all_axes)
 
     def _gathered(self, params: Any) -> Any:
         if self.plan.gather == "layer":
             return params
         dtype = multimodal.compute_dtype(self.model)
         backbone = self.model.backbone
-        views = {backbone: self.grid.decoder, **module_views(self.grid, self.model.lanes)}
+        views = {backbone: self.grid.backbone, **module_views(self.grid, self.model.lanes)}
         whole = {
             name: _gather(tree, self.form.layout[name], views[name], dtype)
             for name, tree in params.items()

@@ -24,7 +24,7 @@ class PlainProgram(GradientProgram):
 
     def shares(self, params: Any, batch: Batch, weight: jax.Array, aux: Aux) -> Gradients:
         """The gradients of one microbatch after the other, added up."""
-        axes = self.grid.decoder.all_axes
+        axes = self.grid.backbone.all_axes
 
         def loss_of(trained: Any, rows: Any, routes: Any) -> tuple[jax.Array, Aux]:
             loss, sums = self.modules.loss(combine(trained, constant), rows, routes)

@@ -233,7 +233,7 @@ def test_plans_of_encoders_keep_to_the_memory_given() -> None:
     tight, wide = made_of(own, 0.0), made_of(own)
     assert (tight.stages, tight.tensor) == (2, 2)
     assert wide.seconds < tight.seconds
-    parameters = sum(tower.parameters for tower in own.workload.encoders.values())
+    parameters = sum(tower.parameters for tower in own.workload.sources.values())
     ways = wide.stages * wide.tensor
     needed = 6 * (parameters / ways - parameters / 4)
     assert made_of(own, needed) == wide

@@ -149,7 +149,7 @@ def forwards(config: ModelConfig, name: str, tensor: int) -> list[list[list[np.n
     """What `LayerStack` keeps of a forward, and all residuals, by rank, of two inputs."""
     heads = config.decoder.kv_heads if name == "decoder" else None
     grid = JointGrid.build({"decoder": ParallelPlan(tensor=tensor)}, heads)
-    view = grid.decoder
+    view = grid.backbone
     tower = ShardedModule(config, name, view)
     stack = towers.parameters(config)[name]["layers"]
     axes = abstract_parameters(config)[1][name]["layers"]

@@ -195,7 +195,7 @@ def figures(case: Case) -> dict[str, float]:
     found |= {f"memory {k}": v for k, v in _memory(case).items()}
     found["least memory"] = least_memory(workload, strategy, hardware)
     found["flops"] = _flops(case)
-    for name in workload.encoders:
+    for name in workload.sources:
         moved = Exchanged.of(workload, strategy, name)
         found[f"exchange {name}"] = list(moved.predictions(hardware).values())
         found[f"exchanges {name}"] = Timing(workload, strategy, hardware, name).exchanges
@@ -205,11 +205,11 @@ def figures(case: Case) -> dict[str, float]:
 def _memory(case: Case) -> dict[str, float]:
     strategy, workload, hardware = case
     sizes = None
-    if strategy.decoder.stage > 1:
+    if strategy.backbone.stage > 1:
         full = strategy.remat == "full"
         own = BufferSizes(inputs=2, saved=3, output_buffer=4, output_grad_buffer=5, gradients=6)
         decoder = BufferSizes(inputs=7, saved=0 if full else 5, gradients=3, operands=2)
-        sizes = {"decoder": decoder, **dict.fromkeys(workload.encoders, own)}
+        sizes = {"decoder": decoder, **dict.fromkeys(workload.sources, own)}
     return step_memory(workload, strategy, hardware, sizes).by_kind
 
 
@@ -223,7 +223,7 @@ def _flops(case: Case) -> list[float]:
 
 def _bounds(case: Case) -> dict[str, Any]:
     strategy, workload, hardware = case
-    devices = strategy.decoder.devices
+    devices = strategy.backbone.devices
     return {
         "lower bound": lower_bound(workload, strategy, hardware),
         "decoder alone": decoder_seconds(workload, strategy, hardware),

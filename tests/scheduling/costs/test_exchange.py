@@ -109,7 +109,7 @@ def test_bytes_are_those_of_the_buffers(
 ) -> None:
     plans = {"decoder": pair[0], "vision": pair[1]}
     grid = JointGrid.build(plans)
-    source, target = grid.views["vision"], grid.decoder
+    source, target = grid.views["vision"], grid.backbone
     rows, positions, tokens = sizes
     own = replace(small.workload(rows=rows), media_apart=apart)
     own = replace(own, positions={"decoder": tokens, "vision": positions})

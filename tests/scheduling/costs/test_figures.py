@@ -37,13 +37,13 @@ def test_every_setting_is_among_the_cases() -> None:
     seen: dict[str, set[str]] = {
         "platform": {hardware.platform for _, _, hardware in cases()},
         "remat": {own.remat for own in strategies},
-        "kind": {own.kind for own in strategies if own.decoder.stage > 1},
+        "kind": {own.kind for own in strategies if own.backbone.stage > 1},
         "placement": {own.placement for own in strategies},
         "axes": {
             axis
             for own in strategies
             for axis in ("data", "fsdp", "stage", "expert", "context", "tensor")
-            if getattr(own.decoder, axis) > 1
+            if getattr(own.backbone, axis) > 1
         },
     }
     assert {name: len(own) for name, own in seen.items()} == {
@@ -79,7 +79,7 @@ def test_each_slot_of_an_encoder_is_counted_once(buffer: str, elements: int) -> 
         sizes = BufferSizes(**none | {buffer: slots})
         return step_memory(
             WORKLOAD, strategy, HARDWARE, {"decoder": decoder, "vision": sizes}
-        ).encoders
+        ).sources
 
     rows = WORKLOAD.rows / 4
     assert bytes_of(0) == 0

@@ -61,7 +61,7 @@ def test_the_program_has_the_units_of_the_budgets() -> None:
     larger = replace(own, workload=replace(own.workload, units=units))
     assert own.bounds.feed("vision").per_target == 4
     assert larger.bounds.modules["vision"].slots == 2 * own.bounds.modules["vision"].slots
-    assert larger.memory.encoders > own.memory.encoders
+    assert larger.memory.sources > own.memory.sources
 
 
 def test_less_memory_makes_another_program() -> None:
@@ -102,14 +102,14 @@ def test_an_encoder_is_dealt_over_ranks_that_share_a_row() -> None:
     space = small.space(4, workload, memory=MEMORY, stages=(2,), tensors=(2,), counts=(4,))
     slow = small.hardware(link=Link(bandwidth=2e7, latency=1e-5))
     own = search_adaptive(space, workload, slow, [FULL], lambda *_: None)
-    assert own.strategy.decoder.tensor == 2
+    assert own.strategy.backbone.tensor == 2
     plan, microbatches = own.strategy.plans["vision"], own.strategy.microbatches
     assert (plan.tensor, plan.context) == (1, 1)
-    ranks = plan.batch * plan.stage // own.strategy.decoder.stage
+    ranks = plan.batch * plan.stage // own.strategy.backbone.stage
     assert own.workload.rows_of("vision", microbatches) == ranks > 4 // microbatches
     assert own.workload.units["vision"] == 3  # of twice as many rows
     # The same plan with tensor ranks in their place communicates in its layers.
-    plans = {**own.strategy.plans, "vision": own.strategy.decoder}
+    plans = {**own.strategy.plans, "vision": own.strategy.backbone}
     split = replace(own.strategy, plans=plans)
     alike = AdaptiveStrategy(workload, split, own.hardware)
     assert own.seconds(FULL) < alike.seconds(FULL)

@@ -107,7 +107,7 @@ def test_nothing_is_faster_than_what_is_found(data: st.DataObject) -> None:
     best: dict[ParallelPlan, float] = {}
     for outcome in tried:
         if outcome.memory.total <= memory:
-            plan = outcome.strategy.decoder
+            plan = outcome.strategy.backbone
             best[plan] = min(outcome.seconds, best.get(plan, outcome.seconds))
     scheduler = Scheduler(workload, hardware)
     some = fitting(space, scheduler)
@@ -115,7 +115,7 @@ def test_nothing_is_faster_than_what_is_found(data: st.DataObject) -> None:
     found = search(space, scheduler, top)
     assert [own.seconds for own in found.best] == sorted(best.values())[:top]
     assert all(own.memory.total <= memory for own in found.best)
-    assert len({own.strategy.decoder for own in found.best}) == len(found.best)
+    assert len({own.strategy.backbone for own in found.best}) == len(found.best)
     if tried and not found.best:
         lean = leanest(space, scheduler)
         assert lean is not None
@@ -220,9 +220,9 @@ def test_the_fastest_decoder_plans_come_in_order() -> None:
     workload, hardware = small.workload(), small.hardware()
     scheduler = Scheduler(workload, hardware)
     space = small.space(4, workload, remats=("layer",), stages=(1, 2), chunks=(1,))
-    plans = {family.decoder for family in decoders(space, workload)}
+    plans = {family.backbone for family in decoders(space, workload)}
     found = search(space, scheduler, top=100).best
-    assert {own.strategy.decoder for own in found} == plans
+    assert {own.strategy.backbone for own in found} == plans
     assert len(found) == len(plans)
     seconds = [own.seconds for own in found]
     assert seconds == sorted(seconds)
@@ -241,7 +241,7 @@ def test_no_step_undercuts_the_bounds(data: st.DataObject) -> None:
     for family, outcome in everything(data.draw(spaces(workload)), workload, hardware):
         member = replace(outcome.strategy, pieces={})
         of_family, bound = (lower_bound(workload, own, hardware) for own in (family, member))
-        devices = family.decoder.devices
+        devices = family.backbone.devices
         least = least_compute(workload, devices, [family.remat], hardware)
         assert least <= outcome.seconds * ROUNDING, member
         assert least_state(workload, devices) <= outcome.memory.total * ROUNDING, member
@@ -360,7 +360,7 @@ def test_devices_behind_slow_links_are_left_idle() -> None:
     hardware = small.hardware(domain=2, network=Link(bandwidth=1e6, latency=0))
     scheduler, space = Scheduler(workload, hardware), small.space(4, workload)
     (found,) = search(space, scheduler).best
-    assert found.strategy.decoder.devices == 2
+    assert found.strategy.backbone.devices == 2
     assert best(replace(space, counts=(4,)), workload, hardware) > 1.2 * found.seconds
 
 
@@ -369,7 +369,7 @@ def test_all_numbers_of_devices_are_looked_at() -> None:
     workload, hardware = small.workload(rows=3), small.hardware(link=FREE, network=FREE)
     space = small.space(4, workload, tensors=(1,), stages=(1,))
     (found,) = search(space, Scheduler(workload, hardware)).best
-    assert found.strategy.decoder.devices == 3
+    assert found.strategy.backbone.devices == 3
 
 
 def test_numbers_of_devices_are_refused_by_their_own_bounds() -> None:
@@ -396,13 +396,13 @@ def test_degrees_multiply_to_devices_that_there_are_and_divide_what_they_split()
     families = list(decoders(space, workload))
     assert len(families) == len({str(family) for family in families})
     for family in families:
-        plan = family.decoder
+        plan = family.backbone
         assert workload.rows % (plan.batch * family.microbatches) == 0
         assert 6 % (plan.stage * family.chunks) == 0
-    assert {family.decoder.devices for family in families} == {8, 6, 4, 3, 2, 1}
-    assert {family.decoder.stage for family in families} == {1, 2, 3, 6}
+    assert {family.backbone.devices for family in families} == {8, 6, 4, 3, 2, 1}
+    assert {family.backbone.stage for family in families} == {1, 2, 3, 6}
     padded = decoders(replace(space, pad=True), workload)
-    assert {family.decoder.stage for family in padded} == {1, 2, 3, 4, 5, 6}
+    assert {family.backbone.stage for family in padded} == {1, 2, 3, 4, 5, 6}
 
 
 def test_stages_and_chunks_have_whole_periods_of_layers() -> None:
@@ -410,10 +410,10 @@ def test_stages_and_chunks_have_whole_periods_of_layers() -> None:
     decoder = replace(plain.towers["decoder"], period=2)
     workload = replace(plain, towers={**plain.towers, "decoder": decoder})
     space = small.space(8, workload)
-    runs = {own.decoder.stage * own.chunks for own in decoders(space, workload)}
+    runs = {own.backbone.stage * own.chunks for own in decoders(space, workload)}
     assert runs == {1, 3}
     padded = decoders(replace(space, pad=True), workload)
-    assert {own.decoder.stage for own in padded} == {1, 2, 3}
+    assert {own.backbone.stage for own in padded} == {1, 2, 3}
     assert [decoder.per_run(n) for n in (1, 2, 3)] == [6, 4, 2]
 
 
@@ -423,7 +423,7 @@ def test_counts_choose_numbers_of_devices() -> None:
     families = list(map(str, decoders(space, workload)))
     parts = [list(decoders(replace(space, counts=(count,)), workload)) for count in range(8, 0, -1)]
     assert [str(family) for part in parts for family in part] == families
-    assert all(family.decoder.devices == 8 for family in parts[0])
+    assert all(family.backbone.devices == 8 for family in parts[0])
     assert not parts[1]
     assert not list(decoders(replace(space, counts=(16,)), workload))
 
@@ -435,11 +435,11 @@ def test_rows_that_are_too_few_for_the_devices_are_split() -> None:
         search(space, Scheduler(workload, hardware)).best[0]
         for space in (usual, replace(usual, contexts=(1, 2, 4)))
     )
-    assert one.strategy.decoder == ParallelPlan()
-    assert four.strategy.decoder == ParallelPlan(context=4)
+    assert one.strategy.backbone == ParallelPlan()
+    assert four.strategy.backbone == ParallelPlan(context=4)
     assert 2 < one.seconds / four.seconds < 4
     within = replace(usual, contexts=(1, 2, 4), domain=2)
-    assert {family.decoder.context for family in decoders(within, workload)} == {1, 2}
+    assert {family.backbone.context for family in decoders(within, workload)} == {1, 2}
 
 
 def test_encoders_use_context_ranks_for_rows_or_split_rows_alike() -> None:
@@ -477,13 +477,13 @@ def test_nothing_is_faster_than_the_degrees_of_experts_that_are_found(data: st.D
     remats: list[Remat] = [data.draw(st.sampled_from(get_args(Remat)))]
     space = small.space(4, workload, experts=(1, 2, 4), remats=tuple(remats), **part)
     tried = [own for _, own in everything(space, workload, hardware)]
-    assert {own.strategy.decoder.expert for own in tried} == {1, 2, 4}
+    assert {own.strategy.backbone.expert for own in tried} == {1, 2, 4}
     found = search(space, Scheduler(workload, hardware))
     assert found.best[0].seconds == min(own.seconds for own in tried)
     for own in tried:
         assert lower_bound(workload, own.strategy, hardware) <= own.seconds * ROUNDING
         assert least_memory(workload, own.strategy, hardware) <= own.memory.total * ROUNDING
-        devices = own.strategy.decoder.devices
+        devices = own.strategy.backbone.devices
         assert least_compute(workload, devices, remats, hardware) <= own.seconds * ROUNDING
         assert least_state(workload, devices) <= own.memory.total * ROUNDING
 
@@ -496,5 +496,5 @@ def test_ranks_share_experts_where_tokens_move_in_less_time_than_experts() -> No
     )
     for link, sharers in ((Link(bandwidth=4e6, latency=0), 2), (FREE, 1)):
         scheduler = Scheduler(workload, small.hardware(link=link))
-        found = search(space, scheduler).best[0].strategy.decoder
+        found = search(space, scheduler).best[0].strategy.backbone
         assert (found.devices, found.expert) == (4, sharers)

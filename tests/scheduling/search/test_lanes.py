@@ -62,7 +62,7 @@ def test_parameters_and_their_sums_are_counted_once() -> None:
     assert shared.parameters == alone.parameters
     assert shared.optimizer == alone.optimizer
     assert shared.gradients == alone.gradients
-    assert shared.encoders == 2 * alone.encoders
+    assert shared.sources == 2 * alone.sources
     assert least_state(two, 4) == least_state(one, 4)
     times = [
         step_times(own, strategy, hardware)

@@ -61,7 +61,7 @@ def test_no_step_undercuts_its_bounds(data: st.DataObject) -> None:
     workload, hardware = data.draw(small.workloads(most=1)), data.draw(small.devices())
     stages = data.draw(st.sampled_from([2, 4]))
     tensor = data.draw(st.sampled_from([1, 2]))
-    plans = {name: ParallelPlan(tensor=tensor, data=stages) for name in workload.encoders}
+    plans = {name: ParallelPlan(tensor=tensor, data=stages) for name in workload.sources}
     plans = {"decoder": ParallelPlan(stage=stages, tensor=tensor), **plans}
     count = data.draw(
         st.sampled_from([n for n in range(1, workload.rows + 1) if not workload.rows % n])

@@ -120,8 +120,8 @@ def test_plans_of_encoders_are_views_of_the_decoders_devices(stage: int) -> None
     plans = encoder_plans(where, own, family, "vision")
     assert plans
     for plan in plans:
-        assert plan.devices == family.decoder.devices
-        assert family.decoder.stage % plan.stage == 0
+        assert plan.devices == family.backbone.devices
+        assert family.backbone.stage % plan.stage == 0
         assert own.rows_of("vision", 2) % (plan.batch * plan.stage // stage) == 0
     found = [*members(where, own, family)]
     assert {str(each.plans["vision"]) for each in found} == {*map(str, plans)}

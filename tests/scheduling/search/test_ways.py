@@ -44,8 +44,8 @@ def compiled(
     """What places steps of these sizes, and what is compiled for them."""
     workload = small.workload(ROWS * microbatches, encoders=ENCODERS)
     plans = {"decoder": ParallelPlan(stage=stages)}
-    plans |= {name: ParallelPlan(data=stages) for name in workload.encoders}
-    cut = dict.fromkeys(workload.encoders, pieces)
+    plans |= {name: ParallelPlan(data=stages) for name in workload.sources}
+    cut = dict.fromkeys(workload.sources, pieces)
     strategy = Strategy(
         plans, microbatches, chunks=chunks, remat="none", pieces=cut, work_ahead=False
     )

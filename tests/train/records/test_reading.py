@@ -65,7 +65,7 @@ def test_one_reader_feeds_all_devices(
     assert len(made) == 1
     assert reads
     assert set(reads.values()) == {1}, "devices that share a sample's row share its reading"
-    tokens = place([own.batch], experiment.step).decoder.inputs
+    tokens = place([own.batch], experiment.step).rows["decoder"].inputs
     shards = tokens.addressable_shards
     assert {shard.device for shard in shards} == set(experiment.mesh.devices.flat)
     assert len(experiment.mesh.devices.flat) == 4

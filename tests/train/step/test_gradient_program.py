@@ -37,7 +37,7 @@ class Unrolled(GradientProgram):
         super().__init__(model, grid, frozen, StageLayers(model.decoder.layers, 1, 2))
 
     def shares(self, params: Any, batch: Batch, weight: jax.Array, aux: Aux) -> Gradients:
-        rows = [jax.tree.map(lambda x, i=i: x[i], batch.decoder) for i in (1, 0)]
+        rows = [jax.tree.map(lambda x, i=i: x[i], batch.rows[DECODER]) for i in (1, 0)]
 
         def total(params: Any) -> jax.Array:
             decoder = params["decoder"]
@@ -50,7 +50,7 @@ class Unrolled(GradientProgram):
             losses = [loss for loss, _ in made]
             return sum(losses[1:], losses[0]) / weight
 
-        loss, grads = jax.value_and_grad(total)(vary(params, self.grid.decoder.all_axes))
+        loss, grads = jax.value_and_grad(total)(vary(params, self.grid.backbone.all_axes))
         return Gradients(loss, grads, {}, aux)
 
 

@@ -55,7 +55,7 @@ def inputs(grid: JointGrid, exchange: Exchange, apart: bool, index: np.ndarray) 
             {"vision": [(0, 0)]},
             {"vision": (ROWS, OUTPUTS)},
             grid.views,
-            grid.decoder,
+            grid.backbone,
             ROWS,
             False,
         )
@@ -70,7 +70,7 @@ def listing(index: np.ndarray, runs: np.ndarray) -> PackedBatch:
 
 def whole(grid: JointGrid, routes: LaneRoutes) -> RouteArrays:
     """The arrays of routes, put together from the parts of all devices."""
-    layouts: Any = named_shardings(mesh_of(grid), route_specs(grid.decoder, None, routes.shapes))
+    layouts: Any = named_shardings(mesh_of(grid), route_specs(grid.backbone, None, routes.shapes))
     made: RouteArrays = jax.tree.map(np.asarray, routes.placed(layouts))
     return made
 
@@ -80,7 +80,7 @@ def mesh_of(grid: JointGrid) -> Any:
 
 
 def landed(grid: JointGrid, exchange: Exchange, values: dict[str, Any]) -> Any:
-    source, target = grid.views["vision"], grid.decoder
+    source, target = grid.views["vision"], grid.backbone
 
     def body(values: Any) -> Any:
         routes = jax.tree.map(lambda x: x[0], values["routes"])
@@ -88,7 +88,7 @@ def landed(grid: JointGrid, exchange: Exchange, values: dict[str, Any]) -> Any:
 
         def loss(outputs: Any) -> Any:
             moved = land(
-                outputs, "vision", routes, rows, grid.views["vision"], grid.decoder, exchange
+                outputs, "vision", routes, rows, grid.views["vision"], grid.backbone, exchange
             )
             return psum(jnp.sum(moved * values["weights"]), target.all_axes), moved
 
@@ -168,7 +168,7 @@ def test_runs_from_several_units_go_each_with_its_own(apart: bool) -> None:
     def routes(microbatches: list[PackedBatch], pairs: list[Pair]) -> RouteArrays:
         named = {"vision": pairs}
         (own,) = lane_routes(
-            microbatches, named, size, grid.views, grid.decoder, ROWS, apart, {}
+            microbatches, named, size, grid.views, grid.backbone, ROWS, apart, {}
         ).values()
         return whole(grid, own)
 

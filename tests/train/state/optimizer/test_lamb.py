@@ -33,7 +33,7 @@ def test_updates_of_any_size_get_the_norm_of_their_matrices(
     weight: float, update: float, largest: float | None
 ) -> None:
     """By hand, each matrix by itself."""
-    layout = parameter_shardings(AXES, JointGrid.build({"decoder": ParallelPlan()}).decoder)
+    layout = parameter_shardings(AXES, JointGrid.build({"decoder": ParallelPlan()}).backbone)
     paths = dict(jax.tree_util.tree_leaves_with_path(layout))
     weights, updates = drawn(0, weight), drawn(1, update)
     scaling = scale_by_trust_ratio(paths, largest)

@@ -78,7 +78,7 @@ def updated(
 ) -> tuple[Any, Any]:
     """Parameters and trust ratios after some updates with given gradients under `plan`."""
     grid = JointGrid.build({"decoder": plan}, kv_heads=2)
-    layout = parameter_shardings(AXES, grid.decoder)
+    layout = parameter_shardings(AXES, grid.backbone)
     optimizer = build_optimizer(config, layout)
     specs = jax.tree.map(lambda leaf: leaf.spec, layout)
     state_specs = specs_like(jax.eval_shape(optimizer.init, arrays(0)), layout)
@@ -217,7 +217,7 @@ def test_newton_schulz_keeps_the_singular_vectors():
 
 def test_what_no_model_trains_stays_as_it_is():
     tree = {"positions": {"fixed": (None, "embed")}, "table": {"embedding": ("vocab", "embed")}}
-    layout = parameter_shardings(tree, JointGrid.build({"decoder": ParallelPlan()}).decoder)
+    layout = parameter_shardings(tree, JointGrid.build({"decoder": ParallelPlan()}).backbone)
     optimizer = build_optimizer(TrainConfig(steps=3, learning_rate=0.1), layout)
     params = {"positions": {"fixed": jnp.ones((3, 4))}, "table": {"embedding": jnp.ones((3, 4))}}
     trained, constant = NOTHING_FROZEN.apart({"decoder": params})
@@ -232,7 +232,7 @@ def test_what_no_model_trains_stays_as_it_is():
 def test_a_bias_follows_the_load_of_its_expert_and_nothing_else():
     """Neither learning rate, weight decay nor clipping have a part in it, nor it in the norm."""
     tree = {"router": {"load_bias": ("layers", None)}, "up": {"kernel": ("layers", "embed", "mlp")}}
-    layout = parameter_shardings(tree, JointGrid.build({"decoder": ParallelPlan()}).decoder)
+    layout = parameter_shardings(tree, JointGrid.build({"decoder": ParallelPlan()}).backbone)
     optimizer = build_optimizer(train_config("adamw"), layout, bias_rate=0.25)
     loads = jnp.array([[0.1, 0.9, 0.5], [0.5, 0.5, 0.5]])
     grads = {"router": {"load_bias": loads}, "up": {"kernel": jnp.ones((2, 4, 8))}}
@@ -290,7 +290,7 @@ def test_no_rank_holds_more_than_its_share_of_whole_matrices(plan):
     }
     shapes = {"up": (2, 8, 32, 64), "down": (2, 8, 64, 32)}
     grid = JointGrid.build({"decoder": plan})
-    layout = parameter_shardings(axes, grid.decoder)
+    layout = parameter_shardings(axes, grid.backbone)
     specs = {name: own.spec for name, own in layout.items()}
     update = jax.shard_map(
         lambda grads: orthogonalize(layout, 1).update(grads, optax.EmptyState())[0],
@@ -306,7 +306,7 @@ def test_no_rank_holds_more_than_its_share_of_whole_matrices(plan):
 
 def test_global_norm_counts_every_entry_once():
     grid = JointGrid.build({"decoder": ParallelPlan(data=2, fsdp=2, tensor=2)})
-    layout = parameter_shardings(AXES, grid.decoder)
+    layout = parameter_shardings(AXES, grid.backbone)
     norm = jax.shard_map(
         lambda grads: global_norm(grads, layout),
         mesh=make_mesh(grid),
@@ -358,7 +358,7 @@ def test_groups_train_at_their_own_rate() -> None:
         vision = {"layers": tree["layers"], **dict.fromkeys(CONNECTORS, connector)}
         return {"decoder": tree, "vision": vision, "audio": {"table": tree["table"]}}
 
-    lay = parameter_shardings(whole(AXES), JointGrid.build({"decoder": ParallelPlan()}).decoder)
+    lay = parameter_shardings(whole(AXES), JointGrid.build({"decoder": ParallelPlan()}).backbone)
     params, grads = whole(arrays(0)), whole(arrays(1))
 
     def moved(rate: float, **changes: Any) -> Any:
