@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from benchmarks.peers import QUIET, check_installed, write_tensors
 from benchmarks.turns import TurnWorker
 from data.batch import DECODER, PackedBatch
-from data.loading.evaluation import Slot
+from data.loading.evaluation import PromptSlot
 from data.rows.tokens import TEXT
 from mllm_jax.check.verify import initial_parameters
 from mllm_jax.config.load import ConfigError, ExperimentConfig
@@ -112,14 +112,14 @@ class OurDecoding:
         return written, time.perf_counter() - began - written.compile_seconds
 
 
-def _pack_prompts(prompts: Tokens) -> tuple[PackedBatch, list[Slot]]:
+def _pack_prompts(prompts: Tokens) -> tuple[PackedBatch, list[PromptSlot]]:
     """Prompts in a row each, and where they lie."""
     count, length = prompts.shape
     rows = TEXT.empty_rows((count, length), [])
     rows.inputs[:] = prompts
     for row in range(count):
         TEXT.write(rows, row, 0, 1, length)
-    return PackedBatch({DECODER: rows}), [Slot(row, row, 0, length, 1, ()) for row in range(count)]
+    return PackedBatch({DECODER: rows}), [PromptSlot(row, row, 0, length, 1, ()) for row in range(count)]
 
 
 def compare_answers(

@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.registry import BENCHMARKS
 from data.batch import DECODER, ModuleRows, NextTokenTargets, PackedBatch
 from data.media.image.row_spec import ImageRowSpec
-from data.media.image.tiles import Tiling
+from data.media.image.tiles import ImageTiling
 from data.planning.stream import media_of_plan, runs_of_plan
 from data.rows.pack import empty_rows
 from data.rows.tokens import SPAN_IDS, TokenSpec
@@ -50,7 +50,7 @@ def first_cells(page: str) -> list[str]:
 def test_the_page_of_the_batch_has_its_arrays_and_types() -> None:
     image, audio = (replace(own, name="<bucket>") for own in row_specs(MODEL))
     assert isinstance(image, ImageRowSpec)
-    tiled = replace(image, tiling=Tiling(((16, 16),), (16, 16), (1, 1), 1), newline=1)
+    tiled = replace(image, tiling=ImageTiling(((16, 16),), (16, 16), (1, 1), 1), newline=1)
     types: dict[str, np.dtype] = {}
     for own in (tiled, audio):
         decoder = TokenSpec(ids=(SPAN_IDS,)).empty_rows((1, 1), [own.name])

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.hf_format.marks import Span
-from data.hf_format.tokens import Tokens
+from data.hf_format.tokens import TokenizedText
 
 #: What stands for the answer where the prompt of an answer is asked for. No text has it.
 ASKED = "\ufdd3"
@@ -61,7 +61,7 @@ def prompt_before(written: str) -> str | None:
 
 
 def learnt_tokens(
-    text: str, tokens: Tokens, answer: ConversationAnswer, start: int, ends: Collection[int] | None
+    text: str, tokens: TokenizedText, answer: ConversationAnswer, start: int, ends: Collection[int] | None
 ) -> NDArray[np.bool_]:
     """`[tokens]`, which of them are learnt of an answer.
 
@@ -76,34 +76,34 @@ def learnt_tokens(
     begins = tokens.spans[:, 0] >= start
     # A special token behind the prompt may be part of a header, but not of the answer's text.
     header = ~tokens.special | (tokens.spans[:, 1] <= answer.begin)
-    learnt = tokens.touching((start, first)) & begins & header
+    learnt = tokens.in_span((start, first)) & begins & header
     for span in others:
-        learnt |= tokens.touching(span) & begins & ~tokens.special
+        learnt |= tokens.in_span(span) & begins & ~tokens.special
     if learnt.any():
         text_end = int(np.flatnonzero(learnt)[-1]) + 1
-        learnt[text_end : _ended(text, tokens, text_end, ends)] = True
+        learnt[text_end : _end_after(text, tokens, text_end, ends)] = True
     return learnt
 
 
-def _ended(text: str, tokens: Tokens, text_end: int, ends: Collection[int] | None) -> int:
+def _end_after(text: str, tokens: TokenizedText, text_end: int, ends: Collection[int] | None) -> int:
     """One more than the token that ends an answer whose text ends before token `text_end`.
 
     `text_end` itself if none of `ends` is there.
     """
     at = text_end
-    while at < len(tokens.ids) and not tokens.special[at] and not _said(text, tokens, at):
+    while at < len(tokens.ids) and not tokens.special[at] and not _is_visible(text, tokens, at):
         at += 1
     is_special = at < len(tokens.ids) and bool(tokens.special[at])
     return at + 1 if is_special and (ends is None or tokens.ids[at] in ends) else text_end
 
 
-def _said(text: str, tokens: Tokens, number: int) -> bool:
+def _is_visible(text: str, tokens: TokenizedText, number: int) -> bool:
     """Whether a token is more than white space."""
     begin, end = tokens.spans[number]
     return not text[begin:end].isspace()
 
 
-def end_of(tokens: Tokens, learnt: NDArray[np.bool_]) -> int | None:
+def end_of(tokens: TokenizedText, learnt: NDArray[np.bool_]) -> int | None:
     """The token that ends the last of the answers that are learnt, if one does."""
     last = np.flatnonzero(learnt)[-1:]
     return next((int(tokens.ids[at]) for at in last if tokens.special[at]), None)
@@ -115,12 +115,12 @@ def first_difference(one: str, other: str) -> int:
     return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
-def excerpt(text: str, at: int, most: int = 24) -> str:
+def excerpt_of(text: str, at: int, most: int = 24) -> str:
     """A few characters of a text from `at` on, for messages."""
     return repr(text[at : at + most])
 
 
-def asking(template: str, parts: bool) -> str:
+def template_with_prompt(template: str, parts: bool) -> str:
     """A chat template whose generation prompt is the one that `prompt_before` finds.
 
     Everything else is written as `template` does.

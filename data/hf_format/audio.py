@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from data.faults import FaultKind
 from data.hf_format.media import AudioSettings
-from data.media.audio.frames import check_finite, log_energies, other_rate, scaled
+from data.media.audio.frames import check_finite, log_energies, other_rate, scale_energies
 from data.media.audio.row_spec import AudioRowSpec
 from data.sample import DataError, MediaError, ProcessedMedium
 
@@ -27,7 +27,7 @@ def log_mel(
     Frame t is centred on sample t * hop of the window, whose ends are mirrored. Frames after the
     window are 0, as what convolutions read there.
     """
-    hop, window, length = settings.hop_length, settings.n_fft, settings.samples
+    hop, window, length = settings.hop_length, settings.n_fft, settings.window_samples
     half, frames = window // 2, -(-len(wave) // hop)
     heard = -(-(len(wave) + half) // hop)  # frames that the clip is in, and so its loudest
     count = min(length // hop, max(frames + lookahead, heard))
@@ -41,7 +41,7 @@ def log_mel(
         padded[end:] = padded[end - 1 - over : end - 1][::-1]
     mels, rate = settings.feature_size, settings.sampling_rate
     energies = log_energies(padded, count, mels, rate, hop, window)
-    values = scaled(energies)[: frames + lookahead]
+    values = scale_energies(energies)[: frames + lookahead]
     return np.pad(values, ((0, frames + lookahead - len(values)), (0, 0)))
 
 
@@ -79,7 +79,7 @@ class ReleasedAudio:
             raise MediaError(FaultKind.DURATION, "the clip has zero length")
         if rate != settings.sampling_rate:
             raise other_rate(rate, settings.sampling_rate, "that of data.processor is")
-        if samples > settings.samples:
+        if samples > settings.window_samples:
             raise MediaError(
                 FaultKind.DURATION,
                 f"clip of {samples / rate:.2f} s is longer than the {settings.chunk_length} s of "

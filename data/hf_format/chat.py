@@ -27,17 +27,17 @@ from data.config import AnswersBegin
 from data.hf_format.answers import (
     ASKED,
     ConversationAnswer,
-    asking,
+    template_with_prompt,
     end_of,
-    excerpt,
+    excerpt_of,
     first_difference,
     learnt_tokens,
     prompt_before,
 )
 from data.hf_format.files import ReleasedFiles
-from data.hf_format.marks import FoundMark, Span, found_in, marked, white_space, written
+from data.hf_format.marks import FoundMark, Span, found_in, add_marks, white_space, written_spaces
 from data.hf_format.template import ChatTemplate, Message, TemplateError
-from data.hf_format.tokens import ReleasedTokenizer, Tokens
+from data.hf_format.tokens import ReleasedTokenizer, TokenizedText
 from data.rows.spec import Kind
 from data.sample import ConversationError, DataError, Role, Turn, pattern_of
 from data.text.chat import PAD_ID, RenderedChat
@@ -60,7 +60,7 @@ _FORMS: tuple[frozenset[Role], ...] = (
 
 
 @dataclass
-class _Texts:
+class _MessageTexts:
     """Texts of messages in their order.
 
     Attributes:
@@ -83,7 +83,7 @@ class _Texts:
     turn: int = 0
     spaces: list[tuple[str, str]] = field(default_factory=list)
 
-    def add(self, text: str, turn: Turn) -> str:
+    def add_text(self, text: str, turn: Turn) -> str:
         """The content of a message for `text`, which is one of the turn."""
         if not text.strip():
             return text
@@ -94,11 +94,11 @@ class _Texts:
         self.turns.append(self.turn)
         self.spaces.append(white_space(text) if answer else ("", ""))
         text = text.strip() if answer and self.bare else text
-        return marked(text, len(self.texts) - 1) if self.marking else text
+        return add_marks(text, len(self.texts) - 1) if self.marking else text
 
 
 @dataclass(frozen=True)
-class _Rendering:
+class _RenderedText:
     """A rendered conversation, and where samples speak in it.
 
     Attributes:
@@ -111,15 +111,15 @@ class _Rendering:
     text_spans: tuple[Span, ...]
     answers: tuple[ConversationAnswer, ...]
 
-    def until(self, end: int) -> _Rendering:
+    def cut_at(self, end: int) -> _RenderedText:
         """The first `end` characters, with the answers in them."""
         spans = ((a, min(b, end)) for a, b in self.text_spans if a < end)
         answers = (answer for answer in self.answers if answer.begin < end)
-        return _Rendering(self.text[:end], tuple(spans), tuple(answers))
+        return _RenderedText(self.text[:end], tuple(spans), tuple(answers))
 
 
 class ReleasedChat:
-    """See `data.text.chat.Chat`, and the module.
+    """See `data.text.chat.ConversationTokenizer`, and the module.
 
     Args:
         files: files of the processor's folder.
@@ -150,12 +150,12 @@ class ReleasedChat:
         self._tokenizer = ReleasedTokenizer(files, new)
         self._kinds = {mark: kind for kind, mark in marks.items()}
         self._mark = pattern_of(self._kinds)
-        self._placeholders = {kind: self._id(token) for kind, token in self._written.items()}
+        self._placeholders = {kind: self._special_id(token) for kind, token in self._written.items()}
         # The model may have no room for tokens that its folder does not name.
         named = [kind for kind in marks if kind in placeholders]
         self._shown = dict.fromkeys(marks, PAD_ID) | {k: self._placeholders[k] for k in named}
         self._template = self._read_template(files, today)
-        self._roles, self._kinds_in_parts = self._probe()
+        self._roles, self._kinds_in_parts = self._probe_roles()
         self._ends, self.end_ids, self.learns_end = self._read_ends(files.stops)
         self._same_prompts = self._begin_alike()
         self._check_embeddings()
@@ -166,7 +166,7 @@ class ReleasedChat:
 
     # ---- of the folder ---------------------------------------------------------------------------
 
-    def _id(self, token: str) -> int:
+    def _special_id(self, token: str) -> int:
         number = self._tokenizer.id_of(token)
         if number is None:
             raise DataError(
@@ -183,17 +183,17 @@ class ReleasedChat:
 
     # ---- asking the template ---------------------------------------------------------------------
 
-    def _probe(self) -> tuple[frozenset[Role], frozenset[Kind]]:
+    def _probe_roles(self) -> tuple[frozenset[Role], frozenset[Kind]]:
         """Roles whose messages have parts, and kinds of media that are parts."""
         reasons: dict[str, None] = {}
         for asked, roles in product((_ROLES, _ROLES[1:]), _FORMS):
-            reason = self._misread(asked, roles)
+            reason = self._misreading_reason(asked, roles)
             if reason is None:
-                return roles, frozenset(k for k in self._written if self._writes(k, roles))
+                return roles, frozenset(k for k in self._written if self._writes_placeholder(k, roles))
             reasons[reason] = None
-        raise self._unusable("; ".join(reasons))
+        raise self._unusable_error("; ".join(reasons))
 
-    def _misread(self, asked: Sequence[Role], roles: frozenset[Role]) -> str | None:
+    def _misreading_reason(self, asked: Sequence[Role], roles: frozenset[Role]) -> str | None:
         """Why messages of the roles `asked` cannot have parts in `roles` and a text in others."""
         messages: list[Message] = []
         for role in asked:
@@ -208,7 +208,7 @@ class ReleasedChat:
         lost = [role for role in asked if text.count(_PROBES[role]) != 1]
         return f"it does not write messages of {', '.join(lost)} once" if lost else None
 
-    def _writes(self, kind: Kind, roles: frozenset[Role]) -> bool:
+    def _writes_placeholder(self, kind: Kind, roles: frozenset[Role]) -> bool:
         """Whether a part that is a medium becomes a placeholder."""
         if "user" not in roles:
             return False
@@ -228,34 +228,34 @@ class ReleasedChat:
         These are the one that the template writes behind the last answer, if it writes any, the one
         that ends a text, and those of the release's own list.
         """
-        rendering = self._probed(_TALK[:2])
-        tokens = self._tokens(rendering)
-        written = self._end(rendering, tokens, rendering.answers[-1])
+        rendering = self._render_probes(_TALK[:2])
+        tokens = self._tokenize_rendering(rendering)
+        written = self._end_token(rendering, tokens, rendering.answers[-1])
         name = self._tokenizer.tokens.get("eos_token")
         last = None if name is None else self._tokenizer.id_of(name)
         known = (n for n in (last, *stops) if n is not None and not self._is_behind(n))
         ends = [*dict.fromkeys([*([] if written is None else [written]), *known])]
         if not ends:
-            raise self._unusable("nothing ends an answer, and there is no eos_token")
+            raise self._unusable_error("nothing ends an answer, and there is no eos_token")
         return frozenset(ends), tuple(ends), written is not None
 
-    def _end(self, rendering: _Rendering, tokens: Tokens, answer: ConversationAnswer) -> int | None:
+    def _end_token(self, rendering: _RenderedText, tokens: TokenizedText, answer: ConversationAnswer) -> int | None:
         """The special token behind an answer, if one is there."""
         learnt = learnt_tokens(rendering.text, tokens, answer, answer.begin, None)
         return end_of(tokens, learnt)
 
-    def _probed(self, turns: Sequence[Turn]) -> _Rendering:
+    def _render_probes(self, turns: Sequence[Turn]) -> _RenderedText:
         """A conversation of probes. Raises DataError: the template does not take it."""
         try:
-            return self._render(turns, opened=False)
+            return self._render_turns(turns, opened=False)
         except ConversationError as error:
-            raise self._unusable(str(error)) from error
+            raise self._unusable_error(str(error)) from error
 
     def _begin_alike(self) -> bool:
         """Whether the same prompt stands before earlier answers as before the last one."""
         try:
-            rendering = self._render(_TALK, opened=False)
-            return self._begun(_TALK, rendering, rendering.answers[0])
+            rendering = self._render_turns(_TALK, opened=False)
+            return self._has_prompt(_TALK, rendering, rendering.answers[0])
         except ConversationError:  # of more than one question
             return True
 
@@ -270,9 +270,9 @@ class ReleasedChat:
         """
         for answer in (_PROBES["assistant"], _OTHER):
             try:
-                self.tell((_TALK[0], Turn("assistant", answer)))
+                self.tokenize_turns((_TALK[0], Turn("assistant", answer)))
             except ConversationError as error:
-                raise self._unusable(str(error)) from error
+                raise self._unusable_error(str(error)) from error
         notices = [] if self.learns_end else [self._without_end()]
         notices += [] if self._embeddings is None else [self._without_embedding()]
         notices += [] if self._same_prompts else [self._without_earlier()]
@@ -295,37 +295,37 @@ class ReleasedChat:
             DataError: there is no such template.
         """
         files, _, today, *_ = self._arguments
-        asked = self._asked()
-        if all(self._written_by(question, header=True) == prompt for question, prompt in asked):
+        asked = self._probe_questions()
+        if all(self._render_messages(question, header=True) == prompt for question, prompt in asked):
             return None
-        source = asking(files.template, "assistant" in self._roles)
+        source = template_with_prompt(files.template, "assistant" in self._roles)
         other = ChatTemplate(source, self._tokenizer.tokens, today)
         for messages, prompt in asked:
             same = other.render(messages) == self._template.render(messages)
             if not same or other.render(messages, add_generation_prompt=True) != prompt:
-                raise self._unusable("its generation prompt cannot be made that of training")
+                raise self._unusable_error("its generation prompt cannot be made that of training")
         return source
 
-    def _asked(self) -> list[tuple[list[Message], str]]:
+    def _probe_questions(self) -> list[tuple[list[Message], str]]:
         """Messages that end with a question, and the prompt of their answer."""
         questions: list[tuple[list[Message], str]] = []
         for system, turns in product(
             ((), (Turn("system", _PROBES["system"]),)), (_TALK[:1], _TALK[:3])
         ):
             with suppress(ConversationError):  # not every template takes a system message
-                conversation, texts = (*system, *turns), _Texts(marking=False)
-                messages: list[Message] = [self._message(turn, texts) for turn in conversation]
-                self._written_by(messages)
-                questions.append((messages, self._prompt(conversation)))
+                conversation, texts = (*system, *turns), _MessageTexts(marking=False)
+                messages: list[Message] = [self._make_message(turn, texts) for turn in conversation]
+                self._render_messages(messages)
+                questions.append((messages, self._prompt_text(conversation)))
         return questions
 
     def _earlier_end(self, unknown: bool = True) -> bool:
         """Whether the end of answers before the last is learnt; `unknown` if none can be there."""
         try:
-            rendering = self._render(_TALK, opened=False)
+            rendering = self._render_turns(_TALK, opened=False)
         except ConversationError:
             return unknown
-        return self._end(rendering, self._tokens(rendering), rendering.answers[0]) in self._ends
+        return self._end_token(rendering, self._tokenize_rendering(rendering), rendering.answers[0]) in self._ends
 
     # ---- ids behind the embeddings ---------------------------------------------------------------
 
@@ -333,9 +333,9 @@ class ReleasedChat:
         """Whether the decoder has no embedding of a token."""
         return self._embeddings is not None and number >= self._embeddings
 
-    def _named(self, number: int) -> str:
+    def _describe_token(self, number: int) -> str:
         """A token that the decoder does not know, for messages."""
-        (piece,) = self.pieces([number])
+        (piece,) = self.token_texts([number])
         return f"{piece!r:.60} (id {number}, behind the decoder's {self._embeddings} embeddings)"
 
     def _check_embeddings(self) -> None:
@@ -351,11 +351,11 @@ class ReleasedChat:
         ids = [*self._shown.values()]
         for turns in (_TALK, _TALK[:2], (Turn("system", _PROBES["system"]), *_TALK[:2])):
             with suppress(ConversationError):  # not every template takes all of them
-                ids += self._tokens(self._render(turns, opened=False)).ids.tolist()
+                ids += self._tokenize_rendering(self._render_turns(turns, opened=False)).ids.tolist()
         for number in filter(self._is_behind, ids):
             raise DataError(
                 f"data.processor: chat template or placeholders of {self._folder} write "
-                f"{self._named(number)}; valid: a template or placeholder with other tokens, or "
+                f"{self._describe_token(number)}; valid: a template or placeholder with other tokens, or "
                 "weights with a row for it, such as transformers saves after "
                 f"model.resize_token_embeddings({self.vocab_size})"
             )
@@ -363,7 +363,7 @@ class ReleasedChat:
     def _check_known(self, ids: Sequence[int]) -> None:
         """Raise ConversationError if a text has a token without an embedding."""
         for number in filter(self._is_behind, ids):
-            raise ConversationError(f"a text has the token {self._named(number)}")
+            raise ConversationError(f"a text has the token {self._describe_token(number)}")
 
     def _without_embedding(self) -> str:
         return (
@@ -373,13 +373,13 @@ class ReleasedChat:
         )
 
     def _without_end(self) -> str:
-        (end,) = self.pieces(self.end_ids[:1])
-        rendering = self._probed(_TALK[:2])
+        (end,) = self.token_texts(self.end_ids[:1])
+        rendering = self._render_probes(_TALK[:2])
         after = rendering.text[rendering.answers[-1].end :].strip()
         writes = "writes no special token behind an answer: the end of answers is not learnt"
         if after:
             writes = (
-                f"writes {excerpt(after, 0)} right behind an answer, where its end would be a "
+                f"writes {excerpt_of(after, 0)} right behind an answer, where its end would be a "
                 "special token: the end of answers is not learnt"
             )
         elif self._earlier_end(unknown=False):
@@ -401,32 +401,32 @@ class ReleasedChat:
         )
 
     def _without_earlier_end(self) -> str:
-        (end,) = self.pieces(self.end_ids[:1])
+        (end,) = self.token_texts(self.end_ids[:1])
         return (
             f"the chat template in {self._folder} writes {end} behind the last answer of a "
             "conversation and not behind the others, whose end is not learnt; a template that "
             "writes it there as well teaches it"
         )
 
-    def _unusable(self, reason: str) -> DataError:
+    def _unusable_error(self, reason: str) -> DataError:
         return DataError(f"data.processor: chat template of {self._folder}: {reason}")
 
     # ---- messages --------------------------------------------------------------------------------
 
-    def _message(self, turn: Turn, texts: _Texts) -> dict[str, Any]:
+    def _make_message(self, turn: Turn, texts: _MessageTexts) -> dict[str, Any]:
         split = turn.pieces(self._mark)
         pieces = [(piece, self._kinds[piece] if is_mark else None) for piece, is_mark in split]
         if turn.role in self._roles:
-            content: Any = list(self._parts(pieces, turn, texts))
+            content: Any = list(self._make_parts(pieces, turn, texts))
         else:
             content = "".join(
-                texts.add(piece, turn) if kind is None else self._written[kind]
+                texts.add_text(piece, turn) if kind is None else self._written[kind]
                 for piece, kind in pieces
             )
         return {"role": turn.role, "content": content}
 
-    def _parts(
-        self, pieces: list[tuple[str, Kind | None]], turn: Turn, texts: _Texts
+    def _make_parts(
+        self, pieces: list[tuple[str, Kind | None]], turn: Turn, texts: _MessageTexts
     ) -> Iterator[dict[str, str]]:
         """Content as parts. A line break beside a medium is the template's to write."""
         for number, (piece, kind) in enumerate(pieces):
@@ -438,64 +438,64 @@ class ReleasedChat:
                 text = piece.removeprefix("\n") if number else piece
                 text = text.removesuffix("\n") if number + 1 < len(pieces) else text
                 if text.strip() or len(pieces) == 1:
-                    yield {"type": "text", "text": texts.add(text, turn)}
+                    yield {"type": "text", "text": texts.add_text(text, turn)}
 
     # ---- rendering -------------------------------------------------------------------------------
 
-    def _render(self, turns: Sequence[Turn], opened: bool) -> _Rendering:
+    def _render_turns(self, turns: Sequence[Turn], opened: bool) -> _RenderedText:
         """The text of a conversation; with `opened`, up to where the next answer begins.
 
         Raises:
             ConversationError: the template does not write it, or not so that it can be found.
         """
         if not opened:
-            return self._placed(turns, header=False)
+            return self._locate_texts(turns, header=False)
         if self._behind_header:
-            return self._placed(turns, header=True)
-        rendering = self._placed((*turns, Turn("assistant", _PROBES["assistant"])), header=False)
-        prompt = self._prompt(turns)
+            return self._locate_texts(turns, header=True)
+        rendering = self._locate_texts((*turns, Turn("assistant", _PROBES["assistant"])), header=False)
+        prompt = self._prompt_text(turns)
         if not rendering.text.startswith(prompt):
             raise ConversationError("what the chat template writes before an answer depends on it")
-        return rendering.until(len(prompt))
+        return rendering.cut_at(len(prompt))
 
-    def _placed(self, turns: Sequence[Turn], header: bool) -> _Rendering:
+    def _locate_texts(self, turns: Sequence[Turn], header: bool) -> _RenderedText:
         """What the template writes, and where the texts of the turns are in it."""
-        plain, marking = _Texts(marking=False), _Texts(marking=True)
-        text, with_marks = (self._rendered(turns, header, texts) for texts in (plain, marking))
+        plain, marking = _MessageTexts(marking=False), _MessageTexts(marking=True)
+        text, with_marks = (self._render_template(turns, header, texts) for texts in (plain, marking))
         spaces = [(0, 0)] * len(plain.texts)
         if any(leading or trailing for leading, trailing in plain.spaces):
-            bare = self._rendered(turns, header, _Texts(marking=True, bare=True))
-            spaces = written(with_marks, bare, plain.spaces)
+            bare = self._render_template(turns, header, _MessageTexts(marking=True, bare=True))
+            spaces = written_spaces(with_marks, bare, plain.spaces)
         text_spans, answer_spans = [], dict[int, list[Span]]()
         for number, mark in enumerate(found_in(text, with_marks, plain.texts)):
             if plain.answers[number]:
-                begin, end = _answer(mark, plain.texts[number], text)
+                begin, end = _answer_span(mark, plain.texts[number], text)
                 leading, trailing = spaces[number]
                 text_spans.append((begin, end))
                 span = begin - leading, end + trailing
                 answer_spans.setdefault(plain.turns[number], []).append(span)
             else:
-                text_spans += self._others(mark, plain.texts[number], text)
+                text_spans += self._other_spans(mark, plain.texts[number], text)
         answers = (
             ConversationAnswer(n, turns[n].is_learnt, tuple(spans))
             for n, spans in answer_spans.items()
         )
-        return _Rendering(text, tuple(text_spans), tuple(answers))
+        return _RenderedText(text, tuple(text_spans), tuple(answers))
 
-    def _rendered(self, turns: Sequence[Turn], header: bool, texts: _Texts) -> str:
+    def _render_template(self, turns: Sequence[Turn], header: bool, texts: _MessageTexts) -> str:
         """The output of the template. Raises ConversationError."""
         messages = []
         for texts.turn, turn in enumerate(turns):
-            messages.append(self._message(turn, texts))
-        return self._written_by(messages, header)
+            messages.append(self._make_message(turn, texts))
+        return self._render_messages(messages, header)
 
-    def _written_by(self, messages: Sequence[Message], header: bool = False) -> str:
+    def _render_messages(self, messages: Sequence[Message], header: bool = False) -> str:
         try:
             return self._template.render(messages, header)
         except TemplateError as error:
             raise ConversationError(f"chat template: {error}") from error
 
-    def _prompt(self, turns: Sequence[Turn], header: bool | None = None) -> str:
+    def _prompt_text(self, turns: Sequence[Turn], header: bool | None = None) -> str:
         """The text behind which an answer to `turns` is written.
 
         Args:
@@ -505,27 +505,27 @@ class ReleasedChat:
         Raises:
             ConversationError: the template does not write an answer there.
         """
-        texts = _Texts(marking=False)
-        messages = [self._message(turn, texts) for turn in turns]
+        texts = _MessageTexts(marking=False)
+        messages = [self._make_message(turn, texts) for turn in turns]
         if self._behind_header if header is None else header:
-            return self._written_by(messages, header=True)
+            return self._render_messages(messages, header=True)
         parts = "assistant" in self._roles
         content = [{"type": "text", "text": ASKED}] if parts else ASKED
         asked = [*messages, {"role": "assistant", "content": content}]
-        prompt = prompt_before(self._written_by(asked))
+        prompt = prompt_before(self._render_messages(asked))
         if prompt is None:
             raise ConversationError("the chat template does not write an answer to it once")
         return prompt
 
     # ---- answers ---------------------------------------------------------------------------------
 
-    def _begun(
-        self, turns: Sequence[Turn], rendering: _Rendering, answer: ConversationAnswer
+    def _has_prompt(
+        self, turns: Sequence[Turn], rendering: _RenderedText, answer: ConversationAnswer
     ) -> bool:
         """Whether the prompt of an answer stands before it."""
-        return rendering.text.startswith(self._prompt(turns[: answer.turn]))
+        return rendering.text.startswith(self._prompt_text(turns[: answer.turn]))
 
-    def _starts(self, turns: Sequence[Turn], rendering: _Rendering, opened: bool) -> dict[int, int]:
+    def _answer_starts(self, turns: Sequence[Turn], rendering: _RenderedText, opened: bool) -> dict[int, int]:
         """Characters of the prompt of each answer, by the number of its turn.
 
         Answers to which no prompt leads have none.
@@ -539,7 +539,7 @@ class ReleasedChat:
         for answer in rendering.answers:
             if answer.learnt and not opened and turns[answer.turn].pieces(self._mark)[0][1]:
                 raise ConversationError("an answer begins with a medium, which nothing can write")
-            prompt = self._prompt(turns[: answer.turn])
+            prompt = self._prompt_text(turns[: answer.turn])
             if rendering.text.startswith(prompt) and len(prompt) < answer.spans[0][1]:
                 starts[answer.turn] = len(prompt)
             elif answer.learnt and not opened and (self._same_prompts or answer.turn == last):
@@ -550,33 +550,33 @@ class ReleasedChat:
         """The error of an answer to which no prompt leads."""
         at, valid = first_difference(text, prompt), "another template"
         with suppress(ConversationError):
-            if text.startswith(self._prompt(turns, header=not self._behind_header)):
+            if text.startswith(self._prompt_text(turns, header=not self._behind_header)):
                 valid = f"data.answers_begin: {'text' if self._behind_header else 'header'}"
         return ConversationError(
-            f"the chat template writes {excerpt(text, at)} where the prompt of an answer has "
-            f"{excerpt(prompt, at)}, so that no prompt leads to the answer; valid: {valid}"
+            f"the chat template writes {excerpt_of(text, at)} where the prompt of an answer has "
+            f"{excerpt_of(prompt, at)}, so that no prompt leads to the answer; valid: {valid}"
         )
 
-    def _bordered(self, rendering: _Rendering, tokens: Tokens, starts: Mapping[int, int]) -> Tokens:
+    def _split_at_prompts(self, rendering: _RenderedText, tokens: TokenizedText, starts: Mapping[int, int]) -> TokenizedText:
         """The tokens of a conversation, in which a prompt has those that it has by itself.
 
         Raises:
             ConversationError: the tokenizer makes something else of the text behind a prompt.
         """
-        text, text_spans, parted = rendering.text, rendering.text_spans, self._tokenizer.parted
+        text, text_spans, parted = rendering.text, rendering.text_spans, self._tokenizer.is_parted
         borders = [at for at in starts.values() if not parted(text, tokens, text_spans, at)]
         if not borders:
             return tokens
-        retokenized = self._tokens(rendering, borders)
+        retokenized = self._tokenize_rendering(rendering, borders)
         if not self._tokenizer.same_text(retokenized, tokens):
             raise ConversationError(
                 "the tokenizer joins the beginning of an answer with what stands before it"
             )
         return retokenized
 
-    def _others(self, mark: FoundMark, text: str, rendered: str) -> list[Span]:
+    def _other_spans(self, mark: FoundMark, text: str, rendered: str) -> list[Span]:
         """Places of a text that is no answer; raises ConversationError only if they matter."""
-        spans = mark.spans(text, rendered)
+        spans = mark.text_spans(text, rendered)
         if spans is None and self._tokenizer.spells_special(text):
             raise ConversationError(
                 "a text spells a special token, and cannot be found in what the chat template "
@@ -584,14 +584,14 @@ class ReleasedChat:
             )
         return spans or []
 
-    def _tokens(self, rendering: _Rendering, borders: Sequence[int] = ()) -> Tokens:
+    def _tokenize_rendering(self, rendering: _RenderedText, borders: Sequence[int] = ()) -> TokenizedText:
         first = self._tokenizer.tokens.get("bos_token")
         begun = first is not None and rendering.text.startswith(first)
         begins = self._multimodal and not begun
         return self._tokenizer.encode(rendering.text, begins, rendering.text_spans, borders)
 
-    def _learnt(
-        self, rendering: _Rendering, tokens: Tokens, starts: Mapping[int, int]
+    def _learnt_tokens(
+        self, rendering: _RenderedText, tokens: TokenizedText, starts: Mapping[int, int]
     ) -> NDArray[np.bool_]:
         """`[tokens]`, which of them are learnt."""
         learnt = np.zeros(len(tokens.ids), bool)
@@ -625,7 +625,7 @@ class ReleasedChat:
         """
         return self._shown[kind]
 
-    def tell(self, turns: Sequence[Turn], opened: bool = False) -> RenderedChat:
+    def tokenize_turns(self, turns: Sequence[Turn], opened: bool = False) -> RenderedChat:
         """Tokens of a conversation; with `opened`, those behind which the next answer is written.
 
         Raises:
@@ -633,14 +633,14 @@ class ReleasedChat:
                 answers so that they cannot be found, or writes something before one to which no
                 prompt leads.
         """
-        rendering = self._render(turns, opened)
-        starts = self._starts(turns, rendering, opened)
-        tokens = self._bordered(rendering, self._tokens(rendering), starts)
+        rendering = self._render_turns(turns, opened)
+        starts = self._answer_starts(turns, rendering, opened)
+        tokens = self._split_at_prompts(rendering, self._tokenize_rendering(rendering), starts)
         learnt = np.zeros(len(tokens.ids), bool)
         if opened:
             tokens = tokens.without_end()
         else:
-            learnt = self._learnt(rendering, tokens, starts)
+            learnt = self._learnt_tokens(rendering, tokens, starts)
         ids = tokens.ids.tolist()
         kinds = {number: kind for kind, number in self._placeholders.items()}
         media = [(at, kinds[number]) for at, number in enumerate(ids) if number in kinds]
@@ -662,20 +662,20 @@ class ReleasedChat:
 
     def encode(self, text: str) -> Sequence[int]:
         """Tokens of a text, in which nothing is a special token."""
-        return self._tokenizer.plain(text)
+        return self._tokenizer.encode_plain(text)
 
     def decode(self, ids: list[int]) -> str:
         """Text of `ids` without special tokens."""
         return self._tokenizer.decode(ids).strip()
 
-    def pieces(self, ids: Sequence[int]) -> list[str]:
+    def token_texts(self, ids: Sequence[int]) -> list[str]:
         """The text that each token adds."""
-        return self._tokenizer.pieces(ids)
+        return self._tokenizer.token_texts(ids)
 
 
-def _answer(mark: FoundMark, text: str, rendered: str) -> Span:
+def _answer_span(mark: FoundMark, text: str, rendered: str) -> Span:
     """The place of an answer. Raises ConversationError."""
-    span = mark.span(text, rendered)
+    span = mark.text_span(text, rendered)
     if span is None:
         times = max(len(mark.opened), len(mark.closed))
         what = "does not write" if not times else "changes" if times == 1 else "repeats"

@@ -19,7 +19,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field
 
 from data.hf_format.media import PREPROCESSOR, VIDEOS, MediaReader
-from data.hf_format.typed import TYPED, T, checked, said
+from data.hf_format.typed import TYPED, T, parse_settings, stated_values
 from data.rows.spec import Kind
 from data.sample import DataError
 
@@ -64,7 +64,7 @@ class AddedToken(_File):
         return self.model_dump(exclude={"content"})
 
 
-class _Named(_File):
+class _NamedTemplate(_File):
     name: str
     template: str
 
@@ -81,17 +81,17 @@ class TokenizerSettings(_File):
     added_tokens: dict[str, int] = {}
     add_bos_token: bool | None = None
     add_eos_token: bool | None = None
-    chat_template: str | list[_Named] | None = None
+    chat_template: str | list[_NamedTemplate] | None = None
     processor_class: str | None = None
 
 
-class _Processor(_File):
+class _ProcessorSettings(_File):
     processor_class: str | None = None
     chat_template: str | None = None
     vision_aspect_ratio: Annotated[str, Field(pattern=r"^anyres_max_[1-9]\d{0,3}$")] | None = None
 
 
-class _Template(_File):
+class _TemplateFile(_File):
     chat_template: str
 
 
@@ -108,7 +108,7 @@ class ReleasedFiles:
         placeholders: the special tokens that the files name, by what they stand for: `image` for
             `image_token`, and so for every kind of media that has one.
         media: how media are made, by kind, of those of which the files say it.
-        most_tiles: of an image's outputs, see `data.media.image.tiles.Tiling`; None if the files do
+        most_tiles: of an image's outputs, see `data.media.image.tiles.ImageTiling`; None if the files do
             not say.
         stops: ids of tokens at which generation stops by the release's own word.
         fingerprint: fingerprint of all files that decide tokens and media.
@@ -139,25 +139,25 @@ def read_folder(folder: Path) -> ReleasedFiles:
     """
     if not folder.is_dir():
         raise DataError(f"data.processor: {folder} is not a folder")
-    files = {name: _bytes(folder / name) for name in _NAMES if (folder / name).is_file()}
+    files = {name: _read_bytes(folder / name) for name in _NAMES if (folder / name).is_file()}
     if "tokenizer.json" not in files:
         raise DataError(f"data.processor: {folder} has no tokenizer.json")
     contents = {
-        name: _parsed(folder / name, text)
+        name: _parse_object(folder / name, text)
         for name, text in files.items()
         if name.endswith(".json") and name != "tokenizer.json"
     }
-    return _Reader(folder, files, contents).files()
+    return _FolderReader(folder, files, contents).read_files()
 
 
-def _bytes(path: Path) -> bytes:
+def _read_bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
         raise DataError(f"data.processor: cannot read {path}: {error.strerror}") from error
 
 
-def _parsed(path: Path, text: bytes) -> dict[str, Any]:
+def _parse_object(path: Path, text: bytes) -> dict[str, Any]:
     """A JSON object as `_said` gives it."""
     try:
         value = json.loads(text)
@@ -165,20 +165,20 @@ def _parsed(path: Path, text: bytes) -> dict[str, Any]:
         raise DataError(f"data.processor: {path} is not JSON: {error}") from error
     if not isinstance(value, dict):
         raise DataError(f"data.processor: {path} holds a {type(value).__name__}, not an object")
-    return said(value)
+    return stated_values(value)
 
 
-class _Reader:
+class _FolderReader:
     """Reads parsed files into types."""
 
     def __init__(
         self, folder: Path, files: Mapping[str, bytes], contents: Mapping[str, dict[str, Any]]
     ) -> None:
         self._folder, self._files, self._contents = folder, files, contents
-        self._processor = self._checked(_Processor, "processor_config.json")
-        self._tokenizer = self._settings()
+        self._processor = self._parse_as(_ProcessorSettings, "processor_config.json")
+        self._tokenizer = self._tokenizer_settings()
 
-    def files(self) -> ReleasedFiles:
+    def read_files(self) -> ReleasedFiles:
         digest = hashlib.sha256()
         for name, text in self._files.items():
             digest.update(f"{name} {len(text)} ".encode() + text)
@@ -187,41 +187,41 @@ class _Reader:
             self._folder,
             self._files["tokenizer.json"],
             self._tokenizer,
-            self._template(),
+            self._chat_template(),
             not {"processor_config.json", PREPROCESSOR}.isdisjoint(self._files),
-            self._placeholders(),
-            MediaReader(self._folder, self._contents).media(),
+            self._placeholder_tokens(),
+            MediaReader(self._folder, self._contents).read_media(),
             None if ratio is None else int(ratio.removeprefix("anyres_max_")),
-            _stops(self._folder / GENERATION),
+            _stop_tokens(self._folder / GENERATION),
             digest.hexdigest(),
         )
 
-    def _checked(self, kind: type[T], name: str) -> T:
+    def _parse_as(self, kind: type[T], name: str) -> T:
         """The contents of the file `name` as `kind`."""
-        return checked(kind, self._folder / name, self._contents.get(name, {}))
+        return parse_settings(kind, self._folder / name, self._contents.get(name, {}))
 
     # ---- text ------------------------------------------------------------------------------------
 
-    def _settings(self) -> TokenizerSettings:
+    def _tokenizer_settings(self) -> TokenizerSettings:
         name = "tokenizer_config.json"
         both = self._contents.get("special_tokens_map.json", {}) | self._contents.get(name, {})
-        listed = self._list("additional_special_tokens", both)
+        listed = self._token_list("additional_special_tokens", both)
         extra = both.get("extra_special_tokens", {})
         tokens = {k: v for k, v in both.items() if k.endswith("_token") and not _is_flag(v)}
         if isinstance(extra, dict):
             tokens |= extra
         else:
-            listed += self._list("extra_special_tokens", both)
+            listed += self._token_list("extra_special_tokens", both)
         typed_fields = {
-            "tokens": {k: _token(v) for k, v in tokens.items() if v is not None},
-            "extra": [_token(value) for value in listed],
+            "tokens": {k: _as_token(v) for k, v in tokens.items() if v is not None},
+            "extra": [_as_token(value) for value in listed],
             "added_tokens": {},
         }
         if "added_tokens_decoder" not in both:
             typed_fields["added_tokens"] = self._contents.get("added_tokens.json", {})
-        return checked(TokenizerSettings, self._folder / name, both | typed_fields)
+        return parse_settings(TokenizerSettings, self._folder / name, both | typed_fields)
 
-    def _list(self, key: str, values: Mapping[str, Any]) -> list[Any]:
+    def _token_list(self, key: str, values: Mapping[str, Any]) -> list[Any]:
         """The tokens under `key`."""
         tokens = values.get(key, [])
         if not isinstance(tokens, list):
@@ -231,14 +231,14 @@ class _Reader:
             )
         return [*tokens]
 
-    def _template(self) -> str:
+    def _chat_template(self) -> str:
         """The first existing template; among several in one file, the one named `default`."""
         if self._processor.chat_template is not None:
             return str(self._processor.chat_template)
         if "chat_template.json" in self._contents:
-            return self._checked(_Template, "chat_template.json").chat_template
+            return self._parse_as(_TemplateFile, "chat_template.json").chat_template
         if "chat_template.jinja" in self._files:
-            return self._decoded("chat_template.jinja")
+            return self._decode_file("chat_template.jinja")
         template = self._tokenizer.chat_template
         if isinstance(template, str):
             return template
@@ -251,13 +251,13 @@ class _Reader:
             )
         return named["default"]
 
-    def _decoded(self, name: str) -> str:
+    def _decode_file(self, name: str) -> str:
         try:
             return self._files[name].decode()
         except UnicodeDecodeError as error:
             raise DataError(f"data.processor: {self._folder / name} is not UTF-8") from error
 
-    def _placeholders(self) -> dict[Kind, str]:
+    def _placeholder_tokens(self) -> dict[Kind, str]:
         """Tokens by the part of their names before `_token`; those of the tokenizer come first."""
         where = "processor_config.json"
         processor = self._contents.get(where, {})
@@ -272,10 +272,10 @@ class _Reader:
                 )
         tokens |= {name: token.content for name, token in self._tokenizer.tokens.items()}
         named = {k.removesuffix("_token"): v for k, v in tokens.items() if k.endswith("_token")}
-        return _PLACEHOLDERS.get(self._class or "", {}) | named
+        return _PLACEHOLDERS.get(self._class_name or "", {}) | named
 
     @property
-    def _class(self) -> str | None:
+    def _class_name(self) -> str | None:
         """Class of the processor."""
         for name in ("processor_config.json", "preprocessor_config.json", "tokenizer_config.json"):
             class_name = self._contents.get(name, {}).get("processor_class")
@@ -284,9 +284,9 @@ class _Reader:
         return None
 
 
-def _stops(path: Path) -> tuple[int, ...]:
+def _stop_tokens(path: Path) -> tuple[int, ...]:
     """Tokens that end an answer by generation_config.json. Raises DataError."""
-    value = _parsed(path, _bytes(path)).get("eos_token_id") if path.is_file() else None
+    value = _parse_object(path, _read_bytes(path)).get("eos_token_id") if path.is_file() else None
     stops = value if isinstance(value, list) else [] if value is None else [value]
     if not all(type(stop) is int and stop >= 0 for stop in stops):
         raise DataError(
@@ -300,5 +300,5 @@ def _is_flag(value: object) -> bool:
     return isinstance(value, bool)
 
 
-def _token(value: object) -> object:
+def _as_token(value: object) -> object:
     return {"content": value} if isinstance(value, str) else value

@@ -22,7 +22,7 @@ from data.media.image.patches import blocks_of, cut_patches, eight_bits, with_cl
 from data.media.image.row_spec import ImageRowSpec
 from data.media.image.tiles import (
     TileLayout,
-    Tiling,
+    ImageTiling,
     grid_of_frames,
     grid_of_tiles,
     layout_of,
@@ -43,7 +43,7 @@ class ShortestEdge:
 
     pixels: int
 
-    def of(self, size: Size) -> Size:
+    def target_size(self, size: Size) -> Size:
         """The size that an image of `size` is resized to."""
         shorter, longer = min(size), max(size)
         other = int(self.pixels * longer / shorter)
@@ -51,12 +51,12 @@ class ShortestEdge:
 
 
 @dataclass(frozen=True)
-class Exactly:
+class ExactSize:
     """Resize to this size, whatever the shape was (SigLIP)."""
 
     size: Size
 
-    def of(self, size: Size) -> Size:
+    def target_size(self, size: Size) -> Size:
         """The size that an image of `size` is resized to."""
         return self.size
 
@@ -73,24 +73,24 @@ class PatchBudget:
     patch: int
     most: int
 
-    def of(self, size: Size) -> Size:
+    def target_size(self, size: Size) -> Size:
         """The new size of an image of `size`, by bisection of the scale, as released."""
         low, high = 1e-6, 100.0
         while high - low >= 1e-5:
             middle = (low + high) / 2
-            low, high = (middle, high) if self._fits(size, middle) else (low, middle)
-        rows, columns = self._grid(size, low)
+            low, high = (middle, high) if self._fits_budget(size, middle) else (low, middle)
+        rows, columns = self._patch_grid(size, low)
         return rows * self.patch, columns * self.patch
 
-    def _grid(self, size: Size, scale: float) -> Size:
+    def _patch_grid(self, size: Size, scale: float) -> Size:
         rows, columns = (max(1, math.ceil(side * scale / self.patch)) for side in size)
         return rows, columns
 
-    def _fits(self, size: Size, scale: float) -> bool:
-        return math.prod(self._grid(size, scale)) <= self.most
+    def _fits_budget(self, size: Size, scale: float) -> bool:
+        return math.prod(self._patch_grid(size, scale)) <= self.most
 
 
-Resize = ShortestEdge | Exactly | PatchBudget
+Resize = ShortestEdge | ExactSize | PatchBudget
 
 
 @dataclass(frozen=True)
@@ -138,22 +138,22 @@ class ImageTransforms:
             size = (max(size), max(size))
             check_pixels(size, most, ", padded to a square,")
         if self.resize is not None:
-            size = self.resize.of(size)
+            size = self.resize.target_size(size)
             check_pixels(size, most, ", resized,")
         return self.crop or size
 
-    def pixels(self, pixels: Pixels) -> NDArray[np.float32]:
+    def transform_pixels(self, pixels: Pixels) -> NDArray[np.float32]:
         """The normalised pixels [height, width, channels] of an image."""
         if self.square:
             pixels = padded_to_square(pixels, self.border)
         if self.resize is not None:
-            high, wide = self.resize.of((pixels.shape[0], pixels.shape[1]))
-            pixels = resized(pixels, (high, wide), self.resample)
+            high, wide = self.resize.target_size((pixels.shape[0], pixels.shape[1]))
+            pixels = resize_pixels(pixels, (high, wide), self.resample)
         if self.crop is not None:
-            pixels = cropped(pixels, self.crop)
-        return self.normalised(pixels)
+            pixels = crop_pixels(pixels, self.crop)
+        return self.normalize_pixels(pixels)
 
-    def normalised(self, pixels: Pixels) -> NDArray[np.float32]:
+    def normalize_pixels(self, pixels: Pixels) -> NDArray[np.float32]:
         """Scaled, less the mean, by the standard deviation."""
         mean, std = np.array(self.mean, np.float32), np.array(self.std, np.float32)
         return (pixels * np.float32(self.scale) - mean) / std
@@ -173,24 +173,24 @@ def check_pixels(size: Size, most: int, what: str) -> None:
         )
 
 
-def resized(pixels: Pixels, size: Size, resample: int) -> Pixels:
+def resize_pixels(pixels: Pixels, size: Size, resample: int) -> Pixels:
     """Pixels [*size, channels] by the filter `resample`."""
     image = PIL.Image.fromarray(pixels)
     return np.asarray(image.resize((size[1], size[0]), FILTERS[resample]))
 
 
-def cropped(pixels: NDArray[Any], size: Size) -> NDArray[Any]:
+def crop_pixels(pixels: NDArray[Any], size: Size) -> NDArray[Any]:
     """The centre [*size, channels]; a smaller image gets a black border."""
     result = np.zeros((*size, pixels.shape[2]), pixels.dtype)
     (rows, above), (columns, left) = (
-        _centre(length, target) for length, target in zip(pixels.shape[:2], size, strict=True)
+        _centre_slice(length, target) for length, target in zip(pixels.shape[:2], size, strict=True)
     )
     centre = pixels[rows, columns]
     result[above : above + len(centre), left : left + centre.shape[1]] = centre
     return result
 
 
-def _centre(length: int, target: int) -> tuple[slice, int]:
+def _centre_slice(length: int, target: int) -> tuple[slice, int]:
     """The part of an axis that stays, and its start among `target` pixels."""
     start = (length - target) // 2
     return slice(max(start, 0), max(start, 0) + target), max(-start, 0)
@@ -233,12 +233,12 @@ class ReleasedImages:
         """Refuse what does not fit."""
         resize, spec = self.transforms.resize, self.spec
         if spec.channels != 3:
-            raise self._misfit("has images of 3 channels", f"channels {spec.channels}")
+            raise self._misfit_error("has images of 3 channels", f"channels {spec.channels}")
         if isinstance(resize, PatchBudget):
             if spec.patch != (resize.patch, resize.patch):
-                raise self._misfit(f"has patch_size {resize.patch}", f"patch {spec.patch}")
+                raise self._misfit_error(f"has patch_size {resize.patch}", f"patch {spec.patch}")
             if spec.block != (1, 1):
-                raise self._misfit(
+                raise self._misfit_error(
                     "gives images of any number of patches",
                     f"connector.stack {spec.block}, which joins whole blocks of them",
                 )
@@ -249,20 +249,20 @@ class ReleasedImages:
         if tiling is None and pinpoints is None:
             return
         if tiling is None:
-            raise self._misfit("cuts images into tiles", "none")
+            raise self._misfit_error("cuts images into tiles", "none")
         if pinpoints is None:
-            raise self._misfit("cuts no images into tiles", f"tiles of {tiling.tile} pixels")
-        for plural, resize in (("tiles", self.transforms.resize), ("frames", self._frames.resize)):
-            if resize != Exactly(tiling.tile):
-                raise self._misfit(f"has {plural} by {resize}", f"tiles of {tiling.tile}")
+            raise self._misfit_error("cuts no images into tiles", f"tiles of {tiling.tile} pixels")
+        for plural, resize in (("tiles", self.transforms.resize), ("frames", self._frame_transforms.resize)):
+            if resize != ExactSize(tiling.tile):
+                raise self._misfit_error(f"has {plural} by {resize}", f"tiles of {tiling.tile}")
         if pinpoints != tiling.pinpoints:
-            raise self._misfit(f"has pinpoints {pinpoints}", f"pinpoints {tiling.pinpoints}")
-        grid = self._grid(tiling.tile)
+            raise self._misfit_error(f"has pinpoints {pinpoints}", f"pinpoints {tiling.pinpoints}")
+        grid = self._patch_grid(tiling.tile)
         outputs = grid[0] // self.spec.block[0], grid[1] // self.spec.block[1]
         if outputs != tiling.outputs:
-            raise self._misfit(f"has tiles of {outputs} outputs", f"tiles of {tiling.outputs}")
+            raise self._misfit_error(f"has tiles of {outputs} outputs", f"tiles of {tiling.outputs}")
 
-    def _misfit(self, has: str, encoder: str) -> DataError:
+    def _misfit_error(self, has: str, encoder: str) -> DataError:
         return DataError(f"data.processor {has}, but the encoder {self.spec.name!r} has {encoder}")
 
     def measure(self, size: Size, alone: bool) -> tuple[int, Grid]:
@@ -277,18 +277,18 @@ class ReleasedImages:
         """
         tiling = self.spec.tiling
         if tiling is None:
-            grid = self._grid(self.transforms.size_of(size, self.most))
+            grid = self._patch_grid(self.transforms.size_of(size, self.most))
             inputs = math.prod(grid) + self.spec.class_tokens
             return inputs, blocks_of(grid, self.spec)
         tile = tiling.tile_outputs * self.spec.reduction
         if not alone:
-            self._square.size_of(size, self.most)
+            self._square_transforms.size_of(size, self.most)
             return tile, NO_TILES
         check_pixels(size, self.most, "")
         layout = layout_of(size, tiling)
         return tile * (1 + math.prod(layout.tiles)), grid_of_tiles(layout)
 
-    def _grid(self, size: Size) -> Size:
+    def _patch_grid(self, size: Size) -> Size:
         """Rows and columns of patches. Raises MediaError: they are no whole blocks."""
         (high, wide), (rows, columns) = self.spec.patch, self.spec.block
         grid = size[0] // high, size[1] // wide
@@ -314,14 +314,14 @@ class ReleasedImages:
         self.measure(size, alone)
         tiling = self.spec.tiling
         if tiling is None:
-            return with_class_token(self._cut(self.transforms.pixels(pixels)), self.spec)
+            return with_class_token(self._cut_patches(self.transforms.transform_pixels(pixels)), self.spec)
         if not alone:
-            medium = self._cut(self._square.pixels(pixels))
-            return _tiled(medium, None, tiling)
+            medium = self._cut_patches(self._square_transforms.transform_pixels(pixels))
+            return _with_taps(medium, None, tiling)
         layout = layout_of(size, tiling)
         tiles = tiles_of(pixels, layout, tiling.tile, self.transforms.resample)
-        parts = [self._cut(self.transforms.normalised(tile)) for tile in tiles]
-        return _tiled(_joined(parts), layout, tiling)
+        parts = [self._cut_patches(self.transforms.normalize_pixels(tile)) for tile in tiles]
+        return _with_taps(_join_parts(parts), layout, tiling)
 
     def measure_frames(self, count: int, interval: float) -> tuple[int, Grid]:
         """Input positions of a video of so many frames, and its grid (`Lengths.grids`).
@@ -329,8 +329,8 @@ class ReleasedImages:
         Args:
             interval: seconds from one frame to the next.
         """
-        inputs = count * self._tiling.tile_outputs * self.spec.reduction
-        return inputs, grid_of_frames(count, interval, self._tiling)
+        inputs = count * self._required_tiling.tile_outputs * self.spec.reduction
+        return inputs, grid_of_frames(count, interval, self._required_tiling)
 
     def read_frames(self, frames: Iterable[Pixels], interval: float) -> ProcessedMedium:
         """A video as encoder input.
@@ -339,11 +339,11 @@ class ReleasedImages:
             interval: as of `measure_frames`.
             frames: frames [height, width, 3]; each is resized to a tile, whatever its shape.
         """
-        parts = [self._cut(self._frames.pixels(frame)) for frame in frames]
-        taps, shares = taps_of_frames(len(parts), self._tiling)
+        parts = [self._cut_patches(self._frame_transforms.transform_pixels(frame)) for frame in frames]
+        taps, shares = taps_of_frames(len(parts), self._required_tiling)
         more = {**parts[0].more, "taps": taps, "shares": shares}
-        grid = grid_of_frames(len(parts), interval, self._tiling)
-        return replace(_joined(parts), more=more, grid=grid)
+        grid = grid_of_frames(len(parts), interval, self._required_tiling)
+        return replace(_join_parts(parts), more=more, grid=grid)
 
     def grey_levels(self, values: NDArray[np.float32]) -> Pixels:
         """Pixels of normalised values [height, width, channels] of an image."""
@@ -351,33 +351,33 @@ class ReleasedImages:
 
     def frame_levels(self, values: NDArray[np.float32]) -> Pixels:
         """Pixels of normalised values [height, width, channels] of a frame."""
-        return self._frames.grey_levels(values)
+        return self._frame_transforms.grey_levels(values)
 
-    def _cut(self, pixels: NDArray[np.float32]) -> ProcessedMedium:
+    def _cut_patches(self, pixels: NDArray[np.float32]) -> ProcessedMedium:
         return cut_patches(pixels, self.spec)
 
     @property
-    def _tiling(self) -> Tiling:
+    def _required_tiling(self) -> ImageTiling:
         assert self.spec.tiling is not None, "an encoder without tiles takes no videos"
         return self.spec.tiling
 
     @property
-    def _frames(self) -> ImageTransforms:
+    def _frame_transforms(self) -> ImageTransforms:
         return self.frames or self.transforms
 
     @property
-    def _square(self) -> ImageTransforms:
+    def _square_transforms(self) -> ImageTransforms:
         return replace(self.transforms, square=True)
 
 
-def _joined(parts: Sequence[ProcessedMedium]) -> ProcessedMedium:
+def _join_parts(parts: Sequence[ProcessedMedium]) -> ProcessedMedium:
     """Tiles, or frames, one after the other."""
     inputs = np.concatenate([part.inputs for part in parts])
     positions = np.concatenate([part.positions for part in parts])
     return ProcessedMedium(inputs, positions, parts[0].more)
 
 
-def _tiled(medium: ProcessedMedium, layout: TileLayout | None, tiling: Tiling) -> ProcessedMedium:
+def _with_taps(medium: ProcessedMedium, layout: TileLayout | None, tiling: ImageTiling) -> ProcessedMedium:
     """The tiles of an image with how its outputs come from theirs."""
     taps, shares = taps_of(layout, tiling)
     more = {**medium.more, "taps": taps, "shares": shares}
@@ -386,9 +386,9 @@ def _tiled(medium: ProcessedMedium, layout: TileLayout | None, tiling: Tiling) -
 
 def tiles_of(pixels: Pixels, layout: TileLayout, tile: Size, resample: int) -> list[Pixels]:
     """Tiles [*tile, channels]: the whole image out of shape, then its parts row by row."""
-    (high, wide), (above, left) = layout.inner, layout.above
+    (high, wide), (above, left) = layout.inner, layout.black_border
     canvas = np.zeros((*layout.resolution, pixels.shape[2]), pixels.dtype)
-    canvas[above : above + high, left : left + wide] = resized(pixels, layout.inner, resample)
+    canvas[above : above + high, left : left + wide] = resize_pixels(pixels, layout.inner, resample)
     rows, columns = (range(0, n, step) for n, step in zip(layout.resolution, tile, strict=True))
     parts = [canvas[y : y + tile[0], x : x + tile[1]] for y in rows for x in columns]
-    return [resized(pixels, tile, resample), *parts]
+    return [resize_pixels(pixels, tile, resample), *parts]

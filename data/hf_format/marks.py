@@ -29,11 +29,11 @@ _MARK = re.compile(f"([{_OPEN}{_CLOSE}])([{_DIGITS}-\ufde9]+){_END}")
 _RESERVED = re.compile("[\ufdd0-\ufdef]")
 
 
-def _number(number: int) -> str:
+def _encode_number(number: int) -> str:
     return "".join(chr(ord(_DIGITS) + int(digit)) for digit in str(number)) + _END
 
 
-def marked(text: str, number: int) -> str:
+def add_marks(text: str, number: int) -> str:
     """`text` with marks around it, but inside of the white space around it.
 
     Raises:
@@ -46,7 +46,7 @@ def marked(text: str, number: int) -> str:
     if not core:
         return text
     leading, trailing = white_space(text)
-    return f"{leading}{_OPEN}{_number(number)}{core}{_CLOSE}{_number(number)}{trailing}"
+    return f"{leading}{_OPEN}{_encode_number(number)}{core}{_CLOSE}{_encode_number(number)}{trailing}"
 
 
 def white_space(text: str) -> tuple[str, str]:
@@ -63,7 +63,7 @@ class FoundMark:
     opened: tuple[int, ...]
     closed: tuple[int, ...]
 
-    def span(self, text: str, rendered: str) -> Span | None:
+    def text_span(self, text: str, rendered: str) -> Span | None:
         """The place of the text, if it occurs once; if one mark is lost, the text must be there.
 
         Templates that take a text apart (at `</think>`, say) lose a mark and may well write all
@@ -79,10 +79,10 @@ class FoundMark:
                 return (begin, end) if rendered[begin:end] == text else None
         return None
 
-    def spans(self, text: str, rendered: str) -> list[Span] | None:
+    def text_spans(self, text: str, rendered: str) -> list[Span] | None:
         """Everywhere that the text is; None if that cannot be told."""
         if len(self.opened) != len(self.closed):
-            one = self.span(text, rendered)
+            one = self.text_span(text, rendered)
             return None if one is None else [one]
         pairs = list(zip(self.opened, self.closed, strict=True))
         return pairs if all(begin <= end for begin, end in pairs) else None
@@ -91,7 +91,7 @@ class FoundMark:
 _Mark = tuple[str, int]
 
 
-def _split(with_marks: str) -> tuple[list[str], list[_Mark]]:
+def _split_at_marks(with_marks: str) -> tuple[list[str], list[_Mark]]:
     """Marks, and the text before each and after the last."""
     pieces, marks, done = [], [], 0
     for mark in _MARK.finditer(with_marks):
@@ -112,7 +112,7 @@ def found_in(rendered: str, with_marks: str, texts: Sequence[str]) -> list[Found
     Raises:
         ConversationError: the template makes something else of texts with marks.
     """
-    pieces, marks = _split(with_marks)
+    pieces, marks = _split_at_marks(with_marks)
     at = 0
     places: dict[_Mark, list[int]] = defaultdict(list)
     for piece, mark in zip(pieces, marks, strict=False):
@@ -127,7 +127,7 @@ def found_in(rendered: str, with_marks: str, texts: Sequence[str]) -> list[Found
     return [FoundMark(tuple(places[_OPEN, n]), tuple(places[_CLOSE, n])) for n in numbers]
 
 
-def written(with_marks: str, bare: str, spaces: Sequence[tuple[str, str]]) -> list[tuple[int, int]]:
+def written_spaces(with_marks: str, bare: str, spaces: Sequence[tuple[str, str]]) -> list[tuple[int, int]]:
     """The white space that a rendering has before and after each text, as numbers of characters.
 
     Args:
@@ -135,7 +135,7 @@ def written(with_marks: str, bare: str, spaces: Sequence[tuple[str, str]]) -> li
         bare: the rendering of texts without white space around them.
         spaces: white space of the texts, as of `white_space`; empty where `bare` has it, too.
     """
-    (pieces, marks), (others, same) = _split(with_marks), _split(bare)
+    (pieces, marks), (others, same) = _split_at_marks(with_marks), _split_at_marks(bare)
     counts = [[0, 0] for _ in spaces]
     if marks != same:
         return [(0, 0)] * len(spaces)
@@ -144,7 +144,7 @@ def written(with_marks: str, bare: str, spaces: Sequence[tuple[str, str]]) -> li
         opened = [n for mark, n in marks[number : number + 1] if mark == _OPEN]
         trailing = "".join(spaces[n][1] for n in closed)
         leading = "".join(spaces[n][0] for n in opened)
-        after, before = _more(piece, other, trailing, leading)
+        after, before = _match_spaces(piece, other, trailing, leading)
         for n in opened:
             counts[n][0] = before
         for n in closed:
@@ -152,7 +152,7 @@ def written(with_marks: str, bare: str, spaces: Sequence[tuple[str, str]]) -> li
     return [(before, after) for before, after in counts]
 
 
-def _more(piece: str, other: str, trailing: str, leading: str) -> tuple[int, int]:
+def _match_spaces(piece: str, other: str, trailing: str, leading: str) -> tuple[int, int]:
     """How much of `trailing` begins `piece` and of `leading` ends it, around `other`."""
     more = len(piece) - len(other)
     for after in range(min(more, len(trailing)), -1, -1):

@@ -16,8 +16,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, PositiveInt
 
-from data.hf_format.images import Exactly, ImageTransforms, PatchBudget, Resize, ShortestEdge
-from data.hf_format.typed import TYPED, checked, said
+from data.hf_format.images import ExactSize, ImageTransforms, PatchBudget, Resize, ShortestEdge
+from data.hf_format.typed import TYPED, parse_settings, stated_values
 from data.rows.spec import Kind
 from data.sample import DataError, Size
 
@@ -58,7 +58,7 @@ class _File(BaseModel):
     model_config = TYPED
 
 
-class _Images(_File):
+class _ImageFile(_File):
     do_resize: bool = True
     size: _Sides = {}
     default_to_square: bool = False
@@ -76,7 +76,7 @@ class _Images(_File):
     image_grid_pinpoints: tuple[tuple[PositiveInt, PositiveInt], ...] = ()
 
 
-class _Videos(_Images):
+class _VideoFile(_ImageFile):
     do_sample_frames: bool = False
     num_frames: PositiveInt | None = None
     fps: _Positive | None = None
@@ -102,7 +102,7 @@ class AudioSettings(_File):
     dither: Literal[0] = 0
 
     @property
-    def samples(self) -> int:
+    def window_samples(self) -> int:
         """Number of samples of the window."""
         return self.chunk_length * self.sampling_rate
 
@@ -131,7 +131,7 @@ class MediaReader:
     def __init__(self, folder: Path, contents: Mapping[str, dict[str, Any]]) -> None:
         self._folder, self._contents = folder, contents
 
-    def media(self) -> dict[Kind, Any]:
+    def read_media(self) -> dict[Kind, Any]:
         """What the files say of media, by kind; media of other kinds are made as `data` says.
 
         Raises:
@@ -140,7 +140,7 @@ class MediaReader:
         settings = {kind: read(self) for kind, read in _READ_SETTINGS.items()}
         return {kind: value for kind, value in settings.items() if value is not None}
 
-    def _part(
+    def _processor_part(
         self, nested: str, kinds: tuple[str, ...], name: str = PREPROCESSOR
     ) -> tuple[str, dict[str, Any]] | None:
         """The class of the processor of some media, without `Fast`, and its settings."""
@@ -156,8 +156,8 @@ class MediaReader:
 
     # ---- images ----------------------------------------------------------------------------------
 
-    def _image(self) -> ImageTransforms | None:
-        part = self._part("image_processor", ("image_processor_type", "feature_extractor_type"))
+    def _image_transforms(self) -> ImageTransforms | None:
+        part = self._processor_part("image_processor", ("image_processor_type", "feature_extractor_type"))
         if part is None:
             self._check_classless()
         if part is None or part[0] == "WhisperFeatureExtractor":
@@ -167,13 +167,13 @@ class MediaReader:
             raise DataError(
                 f"data.processor: {self._folder} has images by {name}; valid: {', '.join(_IMAGES)}"
             )
-        settings = checked(_Images, self._folder / PREPROCESSOR, _IMAGES[name] | said(values))
-        return self._transforms(name, settings)
+        settings = parse_settings(_ImageFile, self._folder / PREPROCESSOR, _IMAGES[name] | stated_values(values))
+        return self._make_transforms(name, settings)
 
     def _check_classless(self) -> None:
         """Raise DataError for settings of images or clips that do not say of which class."""
         settings = self._contents.get(PREPROCESSOR, {})
-        fields = _Images.model_fields | AudioSettings.model_fields
+        fields = _ImageFile.model_fields | AudioSettings.model_fields
         if known := sorted(settings.keys() & fields.keys()):
             raise DataError(
                 f"data.processor: {self._folder / PREPROCESSOR} has {', '.join(known)}, but no "
@@ -181,13 +181,13 @@ class MediaReader:
                 "WhisperFeatureExtractor"
             )
 
-    def _transforms(self, name: str, images: _Images) -> ImageTransforms:
+    def _make_transforms(self, name: str, images: _ImageFile) -> ImageTransforms:
         tiled, patches = name == "LlavaOnevisionImageProcessor", name == "Siglip2ImageProcessor"
-        resize = self._resize(name, images) if images.do_resize else None
+        resize = self._resize_rule(name, images) if images.do_resize else None
         if tiled or name == _ONEVISION:
             self._check_tile(images, resize, "images" if tiled else "videos")
         if images.do_pad and name not in _PADDED:
-            raise self._refused("do_pad", True, f"false, by {name}")
+            raise self._refused_error("do_pad", True, f"false, by {name}")
         mean, std = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
         if images.do_normalize:
             mean, std = images.image_mean, images.image_std
@@ -195,7 +195,7 @@ class MediaReader:
             square=name == "LlavaImageProcessor" and images.do_pad,
             resize=resize,
             resample=images.resample,
-            crop=self._crop(images) if images.do_center_crop and not patches else None,
+            crop=self._crop_size(images) if images.do_center_crop and not patches else None,
             scale=images.rescale_factor if images.do_rescale else 1.0,
             mean=mean,
             std=std,
@@ -203,72 +203,72 @@ class MediaReader:
             border=tuple(int(value * 255) for value in images.image_mean),
         )
 
-    def _check_tile(self, images: _Images, resize: Resize | None, of: str) -> None:
+    def _check_tile(self, images: _ImageFile, resize: Resize | None, of: str) -> None:
         """Raise DataError unless tiles, or frames, have one size."""
         if images.do_center_crop:
-            raise self._refused("do_center_crop", True, f"false, where {of} become tiles", of)
-        if not isinstance(resize, Exactly):
+            raise self._refused_error("do_center_crop", True, f"false, where {of} become tiles", of)
+        if not isinstance(resize, ExactSize):
             valid = "{height, width}, with do_resize, of a tile"
-            raise self._refused("size", images.size, valid, of)
+            raise self._refused_error("size", images.size, valid, of)
 
-    def _resize(self, name: str, images: _Images) -> Resize:
+    def _resize_rule(self, name: str, images: _ImageFile) -> Resize:
         if name == "Siglip2ImageProcessor":
             return PatchBudget(images.patch_size, images.max_num_patches)
-        match _sides(images.size, images.default_to_square):
+        match _size_fields(images.size, images.default_to_square):
             case {"shortest_edge": int(edge), **others} if not others:
                 return ShortestEdge(edge)
             case {"height": int(height), "width": int(width), **others} if not others:
-                return Exactly((height, width))
-        raise self._refused("size", images.size, "{shortest_edge} or {height, width}")
+                return ExactSize((height, width))
+        raise self._refused_error("size", images.size, "{shortest_edge} or {height, width}")
 
-    def _crop(self, images: _Images) -> Size:
+    def _crop_size(self, images: _ImageFile) -> Size:
         match images.crop_size:
             case int(side):
                 return side, side
             case {"height": int(height), "width": int(width)} | (int(height), int(width)):
                 return height, width
-        raise self._refused("crop_size", images.crop_size, "{height, width}")
+        raise self._refused_error("crop_size", images.crop_size, "{height, width}")
 
-    def _refused(self, key: str, value: object, valid: str, of: str = "images") -> DataError:
+    def _refused_error(self, key: str, value: object, valid: str, of: str = "images") -> DataError:
         return DataError(f"data.processor: {self._folder}: {key} {value} of {of}; valid: {valid}")
 
     # ---- clips, videos ---------------------------------------------------------------------------
 
-    def _audio(self) -> AudioSettings | None:
-        part = self._part("feature_extractor", ("feature_extractor_type",))
+    def _audio_settings(self) -> AudioSettings | None:
+        part = self._processor_part("feature_extractor", ("feature_extractor_type",))
         if part is None or part[0] != "WhisperFeatureExtractor":
             return None
-        settings = checked(AudioSettings, self._folder / PREPROCESSOR, said(part[1]))
-        if settings.samples % settings.hop_length:
+        settings = parse_settings(AudioSettings, self._folder / PREPROCESSOR, stated_values(part[1]))
+        if settings.window_samples % settings.hop_length:
             raise DataError(
                 f"data.processor: {self._folder}: hop_length {settings.hop_length} does not divide "
-                f"the {settings.samples} samples of chunk_length {settings.chunk_length}"
+                f"the {settings.window_samples} samples of chunk_length {settings.chunk_length}"
             )
         return settings
 
-    def _video(self) -> VideoSettings | None:
+    def _video_settings(self) -> VideoSettings | None:
         # The latter is what transformers wrote before videos had processors of their own.
         kinds = ("video_processor_type", "image_processor_type")
-        part = self._part("video_processor", kinds, VIDEOS)
+        part = self._processor_part("video_processor", kinds, VIDEOS)
         if part is None and not self._contents.get(VIDEOS):
             return None
         name = part[0] if part else None
         if part is None or name != _ONEVISION:
             has = f"{kinds[0]} {name}" if name else f"no {kinds[0]}"
             raise DataError(f"data.processor: {self._folder} has {has}; valid: {_ONEVISION}")
-        settings = checked(_Videos, self._folder / VIDEOS, _TILES | said(part[1]))
+        settings = parse_settings(_VideoFile, self._folder / VIDEOS, _TILES | stated_values(part[1]))
         if settings.do_sample_frames and settings.fps is not None:
-            raise self._refused("fps", settings.fps, "num_frames, or data.video.frames", "videos")
+            raise self._refused_error("fps", settings.fps, "num_frames, or data.video.frames", "videos")
         frames = settings.num_frames if settings.do_sample_frames else None
-        return VideoSettings(self._transforms(_ONEVISION, settings), frames)
+        return VideoSettings(self._make_transforms(_ONEVISION, settings), frames)
 
 
 _READ_SETTINGS: Mapping[Kind, Callable[[MediaReader], Any]] = MappingProxyType(
-    {"image": MediaReader._image, "audio": MediaReader._audio, "video": MediaReader._video}
+    {"image": MediaReader._image_transforms, "audio": MediaReader._audio_settings, "video": MediaReader._video_settings}
 )
 
 
-def _sides(size: Any, square: bool) -> dict[str, int]:
+def _size_fields(size: Any, square: bool) -> dict[str, int]:
     """`size` of images as a mapping without null values; one number may mean a square."""
     if isinstance(size, int):
         return {"height": size, "width": size} if square else {"shortest_edge": size}

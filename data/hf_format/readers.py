@@ -26,7 +26,7 @@ def released_reader(files: ReleasedFiles, config: DataConfig, spec: RowSpec) -> 
     return make(files, config, spec) if make else None
 
 
-def _images(files: ReleasedFiles, config: DataConfig, spec: ImageRowSpec) -> ReleasedImages | None:
+def _image_reader(files: ReleasedFiles, config: DataConfig, spec: ImageRowSpec) -> ReleasedImages | None:
     transforms = files.media.get("image")
     if transforms is None or spec.module in config.image.encoders:
         return None
@@ -37,11 +37,11 @@ def _images(files: ReleasedFiles, config: DataConfig, spec: ImageRowSpec) -> Rel
             f"data.processor keeps the outputs of {most} tiles of an image "
             f"(vision_aspect_ratio), but the encoder {spec.name!r} those of {tiling.most}"
         )
-    frames = _frames(files, config) if "video" in spec.kinds else None
+    frames = _frame_transforms(files, config) if "video" in spec.kinds else None
     return ReleasedImages(transforms, spec, config.image.max_pixels, frames)
 
 
-def _frames(files: ReleasedFiles, config: DataConfig) -> ImageTransforms | None:
+def _frame_transforms(files: ReleasedFiles, config: DataConfig) -> ImageTransforms | None:
     """Transforms of the frames of videos; None if the folder does not describe them."""
     settings = files.media.get("video")
     if settings is None:
@@ -55,7 +55,7 @@ def _frames(files: ReleasedFiles, config: DataConfig) -> ImageTransforms | None:
     return transforms
 
 
-def _audio(files: ReleasedFiles, config: DataConfig, spec: AudioRowSpec) -> ReleasedAudio | None:
+def _audio_reader(files: ReleasedFiles, config: DataConfig, spec: AudioRowSpec) -> ReleasedAudio | None:
     settings = files.media.get("audio")
     if settings is None:
         return None
@@ -64,7 +64,7 @@ def _audio(files: ReleasedFiles, config: DataConfig, spec: AudioRowSpec) -> Rele
 
 
 _READERS: Mapping[Kind, Callable[[ReleasedFiles, DataConfig, Any], Any]] = MappingProxyType(
-    {"image": _images, "audio": _audio}
+    {"image": _image_reader, "audio": _audio_reader}
 )
 
 

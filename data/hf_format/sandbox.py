@@ -1,7 +1,7 @@
 """The sandbox of chat templates: jinja2's own, and bounded.
 
 jinja2 keeps templates from Python's internals, but bounds no resources except `range`. Here the
-work of a rendering is counted (`Budget`), and operations with possibly large results are measured
+work of a rendering is counted (`RenderBudget`), and operations with possibly large results are measured
 beforehand: products, powers, formats, replacements, comparisons of nested values. Only listed
 functions, methods, filters and tests may be called: those with a use in chat templates. No text is
 `Markup`, whose methods are Python's.
@@ -61,7 +61,7 @@ _WIDE = re.compile(r"%[^%a-zA-Z]*(\d{4}|\*)")  # a format of a thousand characte
 
 
 @dataclass
-class Budget:
+class RenderBudget:
     """The remaining budget of one rendering.
 
     Attributes:
@@ -74,15 +74,15 @@ class Budget:
     work: int = WORK
     characters: int = LONGEST
 
-    def spend(self, work: int) -> None:
+    def use_work(self, work: int) -> None:
         """Raises SecurityError: there is nothing left."""
         self.work -= work
         if self.work < 0:
             raise SecurityError("it does too much work; is a loop endless?")
 
-    def write(self, value: object) -> str:
+    def write_value(self, value: object) -> str:
         """The text of what is written. Raises SecurityError: it is too long."""
-        text = _text(value)
+        text = _text_of(value)
         self.characters -= len(text)
         if self.characters < 0:
             raise SecurityError(f"it writes more than {LONGEST} characters")
@@ -90,35 +90,35 @@ class Budget:
 
 
 #: Budget of the present rendering of this thread.
-budget: ContextVar[Budget] = ContextVar("budget")
+budget: ContextVar[RenderBudget] = ContextVar("budget")
 
 
 # ---- measures ------------------------------------------------------------------------------------
 
 
-def _room(length: int) -> None:
-    budget.get().spend(length)
+def _check_length(length: int) -> None:
+    budget.get().use_work(length)
     if length > LONGEST:
         raise SecurityError(f"it makes a value of more than {LONGEST} characters or items")
 
 
-def _bounded(value: Any) -> Any:
+def _check_size(value: Any) -> Any:
     """`value`, unless it is too large."""
     if isinstance(value, str | list | tuple | dict):
-        _room(len(value))
+        _check_length(len(value))
     elif isinstance(value, int) and abs(value) > _LARGEST:
         raise SecurityError("it computes with integers of more than 64 bits")
     return value
 
 
-def _text(value: object) -> str:
+def _text_of(value: object) -> str:
     """`str(value)`, for values whose text is not much longer than they are."""
     if not isinstance(value, str):
-        _weigh(value)
-    return _bounded(str(value))
+        _charge_writing(value)
+    return _check_size(str(value))
 
 
-def _weigh(value: object) -> None:
+def _charge_writing(value: object) -> None:
     """Spend the work of writing `value`."""
     for item in _leaves_of(value):
         if not isinstance(item, str | int | float | range | Undefined | None):
@@ -130,8 +130,8 @@ def _leaves_of(value: object) -> Iterator[object]:
     waiting = [value]
     while waiting:
         item = waiting.pop()
-        budget.get().spend(_ITEM)
-        _bounded(item)
+        budget.get().use_work(_ITEM)
+        _check_size(item)
         if isinstance(item, dict):
             waiting += [*item, *item.values()]
         elif isinstance(item, list | tuple):
@@ -140,7 +140,7 @@ def _leaves_of(value: object) -> Iterator[object]:
             yield item
 
 
-def _visited(value: Any) -> Any:
+def _charge_visit(value: Any) -> Any:
     """`value`, after spending the work of visiting all of it."""
     for _ in _leaves_of(value):
         pass
@@ -150,7 +150,7 @@ def _visited(value: Any) -> Any:
 # ---- what templates may call ---------------------------------------------------------------------
 
 
-def _charged(function: Callable[..., Any]) -> Callable[..., Any]:
+def _charge_input(function: Callable[..., Any]) -> Callable[..., Any]:
     """A filter that spends the work of its input."""
 
     @wraps(function)  # with jinja's marks of what is passed beside the value
@@ -158,68 +158,68 @@ def _charged(function: Callable[..., Any]) -> Callable[..., Any]:
         for value in (*values, *keywords.values()):
             if isinstance(value, str | list | tuple | dict | range):
                 unit = 1 if isinstance(value, str) else _ITEM
-                budget.get().spend(unit * len(value))
-        return _bounded(function(*values, **keywords))
+                budget.get().use_work(unit * len(value))
+        return _check_size(function(*values, **keywords))
 
     return charged
 
 
-def _comparing(function: Callable[..., Any]) -> Callable[..., Any]:
+def _charge_comparison(function: Callable[..., Any]) -> Callable[..., Any]:
     """A filter or method that compares its arguments, and may nest them."""
 
     @wraps(function)
     def comparing(*values: Any, **keywords: Any) -> Any:
         for value in (*values, *keywords.values()):
-            _visited(value)
-        return _visited(function(*values, **keywords))
+            _charge_visit(value)
+        return _charge_visit(function(*values, **keywords))
 
     return comparing
 
 
-def _strips(text: str, *arguments: Any) -> None:
+def _charge_strip(text: str, *arguments: Any) -> None:
     """Spend the work of stripping other characters than white space."""
     for characters in arguments:
         if isinstance(characters, str):
-            budget.get().spend(len(text) * len(characters))
+            budget.get().use_work(len(text) * len(characters))
 
 
-def _stripped(text: str, function: Callable[..., str], *characters: Any) -> str:
-    _strips(text, *characters)
+def _strip_text(text: str, function: Callable[..., str], *characters: Any) -> str:
+    _charge_strip(text, *characters)
     return function(*characters)
 
 
-def _textual(function: Callable[..., Any]) -> Callable[..., Any]:
+def _text_filter(function: Callable[..., Any]) -> Callable[..., Any]:
     """A filter that takes a text."""
 
     @wraps(function)
     def textual(value: object, *arguments: Any) -> Any:
-        text = _text(value)
-        _strips(text, *arguments)
-        return _bounded(function(text, *arguments))
+        text = _text_of(value)
+        _charge_strip(text, *arguments)
+        return _check_size(function(text, *arguments))
 
     return textual
 
 
-def _replace(text: object, old: object, new: object, count: int | None = None) -> str:
-    string, part, other = _text(text), _text(old), _text(new)
-    _room(len(string) + (string.count(part) if part else len(string) + 1) * len(other))
+def _replace_text(text: object, old: object, new: object, count: int | None = None) -> str:
+    string, part, other = _text_of(text), _text_of(old), _text_of(new)
+    _check_length(len(string) + (string.count(part) if part else len(string) + 1) * len(other))
     return string.replace(part, other, -1 if count is None else count)
 
 
-def _join(items: Iterable[object], separator: object = "") -> str:
-    texts, between = [_text(item) for item in items], _text(separator)
-    _room(sum(map(len, texts)) + len(texts) * len(between))
+def _join_texts(items: Iterable[object], separator: object = "") -> str:
+    texts, between = [_text_of(item) for item in items], _text_of(separator)
+    _check_length(sum(map(len, texts)) + len(texts) * len(between))
     return between.join(texts)
 
 
-def _tojson(
+def _write_json(
     value: object,
     ensure_ascii: bool = False,
     indent: int | None = None,
     separators: tuple[str, str] | None = None,
     sort_keys: bool = False,
 ) -> str:
-    _weigh(value)
+    _charge_writing(value)
     if indent is not None and not (isinstance(indent, int) and 0 <= indent <= 16):
         raise SecurityError(f"tojson indents by {indent!r}; valid: 0 to 16")
     if separators is not None and max(map(len, separators)) > 16:
@@ -233,13 +233,13 @@ def _tojson(
     )
 
 
-def _round(value: Any, precision: int = 0, method: str = "common") -> Any:
+def _round_number(value: Any, precision: int = 0, method: str = "common") -> Any:
     if not (isinstance(precision, int) and 0 <= precision <= 16):
         raise SecurityError(f"it rounds to {precision!r} places; valid: 0 to 16")
     return do_round(value, precision, method)  # type: ignore[arg-type]
 
 
-def _sum(items: Iterable[Any], attribute: str | None = None, start: Any = 0) -> Any:
+def _sum_numbers(items: Iterable[Any], attribute: str | None = None, start: Any = 0) -> Any:
     values = [item[attribute] for item in items] if attribute else list(items)
     for value in (start, *values):
         if not isinstance(value, int | float):
@@ -247,55 +247,55 @@ def _sum(items: Iterable[Any], attribute: str | None = None, start: Any = 0) -> 
     return sum(values, start)
 
 
-def _format(text: object, *values: object) -> str:
-    return str(_remainder(str(text), values))
+def _format_text(text: object, *values: object) -> str:
+    return str(_take_remainder(str(text), values))
 
 
 def _raise_exception(message: object) -> NoReturn:
     raise TemplateError(str(message))
 
 
-def _times(left: Any, right: Any) -> Any:
+def _multiply_values(left: Any, right: Any) -> Any:
     for count, items in ((left, right), (right, left)):
         if isinstance(count, int) and isinstance(items, str | list | tuple):
-            _room(abs(count) * len(items))
+            _check_length(abs(count) * len(items))
     return left * right
 
 
-def _power(left: Any, right: Any) -> Any:
+def _raise_to_power(left: Any, right: Any) -> Any:
     if abs(left) > 1 << 15 or abs(right) > 4:
         raise SecurityError(f"it raises {left} to the power of {right}")
     return left**right
 
 
-def _remainder(left: Any, right: Any) -> Any:
+def _take_remainder(left: Any, right: Any) -> Any:
     if isinstance(left, str):
         if _WIDE.search(left):
             raise SecurityError(f"it formats by {left!r}")
-        _weigh(right)
+        _charge_writing(right)
     return left % right
 
 
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "+": lambda left, right: left + right,
-    "*": _times,
-    "**": _power,
-    "%": _remainder,
+    "*": _multiply_values,
+    "**": _raise_to_power,
+    "%": _take_remainder,
 }
 
 
 # ---- the environment -----------------------------------------------------------------------------
 
 
-#: Methods of `Sandbox` that templates are compiled to call.
+#: Methods of `TemplateSandbox` that templates are compiled to call.
 _SANDBOX_METHODS = ("counted", "joined", "measured")
 
 
-def _dict(**items: Any) -> dict[str, Any]:
+def _make_dict(**items: Any) -> dict[str, Any]:
     return items
 
 
-class _Generation(Extension):
+class _GenerationTag(Extension):
     """`{% generation %}` around an answer, which some templates have: what is inside, as it is."""
 
     tags = {"generation"}  # noqa: RUF012  (as jinja2 has it)
@@ -307,7 +307,7 @@ class _Generation(Extension):
         return nodes.Scope(body).set_lineno(line)
 
 
-class Sandbox(ImmutableSandboxedEnvironment):
+class TemplateSandbox(ImmutableSandboxedEnvironment):
     """The environment of templates, with a `budget` set.
 
     Args:
@@ -320,20 +320,20 @@ class Sandbox(ImmutableSandboxedEnvironment):
         super().__init__(
             trim_blocks=True,
             lstrip_blocks=True,
-            extensions=[_Generation, loopcontrols],
-            finalize=lambda value: budget.get().write(value),
+            extensions=[_GenerationTag, loopcontrols],
+            finalize=lambda value: budget.get().write_value(value),
         )
-        filters = {name: _charged(self.filters[name]) for name in _FILTERS.split()}
-        filters |= {name: _comparing(filters[name]) for name in _COMPARING.split()}
-        filters |= {name: _textual(self.filters[name]) for name in _TEXT_FILTERS.split()}
-        bounded = {"format": _format, "join": _join, "replace": _replace, "tojson": _tojson}
-        bounded |= {"round": _round, "safe": _text, "sum": _charged(_sum)}
+        filters = {name: _charge_input(self.filters[name]) for name in _FILTERS.split()}
+        filters |= {name: _charge_comparison(filters[name]) for name in _COMPARING.split()}
+        filters |= {name: _text_filter(self.filters[name]) for name in _TEXT_FILTERS.split()}
+        bounded = {"format": _format_text, "join": _join_texts, "replace": _replace_text, "tojson": _write_json}
+        bounded |= {"round": _round_number, "safe": _text_of, "sum": _charge_input(_sum_numbers)}
         self.filters = filters | bounded
         tests: Mapping[str, Any] = self.tests
-        compared = {name: _comparing(tests[name]) for name in _COMPARING_TESTS.split()}
+        compared = {name: _charge_comparison(tests[name]) for name in _COMPARING_TESTS.split()}
         self.tests = {name: tests[name] for name in _TESTS.split()} | compared
         self.globals = {
-            "dict": _dict,
+            "dict": _make_dict,
             "namespace": self.globals["namespace"],
             "raise_exception": _raise_exception,
             "range": self.globals["range"],
@@ -351,22 +351,22 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         """An operator of `intercepted_binops`."""
-        return _bounded(_OPERATORS[operator](left, right))
+        return _check_size(_OPERATORS[operator](left, right))
 
     # The names leave room for keyword arguments of any name.
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805
         """Any call that a template makes."""
         remaining = budget.get()
-        remaining.spend(remaining.turn)
-        if _is_method(__obj, Sandbox, _SANDBOX_METHODS):
+        remaining.use_work(remaining.turn)
+        if _is_method(__obj, TemplateSandbox, _SANDBOX_METHODS):
             return super().call(__context, __obj, *args)
-        _visited((args, kwargs))
-        return _bounded(super().call(__context, __self._allowed(__obj), *args, **kwargs))
+        _charge_visit((args, kwargs))
+        return _check_size(super().call(__context, __self._allowed_function(__obj), *args, **kwargs))
 
-    def _allowed(self, function: Any) -> Any:
+    def _allowed_function(self, function: Any) -> Any:
         """The function to call in place of `function`."""
         if isinstance(function, BuiltinMethodType):
-            return _method(function)
+            return _allowed_method(function)
         known = any(function is value for value in self.globals.values())
         if known or isinstance(function, Macro | Undefined):
             return function
@@ -374,20 +374,20 @@ class Sandbox(ImmutableSandboxedEnvironment):
             return function
         raise SecurityError(f"it calls a {type(function).__name__}, which has no use here")
 
-    def counted(self, items: Iterable[Any]) -> Iterator[Any]:
+    def count_items(self, items: Iterable[Any]) -> Iterator[Any]:
         """Items of a loop, counted."""
         remaining = budget.get()
         for item in items:
-            remaining.spend(remaining.turn)
+            remaining.use_work(remaining.turn)
             yield item
 
-    def measured(self, value: Any) -> Any:
+    def measure_value(self, value: Any) -> Any:
         """A value that a template builds of other values, or compares."""
-        return _visited(value)
+        return _charge_visit(value)
 
-    def joined(self, items: Sequence[object]) -> str:
+    def join_texts(self, items: Sequence[object]) -> str:
         """The text that `~` joins."""
-        return _join(items)
+        return _join_texts(items)
 
 
 def _is_method(function: Any, kind: type, names: Sequence[str]) -> bool:
@@ -399,17 +399,17 @@ def _is_method(function: Any, kind: type, names: Sequence[str]) -> bool:
     )
 
 
-def _method(function: BuiltinMethodType) -> Any:
+def _allowed_method(function: BuiltinMethodType) -> Any:
     """The function to call in place of a method of a value."""
     owner, name = function.__self__, function.__name__
     if name not in _METHODS.get(type(owner), frozenset()):
         raise SecurityError(f"it calls {type(owner).__name__}.{name}, which has no use here")
-    _bounded(owner)
+    _check_size(owner)
     if isinstance(owner, str) and name in ("join", "replace"):
-        return lambda *args: _join(args[0], owner) if name == "join" else _replace(owner, *args)
+        return lambda *args: _join_texts(args[0], owner) if name == "join" else _replace_text(owner, *args)
     if isinstance(owner, str) and name.endswith("strip"):
-        return partial(_stripped, owner, function)
+        return partial(_strip_text, owner, function)
     if isinstance(owner, list | tuple):
-        _visited(owner)
-        return _comparing(function)
+        _charge_visit(owner)
+        return _charge_comparison(function)
     return function

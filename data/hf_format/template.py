@@ -15,7 +15,7 @@ from typing import Any, cast
 import jinja2
 from jinja2 import nodes
 
-from data.hf_format.sandbox import LONGEST, Budget, Sandbox, budget
+from data.hf_format.sandbox import LONGEST, RenderBudget, TemplateSandbox, budget
 
 #: Characters of a template's file.
 LONGEST_TEMPLATE = 1 << 18
@@ -48,8 +48,8 @@ class ChatTemplate:
             raise TemplateError(
                 f"it has {len(source)} characters; valid: at most {LONGEST_TEMPLATE}"
             )
-        self._sandbox = Sandbox(_strftime(today))
-        self._template = self._run(self._compiled)
+        self._sandbox = TemplateSandbox(_date_function(today))
+        self._template = self._run_bounded(self._compile_template)
 
     def render(self, messages: Sequence[Message], add_generation_prompt: bool = False) -> str:
         """The text of a conversation; with a generation prompt, up to where an answer begins.
@@ -63,32 +63,32 @@ class ChatTemplate:
             "tools": None,
             "documents": None,
         }
-        text = self._run(lambda: self._template.render(self._tokens | variables))
+        text = self._run_bounded(lambda: self._template.render(self._tokens | variables))
         if len(text) > LONGEST:
             raise TemplateError(f"it writes more than {LONGEST} characters")
         return text
 
-    def _run(self, function: Callable[[], Any]) -> Any:
+    def _run_bounded(self, function: Callable[[], Any]) -> Any:
         """The result of `function`, with a budget of its own."""
-        mark = budget.set(Budget(turn=max(_TURN, len(self._source))))
+        mark = budget.set(RenderBudget(turn=max(_TURN, len(self._source))))
         try:
             return function()
         # The template is a program of others: it may raise any error.
         except Exception as error:
-            raise TemplateError(_explain(error)) from error
+            raise TemplateError(_explain_error(error)) from error
         finally:
             budget.reset(mark)
 
-    def _compiled(self) -> jinja2.Template:
+    def _compile_template(self) -> jinja2.Template:
         tree = self._sandbox.parse(self._source)
-        _check(tree)
-        _count(tree)
+        _check_operations(tree)
+        _count_work(tree)
         code = self._sandbox.compile(tree)
         variables = self._sandbox.make_globals(None)
         return self._sandbox.template_class.from_code(self._sandbox, code, variables)
 
 
-def _strftime(today: date) -> Callable[[str], str]:
+def _date_function(today: date) -> Callable[[str], str]:
     def strftime_now(form: str) -> str:
         if not _DATES.fullmatch(form):
             raise TemplateError(f"strftime_now formats by {form!r}; valid: such as '%d %b %Y'")
@@ -97,7 +97,7 @@ def _strftime(today: date) -> Callable[[str], str]:
     return strftime_now
 
 
-def _explain(error: Exception) -> str:
+def _explain_error(error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "it is nested too deeply, or calls itself without an end"
     if isinstance(error, TemplateError | jinja2.exceptions.SecurityError):
@@ -108,7 +108,7 @@ def _explain(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def _check(tree: nodes.Template) -> None:
+def _check_operations(tree: nodes.Template) -> None:
     """Raise TemplateError for forbidden operations that are visible without running."""
     for other in tree.find_all(_OTHER_FILES):
         raise TemplateError(f"line {other.lineno}: it reads another file, of which there are none")
@@ -118,7 +118,7 @@ def _check(tree: nodes.Template) -> None:
         if loop.recursive:
             raise TemplateError(f"line {loop.lineno}: recursive loops are refused")
     for node in tree.find_all((nodes.Getattr, nodes.Getitem, nodes.Keyword, nodes.NSRef)):
-        name = _reached(node)
+        name = _reached_name(node)
         if isinstance(name, str) and name.startswith("_"):
             raise TemplateError(
                 f"line {node.lineno}: it reaches for {name!r}; names with an underscore in front "
@@ -126,45 +126,45 @@ def _check(tree: nodes.Template) -> None:
             )
 
 
-def _reached(node: nodes.Node) -> object:
+def _reached_name(node: nodes.Node) -> object:
     """The name that a node looks up, if it is written there."""
     if isinstance(node, nodes.Getitem):
         return node.arg.value if isinstance(node.arg, nodes.Const) else None
     return node.key if isinstance(node, nodes.Keyword) else getattr(node, "attr", None)
 
 
-def _count(tree: nodes.Template) -> None:
+def _count_work(tree: nodes.Template) -> None:
     """Let the sandbox count turns of loops, joins by `~`, and nested and compared values."""
     for loop in tree.find_all(nodes.For):
-        loop.iter = _through("counted", cast(nodes.Expr, loop.iter))
-    _measure(tree)
+        loop.iter = _call_sandbox("counted", cast(nodes.Expr, loop.iter))
+    _measure_nodes(tree)
 
 
-def _through(method: str, value: nodes.Expr) -> nodes.Expr:
+def _call_sandbox(method: str, value: nodes.Expr) -> nodes.Expr:
     """`value` as a method of the sandbox gives it."""
     function = nodes.EnvironmentAttribute(method)
     return nodes.Call(function, [value], [], None, None, lineno=value.lineno)
 
 
-def _measure(node: nodes.Node) -> None:
+def _measure_nodes(node: nodes.Node) -> None:
     for field, value in list(node.iter_fields()):
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, nodes.Node):
-                _measure(child)
+                _measure_nodes(child)
         if isinstance(value, list):
-            setattr(node, field, [_measured(child) for child in value])
+            setattr(node, field, [_measure_node(child) for child in value])
         else:
-            setattr(node, field, _measured(value))
+            setattr(node, field, _measure_node(value))
 
 
-def _measured(node: Any) -> Any:
+def _measure_node(node: Any) -> Any:
     match node:
         case nodes.Concat():
-            return _through("joined", nodes.List(node.nodes, lineno=node.lineno))
+            return _call_sandbox("joined", nodes.List(node.nodes, lineno=node.lineno))
         case nodes.List() | nodes.Dict() | nodes.Tuple(ctx="load"):
-            return _through("measured", node)
+            return _call_sandbox("measured", node)
         case nodes.Compare():
-            node.expr = _through("measured", node.expr)
+            node.expr = _call_sandbox("measured", node.expr)
         case nodes.Operand():
-            node.expr = _through("measured", node.expr)
+            node.expr = _call_sandbox("measured", node.expr)
     return node

@@ -16,14 +16,14 @@ from tokenizers import AddedToken, Encoding, Tokenizer, processors
 from data.hf_format.files import ReleasedFiles
 from data.hf_format.marks import Span
 from data.sample import DataError
-from data.text.pieces import pieces
+from data.text.pieces import token_texts
 
 #: A token before a piece of a text: some tokenizers put a blank before the first piece alone.
 _BEHIND = "\ufdd4"
 
 
 @dataclass(frozen=True)
-class Tokens:
+class TokenizedText:
     """A tokenized text.
 
     Attributes:
@@ -36,15 +36,15 @@ class Tokens:
     spans: NDArray[np.int64]
     special: NDArray[np.bool_]
 
-    def touching(self, span: Span) -> NDArray[np.bool_]:
+    def in_span(self, span: Span) -> NDArray[np.bool_]:
         """`[tokens]`, whether a token has characters of `span`."""
         return (self.spans[:, 0] < span[1]) & (self.spans[:, 1] > span[0])
 
-    def without_end(self) -> Tokens:
+    def without_end(self) -> TokenizedText:
         """Without the special tokens that a tokenizer adds behind a text (`</s>`)."""
         inside = np.flatnonzero(self.spans[:, 0] < self.spans[:, 1])
         text = slice(0, int(inside[-1]) + 1 if inside.size else None)
-        return Tokens(self.ids[text], self.spans[text], self.special[text])
+        return TokenizedText(self.ids[text], self.spans[text], self.special[text])
 
 
 class ReleasedTokenizer:
@@ -61,7 +61,7 @@ class ReleasedTokenizer:
     def __init__(self, files: ReleasedFiles, added: Sequence[str] = ()) -> None:
         self._files = files
         self.tokens = {name: token.content for name, token in files.settings.tokens.items()}
-        self._tokenizer = self._load()
+        self._tokenizer = self._load_tokenizer()
         #: One more than the largest id, added special tokens included.
         self.vocab_size = 1 + max(self._tokenizer.get_vocab(with_added_tokens=True).values())
         self._tokenizer.add_special_tokens(
@@ -74,7 +74,7 @@ class ReleasedTokenizer:
         texts = [token.content for token in decoder.values() if token.special]
         self._spelled = re.compile("|".join(map(re.escape, texts)) or "(?!)")
 
-    def _load(self) -> Tokenizer:
+    def _load_tokenizer(self) -> Tokenizer:
         try:
             tokenizer = Tokenizer.from_str(self._files.tokenizer.decode())
         except Exception as error:  # the Rust binding raises plain Exception
@@ -83,11 +83,11 @@ class ReleasedTokenizer:
         tokenizer.no_truncation()
         tokenizer.no_padding()
         _keep_blanks(tokenizer)
-        self._add(tokenizer)
+        self._add_tokens(tokenizer)
         self._set_ends(tokenizer)
         return tokenizer
 
-    def _add(self, tokenizer: Tokenizer) -> None:
+    def _add_tokens(self, tokenizer: Tokenizer) -> None:
         """Add tokens that the configuration has and tokenizer.json lacks, as transformers does."""
         settings = self._files.settings
         named = (*settings.tokens.values(), *settings.extra)
@@ -127,9 +127,9 @@ class ReleasedTokenizer:
         )
 
     @cached_property
-    def _plain(self) -> Tokenizer:
+    def _plain_tokenizer(self) -> Tokenizer:
         """The same tokenizer, for which no text is a special token."""
-        tokenizer = self._load()
+        tokenizer = self._load_tokenizer()
         tokenizer.encode_special_tokens = True
         # Not a special one, so that it is a token all the same.
         tokenizer.add_tokens([AddedToken(_BEHIND, normalized=False)])
@@ -150,22 +150,22 @@ class ReleasedTokenizer:
         """Whether a text spells a special token."""
         return self._spelled.search(text) is not None
 
-    def plain(self, text: str) -> list[int]:
+    def encode_plain(self, text: str) -> list[int]:
         """Ids of a text in which nothing is a special token."""
-        ids: list[int] = self._plain.encode(text, add_special_tokens=False).ids
+        ids: list[int] = self._plain_tokenizer.encode(text, add_special_tokens=False).ids
         return ids
 
     def decode(self, ids: Sequence[int]) -> str:
         """Text of `ids` without special tokens."""
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=True))
 
-    def pieces(self, ids: Sequence[int]) -> list[str]:
+    def token_texts(self, ids: Sequence[int]) -> list[str]:
         """The text that each token adds."""
-        return pieces(self._tokenizer, ids)
+        return token_texts(self._tokenizer, ids)
 
     def encode(
         self, text: str, begins: bool, text_spans: Sequence[Span], borders: Sequence[int] = ()
-    ) -> Tokens:
+    ) -> TokenizedText:
         """Tokens of a rendered conversation.
 
         Args:
@@ -174,15 +174,15 @@ class ReleasedTokenizer:
             text_spans: places of the texts of samples, in which no special token is recognised.
             borders: characters before which a token must begin.
         """
-        tokens = self._tokens(self._tokenizer.encode(text, add_special_tokens=begins))
+        tokens = self._to_tokens(self._tokenizer.encode(text, add_special_tokens=begins))
         spelled = np.zeros_like(tokens.special)
         for span in text_spans:
-            spelled |= tokens.special & tokens.touching(span)
+            spelled |= tokens.special & tokens.in_span(span)
         if not borders and not spelled.any():
             return tokens
         return self._split_tokens(text, tokens, spelled, borders)
 
-    def parted(self, text: str, tokens: Tokens, text_spans: Sequence[Span], at: int) -> bool:
+    def is_parted(self, text: str, tokens: TokenizedText, text_spans: Sequence[Span], at: int) -> bool:
         """Whether the tokens before character `at` are those of the text before it by itself.
 
         Args:
@@ -205,26 +205,26 @@ class ReleasedTokenizer:
         alone = self.encode(text[begin:at], begins=False, text_spans=inner_spans)
         return np.array_equal(alone.ids, tokens.ids[first : before[-1] + 1] if before.size else [])
 
-    def same_text(self, one: Tokens, other: Tokens) -> bool:
+    def same_text(self, one: TokenizedText, other: TokenizedText) -> bool:
         """Whether two lists of tokens stand for the same text."""
         decode = self._tokenizer.decode
         texts = {decode(n.ids.tolist(), skip_special_tokens=False) for n in (one, other)}
         return len(texts) == 1
 
-    def _tokens(self, encoding: Encoding, first: int = 0) -> Tokens:
+    def _to_tokens(self, encoding: Encoding, first: int = 0) -> TokenizedText:
         """Tokens of a piece of text that begins at character `first`."""
         ids = np.array(encoding.ids, np.int32)
         spans = np.array(encoding.offsets, np.int64).reshape(-1, 2) + first
         known = np.minimum(ids, len(self.is_special) - 1)
-        return Tokens(ids, spans, self.is_special[known] & (ids == known))
+        return TokenizedText(ids, spans, self.is_special[known] & (ids == known))
 
     def _split_tokens(
         self,
         text: str,
-        tokens: Tokens,
+        tokens: TokenizedText,
         spelled: NDArray[np.bool_],
         borders: Sequence[int] = (),
-    ) -> Tokens:
+    ) -> TokenizedText:
         """Tokens if the `spelled` ones are text: the pieces between all others, one by one.
 
         The pieces are cut at `borders` as well.
@@ -232,33 +232,33 @@ class ReleasedTokenizer:
         spans = tokens.spans.copy()
         # Tokens added after the text have no place in it.
         spans[1 + np.flatnonzero(spans[:, 0] < spans[:, 1])[-1] :] = len(text)
-        parts, done = list[Tokens](), 0
+        parts, done = list[TokenizedText](), 0
         for number in np.flatnonzero(tokens.special & ~spelled).tolist():
             begin, end = spans[number].tolist()
             single = slice(number, number + 1)
-            parts += self._pieces(text, done, begin, borders)
-            parts.append(Tokens(tokens.ids[single], spans[single], tokens.special[single]))
+            parts += self._encode_pieces(text, done, begin, borders)
+            parts.append(TokenizedText(tokens.ids[single], spans[single], tokens.special[single]))
             done = end
-        parts += self._pieces(text, done, len(text), borders)
-        return Tokens(
+        parts += self._encode_pieces(text, done, len(text), borders)
+        return TokenizedText(
             np.concatenate([part.ids for part in parts]),
             np.concatenate([part.spans for part in parts]),
             np.concatenate([part.special for part in parts]),
         )
 
-    def _pieces(self, text: str, begin: int, end: int, borders: Sequence[int]) -> Iterator[Tokens]:
+    def _encode_pieces(self, text: str, begin: int, end: int, borders: Sequence[int]) -> Iterator[TokenizedText]:
         """Tokens of a text without special tokens, in pieces."""
         cuts = [begin, *sorted({at for at in borders if begin < at < end}), end]
         for first, last in pairwise(cuts):
-            yield self._piece(text, first, last)
+            yield self._encode_piece(text, first, last)
 
-    def _piece(self, text: str, begin: int, end: int) -> Tokens:
+    def _encode_piece(self, text: str, begin: int, end: int) -> TokenizedText:
         """Tokens of a piece, which unless it begins the text is behind another token."""
         front = _BEHIND if begin else ""
-        encoding = self._plain.encode(front + text[begin:end], add_special_tokens=False)
-        tokens = self._tokens(encoding, begin - len(front))
+        encoding = self._plain_tokenizer.encode(front + text[begin:end], add_special_tokens=False)
+        tokens = self._to_tokens(encoding, begin - len(front))
         ids, spans = tokens.ids[len(front) :], tokens.spans[len(front) :]
-        return Tokens(ids, spans, np.zeros(len(ids), bool))
+        return TokenizedText(ids, spans, np.zeros(len(ids), bool))
 
 
 def _keep_blanks(tokenizer: Tokenizer) -> None:

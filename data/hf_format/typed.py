@@ -15,7 +15,7 @@ TYPED = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False)
 T = TypeVar("T", bound=BaseModel)
 
 
-def checked(kind: type[T], path: Path, values: Mapping[str, Any]) -> T:
+def parse_settings(kind: type[T], path: Path, values: Mapping[str, Any]) -> T:
     """The contents of the file `path` as `kind`. Raises DataError: they are none."""
     try:
         return kind.model_validate(values)
@@ -27,7 +27,7 @@ def checked(kind: type[T], path: Path, values: Mapping[str, Any]) -> T:
         ) from error
 
 
-def said(values: Mapping[str, Any]) -> dict[str, Any]:
+def stated_values(values: Mapping[str, Any]) -> dict[str, Any]:
     """`values` without null keys, which have their defaults; a flag that is null is off."""
     settings = {k: False if v is None and k.startswith("do_") else v for k, v in values.items()}
     return {key: value for key, value in settings.items() if value is not None}

@@ -139,7 +139,7 @@ def leave_out(batch: PackedBatch, rows: Sequence[int], placement: SamplePlacemen
         merged[place] = -1
 
 
-class Assembler:
+class BatchAssembler:
     """Reads the samples of some rows and writes them into arrays.
 
     By default a process reads the whole of every sample that has a part in any of its rows, so that
@@ -150,7 +150,7 @@ class Assembler:
         apart: whether media are in rows of their own. A process then reads the texts of its decoder
             rows and the media of its encoder rows, and no other process reads them. A bad medium is
             replaced by a blank one, and the text beside it is left out; where another process holds
-            that text, it must be told (`holes`).
+            that text, it must be told (`assemble_batch`).
     """
 
     def __init__(
@@ -176,10 +176,10 @@ class Assembler:
             SampleError: a bad sample, with `data.on_error: raise`.
             DataError: a sample has changed since its lengths were measured.
         """
-        batch, holes = self.holes(placements, capacity, prompts=prompts)
+        batch, holes = self.assemble_batch(placements, capacity, prompts=prompts)
         return batch, tuple(skip for _, skip in holes)
 
-    def holes(
+    def assemble_batch(
         self, placements: Sequence[SamplePlacement], capacity: Capacity, *, prompts: bool = False
     ) -> tuple[PackedBatch, tuple[MissingSample, ...]]:
         """The batch, and the places of samples that turned out bad when this process read them.
@@ -201,14 +201,14 @@ class Assembler:
             except LengthError as error:
                 if not prompts:
                     self._check_unchanged(placement, error)
-                self._note(error, placement, holes)
+                self._note_missing(error, placement, holes)
             except SampleError as error:
-                self._note(error, placement, holes)
+                self._note_missing(error, placement, holes)
         for placement, _ in holes:
             leave_out(arrays.batch, self._rows[DECODER], placement)
         return arrays.batch, tuple(holes)
 
-    def _note(
+    def _note_missing(
         self, error: SampleError, placement: SamplePlacement, holes: list[MissingSample]
     ) -> None:
         if self._raise:

@@ -8,7 +8,7 @@ from functools import partial
 
 from data.batch import PackedBatch
 from data.config import DataConfig
-from data.loading.assemble import Assembler, Rows, capacity_of
+from data.loading.assemble import BatchAssembler, Rows, capacity_of
 from data.planning.bucket_thresholds import choose_thresholds, has_thresholds, relaid
 from data.planning.packing import Capacity, pack
 from data.planning.stream import SamplePlacement, SkippedSample, lay_out
@@ -19,7 +19,7 @@ from data.sources.source import Source
 
 
 @dataclass(frozen=True)
-class Slot:
+class PromptSlot:
     """The place of the prompt of sample `index`: `tokens` positions of `row`, from `start` on.
 
     The logits at the last one predict the answer's first token. segment: number of the segment in
@@ -39,7 +39,7 @@ class PromptBatch:
     """A batch, its slots (of all rows), and samples skipped in it."""
 
     batch: PackedBatch
-    slots: tuple[Slot, ...]
+    slots: tuple[PromptSlot, ...]
     skipped: tuple[SkippedSample, ...]
 
 
@@ -64,9 +64,9 @@ def prompt_batches(
         DataError, SampleError: as `Loader`.
     """
     capacity = capacity_of(config, processor)
-    measure = _prompts(source, processor, capacity)
-    assemble = partial(Assembler(source, processor, config, rows), prompts=True)
-    for batch, placed, skipped in _passed(
+    measure = _prompt_measure(source, processor, capacity)
+    assemble = partial(BatchAssembler(source, processor, config, rows), prompts=True)
+    for batch, placed, skipped in _pass_over(
         source, config, capacity, heldout_indices(source, limit), measure, assemble
     ):
         yield PromptBatch(batch, tuple(slot_of(p, processor) for p in placed), skipped)
@@ -85,9 +85,9 @@ def example_batches(
         DataError, SampleError: as `Loader`.
     """
     capacity = capacity_of(config, processor)
-    measure = _examples(source, processor, capacity)
-    assemble = Assembler(source, processor, config, rows)
-    for batch, _, skipped in _passed(source, config, capacity, indices, measure, assemble):
+    measure = _example_measure(source, processor, capacity)
+    assemble = BatchAssembler(source, processor, config, rows)
+    for batch, _, skipped in _pass_over(source, config, capacity, indices, measure, assemble):
         yield ExampleBatch(batch, skipped)
 
 
@@ -108,9 +108,9 @@ def check_heldout(
         DataError: no sample can be used.
     """
     capacity = capacity_of(config, processor)
-    measure = (_prompts if prompts else _examples)(source, processor, capacity)
+    measure = (_prompt_measure if prompts else _example_measure)(source, processor, capacity)
     if config.on_error == "raise":
-        _measured(source, config, indices, measure)
+        _measure_samples(source, config, indices, measure)
         return
     last = "the split is empty"
     for index in indices:
@@ -141,7 +141,7 @@ def by_member(source: Source, indices: Sequence[int]) -> dict[str, list[int]]:
     return groups
 
 
-def _passed(
+def _pass_over(
     source: Source,
     config: DataConfig,
     capacity: Capacity,
@@ -152,10 +152,10 @@ def _passed(
     ],
 ) -> Iterator[tuple[PackedBatch, list[SamplePlacement], tuple[SkippedSample, ...]]]:
     """Batches of samples, oldest first, with the placements of the good and the bad samples."""
-    waiting, skipped = _measured(source, config, indices, measure)
+    waiting, skipped = _measure_samples(source, config, indices, measure)
     offered = config.on_offer()
     while waiting or skipped:
-        chosen = cut(waiting[:offered], capacity, config.rows)
+        chosen = rebucket_samples(waiting[:offered], capacity, config.rows)
         placed = pack([capacity.needs(n) for _, n in chosen], config.rows, capacity.limits)
         placements = lay_out(chosen, placed, capacity.specs)
         batch, bad = assemble(placements, capacity)
@@ -165,7 +165,7 @@ def _passed(
         waiting, skipped = unplaced + waiting[offered:], ()
 
 
-def cut(
+def rebucket_samples(
     chosen: list[tuple[int, Lengths]], capacity: Capacity, rows: int
 ) -> list[tuple[int, Lengths]]:
     """Samples by the buckets of the cheapest cut, if buckets are cut by cost."""
@@ -176,7 +176,7 @@ def cut(
     return [(index, lengths) for (index, _), lengths in zip(chosen, bucketed, strict=True)]
 
 
-def _measured(
+def _measure_samples(
     source: Source, config: DataConfig, indices: Sequence[int], measure: Callable[[int], Lengths]
 ) -> tuple[list[tuple[int, Lengths]], tuple[SkippedSample, ...]]:
     """(index, lengths) of usable samples, and the others with their reasons."""
@@ -191,25 +191,25 @@ def _measured(
     return usable, tuple(skipped)
 
 
-def _prompts(source: Source, processor: Processor, capacity: Capacity) -> Callable[[int], Lengths]:
+def _prompt_measure(source: Source, processor: Processor, capacity: Capacity) -> Callable[[int], Lengths]:
     """Measures a prompt, of a sample that has an answer."""
 
     def measure(index: int) -> Lengths:
-        return fitting(source, capacity, index, processor.measure_prompt(source[index, 0]))
+        return bucketed_lengths(source, capacity, index, processor.measure_prompt(source[index, 0]))
 
     return measure
 
 
-def _examples(source: Source, processor: Processor, capacity: Capacity) -> Callable[[int], Lengths]:
+def _example_measure(source: Source, processor: Processor, capacity: Capacity) -> Callable[[int], Lengths]:
     """Measures a sample with its answer."""
 
     def measure(index: int) -> Lengths:
-        return fitting(source, capacity, index, processor.measure(source[index, 0]))
+        return bucketed_lengths(source, capacity, index, processor.measure(source[index, 0]))
 
     return measure
 
 
-def fitting(source: Source, capacity: Capacity, index: int, lengths: Lengths) -> Lengths:
+def bucketed_lengths(source: Source, capacity: Capacity, index: int, lengths: Lengths) -> Lengths:
     """`lengths` by bucket, if a row can hold them. Raises SampleError."""
     lengths = capacity.by_bucket(lengths)
     if misfit := capacity.misfit(lengths):
@@ -217,9 +217,9 @@ def fitting(source: Source, capacity: Capacity, index: int, lengths: Lengths) ->
     return lengths
 
 
-def slot_of(placement: SamplePlacement, processor: Processor) -> Slot:
+def slot_of(placement: SamplePlacement, processor: Processor) -> PromptSlot:
     """The place of a prompt that was laid out."""
     buckets = (processor.specs[name] for name, media in placement.media.items() if media)
     encoders = tuple(dict.fromkeys(bucket.module for bucket in buckets))
     place = placement.row, placement.start, placement.lengths.tokens, placement.segment
-    return Slot(placement.index, *place, encoders)
+    return PromptSlot(placement.index, *place, encoders)

@@ -32,7 +32,7 @@ _LOOK, _LOOKS, _FILES = 2**16, 32, 256
 _PROCESSING = ("data.processor", "data.tokenizer")
 
 
-class Identity(BaseModel):
+class DataIdentity(BaseModel):
     """Identity of a source, or of the tokenizer, when a run read it.
 
     samples: number of its samples; files, bytes: number and size of its files, 0 for generated
@@ -45,34 +45,34 @@ class Identity(BaseModel):
     bytes: int
     digest: str
 
-    def differences(self, now: Identity) -> list[str]:
+    def list_differences(self, now: DataIdentity) -> list[str]:
         """The changes as texts: `300 -> 120 samples`."""
         old, new = self.model_dump(exclude={"digest"}), now.model_dump()
         counts = [f"{old[key]} -> {new[key]} {key}" for key in old if old[key] != new[key]]
         return counts or ["other contents"] * (self.digest != now.digest)
 
 
-Identities = Mapping[str, Identity]
+Identities = Mapping[str, DataIdentity]
 
 
-def identities(source: Source) -> dict[str, Identity]:
+def source_identities(source: Source) -> dict[str, DataIdentity]:
     """Identity of a source, or of each member of a mixture, by the key that configures it."""
     if isinstance(source, SourceMixture):
-        return {f"data.source.members.{n}": identity(m) for n, m in source.members.items()}
-    return {"data.source": identity(source)}
+        return {f"data.source.members.{n}": source_identity(m) for n, m in source.members.items()}
+    return {"data.source": source_identity(source)}
 
 
-def identity(source: Source) -> Identity:
+def source_identity(source: Source) -> DataIdentity:
     """Identity of a source that is no mixture; reads some of its files."""
     if not isinstance(source, ConversationSet):
         digest = hashlib.sha256(str(source.fingerprint).encode()).hexdigest()
-        return Identity(samples=len(source), files=0, bytes=0, digest=digest)
+        return DataIdentity(samples=len(source), files=0, bytes=0, digest=digest)
     files = source.files
     size = sum(file.size for file in files)
-    return Identity(samples=len(source), files=len(files), bytes=size, digest=_digest(files))
+    return DataIdentity(samples=len(source), files=len(files), bytes=size, digest=_digest_files(files))
 
 
-def processing(config: DataConfig) -> dict[str, Identity]:
+def processing_identity(config: DataConfig) -> dict[str, DataIdentity]:
     """Identity of the contents of the tokenizer, or of the folder of a released processor.
 
     By the key that configures it; built-in tokenizers have no contents but their names.
@@ -89,13 +89,13 @@ def processing(config: DataConfig) -> dict[str, Identity]:
         name = "data.tokenizer"
         content = tokenizer.encode() if built_in else Path(tokenizer).read_bytes()
     digest = hashlib.sha256(content).hexdigest()
-    return {name: Identity(samples=0, files=0, bytes=0, digest=digest)}
+    return {name: DataIdentity(samples=0, files=0, bytes=0, digest=digest)}
 
 
 def check_same_processing(before: Identities, config: DataConfig) -> list[str]:
     """The differences that `check_same_data` finds, for the tokenizer or processor alone."""
     known = {name: identity for name, identity in before.items() if name in _PROCESSING}
-    return check_same_data(known, processing(config), config) if known else []
+    return check_same_data(known, processing_identity(config), config) if known else []
 
 
 def check_same_data(before: Identities, now: Identities, config: DataConfig) -> list[str]:
@@ -109,7 +109,7 @@ def check_same_data(before: Identities, now: Identities, config: DataConfig) -> 
     lines = [f"{name}: was not there before" for name in sorted(now.keys() - before.keys())]
     lines += [f"{name}: is no longer there" for name in sorted(before.keys() - now.keys())]
     for name in sorted(before.keys() & now.keys()):
-        changes = before[name].differences(now[name])
+        changes = before[name].list_differences(now[name])
         lines += [f"{name}: {', '.join(changes)}"] if changes else []
     if lines and not config.accept_changes:
         raise DataError(
@@ -122,7 +122,7 @@ def check_same_data(before: Identities, now: Identities, config: DataConfig) -> 
     return lines
 
 
-def _digest(files: Sequence[File]) -> str:
+def _digest_files(files: Sequence[File]) -> str:
     looked_into = set(np.linspace(0, len(files) - 1, min(len(files), _FILES)).astype(int).tolist())
     digest = hashlib.sha256()
     for number, file in enumerate(files):
@@ -130,12 +130,12 @@ def _digest(files: Sequence[File]) -> str:
         if file.system is not None:
             digest.update(file.stamp.encode())
         elif number in looked_into:
-            for start in _looks(file.size):
+            for start in _probe_starts(file.size):
                 digest.update(file.read(start, min(_LOOK, file.size - start)))
     return digest.hexdigest()
 
 
-def _looks(size: int) -> list[int]:
+def _probe_starts(size: int) -> list[int]:
     """Starts of the probes of a file, which cover it if it is small."""
     if size <= _LOOK * _LOOKS:
         return list(range(0, size, _LOOK))

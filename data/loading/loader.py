@@ -20,8 +20,8 @@ import numpy as np
 
 from data.batch import PackedBatch
 from data.config import DataConfig
-from data.loading.assemble import Assembler, Rows, capacity_of
-from data.loading.prefetch import Prefetched, Sliced, Unseekable
+from data.loading.assemble import BatchAssembler, Rows, capacity_of
+from data.loading.prefetch import PrefetchedElements, SlicedDataset, UnseekableIterator
 from data.planning.groups.group import WHOLE, HostGroupSpec
 from data.planning.groups.turns import TakenSample
 from data.planning.lengths import DrawnLengths, LengthTable, open_lengths
@@ -75,12 +75,12 @@ class MicrobatchStats:
     taken: tuple[TakenSample, ...] = ()
 
     @property
-    def positions(self) -> tuple[int, ...]:
+    def stream_positions(self) -> tuple[int, ...]:
         """Stream positions of the placed samples."""
         return tuple(placement.position for placement in self.placements)
 
     @property
-    def padding(self) -> dict[str, float]:
+    def padding_shares(self) -> dict[str, float]:
         """Share of unused positions per budget."""
         return {name: 1 - self.used[name] / self.capacity[name] for name in self.capacity}
 
@@ -103,21 +103,21 @@ class Microbatch:
     holes: tuple[int, ...] = ()
 
 
-class _PlanIterator(Unseekable):
+class _PlanIterator(UnseekableIterator):
     """Plans `offset`, `offset + stride`, ... of a planner."""
 
     def __init__(self, planner: BatchPlanner, offset: int, stride: int) -> None:
         super().__init__()
         self._planner, self._skipped, self._stride = planner, offset, stride
 
-    def make(self) -> MicrobatchPlan:
+    def make_element(self) -> MicrobatchPlan:
         for _ in range(self._skipped):
             self._planner.plan()
         self._skipped = self._stride - 1
         return self._planner.plan()
 
 
-class _MicrobatchPlans(Sliced):
+class _MicrobatchPlans(SlicedDataset):
     """The stream of plans."""
 
     def __init__(
@@ -136,14 +136,14 @@ class _MicrobatchPlans(Sliced):
         return _PlanIterator(BatchPlanner(*self._arguments), self.offset, self.stride)
 
 
-class _Assemble:
+class _AssembleMicrobatch:
     """The map of the pipeline: a plan to a microbatch."""
 
-    def __init__(self, assembler: Assembler, config: DataConfig) -> None:
+    def __init__(self, assembler: BatchAssembler, config: DataConfig) -> None:
         self._assembler, self._config = assembler, config
 
     def __call__(self, plan: MicrobatchPlan) -> dict[str, Any]:
-        batch, holes = self._assembler.holes(plan.placements, plan.capacity)
+        batch, holes = self._assembler.assemble_batch(plan.placements, plan.capacity)
         if self._config.balance == "per_phase":
             batch = with_places(batch, plan)
         stats = microbatch_stats(plan, self._config.rows)
@@ -208,7 +208,7 @@ class MicrobatchLoader(Iterator[Microbatch]):
         self.close()
 
 
-class Loader(MicrobatchLoader):
+class DataLoader(MicrobatchLoader):
     """Microbatches of samples whose lengths are known beforehand; resumable.
 
     rows: the global rows that this process needs of each module, e.g. {"decoder": [0, 1],
@@ -240,15 +240,15 @@ class Loader(MicrobatchLoader):
         if not len(source):
             raise DataError("data.source has no samples; valid: at least one")
         capacity = capacity_of(config, processor)
-        assembler = Assembler(source, processor, config, rows, config.balance == "per_phase")
-        measured = _measurements(source, processor, config, lengths)
+        assembler = BatchAssembler(source, processor, config, rows, config.balance == "per_phase")
+        measured = _planned_lengths(source, processor, config, lengths)
         self._state = state
 
         def microbatches(_: int) -> grain.IterDataset:
             plans = _MicrobatchPlans(source, measured, config, capacity, self._state, consumer)
-            return plans.map(_Assemble(assembler, config))
+            return plans.map(_AssembleMicrobatch(assembler, config))
 
-        self._microbatches = Prefetched(microbatches, config.workers, config.prefetch)
+        self._microbatches = PrefetchedElements(microbatches, config.workers, config.prefetch)
 
     def __next__(self) -> Microbatch:
         element = next(self._microbatches)
@@ -261,7 +261,7 @@ class Loader(MicrobatchLoader):
         self._microbatches.close()
 
 
-def _measurements(
+def _planned_lengths(
     source: Source, processor: Processor, config: DataConfig, lengths: LengthTable | None
 ) -> Measurements:
     """The lengths that batches are planned by."""

@@ -31,7 +31,7 @@ from data.loading.loader import (
     state_of,
     with_places,
 )
-from data.loading.prefetch import Prefetched, Sliced, Unseekable
+from data.loading.prefetch import PrefetchedElements, SlicedDataset, UnseekableIterator
 from data.planning.buckets import number_of
 from data.planning.groups.group import WHOLE, HostGroupSpec
 from data.planning.lengths import check_records
@@ -97,19 +97,19 @@ class LoneHost:
 # ---- reading -------------------------------------------------------------------------------------
 
 
-class _PlaceIterator(Unseekable):
+class _PlaceIterator(UnseekableIterator):
     """Stream position, index and epoch of the samples that one worker reads."""
 
     def __init__(self, order: Order, positions: Iterator[int]) -> None:
         super().__init__()
         self._order, self._positions = order, positions
 
-    def make(self) -> StreamPlace:
+    def make_element(self) -> StreamPlace:
         position = next(self._positions)
         return position, *self._order[position]
 
 
-class _Places(Sliced):
+class _PlaceStream(SlicedDataset):
     """Places of the samples that one host reads: its share of carried samples, then of new ones.
 
     The first `consumed` places have been read.
@@ -130,9 +130,9 @@ class _Places(Sliced):
 
     def __iter__(self) -> _PlaceIterator:
         first = self._consumed + self.offset
-        return _PlaceIterator(self._order, islice(self._positions(), first, None, self.stride))
+        return _PlaceIterator(self._order, islice(self._read_positions(), first, None, self.stride))
 
-    def _positions(self) -> Iterator[int]:
+    def _read_positions(self) -> Iterator[int]:
         group = self._group
         (first,) = group.positions(self._state.position, 1)
         for position in chain(filter(group.has, self._state.carry), count(first, group.count)):
@@ -141,25 +141,25 @@ class _Places(Sliced):
 
 
 @dataclass(frozen=True)
-class _Read:
+class _ReadSample:
     """A sample that has been read, or the reason why it cannot be used."""
 
     position: int
     result: Example | SampleFault
 
 
-class _Reader:
+class _SampleReader:
     """The map of the pipeline: a place of the stream to its sample."""
 
     def __init__(self, source: Source, processor: Processor) -> None:
         self._source, self._processor = source, processor
 
-    def __call__(self, place: StreamPlace) -> _Read:
+    def __call__(self, place: StreamPlace) -> _ReadSample:
         position, index, epoch = place
         try:
-            return _Read(position, self._processor.read(self._source[index, epoch]))
+            return _ReadSample(position, self._processor.read(self._source[index, epoch]))
         except SampleError as error:
-            return _Read(position, error.fault)
+            return _ReadSample(position, error.fault)
 
 
 class _WaitingSamples:
@@ -167,7 +167,7 @@ class _WaitingSamples:
 
     def __init__(
         self,
-        reads: Iterator[_Read],
+        reads: Iterator[_ReadSample],
         cluster: HostGroup,
         specs: Sequence[RowSpec],
         group: HostGroupSpec,
@@ -177,40 +177,40 @@ class _WaitingSamples:
         self._asked: tuple[list[int], Callable[[], list[Words]]] = ([], list)
         self.examples: dict[int, Example] = {}
 
-    def ask(self, positions: Sequence[int]) -> None:
+    def request_lengths(self, positions: Sequence[int]) -> None:
         """Begin to exchange the lengths at `positions`, which are needed next."""
-        self._asked = list(positions), self._begin(positions)
+        self._asked = list(positions), self._begin_gather(positions)
 
     def at(self, places: Sequence[StreamPlace]) -> list[Lengths | SampleFault]:
         """Lengths of samples, from the hosts that have read them."""
         positions = [position for position, _, _ in places]
         asked, answer = self._asked
         self._asked = ([], list)
-        answers = (answer if asked == positions else self._begin(positions))()
+        answers = (answer if asked == positions else self._begin_gather(positions))()
         words = [iter(numbers.tolist()) for numbers in answers]
         # Each host has sent the lengths of its samples in their order.
-        return [_decoded(words[self._reader(p)], self._specs) for p in positions]
+        return [_decode_lengths(words[self._reader_of(p)], self._specs) for p in positions]
 
-    def _reader(self, position: int) -> int:
+    def _reader_of(self, position: int) -> int:
         return self._group.reader(position, self._cluster.count)
 
-    def _begin(self, positions: Sequence[int]) -> Callable[[], list[Words]]:
+    def _begin_gather(self, positions: Sequence[int]) -> Callable[[], list[Words]]:
         if not positions:
             return list
         words: list[int] = []
         for position in positions:
-            if self._reader(position) != self._cluster.index:
+            if self._reader_of(position) != self._cluster.index:
                 continue
             read = next(self._reads)
             if read.position != position:
                 raise RuntimeError(f"read sample {read.position} of the stream, not {position}")
-            words += _encoded(read.result, self._specs)
+            words += _encode_lengths(read.result, self._specs)
             if isinstance(read.result, Example):
                 self.examples[position] = read.result
         return self._cluster.gather(np.array(words, np.int32))
 
 
-def _encoded(result: Example | SampleFault, specs: Sequence[RowSpec]) -> list[int]:
+def _encode_lengths(result: Example | SampleFault, specs: Sequence[RowSpec]) -> list[int]:
     """Lengths as numbers, or a reason."""
     if isinstance(result, SampleFault):
         text = result.text.encode()
@@ -231,8 +231,8 @@ def numbers_of(lengths: Lengths, specs: Sequence[RowSpec]) -> list[int]:
     return words
 
 
-def _decoded(words: Iterator[int], specs: Sequence[RowSpec]) -> Lengths | SampleFault:
-    """The inverse of `_encoded`."""
+def _decode_lengths(words: Iterator[int], specs: Sequence[RowSpec]) -> Lengths | SampleFault:
+    """The inverse of `_encode_lengths`."""
     tokens = next(words)
     if tokens < 0:
         kind = _KINDS[next(words)]
@@ -265,7 +265,7 @@ def _grid_of(words: Iterator[int]) -> Grid:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _SamplePart:
     """The text (no bucket) or one medium of a sample, and from which host to which it goes."""
 
     placement: SamplePlacement
@@ -275,7 +275,7 @@ class _Part:
     receiver: int
 
 
-class _Parts:
+class _PartExchange:
     """The parts that hosts send each other for a plan.
 
     Args:
@@ -292,18 +292,18 @@ class _Parts:
                 for row in numbers:
                     self._owners[module, row].append(host)
 
-    def of(self, plan: MicrobatchPlan) -> Iterator[_Part]:
+    def parts_of(self, plan: MicrobatchPlan) -> Iterator[_SamplePart]:
         """All parts of a plan, also those that stay on their host."""
         for p in plan.placements:
             sender = self._group.reader(p.position, self._hosts)
             for host in self._owners[self._processor.tokens.module, p.row]:
-                yield _Part(p, None, 0, sender, host)
+                yield _SamplePart(p, None, 0, sender, host)
             for name, media in p.media.items():
                 for number, (row, _, _) in enumerate(media):
                     for host in self._owners[name, row]:
-                        yield _Part(p, name, number, sender, host)
+                        yield _SamplePart(p, name, number, sender, host)
 
-    def arrays(self, part: _Part, example: Example) -> list[NDArray[Any]]:
+    def part_arrays(self, part: _SamplePart, example: Example) -> list[NDArray[Any]]:
         """The arrays of a part, of words of four bytes."""
         if part.bucket is None:
             return [example.tokens, example.targets, example.loss_weight]
@@ -311,24 +311,24 @@ class _Parts:
         number = number_of(part.placement.lengths, part.bucket, part.number)
         return [medium_words(spec, example.media[spec.module][number])]
 
-    def size(self, part: _Part) -> int:
+    def word_count(self, part: _SamplePart) -> int:
         """Words of a part."""
         lengths = part.placement.lengths
         if part.bucket is None:
             return 3 * lengths.tokens
-        return words_of(*self._form(part))
+        return words_of(*self._medium_spec(part))
 
-    def _form(self, part: _Part) -> tuple[RowSpec, MediumLengths]:
+    def _medium_spec(self, part: _SamplePart) -> tuple[RowSpec, MediumLengths]:
         """The bucket of a medium, and the medium's lengths."""
         assert part.bucket is not None
         spec = self._processor.specs[part.bucket]
         return spec, medium_lengths(spec, part.placement.lengths, part.number)
 
-    def write(self, arrays: BatchArrays, part: _Part, words: Words) -> None:
+    def write_part(self, arrays: BatchArrays, part: _SamplePart, words: Words) -> None:
         """Write a part that has been sent as `words`."""
         lengths = part.placement.lengths
         if part.bucket is not None:
-            spec, measured = self._form(part)
+            spec, measured = self._medium_spec(part)
             medium = medium_of(spec, words, measured)
             arrays.write_medium(part.placement, part.bucket, part.number, medium)
             return
@@ -341,7 +341,7 @@ class _Parts:
 
 
 @dataclass(frozen=True)
-class _Sent:
+class _SentMicrobatch:
     """A microbatch whose parts are on their way: those of this host, and those that others send.
 
     size: bytes that all hosts send.
@@ -349,7 +349,7 @@ class _Sent:
 
     plan: MicrobatchPlan
     examples: Mapping[int, Example]
-    parts: Sequence[_Part]
+    parts: Sequence[_SamplePart]
     received: Callable[[], list[Words]]
     size: int
 
@@ -388,59 +388,59 @@ class ReadingLoader(MicrobatchLoader):
             check_rows(host_rows, list(processor.specs), config.rows)
         self._config, self._processor, self._cluster = config, processor, cluster
         group = consumer.group
-        self._rows, self._parts = rows[cluster.index], _Parts(rows, processor, group)
+        self._rows, self._parts = rows[cluster.index], _PartExchange(rows, processor, group)
 
         def reads(consumed: int) -> grain.IterDataset:
-            places = _Places(source, state, cluster.index, cluster.count, consumed, group)
-            return places.map(_Reader(source, processor))
+            places = _PlaceStream(source, state, cluster.index, cluster.count, consumed, group)
+            return places.map(_SampleReader(source, processor))
 
         # A step holds many samples: `data.prefetch` counts steps, Grain's buffer samples.
         samples = config.prefetch * group.share(config).pool(consumer.microbatches)
         per_worker = samples // (cluster.count * max(1, config.workers)) + 1
-        self._reads = Prefetched(reads, config.workers, per_worker)
+        self._reads = PrefetchedElements(reads, config.workers, per_worker)
         self._waiting = _WaitingSamples(
             self._reads, cluster, tuple(processor.encoders.values()), group
         )
         capacity = capacity_of(config, processor)
         begin = replace(state, done=0)
         self._planner = BatchPlanner(source, self._waiting, config, capacity, begin, consumer)
-        self._sent: _Sent | None = None
+        self._sent: _SentMicrobatch | None = None
         for _ in range(state.done):
-            self._forget(self._planner.plan())
+            self._take_examples(self._planner.plan())
 
     def __next__(self) -> Microbatch:
-        sent = self._sent or self._send(self._planner.plan())
-        self._sent = self._send(self._planner.plan())
-        return self._received(sent)
+        sent = self._sent or self._send_parts(self._planner.plan())
+        self._sent = self._send_parts(self._planner.plan())
+        return self._receive_parts(sent)
 
     def close(self) -> None:
         """Stop workers and threads; idempotent. After it, `next` raises StopIteration."""
         self._reads.close()
         self._sent = None
 
-    def _send(self, plan: MicrobatchPlan) -> _Sent:
+    def _send_parts(self, plan: MicrobatchPlan) -> _SentMicrobatch:
         """Begin to send the parts that others need, and to exchange the next samples' lengths."""
         index, hosts = self._cluster.index, self._cluster.count
-        parts, examples = list(self._parts.of(plan)), self._forget(plan)
+        parts, examples = list(self._parts.parts_of(plan)), self._take_examples(plan)
         sizes = np.zeros((hosts, hosts), np.int64)
         words: list[list[Words]] = [[] for _ in range(hosts)]
         for part in parts:
             if part.sender == part.receiver:
                 continue
-            sizes[part.sender, part.receiver] += self._parts.size(part)
+            sizes[part.sender, part.receiver] += self._parts.word_count(part)
             if part.sender == index:
-                words[part.receiver].append(self._words(part, examples))
+                words[part.receiver].append(self._part_words(part, examples))
         together = [np.concatenate([*chunks, np.zeros(0, np.int32)]) for chunks in words]
         received = self._cluster.exchange(together, sizes)
-        self._waiting.ask(self._planner.missing)
+        self._waiting.request_lengths(self._planner.missing)
         mine = [part for part in parts if part.receiver == index]
-        return _Sent(plan, examples, mine, received, WORD * int(sizes.sum()))
+        return _SentMicrobatch(plan, examples, mine, received, WORD * int(sizes.sum()))
 
-    def _words(self, part: _Part, examples: Mapping[int, Example]) -> Words:
-        arrays = self._parts.arrays(part, examples[part.placement.position])
+    def _part_words(self, part: _SamplePart, examples: Mapping[int, Example]) -> Words:
+        arrays = self._parts.part_arrays(part, examples[part.placement.position])
         return np.concatenate([array.ravel().view(np.int32) for array in arrays])
 
-    def _forget(self, plan: MicrobatchPlan) -> dict[int, Example]:
+    def _take_examples(self, plan: MicrobatchPlan) -> dict[int, Example]:
         """Samples of a plan that this host has held until now."""
         positions = [p.position for p in plan.placements]
         waiting, planned = self._waiting.examples, self._planner.waiting
@@ -451,7 +451,7 @@ class ReadingLoader(MicrobatchLoader):
                 del waiting[position]
         return examples
 
-    def _received(self, sent: _Sent) -> Microbatch:
+    def _receive_parts(self, sent: _SentMicrobatch) -> Microbatch:
         """The microbatch of parts that have arrived."""
         plan, words = sent.plan, sent.received()
         arrays = BatchArrays(
@@ -460,12 +460,12 @@ class ReadingLoader(MicrobatchLoader):
         offsets = [0] * self._cluster.count
         for part in sent.parts:
             if part.sender == part.receiver:
-                part_words = self._words(part, sent.examples)
+                part_words = self._part_words(part, sent.examples)
             else:
                 start = offsets[part.sender]
-                offsets[part.sender] = end = start + self._parts.size(part)
+                offsets[part.sender] = end = start + self._parts.word_count(part)
                 part_words = words[part.sender][start:end]
-            self._parts.write(arrays, part, part_words)
+            self._parts.write_part(arrays, part, part_words)
         batch = arrays.batch
         if self._config.balance == "per_phase":
             batch = with_places(batch, plan)

@@ -14,7 +14,7 @@ from typing import Any
 import grain
 from absl import flags
 
-from data.loading.shared import LoaderLock, pack, unpack
+from data.loading.shared import LoaderLock, pack_element, unpack_element
 from data.sample import DataError
 from data.waits import Table, tell_in
 from data.workers import end_with_parent
@@ -29,7 +29,7 @@ FORGIVEN = 1000
 _DIED = re.compile(r"Worker process was terminated unexpectedly with exit code (-?\d+)")
 
 
-class Prefetched(Iterator[Any]):
+class PrefetchedElements(Iterator[Any]):
     """The elements of a Grain data set, which are prefetched; close it.
 
     No element is lost if a worker process dies, say because memory runs out: all workers are
@@ -57,9 +57,9 @@ class Prefetched(Iterator[Any]):
         self._others = set(multiprocessing.active_children())
         self._waits = Table() if workers else None
         self._shared = LoaderLock() if workers else None
-        self._iterator = self._started()
+        self._iterator = self._start_iterator()
 
-    def _started(self) -> Any:
+    def _start_iterator(self) -> Any:
         """The elements that have not been taken."""
         elements = self._elements(self._consumed)
         if self._waits is None or self._shared is None:
@@ -68,7 +68,7 @@ class Prefetched(Iterator[Any]):
             )
         else:
             # Grain's own shared memory has names that tell nobody whose it is.
-            prefetched = elements.map(partial(pack, self._shared.begin)).mp_prefetch(
+            prefetched = elements.map(partial(pack_element, self._shared.begin)).mp_prefetch(
                 grain.MultiprocessingOptions(
                     num_workers=self._workers, per_worker_buffer_size=self._buffer_size
                 ),
@@ -92,7 +92,7 @@ class Prefetched(Iterator[Any]):
             if len(self._processes) < self._workers:
                 self._processes = set(multiprocessing.active_children()) - self._others
                 self._shared.list_semaphores()
-            return unpack(element)
+            return unpack_element(element)
 
     def _go_on(self, error: RuntimeError) -> None:
         """Start the workers again after the death of one.
@@ -106,8 +106,8 @@ class Prefetched(Iterator[Any]):
         if self._consumed - self._last_death > FORGIVEN:
             self._deaths = 0
         self._deaths, self._last_death = self._deaths + 1, self._consumed
-        death = self._death(int(died[1]))
-        self._end()
+        death = self._describe_death(int(died[1]))
+        self._end_iterator()
         if self._deaths > RESTARTS:
             raise DataError(
                 f"{death}, after workers had been started again {RESTARTS} times; where memory "
@@ -120,9 +120,9 @@ class Prefetched(Iterator[Any]):
             RESTARTS,
         )
         self._processes = set()
-        self._iterator = self._started()
+        self._iterator = self._start_iterator()
 
-    def _death(self, code: int) -> str:
+    def _describe_death(self, code: int) -> str:
         """Which worker died, and how."""
         pids = sorted(str(p.pid) for p in self._processes if p.exitcode == code)
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
@@ -130,13 +130,13 @@ class Prefetched(Iterator[Any]):
 
     def close(self) -> None:
         """Stop workers and threads; idempotent. After it, `next` raises StopIteration."""
-        self._end()
+        self._end_iterator()
         if self._shared is not None:
             self._shared.close()
         if self._waits is not None:
             self._waits.close()
 
-    def _end(self) -> None:
+    def _end_iterator(self) -> None:
         close = getattr(self._iterator, "close", None)
         if close is not None:
             close()
@@ -153,7 +153,7 @@ def _begin_work(waits: str, number: int, count: int) -> None:
     tell_in(waits, number)
 
 
-class Sliced(grain.IterDataset):
+class SlicedDataset(grain.IterDataset):
     """An endless stream, of which Grain's workers take every n-th element each."""
 
     def __init__(self) -> None:
@@ -167,7 +167,7 @@ class Sliced(grain.IterDataset):
         self.offset, self.stride = sl.start, sl.step
 
 
-class Unseekable(grain.DatasetIterator):
+class UnseekableIterator(grain.DatasetIterator):
     """An iterator whose state Grain's prefetching may read, but not set."""
 
     def __init__(self) -> None:
@@ -177,9 +177,9 @@ class Unseekable(grain.DatasetIterator):
 
     def __next__(self) -> Any:
         self._count += 1
-        return self.make()
+        return self.make_element()
 
-    def make(self) -> Any:
+    def make_element(self) -> Any:
         """The next element."""
         raise NotImplementedError
 

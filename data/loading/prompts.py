@@ -10,8 +10,8 @@ import math
 from collections.abc import Mapping, Sequence
 
 from data.config import DataConfig
-from data.loading.assemble import Assembler, Rows, capacity_of
-from data.loading.evaluation import PromptBatch, cut, slot_of
+from data.loading.assemble import BatchAssembler, Rows, capacity_of
+from data.loading.evaluation import PromptBatch, rebucket_samples, slot_of
 from data.planning.packing import Capacity
 from data.planning.stream import lay_out
 from data.processing.processor import Processor
@@ -45,17 +45,17 @@ def prompt_rows(
     """
     capacity = capacity_of(config, processor)
     buckets = [(index, capacity.by_bucket(lengths)) for index, lengths in prompts]
-    buckets = cut(buckets, capacity, config.rows)
-    fitting = _fitting(capacity, [lengths for _, lengths in buckets], units)
+    buckets = rebucket_samples(buckets, capacity, config.rows)
+    fitting = _fitting_capacity(capacity, [lengths for _, lengths in buckets], units)
     placements = lay_out(buckets, range(len(buckets)), fitting.specs)
-    assemble = Assembler(source, processor, config, rows)
+    assemble = BatchAssembler(source, processor, config, rows)
     batch, skipped = assemble(placements, fitting, prompts=True)
     bad = {name for name, _ in skipped}
     good = [placement for placement in placements if source.name(placement.index) not in bad]
     return PromptBatch(batch, tuple(slot_of(placement, processor) for placement in good), skipped)
 
 
-def _fitting(capacity: Capacity, prompts: Sequence[Lengths], units: Mapping[str, int]) -> Capacity:
+def _fitting_capacity(capacity: Capacity, prompts: Sequence[Lengths], units: Mapping[str, int]) -> Capacity:
     """The capacity of rows that hold the prompts, one in each."""
     needs = zip(*map(capacity.needs, prompts), strict=True)
     most = dict(zip(capacity.resources, map(max, needs), strict=True))

@@ -53,7 +53,7 @@ def owner_of(folder: Path) -> str:
 
 
 @contextmanager
-def own_for(run: str) -> Iterator[None]:
+def loaders_of_run(run: str) -> Iterator[None]:
     """Context in which loaders that this process makes are those of a run, see `owner_of`."""
     global _run
     before, _run = _run, run
@@ -63,12 +63,12 @@ def own_for(run: str) -> Iterator[None]:
         _run = before
 
 
-def prefix() -> str:
+def name_prefix() -> str:
     """What the names of one loader of this process begin with."""
-    return f"{_BEGIN}-{_run}-{os.getpid()}-{_started(os.getpid())}-{secrets.token_hex(4)}-"
+    return f"{_BEGIN}-{_run}-{os.getpid()}-{_start_time(os.getpid())}-{secrets.token_hex(4)}-"
 
 
-def pack(begin: str, element: Any) -> Packed:
+def pack_element(begin: str, element: Any) -> Packed:
     """An element for the process that takes it, its arrays in shared memory.
 
     Args:
@@ -77,7 +77,7 @@ def pack(begin: str, element: Any) -> Packed:
     arrays: list[pickle.PickleBuffer] = []
     text = pickle.dumps(element, protocol=5, buffer_callback=arrays.append)
     views = [array.raw() for array in arrays]
-    places, size = _places([view.nbytes for view in views])
+    places, size = _array_places([view.nbytes for view in views])
     if size < SMALL:
         return "", text, [bytes(view) for view in views]
     name = f"{begin}{os.getpid()}-{secrets.token_hex(8)}"
@@ -89,7 +89,7 @@ def pack(begin: str, element: Any) -> Packed:
     return name, text, [view.nbytes for view in views]
 
 
-def unpack(packed: Packed) -> Any:
+def unpack_element(packed: Packed) -> Any:
     """The element, whose arrays are of this process; its shared memory is removed."""
     name, text, arrays = packed
     if not name:
@@ -102,7 +102,7 @@ def unpack(packed: Packed) -> Any:
     try:
         copies = [
             np.array(np.frombuffer(memory.buf, np.uint8, size, place))
-            for size, place in zip(sizes, _places(sizes)[0], strict=True)
+            for size, place in zip(sizes, _array_places(sizes)[0], strict=True)
         ]
     finally:
         memory.close()
@@ -110,7 +110,7 @@ def unpack(packed: Packed) -> Any:
     return pickle.loads(text, buffers=copies)
 
 
-def _places(sizes: list[int]) -> tuple[list[int], int]:
+def _array_places(sizes: list[int]) -> tuple[list[int], int]:
     """Where arrays of these sizes begin, and the bytes of all."""
     places, end = [], 0
     for size in sizes:
@@ -128,18 +128,18 @@ class LoaderLock:
 
     def __init__(self) -> None:
         remove_left(NO_RUN)
-        self.begin = prefix()
+        self.begin = name_prefix()
         self._path = FOLDER / f"{self.begin}{_LOCK}"
         self._file: int | None = None
         with suppress(OSError):  # there is no such folder, or no room in it
-            self._file = self._locked()
+            self._file = self._lock_file()
 
-    def _locked(self) -> int:
+    def _lock_file(self) -> int:
         """The locked file; another process may remove one before it is locked."""
         while True:
             file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
             fcntl.flock(file, fcntl.LOCK_EX)
-            if _inode(self._path) == os.fstat(file).st_ino:
+            if _inode_of(self._path) == os.fstat(file).st_ino:
                 return file
             os.close(file)
 
@@ -156,7 +156,7 @@ class LoaderLock:
         mapped = {int(line[4]) for line in lines}
         with suppress(OSError):  # without room nothing else could be made, either
             every = (file for file in FOLDER.glob("sem.*") if _SEMAPHORE.fullmatch(file.name))
-            names = [file.name for file in every if _inode(file) in mapped]
+            names = [file.name for file in every if _inode_of(file) in mapped]
             text = "\n".join(sorted(names)).encode()
             os.pwrite(self._file, text, 0)
             os.ftruncate(self._file, len(text))
@@ -180,7 +180,7 @@ class LoaderLock:
             self._file = None
 
 
-def _inode(path: Path) -> int | None:
+def _inode_of(path: Path) -> int | None:
     with suppress(FileNotFoundError):  # it has just been removed
         return path.stat().st_ino
     return None
@@ -193,10 +193,10 @@ def remove_left(run: str) -> None:
     """
     bytes_, files = 0, 0
     for begin in sorted(
-        {match[1] for path in FOLDER.glob(f"{_BEGIN}-{run}-*") if (match := _of(path))}
+        {match[1] for path in FOLDER.glob(f"{_BEGIN}-{run}-*") if (match := _match_name(path))}
     ):
-        with _gone(begin, run) as gone, suppress(OSError):  # it is another user's, or gone
-            for path in _left(begin) if gone else ():
+        with _check_gone(begin, run) as gone, suppress(OSError):  # it is another user's, or gone
+            for path in _files_left(begin) if gone else ():
                 size = path.stat().st_size if path.exists() else 0
                 path.unlink(missing_ok=True)
                 bytes_, files = bytes_ + size, files + 1
@@ -210,22 +210,22 @@ def remove_left(run: str) -> None:
         )
 
 
-def _of(path: Path) -> re.Match[str] | None:
+def _match_name(path: Path) -> re.Match[str] | None:
     """The parts of a name that a loader has given."""
     return _NAME.fullmatch(path.name)
 
 
 @contextmanager
-def _gone(begin: str, run: str) -> Iterator[bool]:
+def _check_gone(begin: str, run: str) -> Iterator[bool]:
     """Context in which it is known whether the process of a loader is gone.
 
     Its number says nothing of a process in another container, but the lock does. Who has the run's
     lock knows that of a run without it, too.
     """
     path = FOLDER / f"{begin}{_LOCK}"
-    owner, file = _of(path), None
+    owner, file = _match_name(path), None
     assert owner is not None, "names that `remove_left` has found"
-    gone = _started(int(owner[2])) != owner[3]
+    gone = _start_time(int(owner[2])) != owner[3]
     try:
         if gone:
             file = os.open(path, os.O_RDONLY)
@@ -241,7 +241,7 @@ def _gone(begin: str, run: str) -> Iterator[bool]:
             os.close(file)
 
 
-def _left(begin: str) -> list[Path]:
+def _files_left(begin: str) -> list[Path]:
     """What a loader has left, its lock at the end."""
     lock = FOLDER / f"{begin}{_LOCK}"
     names = _SEMAPHORE.findall(lock.read_text()) if lock.exists() else []
@@ -249,7 +249,7 @@ def _left(begin: str) -> list[Path]:
     return [*elements, *(FOLDER / name for name in names), *([lock] if lock.exists() else [])]
 
 
-def _started(pid: int) -> str:
+def _start_time(pid: int) -> str:
     """When a process was started, in ticks since the machine's start; empty if it is not there."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]

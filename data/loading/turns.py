@@ -57,7 +57,7 @@ class TurnsLoader(MicrobatchLoader):
 
     def __next__(self) -> Microbatch:
         if not self._ready:
-            self._ready.extend(self._step())
+            self._ready.extend(self._next_step())
             for _ in range(self._done):
                 self._ready.popleft()
             self._done = 0
@@ -71,19 +71,19 @@ class TurnsLoader(MicrobatchLoader):
         self._waits = None
         self._loader.close()
 
-    def _step(self) -> list[Microbatch]:
+    def _next_step(self) -> list[Microbatch]:
         """The microbatches of the next step."""
         first = self._waits or next(self._loader)
         before = self._state
-        if self._goes(first):
+        if self._takes_part(first):
             self._waits = None
             every = [first, *islice(self._loader, self._count - 1)]
-            return [_numbered(microbatch, microbatch.state, before.step) for microbatch in every]
+            return [_with_step(microbatch, microbatch.state, before.step) for microbatch in every]
         self._waits = first
         states = [replace(before, done=done) for done in (*range(1, self._count), 0)]
-        return [_numbered(padding_of(first), state, before.step) for state in states]
+        return [_with_step(padding_of(first), state, before.step) for state in states]
 
-    def _goes(self, first: Microbatch) -> bool:
+    def _takes_part(self, first: Microbatch) -> bool:
         """Whether this group takes part in the next step with the samples that it has for it."""
         samples = first.stats.taken
         offer = GroupOffer.of(samples)
@@ -98,7 +98,7 @@ class TurnsLoader(MicrobatchLoader):
         return without_repeats(offers, self._gather("samples of a step", indices))[number]
 
 
-def _numbered(microbatch: Microbatch, state: LoaderState, step: int) -> Microbatch:
+def _with_step(microbatch: Microbatch, state: LoaderState, step: int) -> Microbatch:
     """A microbatch of step `step` of the run, which may not be that of the group's own samples."""
     return replace(microbatch, state=replace(state, step=step if state.done else step + 1))
 
@@ -124,10 +124,10 @@ def padding_of(microbatch: Microbatch) -> Microbatch:
         offered=0,
         taken=(),
     )
-    return Microbatch(_padding(microbatch.batch), empty, (), microbatch.state)
+    return Microbatch(_padding_batch(microbatch.batch), empty, (), microbatch.state)
 
 
-def _padding(batch: PackedBatch) -> PackedBatch:
+def _padding_batch(batch: PackedBatch) -> PackedBatch:
     """A batch of the same shapes, without a sample; see `data.rows.pack`."""
     rows = {name: empty_like(module_rows) for name, module_rows in batch.rows.items()}
     runs, places = (

@@ -14,7 +14,7 @@ import numpy as np
 
 from data.config import DataConfig
 from data.media.file_bytes import FileBytes
-from data.media.preview import MediaPreview, levels
+from data.media.preview import MediaPreview, draw_levels
 from data.rows.spec import Kind
 from data.sample import MediumLengths, ProcessedMedium
 
@@ -32,13 +32,13 @@ class MediaType(ABC):
     is_drawn: bool = False
 
     @property
-    def parts(self) -> tuple[str, ...]:
+    def part_types(self) -> tuple[str, ...]:
         """Types of the parts of messages that hold a medium: `x`, `x_url`, or `input_x` in
         base64."""
         return (self.name, f"{self.name}_url")
 
     @property
-    def fields(self) -> tuple[str, str]:
+    def record_fields(self) -> tuple[str, str]:
         """Fields of records that hold such media, if `data.source.fields` names none."""
         return (self.name, f"{self.name}s")
 
@@ -57,7 +57,7 @@ class MediaType(ABC):
         return medium
 
     @abstractmethod
-    def reader(self, config: DataConfig, spec: Any) -> Any:
+    def make_reader(self, config: DataConfig, spec: Any) -> Any:
         """The reader of media by `data`. Raises DataError: `data` does not fit the encoder."""
 
     @abstractmethod
@@ -77,7 +77,7 @@ class MediaType(ABC):
     def read(self, reader: Any, spec: Any, medium: Any, alone: bool) -> ProcessedMedium:
         """A medium as encoder input; see `measure`. Raises MediaError."""
 
-    def look(self, reader: Any, spec: Any, medium: Any, processed: ProcessedMedium) -> MediaPreview:
+    def preview_medium(self, reader: Any, spec: Any, medium: Any, processed: ProcessedMedium) -> MediaPreview:
         """A medium to look at; by default the numbers that its encoder gets, position by position.
 
         Args:
@@ -90,8 +90,8 @@ class MediaType(ABC):
             MediaError: the medium cannot be used.
         """
         caption = f"{len(processed.inputs)} positions of {spec.features} numbers"
-        return MediaPreview(caption, ((levels(processed.inputs.T, caption),),))
+        return MediaPreview(caption, ((draw_levels(processed.inputs.T, caption),),))
 
     @abstractmethod
-    def noise(self, positions: float, config: DataConfig, rng: np.random.Generator) -> Any:
+    def make_noise(self, positions: float, config: DataConfig, rng: np.random.Generator) -> Any:
         """A medium of noise with about `positions` input positions; see `open`."""

@@ -23,7 +23,7 @@ _PLACE_WORDS |= frozenset(
 KIND_OF_WORD: Mapping[str, Kind] = {
     word: kind
     for kind, media_type in MEDIA_TYPES.items()
-    for word in (*media_type.fields, *_MEDIA_WORDS.get(kind, ()))
+    for word in (*media_type.record_fields, *_MEDIA_WORDS.get(kind, ()))
 }
 #: Kinds by the endings of files. A file named `index.ts` is likelier TypeScript than a video.
 KIND_OF_ENDING: Mapping[str, Kind] = {

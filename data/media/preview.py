@@ -16,7 +16,7 @@ _COLOURS = np.array(
 
 
 @dataclass(frozen=True)
-class Picture:
+class PreviewPicture:
     """A picture, and what it shows.
 
     Attributes:
@@ -31,7 +31,7 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Sound:
+class PreviewSound:
     """Samples `[samples]` from -1 to 1, and how many there are in a second."""
 
     wave: NDArray[np.float32]
@@ -50,12 +50,12 @@ class MediaPreview:
     """
 
     description: str
-    seen: tuple[tuple[Picture, ...], ...]
-    original: Picture | None = None
-    sound: Sound | None = None
+    seen: tuple[tuple[PreviewPicture, ...], ...]
+    original: PreviewPicture | None = None
+    sound: PreviewSound | None = None
 
 
-def levels(values: NDArray[np.float32], caption: str) -> Picture:
+def draw_levels(values: NDArray[np.float32], caption: str) -> PreviewPicture:
     """A picture of numbers `[rows, columns]`: dark is the least, bright is the largest."""
     columns = values.shape[1]
     if columns > COLUMNS:
@@ -65,4 +65,4 @@ def levels(values: NDArray[np.float32], caption: str) -> Picture:
     at = (values - low) / ((high - low) or 1.0) * (len(_COLOURS) - 1)
     scale = np.arange(len(_COLOURS))
     parts = [np.interp(at, scale, _COLOURS[:, channel]) for channel in range(3)]
-    return Picture(np.stack(parts, axis=-1).round().astype(np.uint8), caption, exact=True)
+    return PreviewPicture(np.stack(parts, axis=-1).round().astype(np.uint8), caption, exact=True)

@@ -229,7 +229,7 @@ class Processor:
     def answer_ids(self, sample: Sample) -> list[int]:
         """The tokens of the last answer that are learnt: those that generation should write."""
         turns = self._turns(sample)
-        whole, prompt = self.chat.tell(turns), self.chat.tell(turns[:-1], opened=True)
+        whole, prompt = self.chat.tokenize_turns(turns), self.chat.tokenize_turns(turns[:-1], opened=True)
         behind = slice(len(prompt.ids), None)
         own = zip(whole.ids[behind], whole.learnt[behind], strict=True)
         return [number for number, learnt in own if learnt]
@@ -245,7 +245,7 @@ class Processor:
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """The text that each token of `ids` adds, special tokens by their names."""
-        return self.chat.pieces([int(i) for i in ids])
+        return self.chat.token_texts([int(i) for i in ids])
 
     def text(self, sample: Sample, expected: Lengths) -> Example:
         """The text of `process`' example; media are not read, and have their expected lengths.
@@ -304,7 +304,7 @@ class Processor:
         spec, reader = self.encoders[encoder], self._readers[encoder]
         with _naming(sample):
             kind, own = self._taken(sample)[encoder][number]
-            return MEDIA_TYPES[kind].look(reader, spec, sample.of(kind)[own], taken)
+            return MEDIA_TYPES[kind].preview_medium(reader, spec, sample.of(kind)[own], taken)
 
     # ------------------------------------------------------------------ parts
 
@@ -443,7 +443,7 @@ class Processor:
     def _text(self, sample: Sample, media: Numbers, grids: Grids, opened: bool = False) -> _Text:
         """Tokens of the conversation; with `opened`, an assistant's turn is begun at the end."""
         with _naming(sample):
-            told = self.chat.tell(self._turns(sample), opened)
+            told = self.chat.tokenize_turns(self._turns(sample), opened)
         with _naming(sample):
             going = {kind: iter(self._going(sample, kind)) for kind in self._by_kind}
             return self._placed(told, going, self._in_text(sample, media, grids))
@@ -539,7 +539,7 @@ def _check_alike(
 def _reader(config: DataConfig, spec: RowSpec, files: ReleasedFiles | None) -> Any:
     """The reader of one encoder's media: by the released processor, or by `data`."""
     released = released_reader(files, config, spec) if files else None
-    return released or MEDIA_TYPES[spec.kind].reader(config, spec)
+    return released or MEDIA_TYPES[spec.kind].make_reader(config, spec)
 
 
 @contextmanager

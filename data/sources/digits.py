@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.folders import drop_damaged, put_folder
-from data.media.image.row_spec import Image
+from data.media.image.row_spec import LazyImage
 from data.sample import DataError
 from data.sources.cache import in_cache
 
@@ -132,7 +132,7 @@ def _write_drawings(folder: Path, pixels: NDArray, digits: NDArray) -> None:
 
 
 @dataclass(frozen=True)
-class Strip(Image):
+class Strip(LazyImage):
     """A row of drawings: white ink (255) on black, SIDE pixels high.
 
     drawings: indices into `shapes.pixels`; lefts: left edge of each in pixels; width: of the strip.

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.folders import drop_damaged, put_folder
-from data.media.audio.row_spec import Audio
+from data.media.audio.row_spec import LazyAudio
 from data.sample import DataError
 from data.sources.cache import in_cache
 
@@ -233,7 +233,7 @@ class Clips:
 
 
 @dataclass(frozen=True)
-class Clip(Audio):
+class Clip(LazyAudio):
     """A clip of `Clips`."""
 
     clips: Clips

@@ -74,7 +74,7 @@ class SyntheticSet:
         lengths, scale = self._lengths[index], self._options.scale
         rng = np.random.default_rng((self._options.seed, index))
         media = {
-            kind: tuple(MEDIA_TYPES[kind].noise(n * scale, self._config, rng) for n in counts)
+            kind: tuple(MEDIA_TYPES[kind].make_noise(n * scale, self._config, rng) for n in counts)
             for name, kind in _KINDS.items()
             if (counts := lengths.media.get(name))
         }

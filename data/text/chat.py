@@ -29,7 +29,7 @@ class RenderedChat:
     media: Sequence[tuple[int, Kind]]
 
 
-class Chat(Protocol):
+class ConversationTokenizer(Protocol):
     """A tokenizer and its chat template; it must be picklable."""
 
     @property
@@ -57,7 +57,7 @@ class Chat(Protocol):
     def placeholder_id(self, kind: Kind) -> int:
         """The token at which outputs of the encoder of `kind` land."""
 
-    def tell(self, turns: Sequence[Turn], opened: bool = False) -> RenderedChat:
+    def tokenize_turns(self, turns: Sequence[Turn], opened: bool = False) -> RenderedChat:
         """Tokens of a conversation; with `opened`, those behind which the next answer is written.
 
         The first learnt token of an answer is behind the tokens that `tell(turns, opened=True)` has
@@ -74,12 +74,12 @@ class Chat(Protocol):
     def decode(self, ids: list[int]) -> str:
         """Text of `ids` without special tokens."""
 
-    def pieces(self, ids: Sequence[int]) -> list[str]:
+    def token_texts(self, ids: Sequence[int]) -> list[str]:
         """The text that each token of `ids` adds, see `data.text.pieces`."""
 
 
 class ConfiguredChat:
-    """A `Chat` by `data.tokenizer` and `data.chat`.
+    """A `ConversationTokenizer` by `data.tokenizer` and `data.chat`.
 
     Args:
         config: configuration of the data.
@@ -118,9 +118,9 @@ class ConfiguredChat:
         """The token at which outputs of the encoder of `kind` land."""
         return self._tokenizer.placeholder_ids[self._marks[kind]]
 
-    def tell(self, turns: Sequence[Turn], opened: bool = False) -> RenderedChat:
+    def tokenize_turns(self, turns: Sequence[Turn], opened: bool = False) -> RenderedChat:
         """Tokens of a conversation; with `opened`, an assistant's turn is begun at its end."""
-        pieces = self._pieces(turns, opened)
+        pieces = self._tokenize_pieces(turns, opened)
         ids, learnt, media = list[int](), list[bool](), list[tuple[int, Kind]]()
         for piece_ids, is_learnt, kind in pieces:
             media += [] if kind is None else [(len(ids), kind)]
@@ -128,14 +128,14 @@ class ConfiguredChat:
             learnt += [is_learnt] * len(piece_ids)
         return RenderedChat(ids, learnt, media)
 
-    def _pieces(
+    def _tokenize_pieces(
         self, turns: Sequence[Turn], opened: bool
     ) -> Iterator[tuple[Sequence[int], bool, Kind | None]]:
         """Tokens, whether each is learnt, and the kind of the medium that it stands for."""
-        mark = self._tokenizer.mark
+        mark = self._tokenizer.template_ids
         for number, turn in enumerate(turns):
             yield (*(mark("separator") if number else ()), *mark(turn.role)), False, None
-            for piece, is_mark in _stripped(turn.pieces(self._mark)):
+            for piece, is_mark in _strip_turn(turn.pieces(self._mark)):
                 kind = self._kinds[piece] if is_mark else None
                 ids = self.encode(piece) if kind is None else [self.placeholder_id(kind)]
                 yield ids, turn.is_learnt and kind is None, kind
@@ -151,12 +151,12 @@ class ConfiguredChat:
         """Text of `ids` without special tokens."""
         return self._tokenizer.decode(ids)
 
-    def pieces(self, ids: Sequence[int]) -> list[str]:
+    def token_texts(self, ids: Sequence[int]) -> list[str]:
         """The text that each token adds."""
-        return self._tokenizer.pieces(ids)
+        return self._tokenizer.token_texts(ids)
 
 
-def _stripped(pieces: list[tuple[str, bool]]) -> list[tuple[str, bool]]:
+def _strip_turn(pieces: list[tuple[str, bool]]) -> list[tuple[str, bool]]:
     """Pieces of a turn without the white space around it."""
     last = len(pieces) - 1
     front = [(text if n else text.lstrip(), is_mark) for n, (text, is_mark) in enumerate(pieces)]

@@ -26,7 +26,7 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 ASKED = "Answer with the option's letter from the given choices directly."
 
 
-def plain(text: str) -> str:
+def normalize_option(text: str) -> str:
     """A text without what does not tell options apart."""
     return text.strip().lower().removesuffix(".")
 
@@ -45,7 +45,7 @@ def check_options(choices: Sequence[str]) -> None:
     for number, choice in enumerate(choices):
         if not choice.strip():
             raise ValueError(f"{CHOICES}.{number}: an empty text; valid: an option")
-        before = first.setdefault(plain(choice), number)
+        before = first.setdefault(normalize_option(choice), number)
         if before != number:
             raise ValueError(
                 f"{CHOICES}.{number}: {quoted(choice)} is like option {LETTERS[before]}, "

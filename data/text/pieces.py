@@ -10,7 +10,7 @@ from tokenizers import Tokenizer
 _PART = "\ufffd"
 
 
-def pieces(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
+def token_texts(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
     """The text that each token adds to that of the tokens before it, special tokens by their names.
 
     A character that several tokens make together is the text of the last of them, and the others

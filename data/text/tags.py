@@ -62,7 +62,7 @@ _CLOSING = re.compile(rf"[^<>]+</({_NAME})>", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Rule:
+class TagRule:
     """A way in which texts name media.
 
     Attributes:
@@ -80,7 +80,7 @@ class Rule:
     is_file: bool = True
 
 
-def tagged(text: str, marks: Mapping[Kind, str]) -> str:
+def refuse_tags(text: str, marks: Mapping[Kind, str]) -> str:
     """Why a text is refused that names a medium by other words; empty if it names none.
 
     Args:
@@ -95,15 +95,15 @@ def tagged(text: str, marks: Mapping[Kind, str]) -> str:
         for match in rule.pattern.finditer(masked if rule.is_masked else plain):
             kind = rule.meant(match, marks)
             if kind is not None:
-                return f"{quoted(match[0])}: {_refusal_of(rule, kind, marks)}"
+                return f"{quoted(match[0])}: {_explain_refusal(rule, kind, marks)}"
     return ""
 
 
-def _refusal_of(rule: Rule, kind: Kind, marks: Mapping[Kind, str]) -> str:
+def _explain_refusal(rule: TagRule, kind: Kind, marks: Mapping[Kind, str]) -> str:
     """Why a medium of a kind is refused, and what is valid."""
     kinds = (kind,) if kind else tuple(MEDIA_TYPES)
     mark = " or ".join(marks.get(each, f"<{each}>") for each in kinds)
-    field = " or ".join(MEDIA_TYPES[each].fields[1] for each in kinds)
+    field = " or ".join(MEDIA_TYPES[each].record_fields[1] for each in kinds)
     subject = f"{kind} media" if kind else "media"
     valid = (
         f"{mark} in its place and the path in {field}"
@@ -117,7 +117,7 @@ def _refusal_of(rule: Rule, kind: Kind, marks: Mapping[Kind, str]) -> str:
 # ---- what names a medium -------------------------------------------------------------------------
 
 
-def _between(match: re.Match[str], marks: Mapping[Kind, str]) -> Kind | None:
+def _kind_between(match: re.Match[str], marks: Mapping[Kind, str]) -> Kind | None:
     """Of `<img>a.png</img>`; nothing is there beside a placeholder."""
     name, inner = match[2].lower(), match[3].strip()
     if name in _TAGS:
@@ -137,13 +137,13 @@ def _is_file(name: str) -> bool:
     return len(words) == 1 or ("\n" not in name and _ENDING.search(name) is not None)
 
 
-def _opened(match: re.Match[str], marks: Mapping[Kind, str]) -> Kind | None:
+def _kind_opened(match: re.Match[str], marks: Mapping[Kind, str]) -> Kind | None:
     """Of `<img>a.png`, a file behind a tag that nothing closes."""
     name = match[1] or match[2]
     return _TAGS.get(name.lower()) or medium_of(name)
 
 
-def _within(match: re.Match[str], marks: Mapping[Kind, str]) -> Kind | None:
+def _kind_within(match: re.Match[str], marks: Mapping[Kind, str]) -> Kind | None:
     """Of `<image:a.png>`."""
     kind, named = medium_of(match[1]), file_kind(match[2])
     return named and (kind or (named if match[1].lower() in _FILE_TAGS else None))
@@ -154,7 +154,7 @@ def _in_base64(match: re.Match[str], marks: Mapping[Kind, str]) -> Kind | None:
     return kind if kind in MEDIA_TYPES else None
 
 
-def _angled(match: re.Match[str], marks: Mapping[Kind, str]) -> Kind | None:
+def _kind_angled(match: re.Match[str], marks: Mapping[Kind, str]) -> Kind | None:
     """Of `<image_1>`, `<|image_pad|>`, `<img>`."""
     name, is_token = match[2].strip(), bool(match[1]) or match[2].startswith("__")
     around = _CLOSING.match(match.string, match.end())
@@ -163,22 +163,22 @@ def _angled(match: re.Match[str], marks: Mapping[Kind, str]) -> Kind | None:
     before = match.string[: match.start()][-1:]
     if name.istitle() and name.isalpha() and (before.isalnum() or before == "_"):
         return None  # a type of a program: `List<Image>`
-    kind = _placeholder(name, is_token=is_token)
+    kind = _placeholder_kind(name, is_token=is_token)
     is_default = kind is not None and name == kind
     return None if is_default and kind not in marks and not is_token else kind
 
 
-def _squared(match: re.Match[str], marks: Mapping[Kind, str]) -> Kind | None:
+def _kind_squared(match: re.Match[str], marks: Mapping[Kind, str]) -> Kind | None:
     """Of `[IMG]` and `[image 1]`; `[image]` and `[VIDEO]` are words, as in headlines."""
     name = match[1]
     if name in ("IMG", "IMAGE"):
         return "image"
     numbered = name[-1].isdigit()
     is_word = name.isalpha() or not (name.isupper() or numbered)
-    return None if is_word else _placeholder(name, is_token=False)
+    return None if is_word else _placeholder_kind(name, is_token=False)
 
 
-def _placeholder(name: str, *, is_token: bool) -> Kind | None:
+def _placeholder_kind(name: str, *, is_token: bool) -> Kind | None:
     """The kind of the media that a token or a tag stands for; `""` for any kind."""
     pieces = [word.lower() for word in _PIECE.findall(_JOINED.sub(r"\1_\2", name))]
     if pieces == ["im", "patch"]:
@@ -199,30 +199,30 @@ _TAGS_IN_TEXT = "are not read from tags in a text"
 _NO_PLACEHOLDER = "have another placeholder, and would have no place in the text"
 
 #: What is refused, in the order in which it is looked for.
-RULES: tuple[Rule, ...] = (
+RULES: tuple[TagRule, ...] = (
     # <img>a.png</img>, <|audio|>a.wav<|/audio|>, <image_path>a.png</image_path>, <file>a.png</file>
-    Rule(
+    TagRule(
         _TAGS_IN_TEXT,
         re.compile(rf"(<\|?({_NAME})\|?>)([^<>]*)<\|?/\2\|?>", re.IGNORECASE),
-        _between,
+        _kind_between,
     ),
     # [img]a.png[/img]
-    Rule(
+    TagRule(
         _TAGS_IN_TEXT,
         re.compile(rf"(\[({_NAME})\])([^\[\]]*)\[/\2\]", re.IGNORECASE),
-        _between,
+        _kind_between,
     ),
     # <img>a.png, [img] a.png, and not [image](a.png)
-    Rule(
+    TagRule(
         _TAGS_IN_TEXT,
         re.compile(
             rf"(?:<\|?({_NAME})\|?>|\[({_NAME})\])[ \t]*(?![(\s])[^\s<>\[\]]+\.({_ENDINGS})\b",
             re.IGNORECASE,
         ),
-        _opened,
+        _kind_opened,
     ),
     # <image:a.png>, <img a.png>, [Image: a.png], and neither <img src=a.png> nor [image a.png](b)
-    Rule(
+    TagRule(
         _TAGS_IN_TEXT,
         re.compile(
             rf"[<\[]\|?({_NAME})[\s:=]{{1,3}}[\"']?"
@@ -230,10 +230,10 @@ RULES: tuple[Rule, ...] = (
             r"[\"']?[ ]?/?\|?[>\]](?!\()",
             re.IGNORECASE,
         ),
-        _within,
+        _kind_within,
     ),
     # data:image/png;base64,iVBO..., but for one in quotes or brackets, as in HTML, CSS and programs
-    Rule(
+    TagRule(
         "are not read from within a text",
         re.compile(
             r"(?<![\w\"'(=`<])data:([a-z]+)/[\w.+-]+(?:;[\w=-]+)*;base64,[a-z0-9+/]{8,80}",
@@ -242,18 +242,18 @@ RULES: tuple[Rule, ...] = (
         _in_base64,
     ),
     # <|image_1|>, <image 1>, <Image>, <img/>, <ImageHere>, <|vision_start|>, <start_of_image>
-    Rule(
+    TagRule(
         _NO_PLACEHOLDER,
         re.compile(r"<[ ]?(\|?)([a-z_][\w \t:#-]{0,40})\|?[ ]?/?>", re.IGNORECASE),
-        _angled,
+        _kind_angled,
         is_masked=True,
         is_file=False,
     ),
     # [IMG], [IMG_BREAK], [image 1], and neither ![][image1] nor [image1]: https://a.b
-    Rule(
+    TagRule(
         _NO_PLACEHOLDER,
         re.compile(r"(?<![\]!\\])\[([a-z][\w #-]{1,40})\](?![(\[]|:[ \t]*<?\w+:)", re.IGNORECASE),
-        _squared,
+        _kind_squared,
         is_masked=True,
         is_file=False,
     ),

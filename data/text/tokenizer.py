@@ -11,7 +11,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_token
 
 from data.config import ChatConfig
 from data.sample import DataError
-from data.text.pieces import pieces
+from data.text.pieces import token_texts
 
 DEMO_CHAT = ChatConfig(
     system="<system>", user="<user>", assistant="<assistant>", end="<end>", separator=""
@@ -21,7 +21,7 @@ _HEAR = "hear transcribe clip listen and write down does speaker say"
 DEMO_WORDS = (*"0123456789", "?", ",", *f"{_LOOK} {_HEAR}".split())
 
 
-def _demo() -> Tokenizer:
+def _demo_tokenizer() -> Tokenizer:
     words = list(dict.fromkeys(("<pad>", "<unk>", *DEMO_WORDS)))
     model = models.WordLevel({word: i for i, word in enumerate(words)}, unk_token="<unk>")
     tokenizer = Tokenizer(model)
@@ -32,7 +32,7 @@ def _demo() -> Tokenizer:
     return tokenizer
 
 
-def _bytes() -> Tokenizer:
+def _byte_tokenizer() -> Tokenizer:
     # The 256 printable stand-ins of byte-level BPE, without a single merge.
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     model = models.BPE({c: i for i, c in enumerate(alphabet)}, merges=[])
@@ -43,7 +43,7 @@ def _bytes() -> Tokenizer:
 
 
 #: Tokenizers that need no file, by the values of `data.tokenizer`.
-BUILT_IN = {"demo": _demo, "bytes": _bytes}
+BUILT_IN = {"demo": _demo_tokenizer, "bytes": _byte_tokenizer}
 
 
 def _from_file(path: Path) -> Tokenizer:
@@ -67,23 +67,23 @@ class ChatTokenizer:
         builtin = kind in BUILT_IN
         self.chat = chat or (DEMO_CHAT if builtin else ChatConfig())
         self._tokenizer = BUILT_IN[kind]() if builtin else _from_file(Path(kind))
-        marks = (*placeholders, *(self._marks() if builtin else ()))
+        marks = (*placeholders, *(self._template_marks() if builtin else ()))
         self._tokenizer.add_special_tokens([AddedToken(t, special=True) for t in marks])
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
-        self.placeholder_ids = {text: self._single(text) for text in placeholders}
-        self.end_id = self._single(self.chat.end)
+        self.placeholder_ids = {text: self._single_token(text) for text in placeholders}
+        self.end_id = self._single_token(self.chat.end)
         self._template = self._encode_template()
         # From here on the text of samples is plain text, even if it spells a special token.
         self._tokenizer.encode_special_tokens = True
-        self.encode = lru_cache(maxsize=65536)(self._encode)
+        self.encode = lru_cache(maxsize=65536)(self._encode_text)
 
-    def _marks(self) -> tuple[str, ...]:
+    def _template_marks(self) -> tuple[str, ...]:
         chat = self.chat
         return tuple(t for t in (chat.system, chat.user, chat.assistant, chat.end) if t)
 
-    def _single(self, text: str) -> int:
-        ids = self._encode(text)
+    def _single_token(self, text: str) -> int:
+        ids = self._encode_text(text)
         if len(ids) != 1:
             raise DataError(
                 f"data.chat: {text!r} must be one token of the tokenizer, but is {len(ids)} "
@@ -93,9 +93,9 @@ class ChatTokenizer:
 
     def _encode_template(self) -> dict[str, tuple[int, ...]]:
         names = ("system", "user", "assistant", "separator")
-        return {name: self._encode(getattr(self.chat, name)) for name in names}
+        return {name: self._encode_text(getattr(self.chat, name)) for name in names}
 
-    def _encode(self, text: str) -> tuple[int, ...]:
+    def _encode_text(self, text: str) -> tuple[int, ...]:
         return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
     def __reduce__(self) -> tuple[type[ChatTokenizer], tuple[object, ...]]:
@@ -113,7 +113,7 @@ class ChatTokenizer:
         """The largest id plus one, added special tokens included."""
         return 1 + max(self._tokenizer.get_vocab(with_added_tokens=True).values())
 
-    def mark(self, name: str) -> tuple[int, ...]:
+    def template_ids(self, name: str) -> tuple[int, ...]:
         """Ids of the template part `system`, `user`, `assistant` or `separator`."""
         return self._template[name]
 
@@ -121,6 +121,6 @@ class ChatTokenizer:
         """Text of `ids` without special tokens."""
         return str(self._tokenizer.decode(ids, skip_special_tokens=True)).strip()
 
-    def pieces(self, ids: Sequence[int]) -> list[str]:
+    def token_texts(self, ids: Sequence[int]) -> list[str]:
         """The text that each token adds."""
-        return pieces(self._tokenizer, ids)
+        return token_texts(self._tokenizer, ids)

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
-from data.text.options import LETTERS, plain
+from data.text.options import LETTERS, normalize_option
 
 #: Normalised distance from which on an answer counts for nothing in ANLS.
 THRESHOLD = 0.5
@@ -123,17 +123,17 @@ def find_option(text: str, choices: Sequence[str]) -> int | None:
     another word is no option, unless the option's text follows: ``option_of("A dog", ("cat",
     "dog"))`` is None.
     """
-    text_only, plain_choices = _MARKUP.sub("", text).strip(), [plain(choice) for choice in choices]
+    text_only, plain_choices = _MARKUP.sub("", text).strip(), [normalize_option(choice) for choice in choices]
     letters = LETTERS[: len(choices)]
     if (match := _ALONE.fullmatch(text_only)) and match[1].upper() in letters:
         return letters.index(match[1].upper())
-    for candidate in (plain(text), plain(text_only)):
+    for candidate in (normalize_option(text), normalize_option(text_only)):
         if candidate in plain_choices:
             return plain_choices.index(candidate)
     for named in _NAMED:
         if (match := named.search(text_only)) and match[1].upper() in letters:
             number = letters.index(match[1].upper())
-            if not _is_word(match) or plain(match[2]) == plain_choices[number]:
+            if not _is_word(match) or normalize_option(match[2]) == plain_choices[number]:
                 return number
     return None
 

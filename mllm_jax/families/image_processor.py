@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from data.media.image.row_spec import ImageRowSpec
-from data.media.image.tiles import Tiling
+from data.media.image.tiles import ImageTiling
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import ImageEncoderConfig
 
@@ -22,5 +22,5 @@ def make_row_spec(name: str, encoder: ImageEncoderConfig, decoder: DecoderConfig
     if encoder.tiles is None or encoder.tile_outputs is None:
         return image
     tiles = encoder.tiles
-    tiling = Tiling(tiles.pinpoints, tiles.pixels, encoder.tile_outputs, tiles.most)
+    tiling = ImageTiling(tiles.pinpoints, tiles.pixels, encoder.tile_outputs, tiles.most)
     return replace(image, tiling=tiling, newline=decoder.vocab_size)

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from data.batch import NEXT_TOKEN, ModuleRows
 from data.config import Balance, DataConfig
 from data.faults import FaultKind, SampleFault
-from data.media.audio.row_spec import Audio, AudioRowSpec
-from data.media.image.row_spec import Image, ImageRowSpec
-from data.media.video.files import FrameTiming, Video
+from data.media.audio.row_spec import LazyAudio, AudioRowSpec
+from data.media.image.row_spec import LazyImage, ImageRowSpec
+from data.media.video.files import FrameTiming, LazyVideo
 from data.planning.ladder import Ladder
 from data.planning.packing import Capacity, make_capacity
 from data.planning.row_assignment import Hosts, RowAssigner, RowAssignment
@@ -80,7 +80,7 @@ def of_tokens(decoder: ModuleRows) -> tuple[NDArray[Any], ...]:
 
 
 @dataclass(frozen=True)
-class Picture(Image):
+class Picture(LazyImage):
     """Random pixels of a stated size; `claimed` is what the header says."""
 
     height: int
@@ -95,7 +95,7 @@ class Picture(Image):
         return rng.integers(0, 256, (self.height, self.width, channels)).astype(np.uint8)
 
 
-class Frames(Video):
+class Frames(LazyVideo):
     """Frames in memory, [frames, height, width, 3]."""
 
     def __init__(self, frames: NDArray[np.uint8]) -> None:
@@ -109,7 +109,7 @@ class Frames(Video):
 
 
 @dataclass(frozen=True)
-class Noise(Audio):
+class Noise(LazyAudio):
     """Random samples of a stated number; `rate` is what the header says."""
 
     samples: int

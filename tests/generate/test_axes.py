@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from data.batch import DECODER, PackedBatch
-from data.loading.evaluation import Slot
+from data.loading.evaluation import PromptSlot
 from data.rows.tokens import TextSpan
 from data.sample import Grid
 from mllm_jax.check.verify import initial_parameters
@@ -45,7 +45,7 @@ def test_answers_are_those_without_a_cache() -> None:
     for segment, (tokens, spans) in enumerate(PROMPTS, 1):
         SPEC.write(rows, 0, start, segment, len(tokens), spans)
         rows.inputs[0, start : start + len(tokens)] = tokens
-        slots.append(Slot(segment, 0, start, len(tokens), segment, ()))
+        slots.append(PromptSlot(segment, 0, start, len(tokens), segment, ()))
         start += len(tokens)
     columns = AnswerColumns.of(slots, [0], decoding.columns_unit, [MOST] * len(slots))
     prepared = decoding.prepared(step.form.stored(params))

@@ -15,7 +15,7 @@ import pytest
 import soundfile
 
 from data.batch import DECODER, PackedBatch
-from data.loading.evaluation import Slot
+from data.loading.evaluation import PromptSlot
 from data.rows.tokens import TEXT
 from mllm_jax.generate.generator import AnswerGenerator, AnswerOptions
 from mllm_jax.generate.opened import open_model
@@ -54,7 +54,7 @@ def texts(folder: str) -> list[list[int]]:
     return [ids[mask > 0].tolist() for ids, mask in rows]
 
 
-def laid(prompts: list[list[int]], rows: list[int], count: int) -> tuple[PackedBatch, list[Slot]]:
+def laid(prompts: list[list[int]], rows: list[int], count: int) -> tuple[PackedBatch, list[PromptSlot]]:
     """Prompts in rows, and where they lie."""
     decoder = TEXT.empty_rows((count, TOKENS), [])
     slots, ends, segments = [], [0] * count, [0] * count
@@ -62,7 +62,7 @@ def laid(prompts: list[list[int]], rows: list[int], count: int) -> tuple[PackedB
         own, segments[row] = slice(ends[row], ends[row] + len(ids)), segments[row] + 1
         decoder.inputs[row, own] = ids
         TEXT.write(decoder, row, ends[row], segments[row], len(ids))
-        slots.append(Slot(number, row, ends[row], len(ids), segments[row], ()))
+        slots.append(PromptSlot(number, row, ends[row], len(ids), segments[row], ()))
         ends[row] += len(ids)
     return PackedBatch({DECODER: decoder}), slots
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from data.media.image.tiles import Tiling, layout_of, taps_of
+from data.media.image.tiles import ImageTiling, layout_of, taps_of
 from mllm_jax.layers.tile_mixing import tapped
 from mllm_jax.models import module as multimodal
 from mllm_jax.models.graph import ModelConfig
@@ -67,7 +67,7 @@ def test_tiles_do_not_see_each_other(family: str) -> None:
     settings, params = config.encoders["media"], towers.parameters(config)["media"]
     count, size = settings.tile_inputs, settings.tile_outputs
     assert size is not None
-    tiling = Tiling(((9, 16), (18, 16)), (9, 16), size, most=1)
+    tiling = ImageTiling(((9, 16), (18, 16)), (9, 16), size, most=1)
     layout = layout_of((18, 16), tiling)
     assert layout.grid != layout.unpadded
     media = towers.signals([count] * 3, settings.features)

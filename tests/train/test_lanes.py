@@ -15,9 +15,9 @@ import pytest
 
 from benchmarks.pipeline import with_section
 from data.batch import PackedBatch
-from data.loading.assemble import Assembler
+from data.loading.assemble import BatchAssembler
 from data.loading.evaluation import example_batches, heldout_indices
-from data.loading.loader import Loader
+from data.loading.loader import DataLoader
 from data.planning.groups.group import make_groups
 from data.planning.lengths import open_lengths
 from data.planning.packing import make_capacity, pack
@@ -97,7 +97,7 @@ def on_one_device(
     assert None not in rows
     towers = {name: range(whole.data.rows) for name in ("decoder", *whole.model.encoders)}
     whole_processor = type(processor)(whole.data, encoders)
-    assemble = Assembler(source, whole_processor, whole.data, towers)
+    assemble = BatchAssembler(source, whole_processor, whole.data, towers)
     batch, _ = assemble(lay_out(samples, rows, capacity.specs), capacity)
     return gradients_of(whole.model, {name: ParallelPlan() for name in towers})([batch])
 
@@ -176,7 +176,7 @@ def test_groups_that_balance_alone_teach_the_same(
     parts = []
     for consumes in consumers:
         common = source, own.processor, config.data, config.train.seed, consumes.group.rows
-        with Loader(*common, LoaderState(config.train.seed), consumes) as loader:
+        with DataLoader(*common, LoaderState(config.train.seed), consumes) as loader:
             parts.append(next(loader).batch)
     cuts = [[m.bucket.above for m in plan.capacity.specs if m.bucket] for plan in plans]
     assert cuts[0] != cuts[1]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from data.faults import FaultKind
 from data.media.audio.frames import check_finite
-from data.media.audio.row_spec import Audio
+from data.media.audio.row_spec import LazyAudio
 from data.media.file_bytes import HEADER, STREAM, FileBytes
 from data.sample import MediaError
 
@@ -30,7 +30,7 @@ _CHUNKS = 1 << 10  # of a WAV file, looked at for the samples
 _FLOATS = ("FLOAT", "DOUBLE")
 
 
-class _Seekable:
+class _SeekableFile:
     """A file for libsndfile, whose calls back into Python must not raise.
 
     Broken headers make it seek to before the beginning, which stands for the beginning here.
@@ -49,7 +49,7 @@ class _Seekable:
 
 
 @dataclass(frozen=True)
-class EncodedAudio(Audio):
+class EncodedAudio(LazyAudio):
     """A clip in a format of libsndfile; several channels are averaged into one.
 
     `max_samples` bounds the decoded samples, whatever the header claims.
@@ -58,30 +58,30 @@ class EncodedAudio(Audio):
     blob: FileBytes
     max_samples: int
 
-    def info(self) -> tuple[int, int]:
+    def clip_info(self) -> tuple[int, int]:
         """(samples, rate in Hz) from the header."""
-        samples, rate, _ = self._header()
+        samples, rate, _ = self._read_header()
         return samples, rate
 
-    def checked(self) -> tuple[int, int]:
+    def checked_info(self) -> tuple[int, int]:
         """See `Audio.checked`; only files of floating-point samples are read."""
-        samples, rate, subtype = self._header()
+        samples, rate, subtype = self._read_header()
         if subtype in _FLOATS:
             check_finite(self.load())
         return samples, rate
 
-    def _header(self) -> tuple[int, int, str]:
+    def _read_header(self) -> tuple[int, int, str]:
         """Samples, rate in Hz, and how samples are stored."""
-        with self.blob.open(HEADER) as file, self._open(file) as clip:
+        with self.blob.open(HEADER) as file, self._open_clip(file) as clip:
             return int(clip.frames), int(clip.samplerate), str(clip.subtype)
 
     def load(self) -> NDArray[np.float32]:
         """Waveform [samples]."""
-        with self.blob.open(STREAM) as file, self._open(file) as clip:
+        with self.blob.open(STREAM) as file, self._open_clip(file) as clip:
             try:
                 # Samples that are not finite are refused by the caller.
                 with np.errstate(all="ignore"):
-                    waves = [block.mean(axis=1) for block in _blocks(clip)]
+                    waves = [block.mean(axis=1) for block in _read_blocks(clip)]
             except _SOUND_ERRORS as error:
                 raise MediaError(
                     FaultKind.CLIP, f"{self.blob.name!r} cannot be decoded: {_reason_of(error)}"
@@ -96,11 +96,11 @@ class EncodedAudio(Audio):
         return np.concatenate(waves) if waves else np.zeros(0, np.float32)
 
     @contextmanager
-    def _open(self, file: BinaryIO) -> Iterator[Any]:
+    def _open_clip(self, file: BinaryIO) -> Iterator[Any]:
         name = self.blob.name
         self._check_whole(file)
         try:
-            clip = soundfile.SoundFile(_Seekable(file))
+            clip = soundfile.SoundFile(_SeekableFile(file))
         except _SOUND_ERRORS as error:
             reason = f"{name!r} is not a readable clip: {_reason_of(error)}"
             raise MediaError(FaultKind.CLIP, reason) from error
@@ -116,7 +116,7 @@ class EncodedAudio(Audio):
     def _check_whole(self, file: BinaryIO) -> None:
         """Refuse a WAV file that is cut off, which libsndfile would read without an error."""
         end = file.seek(0, os.SEEK_END)
-        for name, begin, size in _chunks(file):
+        for name, begin, size in _list_chunks(file):
             if name == b"data" and size < _UNKNOWN and begin + size > end:
                 raise MediaError(
                     FaultKind.CLIP,
@@ -131,7 +131,7 @@ def _reason_of(error: Exception) -> object:
     return getattr(error, "error_string", error)
 
 
-def _blocks(clip: soundfile.SoundFile) -> Iterator[NDArray[np.float32]]:
+def _read_blocks(clip: soundfile.SoundFile) -> Iterator[NDArray[np.float32]]:
     """Samples [samples, channels], few at a time: a header may claim thousands of channels."""
     left = clip.frames
     while left:
@@ -142,7 +142,7 @@ def _blocks(clip: soundfile.SoundFile) -> Iterator[NDArray[np.float32]]:
         yield block
 
 
-def _chunks(file: BinaryIO) -> Iterator[tuple[bytes, int, int]]:
+def _list_chunks(file: BinaryIO) -> Iterator[tuple[bytes, int, int]]:
     """Chunks of a WAV file up to that of its samples: name, first byte and size."""
     file.seek(0)
     head, at = file.read(12), 12

@@ -77,13 +77,13 @@ def mel_filters(rate: int, window: int, mels: int) -> NDArray[np.float32]:
 
 
 @lru_cache(maxsize=8)
-def _bands(rate: int, window: int, mels: int) -> csr_array:
+def _filter_bands(rate: int, window: int, mels: int) -> csr_array:
     """`mel_filters` transposed, without its zeros."""
     return csr_array(mel_filters(rate, window, mels).T)
 
 
 @lru_cache(maxsize=8)
-def _hann(window: int) -> NDArray[np.float32]:
+def _hann_window(window: int) -> NDArray[np.float32]:
     """Periodic Hann window."""
     return (0.5 - 0.5 * np.cos(2 * np.pi * np.arange(window) / window)).astype(np.float32)
 
@@ -105,7 +105,7 @@ def log_mel(
     padded[half : half + len(wave)] = wave
     padded[:half] = padded[2 * half : half : -1]
     padded[half + length :] = padded[half + length - 2 : length - 2 : -1]
-    return scaled(log_energies(padded, frames, mels, config.sample_rate, hop, window))
+    return scale_energies(log_energies(padded, frames, mels, config.sample_rate, hop, window))
 
 
 def log_energies(
@@ -122,14 +122,14 @@ def log_energies(
         window: samples of a frame.
     """
     at = hop * np.arange(frames)[:, None] + np.arange(window)
-    spectrum = np.fft.rfft(padded[at] * _hann(window))
+    spectrum = np.fft.rfft(padded[at] * _hann_window(window))
     power = spectrum.real**2 + spectrum.imag**2
     # A band has few of the bins; and BLAS would wake its threads for so small a product.
-    energy = (_bands(rate, window, mels) @ power.T).T
+    energy = (_filter_bands(rate, window, mels) @ power.T).T
     return np.asarray(np.log10(np.maximum(energy, np.float32(1e-10))))
 
 
-def scaled(log: NDArray[np.float32]) -> NDArray[np.float32]:
+def scale_energies(log: NDArray[np.float32]) -> NDArray[np.float32]:
     """Energies of a whole clip as Whisper scales them."""
     return (np.maximum(log, log.max() - np.float32(8)) + np.float32(4)) / np.float32(4)
 

@@ -14,20 +14,20 @@ from data.rows.spec import ArraySpec, Kind, RowSpec
 from data.sample import ProcessedMedium
 
 
-class Audio(ABC):
+class LazyAudio(ABC):
     """A clip whose samples are read only when needed."""
 
     @abstractmethod
-    def info(self) -> tuple[int, int]:
+    def clip_info(self) -> tuple[int, int]:
         """(samples, sample rate in Hz), from metadata alone. Raises MediaError."""
 
-    def checked(self) -> tuple[int, int]:
+    def checked_info(self) -> tuple[int, int]:
         """`info`, after a look at the samples where their format can hold NaN or infinity.
 
         Raises:
             MediaError: the clip cannot be used.
         """
-        return self.info()
+        return self.clip_info()
 
     @abstractmethod
     def load(self) -> NDArray[np.float32]:

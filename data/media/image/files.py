@@ -17,8 +17,8 @@ from PIL.TiffImagePlugin import TiffImageFile
 
 from data.faults import FaultKind
 from data.media.file_bytes import HEADER, STREAM, FileBytes
-from data.media.image.row_spec import Image
-from data.media.image.transparency import load, on_white
+from data.media.image.row_spec import LazyImage
+from data.media.image.transparency import load_image, on_white
 from data.sample import MediaError, Size
 
 # Plain rasters only: PIL would hand PostScript to an external program.
@@ -67,7 +67,7 @@ def _upright_size(image: PIL.Image.Image, name: str) -> Size:
     if isinstance(image, TiffImageFile) and PIL.ExifTags.Base.Orientation in image.tag_v2:
         return size  # PIL has exchanged them already
     try:
-        orientation = _orientation(image.info)
+        orientation = _read_orientation(image.info)
     except Exception as error:  # as in `_open_image`
         raise MediaError(
             FaultKind.IMAGE, f"{name!r} has EXIF that cannot be read: {error}"
@@ -75,7 +75,7 @@ def _upright_size(image: PIL.Image.Image, name: str) -> Size:
     return size[::-1] if orientation in _TURNED else size
 
 
-def _orientation(info: Mapping[str | tuple[int, int], Any]) -> int | None:
+def _read_orientation(info: Mapping[str | tuple[int, int], Any]) -> int | None:
     """The orientation that PIL turns by: that of EXIF, or without one that of XMP.
 
     An image of its own reads it: `getexif` of the image would decode a PNG, and would not look
@@ -88,7 +88,7 @@ def _orientation(info: Mapping[str | tuple[int, int], Any]) -> int | None:
 
 
 @dataclass(frozen=True)
-class EncodedImage(Image):
+class EncodedImage(LazyImage):
     """An image in one of the common formats, upright as its EXIF or XMP orientation says.
 
     Transparent pixels are shown over white. `max_pixels` bounds the decoded pixels.
@@ -97,7 +97,7 @@ class EncodedImage(Image):
     blob: FileBytes
     max_pixels: int
 
-    def size(self) -> Size:
+    def image_size(self) -> Size:
         """(height, width) from the header."""
         name = self.blob.name
         with self.blob.open(HEADER) as file, _open_image(file, name) as image:
@@ -113,7 +113,7 @@ class EncodedImage(Image):
                 )
             size = _upright_size(image, name)
             try:
-                load(image, file)
+                load_image(image, file)
                 PIL.ImageOps.exif_transpose(image, in_place=True)
                 pixels = np.asarray(on_white(image).convert("L" if channels == 1 else "RGB"))
             except Exception as error:  # as above; truncated data is an OSError

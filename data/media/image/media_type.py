@@ -14,23 +14,23 @@ from data.media.file_bytes import FileBytes
 from data.media.image.files import EncodedImage
 from data.media.image.patches import images_of
 from data.media.image.reader import ConfiguredImages
-from data.media.image.row_spec import Image, ImageRowSpec
-from data.media.image.tiles import Tiling, layout_of
+from data.media.image.row_spec import LazyImage, ImageRowSpec
+from data.media.image.tiles import ImageTiling, layout_of
 from data.media.media_type import MediaType
-from data.media.preview import MediaPreview, Picture
+from data.media.preview import MediaPreview, PreviewPicture
 from data.sample import MediumLengths, ProcessedMedium, Size
 
 _PATCH = 16  # pixels of a side for each patch of noise, if the source does not say
 
 
 @dataclass(frozen=True)
-class NoiseImage(Image):
+class NoiseImage(LazyImage):
     """Grey noise of `sides` (height, width) in pixels."""
 
     sides: Size
     seed: int
 
-    def size(self) -> Size:
+    def image_size(self) -> Size:
         """(height, width) in pixels."""
         return self.sides
 
@@ -51,38 +51,38 @@ class ImageType(MediaType):
         *(b"II*\0", b"MM\0*", b"P5\n", b"P6\n"),
     )
 
-    def open(self, blob: FileBytes, config: DataConfig) -> Image:
+    def open(self, blob: FileBytes, config: DataConfig) -> LazyImage:
         """The image in a file of one of the common formats."""
         return EncodedImage(blob, config.image.max_pixels)
 
-    def reader(self, config: DataConfig, spec: ImageRowSpec) -> ConfiguredImages:
+    def make_reader(self, config: DataConfig, spec: ImageRowSpec) -> ConfiguredImages:
         """The reader that `data.image` and its keys for this encoder configure."""
         return ConfiguredImages(config.image.of(spec.module), spec)
 
-    def measure(self, reader: Any, medium: Image, alone: bool) -> MediumLengths:
+    def measure(self, reader: Any, medium: LazyImage, alone: bool) -> MediumLengths:
         """Patches, and the grid of an image."""
-        return MediumLengths(*reader.measure(medium.size(), alone))
+        return MediumLengths(*reader.measure(medium.image_size(), alone))
 
-    def read(self, reader: Any, spec: ImageRowSpec, medium: Image, alone: bool) -> ProcessedMedium:
+    def read(self, reader: Any, spec: ImageRowSpec, medium: LazyImage, alone: bool) -> ProcessedMedium:
         """Patches of an image."""
         processed: ProcessedMedium = reader.read(medium.load(spec.channels), alone)
         return processed
 
-    def look(
-        self, reader: Any, spec: ImageRowSpec, medium: Image, processed: ProcessedMedium
+    def preview_medium(
+        self, reader: Any, spec: ImageRowSpec, medium: LazyImage, processed: ProcessedMedium
     ) -> MediaPreview:
         """An image as in its file, and the pixels that its encoder gets: tiles as they lie."""
-        size, original = medium.size(), medium.load(spec.channels)
+        size, original = medium.image_size(), medium.load(spec.channels)
         parts = [reader.grey_levels(part) for part in images_of(processed, spec)]
-        captions = [_pixels(part) for part in parts]
+        captions = [_describe_size(part) for part in parts]
         if len(parts) > 1:
             names = ["whole", *(f"tile {n}" for n in range(1, len(parts)))]
             captions = [f"{name}, {pixels}" for name, pixels in zip(names, captions, strict=True)]
-        pictures = [Picture(part, caption) for part, caption in zip(parts, captions, strict=True)]
-        seen = _rows(pictures, size, spec.tiling)
-        return MediaPreview(_pixels(original), seen, Picture(original, "in the file"))
+        pictures = [PreviewPicture(part, caption) for part, caption in zip(parts, captions, strict=True)]
+        seen = _picture_rows(pictures, size, spec.tiling)
+        return MediaPreview(_describe_size(original), seen, PreviewPicture(original, "in the file"))
 
-    def noise(self, positions: float, config: DataConfig, rng: np.random.Generator) -> NoiseImage:
+    def make_noise(self, positions: float, config: DataConfig, rng: np.random.Generator) -> NoiseImage:
         """About so many patches, no side more than twice the other."""
         source = config.source
         side = source.patch if isinstance(source, SyntheticSource) else _PATCH
@@ -91,13 +91,13 @@ class ImageType(MediaType):
         return NoiseImage((rows * side, columns * side), int(rng.integers(2**31)))
 
 
-def _pixels(pixels: NDArray[Any]) -> str:
+def _describe_size(pixels: NDArray[Any]) -> str:
     return f"{pixels.shape[1]} x {pixels.shape[0]} pixels"
 
 
-def _rows(
-    pictures: list[Picture], size: Size, tiling: Tiling | None
-) -> tuple[tuple[Picture, ...], ...]:
+def _picture_rows(
+    pictures: list[PreviewPicture], size: Size, tiling: ImageTiling | None
+) -> tuple[tuple[PreviewPicture, ...], ...]:
     """The whole image, then its tiles row by row."""
     if tiling is None or len(pictures) == 1:
         return (tuple(pictures),)

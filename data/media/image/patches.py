@@ -18,7 +18,7 @@ from data.media.image.row_spec import ImageRowSpec
 from data.sample import Grid, MediaError, ProcessedMedium, Size
 
 
-def _fit(size: tuple[int, int], unit: tuple[int, int], most: int) -> tuple[int, int]:
+def _fit_blocks(size: tuple[int, int], unit: tuple[int, int], most: int) -> tuple[int, int]:
     """Largest (rows, columns) of `unit`-pixel blocks, at most `most`, near the image's aspect.
 
     Never enlarges beyond rounding up to one block. Example: 300 x 600 pixels, units of 100, most
@@ -32,7 +32,7 @@ def _fit(size: tuple[int, int], unit: tuple[int, int], most: int) -> tuple[int, 
     return rows, cols
 
 
-def _scaled(size: tuple[int, int], height: int) -> tuple[int, int]:
+def _scale_to_height(size: tuple[int, int], height: int) -> tuple[int, int]:
     return height, max(1, round(size[1] * height / size[0]))
 
 
@@ -53,9 +53,9 @@ def grid_of(size: tuple[int, int], spec: ImageRowSpec, config: ImageConfig) -> t
     block = spec.block
     unit = (spec.patch[0] * block[0], spec.patch[1] * block[1])
     if config.height is None:
-        rows, cols = _fit(size, unit, max(1, config.max_patches // spec.reduction))
+        rows, cols = _fit_blocks(size, unit, max(1, config.max_patches // spec.reduction))
     else:
-        high, wide = _scaled(size, config.height)
+        high, wide = _scale_to_height(size, config.height)
         rows, cols = -(-high // unit[0]), -(-wide // unit[1])
     grid = rows * block[0], cols * block[1]
     if grid[0] * grid[1] > config.max_patches:
@@ -67,7 +67,7 @@ def grid_of(size: tuple[int, int], spec: ImageRowSpec, config: ImageConfig) -> t
     return grid
 
 
-def _resize(pixels: NDArray[np.uint8], size: tuple[int, int]) -> NDArray[np.uint8]:
+def _resize_pixels(pixels: NDArray[np.uint8], size: tuple[int, int]) -> NDArray[np.uint8]:
     if pixels.shape[:2] == size:
         return pixels
     image = PIL.Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
@@ -102,9 +102,9 @@ def patches_of(
     height, width, channels = pixels.shape
     grid = grid_of((height, width), spec, config)
     high, wide = grid[0] * spec.patch[0], grid[1] * spec.patch[1]
-    inner = (high, wide) if config.height is None else _scaled((height, width), config.height)
+    inner = (high, wide) if config.height is None else _scale_to_height((height, width), config.height)
     canvas = np.zeros((high, wide, channels), np.float32)
-    canvas[: inner[0], : inner[1]] = _resize(pixels, inner)
+    canvas[: inner[0], : inner[1]] = _resize_pixels(pixels, inner)
     mean, std = np.array(config.mean, np.float32), np.array(config.std, np.float32)
     return cut_patches((canvas / np.float32(255) - mean) / std, spec)
 

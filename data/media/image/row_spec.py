@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.batch import ModuleRows
-from data.media.image.tiles import TAPS, Tiling, no_taps, outputs_in_text, runs_of, tokens_of
+from data.media.image.tiles import TAPS, ImageTiling, no_taps, outputs_in_text, runs_of, tokens_of
 from data.rows.spec import ArraySpec, Kind, RowSpec
 from data.sample import NO_TILES, Grid, ProcessedMedium, Size
 
@@ -20,11 +20,11 @@ from data.sample import NO_TILES, Grid, ProcessedMedium, Size
 ClassToken = Literal["none", "dropped", "kept"]
 
 
-class Image(ABC):
+class LazyImage(ABC):
     """A picture whose pixels are read only when needed."""
 
     @abstractmethod
-    def size(self) -> Size:
+    def image_size(self) -> Size:
         """(height, width) in pixels, from metadata alone. Raises MediaError."""
 
     @abstractmethod
@@ -54,7 +54,7 @@ class ImageRowSpec(RowSpec):
     channels: int = 3
     block: Size = (1, 1)
     class_token: ClassToken = "none"
-    tiling: Tiling | None = None
+    tiling: ImageTiling | None = None
     newline: int | None = None
 
     def __post_init__(self) -> None:

@@ -35,7 +35,7 @@ _TOLERANCE = 1.1
 
 
 @dataclass(frozen=True)
-class Tiling:
+class ImageTiling:
     """How an encoder's images are cut.
 
     Attributes:
@@ -75,12 +75,12 @@ class Tiling:
         return math.prod(self.outputs)
 
     @property
-    def halved(self) -> Size:
+    def frame_outputs(self) -> Size:
         """(rows, columns) of outputs of a video's frame."""
         return -(-self.outputs[0] // 2), -(-self.outputs[1] // 2)
 
     @property
-    def stretch(self) -> float:
+    def output_aspect(self) -> float:
         """Ratio of width to height of the pixels that an output covers."""
         (height, width), (rows, columns) = self.tile, self.outputs
         return (width * rows) / (height * columns)
@@ -107,7 +107,7 @@ class TileLayout:
     grid: Size
 
     @property
-    def above(self) -> Size:
+    def black_border(self) -> Size:
         """Rows of black pixels above the resized image, and columns on its left."""
         (height, width), (high, wide) = self.resolution, self.inner
         return (height - high) // 2, (width - wide) // 2
@@ -116,7 +116,7 @@ class TileLayout:
 # ---- pixels --------------------------------------------------------------------------------------
 
 
-def layout_of(size: Size, tiling: Tiling) -> TileLayout:
+def layout_of(size: Size, tiling: ImageTiling) -> TileLayout:
     """The layout of an image of `size` pixels.
 
     Raises:
@@ -125,35 +125,35 @@ def layout_of(size: Size, tiling: Tiling) -> TileLayout:
     """
     if min(size) < 1:
         raise MediaError(FaultKind.SHAPE, f"image of {size[0]} x {size[1]} pixels is empty")
-    resolution = _resolution(size, tiling)
+    resolution = _best_resolution(size, tiling)
     (height, width), (rows, columns) = tiling.tile, tiling.outputs
     tiles = resolution[0] // height, resolution[1] // width
     grid = tiles[0] * rows, tiles[1] * columns
-    corner = _border(size, grid, tiling.stretch)
+    corner = _removed_border(size, grid, tiling.output_aspect)
     unpadded = grid[0] - 2 * corner[0], grid[1] - 2 * corner[1]
-    shrunk = _shrunk(size, unpadded, tiling)
-    return TileLayout(resolution, _inner(size, resolution), tiles, corner, unpadded, shrunk)
+    shrunk = _shrunk_grid(size, unpadded, tiling)
+    return TileLayout(resolution, _inner_size(size, resolution), tiles, corner, unpadded, shrunk)
 
 
-def _resolution(size: Size, tiling: Tiling) -> Size:
+def _best_resolution(size: Size, tiling: ImageTiling) -> Size:
     """The pinpoint with most pixels of the image; of equals the smallest, of those the first.
 
     For an image so long and thin that no resolution shows a whole pixel, it is the smallest of all.
     """
-    effective = [_effective(size, pinpoint) for pinpoint in tiling.pinpoints]
+    effective = [_effective_pixels(size, pinpoint) for pinpoint in tiling.pinpoints]
     areas = [-math.prod(pinpoint) for pinpoint in tiling.pinpoints]
     ranks = list(zip(effective, areas, strict=True))
     return tiling.pinpoints[ranks.index(max(ranks))]
 
 
-def _effective(size: Size, pinpoint: Size) -> int:
+def _effective_pixels(size: Size, pinpoint: Size) -> int:
     """Pixels of an image that a resolution shows."""
     (high, wide), (height, width) = size, pinpoint
     scale = min(width / wide, height / high)
     return min(int(wide * scale) * int(high * scale), wide * high)
 
 
-def _inner(size: Size, resolution: Size) -> Size:
+def _inner_size(size: Size, resolution: Size) -> Size:
     """The image's pixels when it is resized to fit."""
     (high, wide), (height, width) = size, resolution
     across, down = width / wide, height / high
@@ -162,7 +162,7 @@ def _inner(size: Size, resolution: Size) -> Size:
     return height, min(math.ceil(wide * down), width)
 
 
-def _border(size: Size, grid: Size, stretch: float) -> Size:
+def _removed_border(size: Size, grid: Size, stretch: float) -> Size:
     """Rows that fall away above and below, and columns on the left and right; one of them is 0."""
     (high, wide), (rows, columns) = size, grid
     if wide / high > columns / rows * stretch:
@@ -170,7 +170,7 @@ def _border(size: Size, grid: Size, stretch: float) -> Size:
     return 0, (columns - int(round(wide * (rows / high) / stretch, 7))) // 2
 
 
-def _shrunk(size: Size, grid: Size, tiling: Tiling) -> Size:
+def _shrunk_grid(size: Size, grid: Size, tiling: ImageTiling) -> Size:
     ratio = math.sqrt(math.prod(grid) / (tiling.most * tiling.tile_outputs))
     if ratio <= _TOLERANCE:
         return grid
@@ -188,7 +188,7 @@ def _shrunk(size: Size, grid: Size, tiling: Tiling) -> Size:
 
 
 def taps_of(
-    layout: TileLayout | None, tiling: Tiling
+    layout: TileLayout | None, tiling: ImageTiling
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """How an image's outputs are made of those of its tiles, which lie one after the other.
 
@@ -205,10 +205,10 @@ def taps_of(
     if layout is None:
         return places, parts
     down, across = (
-        _bilinear(n, m, start)
+        _bilinear_taps(n, m, start)
         for n, m, start in zip(layout.unpadded, layout.grid, layout.corner, strict=True)
     )
-    places_, parts_ = _joined(down, across, layout, tiling)
+    places_, parts_ = _grid_taps(down, across, layout, tiling)
     return np.concatenate([places, places_]), np.concatenate([parts, parts_])
 
 
@@ -217,15 +217,15 @@ def grid_of_tiles(layout: TileLayout | None) -> Grid:
     return NO_TILES if layout is None else Grid(1, *layout.grid)
 
 
-def grid_of_frames(count: int, interval: float, tiling: Tiling) -> Grid:
+def grid_of_frames(count: int, interval: float, tiling: ImageTiling) -> Grid:
     """The grid of a video of so many frames, which are `interval` seconds apart."""
-    return Grid(count, *tiling.halved, interval)
+    return Grid(count, *tiling.frame_outputs, interval)
 
 
-def taps_of_frames(count: int, tiling: Tiling) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+def taps_of_frames(count: int, tiling: ImageTiling) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """How a video's outputs are made of those of its frames; see `taps_of`."""
-    down, across = (_bilinear(n, m, 0) for n, m in zip(tiling.outputs, tiling.halved, strict=True))
-    places, parts = _crossed(down, across, lambda row, column: row * tiling.outputs[1] + column)
+    down, across = (_bilinear_taps(n, m, 0) for n, m in zip(tiling.outputs, tiling.frame_outputs, strict=True))
+    places, parts = _cross_taps(down, across, lambda row, column: row * tiling.outputs[1] + column)
     first = tiling.tile_outputs * np.arange(count, dtype=np.int32)[:, None, None]
     return (first + places).reshape(-1, TAPS), np.tile(parts, (count, 1))
 
@@ -238,7 +238,7 @@ def no_taps(*shape: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
 Reads = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 
-def _bilinear(count: int, target: int, start: int) -> Reads:
+def _bilinear_taps(count: int, target: int, start: int) -> Reads:
     """Along an axis of `count` points from `start`, which two make each of `target`: `[m, 2]`.
 
     Without aligned corners: output i lies at `(i + 0.5) * count / target - 0.5`, no less than 0.
@@ -250,8 +250,8 @@ def _bilinear(count: int, target: int, start: int) -> Reads:
     return start + points, np.stack([1 - share, share], axis=1)
 
 
-def _joined(
-    down: Reads, across: Reads, layout: TileLayout, tiling: Tiling
+def _grid_taps(
+    down: Reads, across: Reads, layout: TileLayout, tiling: ImageTiling
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """Taps and shares of the grid, row by row."""
     (rows, columns), (_, wide) = tiling.outputs, layout.tiles
@@ -260,10 +260,10 @@ def _joined(
         tile = 1 + row // rows * wide + column // columns
         return tile * tiling.tile_outputs + row % rows * columns + column % columns
 
-    return _crossed(down, across, place)
+    return _cross_taps(down, across, place)
 
 
-def _crossed(
+def _cross_taps(
     down: Reads,
     across: Reads,
     place: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]],

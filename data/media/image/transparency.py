@@ -22,14 +22,14 @@ _SAMPLES = {"L;2": (3, 85), "L;4": (15, 17), "L": (255, 1), "RGB": (255, 1)}
 _UPPER, _LOWER = "RGB;16B", "RGB;16L"
 
 
-def load(image: PIL.Image.Image, file: BinaryIO) -> None:
+def load_image(image: PIL.Image.Image, file: BinaryIO) -> None:
     """Load an image so that `on_white` finds its transparent pixels.
 
     Args:
         image: image that was opened from `file`, and is not loaded yet.
         file: the file, which is read twice where PIL leaves out bits that decide.
     """
-    layout = _layout(image)
+    layout = _sample_layout(image)
     image.load()
     clear = image.info.get("transparency")
     if clear is None:
@@ -53,7 +53,7 @@ def on_white(image: PIL.Image.Image) -> PIL.Image.Image:
     return PIL.Image.alpha_composite(PIL.Image.new("RGBA", above.size, "white"), above)
 
 
-def _layout(image: PIL.Image.Image) -> str:
+def _sample_layout(image: PIL.Image.Image) -> str:
     """PIL's name of how the samples of an image lie in its file; empty for one without pixels."""
     return str(image.tile[0][3]) if isinstance(image, PngImageFile) and image.tile else ""
 

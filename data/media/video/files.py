@@ -36,11 +36,11 @@ class FrameTiming:
     interval: float
 
 
-class Video(ABC):
+class LazyVideo(ABC):
     """A video whose frames are read only when needed."""
 
     @abstractmethod
-    def timing(self) -> FrameTiming:
+    def frame_timing(self) -> FrameTiming:
         """Number and distance of the frames that are taken, from metadata alone.
 
         Raises:
@@ -53,7 +53,7 @@ class Video(ABC):
 
 
 @dataclass(frozen=True)
-class EncodedVideo(Video):
+class EncodedVideo(LazyVideo):
     """A video in a format of FFmpeg, upright as its display matrix says, over white.
 
     Frame i of n that are taken, of N that there are, is number floor(i N / n).
@@ -70,11 +70,11 @@ class EncodedVideo(Video):
     max_pixels: int
     max_seconds: float
 
-    def timing(self) -> FrameTiming:
-        """See `Video.timing`; a video whose header has neither a duration nor a rate is taken to
+    def frame_timing(self) -> FrameTiming:
+        """See `LazyVideo.timing`; a video whose header has neither a duration nor a rate is taken to
         show a frame a second."""
-        with self._open(HEADER) as (container, stream):
-            every, seconds = self._every(container, stream), _seconds(container, stream)
+        with self._open_video(HEADER) as (container, stream):
+            every, seconds = self._count_frames(container, stream), _video_seconds(container, stream)
             if seconds is None:
                 seconds = float(every / (stream.average_rate or 1))
         count = min(self.frames, every)
@@ -82,15 +82,15 @@ class EncodedVideo(Video):
         return FrameTiming(count, float(np.float32(max(seconds, _BRIEFEST) / count)))
 
     def load(self) -> Iterator[NDArray[np.uint8]]:
-        """See `Video.load`."""
-        with self._open(STREAM) as (container, stream):
-            every = self._every(container, stream)
+        """See `LazyVideo.load`."""
+        with self._open_video(STREAM) as (container, stream):
+            every = self._count_frames(container, stream)
         frames = min(self.frames, every)
         numbers = iter([number * every // frames for number in range(frames)])
-        with self._open(STREAM) as (container, stream):
+        with self._open_video(STREAM) as (container, stream):
             stream.thread_type = "AUTO"
             following, count = next(numbers, None), 0
-            for pixels in self._decoded(container, stream):
+            for pixels in self._decode_frames(container, stream):
                 if count == following:
                     yield pixels()
                     following = next(numbers, None)
@@ -104,9 +104,9 @@ class EncodedVideo(Video):
         )
 
     @contextmanager
-    def _open(self, chunk: int) -> Iterator[tuple[Any, Any]]:
+    def _open_video(self, chunk: int) -> Iterator[tuple[Any, Any]]:
         """The container and its first stream of frames."""
-        av = _av()
+        av = _import_av()
         with self.blob.open(chunk) as file:
             with self._media_errors("is not a readable video"):
                 container = av.open(file, metadata_errors="ignore")
@@ -120,10 +120,10 @@ class EncodedVideo(Video):
                         f"{self.blob.name!r} has frames that nothing here decodes; valid: a "
                         "format that the installed PyAV knows",
                     )
-                self._check(container, stream)
+                self._check_video(container, stream)
                 yield container, stream
 
-    def _check(self, container: Any, stream: Any) -> None:
+    def _check_video(self, container: Any, stream: Any) -> None:
         """Refuse what is too large before anything is decoded."""
         height, width, name = stream.height, stream.width, self.blob.name
         if min(height, width) < 1 or height * width > self.max_pixels:
@@ -132,7 +132,7 @@ class EncodedVideo(Video):
                 f"{name!r} has frames of {height} x {width} pixels; valid: at least one, and at "
                 f"most data.image.max_pixels {self.max_pixels}",
             )
-        seconds = _seconds(container, stream)
+        seconds = _video_seconds(container, stream)
         if seconds is not None and seconds > self.max_seconds:
             raise MediaError(
                 FaultKind.DURATION,
@@ -146,7 +146,7 @@ class EncodedVideo(Video):
                 "without transparency, or one whose pixels themselves have alpha",
             )
 
-    def _every(self, container: Any, stream: Any) -> int:
+    def _count_frames(self, container: Any, stream: Any) -> int:
         """Frames that are shown: by the header, or where it does not say, by the packets.
 
         A video that was cut without being encoded again holds frames that are decoded only for
@@ -161,7 +161,7 @@ class EncodedVideo(Video):
             raise MediaError(FaultKind.VIDEO, f"{self.blob.name!r} has no frames")
         return int(count)
 
-    def _decoded(self, container: Any, stream: Any) -> Iterator[Callable[[], NDArray[np.uint8]]]:
+    def _decode_frames(self, container: Any, stream: Any) -> Iterator[Callable[[], NDArray[np.uint8]]]:
         """The frames, each as what makes its pixels."""
         frames = container.decode(stream)
         while True:
@@ -169,9 +169,9 @@ class EncodedVideo(Video):
                 frame = next(frames, None)
             if frame is None:
                 return
-            yield partial(self._pixels, frame)
+            yield partial(self._frame_pixels, frame)
 
-    def _pixels(self, frame: Any) -> NDArray[np.uint8]:
+    def _frame_pixels(self, frame: Any) -> NDArray[np.uint8]:
         """The pixels [height, width, 3] of a decoded frame, upright."""
         with self._media_errors("cannot be decoded"):
             pixels = _over_white(frame) if _has_alpha(frame) else frame.to_ndarray(format="rgb24")
@@ -190,7 +190,7 @@ class EncodedVideo(Video):
             raise MediaError(FaultKind.VIDEO, f"{self.blob.name!r} {what}: {reason}") from error
 
 
-def _seconds(container: Any, stream: Any) -> float | None:
+def _video_seconds(container: Any, stream: Any) -> float | None:
     """Duration of a video by its header; None where that does not say it."""
     if stream.duration is not None and stream.time_base is not None:
         return float(stream.duration * stream.time_base)
@@ -217,7 +217,7 @@ def _hides_alpha(stream: Any) -> bool:
     return stream.metadata.get("alpha_mode") == "1" and not is_alpha
 
 
-def _av() -> Any:
+def _import_av() -> Any:
     """PyAV, which not everybody needs.
 
     Raises:

@@ -15,8 +15,8 @@ from data.media.file_bytes import FileBytes
 from data.media.image.patches import images_of
 from data.media.image.row_spec import ImageRowSpec
 from data.media.media_type import MediaType
-from data.media.preview import MediaPreview, Picture
-from data.media.video.files import EncodedVideo, FrameTiming, Video
+from data.media.preview import MediaPreview, PreviewPicture
+from data.media.video.files import EncodedVideo, FrameTiming, LazyVideo
 from data.sample import DataError, MediumLengths, ProcessedMedium, Size
 
 #: Frames side by side in a picture of what the encoder gets.
@@ -24,19 +24,19 @@ _ACROSS = 8
 
 
 @dataclass(frozen=True)
-class NoiseVideo(Video):
+class NoiseVideo(LazyVideo):
     """Grey noise: `frames` frames of `sides` (height, width) in pixels."""
 
     frames: int
     sides: Size
     seed: int
 
-    def timing(self) -> FrameTiming:
+    def frame_timing(self) -> FrameTiming:
         """A frame a second."""
         return FrameTiming(self.frames, 1.0)
 
     def load(self) -> Iterator[NDArray[np.uint8]]:
-        """See `Video.load`."""
+        """See `LazyVideo.load`."""
         rng = np.random.default_rng(self.seed)
         for _ in range(self.frames):
             yield np.repeat(rng.integers(0, 256, (*self.sides, 1), np.uint8), 3, axis=2)
@@ -53,38 +53,38 @@ class VideoType(MediaType):
     endings = ("mp4", "mov", "m4v", "mkv", "webm", "avi", "mpg", "mpeg", "ts", "ogv")
     heads = (b"\x1aE\xdf\xa3", *(bytes((0, 0, 0, size)) + b"ftyp" for size in range(16, 64, 4)))
 
-    def open(self, blob: FileBytes, config: DataConfig) -> Video:
+    def open(self, blob: FileBytes, config: DataConfig) -> LazyVideo:
         """The video in a file of a format of FFmpeg."""
         settings = config.video
         return EncodedVideo(blob, settings.frames, config.image.max_pixels, settings.max_seconds)
 
-    def reader(self, config: DataConfig, spec: Any) -> Any:
+    def make_reader(self, config: DataConfig, spec: Any) -> Any:
         """No encoder takes videos alone. Raises DataError."""
         raise DataError(f"the encoder {spec.name!r} takes no videos alone; valid: images, too")
 
-    def measure(self, reader: Any, medium: Video, alone: bool) -> MediumLengths:
+    def measure(self, reader: Any, medium: LazyVideo, alone: bool) -> MediumLengths:
         """Patches of all frames, and the grid of a video."""
-        timing = medium.timing()
+        timing = medium.frame_timing()
         return MediumLengths(*reader.measure_frames(timing.count, timing.interval))
 
-    def read(self, reader: Any, spec: ImageRowSpec, medium: Video, alone: bool) -> ProcessedMedium:
+    def read(self, reader: Any, spec: ImageRowSpec, medium: LazyVideo, alone: bool) -> ProcessedMedium:
         """Patches of all frames."""
-        processed: ProcessedMedium = reader.read_frames(medium.load(), medium.timing().interval)
+        processed: ProcessedMedium = reader.read_frames(medium.load(), medium.frame_timing().interval)
         return processed
 
-    def look(
-        self, reader: Any, spec: ImageRowSpec, medium: Video, processed: ProcessedMedium
+    def preview_medium(
+        self, reader: Any, spec: ImageRowSpec, medium: LazyVideo, processed: ProcessedMedium
     ) -> MediaPreview:
         """The first frame as in its file, and all frames as the encoder gets them."""
         parts = [reader.frame_levels(part) for part in images_of(processed, spec)]
-        pictures = [Picture(part, f"frame {n}") for n, part in enumerate(parts)]
+        pictures = [PreviewPicture(part, f"frame {n}") for n, part in enumerate(parts)]
         seen = [tuple(pictures[at : at + _ACROSS]) for at in range(0, len(pictures), _ACROSS)]
         (first,) = islice(medium.load(), 1)
         size = f"{first.shape[1]} x {first.shape[0]} pixels"
         caption = f"{len(parts)} frames of {size} are taken of those"
-        return MediaPreview(caption, tuple(seen), Picture(first, "first frame in the file"))
+        return MediaPreview(caption, tuple(seen), PreviewPicture(first, "first frame in the file"))
 
-    def noise(self, positions: float, config: DataConfig, rng: np.random.Generator) -> NoiseVideo:
+    def make_noise(self, positions: float, config: DataConfig, rng: np.random.Generator) -> NoiseVideo:
         """Frames of one size; so many positions only if a frame had one."""
         count = min(config.video.frames, max(1, round(positions)))
         return NoiseVideo(count, (16, 16), int(rng.integers(2**31)))

@@ -12,7 +12,7 @@ import jax
 from rich.console import Console
 
 from data.loading.identity import Identities
-from data.loading.shared import own_for, owner_of, remove_left
+from data.loading.shared import loaders_of_run, owner_of, remove_left
 from data.planning.stream import LoaderState
 from mllm_jax.config.checks.checks import notes
 from mllm_jax.config.load import ExperimentConfig
@@ -57,7 +57,7 @@ def locked_run(folder: Path) -> Iterator[None]:
             read_identity(folder)  # before the others read it, as a damaged one is removed
         peers().gather("the run's folder is locked", None)
         remove_left(run := owner_of(folder))
-        with own_for(run):
+        with loaders_of_run(run):
             yield
 
 

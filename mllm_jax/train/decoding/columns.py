@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from data.loading.evaluation import Slot
+from data.loading.evaluation import PromptSlot
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class AnswerColumns:
     @classmethod
     def of(
         cls,
-        slots: Sequence[Slot],
+        slots: Sequence[PromptSlot],
         rows: Sequence[int],
         unit: int,
         limits: Sequence[int],

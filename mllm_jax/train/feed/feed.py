@@ -18,10 +18,10 @@ from data.loading.identity import (
     Identities,
     check_same_data,
     check_same_processing,
-    identities,
-    processing,
+    source_identities,
+    processing_identity,
 )
-from data.loading.loader import Loader, MicrobatchLoader
+from data.loading.loader import DataLoader, MicrobatchLoader
 from data.loading.on_read import LoneHost, ReadingLoader
 from data.loading.turns import TurnsLoader
 from data.planning.groups.group import WHOLE, HostGroupSpec, Rows, sizes_of_groups
@@ -91,7 +91,7 @@ def open_loader(experiment: Experiment, state: LoaderState) -> MicrobatchLoader:
     group = _choose_group(experiment, rows, samples)
     demand = training_demand(experiment, group)
     start = _start_of_group(state, group)
-    loader = run_on_all(lambda: Loader(*common, local_rows, start, demand, lengths))
+    loader = run_on_all(lambda: DataLoader(*common, local_rows, start, demand, lengths))
     return _take_turns(loader, state, demand, source)
 
 
@@ -189,7 +189,7 @@ def check_sources(config: ExperimentConfig) -> Identities:
         refuse(source, unusable_samples(lengths, capacity, config.data.rows_apart))
     if config.evaluate.enabled:
         check_heldout_data(config, processor)
-    sources = run_on_all(lambda: identities(source) | processing(config.data))
+    sources = run_on_all(lambda: source_identities(source) | processing_identity(config.data))
     _agree_on("training data", sources)
     return sources
 
@@ -203,7 +203,7 @@ def check_heldout_data(config: ExperimentConfig, processor: Processor) -> None:
     """
     source = run_on_all(lambda: make_source(config.data, "heldout"))
     run_on_all(lambda: _check_evaluated(source, config, processor))
-    sources = run_on_all(lambda: identities(source) | processing(config.data))
+    sources = run_on_all(lambda: source_identities(source) | processing_identity(config.data))
     _agree_on("held-out data", sources)
 
 
@@ -285,7 +285,7 @@ def open_single_loader(
     demand = _demand_of(config, {})
     if config.data.lengths == "on_read":
         return ReadingLoader(*common, [rows], None, demand, LoneHost())
-    return Loader(*common, rows, None, demand)
+    return DataLoader(*common, rows, None, demand)
 
 
 def shared_source(config: DataConfig) -> Source:

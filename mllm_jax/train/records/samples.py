@@ -42,7 +42,7 @@ class SampleList:
         if self._file is None:
             group = microbatches[0].stats.group
             self._file = self._opened.enter_context(self._open(group))
-        positions = [p for microbatch in microbatches for p in microbatch.stats.positions]
+        positions = [p for microbatch in microbatches for p in microbatch.stats.stream_positions]
         self._file.log(step, {"samples": positions})
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
-from data.loading.identity import Identities, Identity
+from data.loading.identity import Identities, DataIdentity
 from data.planning.groups.group import WHOLE, HostGroupSpec
 from data.planning.stream import LoaderState
 from data.sample import DataError
@@ -153,7 +153,7 @@ class _Stored(BaseModel):
     good: Count | None = None
     usual_loss: float | None = None
     peak: _Peak | None = None
-    sources: dict[str, Identity] = {}
+    sources: dict[str, DataIdentity] = {}
 
     @model_validator(mode="after")
     def _possible(self) -> _Stored:

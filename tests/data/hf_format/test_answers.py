@@ -49,13 +49,13 @@ def runs(told: RenderedChat) -> list[tuple[int, int]]:
 def prompts(chat: ReleasedChat, turns: Sequence[Turn]) -> list[list[int]]:
     """The prompt of every answer."""
     answers = [number for number, turn in enumerate(turns) if turn.role == "assistant"]
-    return [list(chat.tell(turns[:number], opened=True).ids) for number in answers]
+    return [list(chat.tokenize_turns(turns[:number], opened=True).ids) for number in answers]
 
 
 def check(name: str, begin: AnswersBegin, turns: Sequence[Turn]) -> list[tuple[int, int]]:
     """See that prompts and learnt tokens of a conversation agree; the learnt tokens."""
     own, chat = TEMPLATES[name], chat_of(name, begin)
-    told, asked = chat.tell(turns), prompts(chat, turns)
+    told, asked = chat.tokenize_turns(turns), prompts(chat, turns)
     begins = {len(prompt) for prompt in asked if list(told.ids[: len(prompt)]) == prompt}
     found = runs(told)
     assert found, "nothing is learnt"
@@ -90,7 +90,7 @@ def test_answers_of_one_and_of_three_turns_begin_where_prompts_end(
     chat = chat_of(name, begin)
     for length in (2, 4, 6):
         found = check(name, begin, TALK[:length])
-        texts = [chat.decode(list(chat.tell(TALK[:length]).ids[a:b])) for a, b in found]
+        texts = [chat.decode(list(chat.tokenize_turns(TALK[:length]).ids[a:b])) for a, b in found]
         answers = [turn.text for turn in TALK[1:length:2]][-len(found) :]
         assert all(own.endswith(wanted) for own, wanted in zip(texts, answers, strict=True))
         if begin == "text":
@@ -126,7 +126,7 @@ def test_what_stands_behind_answers_in_place_of_their_end_is_told(name: str, beh
 @pytest.mark.parametrize("name", [name for name in LEARNT if not TEMPLATES[name].header])
 def test_a_generation_prompt_that_no_answer_stands_behind_is_refused(name: str) -> None:
     chat = chat_of(name, "header")
-    assert chat.tell([ASK], opened=True).ids  # as others ask
+    assert chat.tokenize_turns([ASK], opened=True).ids  # as others ask
     with pytest.raises(
         DataError, match=r"no prompt leads to the answer; valid: data.answers_begin"
     ):
@@ -136,7 +136,7 @@ def test_a_generation_prompt_that_no_answer_stands_behind_is_refused(name: str) 
 def refused(chat: ReleasedChat, turns: Sequence[Turn]) -> str | None:
     """Why a conversation is refused, in so many words."""
     try:
-        chat.tell(turns)
+        chat.tokenize_turns(turns)
     except ConversationError as error:
         return f"{error}"[:400]
     return None
@@ -167,7 +167,7 @@ def test_plain_conversations_are_not_refused() -> None:
     for name in LEARNT:
         for text in ("Yes.", " Yes. ", "\nYes.\n", "7", "<|im_end|>", "a\n\nb"):
             turns = [ASK, Turn("assistant", text)]
-            assert runs(chat_of(name).tell(turns)), name
+            assert runs(chat_of(name).tokenize_turns(turns)), name
 
 
 def test_thoughts_are_learnt_behind_the_header() -> None:
@@ -175,20 +175,20 @@ def test_thoughts_are_learnt_behind_the_header() -> None:
     text, header = chat_of("qwen3"), chat_of("qwen3", "header")
     thought = [ASK, Turn("assistant", "<think>\nIt purrs.\n</think>\n\nA cat.")]
     with pytest.raises(ConversationError, match=r"valid: data\.answers_begin: header"):
-        text.tell(thought)
+        text.tokenize_turns(thought)
     for turns, wanted in (
         (thought, thought[1].text),
         ([ASK, ANSWER], "<think>\n\n</think>\n\nA cat."),
     ):
-        told = header.tell(turns)
+        told = header.tokenize_turns(turns)
         ((first, last),) = runs(told)
         assert header.decode(list(told.ids[first:last])) == wanted
-        assert list(told.ids[:first]) == list(header.tell([ASK], opened=True).ids)
+        assert list(told.ids[:first]) == list(header.tokenize_turns([ASK], opened=True).ids)
 
 
 def test_the_prompt_of_a_thinking_model_is_that_of_a_template_told_not_to_think() -> None:
     chat = chat_of("qwen3")
-    prompt = chat.decode(list(chat.tell([ASK], opened=True).ids))
+    prompt = chat.decode(list(chat.tokenize_turns([ASK], opened=True).ids))
     assert prompt.endswith("assistant\n<think>\n\n</think>")
 
 
@@ -200,7 +200,7 @@ def test_special_tokens_at_which_a_release_stops_are_learnt_as_ends(tmp_path: Pa
     assert start is not None
     chat = ReleasedChat(replace(files, stops=(start,)), {}, DAY)
     assert start in chat.end_ids
-    told = chat.tell(TALK)
+    told = chat.tokenize_turns(TALK)
     ended = [told.ids[last - 1] == start for _, last in runs(told)]
     assert ended == [True, True, False]
 
@@ -232,13 +232,13 @@ def test_the_template_for_others_asks_as_training_does(name: str) -> None:
     else:
         theirs = ReleasedChat(replace(files, template=source), {}, day, "header")
     for turns in (TALK[:1], TALK[:3], TALK[:5]):
-        assert theirs.tell(turns, opened=True).ids == chat.tell(turns, opened=True).ids
+        assert theirs.tokenize_turns(turns, opened=True).ids == chat.tokenize_turns(turns, opened=True).ids
     if own.header and name not in ("chatml_never_asks", "qwen3", "oss", "empty_thought"):
         assert source is None, "it asks so by itself"
     else:
         assert source is not None
-        assert runs(chat.tell(TALK))
-        assert theirs.tell(TALK).ids == chat.tell(TALK).ids
+        assert runs(chat.tokenize_turns(TALK))
+        assert theirs.tokenize_turns(TALK).ids == chat.tokenize_turns(TALK).ids
 
 
 def joining(pieces: Sequence[tuple[str, str]]) -> ReleasedChat:
@@ -260,10 +260,10 @@ def test_a_token_never_joins_an_answer_with_its_prompt() -> None:
     chat = joining([("Ċ", "Ċ"), ("Ċ", "7")])
     for text in ("\nYes.", "7", "\n\n7", "Yes."):
         turns = [ASK, Turn("assistant", text), ASK, Turn("assistant", text)]
-        told = chat.tell(turns)
+        told = chat.tokenize_turns(turns)
         begins = [len(prompt) for prompt in prompts(chat, turns)]
         assert [first for first, _ in runs(told)] == begins
-        assert list(told.ids[: begins[1]]) == list(chat.tell(turns[:3], opened=True).ids)
+        assert list(told.ids[: begins[1]]) == list(chat.tokenize_turns(turns[:3], opened=True).ids)
         texts = [chat._tokenizer._tokenizer.decode(list(told.ids[a:b])) for a, b in runs(told)]
         assert texts == [text, text]
 
@@ -279,4 +279,4 @@ def test_tokenizers_that_leave_white_space_out_of_places_are_no_other(name: str)
     chat = ReleasedChat(files, {}, DAY)
     for text in ("A cat.", " Yes ", "\nYes.\n", "a \n b"):
         turns = [ASK, Turn("assistant", text), ASK, Turn("assistant", text)]
-        assert trimming.tell(turns) == chat.tell(turns)
+        assert trimming.tokenize_turns(turns) == chat.tokenize_turns(turns)

@@ -50,7 +50,7 @@ def test_frames_in_a_window_of_30_seconds_are_as_released(mels: int, name: str) 
 @pytest.mark.parametrize("mels", [80, 128])
 def test_a_clip_as_long_as_the_window_is_as_released(mels: int) -> None:
     stored, own = arrays("whisper", "processed.npz"), AudioSettings(feature_size=mels)
-    frames = log_mel(np.tile(wave("long"), 90)[: own.samples], own)
+    frames = log_mel(np.tile(wave("long"), 90)[: own.window_samples], own)
     assert frames.shape == (3000, mels)
     close(frames[-4:].T, stored[f"mels_{mels}.tiled.last"])
     close(np.array(statistics(frames), np.float32), stored[f"mels_{mels}.tiled.all"])

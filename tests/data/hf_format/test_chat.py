@@ -71,8 +71,8 @@ def test_ids_and_masks_are_as_released(family: str) -> None:
     media = [chat.placeholder_id(kind) for kind in KINDS.get(family, ())]
     for name, messages in read_json(family, "chats.json").items():
         turns = turns_of(messages["messages"])
-        prompt = asking.tell(turns[:-1], opened=True)
-        both = {"input_ids": chat.tell(turns), "prompt_ids": prompt}
+        prompt = asking.tokenize_turns(turns[:-1], opened=True)
+        both = {"input_ids": chat.tokenize_turns(turns), "prompt_ids": prompt}
         for key, told in both.items():
             ids, expected = np.array(told.ids), stored[f"{name}.{key}"].reshape(-1)
             # Here a placeholder stands alone, there as often as there are outputs.
@@ -107,9 +107,9 @@ def test_what_the_tokenizer_adds_is_added_to_processors_alone() -> None:
     plain = (ROOT / "qwen2_5/chat_template.jinja").read_text()
     for multimodal, begins in ((True, 1), (False, 0)):
         chat = with_template(plain, "llama3", multimodal=multimodal)
-        assert list(chat.tell([ASK, ANSWER]).ids).count(280) == begins
+        assert list(chat.tokenize_turns([ASK, ANSWER]).ids).count(280) == begins
         files = replace(read_folder(ROOT / "llama3"), multimodal=multimodal)
-        assert list(ReleasedChat(files, {}, DAY).tell([ASK, ANSWER]).ids).count(280) == 1
+        assert list(ReleasedChat(files, {}, DAY).tokenize_turns([ASK, ANSWER]).ids).count(280) == 1
 
 
 # ---- answers -------------------------------------------------------------------------------------
@@ -129,11 +129,11 @@ def test_answers_alone_are_learnt_and_text_is_no_token(
 ) -> None:
     chat, quiet = chat_of(family), [Turn("user", "x"), Turn("assistant", "y")] * 2
     ask = Turn("user", asked)
-    told = chat.tell([ask, Turn("assistant", first), ask, Turn("assistant", second)])
+    told = chat.tokenize_turns([ask, Turn("assistant", first), ask, Turn("assistant", second)])
     assert squeezed(learnt_text(chat, told)) == squeezed(first + second)
     special = set(np.flatnonzero(chat._tokenizer.is_special).tolist())
     assert [i for i in told.ids if i in special] == [
-        i for i in chat.tell(quiet).ids if i in special
+        i for i in chat.tokenize_turns(quiet).ids if i in special
     ]
 
 
@@ -166,7 +166,7 @@ def test_the_white_space_of_an_answer_is_learnt_as_it_is_written(
     """The token that ends the turn is learnt, too, if it is right behind the answer."""
     chat = with_template(TRIMMING) if family == "trimming" else chat_of(family)
     text = front + answer + behind
-    told = chat.tell([Turn("user", asked), Turn("assistant", text), ASK, Turn("assistant", text)])
+    told = chat.tokenize_turns([Turn("user", asked), Turn("assistant", text), ASK, Turn("assistant", text)])
     for piece in learnt_pieces(chat, told):
         match family:
             case "llama3":
@@ -184,8 +184,8 @@ def test_the_white_space_of_an_answer_is_learnt_as_it_is_written(
 def test_white_space_of_the_template_is_learnt_before_the_end_of_an_answer_alone() -> None:
     chat, end = with_template(TRIMMING), "\n<|im_end|>"
     for text, learnt in (("Yes.\n", "Yes."), ("Yes. \n\n", "Yes. "), ("\n Yes.", "\n Yes.")):
-        assert learnt_pieces(chat, chat.tell([ASK, Turn("assistant", text)])) == [learnt + end]
-    twice = chat.tell([ASK, Turn("assistant", " a\n"), ASK, Turn("assistant", "\nb ")])
+        assert learnt_pieces(chat, chat.tokenize_turns([ASK, Turn("assistant", text)])) == [learnt + end]
+    twice = chat.tokenize_turns([ASK, Turn("assistant", " a\n"), ASK, Turn("assistant", "\nb ")])
     assert learnt_pieces(chat, twice) == [" a" + end, "\nb " + end]
 
 
@@ -199,7 +199,7 @@ def test_special_tokens_may_take_in_white_space() -> None:
         token["lstrip"] = token["rstrip"] = token["content"] == end.content
     changed = replace(files, settings=settings, tokenizer=json.dumps(own).encode())
     chat = ReleasedChat(changed, {}, DAY)
-    told = chat.tell([ASK, Turn("assistant", "Yes. \n")])
+    told = chat.tokenize_turns([ASK, Turn("assistant", "Yes. \n")])
     assert learnt_pieces(chat, told) == ["Yes.<|im_end|>"]
 
 
@@ -210,8 +210,8 @@ def squeezed(text: str) -> str:
 def test_a_spelled_token_changes_no_other_token() -> None:
     for family in CHATTING:
         chat = chat_of(family)
-        whole = chat.tell([Turn("user", "say <|im_end|> </s> now"), ANSWER])
-        plain = chat.tell([Turn("user", "say it now"), ANSWER])
+        whole = chat.tokenize_turns([Turn("user", "say <|im_end|> </s> now"), ANSWER])
+        plain = chat.tokenize_turns([Turn("user", "say it now"), ANSWER])
         assert list(whole.ids[-5:]) == list(plain.ids[-5:])
         assert list(whole.ids[:3]) == list(plain.ids[:3])
         assert "say <|im_end|> </s> now" in chat.decode(list(whole.ids))
@@ -229,15 +229,15 @@ QWEN3 = """{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' }}{% set co
 def test_an_answer_that_the_template_takes_apart_is_learnt_if_it_is_whole() -> None:
     chat = with_template(QWEN3)
     thought = Turn("assistant", "<think>\nIt has whiskers.\n</think>\n\nA cat.")
-    told = chat.tell([ASK, thought])
+    told = chat.tokenize_turns([ASK, thought])
     assert learnt_text(chat, told) == thought.text
     with pytest.raises(ConversationError, match="changes the answer '<think>"):
-        chat.tell([ASK, thought, ASK, ANSWER])
+        chat.tokenize_turns([ASK, thought, ASK, ANSWER])
 
 
 def test_an_answer_that_the_template_rewrites_is_learnt_as_written() -> None:
     chat = with_template(LOOP.replace("X", "{{ m.content | replace('cat', 'dog') }}<|im_end|>"))
-    told = chat.tell([Turn("user", "cat"), Turn("assistant", " the cat ")])
+    told = chat.tokenize_turns([Turn("user", "cat"), Turn("assistant", " the cat ")])
     assert learnt_text(chat, told) == "the dog"
 
 
@@ -277,7 +277,7 @@ CUTTING = "{{ m.content if m.role != 'user' else m.content.split('/')[0] }}"
 def test_conversations_that_cannot_be_told(template: str, turns: list[Turn], reason: str) -> None:
     chat = with_template(LOOP.replace("X", template) + "</s>", "llava", media={})
     with pytest.raises(ConversationError, match=reason):
-        chat.tell(turns)
+        chat.tokenize_turns(turns)
 
 
 # ---- forms of messages ---------------------------------------------------------------------------
@@ -303,15 +303,15 @@ BY_ROLE = "{% if m.role == 'system' %}{{ m.content.strip() }}{% else %}" + PARTS
 def test_messages_have_the_form_that_the_template_reads(template: str, parts: str) -> None:
     chat = with_template(LOOP.replace("X", template + "<|im_end|>"))
     assert set(chat._roles) == set(parts.split())
-    assert "What is it?" in chat.decode(list(chat.tell([ASK, ANSWER]).ids))
+    assert "What is it?" in chat.decode(list(chat.tokenize_turns([ASK, ANSWER]).ids))
 
 
 @pytest.mark.parametrize("family", ["llava", "llava_onevision", "qwen2_audio"])
 def test_a_line_break_beside_a_medium_is_the_templates(family: str) -> None:
     chat, mark = chat_of(family), MARKS[KINDS[family][0]]
-    wanted = chat.tell([Turn("user", f"{mark}What?"), ANSWER]).ids
+    wanted = chat.tokenize_turns([Turn("user", f"{mark}What?"), ANSWER]).ids
     for text in (f"{mark}\nWhat?", f"{mark}\n\nWhat?", f"\n{mark}\nWhat?", f" {mark}\nWhat?"):
-        same = chat.tell([Turn("user", text), ANSWER]).ids
+        same = chat.tokenize_turns([Turn("user", text), ANSWER]).ids
         assert (list(same) == list(wanted)) == ("\n\n" not in text)
 
 
@@ -320,18 +320,18 @@ def test_media_of_a_template_that_knows_none_are_in_the_text(tmp_path: Path) -> 
     chat = ReleasedChat(files, {"image": "<image>"}, DAY)
     assert chat.placeholder_id("image") == 0
     assert chat.vocab_size == 283
-    told = chat.tell([Turn("user", "<image>\nWhat, <image>?"), ANSWER])
+    told = chat.tokenize_turns([Turn("user", "<image>\nWhat, <image>?"), ANSWER])
     assert [(kind, told.ids[at]) for at, kind in told.media] == [("image", 0), ("image", 0)]
     assert "user\n\nWhat, ?" in chat.decode([i for i in told.ids if i])
     assert learnt_text(chat, told) == "A cat."
-    told = chat.tell([ASK, Turn("assistant", "A<image>cat.")])
+    told = chat.tokenize_turns([ASK, Turn("assistant", "A<image>cat.")])
     assert learnt_text(chat, told) == "Acat."
     assert not any(told.learnt[at] for at, _ in told.media)
 
 
 def test_answers_may_have_media() -> None:
     chat = chat_of("qwen2_audio")
-    told = chat.tell([ASK, Turn("assistant", "so <audio>\nor <audio>\n it is")])
+    told = chat.tokenize_turns([ASK, Turn("assistant", "so <audio>\nor <audio>\n it is")])
     assert len(told.media) == 2
     assert not any(told.learnt[at] for at, _ in told.media)
     assert squeezed(learnt_text(chat, told)) == "sooritis"
@@ -343,7 +343,7 @@ def test_a_placeholder_may_be_a_word_and_an_answer_without_a_weight(family: str)
     ask = Turn("user", "Which tag, <image> or <img>?").with_words(mark)
     wrong = Turn("assistant", "Neither.", learnt=False)
     right = Turn("assistant", "That is <image>.").with_words(mark)
-    told = chat.tell([ask, wrong, ask, right])
+    told = chat.tokenize_turns([ask, wrong, ask, right])
     assert not told.media
     assert "<image> or <img>?" in chat.decode([*told.ids])
     assert learnt_text(chat, told) == "That is <image>."
@@ -355,7 +355,7 @@ def test_media_that_the_template_drops_are_told() -> None:
     files = replace(read_folder(ROOT / "llava"), template=source)
     chat = ReleasedChat(files, {"image": "<image>"}, DAY)
     with pytest.raises(ConversationError, match="writes 1 placeholders '<image>' for 2 media"):
-        chat.tell([Turn("user", "<image> or <image> so"), ANSWER])
+        chat.tokenize_turns([Turn("user", "<image> or <image> so"), ANSWER])
 
 
 # ---- tokenizers ----------------------------------------------------------------------------------
@@ -381,7 +381,7 @@ def test_ends_are_added_as_configured(
     changes: Mapping[str, Any], ends: tuple[int, int], text: str, tmp_path: Path
 ) -> None:
     chat = ReleasedChat(files_with(tmp_path, **changes), {}, DAY)
-    ids = list(chat.tell([Turn("user", text), ANSWER]).ids)
+    ids = list(chat.tokenize_turns([Turn("user", text), ANSWER]).ids)
     assert (ids.count(1), ids.count(2)) == ends
     assert (ids[0] == 1, ids[-1] == 2) == tuple(map(bool, ends))
 
@@ -428,7 +428,7 @@ def test_truncation_and_padding_of_the_file_are_ignored(tmp_path: Path) -> None:
     how = {"strategy": "LongestFirst", "stride": 0, "direction": "Right"}
     own["truncation"] = {"max_length": 4, **how}
     cut = ReleasedChat(replace(files, tokenizer=json.dumps(own).encode()), {}, DAY)
-    assert cut.tell([ASK, ANSWER]) == ReleasedChat(files, {}, DAY).tell([ASK, ANSWER])
+    assert cut.tokenize_turns([ASK, ANSWER]) == ReleasedChat(files, {}, DAY).tokenize_turns([ASK, ANSWER])
 
 
 def test_a_worker_has_the_same_chat() -> None:
@@ -437,7 +437,7 @@ def test_a_worker_has_the_same_chat() -> None:
     assert len(pickled) < 1000
     other = pickle.loads(pickled)
     turns = [Turn("user", "<image>\nWhat?"), ANSWER]
-    assert other.tell(turns) == chat.tell(turns)
+    assert other.tell(turns) == chat.tokenize_turns(turns)
     assert other.fingerprint == chat.fingerprint
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from data.hf_format.files import ReleasedFiles, read_folder
-from data.hf_format.images import Exactly, PatchBudget, ShortestEdge
+from data.hf_format.images import ExactSize, PatchBudget, ShortestEdge
 from data.sample import DataError
 from tests.data.hf_format.stored import ROOT, changed, composed
 
@@ -112,14 +112,14 @@ def test_placeholders_have_the_defaults_of_the_class(
         ("CLIPImageProcessor", {}, ShortestEdge(224)),
         ("CLIPImageProcessorFast", {"size": 90}, ShortestEdge(90)),
         ("CLIPFeatureExtractor", {"size": {"shortest_edge": 9, "height": None}}, ShortestEdge(9)),
-        ("CLIPImageProcessor", {"size": [30, 40]}, Exactly((30, 40))),
-        ("SiglipImageProcessor", {}, Exactly((224, 224))),
-        ("CLIPImageProcessor", {"size": 90, "default_to_square": True}, Exactly((90, 90))),
+        ("CLIPImageProcessor", {"size": [30, 40]}, ExactSize((30, 40))),
+        ("SiglipImageProcessor", {}, ExactSize((224, 224))),
+        ("CLIPImageProcessor", {"size": 90, "default_to_square": True}, ExactSize((90, 90))),
         ("SiglipImageProcessor", {"do_resize": None}, None),
-        ("SiglipImageProcessor", {"size": None}, Exactly((224, 224))),
+        ("SiglipImageProcessor", {"size": None}, ExactSize((224, 224))),
         ("SiglipImageProcessorPil", {"do_resize": False}, None),
         ("Siglip2ImageProcessor", {}, PatchBudget(16, 256)),
-        ("LlavaOnevisionImageProcessorFast", {}, Exactly((384, 384))),
+        ("LlavaOnevisionImageProcessorFast", {}, ExactSize((384, 384))),
     ],
 )
 def test_what_is_left_out_has_the_defaults_of_the_class(

@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 
 from data.hf_format.files import read_folder
 from data.hf_format.images import (
-    Exactly,
+    ExactSize,
     ImageTransforms,
     PatchBudget,
     ReleasedImages,
     Resize,
     ShortestEdge,
-    cropped,
+    crop_pixels,
     padded_to_square,
 )
 from data.media.image.row_spec import ImageRowSpec
-from data.media.image.tiles import Tiling
+from data.media.image.tiles import ImageTiling
 from data.sample import NO_TILES, DataError, MediaError, ProcessedMedium, Size
 from tests.data.hf_format.stored import ROOT, arrays, changed, composed, image, read_json
 
@@ -31,7 +31,7 @@ NAMES = ("wide", "tall", "square", "large", "tiny")
 MOST = 10_000_000
 PLAIN = ImageTransforms(False, None, 3, None, 1 / 255, (0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
 PINPOINTS = tuple(map(tuple, read_json("llava_onevision", "config.json")["image_grid_pinpoints"]))
-TILING = Tiling(PINPOINTS, (18, 18), (4, 4), 2)
+TILING = ImageTiling(PINPOINTS, (18, 18), (4, 4), 2)
 VISION = ImageRowSpec("vision", patch=(4, 4))
 TILED = replace(VISION, tiling=TILING, newline=288)
 
@@ -62,7 +62,7 @@ def test_images_of_a_fixed_size_are_as_released(family: str, tmp_path: Path) -> 
     transforms, stored = transforms_of(composed(tmp_path, family)), arrays(family, "inputs.npz")
     reader = ReleasedImages(transforms, VISION, MOST)
     for name, expected in zip(NAMES, stored["pixel_values"], strict=True):
-        close(transforms.pixels(image(name)).transpose(2, 0, 1), expected)
+        close(transforms.transform_pixels(image(name)).transpose(2, 0, 1), expected)
         medium = reader.read(image(name), alone=True)
         close(medium.inputs, patches_of(expected))
         assert medium.more["sizes"].tolist() == [4, 4]
@@ -119,7 +119,7 @@ SIZES = st.tuples(st.integers(1, 90), st.integers(1, 90))
 RESIZES = st.one_of(
     st.none(),
     st.builds(ShortestEdge, st.integers(4, 40)),
-    st.builds(Exactly, st.tuples(st.integers(4, 40), st.integers(4, 40))),
+    st.builds(ExactSize, st.tuples(st.integers(4, 40), st.integers(4, 40))),
     st.builds(PatchBudget, st.just(4), st.integers(1, 40)),
 )
 CROPS = st.one_of(st.none(), st.tuples(st.integers(4, 40), st.integers(4, 40)))
@@ -152,14 +152,14 @@ def test_measured_is_read(
 @given(st.tuples(st.integers(1, 400), st.integers(1, 400)), st.booleans())
 @settings(deadline=None)
 def test_measured_is_read_of_tiles(size: tuple[int, int], alone: bool) -> None:
-    transforms = replace(PLAIN, resize=Exactly((18, 18)), pinpoints=PINPOINTS)
+    transforms = replace(PLAIN, resize=ExactSize((18, 18)), pinpoints=PINPOINTS)
     agrees(ReleasedImages(transforms, TILED, MOST), size, alone)
 
 
 @given(SIZES, st.integers(1, 60))
 def test_a_patch_budget_is_used_and_kept(size: tuple[int, int], most: int) -> None:
     budget = PatchBudget(4, most)
-    rows, columns = (side // 4 for side in budget.of(size))
+    rows, columns = (side // 4 for side in budget.target_size(size))
     assert 1 <= rows * columns <= most
     # One more row and column, and it would be too many.
     assert (rows + 1) * (columns + 1) > most
@@ -168,7 +168,7 @@ def test_a_patch_budget_is_used_and_kept(size: tuple[int, int], most: int) -> No
 @given(SIZES, st.tuples(st.integers(1, 90), st.integers(1, 90)))
 def test_a_crop_is_the_centre(size: tuple[int, int], crop: tuple[int, int]) -> None:
     pixels = np.arange(1, 1 + size[0] * size[1], dtype=np.uint32).reshape(*size, 1)
-    found = cropped(pixels, crop)
+    found = crop_pixels(pixels, crop)
     assert found.shape == (*crop, 1)
     kept = np.argwhere(found[..., 0])
     assert len(kept) == min(size[0], crop[0]) * min(size[1], crop[1])
@@ -186,7 +186,7 @@ def test_flags_leave_transforms_out(tmp_path: Path) -> None:
     flags = ("do_resize", "do_center_crop", "do_rescale", "do_normalize")
     changed(composed(tmp_path, "clip"), "preprocessor_config.json", **dict.fromkeys(flags, False))
     pixels = image("tall")
-    close(transforms_of(tmp_path).pixels(pixels), pixels.astype(np.float32))
+    close(transforms_of(tmp_path).transform_pixels(pixels), pixels.astype(np.float32))
 
 
 def test_borders_have_the_colour_of_the_mean_even_where_nothing_is_normalised(
@@ -195,15 +195,15 @@ def test_borders_have_the_colour_of_the_mean_even_where_nothing_is_normalised(
     own = {"image_processor_type": "LlavaImageProcessor", "do_pad": True, "do_normalize": False}
     changed(composed(tmp_path, "clip"), "preprocessor_config.json", **own, image_mean=[1, 0.5, 0])
     assert transforms_of(tmp_path).border == (255, 127, 0)
-    found = replace(transforms_of(tmp_path), resize=None, crop=None).pixels(image("wide"))
+    found = replace(transforms_of(tmp_path), resize=None, crop=None).transform_pixels(image("wide"))
     close(found[0, 0], np.array([1, 127 / 255, 0], np.float32))
 
 
 def test_every_resampling_filter_is_pils() -> None:
     for kind in PIL.Image.Resampling:
-        transforms = replace(PLAIN, resize=Exactly((8, 8)), resample=int(kind))
+        transforms = replace(PLAIN, resize=ExactSize((8, 8)), resample=int(kind))
         expected = PIL.Image.fromarray(image("large")).resize((8, 8), kind)
-        close(transforms.pixels(image("large")), np.asarray(expected, np.float32) / 127.5 - 1)
+        close(transforms.transform_pixels(image("large")), np.asarray(expected, np.float32) / 127.5 - 1)
 
 
 # ---- bad input -----------------------------------------------------------------------------------
@@ -225,12 +225,12 @@ def test_bad_images(transforms: ImageTransforms, size: tuple[int, int], reason: 
 
 
 def test_blocks_must_be_whole() -> None:
-    transforms = replace(PLAIN, resize=Exactly((12, 20)))
+    transforms = replace(PLAIN, resize=ExactSize((12, 20)))
     with pytest.raises(MediaError, match="3 x 5 patches, which are no whole blocks of 2 x 2"):
         ReleasedImages(transforms, replace(VISION, block=(2, 2)), MOST).measure((9, 9), alone=True)
 
 
-TILES = replace(PLAIN, resize=Exactly((18, 18)), pinpoints=PINPOINTS)
+TILES = replace(PLAIN, resize=ExactSize((18, 18)), pinpoints=PINPOINTS)
 
 
 @pytest.mark.parametrize(
@@ -240,8 +240,8 @@ TILES = replace(PLAIN, resize=Exactly((18, 18)), pinpoints=PINPOINTS)
         (replace(PLAIN, resize=PatchBudget(16, 9)), VISION, "patch_size 16, but the encoder"),
         (replace(PLAIN, resize=PatchBudget(4, 9)), replace(VISION, block=(2, 2)), "stack"),
         (TILES, VISION, "cuts images into tiles, but the encoder 'vision' has none"),
-        (replace(PLAIN, resize=Exactly((18, 18))), TILED, "cuts no images into tiles"),
-        (replace(TILES, resize=Exactly((20, 20))), TILED, "has tiles by Exactly"),
+        (replace(PLAIN, resize=ExactSize((18, 18))), TILED, "cuts no images into tiles"),
+        (replace(TILES, resize=ExactSize((20, 20))), TILED, "has tiles by Exactly"),
         (replace(TILES, pinpoints=((18, 36),)), TILED, "has pinpoints"),
         (TILES, replace(TILED, patch=(9, 9)), r"tiles of \(2, 2\) outputs"),
     ],

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from data.config import DataConfig
 from data.loading.evaluation import prompt_batches
-from data.loading.loader import Loader, MicrobatchLoader
+from data.loading.loader import DataLoader, MicrobatchLoader
 from data.loading.on_read import LoneHost, ReadingLoader
-from data.media.audio.row_spec import Audio, AudioRowSpec
-from data.media.image.row_spec import Image, ImageRowSpec
-from data.media.image.tiles import Tiling
+from data.media.audio.row_spec import LazyAudio, AudioRowSpec
+from data.media.image.row_spec import LazyImage, ImageRowSpec
+from data.media.image.tiles import ImageTiling
 from data.planning.stream import TrainingDemand
 from data.processing.processor import Processor, make_processor
 from data.rows.spec import RowSpec
@@ -41,7 +41,7 @@ NEWLINE = 999
 VISION = ImageRowSpec("vision", patch=(4, 4), class_token="dropped")
 PINPOINTS = tuple(map(tuple, read_json("llava_onevision", "config.json")["image_grid_pinpoints"]))
 TILED = ImageRowSpec(
-    "vision", patch=(4, 4), tiling=Tiling(PINPOINTS, (18, 18), (4, 4), 2), newline=NEWLINE
+    "vision", patch=(4, 4), tiling=ImageTiling(PINPOINTS, (18, 18), (4, 4), 2), newline=NEWLINE
 )
 AUDIO = AudioRowSpec("audio", mels=16, stride=4, pool=2, lookahead=2)
 ENCODERS: dict[str, list[RowSpec]] = {
@@ -53,7 +53,7 @@ BUDGETS = {"tokens": 300, "segments": 8}
 ROOM = {"vision": 320, "audio": 320}
 
 
-class Picture(Image):
+class Picture(LazyImage):
     """One of the stored images, or grey pixels of a size."""
 
     def __init__(self, pixels: NDArray[np.uint8], claimed: tuple[int, int] | None = None) -> None:
@@ -67,7 +67,7 @@ class Picture(Image):
         return self.pixels
 
 
-class Clip(Audio):
+class Clip(LazyAudio):
     """One of the stored clips, or noise."""
 
     def __init__(self, samples: NDArray[np.float32]) -> None:
@@ -259,7 +259,7 @@ def batches(
     if lengths == "on_read":
         loader = ReadingLoader(source, processor, config, 0, [rows], None, work, LoneHost())
     else:
-        loader = Loader(source, processor, config, 0, rows, None, work)
+        loader = DataLoader(source, processor, config, 0, rows, None, work)
     with loader as microbatches:
         return [next(microbatches).batch for _ in range(4)]
 

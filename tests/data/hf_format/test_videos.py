@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from data.hf_format.files import read_folder
-from data.hf_format.images import Exactly
+from data.hf_format.images import ExactSize
 from data.processing.processor import make_processor
 from data.sample import DataError, Sample, Turn
 from tests.data.hf_format.stored import ROOT, arrays, changed, composed, read_json
@@ -35,14 +35,14 @@ def test_frames_have_settings_of_their_own(folder: Path) -> None:
     assert read_folder(folder).fingerprint != before
     found = read_folder(folder).media["video"]
     own = found.transforms
-    assert (found.frames, own.resize, own.resample) == (5, Exactly((18, 18)), 2)
+    assert (found.frames, own.resize, own.resample) == (5, ExactSize((18, 18)), 2)
     assert list(own.mean) == FRAMES["image_mean"]
     changed(folder, VIDEOS, do_sample_frames=None, video_processor_type=...)
     changed(folder, VIDEOS, image_processor_type=CLASS)
     assert read_folder(folder).media["video"].frames is None
     changed(folder, "processor_config.json", video_processor={"video_processor_type": CLASS})
     own = read_folder(folder).media["video"].transforms
-    assert (own.resize, own.resample, own.mean[0]) == (Exactly((384, 384)), 3, 0.48145466)
+    assert (own.resize, own.resample, own.mean[0]) == (ExactSize((384, 384)), 3, 0.48145466)
 
 
 @pytest.mark.parametrize(

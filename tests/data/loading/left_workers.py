@@ -7,8 +7,8 @@ import sys
 import time
 
 from data.loading import shared
-from data.loading.loader import Loader
-from data.loading.shared import own_for
+from data.loading.loader import DataLoader
+from data.loading.shared import loaders_of_run
 from data.processing.processor import make_processor
 from data.sources.make import make_source
 from mllm_jax.config.buckets import planned
@@ -26,7 +26,7 @@ def main(folder: str, run: str = "none") -> None:
     source, processor = make_source(own.data), make_processor(own.data, planned(own))
     rows = dict.fromkeys(("decoder", "vision", "audio"), range(own.data.rows))
     shared.SMALL = 1  # of elements as small as these, too
-    with own_for(run), Loader(source, processor, own.data, 0, rows) as loader:
+    with loaders_of_run(run), DataLoader(source, processor, own.data, 0, rows) as loader:
         next(loader)
         workers = [process.pid for process in multiprocessing.active_children()]
         print(*workers, flush=True)  # noqa: T201 - for the test

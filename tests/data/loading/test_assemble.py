@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from data.batch import NEXT_TOKEN, PackedBatch
 from data.config import DataConfig
-from data.loading.assemble import Assembler
+from data.loading.assemble import BatchAssembler
 from data.media.audio.row_spec import AudioRowSpec
 from data.media.image.row_spec import ImageRowSpec
 from data.planning.lengths import measure
@@ -55,7 +55,7 @@ def first_step(
     lengths = measure(source, processor)
     plan = BatchPlanner(source, lengths, config, capacity, LoaderState(0), NO_DEMAND).plan()
     rows = {module: list(range(config.rows)) for module in ("decoder", *processor.specs)}
-    batch, skipped = Assembler(source, processor, config, rows)(plan.placements, plan.capacity)
+    batch, skipped = BatchAssembler(source, processor, config, rows)(plan.placements, plan.capacity)
     assert not skipped
     return batch, plan.placements
 
@@ -234,4 +234,4 @@ def test_impossible_rows_are_refused(
     rows: dict[str, list[int]], message: str, processor: Processor, config: DataConfig
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        Assembler(mixed_source(3), processor, config, rows)
+        BatchAssembler(mixed_source(3), processor, config, rows)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from data.batch import NEXT_TOKEN
-from data.loading.loader import Loader, Microbatch
+from data.loading.loader import DataLoader, Microbatch
 from data.planning.stream import TrainingDemand
 from data.processing.processor import Processor
 from mllm_jax.runtime.part import Peers
@@ -58,7 +58,7 @@ def test_the_text_beside_an_image_that_another_process_cannot_read_is_left_out(
     data = make_config(rows=2, lookahead=4, balance="per_phase")
 
     def read(rows: dict[str, list[int]]) -> Microbatch:
-        with Loader(source, processor, data, 0, rows, None, TrainingDemand(WORK)) as loader:
+        with DataLoader(source, processor, data, 0, rows, None, TrainingDemand(WORK)) as loader:
             return next(loader)
 
     alone, texts, images = map(read, (all_rows(2), TEXTS, IMAGES))

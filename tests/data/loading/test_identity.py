@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from data.config import DataConfig
 from data.loading import identity
-from data.loading.identity import Identity, check_same_data, identities, processing
+from data.loading.identity import DataIdentity, check_same_data, source_identities, processing_identity
 from data.sample import DataError
 from data.sources.formats.storage import File
 from data.sources.make import make_source
@@ -40,7 +40,7 @@ def configure(make_config: MakeConfig, path: Path, **changes: Any) -> DataConfig
 
 
 def of(config: DataConfig) -> identity.Identities:
-    return identities(make_source(config))
+    return source_identities(make_source(config))
 
 
 def test_fewer_records_are_refused_by_name(make_config: MakeConfig, tmp_path: Path) -> None:
@@ -76,12 +76,12 @@ def test_a_changed_byte_is_noticed_where_files_are_looked_at(
     file = File(str(path), len(content), "")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(identity, "_LOOK", size)
-        places = identity._looks(len(content))
-        before = identity._digest([file])
+        places = identity._probe_starts(len(content))
+        before = identity._digest_files([file])
         content[at] ^= 1
         path.write_bytes(content)
         seen = any(start <= at < start + size for start in places)
-        assert (identity._digest([file]) != before) is seen
+        assert (identity._digest_files([file]) != before) is seen
     assert seen or len(content) > size * 32
 
 
@@ -119,7 +119,7 @@ def test_another_tokenizer_is_noticed_wherever_it_lies(
 
     def tokens(**changes: Any) -> identity.Identities:
         config = configure(make_config, records, **changes)
-        return {**of(config), **processing(config)}
+        return {**of(config), **processing_identity(config)}
 
     release = Path(__file__).parents[2] / "parity" / "llava_onevision"
     here, there = (Path(shutil.copytree(release, tmp_path / name)) for name in ("here", "there"))
@@ -146,6 +146,6 @@ def test_another_tokenizer_is_noticed_wherever_it_lies(
 def test_an_identity_that_is_kept_has_its_types_and_nothing_else(change: dict[str, Any]) -> None:
     """Else a number that another version writes as a text would seem to be other data."""
     own = {"samples": 3, "files": 1, "bytes": 40, "digest": "a"}
-    assert Identity.model_validate(own).model_dump() == own
+    assert DataIdentity.model_validate(own).model_dump() == own
     with pytest.raises(ValidationError, match=next(iter(change))):
-        Identity.model_validate(own | change)
+        DataIdentity.model_validate(own | change)

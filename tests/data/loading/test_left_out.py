@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from data.batch import PackedBatch
-from data.loading.assemble import Assembler, check_rows, leave_out
+from data.loading.assemble import BatchAssembler, check_rows, leave_out
 from data.planning.lengths import measure
 from data.planning.stream import NO_DEMAND, BatchPlanner, LoaderState
 from data.processing.processor import Processor
@@ -33,7 +33,7 @@ def step(processor: Processor, make_config: MakeConfig) -> tuple[Any, Any, Any]:
 
     def made(order: list[int]) -> PackedBatch:
         rows = all_rows(ROWS) | {"decoder": order}
-        return Assembler(source, processor, config, rows)(plan.placements, plan.capacity)[0]
+        return BatchAssembler(source, processor, config, rows)(plan.placements, plan.capacity)[0]
 
     return plan, made, config
 

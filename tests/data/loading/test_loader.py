@@ -20,7 +20,7 @@ from data.batch import NEXT_TOKEN
 from data.config import DataConfig
 from data.faults import FaultKind, SampleFault
 from data.loading import prefetch
-from data.loading.loader import Loader, Microbatch
+from data.loading.loader import DataLoader, Microbatch
 from data.planning.stream import LoaderState, TrainingDemand
 from data.processing.processor import Processor, make_processor
 from data.sample import DataError, SampleError
@@ -60,7 +60,7 @@ def take(
 ) -> list[Microbatch]:
     rows = rows or all_rows(config.rows)
     consumer = TrainingDemand(WORK, microbatches=2)
-    with Loader(source, processor, config, 5, rows, state, consumer) as loader:
+    with DataLoader(source, processor, config, 5, rows, state, consumer) as loader:
         return [next(loader) for _ in range(count)]
 
 
@@ -107,7 +107,7 @@ def test_workers_that_are_killed_lose_no_sample_and_repeat_none(
     expected = take(15, demo, processor, make_config())
     busy = make_config(workers=2, prefetch=1)  # what is ready when one is killed still comes
     rows, consumer = all_rows(4), TrainingDemand(WORK, microbatches=2)
-    with Loader(demo, processor, busy, 5, rows, None, consumer) as loader:
+    with DataLoader(demo, processor, busy, 5, rows, None, consumer) as loader:
         microbatches = [next(loader) for _ in range(3)]
         killed = kill_a_worker()
         microbatches += [next(loader) for _ in range(12)]
@@ -134,7 +134,7 @@ def test_a_worker_leaves_interrupts_to_the_parent(
     expected = take(6, demo, processor, make_config())
     busy = make_config(workers=1, prefetch=1)  # all but two are made after the signal
     consumer = TrainingDemand(WORK, microbatches=2)
-    with Loader(demo, processor, busy, 5, all_rows(4), consumer=consumer) as loader:
+    with DataLoader(demo, processor, busy, 5, all_rows(4), consumer=consumer) as loader:
         microbatches = [next(loader)]
         for worker in multiprocessing.active_children():
             os.kill(worker.pid or 0, signal.SIGINT)
@@ -164,9 +164,9 @@ def test_closing_twice_and_early_leaves_no_thread(
     demo: Source, processor: Processor, config: DataConfig
 ) -> None:
     before = threading.active_count()
-    loader = Loader(demo, processor, config, seed=0, rows=all_rows(4))
+    loader = DataLoader(demo, processor, config, seed=0, rows=all_rows(4))
     loader.close()
-    loader = Loader(demo, processor, config, seed=0, rows=all_rows(4))
+    loader = DataLoader(demo, processor, config, seed=0, rows=all_rows(4))
     next(loader)
     assert threading.active_count() > before
     loader.close()
@@ -231,7 +231,7 @@ def test_statistics_count_the_arrays(
         }
         assert microbatch.stats.used == counts
         assert microbatch.stats.capacity == {"tokens": 4 * 312, "vision": 4 * 72, "audio": 4 * 640}
-        assert microbatch.stats.padding["audio"] == 1 - counts["audio"] / (4 * 640)
+        assert microbatch.stats.padding_shares["audio"] == 1 - counts["audio"] / (4 * 640)
         assert microbatch.stats.samples == len(microbatch.stats.lengths["decoder"])
         assert microbatch.stats.lengths["vision"].sum() == counts["vision"]
 

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from data.config import DataConfig
-from data.loading.loader import Loader, Microbatch
-from data.loading.on_read import HostGroup, LoneHost, ReadingLoader, _Places
+from data.loading.loader import DataLoader, Microbatch
+from data.loading.on_read import HostGroup, LoneHost, ReadingLoader, _PlaceStream
 from data.planning.groups.group import HostGroupSpec, make_groups
 from data.planning.stream import LoaderState, TrainingDemand
 from data.processing.processor import Processor
@@ -259,7 +259,7 @@ def test_groups_read_and_exchange_by_themselves(
             microbatches = list(pool.map(run, range(2)))
         for host, own in zip(group.hosts, microbatches, strict=True):
             arguments = (mixed_source(60), processor, config, 5, rows[host], None, consumer)
-            with Loader(*arguments) as known:
+            with DataLoader(*arguments) as known:
                 for actual in own:
                     wanted = next(known)
                     assert_same_microbatch(actual, wanted)
@@ -304,16 +304,16 @@ def test_reading_goes_on_behind_what_has_been_taken() -> None:
     """Two hosts have two workers each; samples that were carried over come first."""
     group = HostGroupSpec(1, 2)
     for index, own in enumerate([[5, 21, 25, 29], [3, 7, 23, 27]]):
-        places = _Places(mixed_source(30), LoaderState(3, 0, 20, (3, 4, 5, 7)), index, 2, 0, group)
+        places = _PlaceStream(mixed_source(30), LoaderState(3, 0, 20, (3, 4, 5, 7)), index, 2, 0, group)
         assert [position for position, _, _ in islice(iter(places), 4)] == own
     state = LoaderState(3, position=20, carry=(3, 6, 11, 15))
     for index in range(2):
-        places = _Places(mixed_source(30), state, index, 2)
+        places = _PlaceStream(mixed_source(30), state, index, 2)
         every = list(islice(iter(places), 12))
         assert [position for position, _, _ in every[:3]] == [[6, 20, 22], [3, 11, 15]][index]
         for taken in (1, 2, 5):
             for worker in range(2):
-                rest = _Places(mixed_source(30), state, index, 2, taken)
+                rest = _PlaceStream(mixed_source(30), state, index, 2, taken)
                 rest.set_slice(slice(worker, None, 2))
                 assert list(islice(iter(rest), 3)) == every[taken + worker :: 2][:3]
 

@@ -25,12 +25,12 @@ from data.loading import shared
 from data.loading.shared import (
     FOLDER,
     LoaderLock,
-    own_for,
+    loaders_of_run,
     owner_of,
-    pack,
-    prefix,
+    pack_element,
+    name_prefix,
     remove_left,
-    unpack,
+    unpack_element,
 )
 from tests.configs import ROOT
 
@@ -52,14 +52,14 @@ def held(begin: str) -> list[str]:
 
 @given(st.lists(ARRAYS, min_size=1, max_size=4), st.sampled_from([1, shared.SMALL]))
 def test_elements_arrive_as_they_were_sent(own: list[Any], least: int) -> None:
-    begin, before = prefix(), shared.SMALL
+    begin, before = name_prefix(), shared.SMALL
     shared.SMALL = least
     try:
-        packed = pack(begin, {"batch": own, "more": [own[0][::2], "text"]})
+        packed = pack_element(begin, {"batch": own, "more": [own[0][::2], "text"]})
     finally:
         shared.SMALL = before
     assert len(held(begin)) == bool(packed[0])
-    found = unpack(packed)
+    found = unpack_element(packed)
     assert held(begin) == []
     for sent, come in zip(own, found["batch"], strict=True):
         assert (sent.dtype, sent.shape) == (come.dtype, come.shape)
@@ -71,7 +71,7 @@ def test_elements_arrive_as_they_were_sent(own: list[Any], least: int) -> None:
 def test_what_nobody_has_taken_is_removed_with_its_loader(small: None) -> None:
     first, other = LoaderLock(), LoaderLock()
     for hold in (first, first, other):
-        pack(hold.begin, np.zeros(10))
+        pack_element(hold.begin, np.zeros(10))
     first.list_semaphores()
     assert len(held(first.begin)) == 3
     first.remove_elements()
@@ -165,12 +165,12 @@ def test_what_is_killed_leaves_nothing_behind_the_next_start(
 
 def test_what_a_process_has_that_lives_is_left_alone(small: None, run: str) -> None:
     """Also one of another container, whose number is here that of nobody, or of another process."""
-    with own_for(run):
+    with loaders_of_run(run):
         hold = LoaderLock()
-    pack(hold.begin, np.zeros(10))
+    pack_element(hold.begin, np.zeros(10))
     number, foreign = f"-{os.getpid()}-", f"-{os.getpid()}-1"
     gone = hold.begin.replace(number, foreign)
-    pack(gone, np.zeros(10))
+    pack_element(gone, np.zeros(10))
     lock = FOLDER / f"{gone}lock"
     lock.write_text("sem.mp-none\n../strange")
     strange = FOLDER / f"mllm-jax-{run}-x"
@@ -189,8 +189,8 @@ def test_what_a_process_has_that_lives_is_left_alone(small: None, run: str) -> N
 
 def test_elements_without_a_lock_go_with_their_run_alone(small: None, run: str) -> None:
     """Of a run nobody else has processes; what is of none may be that of a process anywhere."""
-    begin = prefix().replace("-none-", f"-{run}-").replace(f"-{os.getpid()}-", "-999999999-")
-    pack(begin, np.zeros(10))
+    begin = name_prefix().replace("-none-", f"-{run}-").replace(f"-{os.getpid()}-", "-999999999-")
+    pack_element(begin, np.zeros(10))
     remove_left(run)
     assert bool(held(begin)) == (run == shared.NO_RUN)
     for name in held(begin):

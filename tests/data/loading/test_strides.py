@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from data.loading.loader import _PlanIterator
-from data.loading.prefetch import Sliced
+from data.loading.prefetch import SlicedDataset
 
 
 class Counted:
@@ -22,7 +22,7 @@ class Counted:
         return self.number
 
 
-class Endless(Sliced):
+class Endless(SlicedDataset):
     """A stream that is never read."""
 
     def __iter__(self) -> Any:

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.batch import DECODER, PackedBatch
-from data.loading.loader import Loader, Microbatch, MicrobatchLoader, microbatch_stats
+from data.loading.loader import DataLoader, Microbatch, MicrobatchLoader, microbatch_stats
 from data.loading.on_read import LoneHost, ReadingLoader
 from data.loading.turns import GatherFromGroups, TurnsLoader, padding_of
 from data.planning.groups.group import HostGroupSpec, make_groups
@@ -109,7 +109,7 @@ def begun(
 
 
 def positions(microbatches: Sequence[Microbatch]) -> list[int]:
-    return [p for own in microbatches for p in own.stats.positions]
+    return [p for own in microbatches for p in own.stats.stream_positions]
 
 
 def of_steps(microbatches: Sequence[Sequence[Microbatch]], accumulate: int) -> list[list[int]]:
@@ -127,7 +127,7 @@ def check_same(
     """All groups have the same samples and states as before the resume after some microbatches."""
     for one, other in zip(again, before, strict=True):
         for a, b in zip(one, other[done:], strict=True):
-            assert (a.stats.positions, a.skipped) == (b.stats.positions, b.skipped)
+            assert (a.stats.stream_positions, a.skipped) == (b.stats.stream_positions, b.skipped)
     for later in range(1, len(again[0]) + 1):
         assert saved(again, later) == saved(before, done + later)
 
@@ -284,7 +284,7 @@ def test_a_step_that_waits_is_one_of_padding(
         common = source, processor, config, 0
         consumer = TrainingDemand(WORK, microbatches=2, group=group)
         own = (
-            Loader(*common, rows, None, consumer)
+            DataLoader(*common, rows, None, consumer)
             if lengths == "cached"
             else ReadingLoader(*common, [rows], None, consumer, LoneHost())
         )
@@ -304,7 +304,7 @@ def test_a_step_that_waits_is_one_of_padding(
         assert all(not len(runs) for runs in (wait.batch.runs or {}).values())
         assert not any(load.after.any() for load in wait.stats.loads.values())
         assert {*wait.stats.used.values()} == {0}
-        assert wait.stats.padding["tokens"] == 1
+        assert wait.stats.padding_shares["tokens"] == 1
     shapes = [
         [array.shape for array in of_tokens(own.batch.decoder)]
         for own in (waits[0], padding_of(waits[0]), made[0][0])

@@ -163,8 +163,8 @@ def test_clips_above_the_most_seconds_are_refused_whatever_they_come_from() -> N
     with pytest.raises(MediaError, match=r"51 samples, above data.audio.max_seconds, 50 samples"):
         frames_of(51, 1000, short)
     data = DataConfig(budgets={"tokens": 1, "segments": 1}, audio=short)
-    noise = AudioType().noise(1000, data, np.random.default_rng(0))
-    assert noise.info() == (50, 1000)
+    noise = AudioType().make_noise(1000, data, np.random.default_rng(0))
+    assert noise.clip_info() == (50, 1000)
 
 
 def test_another_sample_rate_is_refused_and_named() -> None:

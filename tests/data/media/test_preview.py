@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from data.config import DataConfig, ImageConfig
-from data.loading.loader import Loader
+from data.loading.loader import DataLoader
 from data.media.image.patches import images_of
 from data.media.image.reader import ConfiguredImages
 from data.media.image.row_spec import ClassToken, ImageRowSpec
-from data.media.preview import COLUMNS, levels
+from data.media.preview import COLUMNS, draw_levels
 from data.planning.stream import TrainingDemand
 from data.processing.processor import Processor
 from data.rows.pack import read_medium
@@ -33,7 +33,7 @@ def test_pixels_come_back_from_patches(class_token: ClassToken, block: tuple[int
 def test_media_come_back_from_the_rows_of_a_batch(
     demo: Source, processor: Processor, config: DataConfig
 ) -> None:
-    with Loader(demo, processor, config, 0, all_rows(4), consumer=TrainingDemand(WORK)) as loader:
+    with DataLoader(demo, processor, config, 0, all_rows(4), consumer=TrainingDemand(WORK)) as loader:
         microbatch = next(loader)
     compared = 0
     for own in microbatch.stats.placements:
@@ -49,10 +49,10 @@ def test_media_come_back_from_the_rows_of_a_batch(
 
 
 def test_numbers_are_drawn_from_dark_to_bright() -> None:
-    picture = levels(np.array([[0.0, 1.0], [0.5, 0.25]], np.float32), "numbers")
+    picture = draw_levels(np.array([[0.0, 1.0], [0.5, 0.25]], np.float32), "numbers")
     light = picture.pixels.astype(int).sum(axis=2)
     assert light[0, 0] < light[1, 1] < light[1, 0] < light[0, 1]
-    assert levels(np.zeros((2, 2), np.float32), "alike").pixels.shape == (2, 2, 3)
-    long = levels(np.zeros((2, 3 * COLUMNS), np.float32), "long")
+    assert draw_levels(np.zeros((2, 2), np.float32), "alike").pixels.shape == (2, 2, 3)
+    long = draw_levels(np.zeros((2, 3 * COLUMNS), np.float32), "long")
     assert long.pixels.shape == (2, COLUMNS, 3)
     assert f"{COLUMNS} of {3 * COLUMNS} columns" in long.caption

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from data.media.image.tiles import (
     TileLayout,
-    Tiling,
+    ImageTiling,
     grid_of_tiles,
     layout_of,
     newlines_of,
@@ -26,22 +26,22 @@ from data.sample import NO_TILES, Grid, MediaError, Size
 
 PARITY = Path(__file__).parents[2] / "parity" / "llava_onevision"
 PINPOINTS = ((18, 18), (18, 36), (18, 54), (36, 18), (36, 36), (54, 18))
-SMALL = Tiling(PINPOINTS, (18, 18), (4, 4), most=2)
+SMALL = ImageTiling(PINPOINTS, (18, 18), (4, 4), most=2)
 #: As released, up to 6 x 6 tiles of 384 pixels, but for fewer outputs.
-LARGE = Tiling(
+LARGE = ImageTiling(
     tuple((384 * rows, 384 * columns) for rows in range(1, 7) for columns in range(1, 7)),
     (384, 384),
     (9, 9),
     most=9,
 )
-OBLONG = Tiling(((8, 8), (16, 8), (16, 24)), (8, 4), (3, 2), most=3)
+OBLONG = ImageTiling(((8, 8), (16, 8), (16, 24)), (8, 4), (3, 2), most=3)
 sizes = st.tuples(
     st.integers(1, 60) | st.integers(1, 3000), st.integers(1, 60) | st.integers(1, 3000)
 )
 tilings = st.sampled_from([SMALL, LARGE, OBLONG])
 
 
-def laid(size: Size, tiling: Tiling) -> TileLayout:
+def laid(size: Size, tiling: ImageTiling) -> TileLayout:
     """The layout of an image that is not refused."""
     try:
         return layout_of(size, tiling)
@@ -83,7 +83,7 @@ def test_released_images_have_as_many_tiles_and_tokens(name: str) -> None:
 
 
 @given(sizes, tilings)
-def test_the_resolution_shows_most_of_the_image(size: Size, tiling: Tiling) -> None:
+def test_the_resolution_shows_most_of_the_image(size: Size, tiling: ImageTiling) -> None:
     chosen = laid(size, tiling).resolution
 
     def seen(pinpoint: Size) -> int:
@@ -99,19 +99,19 @@ def test_the_resolution_shows_most_of_the_image(size: Size, tiling: Tiling) -> N
 
 
 @given(sizes, tilings)
-def test_the_resized_image_fits_and_keeps_its_shape(size: Size, tiling: Tiling) -> None:
+def test_the_resized_image_fits_and_keeps_its_shape(size: Size, tiling: ImageTiling) -> None:
     layout = laid(size, tiling)
     scale = min(r / s for r, s in zip(layout.resolution, size, strict=True))
     for inner, resolution, pixels in zip(layout.inner, layout.resolution, size, strict=True):
         assert 1 <= inner <= resolution
         assert -1e-6 < inner - pixels * scale < 1
     assert any(i == r for i, r in zip(layout.inner, layout.resolution, strict=True))
-    for above, inner, resolution in zip(layout.above, layout.inner, layout.resolution, strict=True):
+    for above, inner, resolution in zip(layout.black_border, layout.inner, layout.resolution, strict=True):
         assert 0 <= resolution - inner - 2 * above <= 1
 
 
 @given(sizes, tilings)
-def test_what_is_unpadded_is_what_the_image_covers(size: Size, tiling: Tiling) -> None:
+def test_what_is_unpadded_is_what_the_image_covers(size: Size, tiling: ImageTiling) -> None:
     """Up to a row or column, of which no half can fall away."""
     layout = laid(size, tiling)
     grid = [n * m for n, m in zip(layout.tiles, tiling.outputs, strict=True)]
@@ -126,7 +126,7 @@ def test_what_is_unpadded_is_what_the_image_covers(size: Size, tiling: Tiling) -
 
 
 @given(sizes, tilings)
-def test_grids_are_shrunk_to_the_most_and_only_above_it(size: Size, tiling: Tiling) -> None:
+def test_grids_are_shrunk_to_the_most_and_only_above_it(size: Size, tiling: ImageTiling) -> None:
     layout = laid(size, tiling)
     most = tiling.most * tiling.tile_outputs
     if math.prod(layout.unpadded) <= 1.1**2 * most:
@@ -147,7 +147,7 @@ def test_shrunk_grids_are_rounded_as_released() -> None:
 # ---- outputs -------------------------------------------------------------------------------------
 
 
-def joined(outputs: NDArray, layout: TileLayout, tiling: Tiling) -> NDArray:
+def joined(outputs: NDArray, layout: TileLayout, tiling: ImageTiling) -> NDArray:
     """Outputs of the tiles beside the whole image as one unpadded grid."""
     (rows, columns), (high, wide) = tiling.outputs, layout.tiles
     tiles = outputs[tiling.tile_outputs :].reshape(high, wide, rows, columns)
@@ -169,7 +169,7 @@ def resized(grid: NDArray, shape: Size) -> NDArray:
 
 
 @given(sizes, tilings, st.integers(0, 9))
-def test_outputs_come_from_their_places(size: Size, tiling: Tiling, seed: int) -> None:
+def test_outputs_come_from_their_places(size: Size, tiling: ImageTiling, seed: int) -> None:
     layout = laid(size, tiling)
     assume(math.prod(layout.grid))
     count = tiling.tile_outputs * (1 + math.prod(layout.tiles))
@@ -185,7 +185,7 @@ def test_outputs_come_from_their_places(size: Size, tiling: Tiling, seed: int) -
 
 
 @given(sizes, tilings)
-def test_what_is_not_shrunk_is_taken_as_it_is(size: Size, tiling: Tiling) -> None:
+def test_what_is_not_shrunk_is_taken_as_it_is(size: Size, tiling: ImageTiling) -> None:
     layout = laid(size, tiling)
     assume(layout.grid == layout.unpadded)
     taps, shares = taps_of(layout, tiling)
@@ -236,7 +236,7 @@ def test_an_empty_image_is_refused() -> None:
 
 
 def test_what_shrinks_to_nothing_is_refused() -> None:
-    tiling = Tiling(((4, 64),), (4, 4), (1, 1), most=1)
+    tiling = ImageTiling(((4, 64),), (4, 4), (1, 1), most=1)
     with pytest.raises(MediaError, match="nothing is left of its 1 x 16 outputs"):
         layout_of((4, 64), tiling)
 
@@ -255,4 +255,4 @@ def test_what_shrinks_to_nothing_is_refused() -> None:
 def test_impossible_tilings_are_refused(change: dict[str, tuple], told: str) -> None:
     values = {"pinpoints": PINPOINTS, "tile": (18, 18), "outputs": (4, 4), "most": 2}
     with pytest.raises(ValueError, match=told):
-        Tiling(**{**values, **change})  # type: ignore[arg-type]
+        ImageTiling(**{**values, **change})  # type: ignore[arg-type]

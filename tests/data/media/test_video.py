@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from data.faults import FaultKind
 from data.media.file_bytes import FileBytes
-from data.media.image.tiles import Tiling, newlines_of, runs_of, taps_of_frames, tokens_of
+from data.media.image.tiles import ImageTiling, newlines_of, runs_of, taps_of_frames, tokens_of
 from data.media.video.files import EncodedVideo
 from data.sample import DataError, Grid, MediaError
 
@@ -91,7 +91,7 @@ def test_transparent_pixels_are_shown_over_white(
 
 def test_transparency_beside_the_frames_is_told(tmp_path: Path) -> None:
     own = video(transparent(tmp_path, "a.webm", "libvpx-vp9", "yuva420p"))
-    for look in (own.timing, lambda: list(own.load())):
+    for look in (own.frame_timing, lambda: list(own.load())):
         with pytest.raises(MediaError, match="has transparency in a form of vp9 that is"):
             look()
 
@@ -102,8 +102,8 @@ def test_transparency_beside_the_frames_is_told(tmp_path: Path) -> None:
 def test_frames_are_evenly_spaced(tmp_path: Path, count: int, taken: list[int]) -> None:
     own = video(written(tmp_path, count))
     frames = list(own.load())
-    assert own.timing().count == len(frames) == len(taken)
-    assert own.timing().interval == pytest.approx(count / 10 / len(taken))
+    assert own.frame_timing().count == len(frames) == len(taken)
+    assert own.frame_timing().interval == pytest.approx(count / 10 / len(taken))
     assert levels(frames) == taken
     assert {frame.shape for frame in frames} == {(HIGH, WIDE, 3)}
 
@@ -113,8 +113,8 @@ def test_frames_are_counted_where_no_header_says_how_many(
     tmp_path: Path, name: str, codec: str
 ) -> None:
     own = video(written(tmp_path, 9, name, codec), frames=3)
-    assert own.timing().count == 3
-    assert own.timing().interval == pytest.approx(0.3, rel=0.05)
+    assert own.frame_timing().count == 3
+    assert own.frame_timing().interval == pytest.approx(0.3, rel=0.05)
     assert levels(list(own.load())) == [0, 3, 6]
 
 
@@ -144,7 +144,7 @@ def test_a_video_that_was_cut_without_being_encoded_again_has_what_is_shown(tmp_
                 packet.stream = stream
                 container.mux(packet)
     own = video(cut.read_bytes(), frames=100)
-    assert own.timing().count == 14
+    assert own.frame_timing().count == 14
     assert levels(list(own.load())) == [*range(10, 24)]
 
 
@@ -158,7 +158,7 @@ def test_a_file_with_other_bytes_is_read_or_named(tmp_path: Path, seed: int) -> 
             content[at] = rng.integers(256)
         with suppress(MediaError):
             own = video(bytes(content))
-            assert len(list(own.load())) == own.timing().count
+            assert len(list(own.load())) == own.frame_timing().count
 
 
 @pytest.mark.parametrize(
@@ -180,10 +180,10 @@ def test_broken_files_are_named(tmp_path: Path, change: Any, kind: FaultKind, to
 def test_what_is_too_large_is_refused_before_it_is_decoded(tmp_path: Path) -> None:
     content = written(tmp_path, 20)
     with pytest.raises(MediaError, match=r"of 32 x 48 pixels; valid: .*most .*max_pixels 1535"):
-        video(content, max_pixels=HIGH * WIDE - 1).timing()
+        video(content, max_pixels=HIGH * WIDE - 1).frame_timing()
     with pytest.raises(MediaError, match=r"lasts 2\.0 s, above data\.video\.max_seconds 1\.9"):
         next(video(content, max_seconds=1.9).load())
-    assert video(content, max_seconds=2.0).timing().count == 4
+    assert video(content, max_seconds=2.0).frame_timing().count == 4
 
 
 def test_sounds_alone_are_no_video(tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def test_sounds_alone_are_no_video(tmp_path: Path) -> None:
         for packet in [*stream.encode(sound), *stream.encode()]:
             container.mux(packet)
     with pytest.raises(MediaError, match=r"'a\.mp4' has no frames"):
-        video(path.read_bytes()).timing()
+        video(path.read_bytes()).frame_timing()
 
 
 def test_without_pyav_nothing_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,7 +208,7 @@ def test_without_pyav_nothing_is_skipped(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(DataError, match=r"pip install mllm_jax\[video\]"):
-        video(b"").timing()
+        video(b"").frame_timing()
 
 
 # ---- outputs -------------------------------------------------------------------------------------
@@ -217,9 +217,9 @@ def test_without_pyav_nothing_is_skipped(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize("outputs", [(4, 4), (3, 5), (1, 2)])
 def test_outputs_of_frames_are_halved(outputs: tuple[int, int]) -> None:
     """A plane over the outputs of a frame stays one; the frames do not mix."""
-    tiling = Tiling(((8, 8),), (8, 8), outputs, 1)
+    tiling = ImageTiling(((8, 8),), (8, 8), outputs, 1)
     rows, columns = np.indices(outputs)
-    halved = tiling.halved
+    halved = tiling.frame_outputs
     frames = np.stack([100 * n + 3 * rows + 7 * columns for n in range(3)]).reshape(3, -1)
     taps, shares = taps_of_frames(3, tiling)
     found = (frames.reshape(-1)[taps] * shares).sum(axis=1).reshape(3, *halved)

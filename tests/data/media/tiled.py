@@ -9,13 +9,13 @@ import numpy as np
 
 from data.config import DataConfig
 from data.media.image.row_spec import ImageRowSpec
-from data.media.image.tiles import TileLayout, Tiling, grid_of_tiles, layout_of, taps_of
+from data.media.image.tiles import TileLayout, ImageTiling, grid_of_tiles, layout_of, taps_of
 from data.processing.processor import Processor
 from data.rows.spec import RowSpec
 from data.sample import Example, Lengths, MediaError, ProcessedMedium, Sample, SampleError
 from tests.data.samples import ListSource, Picture, make_sample
 
-TILING = Tiling(((8, 8), (8, 16), (16, 8), (16, 16)), (8, 8), (2, 4), most=2)
+TILING = ImageTiling(((8, 8), (8, 16), (16, 8), (16, 16)), (8, 8), (2, 4), most=2)
 TILED = ImageRowSpec("vision", patch=(2, 2), channels=1, block=(2, 1), tiling=TILING, newline=9999)
 PLACEHOLDER = 7
 #: Inputs of a tile.

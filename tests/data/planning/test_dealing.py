@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from data.batch import PackedBatch
 from data.config import Balance, DataConfig
 from data.faults import FaultKind
-from data.loading.assemble import Assembler
+from data.loading.assemble import BatchAssembler
 from data.planning.balance import lpt
 from data.planning.bucket_thresholds import bucket_seconds, group_seconds
 from data.planning.ladder import Ladder
@@ -310,7 +310,7 @@ def assembled(
     plan: MicrobatchPlan,
     rows: dict[str, list[int]],
 ) -> PackedBatch:
-    return Assembler(source, processor, config, rows, by_parts=True)(plan.placements, CAPACITY)[0]
+    return BatchAssembler(source, processor, config, rows, by_parts=True)(plan.placements, CAPACITY)[0]
 
 
 def test_what_lands_is_the_same_under_every_balance(
@@ -385,7 +385,7 @@ def test_a_bad_medium_is_blank_and_reported(processor: Processor, make_config: M
     rows = {name: [0] for name in ("decoder", "vision", "audio")}
     source = ListSource([liar])
     plan = planned(source, processor, config)
-    assembler = Assembler(source, processor, config, rows, by_parts=True)
+    assembler = BatchAssembler(source, processor, config, rows, by_parts=True)
     batch, skipped = assembler(plan.placements, CAPACITY)
     ((name, fault),) = set(skipped)
     assert name == "liar"
@@ -398,7 +398,7 @@ def test_a_bad_medium_is_blank_and_reported(processor: Processor, make_config: M
     assert vision.inputs[0][~blank].any()
     # The text is here, and is left out; another process that holds it is told where it is.
     assert not any(array.any() for array in of_tokens(batch.decoder))
-    _, holes = assembler.holes(plan.placements, CAPACITY)
+    _, holes = assembler.assemble_batch(plan.placements, CAPACITY)
     assert holes == tuple((placement, (name, fault)) for placement in plan.placements)
 
 

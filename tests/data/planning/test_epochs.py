@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from data.batch import NEXT_TOKEN
 from data.config import DataConfig
 from data.faults import FaultKind, SampleFault
-from data.loading.loader import Loader
+from data.loading.loader import DataLoader
 from data.loading.on_read import LoneHost, ReadingLoader
 from data.planning.epochs import on_offer, readable
 from data.planning.groups.group import HostGroupSpec
@@ -284,12 +284,12 @@ def test_data_smaller_than_a_step_fill_the_rest_with_padding(
     changes: dict[str, Any] = {"batch": batch, "samples": 40 if batch == "samples" else None}
     config = make_config(rows=8, on_error="raise", **changes)
     consumer, rows = TrainingDemand(WORK, microbatches=4), all_rows(8)
-    known = Loader(source, processor, config, 0, rows, consumer=consumer)
+    known = DataLoader(source, processor, config, 0, rows, consumer=consumer)
     read = ReadingLoader(source, processor, config, 0, [rows], None, consumer, LoneHost())
     with known, read:
         for _ in range(3):
             step = [next(known) for _ in range(4)]
-            assert sorted(p for own in step for p in own.stats.positions) == [
+            assert sorted(p for own in step for p in own.stats.stream_positions) == [
                 *range(step[-1].state.position - count, step[-1].state.position)
             ]
             segments = sum((own.batch.decoder.segment_ids > 0).sum() for own in step)

@@ -17,8 +17,8 @@ import pytest
 import data.planning.lengths
 from data.config import DataConfig
 from data.faults import FaultKind, SampleFault
-from data.loading.assemble import Assembler
-from data.loading.loader import Loader, Microbatch
+from data.loading.assemble import BatchAssembler
+from data.loading.loader import DataLoader, Microbatch
 from data.loading.on_read import LoneHost, ReadingLoader
 from data.media.audio.media_type import AudioType
 from data.planning.lengths import LengthTable, lengths_folder, measure, open_lengths
@@ -312,7 +312,7 @@ def test_data_that_changed_since_are_an_error_that_names_the_sample(
             source, lengths, config, CAPACITY, LoaderState(0), TrainingDemand(WORK)
         )
         plan = planner.plan()
-        assemble = Assembler(source, processor, config, all_rows(1), balance == "per_phase")
+        assemble = BatchAssembler(source, processor, config, all_rows(1), balance == "per_phase")
         if width == 40:
             assert not assemble(plan.placements, plan.capacity)[1]
         else:
@@ -348,7 +348,7 @@ def test_drawn_media_are_those_of_their_epoch(
     def microbatches(state: LoaderState | None, count: int) -> list[Microbatch]:
         common = source, processor, config, 3
         with (
-            Loader(*common, all_rows(2), state, TrainingDemand(WORK))
+            DataLoader(*common, all_rows(2), state, TrainingDemand(WORK))
             if loader == "cached"
             else ReadingLoader(*common, [all_rows(2)], state, TrainingDemand(WORK), LoneHost())
         ) as batches:

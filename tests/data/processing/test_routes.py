@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from data.config import FieldsConfig, ImageConfig
-from data.loading.loader import Loader
+from data.loading.loader import DataLoader
 from data.loading.on_read import LoneHost, ReadingLoader
 from data.media.image.row_spec import ImageRowSpec
 from data.media.registry import MEDIA_TYPES
@@ -134,7 +134,7 @@ def test_an_encoder_has_settings_of_its_own(make_config: MakeConfig) -> None:
     assert before.lengths.media["coarse"] == (16, 8)
     assert both.fingerprint != plain.fingerprint
     bucket = replace(COARSE, name="short", bucket=LengthBucket("coarse", 0, 64))
-    assert MEDIA_TYPES["image"].reader(both.config, bucket).config.height == 8
+    assert MEDIA_TYPES["image"].make_reader(both.config, bucket).config.height == 8
     again = ImageConfig(**own.model_dump())
     assert again == own
 
@@ -151,7 +151,7 @@ def test_loaders_pack_both(balance: str, make_config: MakeConfig) -> None:
     named = ListSource([_named(s) if i % 3 else s for i, s in enumerate(samples)])
     rows = {name: [0, 1] for name in ("decoder", "vision", "audio", "coarse")}
     consumer = TrainingDemand({**WORK, "coarse": WORK["vision"]})
-    loader = Loader(named, both, config, 0, rows, consumer=consumer)
+    loader = DataLoader(named, both, config, 0, rows, consumer=consumer)
     reading = ReadingLoader(named, both, config, 0, [rows], None, consumer, LoneHost())
     for _ in range(3):
         one, other = next(loader).batch, next(reading).batch

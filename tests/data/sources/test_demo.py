@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from data.config import DataConfig
-from data.loading.loader import Loader
+from data.loading.loader import DataLoader
 from data.planning.lengths import measure
 from data.planning.suggest import suggest_budgets
 from data.processing.processor import Processor
@@ -191,7 +191,7 @@ def test_padding_of_the_recommended_budgets_is_below_ten_percent(
     config = make_config(source=source, rows=8, lookahead=384)
     microbatches = 36  # of the first epoch, whose last step has what is left
     used: dict[str, int] = {}
-    with Loader(make_source(config), processor, config, seed=0, rows=all_rows(8)) as loader:
+    with DataLoader(make_source(config), processor, config, seed=0, rows=all_rows(8)) as loader:
         for microbatch in (next(loader) for _ in range(microbatches)):
             for name, count in microbatch.stats.used.items():
                 used[name] = used.get(name, 0) + count

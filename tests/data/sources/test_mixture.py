@@ -14,7 +14,7 @@ import pytest
 from pydantic import ValidationError
 
 from data.config import DataConfig, MixtureSource
-from data.loading.loader import Loader
+from data.loading.loader import DataLoader
 from data.loading.on_read import LoneHost, ReadingLoader
 from data.planning.lengths import open_lengths
 from data.planning.stream import BatchPlanner, LoaderState, TrainingDemand
@@ -149,7 +149,7 @@ def test_a_run_resumes_at_every_microbatch(batch: Any, mixture: Any) -> None:
     rows, consumer = all_rows(config.rows), TrainingDemand(WORK, microbatches=2)
 
     def planned(state: LoaderState | None) -> Any:
-        return Loader(source, processor, config, 3, rows, state, consumer)
+        return DataLoader(source, processor, config, 3, rows, state, consumer)
 
     def reading(state: LoaderState | None) -> Any:
         return ReadingLoader(source, processor, config, 3, [rows], state, consumer, LoneHost())
@@ -169,8 +169,8 @@ def test_workers_make_the_same_microbatches(mixture: Any) -> None:
     source, processor = make_source(config), make_processor(config, [VISION, AUDIO])
     more = config.model_copy(update={"workers": 1})
     with (
-        Loader(source, processor, config, 0, all_rows(1)) as first,
-        Loader(source, processor, more, 0, all_rows(1)) as second,
+        DataLoader(source, processor, config, 0, all_rows(1)) as first,
+        DataLoader(source, processor, more, 0, all_rows(1)) as second,
     ):
         for _ in range(3):
             assert_same_microbatch(next(first), next(second))

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from data.loading.loader import Loader
+from data.loading.loader import DataLoader
 from data.planning.stream import TrainingDemand
 from data.processing.processor import make_processor
 from data.sample import DataError
@@ -63,7 +63,7 @@ def test_a_loader_serves_them(make_config: MakeConfig) -> None:
     config = make_config(balance="per_phase", on_error="raise", **CHANGES)
     processor = make_processor(config, [VISION, AUDIO])
     consumer = TrainingDemand(WORK)
-    with Loader(make_source(config), processor, config, 0, all_rows(4), None, consumer) as loader:
+    with DataLoader(make_source(config), processor, config, 0, all_rows(4), None, consumer) as loader:
         microbatch = next(loader)
     assert microbatch.stats.samples > 4
     assert min(microbatch.stats.used.values()) > 0

@@ -38,7 +38,7 @@ def expected(written: list[list[str]], opened: bool) -> list[tuple[int, bool, Ki
     found: list[tuple[int, bool, Kind | None]] = []
 
     def template(*names: str) -> None:
-        found.extend((i, False, None) for name in names for i in TOKENIZER.mark(name))
+        found.extend((i, False, None) for name in names for i in TOKENIZER.template_ids(name))
 
     for number, pieces in enumerate(written):
         role = ROLES[number % 2]
@@ -63,14 +63,14 @@ def test_answers_are_learnt_with_their_ends_and_placeholders_never(
 ) -> None:
     """Outputs of encoders land at placeholders: a model that learnt them would write some."""
     turns = [Turn(ROLES[n % 2], "".join(own)) for n, own in enumerate(written)]
-    told, wanted = CHAT.tell(turns, opened), expected(written, opened)
+    told, wanted = CHAT.tokenize_turns(turns, opened), expected(written, opened)
     assert list(told.ids) == [i for i, _, _ in wanted]
     assert list(told.learnt) == [learnt for _, learnt, _ in wanted]
     assert list(told.media) == [(at, kind) for at, (_, _, kind) in enumerate(wanted) if kind]
 
 
 def test_blanks_around_a_text_are_no_part_of_it() -> None:
-    plain, blanks = (CHAT.tell([Turn("user", text)]) for text in ("ab <image>", "\n ab <image> "))
+    plain, blanks = (CHAT.tokenize_turns([Turn("user", text)]) for text in ("ab <image>", "\n ab <image> "))
     assert plain == blanks
 
 
@@ -79,6 +79,6 @@ def test_what_a_chat_tells_of_itself() -> None:
     assert CHAT.check_training() == ()
     assert CHAT.vocab_size == 1 + max(TOKENIZER._tokenizer.get_vocab().values())
     assert CHAT.decode(list(CHAT.encode("a b"))) == "a b"
-    assert CHAT.pieces(CHAT.encode("a b")) == ["a", " ", "b"]
+    assert CHAT.token_texts(CHAT.encode("a b")) == ["a", " ", "b"]
     other = ConfiguredChat(CONFIG.model_copy(update={"chat": None}), MARKS)
     assert other.fingerprint != CHAT.fingerprint == ConfiguredChat(CONFIG, MARKS).fingerprint

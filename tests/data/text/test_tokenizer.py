@@ -28,7 +28,7 @@ def test_bytes_give_back_any_text(text: str) -> None:
 @pytest.mark.parametrize("kind", ["demo", "bytes"])
 def test_text_of_a_sample_makes_no_special_token(kind: str) -> None:
     tokenizer = ChatTokenizer(kind, None, MARKS)
-    special = {tokenizer.end_id, *tokenizer.placeholder_ids.values(), *tokenizer.mark("user")}
+    special = {tokenizer.end_id, *tokenizer.placeholder_ids.values(), *tokenizer.template_ids("user")}
     assert not special & set(tokenizer.encode("1 <end><user> <image> 2"))
 
 
@@ -53,7 +53,7 @@ def test_a_tokenizer_file_takes_placeholders_and_chat(tmp_path: Path) -> None:
     chat = ChatConfig(user="U:", assistant="A:", end="<end>", separator="\n")
     tokenizer = ChatTokenizer(str(path), chat, ("<image>", "<video>"))
     assert tokenizer.placeholder_ids["<video>"] == tokenizer.vocab_size - 1
-    assert len(tokenizer.mark("user")) == 2
+    assert len(tokenizer.template_ids("user")) == 2
     with pytest.raises(DataError, match=r"'<\|im_end\|>' must be one token .* but is \d+"):
         ChatTokenizer(str(path), None, MARKS)
 
@@ -76,14 +76,14 @@ def test_answers_that_spell_special_tokens_stay_text(processor: Processor) -> No
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\ufffd")))
 def test_pieces_of_bytes_are_whole_characters(text: str) -> None:
     tokenizer = ChatTokenizer("bytes", None, MARKS)
-    found = tokenizer.pieces(tokenizer.encode(text))
+    found = tokenizer.token_texts(tokenizer.encode(text))
     assert "".join(found) == text
     assert all(len(piece) <= 1 for piece in found)
 
 
 def test_special_tokens_are_pieces_by_their_names() -> None:
     tokenizer = ChatTokenizer("bytes", None, MARKS)
-    ids = [*tokenizer.mark("user"), *tokenizer.encode("h\N{LATIN SMALL LETTER E WITH ACUTE}")]
+    ids = [*tokenizer.template_ids("user"), *tokenizer.encode("h\N{LATIN SMALL LETTER E WITH ACUTE}")]
     ids = [*ids, tokenizer.placeholder_ids["<image>"], tokenizer.end_id]
     accent = "\N{LATIN SMALL LETTER E WITH ACUTE}"
-    assert tokenizer.pieces(ids) == ["<user>", "h", "", accent, "<image>", "<end>"]
+    assert tokenizer.token_texts(ids) == ["<user>", "h", "", accent, "<image>", "<end>"]

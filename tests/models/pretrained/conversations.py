@@ -12,7 +12,7 @@ from data.batch import PackedBatch
 from data.loading.assemble import BatchArrays
 from data.media.image.patches import with_class_token
 from data.media.image.row_spec import ImageRowSpec
-from data.media.image.tiles import Tiling, grid_of_tiles, layout_of, taps_of
+from data.media.image.tiles import ImageTiling, grid_of_tiles, layout_of, taps_of
 from data.planning.packing import make_capacity
 from data.planning.stream import SamplePlacement, lay_out, runs_of_plan
 from data.rows.spec import RowSpec
@@ -68,7 +68,7 @@ def _media(inputs: dict[str, np.ndarray], name: str, spec: RowSpec) -> tuple[Pro
 
 
 def _tiled(
-    inputs: dict[str, np.ndarray], name: str, spec: ImageRowSpec, tiling: Tiling
+    inputs: dict[str, np.ndarray], name: str, spec: ImageRowSpec, tiling: ImageTiling
 ) -> Iterator[ProcessedMedium]:
     """Images with their tiles, without those that fill a batch up; several have none."""
     pixels = inputs.get(f"{name}.pixel_values", np.zeros(0))

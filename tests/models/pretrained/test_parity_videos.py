@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from data.config import DataConfig
-from data.media.image.row_spec import Image
+from data.media.image.row_spec import LazyImage
 from data.processing.processor import Processor, make_processor
 from data.sample import Sample, Turn
 from mllm_jax.config.inputs import row_specs
@@ -34,7 +34,7 @@ def stored() -> dict[str, NDArray[Any]]:
         return {name: arrays[name] for name in arrays.files}
 
 
-def picture() -> Image:
+def picture() -> LazyImage:
     with np.load(ROOT / "media.npz") as media:
         return Picture(media["image.wide"])
 

@@ -20,7 +20,7 @@ import yaml
 from PIL import Image
 
 import launch
-from data.media.preview import MediaPreview, Picture
+from data.media.preview import MediaPreview, PreviewPicture
 from data.planning.stream import LoaderState
 from data.sample import DataError
 from mllm_jax.config.load import ExperimentConfig, resolve
@@ -96,8 +96,8 @@ def test_an_original_is_shown_no_smaller_than_what_its_encoder_gets(
     seen: DataPreview, exact: bool
 ) -> None:
     detail = of_kind(seen, "vision")
-    picture = Picture(np.zeros((224, 288, 3), np.uint8), "seen", exact=exact)
-    original = Picture(np.zeros((480, 640, 3), np.uint8), "in the file")
+    picture = PreviewPicture(np.zeros((224, 288, 3), np.uint8), "seen", exact=exact)
+    original = PreviewPicture(np.zeros((480, 640, 3), np.uint8), "in the file")
     look = MediaPreview("640 x 480 pixels", original=original, seen=((picture,),))
     media = (replace(detail.media[0], look=look),)
     one = replace(seen, details=(replace(detail, media=media),))

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from data.loading.loader import Loader
+from data.loading.loader import DataLoader
 from data.planning.stream import LoaderState
 from data.processing.processor import Processor
 from mllm_jax.train import trainer as loop
@@ -56,7 +56,7 @@ def test_one_reader_feeds_all_devices(
     made = []
 
     def counted(*arguments: Any) -> Any:
-        made.append(Loader(*arguments))
+        made.append(DataLoader(*arguments))
         return made[-1]
 
     monkeypatch.setattr(feed, "Loader", counted)

@@ -30,9 +30,9 @@ def listed(path: Path) -> list[Any]:
 def test_every_sample_of_the_stream_is_listed_once(experiment: Experiment) -> None:
     with open_loader(experiment, LoaderState(0)) as loader:
         taken = list(islice(loader, 12))
-    positions, end = [p for own in taken for p in own.stats.positions], taken[-1].state
+    positions, end = [p for own in taken for p in own.stats.stream_positions], taken[-1].state
     assert sorted(positions) == sorted({*range(end.position)} - {*end.carry})
-    assert all(len(own.stats.positions) == own.stats.samples for own in taken)
+    assert all(len(own.stats.stream_positions) == own.stats.samples for own in taken)
 
 
 def test_a_step_is_a_line_and_lost_steps_are_listed_anew(tmp_path: Path) -> None:

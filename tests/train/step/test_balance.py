@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from data.batch import PackedBatch
 from data.config import Balance
-from data.loading.assemble import Assembler
+from data.loading.assemble import BatchAssembler
 from data.planning.ladder import Ladder
 from data.planning.packing import make_capacity
 from data.planning.problem import BalanceProblem
@@ -83,7 +83,7 @@ class Laboratory:
         samples = [(i, self.lengths[i]) for i in chosen]
         placements = lay_out(samples, dealt.rows, encoders, dealt.media)
         rows, apart = {name: list(range(ROWS)) for name in NAMES}, balance == "per_phase"
-        assemble = Assembler(self.source, self.processor, data, rows, apart)
+        assemble = BatchAssembler(self.source, self.processor, data, rows, apart)
         batch, skipped = assemble(placements, capacity)
         assert not skipped
         return dealt, replace(batch, runs=runs_of_plan(placements, encoders) if apart else None)

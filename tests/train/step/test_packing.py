@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from data.batch import PackedBatch
-from data.loading.assemble import Assembler
+from data.loading.assemble import BatchAssembler
 from data.planning.packing import make_capacity
 from data.planning.stream import lay_out
 from data.sources.make import make_source
@@ -28,7 +28,7 @@ def batch(config: ExperimentConfig, processor: Any, rows: Sequence[int]) -> Pack
     wanted = {name: list(range(count)) for name in ONE}
     samples = [(i, processor.measure(source[i, 0])) for i in range(len(rows))]
     placements = lay_out(samples, list(rows), modalities)
-    made, skipped = Assembler(source, processor, data, wanted)(placements, capacity)
+    made, skipped = BatchAssembler(source, processor, data, wanted)(placements, capacity)
     assert not skipped
     return made
 

@@ -116,7 +116,7 @@ def advice(unread: Unread, reading: RecordReading) -> str:
         return level.refused[key]
     drop = _drop(unread, reading)
     kind = medium_of(key)
-    if kind is not None and is_record and key in MEDIA_TYPES[kind].fields:
+    if kind is not None and is_record and key in MEDIA_TYPES[kind].record_fields:
         reason = f"{kind} media are read from another key, as data.source.fields says"
         return f"{reason}; if this one decides nothing, {drop}"
     if kind is not None:
@@ -175,7 +175,7 @@ def _media(unread: Unread, kind: Kind, reading: RecordReading) -> str:
     if unread.level is PART:
         return f"a part of its own, {{type: {kind}, {kind}: ...}}"
     is_record = unread.level is reading.purpose.level
-    valid = reading.fields.media_fields(kind) if is_record else MEDIA_TYPES[kind].fields
+    valid = reading.fields.media_fields(kind) if is_record else MEDIA_TYPES[kind].record_fields
     several = [name for name in unread.there if name in valid or medium_of(str(name)) == kind]
     if len(several) > 1:
         return f"all {kind} media in one list, {valid[-1]}"

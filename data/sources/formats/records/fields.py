@@ -99,7 +99,7 @@ class RecordFields:
     def media_fields(self, kind: Kind) -> tuple[str, ...]:
         """Fields of which a record may have one."""
         configured = getattr(self.fields, kind, None)
-        return MEDIA_TYPES[kind].fields if configured is None else (configured,)
+        return MEDIA_TYPES[kind].record_fields if configured is None else (configured,)
 
     def encoder_fields(self, kind: Kind) -> tuple[str, ...]:
         """Fields of which one may name the encoders of media."""

@@ -67,7 +67,7 @@ _READ_WITHIN = frozenset(
         *TURNS,
         "type",
         "text",
-        *(name for kind in MEDIA_TYPES.values() for name in kind.fields),
+        *(name for kind in MEDIA_TYPES.values() for name in kind.record_fields),
     )
 )
 

@@ -123,7 +123,7 @@ class RecordForm(RecordFields):
         numbers = {
             f
             for kind in MEDIA_TYPES
-            for f in MEDIA_TYPES[kind].fields
+            for f in MEDIA_TYPES[kind].record_fields
             if _is_number(kind, record.get(f))
         }
         for name in self.names - numbers:

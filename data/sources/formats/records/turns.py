@@ -25,7 +25,7 @@ from data.quotes import quoted
 from data.rows.spec import Kind
 from data.sample import Role, Turn, pattern_of
 from data.sources.formats.records.keys import MEDIUM, MESSAGE, PART, WEIGHTS, Keys, ShapeError
-from data.text.tags import tagged
+from data.text.tags import refuse_tags
 
 #: Roles by the names that turns and messages give them.
 ROLES: Mapping[str, Role] = {
@@ -67,7 +67,7 @@ REFUSED_PARTS: Mapping[str, str] = {
 }
 #: Kind of the media in the parts of messages, by the type of the part.
 KIND_OF: Mapping[str, Kind] = {
-    part: name for name, media_type in MEDIA_TYPES.items() for part in media_type.parts
+    part: name for name, media_type in MEDIA_TYPES.items() for part in media_type.part_types
 }
 #: Names by which a turn says who speaks, and those of what is said.
 FORMS = (("role", "content"), ("from", "value"))
@@ -315,7 +315,7 @@ def _media_of_turn(keys: Keys) -> dict[Kind, list[Reference]]:
     """Media in fields of a turn itself."""
     media = {}
     for kind, medium in MEDIA_TYPES.items():
-        key, value = keys.one_of(medium.fields, "valid: one of them")
+        key, value = keys.one_of(medium.record_fields, "valid: one of them")
         media[kind] = references(keys, key, value)
     return {kind: items for kind, items in media.items() if items}
 
@@ -342,7 +342,7 @@ def _no_type(name: object) -> str:
     if isinstance(name, str) and name in REFUSED_PARTS:
         return f"{name!r}: {REFUSED_PARTS[name]}"
     kind = medium_of(name) if isinstance(name, str) else None
-    valid = ", ".join(("text", *KIND_OF) if kind is None else MEDIA_TYPES[kind].parts)
+    valid = ", ".join(("text", *KIND_OF) if kind is None else MEDIA_TYPES[kind].part_types)
     return f"{'Field required' if name is None else quoted(name)}; valid: {valid}"
 
 
@@ -412,7 +412,7 @@ def text_of(keys: Keys, field: str, value: object) -> str:
 
 def check_tags(place: str, text: str, marks: Mapping[Kind, str]) -> None:
     """Raise ShapeError for a text that names a medium between tags, `<img>a.png</img>`."""
-    if why := tagged(text, marks):
+    if why := refuse_tags(text, marks):
         raise ShapeError(f"{place}: {why}")
 
 

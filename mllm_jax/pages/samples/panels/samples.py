@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from PIL import Image
 
-from data.media.preview import Picture, Sound
+from data.media.preview import PreviewPicture, PreviewSound
 from mllm_jax.pages.html.charts import COLOURS
 from mllm_jax.pages.html.embedded import encode_jpeg, encode_png, encode_wav
 from mllm_jax.pages.html.markup import Markup, join_markup, make_facts, make_note, tag
@@ -91,14 +91,14 @@ def _side_by_side(pictures: Iterator[Markup] | list[Markup]) -> Markup:
     return tag("div", *pictures, class_="pictures")
 
 
-def _original(picture: Picture, widest: int) -> Markup:
+def _original(picture: PreviewPicture, widest: int) -> Markup:
     """The picture in the file, no smaller than the `widest` that its encoder gets of it."""
     image = _image(picture)
     image.thumbnail((LONGEST, LONGEST))
     return _shown(image, picture.caption, max(NARROW, widest), exact=False)
 
 
-def _picture(picture: Picture, count: int) -> Markup:
+def _picture(picture: PreviewPicture, count: int) -> Markup:
     return _shown(_image(picture), picture.caption, _most(count), exact=picture.exact)
 
 
@@ -107,14 +107,14 @@ def _most(count: int) -> int:
     return NARROW if count > 1 else WIDE
 
 
-def _width(picture: Picture, count: int) -> int:
+def _width(picture: PreviewPicture, count: int) -> int:
     """Points of the width at which a picture is shown beside others."""
     height, width = picture.pixels.shape[:2]
     wide = width * _factor(height)
     return wide if picture.exact else min(wide, _most(count))
 
 
-def _image(picture: Picture) -> Image.Image:
+def _image(picture: PreviewPicture) -> Image.Image:
     pixels = picture.pixels
     return Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
 
@@ -140,7 +140,7 @@ def _factor(height: int) -> int:
     return max(1, -(-LEAST // height))
 
 
-def _player(sound: Sound) -> Iterator[Markup]:
+def _player(sound: PreviewSound) -> Iterator[Markup]:
     heard = sound.wave[: HEARD * sound.rate]
     yield tag("audio", controls="", preload="metadata", src=encode_wav(heard, sound.rate))
     if len(heard) < len(sound.wave):

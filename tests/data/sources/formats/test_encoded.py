@@ -58,7 +58,7 @@ def test_an_image_is_the_same_wherever_its_bytes_are(form: str, tmp_path: Path) 
     expected = images[0].load(3)
     assert expected.shape == (16, 40, 3)
     for image in images:
-        assert image.size() == (16, 40)
+        assert image.image_size() == (16, 40)
         np.testing.assert_array_equal(image.load(3), expected)
 
 
@@ -72,7 +72,7 @@ def test_images_are_upright(form: str, orientation: int) -> None:
     image = EncodedImage(Bytes("x", file.getvalue()), 10**6)
     upright = PIL.ImageOps.exif_transpose(PIL.Image.open(file)).convert("RGB")
     np.testing.assert_array_equal(image.load(3), np.asarray(upright))
-    assert image.size() == ((40, 16) if orientation > 4 else (16, 40))
+    assert image.image_size() == ((40, 16) if orientation > 4 else (16, 40))
 
 
 def _moved_behind_the_pixels(data: bytes, kind: bytes) -> bytes:
@@ -131,7 +131,7 @@ def test_an_orientation_in_xmp_turns_an_image_unless_exif_has_one(form: str) -> 
     for number, (xmp, exif) in enumerate(orders):
         data = _with_xmp(form, _xmp(xmp, as_element=bool(number % 2)), exif)
         image, upright = EncodedImage(Bytes("x", data), 10**6), _upright(data)
-        assert image.size() == upright.shape[:2], (xmp, exif)
+        assert image.image_size() == upright.shape[:2], (xmp, exif)
         np.testing.assert_array_equal(image.load(3), upright)
         if exif is None:
             assert upright.shape[0] == (40 if 5 <= xmp <= 8 else 16)
@@ -146,7 +146,7 @@ def test_an_orientation_behind_the_pixels_is_refused_where_it_changes_the_size(
     for side in (16, 40):
         data = _moved_behind_the_pixels(_with_xmp("PNG", xmp, exif, side), kind)
         image = EncodedImage(Bytes("x.png", data), 10**6)
-        assert image.size() == (16, side)
+        assert image.image_size() == (16, side)
         if orientation == 6 and side == 40:
             with pytest.raises(MediaError, match=r"'x.png' has its orientation behind its"):
                 image.load(3)
@@ -157,7 +157,7 @@ def test_an_orientation_behind_the_pixels_is_refused_where_it_changes_the_size(
 def test_the_size_of_an_image_needs_no_decoding(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PIL.ImageFile.ImageFile, "load", None)
     for form in ("PNG", "JPEG", "WEBP", "TIFF"):
-        assert EncodedImage(Bytes("x", encoded_image(form=form)), 10**6).size() == (16, 40)
+        assert EncodedImage(Bytes("x", encoded_image(form=form)), 10**6).image_size() == (16, 40)
 
 
 @pytest.mark.parametrize("filters", ["default", "error"])
@@ -169,7 +169,7 @@ def test_max_pixels_decides_of_what_pil_warns_of(
         warnings.simplefilter(filters)
         for form in ("PNG", "JPEG", "WEBP", "BMP", "TIFF", "GIF", "PPM"):
             image = EncodedImage(Bytes("x", encoded_image(form=form)), 640)
-            assert image.size() == (16, 40)
+            assert image.image_size() == (16, 40)
             assert image.load(3).shape == (16, 40, 3)
             with pytest.raises(MediaError, match=r"'x' is above data.image.max_pixels 639"):
                 EncodedImage(Bytes("x", encoded_image(form=form)), 639).load(3)
@@ -185,7 +185,7 @@ def test_a_clip_is_the_same_wherever_its_bytes_are(
     clips = [EncodedAudio(blob, LONGEST) for blob in places(data, tmp_path)]
     whole, rate = soundfile.read(io.BytesIO(data), dtype="float32", always_2d=True)
     for clip in clips:
-        assert clip.info() == (len(whole), rate)
+        assert clip.clip_info() == (len(whole), rate)
         np.testing.assert_allclose(clip.load(), whole.mean(axis=1), atol=1e-6)
 
 
@@ -202,7 +202,7 @@ def test_a_header_that_claims_too_much_is_refused_before_anything_is_decoded() -
     # STREAMINFO: the lowest 36 bits before the checksum are the number of samples.
     data[22:26] = b"\xff\xff\xff\xff"
     clip = EncodedAudio(Bytes("x.flac", bytes(data)), LONGEST)
-    for read in (clip.info, clip.load):
+    for read in (clip.clip_info, clip.load):
         with pytest.raises(MediaError, match=r"claims \d+ samples, above data.audio.max_seconds"):
             read()
     with pytest.raises(MediaError, match=r"above data.image.max_pixels 600"):
@@ -217,7 +217,7 @@ def test_a_wave_that_is_cut_off_is_refused(order: str) -> None:
     assert len(EncodedAudio(Bytes("x", whole), LONGEST).load()) == 8000
     assert len(EncodedAudio(Bytes("x", whole + b"LIST"), LONGEST).load()) == 8000
     clip = EncodedAudio(Bytes("x.wav", whole[:5000]), LONGEST)
-    for read in (clip.info, clip.load):
+    for read in (clip.clip_info, clip.load):
         with pytest.raises(MediaError, match=r"'x.wav' is cut off: .* 16000 bytes .* are 4956"):
             read()
     size = whole.index(b"data") + 4
@@ -291,12 +291,12 @@ def test_clips_whose_samples_are_always_finite_are_measured_by_their_headers(
     monkeypatch.setattr(EncodedAudio, "load", None)
     for form in ("WAV", "FLAC", "OGG", "MP3"):
         clip = EncodedAudio(Bytes("x", encoded_clip(9000, form)), LONGEST)
-        assert clip.checked() == clip.info()
+        assert clip.checked_info() == clip.clip_info()
 
 
 def test_what_is_no_clip_is_told_without_places_in_memory() -> None:
     with pytest.raises(MediaError, match=r"'x' is not a readable clip: Format not recogni[sz]ed"):
-        EncodedAudio(Bytes("x", PNG), LONGEST).info()
+        EncodedAudio(Bytes("x", PNG), LONGEST).clip_info()
 
 
 @pytest.mark.parametrize("form", ["WAV", "FLAC", "OGG", "AIFF", "CAF", "AU"])
@@ -310,7 +310,7 @@ def test_data_uris_hold_media() -> None:
     uri = "data:image/png;base64," + base64.b64encode(PNG).decode()
     blob = data_uri(uri)
     assert blob is not None
-    assert EncodedImage(blob, 10**6).size() == (16, 40)
+    assert EncodedImage(blob, 10**6).image_size() == (16, 40)
     assert data_uri("a.png") is None
 
 
@@ -345,7 +345,7 @@ def test_names_that_lead_nowhere_or_out_of_a_remote_folder(
             file.write(PNG)
     blob = media_folder(f"memory://{tmp_path.name}/media").find(name)
     with pytest.raises(MediaError, match=message):
-        EncodedImage(blob, 10**6).size()
+        EncodedImage(blob, 10**6).image_size()
 
 
 class Offline:
@@ -365,6 +365,6 @@ def test_a_network_that_is_gone_is_no_bad_sample() -> None:
     folder = media_folder("memory://a")
     object.__setattr__(folder, "system", Patient(Offline(), 0))
     for blob in (part, folder.find("x")):
-        for read in (EncodedImage(blob, 10**6).size, EncodedAudio(blob, LONGEST).load):
+        for read in (EncodedImage(blob, 10**6).image_size, EncodedAudio(blob, LONGEST).load):
             with pytest.raises(StorageError, match=r"cannot (read|reach) .*PermissionError"):
                 read()

@@ -15,7 +15,7 @@ import pytest
 import soundfile
 
 from data.config import DataConfig
-from data.loading.loader import Loader
+from data.loading.loader import DataLoader
 from data.loading.on_read import LoneHost, ReadingLoader
 from data.planning.lengths import open_lengths
 from data.planning.stream import TrainingDemand
@@ -138,7 +138,7 @@ def test_all_loaders_take_them(balance: str, options: Any, configure: Any, tmp_p
         processor.measure(source[i, 0]) for i in range(len(source))
     ]
     common, consumer = (source, processor, config, 0), TrainingDemand(WORK)
-    with Loader(*common, all_rows(1), None, consumer) as loader:
+    with DataLoader(*common, all_rows(1), None, consumer) as loader:
         planned = [next(loader) for _ in range(4)]
     reading = ReadingLoader(*common, [all_rows(1)], None, consumer, LoneHost())
     with reading as loader:

@@ -19,7 +19,7 @@ import soundfile
 from data.batch import NEXT_TOKEN
 from data.config import DataConfig
 from data.faults import FaultKind
-from data.loading.loader import Loader
+from data.loading.loader import DataLoader
 from data.planning.lengths import open_lengths
 from data.planning.stream import LoaderState
 from data.processing.processor import make_processor
@@ -85,7 +85,7 @@ def test_images_clips_and_text_are_read(make_config: MakeConfig, media: Path) ->
     assert processor.measure(source[0, 0]).media == {"vision": (5, 5), "audio": (21,)}
     assert processor.process(source[0, 0]).lengths == processor.measure(source[0, 0])
     assert processor.answer(source[1, 0]) == "Hi."
-    with Loader(source, processor, config, seed=0, rows=all_rows(1)) as loader:
+    with DataLoader(source, processor, config, seed=0, rows=all_rows(1)) as loader:
         assert next(loader).stats.samples == 2, "a step holds samples of one epoch alone"
 
 
@@ -336,9 +336,9 @@ def record_that_is_a_list(_: Path) -> Any:
     return ["conversations"]
 
 
-def loaded(config: DataConfig) -> tuple[Source, Loader]:
+def loaded(config: DataConfig) -> tuple[Source, DataLoader]:
     source, processor = make_source(config), make_processor(config, [VISION, AUDIO])
-    return source, Loader(source, processor, config, seed=0, rows=all_rows(1))
+    return source, DataLoader(source, processor, config, seed=0, rows=all_rows(1))
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -430,7 +430,7 @@ def test_a_missing_folder_split_or_record_is_an_error(make_config: MakeConfig, m
         make_source(config, "heldout")
     processor = make_processor(config, [VISION, AUDIO])
     with pytest.raises(DataError, match=r"data\.source has no samples"):
-        Loader(make_source(config), processor, config, seed=0, rows=all_rows(1))
+        DataLoader(make_source(config), processor, config, seed=0, rows=all_rows(1))
     media.rmdir()
     with pytest.raises(DataError, match=r"data.source.media: .*media is not a folder"):
         make_source(config)
