@@ -12,7 +12,7 @@ from benchmarks.pipeline import PrintLine, Row
 from data.planning.balance import deal
 from data.planning.problem import BalanceProblem, Ints
 from data.sample import Lengths
-from data.sources.distributions import draw
+from data.sources.distributions import draw_lengths
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.work.flops import tower_works
 
@@ -46,7 +46,7 @@ def bench_balance(
     rows: list[Row] = []
     for count, each in chosen:
         print_line(f"{count} ranks with {each} samples each")
-        drawn = draw(distribution, count * each, seed=0)
+        drawn = draw_lengths(distribution, count * each, seed=0)
         owners = np.arange(count * each) // each
         rows += [
             {"phase": phase, "ranks": count, "samples": each, **_measure_phase(problem, first)}

@@ -119,7 +119,9 @@ def _pack_prompts(prompts: Tokens) -> tuple[PackedBatch, list[PromptSlot]]:
     rows.inputs[:] = prompts
     for row in range(count):
         TEXT.write(rows, row, 0, 1, length)
-    return PackedBatch({DECODER: rows}), [PromptSlot(row, row, 0, length, 1, ()) for row in range(count)]
+    return PackedBatch({DECODER: rows}), [
+        PromptSlot(row, row, 0, length, 1, ()) for row in range(count)
+    ]
 
 
 def compare_answers(

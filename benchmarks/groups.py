@@ -28,7 +28,7 @@ from data.planning.steps import Packed
 from data.rows.pack import WORD, words_of
 from data.rows.spec import RowSpec
 from data.sample import Lengths, MediumLengths
-from data.sources.distributions import draw
+from data.sources.distributions import draw_lengths
 from mllm_jax.config.inputs import row_specs
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.module import compute_dtype
@@ -130,7 +130,7 @@ def _predict_evenness(config: ExperimentConfig, ranks: int, groups: int) -> floa
     shares = Shares(
         groups, ranks_of_group, dict.fromkeys(work, ranks_of_group), ranks_of_group * SAMPLES
     )
-    drawn = draw_steps(draw("web", OTHERS, seed=STEPS), capacity, work, shares)
+    drawn = draw_steps(draw_lengths("web", OTHERS, seed=STEPS), capacity, work, shares)
     return sum(drawn.heaviest.values()) / sum(drawn.mean.values())
 
 
@@ -147,7 +147,7 @@ def _of_step(step: _Step) -> float:
 
 def _assign_step(config: ExperimentConfig, ranks: int, hosts: int, seed: int) -> _Step:
     """One step of samples, dealt by every group."""
-    drawn, kinds = draw("web", ranks * SAMPLES, seed), row_specs(config.model)
+    drawn, kinds = draw_lengths("web", ranks * SAMPLES, seed), row_specs(config.model)
     deal, samples_of_group = _make_assigner(config, kinds, hosts), hosts * LOCAL * SAMPLES
     width = 2 * config.model.decoder.d_model * compute_dtype(config.model).itemsize
     step = _Step()

@@ -30,7 +30,7 @@ from data.loading.loader import MicrobatchLoader, MicrobatchStats
 from data.media.image.row_spec import ImageRowSpec
 from data.processing.processor import Processor, make_processor
 from data.sample import Lengths
-from data.sources.distributions import REDUCTION, draw
+from data.sources.distributions import REDUCTION, draw_lengths
 from data.sources.make import make_source
 from mllm_jax.config.inputs import row_specs
 from mllm_jax.config.load import ConfigError, ExperimentConfig
@@ -121,7 +121,7 @@ def with_source(config: ExperimentConfig, path: Path) -> ExperimentConfig:
 def write_folder(root: Path, config: ExperimentConfig) -> Path:
     """Write conversations with media into `root`; the path of their JSON Lines."""
     rng = np.random.default_rng(config.train.seed)
-    drawn = draw("web", SAMPLES, seed=config.train.seed)
+    drawn = draw_lengths("web", SAMPLES, seed=config.train.seed)
     records = [_write_sample(root, str(i), n, config, rng) for i, n in enumerate(drawn)]
     path = root / "train.jsonl"
     path.write_text("".join(json.dumps(record) + "\n" for record in records))

@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.turns import peak_bytes, serve_requests
 from data.planning.stream import LoaderState
-from data.sources.order import shuffled
+from data.sources.order import shuffle_samples
 from mllm_jax.config.load import load
 from mllm_jax.console import open_console
 from mllm_jax.runtime.devices import start_devices
@@ -41,7 +41,7 @@ class OurTraining:
         self._progress = Progress(0, LoaderState(config.train.seed))
         self._recorder = StepRecorder(experiment)
         self._trainer = Trainer(experiment, state, self._progress, self._recorder)
-        self._order = shuffled(samples, config.train.seed)
+        self._order = shuffle_samples(samples, config.train.seed)
         self._tokens, self._positions = 0, 0
 
     def opened(self) -> AbstractContextManager[None]:

@@ -21,7 +21,7 @@ from absl import flags
 
 from data.processing.processor import Processor
 from data.sample import Example, Lengths, ProcessedMedium
-from data.sources.order import Order, shuffled
+from data.sources.order import SampleOrder, shuffle_samples
 from data.sources.source import Source
 
 #: A batch of a plain pipeline: arrays by name, as `pad` says. Grain shares those of dicts alone.
@@ -59,9 +59,9 @@ class PaddedBatches:
     batch: int
 
     @cached_property
-    def order(self) -> Order:
+    def order(self) -> SampleOrder:
         """Indices, shuffled anew every epoch, without end."""
-        return shuffled(self.samples, self.seed)
+        return shuffle_samples(self.samples, self.seed)
 
     def index_at(self, place: int) -> int:
         """The index of the sample at a place of the order."""

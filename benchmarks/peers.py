@@ -20,7 +20,7 @@ from benchmarks.turns import TurnWorker
 from data.config import LlavaSource
 from data.processing.processor import make_processor
 from data.sample import Example, Lengths, ProcessedMedium
-from data.sources.distributions import REDUCTION, draw
+from data.sources.distributions import REDUCTION, draw_lengths
 from data.sources.make import make_source
 from mllm_jax.check.verify import initial_parameters
 from mllm_jax.config.inputs import row_specs
@@ -191,7 +191,7 @@ def write_samples(folder: Path, vision: ClipConfig) -> Path:
     rng = np.random.default_rng(0)
     high, wide = (side * patch for side, patch in zip(vision.grid, vision.patch, strict=True))
     records = []
-    for number, lengths in enumerate(draw("web", SAMPLES, seed=0)):
+    for number, lengths in enumerate(draw_lengths("web", SAMPLES, seed=0)):
         images = [f"{number}-{i}.png" for i in range(len(lengths.media["vision"]))]
         for name in images:
             pixels = rng.integers(0, 256, (high, wide, vision.channels), np.uint8)

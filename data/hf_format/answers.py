@@ -61,7 +61,11 @@ def prompt_before(written: str) -> str | None:
 
 
 def learnt_tokens(
-    text: str, tokens: TokenizedText, answer: ConversationAnswer, start: int, ends: Collection[int] | None
+    text: str,
+    tokens: TokenizedText,
+    answer: ConversationAnswer,
+    start: int,
+    ends: Collection[int] | None,
 ) -> NDArray[np.bool_]:
     """`[tokens]`, which of them are learnt of an answer.
 
@@ -85,7 +89,9 @@ def learnt_tokens(
     return learnt
 
 
-def _end_after(text: str, tokens: TokenizedText, text_end: int, ends: Collection[int] | None) -> int:
+def _end_after(
+    text: str, tokens: TokenizedText, text_end: int, ends: Collection[int] | None
+) -> int:
     """One more than the token that ends an answer whose text ends before token `text_end`.
 
     `text_end` itself if none of `ends` is there.

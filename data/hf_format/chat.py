@@ -27,15 +27,15 @@ from data.config import AnswersBegin
 from data.hf_format.answers import (
     ASKED,
     ConversationAnswer,
-    template_with_prompt,
     end_of,
     excerpt_of,
     first_difference,
     learnt_tokens,
     prompt_before,
+    template_with_prompt,
 )
 from data.hf_format.files import ReleasedFiles
-from data.hf_format.marks import FoundMark, Span, found_in, add_marks, white_space, written_spaces
+from data.hf_format.marks import FoundMark, Span, add_marks, found_in, white_space, written_spaces
 from data.hf_format.template import ChatTemplate, Message, TemplateError
 from data.hf_format.tokens import ReleasedTokenizer, TokenizedText
 from data.rows.spec import Kind
@@ -150,7 +150,9 @@ class ReleasedChat:
         self._tokenizer = ReleasedTokenizer(files, new)
         self._kinds = {mark: kind for kind, mark in marks.items()}
         self._mark = pattern_of(self._kinds)
-        self._placeholders = {kind: self._special_id(token) for kind, token in self._written.items()}
+        self._placeholders = {
+            kind: self._special_id(token) for kind, token in self._written.items()
+        }
         # The model may have no room for tokens that its folder does not name.
         named = [kind for kind in marks if kind in placeholders]
         self._shown = dict.fromkeys(marks, PAD_ID) | {k: self._placeholders[k] for k in named}
@@ -189,7 +191,9 @@ class ReleasedChat:
         for asked, roles in product((_ROLES, _ROLES[1:]), _FORMS):
             reason = self._misreading_reason(asked, roles)
             if reason is None:
-                return roles, frozenset(k for k in self._written if self._writes_placeholder(k, roles))
+                return roles, frozenset(
+                    k for k in self._written if self._writes_placeholder(k, roles)
+                )
             reasons[reason] = None
         raise self._unusable_error("; ".join(reasons))
 
@@ -239,7 +243,9 @@ class ReleasedChat:
             raise self._unusable_error("nothing ends an answer, and there is no eos_token")
         return frozenset(ends), tuple(ends), written is not None
 
-    def _end_token(self, rendering: _RenderedText, tokens: TokenizedText, answer: ConversationAnswer) -> int | None:
+    def _end_token(
+        self, rendering: _RenderedText, tokens: TokenizedText, answer: ConversationAnswer
+    ) -> int | None:
         """The special token behind an answer, if one is there."""
         learnt = learnt_tokens(rendering.text, tokens, answer, answer.begin, None)
         return end_of(tokens, learnt)
@@ -296,7 +302,9 @@ class ReleasedChat:
         """
         files, _, today, *_ = self._arguments
         asked = self._probe_questions()
-        if all(self._render_messages(question, header=True) == prompt for question, prompt in asked):
+        if all(
+            self._render_messages(question, header=True) == prompt for question, prompt in asked
+        ):
             return None
         source = template_with_prompt(files.template, "assistant" in self._roles)
         other = ChatTemplate(source, self._tokenizer.tokens, today)
@@ -325,7 +333,10 @@ class ReleasedChat:
             rendering = self._render_turns(_TALK, opened=False)
         except ConversationError:
             return unknown
-        return self._end_token(rendering, self._tokenize_rendering(rendering), rendering.answers[0]) in self._ends
+        return (
+            self._end_token(rendering, self._tokenize_rendering(rendering), rendering.answers[0])
+            in self._ends
+        )
 
     # ---- ids behind the embeddings ---------------------------------------------------------------
 
@@ -351,12 +362,14 @@ class ReleasedChat:
         ids = [*self._shown.values()]
         for turns in (_TALK, _TALK[:2], (Turn("system", _PROBES["system"]), *_TALK[:2])):
             with suppress(ConversationError):  # not every template takes all of them
-                ids += self._tokenize_rendering(self._render_turns(turns, opened=False)).ids.tolist()
+                ids += self._tokenize_rendering(
+                    self._render_turns(turns, opened=False)
+                ).ids.tolist()
         for number in filter(self._is_behind, ids):
             raise DataError(
                 f"data.processor: chat template or placeholders of {self._folder} write "
-                f"{self._describe_token(number)}; valid: a template or placeholder with other tokens, or "
-                "weights with a row for it, such as transformers saves after "
+                f"{self._describe_token(number)}; valid: a template or placeholder with other "
+                "tokens, or weights with a row for it, such as transformers saves after "
                 f"model.resize_token_embeddings({self.vocab_size})"
             )
 
@@ -452,7 +465,9 @@ class ReleasedChat:
             return self._locate_texts(turns, header=False)
         if self._behind_header:
             return self._locate_texts(turns, header=True)
-        rendering = self._locate_texts((*turns, Turn("assistant", _PROBES["assistant"])), header=False)
+        rendering = self._locate_texts(
+            (*turns, Turn("assistant", _PROBES["assistant"])), header=False
+        )
         prompt = self._prompt_text(turns)
         if not rendering.text.startswith(prompt):
             raise ConversationError("what the chat template writes before an answer depends on it")
@@ -461,7 +476,9 @@ class ReleasedChat:
     def _locate_texts(self, turns: Sequence[Turn], header: bool) -> _RenderedText:
         """What the template writes, and where the texts of the turns are in it."""
         plain, marking = _MessageTexts(marking=False), _MessageTexts(marking=True)
-        text, with_marks = (self._render_template(turns, header, texts) for texts in (plain, marking))
+        text, with_marks = (
+            self._render_template(turns, header, texts) for texts in (plain, marking)
+        )
         spaces = [(0, 0)] * len(plain.texts)
         if any(leading or trailing for leading, trailing in plain.spaces):
             bare = self._render_template(turns, header, _MessageTexts(marking=True, bare=True))
@@ -525,7 +542,9 @@ class ReleasedChat:
         """Whether the prompt of an answer stands before it."""
         return rendering.text.startswith(self._prompt_text(turns[: answer.turn]))
 
-    def _answer_starts(self, turns: Sequence[Turn], rendering: _RenderedText, opened: bool) -> dict[int, int]:
+    def _answer_starts(
+        self, turns: Sequence[Turn], rendering: _RenderedText, opened: bool
+    ) -> dict[int, int]:
         """Characters of the prompt of each answer, by the number of its turn.
 
         Answers to which no prompt leads have none.
@@ -557,7 +576,9 @@ class ReleasedChat:
             f"{excerpt_of(prompt, at)}, so that no prompt leads to the answer; valid: {valid}"
         )
 
-    def _split_at_prompts(self, rendering: _RenderedText, tokens: TokenizedText, starts: Mapping[int, int]) -> TokenizedText:
+    def _split_at_prompts(
+        self, rendering: _RenderedText, tokens: TokenizedText, starts: Mapping[int, int]
+    ) -> TokenizedText:
         """The tokens of a conversation, in which a prompt has those that it has by itself.
 
         Raises:
@@ -584,7 +605,9 @@ class ReleasedChat:
             )
         return spans or []
 
-    def _tokenize_rendering(self, rendering: _RenderedText, borders: Sequence[int] = ()) -> TokenizedText:
+    def _tokenize_rendering(
+        self, rendering: _RenderedText, borders: Sequence[int] = ()
+    ) -> TokenizedText:
         first = self._tokenizer.tokens.get("bos_token")
         begun = first is not None and rendering.text.startswith(first)
         begins = self._multimodal and not begun

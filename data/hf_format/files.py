@@ -108,8 +108,8 @@ class ReleasedFiles:
         placeholders: the special tokens that the files name, by what they stand for: `image` for
             `image_token`, and so for every kind of media that has one.
         media: how media are made, by kind, of those of which the files say it.
-        most_tiles: of an image's outputs, see `data.media.image.tiles.ImageTiling`; None if the files do
-            not say.
+        most_tiles: of an image's outputs, see `data.media.image.tiles.ImageTiling`; None if the
+            files do not say.
         stops: ids of tokens at which generation stops by the release's own word.
         fingerprint: fingerprint of all files that decide tokens and media.
     """
@@ -158,7 +158,7 @@ def _read_bytes(path: Path) -> bytes:
 
 
 def _parse_object(path: Path, text: bytes) -> dict[str, Any]:
-    """A JSON object as `_said` gives it."""
+    """A JSON object as `stated_values` gives it."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:

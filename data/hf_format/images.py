@@ -21,8 +21,8 @@ from data.faults import FaultKind
 from data.media.image.patches import blocks_of, cut_patches, eight_bits, with_class_token
 from data.media.image.row_spec import ImageRowSpec
 from data.media.image.tiles import (
-    TileLayout,
     ImageTiling,
+    TileLayout,
     grid_of_frames,
     grid_of_tiles,
     layout_of,
@@ -252,7 +252,10 @@ class ReleasedImages:
             raise self._misfit_error("cuts images into tiles", "none")
         if pinpoints is None:
             raise self._misfit_error("cuts no images into tiles", f"tiles of {tiling.tile} pixels")
-        for plural, resize in (("tiles", self.transforms.resize), ("frames", self._frame_transforms.resize)):
+        for plural, resize in (
+            ("tiles", self.transforms.resize),
+            ("frames", self._frame_transforms.resize),
+        ):
             if resize != ExactSize(tiling.tile):
                 raise self._misfit_error(f"has {plural} by {resize}", f"tiles of {tiling.tile}")
         if pinpoints != tiling.pinpoints:
@@ -260,7 +263,9 @@ class ReleasedImages:
         grid = self._patch_grid(tiling.tile)
         outputs = grid[0] // self.spec.block[0], grid[1] // self.spec.block[1]
         if outputs != tiling.outputs:
-            raise self._misfit_error(f"has tiles of {outputs} outputs", f"tiles of {tiling.outputs}")
+            raise self._misfit_error(
+                f"has tiles of {outputs} outputs", f"tiles of {tiling.outputs}"
+            )
 
     def _misfit_error(self, has: str, encoder: str) -> DataError:
         return DataError(f"data.processor {has}, but the encoder {self.spec.name!r} has {encoder}")
@@ -314,7 +319,9 @@ class ReleasedImages:
         self.measure(size, alone)
         tiling = self.spec.tiling
         if tiling is None:
-            return with_class_token(self._cut_patches(self.transforms.transform_pixels(pixels)), self.spec)
+            return with_class_token(
+                self._cut_patches(self.transforms.transform_pixels(pixels)), self.spec
+            )
         if not alone:
             medium = self._cut_patches(self._square_transforms.transform_pixels(pixels))
             return _with_taps(medium, None, tiling)
@@ -339,7 +346,9 @@ class ReleasedImages:
             interval: as of `measure_frames`.
             frames: frames [height, width, 3]; each is resized to a tile, whatever its shape.
         """
-        parts = [self._cut_patches(self._frame_transforms.transform_pixels(frame)) for frame in frames]
+        parts = [
+            self._cut_patches(self._frame_transforms.transform_pixels(frame)) for frame in frames
+        ]
         taps, shares = taps_of_frames(len(parts), self._required_tiling)
         more = {**parts[0].more, "taps": taps, "shares": shares}
         grid = grid_of_frames(len(parts), interval, self._required_tiling)
@@ -377,7 +386,9 @@ def _join_parts(parts: Sequence[ProcessedMedium]) -> ProcessedMedium:
     return ProcessedMedium(inputs, positions, parts[0].more)
 
 
-def _with_taps(medium: ProcessedMedium, layout: TileLayout | None, tiling: ImageTiling) -> ProcessedMedium:
+def _with_taps(
+    medium: ProcessedMedium, layout: TileLayout | None, tiling: ImageTiling
+) -> ProcessedMedium:
     """The tiles of an image with how its outputs come from theirs."""
     taps, shares = taps_of(layout, tiling)
     more = {**medium.more, "taps": taps, "shares": shares}

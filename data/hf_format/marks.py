@@ -46,7 +46,9 @@ def add_marks(text: str, number: int) -> str:
     if not core:
         return text
     leading, trailing = white_space(text)
-    return f"{leading}{_OPEN}{_encode_number(number)}{core}{_CLOSE}{_encode_number(number)}{trailing}"
+    return (
+        f"{leading}{_OPEN}{_encode_number(number)}{core}{_CLOSE}{_encode_number(number)}{trailing}"
+    )
 
 
 def white_space(text: str) -> tuple[str, str]:
@@ -127,7 +129,9 @@ def found_in(rendered: str, with_marks: str, texts: Sequence[str]) -> list[Found
     return [FoundMark(tuple(places[_OPEN, n]), tuple(places[_CLOSE, n])) for n in numbers]
 
 
-def written_spaces(with_marks: str, bare: str, spaces: Sequence[tuple[str, str]]) -> list[tuple[int, int]]:
+def written_spaces(
+    with_marks: str, bare: str, spaces: Sequence[tuple[str, str]]
+) -> list[tuple[int, int]]:
     """The white space that a rendering has before and after each text, as numbers of characters.
 
     Args:

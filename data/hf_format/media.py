@@ -157,7 +157,9 @@ class MediaReader:
     # ---- images ----------------------------------------------------------------------------------
 
     def _image_transforms(self) -> ImageTransforms | None:
-        part = self._processor_part("image_processor", ("image_processor_type", "feature_extractor_type"))
+        part = self._processor_part(
+            "image_processor", ("image_processor_type", "feature_extractor_type")
+        )
         if part is None:
             self._check_classless()
         if part is None or part[0] == "WhisperFeatureExtractor":
@@ -167,7 +169,9 @@ class MediaReader:
             raise DataError(
                 f"data.processor: {self._folder} has images by {name}; valid: {', '.join(_IMAGES)}"
             )
-        settings = parse_settings(_ImageFile, self._folder / PREPROCESSOR, _IMAGES[name] | stated_values(values))
+        settings = parse_settings(
+            _ImageFile, self._folder / PREPROCESSOR, _IMAGES[name] | stated_values(values)
+        )
         return self._make_transforms(name, settings)
 
     def _check_classless(self) -> None:
@@ -238,7 +242,9 @@ class MediaReader:
         part = self._processor_part("feature_extractor", ("feature_extractor_type",))
         if part is None or part[0] != "WhisperFeatureExtractor":
             return None
-        settings = parse_settings(AudioSettings, self._folder / PREPROCESSOR, stated_values(part[1]))
+        settings = parse_settings(
+            AudioSettings, self._folder / PREPROCESSOR, stated_values(part[1])
+        )
         if settings.window_samples % settings.hop_length:
             raise DataError(
                 f"data.processor: {self._folder}: hop_length {settings.hop_length} does not divide "
@@ -256,15 +262,23 @@ class MediaReader:
         if part is None or name != _ONEVISION:
             has = f"{kinds[0]} {name}" if name else f"no {kinds[0]}"
             raise DataError(f"data.processor: {self._folder} has {has}; valid: {_ONEVISION}")
-        settings = parse_settings(_VideoFile, self._folder / VIDEOS, _TILES | stated_values(part[1]))
+        settings = parse_settings(
+            _VideoFile, self._folder / VIDEOS, _TILES | stated_values(part[1])
+        )
         if settings.do_sample_frames and settings.fps is not None:
-            raise self._refused_error("fps", settings.fps, "num_frames, or data.video.frames", "videos")
+            raise self._refused_error(
+                "fps", settings.fps, "num_frames, or data.video.frames", "videos"
+            )
         frames = settings.num_frames if settings.do_sample_frames else None
         return VideoSettings(self._make_transforms(_ONEVISION, settings), frames)
 
 
 _READ_SETTINGS: Mapping[Kind, Callable[[MediaReader], Any]] = MappingProxyType(
-    {"image": MediaReader._image_transforms, "audio": MediaReader._audio_settings, "video": MediaReader._video_settings}
+    {
+        "image": MediaReader._image_transforms,
+        "audio": MediaReader._audio_settings,
+        "video": MediaReader._video_settings,
+    }
 )
 
 

@@ -26,7 +26,9 @@ def released_reader(files: ReleasedFiles, config: DataConfig, spec: RowSpec) -> 
     return make(files, config, spec) if make else None
 
 
-def _image_reader(files: ReleasedFiles, config: DataConfig, spec: ImageRowSpec) -> ReleasedImages | None:
+def _image_reader(
+    files: ReleasedFiles, config: DataConfig, spec: ImageRowSpec
+) -> ReleasedImages | None:
     transforms = files.media.get("image")
     if transforms is None or spec.module in config.image.encoders:
         return None
@@ -55,7 +57,9 @@ def _frame_transforms(files: ReleasedFiles, config: DataConfig) -> ImageTransfor
     return transforms
 
 
-def _audio_reader(files: ReleasedFiles, config: DataConfig, spec: AudioRowSpec) -> ReleasedAudio | None:
+def _audio_reader(
+    files: ReleasedFiles, config: DataConfig, spec: AudioRowSpec
+) -> ReleasedAudio | None:
     settings = files.media.get("audio")
     if settings is None:
         return None

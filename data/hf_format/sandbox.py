@@ -1,10 +1,10 @@
 """The sandbox of chat templates: jinja2's own, and bounded.
 
 jinja2 keeps templates from Python's internals, but bounds no resources except `range`. Here the
-work of a rendering is counted (`RenderBudget`), and operations with possibly large results are measured
-beforehand: products, powers, formats, replacements, comparisons of nested values. Only listed
-functions, methods, filters and tests may be called: those with a use in chat templates. No text is
-`Markup`, whose methods are Python's.
+work of a rendering is counted (`RenderBudget`), and operations with possibly large results are
+measured beforehand: products, powers, formats, replacements, comparisons of nested values. Only
+listed functions, methods, filters and tests may be called: those with a use in chat templates. No
+text is `Markup`, whose methods are Python's.
 """
 
 from __future__ import annotations
@@ -288,7 +288,7 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 #: Methods of `TemplateSandbox` that templates are compiled to call.
-_SANDBOX_METHODS = ("counted", "joined", "measured")
+_SANDBOX_METHODS = ("count_items", "join_texts", "measure_value")
 
 
 def _make_dict(**items: Any) -> dict[str, Any]:
@@ -326,7 +326,12 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         filters = {name: _charge_input(self.filters[name]) for name in _FILTERS.split()}
         filters |= {name: _charge_comparison(filters[name]) for name in _COMPARING.split()}
         filters |= {name: _text_filter(self.filters[name]) for name in _TEXT_FILTERS.split()}
-        bounded = {"format": _format_text, "join": _join_texts, "replace": _replace_text, "tojson": _write_json}
+        bounded = {
+            "format": _format_text,
+            "join": _join_texts,
+            "replace": _replace_text,
+            "tojson": _write_json,
+        }
         bounded |= {"round": _round_number, "safe": _text_of, "sum": _charge_input(_sum_numbers)}
         self.filters = filters | bounded
         tests: Mapping[str, Any] = self.tests
@@ -361,7 +366,9 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         if _is_method(__obj, TemplateSandbox, _SANDBOX_METHODS):
             return super().call(__context, __obj, *args)
         _charge_visit((args, kwargs))
-        return _check_size(super().call(__context, __self._allowed_function(__obj), *args, **kwargs))
+        return _check_size(
+            super().call(__context, __self._allowed_function(__obj), *args, **kwargs)
+        )
 
     def _allowed_function(self, function: Any) -> Any:
         """The function to call in place of `function`."""
@@ -406,7 +413,9 @@ def _allowed_method(function: BuiltinMethodType) -> Any:
         raise SecurityError(f"it calls {type(owner).__name__}.{name}, which has no use here")
     _check_size(owner)
     if isinstance(owner, str) and name in ("join", "replace"):
-        return lambda *args: _join_texts(args[0], owner) if name == "join" else _replace_text(owner, *args)
+        return lambda *args: (
+            _join_texts(args[0], owner) if name == "join" else _replace_text(owner, *args)
+        )
     if isinstance(owner, str) and name.endswith("strip"):
         return partial(_strip_text, owner, function)
     if isinstance(owner, list | tuple):

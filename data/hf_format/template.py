@@ -136,7 +136,7 @@ def _reached_name(node: nodes.Node) -> object:
 def _count_work(tree: nodes.Template) -> None:
     """Let the sandbox count turns of loops, joins by `~`, and nested and compared values."""
     for loop in tree.find_all(nodes.For):
-        loop.iter = _call_sandbox("counted", cast(nodes.Expr, loop.iter))
+        loop.iter = _call_sandbox("count_items", cast(nodes.Expr, loop.iter))
     _measure_nodes(tree)
 
 
@@ -160,11 +160,11 @@ def _measure_nodes(node: nodes.Node) -> None:
 def _measure_node(node: Any) -> Any:
     match node:
         case nodes.Concat():
-            return _call_sandbox("joined", nodes.List(node.nodes, lineno=node.lineno))
+            return _call_sandbox("join_texts", nodes.List(node.nodes, lineno=node.lineno))
         case nodes.List() | nodes.Dict() | nodes.Tuple(ctx="load"):
-            return _call_sandbox("measured", node)
+            return _call_sandbox("measure_value", node)
         case nodes.Compare():
-            node.expr = _call_sandbox("measured", node.expr)
+            node.expr = _call_sandbox("measure_value", node.expr)
         case nodes.Operand():
-            node.expr = _call_sandbox("measured", node.expr)
+            node.expr = _call_sandbox("measure_value", node.expr)
     return node

@@ -182,7 +182,9 @@ class ReleasedTokenizer:
             return tokens
         return self._split_tokens(text, tokens, spelled, borders)
 
-    def is_parted(self, text: str, tokens: TokenizedText, text_spans: Sequence[Span], at: int) -> bool:
+    def is_parted(
+        self, text: str, tokens: TokenizedText, text_spans: Sequence[Span], at: int
+    ) -> bool:
         """Whether the tokens before character `at` are those of the text before it by itself.
 
         Args:
@@ -246,7 +248,9 @@ class ReleasedTokenizer:
             np.concatenate([part.special for part in parts]),
         )
 
-    def _encode_pieces(self, text: str, begin: int, end: int, borders: Sequence[int]) -> Iterator[TokenizedText]:
+    def _encode_pieces(
+        self, text: str, begin: int, end: int, borders: Sequence[int]
+    ) -> Iterator[TokenizedText]:
         """Tokens of a text without special tokens, in pieces."""
         cuts = [begin, *sorted({at for at in borders if begin < at < end}), end]
         for first, last in pairwise(cuts):

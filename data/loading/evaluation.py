@@ -61,7 +61,7 @@ def prompt_batches(
     """Prompts of samples 0..limit-1, each exactly once, oldest first; the last batch is padded.
 
     Raises:
-        DataError, SampleError: as `Loader`.
+        DataError, SampleError: as `DataLoader`.
     """
     capacity = capacity_of(config, processor)
     measure = _prompt_measure(source, processor, capacity)
@@ -82,7 +82,7 @@ def example_batches(
     """Samples `indices` with their answers, each exactly once; the last batch is padded.
 
     Raises:
-        DataError, SampleError: as `Loader`.
+        DataError, SampleError: as `DataLoader`.
     """
     capacity = capacity_of(config, processor)
     measure = _example_measure(source, processor, capacity)
@@ -137,7 +137,7 @@ def by_member(source: Source, indices: Sequence[int]) -> dict[str, list[int]]:
         return {"": list(indices)}
     groups: dict[str, list[int]] = {name: [] for name in source.members}
     for index in indices:
-        groups[source.member(index)].append(index)
+        groups[source.member_name(index)].append(index)
     return groups
 
 
@@ -191,7 +191,9 @@ def _measure_samples(
     return usable, tuple(skipped)
 
 
-def _prompt_measure(source: Source, processor: Processor, capacity: Capacity) -> Callable[[int], Lengths]:
+def _prompt_measure(
+    source: Source, processor: Processor, capacity: Capacity
+) -> Callable[[int], Lengths]:
     """Measures a prompt, of a sample that has an answer."""
 
     def measure(index: int) -> Lengths:
@@ -200,7 +202,9 @@ def _prompt_measure(source: Source, processor: Processor, capacity: Capacity) ->
     return measure
 
 
-def _example_measure(source: Source, processor: Processor, capacity: Capacity) -> Callable[[int], Lengths]:
+def _example_measure(
+    source: Source, processor: Processor, capacity: Capacity
+) -> Callable[[int], Lengths]:
     """Measures a sample with its answer."""
 
     def measure(index: int) -> Lengths:

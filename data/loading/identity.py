@@ -19,7 +19,7 @@ from data.config import DataConfig
 from data.processing.configured_chat import read_files
 from data.sample import DataError
 from data.sources.formats.conversations import ConversationSet
-from data.sources.formats.storage import File
+from data.sources.formats.storage import SourceFile
 from data.sources.mixture import SourceMixture
 from data.sources.source import Source
 from data.text.tokenizer import BUILT_IN
@@ -69,7 +69,9 @@ def source_identity(source: Source) -> DataIdentity:
         return DataIdentity(samples=len(source), files=0, bytes=0, digest=digest)
     files = source.files
     size = sum(file.size for file in files)
-    return DataIdentity(samples=len(source), files=len(files), bytes=size, digest=_digest_files(files))
+    return DataIdentity(
+        samples=len(source), files=len(files), bytes=size, digest=_digest_files(files)
+    )
 
 
 def processing_identity(config: DataConfig) -> dict[str, DataIdentity]:
@@ -122,7 +124,7 @@ def check_same_data(before: Identities, now: Identities, config: DataConfig) -> 
     return lines
 
 
-def _digest_files(files: Sequence[File]) -> str:
+def _digest_files(files: Sequence[SourceFile]) -> str:
     looked_into = set(np.linspace(0, len(files) - 1, min(len(files), _FILES)).astype(int).tolist())
     digest = hashlib.sha256()
     for number, file in enumerate(files):

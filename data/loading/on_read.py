@@ -47,7 +47,7 @@ from data.processing.processor import Processor
 from data.rows.pack import WORD, Words, medium_of, medium_words, words_of
 from data.rows.spec import RowSpec, medium_lengths
 from data.sample import DataError, Example, Grid, Lengths, MediumLengths, SampleError
-from data.sources.order import Order, StreamPlace
+from data.sources.order import SampleOrder, StreamPlace
 from data.sources.source import Source
 
 _KINDS = list(FaultKind)
@@ -100,7 +100,7 @@ class LoneHost:
 class _PlaceIterator(UnseekableIterator):
     """Stream position, index and epoch of the samples that one worker reads."""
 
-    def __init__(self, order: Order, positions: Iterator[int]) -> None:
+    def __init__(self, order: SampleOrder, positions: Iterator[int]) -> None:
         super().__init__()
         self._order, self._positions = order, positions
 
@@ -357,16 +357,16 @@ class _SentMicrobatch:
 class ReadingLoader(MicrobatchLoader):
     """Microbatches of samples measured when they are read; resumable on any number of hosts.
 
-    Its batches are those of `Loader`, but for samples that turn out bad when they are read: here
-    that happens before they are planned, so that they leave no hole.
+    Its batches are those of `DataLoader`, but for samples that turn out bad when they are read:
+    here that happens before they are planned, so that they leave no hole.
 
     Args:
-        source, processor, config, seed, state, consumer: as in `Loader`.
+        source, processor, config, seed, state, consumer: as in `DataLoader`.
         rows: rows of every host of `cluster`.
         cluster: the hosts, or those of `consumer.group`.
 
     Raises:
-        DataError, ValueError, SampleError: as `Loader`.
+        DataError, ValueError, SampleError: as `DataLoader`.
     """
 
     def __init__(

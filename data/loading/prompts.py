@@ -55,7 +55,9 @@ def prompt_rows(
     return PromptBatch(batch, tuple(slot_of(placement, processor) for placement in good), skipped)
 
 
-def _fitting_capacity(capacity: Capacity, prompts: Sequence[Lengths], units: Mapping[str, int]) -> Capacity:
+def _fitting_capacity(
+    capacity: Capacity, prompts: Sequence[Lengths], units: Mapping[str, int]
+) -> Capacity:
     """The capacity of rows that hold the prompts, one in each."""
     needs = zip(*map(capacity.needs, prompts), strict=True)
     most = dict(zip(capacity.resources, map(max, needs), strict=True))

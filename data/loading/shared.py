@@ -72,7 +72,7 @@ def pack_element(begin: str, element: Any) -> Packed:
     """An element for the process that takes it, its arrays in shared memory.
 
     Args:
-        begin: `prefix` of the loader.
+        begin: `name_prefix` of the loader.
     """
     arrays: list[pickle.PickleBuffer] = []
     text = pickle.dumps(element, protocol=5, buffer_callback=arrays.append)
@@ -123,7 +123,7 @@ class LoaderLock:
     """The lock of a loader, which tells others that its process lives; close it.
 
     Attributes:
-        begin: `prefix` of the loader.
+        begin: `name_prefix` of the loader.
     """
 
     def __init__(self) -> None:

@@ -77,7 +77,9 @@ class MediaType(ABC):
     def read(self, reader: Any, spec: Any, medium: Any, alone: bool) -> ProcessedMedium:
         """A medium as encoder input; see `measure`. Raises MediaError."""
 
-    def preview_medium(self, reader: Any, spec: Any, medium: Any, processed: ProcessedMedium) -> MediaPreview:
+    def preview_medium(
+        self, reader: Any, spec: Any, medium: Any, processed: ProcessedMedium
+    ) -> MediaPreview:
         """A medium to look at; by default the numbers that its encoder gets, position by position.
 
         Args:

@@ -51,7 +51,7 @@ from data.faults import SampleFault
 from data.folders import FolderLock, drop_damaged, put_folder
 from data.processing.processor import Processor
 from data.sample import DataError, Grid, Lengths, SampleError
-from data.sources.cache import keep_last, unwritable
+from data.sources.cache import keep_last, unwritable_error
 from data.sources.mixture import SourceMixture
 from data.sources.order import StreamPlace
 from data.sources.source import SampleKey, Source
@@ -272,7 +272,7 @@ def _known_parts(
     """Known lengths of the samples of a mixture; None for another source."""
     if not known or not isinstance(source, SourceMixture):
         return None
-    places = map(source.place, range(len(source)))
+    places = map(source.member_place, range(len(source)))
     return ([known[member][index]] for member, index in places)
 
 
@@ -378,12 +378,13 @@ def open_lengths(source: Source, processor: Processor, config: DataConfig) -> Le
 
 @contextmanager
 def _keeping(folder: Path) -> Iterator[None]:
-    """Raise the error of a folder that cannot be written, with its name, as of `unwritable`."""
+    """Raise the error of a folder that cannot be written, with its name, as of
+    `unwritable_error`."""
     try:
         yield
     except OSError as error:
         told = f"measured lengths cannot be kept in {folder}: {error.strerror}; choose another "
-        raise unwritable(told + "folder with data.lengths_folder", error) from error
+        raise unwritable_error(told + "folder with data.lengths_folder", error) from error
 
 
 def _measured_again(

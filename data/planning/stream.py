@@ -41,7 +41,7 @@ from data.planning.steps import Packed, StepPacker
 from data.rows.spec import RowSpec
 from data.sample import DataError, Lengths, SampleError, UnusableError
 from data.sources.mixture import SourceMixture
-from data.sources.order import Order, StreamPlace, shuffled
+from data.sources.order import SampleOrder, StreamPlace, shuffle_samples
 from data.sources.source import SampleKey, Source
 
 SkippedSample = tuple[str, SampleFault]  # name of the sample, and why it cannot be used
@@ -456,7 +456,7 @@ class BatchPlanner:
     def _fill(self) -> None:
         """Fill the pool until as many samples are on offer as a step wants, or as there may be."""
         failed = 0
-        while failed < self._stream.epoch and (positions := self._next()):
+        while failed < self._stream.epoch_size and (positions := self._next()):
             found = self._take(positions)
             failed = 0 if found else failed + len(positions)
             self._pass(positions)
@@ -513,9 +513,13 @@ def _in_batch(placement: SamplePlacement, group: HostGroupSpec, text: str) -> Sa
     return replace(placement, row=group.row(text, placement.row), media=media)
 
 
-def stream(source: Source, seed: int) -> Order:
+def stream(source: Source, seed: int) -> SampleOrder:
     """The sample at every position of the stream of a source."""
-    return source.order(seed) if isinstance(source, SourceMixture) else shuffled(len(source), seed)
+    return (
+        source.make_order(seed)
+        if isinstance(source, SourceMixture)
+        else shuffle_samples(len(source), seed)
+    )
 
 
 def used_lengths(

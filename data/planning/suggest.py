@@ -14,7 +14,7 @@ from data.planning.lengths import LengthTable
 from data.planning.packing import entries_by_axis, longer_than, spans_of
 from data.rows.spec import RowSpec
 from data.sample import DataError
-from data.sources.order import Order
+from data.sources.order import SampleOrder
 
 #: Outputs (tokens) of which budgets are multiples.
 MULTIPLE = 8  # accelerators and sequence-sharded plans like multiples of 8
@@ -26,7 +26,7 @@ def suggest_budgets(
     rows: int,
     samples_per_step: int,
     probe: int = 2048,
-    order: Order | None = None,
+    order: SampleOrder | None = None,
     longest: int | None = None,
 ) -> dict[str, int]:
     """`data.budgets` for about `samples_per_step` samples in `rows` rows.
@@ -57,7 +57,7 @@ def suggest_budgets(
     return dict(zip(names, chosen, strict=True)) | unused | {"segments": most}
 
 
-def _chosen(size: int, probe: int, order: Order | None) -> list[int]:
+def _chosen(size: int, probe: int, order: SampleOrder | None) -> list[int]:
     if order is not None:
         return [order[position][0] for position in range(probe)]
     # At random: a regular grid would see a pattern such as "every other sample has an image".
@@ -69,7 +69,7 @@ def needs_of(
     lengths: LengthTable,
     specs: Sequence[RowSpec],
     probe: int = 2048,
-    order: Order | None = None,
+    order: SampleOrder | None = None,
     longest: int | None = None,
 ) -> np.ndarray:
     """`[samples, budgets]`: what `probe` usable samples need of every budget but `segments`.

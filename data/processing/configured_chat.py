@@ -9,7 +9,7 @@ from data.config import DataConfig, counts
 from data.hf_format.chat import ReleasedChat
 from data.hf_format.files import ReleasedFiles, read_folder
 from data.rows.spec import Kind
-from data.text.chat import ConversationTokenizer, ConfiguredChat, marks_of
+from data.text.chat import ConfiguredChat, ConversationTokenizer, marks_of
 
 #: Date that chat templates use as today's, so that runs can be repeated; Llama's own default.
 TODAY = date(2024, 7, 26)
@@ -20,7 +20,9 @@ def read_files(config: DataConfig) -> ReleasedFiles | None:
     return None if config.processor is None else read_folder(config.processor)
 
 
-def make_chat(config: DataConfig, kinds: Sequence[Kind], files: ReleasedFiles | None) -> ConversationTokenizer:
+def make_chat(
+    config: DataConfig, kinds: Sequence[Kind], files: ReleasedFiles | None
+) -> ConversationTokenizer:
     """The configured tokenizer and chat template, for encoders of `kinds`. Raises DataError."""
     marks = marks_of(config)
     if files is None:

@@ -229,7 +229,10 @@ class Processor:
     def answer_ids(self, sample: Sample) -> list[int]:
         """The tokens of the last answer that are learnt: those that generation should write."""
         turns = self._turns(sample)
-        whole, prompt = self.chat.tokenize_turns(turns), self.chat.tokenize_turns(turns[:-1], opened=True)
+        whole, prompt = (
+            self.chat.tokenize_turns(turns),
+            self.chat.tokenize_turns(turns[:-1], opened=True),
+        )
         behind = slice(len(prompt.ids), None)
         own = zip(whole.ids[behind], whole.learnt[behind], strict=True)
         return [number for number, learnt in own if learnt]

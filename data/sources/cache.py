@@ -35,7 +35,7 @@ def home_of(cache: Path, names: Sequence[str]) -> Path:
     return cache / f"source-{hashlib.sha256(repr([*names]).encode()).hexdigest()[:16]}"
 
 
-def unwritable(reason: str, error: OSError) -> DataError:
+def unwritable_error(reason: str, error: OSError) -> DataError:
     """The error of a folder that takes no files; AwayError if that may pass, as of a full disk."""
     return AwayError(reason) if may_pass(error) else DataError(reason)
 
@@ -45,9 +45,9 @@ def in_cache(folder: Path) -> Iterator[None]:
     """Context that reads or writes a folder of `data.cache`.
 
     Raises:
-        DataError: instead of an OSError, as of `unwritable`.
+        DataError: instead of an OSError, as of `unwritable_error`.
     """
     try:
         yield
     except OSError as error:
-        raise unwritable(f"data.cache: cannot write {folder}: {error}", error) from error
+        raise unwritable_error(f"data.cache: cannot write {folder}: {error}", error) from error

@@ -18,7 +18,7 @@ from data.sample import DataError, Sample, Turn
 from data.sources.cache import home_of
 from data.sources.digits import DigitShapes, make_strip
 from data.sources.source import SampleKey, Split
-from data.sources.speech import Clip, Clips, make_utterances
+from data.sources.speech import ClipCache, SpokenClip, make_utterances
 
 LOOK = (
     "{} which digits do you see ?",
@@ -56,9 +56,9 @@ class DemoSet:
         self._shapes = DigitShapes(self._heldout, options.variants, options.seed, config.cache)
         count = max(1, self._length // 2) if self._heldout else options.clips
         utterances = make_utterances(self._heldout, count, options.digits, options.seed)
-        self._clips = Clips(utterances, config.audio.sample_rate, config.cache)
+        self._clips = ClipCache(utterances, config.audio.sample_rate, config.cache)
         # A sample is requested twice within a few steps: for measuring and for reading.
-        self._recent = lru_cache(maxsize=4096)(self._make)
+        self._recent = lru_cache(maxsize=4096)(self._make_sample)
 
     def __reduce__(self) -> tuple[type[DemoSet], tuple[DataConfig, Split]]:
         # A worker process maps the cached drawings and clips: nothing large is pickled.
@@ -88,11 +88,11 @@ class DemoSet:
             raise IndexError(f"sample {index} of {self._length}")
         return self._recent(index)
 
-    def _make(self, index: int) -> Sample:
+    def _make_sample(self, index: int) -> Sample:
         rng = np.random.default_rng((self._options.seed, int(self._heldout), index))
-        return self._spoken(index, rng) if index % 2 else self._written(index, rng)
+        return self._clip_sample(index, rng) if index % 2 else self._strip_sample(index, rng)
 
-    def _written(self, index: int, rng: np.random.Generator) -> Sample:
+    def _strip_sample(self, index: int, rng: np.random.Generator) -> Sample:
         longest = self._options.digits
         pair = longest > 1 and rng.random() < self._options.pairs
         counts = rng.integers(1, longest // 2 + 1, 2) if pair else rng.integers(1, longest + 1, 1)
@@ -101,14 +101,14 @@ class DemoSet:
         ask = LOOK_TWICE if pair else LOOK
         question = ask[int(rng.integers(len(ask)))].format(" ".join([self._marks[0]] * len(images)))
         answer = PAIR_SEPARATOR.join(" ".join(map(str, digits)) for digits in strings)
-        return Sample(self.name(index), _conversation(question, answer), {"image": images})
+        return Sample(self.name(index), _make_turns(question, answer), {"image": images})
 
-    def _spoken(self, index: int, rng: np.random.Generator) -> Sample:
+    def _clip_sample(self, index: int, rng: np.random.Generator) -> Sample:
         clip = (index // 2) % len(self._clips)
         question = HEAR[int(rng.integers(len(HEAR)))].format(self._marks[1])
-        turns = _conversation(question, " ".join(self._clips.utterances[clip].digits))
-        return Sample(self.name(index), turns, {"audio": (Clip(self._clips, clip),)})
+        turns = _make_turns(question, " ".join(self._clips.utterances[clip].digits))
+        return Sample(self.name(index), turns, {"audio": (SpokenClip(self._clips, clip),)})
 
 
-def _conversation(question: str, answer: str) -> tuple[Turn, Turn]:
+def _make_turns(question: str, answer: str) -> tuple[Turn, Turn]:
     return Turn("user", question), Turn("assistant", answer)

@@ -43,7 +43,7 @@ def split_scans(heldout: bool) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     return (digits.images[chosen] / 16).astype(np.float32), digits.target[chosen]
 
 
-def _matrices(count: int, rng: np.random.Generator) -> tuple[NDArray, NDArray]:
+def _random_matrices(count: int, rng: np.random.Generator) -> tuple[NDArray, NDArray]:
     """Random maps from pixels of a drawn digit to its scan: [count, 2, 2] and shifts [count, 2]."""
     angle = rng.uniform(-0.25, 0.25, count)
     scale = rng.uniform(0.85, 1.2, (count, 2))
@@ -53,7 +53,7 @@ def _matrices(count: int, rng: np.random.Generator) -> tuple[NDArray, NDArray]:
     return np.stack(rows, -1).reshape(-1, 2, 2), rng.uniform(-0.7, 0.7, (count, 2))
 
 
-def _warps(count: int, rng: np.random.Generator) -> NDArray:
+def _random_warps(count: int, rng: np.random.Generator) -> NDArray:
     """Smooth random displacements [count, 2, SIDE * SIDE], bilinear between 4 x 4 points."""
     nodes = rng.uniform(-0.6, 0.6, (count, 2, 4, 4))
     at = np.linspace(0, 3, SIDE)[:, None]
@@ -74,15 +74,15 @@ def _sample_bilinear(scans: NDArray, at: NDArray) -> NDArray:
     return top * (1 - down) + bottom * down
 
 
-def draw(scans: NDArray, rng: np.random.Generator | None) -> NDArray[np.uint8]:
+def draw_digits(scans: NDArray, rng: np.random.Generator | None) -> NDArray[np.uint8]:
     """Draw scans [n, 8, 8] as [n, SIDE, SIDE] grey pixels, augmented if `rng` is given."""
     axis = (np.arange(SIDE) - (SIDE - 1) / 2) / 2  # in scan pixels, from the centre
     grid = np.stack(np.meshgrid(axis, axis, indexing="ij")).reshape(2, -1)
     if rng is None:
         points = np.broadcast_to(grid, (len(scans), *grid.shape))
     else:
-        matrices, shifts = _matrices(len(scans), rng)
-        points = matrices @ grid + shifts[:, :, None] + _warps(len(scans), rng)
+        matrices, shifts = _random_matrices(len(scans), rng)
+        points = matrices @ grid + shifts[:, :, None] + _random_warps(len(scans), rng)
     values = _sample_bilinear(scans, points + 3.5)
     if rng is not None:
         values = np.minimum(values * rng.uniform(0.8, 1.25, (len(scans), 1)), 1)
@@ -94,7 +94,7 @@ def draw_split(heldout: bool, variants: int, seed: int) -> tuple[NDArray, NDArra
     scans, labels = split_scans(heldout)
     rng = np.random.default_rng((seed, 1))
     copies = 1 if heldout else variants
-    drawings = [draw(scans, rng if copy else None) for copy in range(copies)]
+    drawings = [draw_digits(scans, rng if copy else None) for copy in range(copies)]
     return np.concatenate(drawings), np.tile(labels, copies)
 
 
@@ -121,7 +121,9 @@ class DigitShapes:
         self._counts = np.bincount(labels, minlength=10)
         self._starts = np.cumsum(self._counts) - self._counts
 
-    def choose(self, digits: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+    def choose_drawings(
+        self, digits: NDArray[np.int64], rng: np.random.Generator
+    ) -> NDArray[np.int64]:
         """Random drawings of `digits`, as indices into `pixels`."""
         return self._order[self._starts[digits] + rng.integers(self._counts[digits])]
 
@@ -132,7 +134,7 @@ def _write_drawings(folder: Path, pixels: NDArray, digits: NDArray) -> None:
 
 
 @dataclass(frozen=True)
-class Strip(LazyImage):
+class DigitStrip(LazyImage):
     """A row of drawings: white ink (255) on black, SIDE pixels high.
 
     drawings: indices into `shapes.pixels`; lefts: left edge of each in pixels; width: of the strip.
@@ -143,7 +145,7 @@ class Strip(LazyImage):
     lefts: tuple[int, ...]
     width: int
 
-    def size(self) -> tuple[int, int]:
+    def image_size(self) -> tuple[int, int]:
         """(height, width) in pixels."""
         return SIDE, self.width
 
@@ -156,11 +158,13 @@ class Strip(LazyImage):
         return np.repeat(canvas[:, :, None], channels, axis=2)
 
 
-def make_strip(shapes: DigitShapes, digits: NDArray[np.int64], rng: np.random.Generator) -> Strip:
+def make_strip(
+    shapes: DigitShapes, digits: NDArray[np.int64], rng: np.random.Generator
+) -> DigitStrip:
     """A strip that shows `digits`, with random drawings, margins and gaps."""
     gaps = rng.integers(0, 5, len(digits))
     gaps[0] = rng.integers(0, 8)
     lefts = np.cumsum(gaps + SIDE) - SIDE
     width = int(lefts[-1]) + SIDE + int(rng.integers(0, 4))
-    drawings = shapes.choose(digits, rng)
-    return Strip(shapes, tuple(drawings.tolist()), tuple(lefts.tolist()), width)
+    drawings = shapes.choose_drawings(digits, rng)
+    return DigitStrip(shapes, tuple(drawings.tolist()), tuple(lefts.tolist()), width)

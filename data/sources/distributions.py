@@ -56,13 +56,13 @@ _SPEECH = (
 _FRAMES_PER_SECOND = 100
 
 
-def web(rng: np.random.Generator, count: int) -> list[Lengths]:
+def web_lengths(rng: np.random.Generator, count: int) -> list[Lengths]:
     """`count` samples of the shipped mixture."""
     text = np.minimum(rng.exponential(_TURNS * _TURN_TOKENS, count), LONGEST["text"])
     images = rng.geometric(1 / _IMAGES, count) * (rng.random(count) < 2 / 3)
     clips = rng.random(count) < 1 / 3
-    patches = _patches(rng, int(images.sum()))
-    frames = _frames(rng, count)
+    patches = _draw_patches(rng, int(images.sum()))
+    frames = _draw_frames(rng, count)
     samples, at = [], 0
     for tokens, number, has_clip, length in zip(text, images, clips, frames, strict=True):
         media = {
@@ -75,7 +75,7 @@ def web(rng: np.random.Generator, count: int) -> list[Lengths]:
     return samples
 
 
-def _patches(rng: np.random.Generator, count: int) -> np.ndarray:
+def _draw_patches(rng: np.random.Generator, count: int) -> np.ndarray:
     """Patches of images whose sides are at the same quantile, each of its own distribution."""
     z = rng.standard_normal(count)
     sides = [2.0 ** (middle + growth * z) for middle, growth in (_SHORT_SIDE, _LONG_SIDE)]
@@ -83,7 +83,7 @@ def _patches(rng: np.random.Generator, count: int) -> np.ndarray:
     return np.minimum(patches, LONGEST["vision"]).astype(np.int64)
 
 
-def _frames(rng: np.random.Generator, count: int) -> np.ndarray:
+def _draw_frames(rng: np.random.Generator, count: int) -> np.ndarray:
     """Frames of clips."""
     probability, seconds = zip(*_SPEECH, strict=True)
     drawn = np.interp(rng.random(count), probability, seconds)
@@ -91,10 +91,12 @@ def _frames(rng: np.random.Generator, count: int) -> np.ndarray:
 
 
 #: Shipped distributions by name.
-DISTRIBUTIONS: Mapping[str, Callable[[np.random.Generator, int], list[Lengths]]] = {"web": web}
+DISTRIBUTIONS: Mapping[str, Callable[[np.random.Generator, int], list[Lengths]]] = {
+    "web": web_lengths
+}
 
 
-def draw(distribution: str, count: int, seed: int) -> list[Lengths]:
+def draw_lengths(distribution: str, count: int, seed: int) -> list[Lengths]:
     """Lengths of `count` samples.
 
     Args:
@@ -119,13 +121,15 @@ def draw(distribution: str, count: int, seed: int) -> list[Lengths]:
             f"distribution {distribution!r}: {error.strerror}; valid: {sorted(DISTRIBUTIONS)} or a "
             "file with a JSON object a line"
         ) from error
-    samples = [_parsed(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
+    samples = [
+        _parse_line(path, number, line) for number, line in enumerate(lines, 1) if line.strip()
+    ]
     if not samples:
         raise DataError(f"distribution {distribution!r} has no samples; valid: at least one")
     return [samples[i] for i in rng.integers(0, len(samples), count)]
 
 
-def _parsed(path: Path, number: int, line: str) -> Lengths:
+def _parse_line(path: Path, number: int, line: str) -> Lengths:
     try:
         value = json.loads(line)
         tokens, media = value.pop("tokens"), {k: tuple(v) for k, v in value.items()}

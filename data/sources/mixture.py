@@ -17,7 +17,7 @@ from itertools import accumulate
 from data.config import DataConfig, MixtureSource
 from data.sample import DataError, Sample, SampleError, StorageError
 from data.sources.cache import home_of
-from data.sources.order import Mixed, Order, interleaved
+from data.sources.order import MixedOrder, SampleOrder, interleave_members
 from data.sources.source import SampleKey, Source, Split, has_split
 
 
@@ -59,7 +59,7 @@ class SourceMixture:
         self._ends = list(accumulate(self._sizes))
         self.home = home_of(config.cache, [member.home.name for member in self._list])
         self._weights = tuple(member.weight for member in options.values())
-        self._places = interleaved(self._sizes) if split == "heldout" else None
+        self._places = interleave_members(self._sizes) if split == "heldout" else None
 
     def __len__(self) -> int:
         return self._ends[-1]
@@ -72,7 +72,7 @@ class SourceMixture:
             return None
         return hashlib.sha256(repr((prints, self._places is None)).encode()).hexdigest()
 
-    def place(self, index: int) -> tuple[int, int]:
+    def member_place(self, index: int) -> tuple[int, int]:
         """The member that holds sample `index`, and the index in it. Raises IndexError."""
         if not 0 <= index < len(self):
             raise IndexError(f"sample {index} of {len(self)}")
@@ -81,27 +81,27 @@ class SourceMixture:
         member = bisect_right(self._ends, index)
         return member, index - self._ends[member] + self._sizes[member]
 
-    def member(self, index: int) -> str:
+    def member_name(self, index: int) -> str:
         """Name of the member that holds sample `index`."""
-        return self._names[self.place(index)[0]]
+        return self._names[self.member_place(index)[0]]
 
     def name(self, index: int) -> str:
         """`charts/train.json[17]`: the name of the member, and that of the sample in it."""
-        member, in_member = self.place(index)
+        member, in_member = self.member_place(index)
         return f"{self._names[member]}/{self._list[member].name(in_member)}"
 
     def __getitem__(self, key: SampleKey) -> Sample:
         index, epoch = key
-        member, in_member = self.place(index)
+        member, in_member = self.member_place(index)
         try:
             return replace(self._list[member][in_member, epoch], name=self.name(index))
         except SampleError as error:
             text = _of_member(self._names[member], error.fault.text)
             raise SampleError(self.name(index), replace(error.fault, text=text)) from error
 
-    def order(self, seed: int) -> Order:
+    def make_order(self, seed: int) -> SampleOrder:
         """The order in which samples come up."""
-        return Mixed(self._sizes, self._weights, seed)
+        return MixedOrder(self._sizes, self._weights, seed)
 
 
 def _open_member(

@@ -53,7 +53,7 @@ class ShapeQuestion:
 
 
 @dataclass(frozen=True)
-class Scene:
+class ShapeScene:
     """An image in words.
 
     Attributes:
@@ -68,18 +68,18 @@ class Scene:
     seed: int
 
     @classmethod
-    def drawn(cls, rng: random.Random) -> Scene:
+    def draw_scene(cls, rng: random.Random) -> ShapeScene:
         """A scene at random."""
         places = rng.sample(PLACES, rng.randint(1, len(PLACES)))
         kind, colour = rng.choice(SHAPES), rng.choice([*COLOURS])
         return cls(kind, colour, frozenset(places), rng.getrandbits(32))
 
     @property
-    def contents(self) -> tuple[str, str, frozenset[str]]:
+    def visible_contents(self) -> tuple[str, str, frozenset[str]]:
         """What the answers depend on."""
         return self.kind, self.colour, self.places
 
-    def questions(self, rng: random.Random) -> list[ShapeQuestion]:
+    def make_questions(self, rng: random.Random) -> list[ShapeQuestion]:
         """One question of each sort."""
         filled = rng.random() < 0.5
         places = [place for place in PLACES if (place in self.places) == filled] or PLACES
@@ -93,7 +93,7 @@ class Scene:
             ),
         ]
 
-    def image(self) -> PIL.Image.Image:
+    def draw_image(self) -> PIL.Image.Image:
         """The image, RGB."""
         image = PIL.Image.new("RGB", (SIDE * _FINER, SIDE * _FINER), _BACKGROUND)
         draw, rng = PIL.ImageDraw.Draw(image), random.Random(self.seed)
@@ -102,11 +102,13 @@ class Scene:
             room = quarter / 2 - radius - 1
             row, column = divmod(PLACES.index(place), 2)
             x, y = ((n + 0.5) * quarter + rng.uniform(-room, room) for n in (column, row))
-            _draw(draw, self.kind, COLOURS[self.colour], _FINER * x, _FINER * y, _FINER * radius)
+            _draw_shape(
+                draw, self.kind, COLOURS[self.colour], _FINER * x, _FINER * y, _FINER * radius
+            )
         return image.resize((SIDE, SIDE), PIL.Image.Resampling.BOX)
 
 
-def _draw(
+def _draw_shape(
     draw: PIL.ImageDraw.ImageDraw,
     kind: str,
     fill: tuple[int, int, int],
@@ -174,42 +176,42 @@ def write_example(folder: Path, images: int, seed: int) -> ExampleData:
     if folder.exists():
         raise DataError(f"{folder} is there already; valid: another --out, or none of that name")
     rng = random.Random(seed)
-    heldout = _scenes(rng, HELDOUT, frozenset())
-    train = _scenes(rng, images, frozenset(scene.contents for scene in heldout))
-    asked = [rng.sample(questions := scene.questions(rng), len(questions)) for scene in train]
+    heldout = _draw_scenes(rng, HELDOUT, frozenset())
+    train = _draw_scenes(rng, images, frozenset(scene.visible_contents for scene in heldout))
+    asked = [rng.sample(questions := scene.make_questions(rng), len(questions)) for scene in train]
     sorts = len(asked[0])
-    tested = [[scene.questions(rng)[number % sorts]] for number, scene in enumerate(heldout)]
+    tested = [[scene.make_questions(rng)[number % sorts]] for number, scene in enumerate(heldout)]
 
     def write(draft: Path) -> None:
         (draft / "media").mkdir()
-        _write(draft, "train", train, asked)
-        _write(draft, "heldout", heldout, tested)
+        _write_split(draft, "train", train, asked)
+        _write_split(draft, "heldout", heldout, tested)
 
     try:
         put_folder(folder, write)
     except OSError as error:
         raise DataError(f"{folder} cannot be written: {error.strerror}") from error
-    return ExampleData(folder, images, HELDOUT, _guessed(asked, tested))
+    return ExampleData(folder, images, HELDOUT, _guess_rate(asked, tested))
 
 
-def _scenes(rng: random.Random, count: int, excluded: frozenset[object]) -> list[Scene]:
+def _draw_scenes(rng: random.Random, count: int, excluded: frozenset[object]) -> list[ShapeScene]:
     """Draw scenes whose contents are none of `excluded`."""
-    scenes: list[Scene] = []
+    scenes: list[ShapeScene] = []
     while len(scenes) < count:
-        scene = Scene.drawn(rng)
-        if scene.contents not in excluded:
+        scene = ShapeScene.draw_scene(rng)
+        if scene.visible_contents not in excluded:
             scenes.append(scene)
     return scenes
 
 
-def _write(
-    folder: Path, split: str, scenes: Sequence[Scene], asked: Sequence[Sequence[ShapeQuestion]]
+def _write_split(
+    folder: Path, split: str, scenes: Sequence[ShapeScene], asked: Sequence[Sequence[ShapeQuestion]]
 ) -> None:
     """Images, and a JSON file of conversations about them in LLaVA's form."""
     records = []
     for number, (scene, questions) in enumerate(zip(scenes, asked, strict=True)):
         name = f"{split}-{number:04}.png"
-        scene.image().save(folder / "media" / name)
+        scene.draw_image().save(folder / "media" / name)
         turns = [
             {"from": speaker, "value": text}
             for question in questions
@@ -221,7 +223,7 @@ def _write(
     (folder / f"{split}.json").write_text(text, encoding="utf-8")
 
 
-def _guessed(
+def _guess_rate(
     asked: Sequence[Sequence[ShapeQuestion]], tested: Sequence[Sequence[ShapeQuestion]]
 ) -> float:
     """Share of `tested` questions whose most frequent answer in `asked` is theirs."""

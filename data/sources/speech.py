@@ -86,12 +86,12 @@ def make_utterances(heldout: bool, count: int, longest: int, seed: int) -> list[
     return utterances
 
 
-def _check(code: int, call: str, value: object) -> None:
+def _check_code(code: int, call: str, value: object) -> None:
     if code != 0:
         raise DataError(f"eSpeak NG: {call}({value!r}) failed with code {code}")
 
 
-def _wheel() -> tuple[str, str, str]:
+def _wheel_paths() -> tuple[str, str, str]:
     """Path of the eSpeak NG library, of its voices, and version of the wheel they come from."""
     try:
         import espeakng_loader
@@ -103,21 +103,21 @@ def _wheel() -> tuple[str, str, str]:
 
 
 @contextmanager
-def _espeak(path: str, voices: str) -> Iterator[tuple[ctypes.CDLL, int]]:
+def _start_espeak(path: str, voices: str) -> Iterator[tuple[ctypes.CDLL, int]]:
     """The initialised library and its sample rate in Hz."""
     library = ctypes.CDLL(path)
     rate = library.espeak_Initialize(_SYNCHRONOUS, 0, voices.encode(), 0)
     if rate <= 0:
         raise DataError(f"eSpeak NG cannot start with the voices in {voices}: code {rate}")
     # Breath is random, and Initialize seeds the generator from the clock.
-    _check(library.espeak_ng_SetRandSeed(_SEED), "espeak_ng_SetRandSeed", _SEED)
+    _check_code(library.espeak_ng_SetRandSeed(_SEED), "espeak_ng_SetRandSeed", _SEED)
     try:
         yield library, rate
     finally:
         library.espeak_Terminate()
 
 
-def _speaker(library: ctypes.CDLL) -> Callable[[SpokenDigits], NDArray[np.int16]]:
+def _make_speaker(library: ctypes.CDLL) -> Callable[[SpokenDigits], NDArray[np.int16]]:
     """A function from an utterance to its samples at eSpeak's rate."""
     pieces: list[NDArray[np.int16]] = []
 
@@ -133,12 +133,16 @@ def _speaker(library: ctypes.CDLL) -> Callable[[SpokenDigits], NDArray[np.int16]
         pieces.clear()
         text = " ".join(WORDS[int(d)] for d in utterance.digits).encode() + b"\0"
         voice = library.espeak_SetVoiceByName(utterance.voice.encode())
-        _check(voice, "espeak_SetVoiceByName", utterance.voice)
-        _check(library.espeak_SetParameter(_RATE, utterance.speed, 0), "speed", utterance.speed)
-        _check(library.espeak_SetParameter(_PITCH, utterance.pitch, 0), "pitch", utterance.pitch)
+        _check_code(voice, "espeak_SetVoiceByName", utterance.voice)
+        _check_code(
+            library.espeak_SetParameter(_RATE, utterance.speed, 0), "speed", utterance.speed
+        )
+        _check_code(
+            library.espeak_SetParameter(_PITCH, utterance.pitch, 0), "pitch", utterance.pitch
+        )
         size = ctypes.c_size_t(len(text))
         code = library.espeak_Synth(text, size, 0, 0, 0, _CHARS_UTF8, None, None)
-        _check(code, "espeak_Synth", utterance.digits)
+        _check_code(code, "espeak_Synth", utterance.digits)
         if not pieces:
             raise DataError(f"eSpeak NG made no sound for {utterance}")
         return np.concatenate(pieces)
@@ -146,13 +150,15 @@ def _speaker(library: ctypes.CDLL) -> Callable[[SpokenDigits], NDArray[np.int16]
     return speak
 
 
-def _synthesise(utterances: Sequence[SpokenDigits], rate: int, library: str, voices: str) -> Waves:
+def _synthesise_waves(
+    utterances: Sequence[SpokenDigits], rate: int, library: str, voices: str
+) -> Waves:
     """Waveforms of the utterances at `rate` Hz, polyphase-resampled from eSpeak's rate."""
     from scipy.signal import resample_poly
 
     waves = []
-    with _espeak(library, voices) as (espeak, native):
-        speak = _speaker(espeak)
+    with _start_espeak(library, voices) as (espeak, native):
+        speak = _make_speaker(espeak)
         common = gcd(native, rate)
         for utterance in utterances:
             wave = speak(utterance).astype(np.float32)
@@ -166,7 +172,7 @@ def run_child() -> None:
     job = json.load(sys.stdin)
     utterances = [SpokenDigits(*values) for values in job["utterances"]]
     try:
-        waves = _synthesise(utterances, job["rate"], job["library"], job["voices"])
+        waves = _synthesise_waves(utterances, job["rate"], job["library"], job["voices"])
         np.save(Path(job["folder"]) / "waves.npy", np.concatenate(waves))
         np.save(Path(job["folder"]) / "ends.npy", np.cumsum([len(wave) for wave in waves]))
     except (DataError, OSError) as error:
@@ -175,7 +181,7 @@ def run_child() -> None:
 
 def _in_child(utterances: Sequence[SpokenDigits], rate: int, folder: Path) -> None:
     """Synthesise into `folder` in a fresh interpreter, without running the caller's main module."""
-    library, voices, _ = _wheel()
+    library, voices, _ = _wheel_paths()
     job = {
         "utterances": [list(asdict(u).values()) for u in utterances],
         "rate": rate,
@@ -192,12 +198,12 @@ def _in_child(utterances: Sequence[SpokenDigits], rate: int, folder: Path) -> No
         raise DataError(f"speech synthesis failed: {reason[0]}")
 
 
-def _fingerprint(utterances: Sequence[SpokenDigits], rate: int) -> str:
-    contents = [_VERSION, _wheel()[2], rate, [list(asdict(u).values()) for u in utterances]]
+def _clips_fingerprint(utterances: Sequence[SpokenDigits], rate: int) -> str:
+    contents = [_VERSION, _wheel_paths()[2], rate, [list(asdict(u).values()) for u in utterances]]
     return hashlib.sha256(json.dumps(contents).encode()).hexdigest()[:16]
 
 
-class Clips:
+class ClipCache:
     """The clips of one split, synthesised once and then mapped from the cache.
 
     Raises:
@@ -207,7 +213,7 @@ class Clips:
     def __init__(self, utterances: Sequence[SpokenDigits], rate: int, cache: Path) -> None:
         self.utterances = tuple(utterances)
         self.rate = rate
-        self.fingerprint = _fingerprint(utterances, rate)
+        self.fingerprint = _clips_fingerprint(utterances, rate)
         self._folder = cache / f"speech-{self.fingerprint}"
         with in_cache(self._folder):
             drop_damaged(self._folder, "clips")
@@ -221,29 +227,29 @@ class Clips:
     def __len__(self) -> int:
         return len(self.utterances)
 
-    def bounds(self, index: int) -> tuple[int, int]:
+    def clip_bounds(self, index: int) -> tuple[int, int]:
         """Start and end of clip `index` in samples."""
         return (int(self._ends[index - 1]) if index else 0), int(self._ends[index])
 
-    def wave(self, index: int) -> NDArray[np.float32]:
+    def clip_wave(self, index: int) -> NDArray[np.float32]:
         """Waveform [samples] of clip `index` in [-1, 1]."""
-        start, end = self.bounds(index)
+        start, end = self.clip_bounds(index)
         wave: NDArray[np.float32] = np.asarray(self._waves[start:end], np.float32)
         return np.divide(wave, np.float32(32768), dtype=np.float32)
 
 
 @dataclass(frozen=True)
-class Clip(LazyAudio):
-    """A clip of `Clips`."""
+class SpokenClip(LazyAudio):
+    """A clip of `ClipCache`."""
 
-    clips: Clips
+    clips: ClipCache
     index: int
 
-    def info(self) -> tuple[int, int]:
+    def clip_info(self) -> tuple[int, int]:
         """(samples, rate in Hz)."""
-        start, end = self.clips.bounds(self.index)
+        start, end = self.clips.clip_bounds(self.index)
         return end - start, self.clips.rate
 
     def load(self) -> NDArray[np.float32]:
         """Waveform [samples]."""
-        return self.clips.wave(self.index)
+        return self.clips.clip_wave(self.index)

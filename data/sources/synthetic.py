@@ -17,7 +17,7 @@ from data.config import DataConfig, SyntheticSource, counts
 from data.media.registry import MEDIA_TYPES
 from data.sample import DataError, Sample, Turn
 from data.sources.cache import home_of
-from data.sources.distributions import REDUCTION, draw
+from data.sources.distributions import REDUCTION, draw_lengths
 from data.sources.source import SampleKey, Split
 from data.text.chat import marks_of
 
@@ -39,7 +39,7 @@ class SyntheticSet:
         self._arguments, self._config = (config, split), config
         self._options, self._split = config.source, split
         seed = 2 * self._options.seed + (split == "heldout")
-        self._lengths = draw(self._options.distribution, self._options.samples, seed)
+        self._lengths = draw_lengths(self._options.distribution, self._options.samples, seed)
         for name in sorted({name for n in self._lengths for name in n.media}):
             if name not in _KINDS:
                 raise DataError(
@@ -87,11 +87,11 @@ class SyntheticSet:
         half = (lengths.tokens - outputs) * scale / 2
         written = marks_of(self._config)
         marks = [written[kind] for kind, counts in media.items() for _ in counts]
-        question = " ".join([*marks, _letters(half, rng)])
-        turns = (Turn("user", question), Turn("assistant", _letters(half, rng)))
+        question = " ".join([*marks, _random_letters(half, rng)])
+        turns = (Turn("user", question), Turn("assistant", _random_letters(half, rng)))
         return Sample(self.name(index), turns, media)
 
 
-def _letters(length: float, rng: np.random.Generator) -> str:
+def _random_letters(length: float, rng: np.random.Generator) -> str:
     """A word of so many letters, at least one."""
     return rng.choice(_LETTERS, max(1, round(length))).tobytes().decode()

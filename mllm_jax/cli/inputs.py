@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # which other commands do not need
 #: Most prompts of a file whose media are looked for.
 MOST_CHECKED = 1000
 #: What reads no more of a medium than its head, by kind.
-_HEADS: Mapping[str, str] = {"image": "size", "audio": "info", "video": "timing"}
+_HEADS: Mapping[str, str] = {"image": "image_size", "audio": "clip_info", "video": "frame_timing"}
 _CONFIG = "config.json"
 
 
@@ -117,10 +117,10 @@ def check_prompts(args: argparse.Namespace) -> None:
 
 def _check_prompt(args: argparse.Namespace) -> None:
     """See that the media of `--prompt` are there, and begin as their kind does."""
-    from data.sources.formats.prompts import given_questions
+    from data.sources.formats.prompts import program_questions
 
     record = {"prompt": args.prompt, **media_of(args)}
-    _read_heads(given_questions(_default_config(tempfile.gettempdir()), [record], Path.cwd()), 0)
+    _read_heads(program_questions(_default_config(tempfile.gettempdir()), [record], Path.cwd()), 0)
 
 
 def _read_heads(questions: QuestionSet, index: int) -> None:

@@ -123,7 +123,10 @@ def find_option(text: str, choices: Sequence[str]) -> int | None:
     another word is no option, unless the option's text follows: ``option_of("A dog", ("cat",
     "dog"))`` is None.
     """
-    text_only, plain_choices = _MARKUP.sub("", text).strip(), [normalize_option(choice) for choice in choices]
+    text_only, plain_choices = (
+        _MARKUP.sub("", text).strip(),
+        [normalize_option(choice) for choice in choices],
+    )
     letters = LETTERS[: len(choices)]
     if (match := _ALONE.fullmatch(text_only)) and match[1].upper() in letters:
         return letters.index(match[1].upper())

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from data.sample import Sample
-from data.sources.formats.prompts import QuestionSet, misshapen, texts_in
+from data.sources.formats.prompts import QuestionSet, misshapen_record, texts_in
 from data.sources.source import SampleKey
 from data.text.options import LETTERS
 from mllm_jax.evaluation.metrics import AnswerReference, exact_match, find_option
@@ -48,9 +48,9 @@ class ReferencedSet:
         """See `Source.name`."""
         return self._questions.name(index)
 
-    def id(self, index: int) -> Any:
+    def record_id(self, index: int) -> Any:
         """See `Asked.id`."""
-        return self._questions.id(index)
+        return self._questions.record_id(index)
 
     @property
     def home(self) -> Path:
@@ -74,15 +74,17 @@ class ReferencedSet:
         Raises:
             SampleError: nothing is, or it has the wrong shape.
         """
-        record = self._questions.record(index)
-        choices = self._questions.choices(index)
+        record = self._questions.question_record(index)
+        choices = self._questions.answer_choices(index)
         fields = [name for name in ANSWERS if record.get(name) is not None]
         if len(fields) > 1:
-            raise misshapen(self.name(index), f"it has {' and '.join(fields)}; valid: one of them")
-        final_answer = self._questions.answer(index)
+            raise misshapen_record(
+                self.name(index), f"it has {' and '.join(fields)}; valid: one of them"
+            )
+        final_answer = self._questions.answer_text(index)
         if not fields and final_answer is None:
             text = "there is no reference; valid: answer, answers, or an answer at the end"
-            raise misshapen(self.name(index), text)
+            raise misshapen_record(self.name(index), text)
         end = (
             None
             if final_answer is None
@@ -97,7 +99,7 @@ class ReferencedSet:
                 f"it has {AT_THE_END}, {end.answers[0]!r:.80}, and another one in {fields[0]}; "
                 "valid: one of them, or several in answers"
             )
-            raise misshapen(self.name(index), text)
+            raise misshapen_record(self.name(index), text)
         return reference
 
     def _check(self, reference: AnswerReference, field: str, index: int) -> AnswerReference:
@@ -109,21 +111,21 @@ class ReferencedSet:
         choices = reference.choices
         if not all(answer.strip() for answer in reference.answers):
             text = f"{field}: an empty text; valid: a right answer"
-            raise misshapen(self.name(index), text)
+            raise misshapen_record(self.name(index), text)
         for answer in reference.answers if choices else ():
             if find_option(answer, choices) is None:
                 letters = ", ".join(LETTERS[: len(choices)])
                 text = (
                     f"{field}: {answer!r:.80} is none of the choices; valid: {letters}, or a choice"
                 )
-                raise misshapen(self.name(index), text)
+                raise misshapen_record(self.name(index), text)
         return reference
 
     def source(self, index: int) -> str:
         """Name of the source that a record counts for. Raises SampleError: it is no text."""
-        source = self._questions.record(index).get(SOURCE)
+        source = self._questions.question_record(index).get(SOURCE)
         if source is not None and not isinstance(source, str):
-            raise misshapen(self.name(index), f"{SOURCE}: {source!r:.80} is no text")
+            raise misshapen_record(self.name(index), f"{SOURCE}: {source!r:.80} is no text")
         return self._default if source is None else source
 
 

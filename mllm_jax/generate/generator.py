@@ -15,7 +15,12 @@ from data.faults import FaultKind, SampleFault
 from data.loading.evaluation import PromptBatch
 from data.loading.prompts import prompt_rows
 from data.sample import Lengths, SampleError
-from data.sources.formats.prompts import Asked, QuestionSet, given_questions, open_questions
+from data.sources.formats.prompts import (
+    QuestionSet,
+    QuestionSource,
+    open_questions,
+    program_questions,
+)
 from data.sources.source import Source
 from mllm_jax.config.sections import ConfigError
 from mllm_jax.generate.answers import AnswerSet, AnswerTiming, Reply
@@ -118,7 +123,7 @@ class AnswerGenerator:
         records = [
             {"prompt": prompt} if isinstance(prompt, str) else prompt for prompt in prompt_list
         ]
-        source = given_questions(self.config.data, records, folder or Path.cwd())
+        source = program_questions(self.config.data, records, folder or Path.cwd())
         return self.answers(source, options or AnswerOptions(), strict=True)
 
     def questions(self, file: Path, media: Path | None = None) -> QuestionSet:
@@ -127,7 +132,7 @@ class AnswerGenerator:
 
     def answers(
         self,
-        source: Asked,
+        source: QuestionSource,
         options: AnswerOptions,
         *,
         strict: bool = False,
@@ -168,7 +173,9 @@ class AnswerGenerator:
                 self._notify(f"{begin + len(chosen)} of {len(fitting)} prompts answered; {timing}")
                 last_progress = time.monotonic()
         every = range(len(source))
-        return AnswerSet([replace(replies[index], id=source.id(index)) for index in every], timing)
+        return AnswerSet(
+            [replace(replies[index], id=source.record_id(index)) for index in every], timing
+        )
 
     # ---- parts -----------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ from data.rows.spec import RowSpec
 from data.sample import DataError
 from data.sources.make import make_source
 from data.sources.mixture import SourceMixture
-from data.sources.order import Order
+from data.sources.order import SampleOrder
 from data.sources.source import Source
 from mllm_jax.config.buckets import planned
 from mllm_jax.config.checks.checks import check_unplanned
@@ -214,10 +214,12 @@ class _MeasuredSamples:
         return self.config.model.decoder.max_positions
 
     @property
-    def order(self) -> Order | None:
+    def order(self) -> SampleOrder | None:
         """The order in which samples come up, where some come more often than others."""
         source = self.source
-        return source.order(self.config.train.seed) if isinstance(source, SourceMixture) else None
+        return (
+            source.make_order(self.config.train.seed) if isinstance(source, SourceMixture) else None
+        )
 
 
 def usual_samples(needs: np.ndarray) -> int:

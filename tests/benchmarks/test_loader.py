@@ -23,7 +23,7 @@ from benchmarks.padded import (
 )
 from data.processing.processor import make_processor
 from data.sample import Example, Lengths, ProcessedMedium, SampleError
-from data.sources.distributions import draw
+from data.sources.distributions import draw_lengths
 from mllm_jax.config.inputs import row_specs
 from mllm_jax.config.load import ConfigError, load
 from mllm_jax.runtime.exits import ExitCode
@@ -152,7 +152,7 @@ def test_padding_is_counted_over_all_towers():
 
 def test_the_folder_is_as_long_as_the_distribution_says(folder):
     written, reader = folder
-    drawn = draw("web", SAMPLES, seed=written.train.seed)
+    drawn = draw_lengths("web", SAMPLES, seed=written.train.seed)
     assert len(reader) == SAMPLES
     for found, asked in zip(reader.lengths, drawn, strict=True):
         assert found.media.get("audio", ()) == tuple(-(-n // 8) for n in asked.media["audio"])

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from data.batch import NEXT_TOKEN, ModuleRows
 from data.config import Balance, DataConfig
 from data.faults import FaultKind, SampleFault
-from data.media.audio.row_spec import LazyAudio, AudioRowSpec
-from data.media.image.row_spec import LazyImage, ImageRowSpec
+from data.media.audio.row_spec import AudioRowSpec, LazyAudio
+from data.media.image.row_spec import ImageRowSpec, LazyImage
 from data.media.video.files import FrameTiming, LazyVideo
 from data.planning.ladder import Ladder
 from data.planning.packing import Capacity, make_capacity
@@ -87,7 +87,7 @@ class Picture(LazyImage):
     width: int
     claimed: tuple[int, int] | None = None
 
-    def size(self) -> tuple[int, int]:
+    def image_size(self) -> tuple[int, int]:
         return self.claimed or (self.height, self.width)
 
     def load(self, channels: int) -> NDArray[np.uint8]:
@@ -101,7 +101,7 @@ class Frames(LazyVideo):
     def __init__(self, frames: NDArray[np.uint8]) -> None:
         self.frames = frames
 
-    def timing(self) -> FrameTiming:
+    def frame_timing(self) -> FrameTiming:
         return FrameTiming(len(self.frames), 1.0)
 
     def load(self) -> Iterator[NDArray[np.uint8]]:
@@ -115,7 +115,7 @@ class Noise(LazyAudio):
     samples: int
     rate: int = 8000
 
-    def info(self) -> tuple[int, int]:
+    def clip_info(self) -> tuple[int, int]:
         return self.samples, self.rate
 
     def load(self) -> NDArray[np.float32]:

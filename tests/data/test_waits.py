@@ -13,7 +13,7 @@ import pytest
 from data import waits
 from data.sample import AwayError
 from data.sources.formats import patience
-from data.sources.formats.patience import Patient
+from data.sources.formats.patience import PatientFileSystem
 from data.waits import SLOT, SOURCE, RetriedCall, Table, current, waiting
 from tests.configs import ROOT
 from tests.timing import Clock
@@ -53,7 +53,7 @@ def test_a_place_that_is_tried_again_is_waited_for_since_the_first_attempt(
     for module in (patience, waits):
         monkeypatch.setattr(module, "time", clock)
     with pytest.raises(AwayError):
-        Patient(away(seen), 60.0).info("bucket/train.jsonl")
+        PatientFileSystem(away(seen), 60.0).info("bucket/train.jsonl")
     assert current(SOURCE) is None
     assert len(seen) > 2
     assert len({*seen}) == 1
@@ -65,7 +65,7 @@ def test_a_place_that_is_tried_again_is_waited_for_since_the_first_attempt(
 def test_a_place_that_is_not_tried_again_holds_nothing_up() -> None:
     seen: list[RetriedCall | None] = []
     with pytest.raises(AwayError):
-        Patient(away(seen), 0.0).info("bucket/train.jsonl")
+        PatientFileSystem(away(seen), 0.0).info("bucket/train.jsonl")
     assert seen == [None]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from data.sample import SampleError
-from data.sources.formats.prompts import QuestionSet, given_questions
+from data.sources.formats.prompts import QuestionSet, program_questions
 from data.text.options import ASKED
 from mllm_jax.evaluation.metrics import choice
 from mllm_jax.evaluation.references import ReferencedSet
@@ -18,12 +18,12 @@ ANIMALS = ["cat", "dog"]
 
 
 def questions(folder: Path, record: dict[str, Any]) -> QuestionSet:
-    return given_questions(config().data, [record], folder)
+    return program_questions(config().data, [record], folder)
 
 
 def references(folder: Path, **record: Any) -> ReferencedSet:
     asked = {"prompt": "Which animal?", "choices": ANIMALS} | record
-    return ReferencedSet(given_questions(config().data, [asked], folder), "all")
+    return ReferencedSet(program_questions(config().data, [asked], folder), "all")
 
 
 @pytest.mark.parametrize("answer", ["B", "dog", "Dog", ["A", "dog"]])

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from data.sample import DataError
-from data.sources.formats.prompts import given_questions
+from data.sources.formats.prompts import program_questions
 from mllm_jax.generate.answers import AnswerTiming, Reply
 from mllm_jax.generate.generator import AnswerGenerator, AnswerOptions
 from mllm_jax.generate.kept import AnswerFile
@@ -76,7 +76,7 @@ class Answering(AnswerGenerator):
 
 def test_prompts_that_have_answers_are_not_answered_again(tmp_path: Path) -> None:
     records = [{"prompt": "x", "id": 10 + n} for n in range(5)]
-    source, own = given_questions(config().data, records, tmp_path), Answering()
+    source, own = program_questions(config().data, records, tmp_path), Answering()
     heard: list[Mapping[int, Reply]] = []
     kept = {1: Reply("prompt 1", "one"), 4: Reply("prompt 4", "four")}
     found = own.answers(source, AnswerOptions(), known_replies=kept, on_answered=heard.append)

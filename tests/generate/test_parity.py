@@ -54,7 +54,9 @@ def texts(folder: str) -> list[list[int]]:
     return [ids[mask > 0].tolist() for ids, mask in rows]
 
 
-def laid(prompts: list[list[int]], rows: list[int], count: int) -> tuple[PackedBatch, list[PromptSlot]]:
+def laid(
+    prompts: list[list[int]], rows: list[int], count: int
+) -> tuple[PackedBatch, list[PromptSlot]]:
     """Prompts in rows, and where they lie."""
     decoder = TEXT.empty_rows((count, TOKENS), [])
     slots, ends, segments = [], [0] * count, [0] * count

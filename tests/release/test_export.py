@@ -134,7 +134,9 @@ def test_the_exported_chat_template_asks_as_training_did(tmp_path: Path) -> None
         theirs = ReleasedChat(read_folder(out), {}, TODAY, "header")
         turns = [Turn("user", "What?"), Turn("assistant", "A cat."), Turn("user", "Where?")]
         for asked in (turns[:1], turns, [Turn("system", "Be brief."), *turns]):
-            assert ours.tokenize_turns(asked, opened=True) == theirs.tokenize_turns(asked, opened=True)
+            assert ours.tokenize_turns(asked, opened=True) == theirs.tokenize_turns(
+                asked, opened=True
+            )
         whole = [*turns, Turn("assistant", "There.")]
         assert ours.tokenize_turns(whole).ids == theirs.tokenize_turns(whole).ids
 

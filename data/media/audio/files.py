@@ -64,7 +64,7 @@ class EncodedAudio(LazyAudio):
         return samples, rate
 
     def checked_info(self) -> tuple[int, int]:
-        """See `Audio.checked`; only files of floating-point samples are read."""
+        """See `LazyAudio.checked_info`; only files of floating-point samples are read."""
         samples, rate, subtype = self._read_header()
         if subtype in _FLOATS:
             check_finite(self.load())

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from data.config import DataConfig
 from data.media.audio.files import EncodedAudio
 from data.media.audio.reader import ConfiguredClips
-from data.media.audio.row_spec import LazyAudio, AudioRowSpec
+from data.media.audio.row_spec import AudioRowSpec, LazyAudio
 from data.media.file_bytes import FileBytes
 from data.media.media_type import MediaType
 from data.media.preview import MediaPreview, PreviewSound, draw_levels
@@ -45,7 +45,7 @@ class AudioType(MediaType):
 
     @property
     def part_types(self) -> tuple[str, ...]:
-        """See `MediaType.parts`; `input_audio` holds base64."""
+        """See `MediaType.part_types`; `input_audio` holds base64."""
         return (*super().part_types, "input_audio")
 
     def open(self, blob: FileBytes, config: DataConfig) -> LazyAudio:
@@ -62,7 +62,9 @@ class AudioType(MediaType):
         medium.checked_info()
         return MediumLengths(count)
 
-    def read(self, reader: Any, spec: AudioRowSpec, medium: LazyAudio, alone: bool) -> ProcessedMedium:
+    def read(
+        self, reader: Any, spec: AudioRowSpec, medium: LazyAudio, alone: bool
+    ) -> ProcessedMedium:
         """Frames of a clip; one at another rate, or too long, is refused before it is decoded."""
         reader.measure(*medium.clip_info())
         processed: ProcessedMedium = reader.read(medium.load())
@@ -80,7 +82,9 @@ class AudioType(MediaType):
         size = f"{samples / rate:.2f} s at {rate} Hz"
         return MediaPreview(size, ((draw_levels(processed.inputs.T[::-1], caption),),), sound=sound)
 
-    def make_noise(self, positions: float, config: DataConfig, rng: np.random.Generator) -> NoiseClip:
+    def make_noise(
+        self, positions: float, config: DataConfig, rng: np.random.Generator
+    ) -> NoiseClip:
         """About so many frames, at most those of `data.audio.max_seconds`."""
         audio = config.audio
         samples = max(1, min(max(1, round(positions)) * audio.hop, audio.max_samples))

@@ -22,7 +22,7 @@ class LazyAudio(ABC):
         """(samples, sample rate in Hz), from metadata alone. Raises MediaError."""
 
     def checked_info(self) -> tuple[int, int]:
-        """`info`, after a look at the samples where their format can hold NaN or infinity.
+        """`clip_info`, after a look at the samples where their format can hold NaN or infinity.
 
         Raises:
             MediaError: the clip cannot be used.

@@ -14,7 +14,7 @@ from data.media.file_bytes import FileBytes
 from data.media.image.files import EncodedImage
 from data.media.image.patches import images_of
 from data.media.image.reader import ConfiguredImages
-from data.media.image.row_spec import LazyImage, ImageRowSpec
+from data.media.image.row_spec import ImageRowSpec, LazyImage
 from data.media.image.tiles import ImageTiling, layout_of
 from data.media.media_type import MediaType
 from data.media.preview import MediaPreview, PreviewPicture
@@ -63,7 +63,9 @@ class ImageType(MediaType):
         """Patches, and the grid of an image."""
         return MediumLengths(*reader.measure(medium.image_size(), alone))
 
-    def read(self, reader: Any, spec: ImageRowSpec, medium: LazyImage, alone: bool) -> ProcessedMedium:
+    def read(
+        self, reader: Any, spec: ImageRowSpec, medium: LazyImage, alone: bool
+    ) -> ProcessedMedium:
         """Patches of an image."""
         processed: ProcessedMedium = reader.read(medium.load(spec.channels), alone)
         return processed
@@ -78,11 +80,15 @@ class ImageType(MediaType):
         if len(parts) > 1:
             names = ["whole", *(f"tile {n}" for n in range(1, len(parts)))]
             captions = [f"{name}, {pixels}" for name, pixels in zip(names, captions, strict=True)]
-        pictures = [PreviewPicture(part, caption) for part, caption in zip(parts, captions, strict=True)]
+        pictures = [
+            PreviewPicture(part, caption) for part, caption in zip(parts, captions, strict=True)
+        ]
         seen = _picture_rows(pictures, size, spec.tiling)
         return MediaPreview(_describe_size(original), seen, PreviewPicture(original, "in the file"))
 
-    def make_noise(self, positions: float, config: DataConfig, rng: np.random.Generator) -> NoiseImage:
+    def make_noise(
+        self, positions: float, config: DataConfig, rng: np.random.Generator
+    ) -> NoiseImage:
         """About so many patches, no side more than twice the other."""
         source = config.source
         side = source.patch if isinstance(source, SyntheticSource) else _PATCH

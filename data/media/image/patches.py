@@ -102,7 +102,9 @@ def patches_of(
     height, width, channels = pixels.shape
     grid = grid_of((height, width), spec, config)
     high, wide = grid[0] * spec.patch[0], grid[1] * spec.patch[1]
-    inner = (high, wide) if config.height is None else _scale_to_height((height, width), config.height)
+    inner = (
+        (high, wide) if config.height is None else _scale_to_height((height, width), config.height)
+    )
     canvas = np.zeros((high, wide, channels), np.float32)
     canvas[: inner[0], : inner[1]] = _resize_pixels(pixels, inner)
     mean, std = np.array(config.mean, np.float32), np.array(config.std, np.float32)

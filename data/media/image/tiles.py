@@ -222,9 +222,13 @@ def grid_of_frames(count: int, interval: float, tiling: ImageTiling) -> Grid:
     return Grid(count, *tiling.frame_outputs, interval)
 
 
-def taps_of_frames(count: int, tiling: ImageTiling) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+def taps_of_frames(
+    count: int, tiling: ImageTiling
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """How a video's outputs are made of those of its frames; see `taps_of`."""
-    down, across = (_bilinear_taps(n, m, 0) for n, m in zip(tiling.outputs, tiling.frame_outputs, strict=True))
+    down, across = (
+        _bilinear_taps(n, m, 0) for n, m in zip(tiling.outputs, tiling.frame_outputs, strict=True)
+    )
     places, parts = _cross_taps(down, across, lambda row, column: row * tiling.outputs[1] + column)
     first = tiling.tile_outputs * np.arange(count, dtype=np.int32)[:, None, None]
     return (first + places).reshape(-1, TAPS), np.tile(parts, (count, 1))

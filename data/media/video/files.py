@@ -71,10 +71,14 @@ class EncodedVideo(LazyVideo):
     max_seconds: float
 
     def frame_timing(self) -> FrameTiming:
-        """See `LazyVideo.timing`; a video whose header has neither a duration nor a rate is taken to
+        """See `LazyVideo.frame_timing`; a video whose header has neither a duration nor a rate is
+        taken to
         show a frame a second."""
         with self._open_video(HEADER) as (container, stream):
-            every, seconds = self._count_frames(container, stream), _video_seconds(container, stream)
+            every, seconds = (
+                self._count_frames(container, stream),
+                _video_seconds(container, stream),
+            )
             if seconds is None:
                 seconds = float(every / (stream.average_rate or 1))
         count = min(self.frames, every)
@@ -161,7 +165,9 @@ class EncodedVideo(LazyVideo):
             raise MediaError(FaultKind.VIDEO, f"{self.blob.name!r} has no frames")
         return int(count)
 
-    def _decode_frames(self, container: Any, stream: Any) -> Iterator[Callable[[], NDArray[np.uint8]]]:
+    def _decode_frames(
+        self, container: Any, stream: Any
+    ) -> Iterator[Callable[[], NDArray[np.uint8]]]:
         """The frames, each as what makes its pixels."""
         frames = container.decode(stream)
         while True:

@@ -67,9 +67,13 @@ class VideoType(MediaType):
         timing = medium.frame_timing()
         return MediumLengths(*reader.measure_frames(timing.count, timing.interval))
 
-    def read(self, reader: Any, spec: ImageRowSpec, medium: LazyVideo, alone: bool) -> ProcessedMedium:
+    def read(
+        self, reader: Any, spec: ImageRowSpec, medium: LazyVideo, alone: bool
+    ) -> ProcessedMedium:
         """Patches of all frames."""
-        processed: ProcessedMedium = reader.read_frames(medium.load(), medium.frame_timing().interval)
+        processed: ProcessedMedium = reader.read_frames(
+            medium.load(), medium.frame_timing().interval
+        )
         return processed
 
     def preview_medium(
@@ -84,7 +88,9 @@ class VideoType(MediaType):
         caption = f"{len(parts)} frames of {size} are taken of those"
         return MediaPreview(caption, tuple(seen), PreviewPicture(first, "first frame in the file"))
 
-    def make_noise(self, positions: float, config: DataConfig, rng: np.random.Generator) -> NoiseVideo:
+    def make_noise(
+        self, positions: float, config: DataConfig, rng: np.random.Generator
+    ) -> NoiseVideo:
         """Frames of one size; so many positions only if a frame had one."""
         count = min(config.video.frames, max(1, round(positions)))
         return NoiseVideo(count, (16, 16), int(rng.integers(2**31)))

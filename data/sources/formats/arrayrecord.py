@@ -22,11 +22,11 @@ from data.config import ArrayRecordSource, DataConfig
 from data.faults import FaultKind, SampleFault
 from data.sample import DataError, SampleError
 from data.sources.formats.blobs import MediaFolder, media_folder
-from data.sources.formats.conversations import ConversationSet, Records, fingerprint_of, form_of
+from data.sources.formats.conversations import ConversationSet, RecordList, fingerprint_of, form_of
 from data.sources.formats.copies import local_copy
 from data.sources.formats.index import Arrays, RecordIndex, open_index
 from data.sources.formats.records.turns import Media
-from data.sources.formats.storage import File, find_files, home_of_files
+from data.sources.formats.storage import SourceFile, find_files, home_of_files
 
 logger = logging.getLogger(__name__)
 
@@ -51,16 +51,20 @@ def open_arrayrecord(config: DataConfig, options: ArrayRecordSource, path: str) 
     )
     what = f"arrayrecord {fingerprint_of(files)}"
     home = home_of_files(config.cache, files)
-    index = open_index(home, what, ("ends",), lambda: _index(files, config.cache))
+    index = open_index(home, what, ("ends",), lambda: _build_index(files, config.cache))
     media = None if options.media is None else media_folder(options.media, options.retry_seconds)
     return ConversationSet(PackedRecords(files, index, media, config.cache), form, config)
 
 
-class PackedRecords(Records):
-    """Records in ArrayRecord files; index: `ends` as of `Records`."""
+class PackedRecords(RecordList):
+    """Records in ArrayRecord files; index: `ends` as of `RecordList`."""
 
     def __init__(
-        self, files: Sequence[File], index: RecordIndex, media: MediaFolder | None, cache: Path
+        self,
+        files: Sequence[SourceFile],
+        index: RecordIndex,
+        media: MediaFolder | None,
+        cache: Path,
     ) -> None:
         super().__init__(files, index["ends"], media)
         self._index, self._cache = index, cache
@@ -70,11 +74,11 @@ class PackedRecords(Records):
     def __reduce__(self) -> tuple[object, ...]:
         return PackedRecords, (self.files, self._index, self.media, self._cache)
 
-    def read(self, index: int) -> tuple[object, Media | None]:
-        """See `Records.read`."""
-        file, number = self.place(index)
+    def read_record(self, index: int) -> tuple[object, Media | None]:
+        """See `RecordList.read_record`."""
+        file, number = self.record_place(index)
         with self._lock:
-            reader = self._reader(file)
+            reader = self._open_reader(file)
         try:
             return msgpack.unpackb(reader.read([number])[0], strict_map_key=True), None
         except (*_ERRORS, msgpack.UnpackException) as error:
@@ -82,21 +86,21 @@ class PackedRecords(Records):
                 self.name(index), SampleFault(FaultKind.RECORD, f"not msgpack: {error}")
             ) from error
 
-    def _reader(self, file: File) -> Any:
+    def _open_reader(self, file: SourceFile) -> Any:
         if file.path not in self._open:
-            self._open[file.path] = _opened(file, self._cache)
+            self._open[file.path] = _open_file(file, self._cache)
             if len(self._open) > _KEPT:
                 self._open.popitem(last=False)
         self._open.move_to_end(file.path)
         return self._open[file.path]
 
 
-def _index(files: Sequence[File], cache: Path) -> Arrays:
-    readers = (_opened(file, cache) for file in files)
-    return {"ends": np.cumsum([_count(*pair) for pair in zip(files, readers, strict=True)])}
+def _build_index(files: Sequence[SourceFile], cache: Path) -> Arrays:
+    readers = (_open_file(file, cache) for file in files)
+    return {"ends": np.cumsum([_count_records(*pair) for pair in zip(files, readers, strict=True)])}
 
 
-def _count(file: File, reader: Any) -> int:
+def _count_records(file: SourceFile, reader: Any) -> int:
     """Records of a file; a warning where one cannot be read without others."""
     group = re.search(r"group_size:(\d+)", reader.writer_options_string())
     if group and int(group[1]) > 1:
@@ -109,7 +113,7 @@ def _count(file: File, reader: Any) -> int:
     return int(reader.num_records())
 
 
-def _opened(file: File, cache: Path) -> Any:
+def _open_file(file: SourceFile, cache: Path) -> Any:
     """Raises DataError: it is no ArrayRecord file, or damaged."""
     path = local_copy(file, cache)
     try:

@@ -30,7 +30,7 @@ from data.sources.formats.conversations import ConversationSet, fingerprint_of, 
 from data.sources.formats.copies import local_copy
 from data.sources.formats.index import Arrays, RecordIndex, open_index
 from data.sources.formats.records.record import RecordForm
-from data.sources.formats.storage import File, find_files, home_of_files
+from data.sources.formats.storage import SourceFile, find_files, home_of_files
 from data.sources.formats.tables import (
     ERRORS,
     RecordColumns,
@@ -38,7 +38,7 @@ from data.sources.formats.tables import (
     TableRecords,
     columns_of,
     is_list,
-    listed,
+    list_columns,
 )
 
 _NAMES = ("ends", "batch_files", "batch_starts", "batch_ends")
@@ -55,11 +55,11 @@ def open_arrow(config: DataConfig, options: ArrowSource, path: str) -> Conversat
             of records, or a folder of several splits.
     """
     candidates = find_files(path, (".arrow", _STATE), options.retry_seconds)
-    files, form = _files(path, candidates), form_of(options, config)
+    files, form = _ordered_files(path, candidates), form_of(options, config)
     what = f"arrow {fingerprint_of(files)} {options.fields.model_dump_json()}"
     home = home_of_files(config.cache, files)
-    index = open_index(home, what, _NAMES, lambda: _index(files, form, config.cache))
-    columns = columns_of(files[0], _Stream(files[0], config.cache).schema, form)
+    index = open_index(home, what, _NAMES, lambda: _build_index(files, form, config.cache))
+    columns = columns_of(files[0], _ArrowStream(files[0], config.cache).schema, form)
     media = None if options.media is None else media_folder(options.media, options.retry_seconds)
     records = ArrowRecords(files, index, media, columns, config.cache)
     return ConversationSet(records, form, config)
@@ -69,12 +69,12 @@ class ArrowRecords(TableRecords):
     """Records in Arrow files.
 
     index: by record batch, `batch_files`, `batch_starts` (bytes of the file) and `batch_ends`, the
-    rows in it and in all before it; `ends` as of `Records`.
+    rows in it and in all before it; `ends` as of `RecordList`.
     """
 
     def __init__(
         self,
-        files: Sequence[File],
+        files: Sequence[SourceFile],
         index: RecordIndex,
         media: MediaFolder | None,
         columns: RecordColumns,
@@ -82,65 +82,65 @@ class ArrowRecords(TableRecords):
     ) -> None:
         super().__init__(files, index["ends"], media, columns)
         self._index, self._cache = index, cache
-        self._open: OrderedDict[int, _Stream] = OrderedDict()
+        self._open: OrderedDict[int, _ArrowStream] = OrderedDict()
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[object, ...]:
         return ArrowRecords, (self.files, self._index, self.media, self.columns, self._cache)
 
-    def row(self, index: int, column: str | None) -> dict[str, Any]:
-        """See `TableRecords.row`."""
+    def read_row(self, index: int, column: str | None) -> dict[str, Any]:
+        """See `TableRecords.read_row`."""
         number = int(np.searchsorted(self._index["batch_ends"], index, side="right"))
         first = int(self._index["batch_ends"][number - 1]) if number else 0
         file, start = (int(self._index[k][number]) for k in ("batch_files", "batch_starts"))
         with self._lock:
-            stream = self._stream(file)
+            stream = self._open_stream(file)
             try:
-                batch = stream.batch(start).slice(index - first, 1)
-                return self._row(batch, column)
+                batch = stream.read_batch(start).slice(index - first, 1)
+                return self._batch_row(batch, column)
             except ERRORS as error:
                 raise RowError(f"the batch at byte {start} of {stream.name}: {error}") from error
 
-    def _row(self, batch: pa.RecordBatch, column: str | None) -> dict[str, Any]:
+    def _batch_row(self, batch: pa.RecordBatch, column: str | None) -> dict[str, Any]:
         """A batch of one row as a record; a column of media is bare, unless it is asked for."""
         names = self.columns.record if column is None else (column,)
         late = self.columns.late if column is None else ()
         cells = {name: batch.column(name) for name in names}
         return {
-            name: _bare(cell) if name in late else cell.to_pylist()[0]
+            name: _without_bytes(cell) if name in late else cell.to_pylist()[0]
             for name, cell in cells.items()
         }
 
-    def _stream(self, number: int) -> _Stream:
+    def _open_stream(self, number: int) -> _ArrowStream:
         if number not in self._open:
-            self._open[number] = _Stream(self.files[number], self._cache)
+            self._open[number] = _ArrowStream(self.files[number], self._cache)
             if len(self._open) > _KEPT:
                 self._open.popitem(last=False)
         self._open.move_to_end(number)
         return self._open[number]
 
 
-def _bare(cell: pa.Array) -> Any:
+def _without_bytes(cell: pa.Array) -> Any:
     """The value of an array of one: a medium without its bytes, or a list of such."""
     if not cell[0].is_valid:
         return None
     if is_list(cell.type):
         items = cell.flatten()
-        return [_bare(items.slice(number, 1)) for number in range(len(items))]
+        return [_without_bytes(items.slice(number, 1)) for number in range(len(items))]
     return {"path": cell.field("path")[0].as_py()}
 
 
 # ---- files ---------------------------------------------------------------------------------------
 
 
-class _Stream:
+class _ArrowStream:
     """An Arrow file, mapped into memory.
 
     Raises:
         DataError: it is no stream of record batches.
     """
 
-    def __init__(self, file: File, cache: Path) -> None:
+    def __init__(self, file: SourceFile, cache: Path) -> None:
         self.name, self._path = file.name, file.path
         try:
             self._file = pa.memory_map(str(local_copy(file, cache)))
@@ -152,12 +152,12 @@ class _Stream:
             ) from error
         self._begin = self._file.tell()
 
-    def batch(self, start: int) -> pa.RecordBatch:
+    def read_batch(self, start: int) -> pa.RecordBatch:
         """The record batch at a byte. Raises one of `ERRORS`."""
         self._file.seek(start)
         return pa.ipc.read_record_batch(pa.ipc.read_message(self._file), self.schema)
 
-    def batches(self) -> Iterator[tuple[int, int]]:
+    def list_batches(self) -> Iterator[tuple[int, int]]:
         """Where every record batch begins, and how many rows it has.
 
         Raises:
@@ -180,7 +180,7 @@ class _Stream:
             ) from error
 
 
-def _files(place: str, candidates: Sequence[File]) -> tuple[File, ...]:
+def _ordered_files(place: str, candidates: Sequence[SourceFile]) -> tuple[SourceFile, ...]:
     """The Arrow files of the data set at `place`, in their order.
 
     Raises:
@@ -194,7 +194,7 @@ def _files(place: str, candidates: Sequence[File]) -> tuple[File, ...]:
             f"such as {place.rstrip('/')}/{folders[0]}"
         )
     if not states:
-        return _checked(place, [file for file in candidates if not file.name.endswith(_STATE)])
+        return _check_files(place, [file for file in candidates if not file.name.endswith(_STATE)])
     here = {file.path: file for file in candidates}
     (state,), folder = states, PurePosixPath(states[0].path).parent
     try:
@@ -205,25 +205,25 @@ def _files(place: str, candidates: Sequence[File]) -> tuple[File, ...]:
     missing = [path for path in paths if path not in here]
     if missing:
         raise DataError(f"data.source: {state.path} lists {missing}, which are not there")
-    return _checked(place, [here[path] for path in paths])
+    return _check_files(place, [here[path] for path in paths])
 
 
-def _checked(place: str, files: Sequence[File]) -> tuple[File, ...]:
+def _check_files(place: str, files: Sequence[SourceFile]) -> tuple[SourceFile, ...]:
     if not files:
         raise DataError(f"data.source: {place} has no Arrow files; valid: a saved data set")
     return tuple(files)
 
 
-def _index(files: Sequence[File], form: RecordForm, cache: Path) -> Arrays:
-    streams = [_Stream(file, cache) for file in files]
+def _build_index(files: Sequence[SourceFile], form: RecordForm, cache: Path) -> Arrays:
+    streams = [_ArrowStream(file, cache) for file in files]
     expected = columns_of(files[0], streams[0].schema, form)
     for file, stream in zip(files, streams, strict=True):
         if columns_of(file, stream.schema, form) != expected:
             raise DataError(
                 f"data.source: {file.path} has other columns than the files before it: "
-                f"{listed(stream.schema)}; expected {', '.join(expected.record)}"
+                f"{list_columns(stream.schema)}; expected {', '.join(expected.record)}"
             )
-    batches = [list(stream.batches()) for stream in streams]
+    batches = [list(stream.list_batches()) for stream in streams]
     rows = np.array([count for in_file in batches for _, count in in_file], np.int64)
     return {
         "ends": np.cumsum([sum(n for _, n in in_file) for in_file in batches], dtype=np.int64),

@@ -18,8 +18,8 @@ from data.media.file_bytes import FileBytes
 from data.media.registry import MEDIA_TYPES
 from data.quotes import quoted
 from data.sample import DataError, MediaError, StorageError
-from data.sources.formats.patience import Patient
-from data.sources.formats.storage import File, local_path, remote, remote_file
+from data.sources.formats.patience import PatientFileSystem
+from data.sources.formats.storage import SourceFile, local_path, open_remote, remote_file
 
 _DATA_URI = "data:"
 #: The characters of RFC 4648, 5, that stand for others of its section 4.
@@ -35,7 +35,7 @@ _HEADS = tuple(
 
 
 @dataclass(frozen=True)
-class Bytes(FileBytes):
+class LoadedBytes(FileBytes):
     """Bytes that are here already."""
 
     name: str
@@ -52,7 +52,7 @@ class FilePart(FileBytes):
     """`size` bytes of a larger file, from `start` on."""
 
     name: str
-    file: File
+    file: SourceFile
     start: int
     size: int
 
@@ -61,7 +61,7 @@ class FilePart(FileBytes):
         return self.file.open(chunk, self.start, self.size)
 
 
-def data_uri(text: str) -> Bytes | None:
+def data_uri(text: str) -> LoadedBytes | None:
     """The contents of `data:image/png;base64,...`; None for another text.
 
     Raises:
@@ -75,13 +75,13 @@ def data_uri(text: str) -> Bytes | None:
             FaultKind.RECORD, f"{quoted(head, 40)} begins a data URI that is not in base64"
         )
     try:
-        return Bytes(head[:40], _from_base64(body))
+        return LoadedBytes(head[:40], _from_base64(body))
     except ValueError as error:
         reason = f"what follows {quoted(head, 40)} is not base64: {error}"
         raise MediaError(FaultKind.RECORD, reason) from error
 
 
-def bare_base64(text: str, name: str) -> Bytes | None:
+def bare_base64(text: str, name: str) -> LoadedBytes | None:
     """The contents of a medium in base64 without the head of a data URI; None for another text.
 
     A text is taken for one if it decodes to the first bytes of a file of some kind of media.
@@ -89,7 +89,7 @@ def bare_base64(text: str, name: str) -> Bytes | None:
     if len(text) < _LEAST or not text[:_LEAST].translate(_ALPHABET).startswith(_HEADS):
         return None
     try:
-        return Bytes(name, _from_base64(text))
+        return LoadedBytes(name, _from_base64(text))
     except ValueError:
         return None
 
@@ -121,7 +121,7 @@ class MediaFolder(ABC):
     """A folder that paths in records are relative to."""
 
     @abstractmethod
-    def find(self, name: str) -> FileBytes:
+    def find_file(self, name: str) -> FileBytes:
         """The file `name`, which is looked at only when it is opened."""
 
     @abstractmethod
@@ -133,20 +133,20 @@ def media_folder(place: str, retry_seconds: float = 0.0) -> MediaFolder:
     """The folder at a path or URL.
 
     Args:
-        retry_seconds: as in `storage.remote`.
+        retry_seconds: as in `storage.open_remote`.
 
     Raises:
         DataError: the place is no folder, or its file system is not available.
     """
     path = local_path(place)
     if path is None:
-        return RemoteFolder(*remote(place, retry_seconds))
+        return RemoteFolder(*open_remote(place, retry_seconds))
     if not path.is_dir():
         raise DataError(f"data.source.media: {path} is not a folder")
     return LocalFolder(path)
 
 
-def folder_of(file: File) -> MediaFolder:
+def folder_of(file: SourceFile) -> MediaFolder:
     """The folder that a file is in."""
     if file.system is None:
         return LocalFolder(Path(file.path).parent)
@@ -159,8 +159,8 @@ class LocalFolder(MediaFolder):
 
     root: Path
 
-    def find(self, name: str) -> FileBytes:
-        """See `MediaFolder.find`."""
+    def find_file(self, name: str) -> FileBytes:
+        """See `MediaFolder.find_file`."""
         return _LocalMember(self.root, name)
 
     def __str__(self) -> str:
@@ -171,11 +171,11 @@ class LocalFolder(MediaFolder):
 class RemoteFolder(MediaFolder):
     """A folder behind fsspec."""
 
-    system: Patient
+    system: PatientFileSystem
     root: str
 
-    def find(self, name: str) -> FileBytes:
-        """See `MediaFolder.find`."""
+    def find_file(self, name: str) -> FileBytes:
+        """See `MediaFolder.find_file`."""
         return _RemoteMember(self.system, self.root, name)
 
     def __str__(self) -> str:
@@ -189,7 +189,7 @@ class _LocalMember(FileBytes):
 
     @contextmanager
     def open(self, chunk: int) -> Iterator[BinaryIO]:
-        path = inside(self.root, self.name)
+        path = path_inside(self.root, self.name)
         try:
             file = path.open("rb")
         except OSError as error:
@@ -202,7 +202,7 @@ class _LocalMember(FileBytes):
 
 @dataclass(frozen=True)
 class _RemoteMember(FileBytes):
-    system: Patient
+    system: PatientFileSystem
     root: str
     name: str
 
@@ -213,7 +213,7 @@ class _RemoteMember(FileBytes):
         with self._remote_file(path).open(chunk) as file:
             yield file
 
-    def _remote_file(self, path: str) -> File:
+    def _remote_file(self, path: str) -> SourceFile:
         try:
             file = remote_file(self.system, path)
         except FileNotFoundError as error:
@@ -252,7 +252,7 @@ def check_relative(name: str) -> None:
         )
 
 
-def inside(root: Path, name: str) -> Path:
+def path_inside(root: Path, name: str) -> Path:
     """The file `name` of the folder `root`, symbolic links followed.
 
     Raises:

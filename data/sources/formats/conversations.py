@@ -21,17 +21,17 @@ from data.quotes import printable, quoted
 from data.rows.spec import Kind
 from data.sample import MediaError, Sample, SampleError
 from data.sources.formats.blobs import (
-    Bytes,
+    LoadedBytes,
     MediaFolder,
     bare_base64,
     checked_path,
     data_uri,
     folder_of,
 )
-from data.sources.formats.records.keys import Allowed, Met, check_ignored
+from data.sources.formats.records.keys import AllowedKeys, MetKeys, check_ignored
 from data.sources.formats.records.record import RecordForm
 from data.sources.formats.records.turns import Media, Reference, StoredMedium
-from data.sources.formats.storage import File, home_of_files
+from data.sources.formats.storage import SourceFile, home_of_files
 from data.sources.source import SampleKey
 from data.text.chat import marks_of
 
@@ -40,7 +40,7 @@ _NAME = 80  # characters of the name of a medium that is here
 _SCHEME = 40  # characters within which an address says that it is one
 
 
-class Records(ABC):
+class RecordList(ABC):
     """A finite list of records in files, the same in every process; it must be picklable.
 
     Args:
@@ -50,7 +50,7 @@ class Records(ABC):
     """
 
     def __init__(
-        self, files: Sequence[File], ends: NDArray[np.int64], media: MediaFolder | None
+        self, files: Sequence[SourceFile], ends: NDArray[np.int64], media: MediaFolder | None
     ) -> None:
         self.files, self.ends, self.media = tuple(files), ends, media
         folders = [posixpath.dirname(file.path) for file in self.files]
@@ -60,14 +60,15 @@ class Records(ABC):
         return int(self.ends[-1])
 
     @abstractmethod
-    def read(self, index: int) -> tuple[object, Media | None]:
-        """Record `index` as `RecordForm.parse` takes it, and media that come with it, if any do.
+    def read_record(self, index: int) -> tuple[object, Media | None]:
+        """Record `index` as `RecordForm.parse_record` takes it, and media that come with it, if any
+        do.
 
         Raises:
             SampleError: the record is not readable. StorageError: its file is not.
         """
 
-    def close(self, index: int, blobs: Collection[FileBytes]) -> Met:
+    def close_record(self, index: int, blobs: Collection[FileBytes]) -> MetKeys:
         """What comes with record `index` beside its keys, of which all must be read or harmless.
 
         Args:
@@ -76,9 +77,9 @@ class Records(ABC):
         Raises:
             SampleError: something is neither; the message names it.
         """
-        return Met()
+        return MetKeys()
 
-    def place(self, index: int) -> tuple[File, int]:
+    def record_place(self, index: int) -> tuple[SourceFile, int]:
         """The file of record `index`, and its number in it. Raises IndexError."""
         if not 0 <= index < len(self):
             raise IndexError(f"record {index} of {len(self)}")
@@ -87,20 +88,20 @@ class Records(ABC):
 
     def name(self, index: int) -> str:
         """`train.json[17]`: the file below the folder that all are in, and the record from 0 on."""
-        file, number = self.place(index)
-        return f"{self.called(file)}[{number}]"
+        file, number = self.record_place(index)
+        return f"{self.relative_name(file)}[{number}]"
 
-    def called(self, file: File) -> str:
+    def relative_name(self, file: SourceFile) -> str:
         """A file's path below the folder that all are in."""
         path = posixpath.relpath(file.path, self._folder) if self._folder else file.path
         return printable(path)
 
-    def find(self, index: int, path: str) -> FileBytes:
+    def find_medium(self, index: int, path: str) -> FileBytes:
         """The file that record `index` means by a path."""
-        return (self.media or folder_of(self.place(index)[0])).find(path)
+        return (self.media or folder_of(self.record_place(index)[0])).find_file(path)
 
     @property
-    def contents(self) -> str:
+    def content_fingerprint(self) -> str:
         """A fingerprint of the records, but for files of media."""
         return fingerprint_of(self.files)
 
@@ -108,7 +109,7 @@ class Records(ABC):
 class ConversationSet:
     """Records as a source of samples."""
 
-    def __init__(self, records: Records, form: RecordForm, config: DataConfig) -> None:
+    def __init__(self, records: RecordList, form: RecordForm, config: DataConfig) -> None:
         self._records, self._form = records, form
         self._config = config
 
@@ -116,7 +117,7 @@ class ConversationSet:
         return len(self._records)
 
     @property
-    def files(self) -> Sequence[File]:
+    def files(self) -> Sequence[SourceFile]:
         """Files of the records."""
         return self._records.files
 
@@ -125,10 +126,10 @@ class ConversationSet:
         """A fingerprint of the records and of the way in which they are read."""
         form, records = self._form, self._records
         read = form.fields.model_dump_json(), form.marks, sorted(form.allowed.ignored)
-        return f"{_VERSION} {records.contents} {read} {self._media}"
+        return f"{_VERSION} {records.content_fingerprint} {read} {self._media_folder}"
 
     @property
-    def _media(self) -> MediaFolder:
+    def _media_folder(self) -> MediaFolder:
         """The folder of media, of the first record if every file has its own."""
         return self._records.media or folder_of(self._records.files[0])
 
@@ -144,38 +145,43 @@ class ConversationSet:
     def __getitem__(self, key: SampleKey) -> Sample:
         index, epoch = key
         name = self.name(index)
-        record, attached = self._records.read(index)
-        conversation = self._form.parse(name, record, attached)
+        record, attached = self._records.read_record(index)
+        conversation = self._form.parse_record(name, record, attached)
         try:
             blobs = {
-                kind: self._blobs(index, kind, items) for kind, items in conversation.media.items()
+                kind: self._media_bytes(index, kind, items)
+                for kind, items in conversation.media.items()
             }
         except MediaError as error:
             raise SampleError(name, error.fault) from error
-        others = self._records.close(index, [blob for items in blobs.values() for blob in items])
+        others = self._records.close_record(
+            index, [blob for items in blobs.values() for blob in items]
+        )
         media = {
-            kind: tuple(self._open(kind, blob, epoch) for blob in items)
+            kind: tuple(self._open_medium(kind, blob, epoch) for blob in items)
             for kind, items in blobs.items()
         }
         keys = (*conversation.met.read, *others.read), (*conversation.met.passed, *others.passed)
         return Sample(name, conversation.turns, media, conversation.encoders, keys)
 
-    def _open(self, kind: Kind, blob: FileBytes, epoch: int) -> Any:
+    def _open_medium(self, kind: Kind, blob: FileBytes, epoch: int) -> Any:
         """A medium in a file, as it is in an epoch."""
         return MEDIA_TYPES[kind].draw(MEDIA_TYPES[kind].open(blob, self._config), epoch)
 
-    def _blobs(self, index: int, kind: Kind, references: Sequence[Reference]) -> list[FileBytes]:
+    def _media_bytes(
+        self, index: int, kind: Kind, references: Sequence[Reference]
+    ) -> list[FileBytes]:
         names = [f"{kind} {number}" for number in range(len(references))]
-        return [self._blob(index, *pair) for pair in zip(names, references, strict=True)]
+        return [self._medium_bytes(index, *pair) for pair in zip(names, references, strict=True)]
 
-    def _blob(self, index: int, name: str, reference: Reference) -> FileBytes:
+    def _medium_bytes(self, index: int, name: str, reference: Reference) -> FileBytes:
         if isinstance(reference, FileBytes):
             return reference
         if isinstance(reference, bytes):
-            return Bytes(name, reference)
+            return LoadedBytes(name, reference)
         if isinstance(reference, StoredMedium):
             if reference.bytes is not None:
-                return Bytes((reference.path or name)[:_NAME], reference.bytes)
+                return LoadedBytes((reference.path or name)[:_NAME], reference.bytes)
             reference = reference.path or ""
         here = data_uri(reference) or bare_base64(reference, name)
         if here is None and "://" in reference[:_SCHEME]:
@@ -184,17 +190,17 @@ class ConversationSet:
                 f"{quoted(reference)} is a URL; media are not fetched from elsewhere; valid: "
                 "a path within the folder of media, a data URI, or bytes",
             )
-        return here or self._records.find(index, checked_path(reference))
+        return here or self._records.find_medium(index, checked_path(reference))
 
 
 def form_of(options: FileSource, config: DataConfig) -> RecordForm:
     """The record form of a source. Raises DataError: `ignore` names keys that are read."""
-    form = RecordForm(options.fields, marks_of(config), Allowed(frozenset(options.ignore)))
-    check_ignored(options.ignore, form.names)
+    form = RecordForm(options.fields, marks_of(config), AllowedKeys(frozenset(options.ignore)))
+    check_ignored(options.ignore, form.all_fields)
     return form
 
 
-def fingerprint_of(files: Sequence[File]) -> str:
+def fingerprint_of(files: Sequence[SourceFile]) -> str:
     """A fingerprint of files by their names, sizes and stamps; their contents are not read."""
     listed = repr([(file.path, file.size, file.stamp) for file in files])
     return hashlib.sha256(listed.encode()).hexdigest()

@@ -8,10 +8,10 @@ from pathlib import Path
 from data.folders import put_folder
 from data.media.file_bytes import STREAM
 from data.sources.cache import in_cache
-from data.sources.formats.storage import File
+from data.sources.formats.storage import SourceFile
 
 
-def local_copy(file: File, cache: Path) -> Path:
+def local_copy(file: SourceFile, cache: Path) -> Path:
     """The path of a local file, or of a copy in `cache`, which is made once.
 
     Raises:
@@ -23,11 +23,11 @@ def local_copy(file: File, cache: Path) -> Path:
     folder = cache / f"copy-{name}"
     if not folder.is_dir():
         with in_cache(folder):
-            put_folder(folder, lambda draft: _download(file, draft / file.name))
+            put_folder(folder, lambda draft: _download_file(file, draft / file.name))
     return folder / file.name
 
 
-def _download(file: File, path: Path) -> None:
+def _download_file(file: SourceFile, path: Path) -> None:
     with path.open("wb") as copy:
         for start in range(0, file.size, STREAM):
             copy.write(file.read(start, min(STREAM, file.size - start)))

@@ -40,7 +40,7 @@ class RecordIndex:
         return self.arrays[name]
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _load, (self.folder, tuple(self.arrays))
+        return _load_index, (self.folder, tuple(self.arrays))
 
 
 def open_index(
@@ -66,31 +66,33 @@ def open_index(
     if not folder.is_dir():
         arrays = build()
         with in_cache(folder):
-            put_folder(folder, lambda draft: _write(draft, arrays), seal=True)
-    index = _load(folder, tuple(names))
-    keep_last(folder, _PREFIX, _file(names[0]))
+            put_folder(folder, lambda draft: _write_arrays(draft, arrays), seal=True)
+    index = _load_index(folder, tuple(names))
+    keep_last(folder, _PREFIX, _array_file(names[0]))
     return index
 
 
-def _write(folder: Path, arrays: Arrays) -> None:
+def _write_arrays(folder: Path, arrays: Arrays) -> None:
     for name, array in arrays.items():
-        np.save(folder / _file(name), array, allow_pickle=False)
+        np.save(folder / _array_file(name), array, allow_pickle=False)
 
 
-def _file(name: str) -> str:
+def _array_file(name: str) -> str:
     """The file of an array."""
     return f"{name}.npy"
 
 
-def _load(folder: Path, names: Sequence[str]) -> RecordIndex:
+def _load_index(folder: Path, names: Sequence[str]) -> RecordIndex:
     try:
-        lock = FolderLock(folder / _file(names[0]))
-        return RecordIndex(folder, {name: _mapped(folder / _file(name)) for name in names}, lock)
+        lock = FolderLock(folder / _array_file(names[0]))
+        return RecordIndex(
+            folder, {name: _map_array(folder / _array_file(name)) for name in names}, lock
+        )
     except (OSError, EOFError, ValueError) as error:
         raise DataError(f"the index in {folder} is damaged: {error}; delete it") from error
 
 
-def _mapped(path: Path) -> NDArray[Any]:
+def _map_array(path: Path) -> NDArray[Any]:
     # Nothing can be mapped of an empty array.
     array: NDArray[Any] = (
         np.load(path, mmap_mode="r") if path.stat().st_size > 128 else np.load(path)

@@ -19,11 +19,11 @@ from data.faults import FaultKind, SampleFault
 from data.media.file_bytes import STREAM
 from data.sample import DataError, SampleError
 from data.sources.formats.blobs import MediaFolder, media_folder
-from data.sources.formats.conversations import ConversationSet, Records, fingerprint_of, form_of
+from data.sources.formats.conversations import ConversationSet, RecordList, fingerprint_of, form_of
 from data.sources.formats.index import Arrays, RecordIndex, open_index
-from data.sources.formats.records.record import loads
+from data.sources.formats.records.record import load_json
 from data.sources.formats.records.turns import Media
-from data.sources.formats.storage import File, find_files, home_of_files
+from data.sources.formats.storage import SourceFile, find_files, home_of_files
 
 #: Ends of the names of lists of records, and of files of lines in a folder. A file that is given by
 #: its own name is read by lines unless it is named as a list.
@@ -60,49 +60,49 @@ def records_of(config: DataConfig, options: LlavaSource, path: str) -> JsonRecor
     """
     files = find_files(path, (LIST, LINES), options.retry_seconds)
     home = home_of_files(config.cache, files)
-    index = open_index(home, fingerprint_of(files), _NAMES, lambda: _index(files))
+    index = open_index(home, fingerprint_of(files), _NAMES, lambda: _build_index(files))
     media = None if options.media is None else media_folder(options.media, options.retry_seconds)
     return JsonRecords(files, index, media)
 
 
-class JsonRecords(Records):
+class JsonRecords(RecordList):
     """Records in JSON files.
 
-    index: `spans` of the records in their files, `[records, 2]`, `ends` as of `Records`, and
+    index: `spans` of the records in their files, `[records, 2]`, `ends` as of `RecordList`, and
     `digest`, the SHA-256 of the contents.
     """
 
     def __init__(
-        self, files: tuple[File, ...], index: RecordIndex, media: MediaFolder | None
+        self, files: tuple[SourceFile, ...], index: RecordIndex, media: MediaFolder | None
     ) -> None:
         super().__init__(files, index["ends"], media)
         self._index = index
 
-    def read(self, index: int) -> tuple[object, Media | None]:
-        """See `Records.read`."""
-        file, _ = self.place(index)
+    def read_record(self, index: int) -> tuple[object, Media | None]:
+        """See `RecordList.read_record`."""
+        file, _ = self.record_place(index)
         start, end = self._index["spans"][index].tolist()
         try:
-            return loads(file.read(start, end - start)), None
+            return load_json(file.read(start, end - start)), None
         except (ValueError, RecursionError) as error:
             raise SampleError(
                 self.name(index), SampleFault(FaultKind.RECORD, f"not JSON: {error}")
             ) from error
 
     @property
-    def contents(self) -> str:
-        """See `Records.contents`."""
+    def content_fingerprint(self) -> str:
+        """See `RecordList.content_fingerprint`."""
         return bytes(self._index["digest"]).hex()
 
 
-def _index(files: tuple[File, ...]) -> Arrays:
+def _build_index(files: tuple[SourceFile, ...]) -> Arrays:
     spans: list[Span] = []
     ends, digest = [], hashlib.sha256()
     for file in files:
         spans += (
-            _elements(file, digest.update)
+            _list_elements(file, digest.update)
             if file.name.lower().endswith(LIST)
-            else _lines(file, digest.update)
+            else _line_spans(file, digest.update)
         )
         ends.append(len(spans))
     return {
@@ -112,19 +112,19 @@ def _index(files: tuple[File, ...]) -> Arrays:
     }
 
 
-def _lines(file: File, note: Callable[[bytes], None]) -> Iterator[Span]:
+def _line_spans(file: SourceFile, note: Callable[[bytes], None]) -> Iterator[Span]:
     """Lines that are not blank. Raises DataError for what is no text, or a list."""
     at = 0
     with file.open(STREAM) as stream:
         for line in stream:
             note(line)
-            mark = 0 if at else _begun(file, line)
+            mark = 0 if at else _mark_size(file, line)
             if line[mark:].strip():
                 yield at + mark, at + len(line)
             at += len(line)
 
 
-def _begun(file: File, line: bytes) -> int:
+def _mark_size(file: SourceFile, line: bytes) -> int:
     """Bytes of a mark of encoding at the beginning of a file of lines."""
     _check_text(file)
     mark = _mark_of(line)
@@ -137,7 +137,7 @@ def _begun(file: File, line: bytes) -> int:
     return mark
 
 
-def _elements(file: File, note: Callable[[bytes], None]) -> Iterator[Span]:
+def _list_elements(file: SourceFile, note: Callable[[bytes], None]) -> Iterator[Span]:
     """Elements of a list."""
     data = file.read(0, file.size)
     note(data)
@@ -154,9 +154,9 @@ def _elements(file: File, note: Callable[[bytes], None]) -> Iterator[Span]:
 
 def _no_list(text: str) -> str:
     """The reason why a JSON text is no list of records; raises ValueError if it is no JSON."""
-    start = _skip(text, 0)
+    start = _skip_space(text, 0)
     value, end = json.JSONDecoder().raw_decode(text, start)
-    if isinstance(value, dict) and text[_skip(text, end) :].startswith("{"):
+    if isinstance(value, dict) and text[_skip_space(text, end) :].startswith("{"):
         return "holds a record a line, not a list of records; such a file is named *.jsonl"
     json.loads(text)
     return (
@@ -165,7 +165,7 @@ def _no_list(text: str) -> str:
     )
 
 
-def _check_text(file: File) -> None:
+def _check_text(file: SourceFile) -> None:
     """Refuse what begins as no text in UTF-8 does.
 
     Raises:
@@ -191,22 +191,22 @@ def _mark_of(data: bytes) -> int:
 
 def _element_spans(text: str) -> Iterator[Span]:
     """Elements of the list that `text` is, in characters. Raises json.JSONDecodeError."""
-    decoder, at = json.JSONDecoder(), _skip(text, _skip(text, 0) + 1)
+    decoder, at = json.JSONDecoder(), _skip_space(text, _skip_space(text, 0) + 1)
     more = text[at : at + 1] != "]"
     while more:
         _, end = decoder.raw_decode(text, at)
         yield at, end
-        at = _skip(text, end)
+        at = _skip_space(text, end)
         more = text[at : at + 1] == ","
         if more:
-            at = _skip(text, at + 1)
+            at = _skip_space(text, at + 1)
         elif text[at : at + 1] != "]":
             raise json.JSONDecodeError("Expecting ',' delimiter", text, at)
-    if _skip(text, at + 1) < len(text):
+    if _skip_space(text, at + 1) < len(text):
         raise json.JSONDecodeError("Extra data", text, at + 1)
 
 
-def _skip(text: str, at: int) -> int:
+def _skip_space(text: str, at: int) -> int:
     """The first place from `at` on that is no space."""
     while at < len(text) and text[at] in _SPACE:
         at += 1

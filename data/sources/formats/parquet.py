@@ -24,14 +24,14 @@ from data.sources.formats.blobs import MediaFolder, media_folder
 from data.sources.formats.conversations import ConversationSet, fingerprint_of, form_of
 from data.sources.formats.index import Arrays, RecordIndex, open_index
 from data.sources.formats.records.record import RecordForm
-from data.sources.formats.storage import File, Ranges, find_files, home_of_files
+from data.sources.formats.storage import FileRanges, SourceFile, find_files, home_of_files
 from data.sources.formats.tables import (
     ERRORS,
     RecordColumns,
     RowError,
     TableRecords,
     columns_of,
-    listed,
+    list_columns,
 )
 
 logger = logging.getLogger(__name__)
@@ -56,8 +56,8 @@ def open_parquet(config: DataConfig, options: ParquetSource, path: str) -> Conve
     )
     what = f"parquet {fingerprint_of(files)} {options.fields.model_dump_json()}"
     home = home_of_files(config.cache, files)
-    index = open_index(home, what, _NAMES, lambda: _index(files, form))
-    columns = columns_of(files[0], _opened(files[0]).schema_arrow, form)
+    index = open_index(home, what, _NAMES, lambda: _build_index(files, form))
+    columns = columns_of(files[0], _open_parquet(files[0]).schema_arrow, form)
     media = None if options.media is None else media_folder(options.media, options.retry_seconds)
     return ConversationSet(ParquetRecords(files, index, media, columns), form, config)
 
@@ -66,46 +66,46 @@ class ParquetRecords(TableRecords):
     """Records in Parquet files.
 
     index: by row group, `group_files`, `group_numbers` in the file and `group_ends`, the rows in it
-    and in all before it; `ends` as of `Records`.
+    and in all before it; `ends` as of `RecordList`.
     """
 
     def __init__(
         self,
-        files: Sequence[File],
+        files: Sequence[SourceFile],
         index: RecordIndex,
         media: MediaFolder | None,
         columns: RecordColumns,
     ) -> None:
         super().__init__(files, index["ends"], media, columns)
         self._index = index
-        self._open: OrderedDict[int, _Table] = OrderedDict()
+        self._open: OrderedDict[int, _ParquetTable] = OrderedDict()
         self._groups: OrderedDict[tuple[int, str], pa.Table] = OrderedDict()
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[object, ...]:
         return ParquetRecords, (self.files, self._index, self.media, self.columns)
 
-    def row(self, index: int, column: str | None) -> dict[str, Any]:
-        """See `TableRecords.row`."""
+    def read_row(self, index: int, column: str | None) -> dict[str, Any]:
+        """See `TableRecords.read_row`."""
         group = int(np.searchsorted(self._index["group_ends"], index, side="right"))
         first = int(self._index["group_ends"][group - 1]) if group else 0
         with self._lock:
-            table = self._group(group, column)
+            table = self._read_group(group, column)
         row: dict[str, Any] = table.slice(index - first, 1).to_pylist()[0]
         return row
 
-    def _group(self, group: int, column: str | None) -> pa.Table:
+    def _read_group(self, group: int, column: str | None) -> pa.Table:
         key = (group, column or "")
         if key not in self._groups:
             file, number = (int(self._index[k][group]) for k in ("group_files", "group_numbers"))
-            self._groups[key] = self._table(file).read(number, column)
+            self._groups[key] = self._open_table(file).read_group(number, column)
             _drop_oldest(self._groups, _KEPT_GROUPS)
         self._groups.move_to_end(key)
         return self._groups[key]
 
-    def _table(self, number: int) -> _Table:
+    def _open_table(self, number: int) -> _ParquetTable:
         if number not in self._open:
-            self._open[number] = _Table(self.files[number], self.columns)
+            self._open[number] = _ParquetTable(self.files[number], self.columns)
             _drop_oldest(self._open, _KEPT_FILES)
         self._open.move_to_end(number)
         return self._open[number]
@@ -119,19 +119,19 @@ def _drop_oldest(values: OrderedDict[Any, Any], count: int) -> None:
 # ---- files ---------------------------------------------------------------------------------------
 
 
-class _Table:
+class _ParquetTable:
     """A Parquet file, open."""
 
-    def __init__(self, file: File, columns: RecordColumns) -> None:
-        self._name, self._ranges = file.name, Ranges(file, 0, file.size)
-        self._parquet = _opened(file, self._ranges)
+    def __init__(self, file: SourceFile, columns: RecordColumns) -> None:
+        self._name, self._ranges = file.name, FileRanges(file, 0, file.size)
+        self._parquet = _open_parquet(file, self._ranges)
         schema = self._parquet.schema
         paths = [schema.column(number).path for number in range(len(schema))]
         # Without its bytes, a medium still tells whether it is there, and how many of them are.
         bare = [p for p in paths if p.split(".")[0] in columns.late and p.endswith(".path")]
         self._record = [name for name in columns.record if name not in columns.late] + bare
 
-    def read(self, group: int, column: str | None) -> pa.Table:
+    def read_group(self, group: int, column: str | None) -> pa.Table:
         """A column of a row group, or all that make a record.
 
         Raises:
@@ -152,9 +152,9 @@ class _Table:
             raise RowError(f"row group {group} of {self._name}: {error}") from error
 
 
-def _opened(file: File, ranges: Ranges | None = None) -> pq.ParquetFile:
+def _open_parquet(file: SourceFile, ranges: FileRanges | None = None) -> pq.ParquetFile:
     """Raises DataError: it is no Parquet file, or cannot be reached."""
-    ranges = ranges or Ranges(file, 0, file.size)
+    ranges = ranges or FileRanges(file, 0, file.size)
     try:
         return pq.ParquetFile(ranges, pre_buffer=True)
     except ERRORS as error:
@@ -163,11 +163,11 @@ def _opened(file: File, ranges: Ranges | None = None) -> pq.ParquetFile:
         raise DataError(f"data.source: {file.path} is not a Parquet file: {error}") from error
 
 
-def _index(files: Sequence[File], form: RecordForm) -> Arrays:
-    first = _opened(files[0]).schema_arrow
+def _build_index(files: Sequence[SourceFile], form: RecordForm) -> Arrays:
+    first = _open_parquet(files[0]).schema_arrow
     expected = columns_of(files[0], first, form)
     with ThreadPoolExecutor(8) as pool:
-        groups = list(pool.map(lambda file: _groups(file, form, expected), files))
+        groups = list(pool.map(lambda file: _list_groups(file, form, expected), files))
     sizes = np.array([size for in_file in groups for _, size in in_file], np.int64)
     if sizes.size and np.median(sizes) > _LARGE:
         logger.warning(
@@ -185,13 +185,15 @@ def _index(files: Sequence[File], form: RecordForm) -> Arrays:
     }
 
 
-def _groups(file: File, form: RecordForm, expected: RecordColumns) -> list[tuple[int, int]]:
+def _list_groups(
+    file: SourceFile, form: RecordForm, expected: RecordColumns
+) -> list[tuple[int, int]]:
     """Rows and bytes of the row groups of a file, which must have the expected columns."""
-    parquet = _opened(file)
+    parquet = _open_parquet(file)
     if columns_of(file, parquet.schema_arrow, form) != expected:
         raise DataError(
             f"data.source: {file.path} has other columns than the files before it: "
-            f"{listed(parquet.schema_arrow)}; expected {', '.join(expected.record)}"
+            f"{list_columns(parquet.schema_arrow)}; expected {', '.join(expected.record)}"
         )
     groups = [parquet.metadata.row_group(i) for i in range(parquet.metadata.num_row_groups)]
     return [(group.num_rows, group.total_byte_size) for group in groups]

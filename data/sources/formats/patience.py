@@ -53,7 +53,9 @@ _NOTHING = (404, 410)
 _LATER = (408, 425, 429)
 
 
-def patiently(call: Callable[[], Any], named: Callable[[], str], seconds: float, key: str) -> Any:
+def call_patiently(
+    call: Callable[[], Any], named: Callable[[], str], seconds: float, key: str
+) -> Any:
     """What `call` returns, which is tried again after errors that may pass.
 
     Args:
@@ -65,16 +67,18 @@ def patiently(call: Callable[[], Any], named: Callable[[], str], seconds: float,
         AwayError: no attempt has succeeded. Others: those of `call` that do not pass.
     """
     with waiting(key, named(), seconds):
-        return _tried(call, named, seconds, key)
+        return _call_repeatedly(call, named, seconds, key)
 
 
-def _tried(call: Callable[[], Any], named: Callable[[], str], seconds: float, key: str) -> Any:
+def _call_repeatedly(
+    call: Callable[[], Any], named: Callable[[], str], seconds: float, key: str
+) -> Any:
     begin, pause = time.monotonic(), FIRST
     while True:
         try:
             result = call()
         except Exception as raised:  # every file system has errors of its own
-            error = _true(raised)
+            error = _root_cause(raised)
             if _is_definite(error):
                 raise error from error.__cause__
             elapsed = time.monotonic() - begin
@@ -98,7 +102,7 @@ def _tried(call: Callable[[], Any], named: Callable[[], str], seconds: float, ke
             return result
 
 
-def limits(place: str, seconds: float) -> dict[str, dict[str, Any]]:
+def timeout_options(place: str, seconds: float) -> dict[str, dict[str, Any]]:
     """Options of fsspec's file systems for a URL by protocol, by which silence ends an attempt.
 
     What fsspec's own configuration says stays. Other protocols than these have limits of their own,
@@ -109,12 +113,14 @@ def limits(place: str, seconds: float) -> dict[str, dict[str, Any]]:
     """
     options = {}
     for protocol in (part.partition("://")[0] for part in place.split("::")):
-        if defaults := _limits_of(protocol, min(SILENCE, max(SHORTEST, seconds or SILENCE))):
-            options[protocol] = _merged(defaults, protocol)
+        if defaults := _protocol_timeouts(
+            protocol, min(SILENCE, max(SHORTEST, seconds or SILENCE))
+        ):
+            options[protocol] = _merge_options(defaults, protocol)
     return options
 
 
-def _limits_of(protocol: str, silence: float) -> dict[str, Any]:
+def _protocol_timeouts(protocol: str, silence: float) -> dict[str, Any]:
     if protocol in ("http", "https", "gs", "gcs"):
         get_filesystem_class(protocol)  # says what it needs if that is not installed
         import aiohttp
@@ -135,7 +141,7 @@ def _limits_of(protocol: str, silence: float) -> dict[str, Any]:
     return {}
 
 
-def _merged(defaults: dict[str, Any], protocol: str) -> dict[str, Any]:
+def _merge_options(defaults: dict[str, Any], protocol: str) -> dict[str, Any]:
     """Options over which those of fsspec's configuration go."""
     names = get_filesystem_class(protocol).protocol
     for name in (names,) if isinstance(names, str) else names:
@@ -148,7 +154,7 @@ def _merged(defaults: dict[str, Any], protocol: str) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Patient:
+class PatientFileSystem:
     """fsspec's file system, whose calls are tried again after errors that may pass.
 
     Pauses grow, and are drawn from their second half, so that the hosts of a run do not come back
@@ -171,46 +177,48 @@ class Patient:
 
     def cat_file(self, path: str, start: int = 0, end: int | None = None) -> bytes:
         # By their names: in some file systems other parameters come first.
-        return bytes(self._call(path, lambda: self.system.cat_file(path, start=start, end=end)))
+        return bytes(
+            self._call_patiently(path, lambda: self.system.cat_file(path, start=start, end=end))
+        )
 
     def info(self, path: str) -> Any:
-        return self._call(path, lambda: self.system.info(path))
+        return self._call_patiently(path, lambda: self.system.info(path))
 
     def isdir(self, path: str) -> bool:
-        return bool(self._call(path, lambda: self.system.isdir(path)))
+        return bool(self._call_patiently(path, lambda: self.system.isdir(path)))
 
     def glob(self, path: str, **options: Any) -> Any:
-        return self._call(path, lambda: self.system.glob(path, **options))
+        return self._call_patiently(path, lambda: self.system.glob(path, **options))
 
     def find(self, path: str, **options: Any) -> Any:
-        return self._call(path, lambda: self.system.find(path, **options))
+        return self._call_patiently(path, lambda: self.system.find(path, **options))
 
     def pipe_file(self, path: str, value: bytes) -> None:
-        self._call(path, lambda: self.system.pipe_file(path, value))
+        self._call_patiently(path, lambda: self.system.pipe_file(path, value))
 
     def put_file(self, here: str, path: str) -> None:
         if isinstance(self.system, LocalFileSystem):  # which alone needs the folder beforehand
             self.system.makedirs(self.system._parent(path), exist_ok=True)
-        self._call(path, lambda: self.system.put_file(here, path))
+        self._call_patiently(path, lambda: self.system.put_file(here, path))
 
     def get_file(self, path: str, here: str) -> None:
-        self._call(path, lambda: self.system.get_file(path, here))
+        self._call_patiently(path, lambda: self.system.get_file(path, here))
 
     def mv(self, path: str, to: str, *, recursive: bool = False) -> None:
         if isinstance(self.system, LocalFileSystem):  # as in `put_file`
             self.system.makedirs(self.system._parent(to), exist_ok=True)
-        self._call(path, lambda: self.system.mv(path, to, recursive=recursive))
+        self._call_patiently(path, lambda: self.system.mv(path, to, recursive=recursive))
 
     def rm(self, path: str) -> None:
-        self._call(path, lambda: self.system.rm(path, recursive=True))
+        self._call_patiently(path, lambda: self.system.rm(path, recursive=True))
 
     def unstrip_protocol(self, path: str) -> str:
         return str(self.system.unstrip_protocol(path))
 
-    def _call(self, path: str, call: Callable[[], Any]) -> Any:
-        return patiently(call, lambda: self.named(path), self.seconds, self.key)
+    def _call_patiently(self, path: str, call: Callable[[], Any]) -> Any:
+        return call_patiently(call, lambda: self.display_name(path), self.seconds, self.key)
 
-    def named(self, path: str) -> str:
+    def display_name(self, path: str) -> str:
         """`path` as a URL, for messages."""
         if self.head is not None:
             return hidden(self.head + path)
@@ -220,7 +228,7 @@ class Patient:
             return hidden(path)
 
 
-def _true(error: Exception) -> Exception:
+def _root_cause(error: Exception) -> Exception:
     """The error behind another.
 
     Over HTTP fsspec tells every failure of `info` as a missing file, with its cause: the answer's
@@ -230,23 +238,23 @@ def _true(error: Exception) -> Exception:
     if not isinstance(error, FileNotFoundError) or not isinstance(cause, Exception):
         return error
     over_http = type(cause).__module__.startswith("aiohttp.") or isinstance(cause, TimeoutError)
-    return cause if over_http and _status(cause) not in _NOTHING else error
+    return cause if over_http and _http_status(cause) not in _NOTHING else error
 
 
 def _is_definite(error: Exception) -> bool:
     """Whether another attempt would end in the same way."""
-    status = _status(error)
+    status = _http_status(error)
     if status is not None:
         return 400 <= status < 500 and status not in _LATER
     kinds = {(kind.__module__, kind.__qualname__) for kind in type(error).__mro__}
-    return isinstance(error, _DEFINITE) or bool(kinds & _DEFINITE_ELSEWHERE) or _forbids(error)
+    return isinstance(error, _DEFINITE) or bool(kinds & _DEFINITE_ELSEWHERE) or _is_forbidden(error)
 
 
-def _forbids(error: Exception) -> bool:
+def _is_forbidden(error: Exception) -> bool:
     return type(error) is OSError and error.errno is None and str(error).startswith(_FORBIDDEN)
 
 
-def _status(error: Exception) -> int | None:
+def _http_status(error: Exception) -> int | None:
     """The status of HTTP's answer that an error tells of, if it does.
 
     aiohttp has it in `status`, gcsfs in `code`, huggingface_hub in its response.

@@ -27,12 +27,12 @@ from data.faults import FaultKind, SampleFault
 from data.media.file_bytes import FileBytes
 from data.quotes import quoted
 from data.sample import DataError, MediaError, Sample, SampleError, pattern_of
-from data.sources.formats.conversations import ConversationSet, Records
+from data.sources.formats.conversations import ConversationSet, RecordList
 from data.sources.formats.llava import records_of
-from data.sources.formats.records.fields import CONVERSATIONS, PAIRS, QUESTIONS, Pair
+from data.sources.formats.records.fields import CONVERSATIONS, PAIRS, QUESTIONS, PairFields
 from data.sources.formats.records.forms import listed_keys, refused_key
-from data.sources.formats.records.keys import QUESTION, Keys, Purpose, ShapeError
-from data.sources.formats.records.record import Conversation, RecordForm
+from data.sources.formats.records.keys import QUESTION, ReadPurpose, RecordKeys, ShapeError
+from data.sources.formats.records.record import ParsedConversation, RecordForm
 from data.sources.formats.records.turns import Media
 from data.sources.source import SampleKey, Source
 from data.text.chat import marks_of
@@ -44,28 +44,32 @@ PROMPT = "prompt"
 REFERENCES = ("answer", "answers", CHOICES)
 
 
-ASKING = Purpose(QUESTION, "asked", "valid: one of them", REFERENCES, is_learnt=False)
+ASKING = ReadPurpose(QUESTION, "asked", "valid: one of them", REFERENCES, is_learnt=False)
 
 
 @dataclass(frozen=True)
 class QuestionForm(RecordForm):
     """Understands records of questions."""
 
-    purpose: ClassVar[Purpose] = ASKING
+    purpose: ClassVar[ReadPurpose] = ASKING
 
-    def parse(self, name: str, record: object, attached: Media | None = None) -> Conversation:
+    def parse_record(
+        self, name: str, record: object, attached: Media | None = None
+    ) -> ParsedConversation:
         """The conversation of a record, up to its question.
 
         Raises:
             SampleError: the record has a wrong structure; the message says where.
         """
-        conversation = super().parse(name, record, attached)
+        conversation = super().parse_record(name, record, attached)
         if not conversation.turns:
-            raise misshapen(name, "there is no question; valid: one with a text or with media")
+            raise misshapen_record(
+                name, "there is no question; valid: one with a text or with media"
+            )
         self._check_end(name, conversation)
         return conversation
 
-    def _check_end(self, name: str, conversation: Conversation) -> None:
+    def _check_end(self, name: str, conversation: ParsedConversation) -> None:
         """See that no medium has its place in an answer at the end, which is no part of a question.
 
         Raises:
@@ -74,14 +78,14 @@ class QuestionForm(RecordForm):
         last = conversation.turns[-1]
         for kind, mark in self.marks.items():
             if last.role == "assistant" and conversation.media[kind] and last.count(mark):
-                raise misshapen(
+                raise misshapen_record(
                     name,
                     f"{mark} in the answer at the end, which is not asked; valid: {mark} in the "
                     f"question; or, where it is no medium but words, media in parts of type {kind}",
                 )
 
-    def texts(self, keys: Collection[str]) -> tuple[str, ...] | Pair:
-        """See `RecordFields.texts`; a question needs no answer, and `REFERENCES` are none."""
+    def text_fields(self, keys: Collection[str]) -> tuple[str, ...] | PairFields:
+        """See `RecordFields.text_fields`; a question needs no answer, and `REFERENCES` are none."""
         asked = [pair for pair in PAIRS if pair.question in keys]
         if not asked or {*CONVERSATIONS} & {*keys}:
             return CONVERSATIONS
@@ -92,9 +96,9 @@ class QuestionForm(RecordForm):
         is_told = pair.answer in keys and pair.answer not in REFERENCES
         return pair if is_told else replace(pair, answer=None)
 
-    def _nothing(self, keys: Keys, attached: Media | None) -> str:
+    def _explain_missing(self, keys: RecordKeys, attached: Media | None) -> str:
         record = keys.values
-        refused = refused_key(record, self.reading({}))
+        refused = refused_key(record, self.reading_of({}))
         if refused is not None:
             return refused
         likely = (name for name in (*QUESTIONS, "text") if isinstance(record.get(name), str))
@@ -108,66 +112,69 @@ class QuestionForm(RecordForm):
 ID = "id"
 
 
-class Asked(Source, Protocol):
+class QuestionSource(Source, Protocol):
     """A source of questions."""
 
-    def id(self, index: int) -> Any:
+    def record_id(self, index: int) -> Any:
         """The value of the field `id` of a record; None if there is none."""
 
 
 class QuestionSet(ConversationSet):
     """Questions as a source, with the records that they come from."""
 
-    def id(self, index: int) -> Any:
-        """See `Asked.id`."""
+    def record_id(self, index: int) -> Any:
+        """See `QuestionSource.record_id`."""
         try:
-            return self.record(index).get(ID)
+            return self.question_record(index).get(ID)
         except SampleError:  # which is told of the question
             return None
 
-    def record(self, index: int) -> Mapping[str, Any]:
+    def question_record(self, index: int) -> Mapping[str, Any]:
         """Record `index`, which may have more fields than a question.
 
         Raises:
             SampleError: the record is no mapping of fields.
         """
-        record, _ = self._records.read(index)
+        record, _ = self._records.read_record(index)
         if not isinstance(record, Mapping):
             reason = f"a {type(record).__name__}, not a mapping of fields"
-            raise misshapen(self.name(index), reason)
+            raise misshapen_record(self.name(index), reason)
         return record
 
-    def answer(self, index: int) -> str | None:
+    def answer_text(self, index: int) -> str | None:
         """The answer at the end of a conversation, if there is one. Raises as `__getitem__`."""
         return answer_of(super().__getitem__((index, 0)))
 
-    def choices(self, index: int) -> tuple[str, ...]:
+    def answer_choices(self, index: int) -> tuple[str, ...]:
         """The options of a question; none of most.
 
         Raises:
             SampleError: they have the wrong shape.
         """
-        choices, name = texts_in(self.record(index), CHOICES, self.name(index)), self.name(index)
+        choices, name = (
+            texts_in(self.question_record(index), CHOICES, self.name(index)),
+            self.name(index),
+        )
         try:
             if choices:
                 check_options(choices)
         except ValueError as error:
-            raise misshapen(name, str(error)) from error
+            raise misshapen_record(name, str(error)) from error
         return choices
 
     def __getitem__(self, key: SampleKey) -> Sample:
         """A question, behind which its options are listed, if it has any."""
-        sample, choices = super().__getitem__(key), self.choices(key[0])
+        sample, choices = super().__getitem__(key), self.answer_choices(key[0])
         if not choices:
             return sample
         try:
             marks = pattern_of(self._form.marks.values())
             return replace(sample, turns=with_options(sample.turns, choices, marks))
         except ValueError as error:
-            raise misshapen(sample.name, str(error)) from error
+            raise misshapen_record(sample.name, str(error)) from error
 
 
-class GivenRecords(Records):
+class ProgramRecords(RecordList):
     """Records of a program; paths in them are those of the program.
 
     Args:
@@ -179,21 +186,21 @@ class GivenRecords(Records):
         super().__init__((), np.array([len(records)]), None)
         self._records, self._media_root = tuple(records), folder
 
-    def read(self, index: int) -> tuple[object, Media | None]:
-        """See `Records.read`."""
+    def read_record(self, index: int) -> tuple[object, Media | None]:
+        """See `RecordList.read_record`."""
         return self._records[index], None
 
     def name(self, index: int) -> str:
         """`prompt 0`."""
         return f"prompt {index}"
 
-    def find(self, index: int, path: str) -> FileBytes:
-        """See `Records.find`; any file of this machine."""
-        return _GivenFile(path, self._media_root / path)
+    def find_medium(self, index: int, path: str) -> FileBytes:
+        """See `RecordList.find`; any file of this machine."""
+        return _ProgramFile(path, self._media_root / path)
 
 
 @dataclass(frozen=True)
-class _GivenFile(FileBytes):
+class _ProgramFile(FileBytes):
     name: str
     path: Path
 
@@ -224,7 +231,7 @@ def open_questions(config: DataConfig, path: str, media: str | None = None) -> Q
         records = records_of(config, options, path)
     except DataError as error:
         raise DataError(_without_keys(str(error))) from error
-    return QuestionSet(records, _form(config), config)
+    return QuestionSet(records, _question_form(config), config)
 
 
 def _without_keys(message: str) -> str:
@@ -234,11 +241,11 @@ def _without_keys(message: str) -> str:
     return message.replace("data.source.media: ", "the folder of media: ")
 
 
-def given_questions(
+def program_questions(
     config: DataConfig, records: Sequence[Mapping[str, Any]], folder: Path
 ) -> QuestionSet:
-    """Questions of a program; see `GivenRecords` and `open_questions`."""
-    return QuestionSet(GivenRecords(records, folder), _form(config), config)
+    """Questions of a program; see `ProgramRecords` and `open_questions`."""
+    return QuestionSet(ProgramRecords(records, folder), _question_form(config), config)
 
 
 def answer_of(sample: Sample) -> str | None:
@@ -256,17 +263,17 @@ def texts_in(record: Mapping[str, Any], field: str, name: str) -> tuple[str, ...
     value = record.get(field)
     listed: Sequence[Any] = value if isinstance(value, list) else () if value is None else (value,)
     if value is not None and not listed:
-        raise misshapen(name, f"{field}: an empty list; valid: at least one text")
+        raise misshapen_record(name, f"{field}: an empty list; valid: at least one text")
     for text in listed:
         if not isinstance(text, str | int | float) or isinstance(text, bool):
-            raise misshapen(name, f"{field}: {text!r:.80} is no text")
+            raise misshapen_record(name, f"{field}: {text!r:.80} is no text")
     return tuple(map(str, listed))
 
 
-def misshapen(name: str, reason: str) -> SampleError:
+def misshapen_record(name: str, reason: str) -> SampleError:
     """The error of a record of wrong shape."""
     return SampleError(name, SampleFault(FaultKind.RECORD, f"record of wrong shape: {reason}"))
 
 
-def _form(config: DataConfig) -> QuestionForm:
+def _question_form(config: DataConfig) -> QuestionForm:
     return QuestionForm(FieldsConfig(), marks_of(config))

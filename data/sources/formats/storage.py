@@ -21,7 +21,7 @@ import fsspec
 from data.credentials import hidden
 from data.sample import AwayError, DataError, StorageError
 from data.sources.cache import home_of
-from data.sources.formats.patience import Patient, limits, patiently
+from data.sources.formats.patience import PatientFileSystem, call_patiently, timeout_options
 from data.waits import SOURCE
 
 _REMOTE = re.compile(r"[\w.+-]+(://|::)")
@@ -41,7 +41,9 @@ def local_path(place: str) -> Path | None:
     return None if _REMOTE.match(place) else Path(place)
 
 
-def remote(place: str, retry_seconds: float, key: str = SOURCE) -> tuple[Patient, str]:
+def open_remote(
+    place: str, retry_seconds: float, key: str = SOURCE
+) -> tuple[PatientFileSystem, str]:
     """The file system of a URL, and the path in it.
 
     Args:
@@ -54,22 +56,22 @@ def remote(place: str, retry_seconds: float, key: str = SOURCE) -> tuple[Patient
     """
 
     def connect() -> tuple[Any, str]:
-        system, path = fsspec.core.url_to_fs(place, **limits(place, retry_seconds))
+        system, path = fsspec.core.url_to_fs(place, **timeout_options(place, retry_seconds))
         return system, str(path)
 
     try:
-        system, path = patiently(connect, lambda: hidden(place), retry_seconds, key)
+        system, path = call_patiently(connect, lambda: hidden(place), retry_seconds, key)
     except AwayError:
         raise
     except Exception as error:  # every file system has errors of its own
         raise DataError(hidden(f"{key}: cannot open {place}: {error}")) from error
     url = place.rstrip("/")
     head = url.removesuffix(path) if path and url.endswith(path) else None
-    return Patient(system, retry_seconds, key, head), path
+    return PatientFileSystem(system, retry_seconds, key, head), path
 
 
 @dataclass(frozen=True)
-class File:
+class SourceFile:
     """A file as it was when it was listed.
 
     Attributes:
@@ -82,7 +84,7 @@ class File:
     path: str
     size: int
     stamp: str
-    system: Patient | None = None
+    system: PatientFileSystem | None = None
 
     @property
     def name(self) -> str:
@@ -97,7 +99,7 @@ class File:
                 of reach.
         """
         try:
-            data = self._read(start, size)
+            data = self._read_range(start, size)
         except StorageError:
             raise
         except Exception as error:  # every file system has errors of its own
@@ -111,7 +113,7 @@ class File:
             )
         return data
 
-    def _read(self, start: int, size: int) -> bytes:
+    def _read_range(self, start: int, size: int) -> bytes:
         if self.system is not None:
             # Some file systems take an empty range for an open one.
             return self.system.cat_file(self.path, start, start + size) if size else b""
@@ -127,7 +129,7 @@ class File:
             StorageError: at the end, if a read has failed: to the reader the file just ended there,
                 as libraries written in C do not let exceptions through.
         """
-        ranges = Ranges(self, start, self.size - start if size is None else size)
+        ranges = FileRanges(self, start, self.size - start if size is None else size)
         try:
             with io.BufferedReader(ranges, max(1, min(chunk, ranges.size))) as file:
                 yield file
@@ -136,10 +138,10 @@ class File:
                 raise ranges.failure
 
 
-class Ranges(io.RawIOBase):
+class FileRanges(io.RawIOBase):
     """`size` bytes of a file from `start` on, as a file; `failure` is why it ended early."""
 
-    def __init__(self, file: File, start: int, size: int) -> None:
+    def __init__(self, file: SourceFile, start: int, size: int) -> None:
         super().__init__()
         self._file, self._start, self._at, self.size = file, start, 0, size
         self.failure: StorageError | None = None
@@ -175,14 +177,16 @@ class Ranges(io.RawIOBase):
 # ---- finding -------------------------------------------------------------------------------------
 
 
-def find_files(place: str, suffixes: Sequence[str], retry_seconds: float = 0.0) -> tuple[File, ...]:
+def find_files(
+    place: str, suffixes: Sequence[str], retry_seconds: float = 0.0
+) -> tuple[SourceFile, ...]:
     """The files that `place` names, in the order of their paths.
 
     Args:
         place: a file, a folder (all files in it with one of `suffixes`, however deep, but hidden
             ones), or a pattern with `*`, `?` or `[...]`.
         suffixes: such as `.parquet`.
-        retry_seconds: as in `remote`, also for whoever reads the files.
+        retry_seconds: as in `open_remote`, also for whoever reads the files.
 
     Raises:
         AwayError: the place stays out of reach.
@@ -193,7 +197,7 @@ def find_files(place: str, suffixes: Sequence[str], retry_seconds: float = 0.0) 
         if path is not None:
             files = _local_files(path, suffixes)
         else:
-            files = _remote_files(*remote(place, retry_seconds), suffixes)
+            files = _remote_files(*open_remote(place, retry_seconds), suffixes)
     except DataError:
         raise
     except Exception as error:  # every file system has errors of its own
@@ -207,7 +211,7 @@ def find_files(place: str, suffixes: Sequence[str], retry_seconds: float = 0.0) 
     return files
 
 
-def _local_files(path: Path, suffixes: Sequence[str]) -> tuple[File, ...]:
+def _local_files(path: Path, suffixes: Sequence[str]) -> tuple[SourceFile, ...]:
     if path.is_dir():
         paths = [f for f in path.rglob("*") if _has_suffix(str(f.relative_to(path)), suffixes)]
     elif glob.has_magic(str(path)) and not path.exists():
@@ -218,20 +222,22 @@ def _local_files(path: Path, suffixes: Sequence[str]) -> tuple[File, ...]:
     return tuple(local_file(f) for f in sorted(paths) if f.is_file())
 
 
-def home_of_files(cache: Path, files: Sequence[File]) -> Path:
+def home_of_files(cache: Path, files: Sequence[SourceFile]) -> Path:
     """The folder for what is derived from files; it stays the same when these change."""
     return home_of(cache, [file.path for file in files])
 
 
-def local_file(path: Path) -> File:
+def local_file(path: Path) -> SourceFile:
     """A local file as it is now. Raises OSError."""
     status = path.stat()
-    return File(str(path), status.st_size, str(status.st_mtime_ns))
+    return SourceFile(str(path), status.st_size, str(status.st_mtime_ns))
 
 
-def _remote_files(system: Patient, path: str, suffixes: Sequence[str]) -> tuple[File, ...]:
+def _remote_files(
+    system: PatientFileSystem, path: str, suffixes: Sequence[str]
+) -> tuple[SourceFile, ...]:
     # Not `exists`, which takes a place that is out of reach for one that is not there.
-    info = _info(system, path)
+    info = _file_info(system, path)
     if info is None:
         infos = system.glob(path, detail=True) if glob.has_magic(path) else {}
     elif info["type"] == "directory" or system.isdir(path):
@@ -247,7 +253,7 @@ def _remote_files(system: Patient, path: str, suffixes: Sequence[str]) -> tuple[
     )
 
 
-def _info(system: Patient, path: str) -> Any:
+def _file_info(system: PatientFileSystem, path: str) -> Any:
     """What the file system says of a file or folder; None if it is not there."""
     try:
         return system.info(path)
@@ -255,7 +261,7 @@ def _info(system: Patient, path: str) -> Any:
         return None
 
 
-def remote_file(system: Patient, path: str) -> File | None:
+def remote_file(system: PatientFileSystem, path: str) -> SourceFile | None:
     """A file behind fsspec as it is now; None if there is a folder.
 
     Raises:
@@ -266,9 +272,9 @@ def remote_file(system: Patient, path: str) -> File | None:
     return None if info["type"] == "directory" else _remote_file(system, path, info)
 
 
-def _remote_file(system: Patient, path: str, info: dict[str, Any]) -> File:
+def _remote_file(system: PatientFileSystem, path: str, info: dict[str, Any]) -> SourceFile:
     stamp = next((f"{key} {info[key]}" for key in _STAMPS if info.get(key) is not None), "")
-    return File(path, int(info["size"]), stamp, system)
+    return SourceFile(path, int(info["size"]), stamp, system)
 
 
 def _has_suffix(relative: str, suffixes: Sequence[str]) -> bool:
@@ -276,7 +282,7 @@ def _has_suffix(relative: str, suffixes: Sequence[str]) -> bool:
     return relative.endswith(tuple(suffixes)) and not any(part.startswith(".") for part in parts)
 
 
-def _check_one_split(place: str, files: Sequence[File]) -> None:
+def _check_one_split(place: str, files: Sequence[SourceFile]) -> None:
     """Refuse a folder of `train-...` and `test-...` shards: nobody wants to train on both."""
     splits = {match[1]: f for f in files if (match := _SPLIT.match(f.name))}
     if len(splits) > 1:

@@ -25,22 +25,29 @@ from data.media.registry import MEDIA_TYPES
 from data.quotes import cut, enumerated, quoted
 from data.rows.spec import Kind
 from data.sample import DataError, MediaError, SampleError
-from data.sources.formats.blobs import Bytes, MediaFolder
-from data.sources.formats.conversations import Records
-from data.sources.formats.records.advice import advice
-from data.sources.formats.records.fields import Pair
-from data.sources.formats.records.forms import CHATS, Sort, is_turn, known_form, meant, no_text
+from data.sources.formats.blobs import LoadedBytes, MediaFolder
+from data.sources.formats.conversations import RecordList
+from data.sources.formats.records.advice import advice_for
+from data.sources.formats.records.fields import PairFields
+from data.sources.formats.records.forms import (
+    CHATS,
+    Sort,
+    is_turn,
+    known_form,
+    likely_fields,
+    no_text,
+)
 from data.sources.formats.records.keys import (
     HARMLESS,
     REFUSED_OF_RECORDS,
     ShapeError,
-    Unread,
-    shortened,
+    UnreadField,
+    shorten_path,
 )
 from data.sources.formats.records.mentions import FACTS
 from data.sources.formats.records.record import RecordForm
 from data.sources.formats.records.turns import Media
-from data.sources.formats.storage import File
+from data.sources.formats.storage import SourceFile
 
 _MEDIA_TYPES = "binary, string, struct<bytes: binary, path: string> or a list of one of these"
 #: Errors of pyarrow for files that are damaged, or none of their format.
@@ -60,19 +67,19 @@ class RecordColumns:
     late: tuple[str, ...]
 
 
-class TableRecords(Records):
+class TableRecords(RecordList):
     """Records in the rows of tables.
 
     Args:
-        files: as of `Records`.
-        ends: as of `Records`.
-        media: as of `Records`.
+        files: as of `RecordList`.
+        ends: as of `RecordList`.
+        media: as of `RecordList`.
         columns: columns of a record.
     """
 
     def __init__(
         self,
-        files: Sequence[File],
+        files: Sequence[SourceFile],
         ends: NDArray[np.int64],
         media: MediaFolder | None,
         columns: RecordColumns,
@@ -81,49 +88,51 @@ class TableRecords(Records):
         self.columns = columns
 
     @abstractmethod
-    def row(self, index: int, column: str | None) -> dict[str, Any]:
+    def read_row(self, index: int, column: str | None) -> dict[str, Any]:
         """A row of a column, or of all that make a record, media without bytes if these come late.
 
         Raises:
             RowError: the row cannot be decoded. StorageError: it is out of reach.
         """
 
-    def read(self, index: int) -> tuple[object, Media | None]:
-        """See `Records.read`."""
-        self.place(index)
+    def read_record(self, index: int) -> tuple[object, Media | None]:
+        """See `RecordList.read_record`."""
+        self.record_place(index)
         try:
-            record = self.row(index, None)
+            record = self.read_row(index, None)
         except RowError as error:
             raise SampleError(
                 self.name(index), SampleFault(FaultKind.RECORD, str(error))
             ) from error
         for column in self.columns.late:
-            record[column] = self._cells(index, column, record.get(column))
+            record[column] = self._late_cells(index, column, record.get(column))
         return record, None
 
-    def cell(self, index: int, column: str, number: int | None) -> Any:
+    def read_cell(self, index: int, column: str, number: int | None) -> Any:
         """A value of a row, or item `number` of a list. Raises MediaError."""
         try:
-            value = self.row(index, column)[column]
+            value = self.read_row(index, column)[column]
         except RowError as error:
             raise MediaError(FaultKind.RECORD, str(error)) from error
         return value if number is None else value[number]
 
-    def _cells(self, index: int, column: str, value: Any) -> Any:
+    def _late_cells(self, index: int, column: str, value: Any) -> Any:
         """`value`, which lacks the bytes, as media that are read late."""
         if not isinstance(value, list):
-            return None if value is None else self._cell(index, column, None, value)
-        return [self._cell(index, column, i, item) for i, item in enumerate(value)]
+            return None if value is None else self._late_cell(index, column, None, value)
+        return [self._late_cell(index, column, i, item) for i, item in enumerate(value)]
 
-    def _cell(self, index: int, column: str, number: int | None, value: Any) -> FileBytes | None:
+    def _late_cell(
+        self, index: int, column: str, number: int | None, value: Any
+    ) -> FileBytes | None:
         if value is None:
             return None
         name = (value["path"] or f"{column} {number or 0}")[:_NAME]
-        return _Cell(name, value["path"], self, index, column, number)
+        return _TableCell(name, value["path"], self, index, column, number)
 
 
 @dataclass(frozen=True)
-class _Cell(FileBytes):
+class _TableCell(FileBytes):
     """An image or clip in a cell, or, where the cell only has a path, in the media folder."""
 
     name: str
@@ -136,18 +145,18 @@ class _Cell(FileBytes):
     @contextmanager
     def open(self, chunk: int) -> Iterator[BinaryIO]:
         """See `FileBytes.open`."""
-        data = self.records.cell(self.index, self.column, self.number)["bytes"]
+        data = self.records.read_cell(self.index, self.column, self.number)["bytes"]
         if data is None and self.path is None:
             raise MediaError(FaultKind.MISSING, f"{quoted(self.name)} has neither bytes nor a path")
-        file_bytes = self.records.find(self.index, self.path or "")
-        with (file_bytes if data is None else Bytes(self.name, data)).open(chunk) as file:
+        file_bytes = self.records.find_medium(self.index, self.path or "")
+        with (file_bytes if data is None else LoadedBytes(self.name, data)).open(chunk) as file:
             yield file
 
 
 # ---- columns -------------------------------------------------------------------------------------
 
 
-def columns_of(file: File, schema: pa.Schema, form: RecordForm) -> RecordColumns:
+def columns_of(file: SourceFile, schema: pa.Schema, form: RecordForm) -> RecordColumns:
     """The columns of records.
 
     Raises:
@@ -160,17 +169,17 @@ def columns_of(file: File, schema: pa.Schema, form: RecordForm) -> RecordColumns
     empty = {name for name in schema.names if pa.types.is_null(schema.field(name).type)}
     names = [name for name in schema.names if name in media or name not in empty]
     try:
-        texts = form.texts(names)
+        texts = form.text_fields(names)
     except ShapeError as error:
         raise DataError(f"data.source: {file.path}: {error}") from error
     _check_needed(file, schema, form, texts)
     plain = [name for name in form.fields_for(texts) if name in names]
     for name in plain:
-        if name in (texts.fields[:2] if isinstance(texts, Pair) else texts):
+        if name in (texts.field_names[:2] if isinstance(texts, PairFields) else texts):
             _check_text(file, name, schema.field(name).type, texts)
     late = [name for name in media if _is_late(file, name, schema.field(name).type)]
-    others = _others(file, schema, names, form, plain)
-    speaking = _speaking(schema, names, form, bool(media))
+    others = _other_columns(file, schema, names, form, plain)
+    speaking = _speaking_columns(schema, names, form, bool(media))
     plain_columns = [
         name for name in dict.fromkeys((*plain, *others, *speaking)) if name not in media
     ]
@@ -179,7 +188,7 @@ def columns_of(file: File, schema: pa.Schema, form: RecordForm) -> RecordColumns
     return RecordColumns((*plain_columns, *media), tuple(late))
 
 
-def _check_names(file: File, where: str, names: Iterable[str]) -> None:
+def _check_names(file: SourceFile, where: str, names: Iterable[str]) -> None:
     """Raise DataError for a name that several of the columns, or fields of a column, have."""
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
@@ -189,7 +198,7 @@ def _check_names(file: File, where: str, names: Iterable[str]) -> None:
         )
 
 
-def _check_inner(file: File, name: str, kind: pa.DataType) -> None:
+def _check_inner(file: SourceFile, name: str, kind: pa.DataType) -> None:
     """`_check_names` of all structs in a column."""
     while is_list(kind):
         kind = kind.value_type
@@ -201,13 +210,13 @@ def _check_inner(file: File, name: str, kind: pa.DataType) -> None:
 
 
 def _check_needed(
-    file: File, schema: pa.Schema, form: RecordForm, texts: tuple[str, ...] | Pair
+    file: SourceFile, schema: pa.Schema, form: RecordForm, texts: tuple[str, ...] | PairFields
 ) -> None:
     """Raise DataError for columns that are not there, of records or of `data.source.ignore`."""
-    pair = texts.fields[:2] if isinstance(texts, Pair) else ()
+    pair = texts.field_names[:2] if isinstance(texts, PairFields) else ()
     named = (*pair, form.fields.system, *(getattr(form.fields, kind, None) for kind in MEDIA_TYPES))
     needed: list[tuple[str, ...]] = [(name,) for name in named if name]
-    needed += [] if isinstance(texts, Pair) else [texts]
+    needed += [] if isinstance(texts, PairFields) else [texts]
     missing = [
         " or ".join(alternatives)
         for alternatives in needed
@@ -215,8 +224,8 @@ def _check_needed(
     ]
     if missing:
         raise DataError(
-            f"data.source: {file.path} has the columns {listed(schema)}; expected "
-            f"{', '.join(missing)} ({_meant(schema, form, texts)})"
+            f"data.source: {file.path} has the columns {list_columns(schema)}; expected "
+            f"{', '.join(missing)} ({_explain_columns(schema, form, texts)})"
         )
     for path in sorted(form.allowed.ignored):
         if not {path, path.partition(".")[0]} & {*schema.names}:
@@ -226,23 +235,25 @@ def _check_needed(
             )
 
 
-def _meant(schema: pa.Schema, form: RecordForm, texts: tuple[str, ...] | Pair) -> str:
+def _explain_columns(
+    schema: pa.Schema, form: RecordForm, texts: tuple[str, ...] | PairFields
+) -> str:
     """What the columns of a table may be that has not all that are needed."""
     hint = "data.source.fields says what they are called"
-    if isinstance(texts, Pair) or {*texts} & {*schema.names}:
+    if isinstance(texts, PairFields) or {*texts} & {*schema.names}:
         return hint
-    sorts = {name: _sort(name, schema.field(name).type) for name in schema.names}
+    sorts = {name: _column_sort(name, schema.field(name).type) for name in schema.names}
     media = any(_media_columns(schema, form, kind) for kind in MEDIA_TYPES)
     named = known_form(sorts, media=media)
     if named is not None:
         return named
-    names = meant(sorts, media=media)
-    advised = form.reading({}).naming(**names) if names else None
+    names = likely_fields(sorts, media=media)
+    advised = form.reading_of({}).name_fields(**names) if names else None
     named = advised and advised.removeprefix("data.source.fields: ")
     return f"{hint}; {named} may be meant" if named else hint
 
 
-def _sort(name: str, kind: pa.DataType) -> Sort:
+def _column_sort(name: str, kind: pa.DataType) -> Sort:
     """What the values of a column may be; turns may be JSON."""
     if _is_text(kind):
         return "turns" if name in CHATS else "text"
@@ -254,8 +265,8 @@ def _sort(name: str, kind: pa.DataType) -> Sort:
     return "several" if several else "other"
 
 
-def _others(
-    file: File, schema: pa.Schema, names: Sequence[str], form: RecordForm, read: Sequence[str]
+def _other_columns(
+    file: SourceFile, schema: pa.Schema, names: Sequence[str], form: RecordForm, read: Sequence[str]
 ) -> list[str]:
     """Columns that no record may have a value of.
 
@@ -267,16 +278,16 @@ def _others(
     unread = [name for name in unknown if name not in (*REFUSED_OF_RECORDS, *numbers)]
     if unread:
         name = unread[0]
-        unread_key = Unread(name, name, name, form.purpose.level, read, names)
-        first = advice(unread_key, form.reading(dict.fromkeys(names, True)))
+        unread_key = UnreadField(name, name, name, form.purpose.level, read, names)
+        first = advice_for(unread_key, form.reading_of(dict.fromkeys(names, True)))
         raise DataError(
             f"data.source: {file.path} has columns that are not read: {enumerated(unread)}; all "
-            f"columns are {listed(schema)}. {shortened(name)}: {first}"
+            f"columns are {list_columns(schema)}. {shorten_path(name)}: {first}"
         )
     return [name for name in unknown if name in REFUSED_OF_RECORDS]
 
 
-def _speaking(
+def _speaking_columns(
     schema: pa.Schema, names: Sequence[str], form: RecordForm, has_media: bool
 ) -> list[str]:
     """Harmless columns that may name a weight, or a medium where no column has any."""
@@ -292,7 +303,7 @@ def _speaking(
 
 def _is_plain_number(schema: pa.Schema, name: str) -> bool:
     """Whether a column holds nothing that has names: numbers, times, bytes."""
-    kind = _value(schema.field(name).type)
+    kind = _value_type(schema.field(name).type)
     return not (_is_text(kind) or is_list(kind) or pa.types.is_nested(kind))
 
 
@@ -303,7 +314,7 @@ def _media_columns(schema: pa.Schema, form: RecordForm, kind: Kind) -> list[str]
     return [name for name in columns if not (ignored and _is_number(schema, name))]
 
 
-def listed(schema: pa.Schema) -> str:
+def list_columns(schema: pa.Schema) -> str:
     """The columns of a file with their types."""
     return enumerated(f"{n}: {kind}" for n, kind in zip(schema.names, schema.types, strict=True))
 
@@ -312,39 +323,45 @@ def is_list(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
 
 
-def _value(kind: pa.DataType) -> pa.DataType:
+def _value_type(kind: pa.DataType) -> pa.DataType:
     """The type of a column's values; of a dictionary-encoded column, the dictionary's type."""
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    kind = _value(kind)
+    kind = _value_type(kind)
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _is_number(schema: pa.Schema, name: str) -> bool:
-    kind = _value(schema.field(name).type)
+    kind = _value_type(schema.field(name).type)
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
 def _is_binary(kind: pa.DataType) -> bool:
-    kind = _value(kind)
+    kind = _value_type(kind)
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
-def _check_text(file: File, name: str, kind: pa.DataType, texts: tuple[str, ...] | Pair) -> None:
+def _check_text(
+    file: SourceFile, name: str, kind: pa.DataType, texts: tuple[str, ...] | PairFields
+) -> None:
     """Raise DataError for a column that can hold no texts, or no turns."""
-    turns = not isinstance(texts, Pair)
+    turns = not isinstance(texts, PairFields)
     if not _is_text(kind) and not (turns and is_list(kind) and pa.types.is_struct(kind.value_type)):
         valid = "a list of structs, or string (JSON)" if turns else "string"
-        named = no_text(texts, name, _sort(name, kind)) if isinstance(texts, Pair) else None
+        named = (
+            no_text(texts, name, _column_sort(name, kind))
+            if isinstance(texts, PairFields)
+            else None
+        )
         valid = f"{valid}; {named}" if named else valid
         raise DataError(
             f"data.source: {file.path}: column {name!r} is {cut(str(kind), 200)}; valid: {valid}"
         )
 
 
-def _is_late(file: File, name: str, kind: pa.DataType) -> bool:
+def _is_late(file: SourceFile, name: str, kind: pa.DataType) -> bool:
     """Whether media of a column can be listed without their bytes.
 
     Raises:

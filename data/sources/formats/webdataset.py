@@ -35,12 +35,12 @@ from data.quotes import enumerated, printable, quoted
 from data.rows.spec import Kind
 from data.sample import DataError, MediaError, SampleError
 from data.sources.formats.blobs import FilePart
-from data.sources.formats.conversations import ConversationSet, Records, fingerprint_of, form_of
+from data.sources.formats.conversations import ConversationSet, RecordList, fingerprint_of, form_of
 from data.sources.formats.index import Arrays, RecordIndex, open_index
-from data.sources.formats.records.keys import Met, ShapeError
-from data.sources.formats.records.record import Caption, RecordForm, loads
-from data.sources.formats.records.turns import Media, what
-from data.sources.formats.storage import File, find_files, home_of_files
+from data.sources.formats.records.keys import MetKeys, ShapeError
+from data.sources.formats.records.record import CaptionRecord, RecordForm, load_json
+from data.sources.formats.records.turns import Media, describe_type
+from data.sources.formats.storage import SourceFile, find_files, home_of_files
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ _PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x
 
 
 @dataclass(frozen=True)
-class _Member:
+class _TarMember:
     name: str
     offset: int
     size: int
@@ -75,7 +75,7 @@ class _Member:
         return "." in name and not name.startswith(".")
 
     @property
-    def key(self) -> str:
+    def sample_key(self) -> str:
         """Up to the first dot of its name."""
         path = PurePosixPath(self.name)
         return str(path.with_name(path.name.split(".")[0]))
@@ -86,27 +86,27 @@ class _Member:
         return PurePosixPath(self.name).name.partition(".")[2].lower()
 
     @property
-    def type(self) -> str:
+    def file_type(self) -> str:
         """The ending of the name, behind its last dot."""
         return self.ending.rpartition(".")[2]
 
     @property
-    def kind(self) -> Kind | None:
+    def media_kind(self) -> Kind | None:
         """The kind of media that the type says; None for another type."""
-        return _KIND_OF.get(self.type)
+        return _KIND_OF.get(self.file_type)
 
     @property
     def is_plain(self) -> bool:
         """Whether the ending is nothing but a type, or a number and a type."""
-        return self.ending == self.type or self.number >= 0
+        return self.ending == self.file_type or self.medium_number >= 0
 
     @property
-    def names(self) -> tuple[str, str, str]:
+    def record_names(self) -> tuple[str, str, str]:
         """What records may call it: the whole name, its last part, or the ending."""
         return self.name, PurePosixPath(self.name).name, self.ending
 
     @property
-    def number(self) -> int:
+    def medium_number(self) -> int:
         """The number between the key and the type; -1 if there is none."""
         text = self.ending.rpartition(".")[0]
         return int(text) if text.isdecimal() and len(text) < _MOST_DIGITS else -1
@@ -125,66 +125,70 @@ def open_webdataset(config: DataConfig, options: WebDatasetSource, path: str) ->
     )
     what = f"webdataset {fingerprint_of(files)}"
     home = home_of_files(config.cache, files)
-    index = open_index(home, what, _NAMES, lambda: _index(files))
+    index = open_index(home, what, _NAMES, lambda: _build_index(files))
     return ConversationSet(TarRecords(files, index, form), form, config)
 
 
-class TarRecords(Records):
+class TarRecords(RecordList):
     """Samples of tar files.
 
     index: `firsts` of the members of every sample, and of what follows the last, `[samples + 1]`;
-    of every member `offsets`, `sizes` and `name_ends` in `names`; `ends` as of `Records`.
+    of every member `offsets`, `sizes` and `name_ends` in `names`; `ends` as of `RecordList`.
     """
 
-    def __init__(self, files: Sequence[File], index: RecordIndex, form: RecordForm) -> None:
+    def __init__(self, files: Sequence[SourceFile], index: RecordIndex, form: RecordForm) -> None:
         super().__init__(files, index["ends"], None)
         self._index, self._form = index, form
 
     def name(self, index: int) -> str:
         """`shard-000003.tar:000017`."""
-        return f"{self.called(self.place(index)[0])}:{printable(self._members(index)[0].key)}"
+        file, member = self.record_place(index)[0], self._list_members(index)[0]
+        return f"{self.relative_name(file)}:{printable(member.sample_key)}"
 
-    def read(self, index: int) -> tuple[object, Media | None]:
-        """See `Records.read`."""
-        file, members = self.place(index)[0], self._read_members(index)
+    def read_record(self, index: int) -> tuple[object, Media | None]:
+        """See `RecordList.read_record`."""
+        file, members = self.record_place(index)[0], self._used_members(index)
         texts = {m.ending: m for m in members if m.ending in (_RECORD, _CAPTION)}
         if not texts:
             has = enumerated(sorted(m.ending for m in members)) or "none that is not ignored"
-            raise self._fault(index, f"has no member .json or .txt; it has {has}")
+            raise self._record_error(index, f"has no member .json or .txt; it has {has}")
         for member in members:
             self._check_ending(index, member)
-        attached = _Beside(lambda kind: self._media(index, kind))
+        attached = _AttachedMedia(lambda kind: self._list_media(index, kind))
         caption = texts.get(_CAPTION)
         if _RECORD in texts:
-            record = self._json(index, file, texts[_RECORD])
+            record = self._read_json(index, file, texts[_RECORD])
             if caption is None:
                 return record, attached
             self._check_metadata(index, texts[_RECORD].name, caption.name, record)
-        return Caption(self._text(index, file, texts[_CAPTION])), attached
+        return CaptionRecord(self._read_text(index, file, texts[_CAPTION])), attached
 
-    def close(self, index: int, blobs: Collection[FileBytes]) -> Met:
-        """See `Records.close`."""
-        met, used = Met(), {blob.name for blob in blobs if isinstance(blob, FilePart)}
-        for member in self._members(index):
+    def close_record(self, index: int, blobs: Collection[FileBytes]) -> MetKeys:
+        """See `RecordList.close_record`."""
+        met, used = MetKeys(), {blob.name for blob in blobs if isinstance(blob, FilePart)}
+        for member in self._list_members(index):
             path = f".{member.ending}"
             if self._is_ignored(member) or member.ending in HARMLESS:
                 met.passed[path] = None
-            elif member.name in used or member.kind is None:
+            elif member.name in used or member.media_kind is None:
                 met.read[path] = None
             else:
-                reason = f"the record names the {member.kind} media of the sample, and not this one"
-                raise self._unread(index, member, f"{reason}; valid: name it, too")
+                reason = (
+                    f"the record names the {member.media_kind} media of the sample, and not this "
+                    "one"
+                )
+                raise self._unread_error(index, member, f"{reason}; valid: name it, too")
         return met
 
-    def _read_members(self, index: int) -> list[_Member]:
+    def _used_members(self, index: int) -> list[_TarMember]:
         """The members of a sample but those that are ignored."""
-        return [member for member in self._members(index) if not self._is_ignored(member)]
+        return [member for member in self._list_members(index) if not self._is_ignored(member)]
 
-    def _is_ignored(self, member: _Member) -> bool:
+    def _is_ignored(self, member: _TarMember) -> bool:
         ignored = {path.lower() for path in self._form.allowed.ignored}
-        return bool({f".{member.ending}", f".{member.type}"} & ignored)
+        return bool({f".{member.ending}", f".{member.file_type}"} & ignored)
 
-    def _media(self, index: int, kind: Kind) -> list[FileBytes]:
+    def _list_media(self, index: int, kind: Kind) -> list[FileBytes]:
         """The media of a kind where the record names none: `7.png`, `7.0.png`, `7.1.png`, ...
 
         Raises:
@@ -192,33 +196,33 @@ class TarRecords(Records):
                 number is left out.
         """
         every = sorted(
-            (member for member in self._members(index) if member.kind == kind),
-            key=lambda member: member.number,
+            (member for member in self._list_members(index) if member.media_kind == kind),
+            key=lambda member: member.medium_number,
         )
         members = [member for member in every if not self._is_ignored(member)]
         for member in members:
             if not member.is_plain:
-                raise self._unread(
+                raise self._unread_error(
                     index,
                     member,
-                    f"its ending is {quoted(member.ending)}; valid: .{member.type}, of several "
-                    f".0.{member.type}, or a record that names it",
+                    f"its ending is {quoted(member.ending)}; valid: .{member.file_type}, of "
+                    f"several .0.{member.file_type}, or a record that names it",
                 )
         for one, other in pairwise(members):
-            if one.number == other.number:
-                raise self._unread(
+            if one.medium_number == other.medium_number:
+                raise self._unread_error(
                     index,
                     other,
                     f"it and {quoted(one.name)} have the same place among the {kind} media of the "
-                    f"sample; valid: numbers, as in .0.{one.type} and .1.{other.type}, or a record "
-                    "that names both",
+                    f"sample; valid: numbers, as in .0.{one.file_type} and .1.{other.file_type}, "
+                    "or a record that names both",
                 )
         self._check_numbers(index, kind, members, every)
-        file = self.place(index)[0]
-        return [self._part(file, member) for member in members]
+        file = self.record_place(index)[0]
+        return [self._member_part(file, member) for member in members]
 
     def _check_numbers(
-        self, index: int, kind: Kind, members: Sequence[_Member], every: Sequence[_Member]
+        self, index: int, kind: Kind, members: Sequence[_TarMember], every: Sequence[_TarMember]
     ) -> None:
         """See that numbers go on from 0 or 1, as that of a member which is lost would be missing.
 
@@ -228,25 +232,25 @@ class TarRecords(Records):
             members: those that are read.
             every: also those that are ignored, whose numbers are not missing.
         """
-        numbers = {member.number for member in every}
+        numbers = {member.medium_number for member in every}
         for member in members:
-            lost = member.number - 1
+            lost = member.medium_number - 1
             if lost > 0 and lost not in numbers:
-                raise self._fault(
+                raise self._record_error(
                     index,
-                    f"{quoted(member.name)} has number {member.number} among the {kind} media of "
-                    f"the sample, and none has number {lost}; valid: numbers without a gap from 0 "
-                    "or 1, or a record that names the media in order",
+                    f"{quoted(member.name)} has number {member.medium_number} among the {kind} "
+                    f"media of the sample, and none has number {lost}; valid: numbers without a "
+                    "gap from 0 or 1, or a record that names the media in order",
                 )
 
-    def _check_ending(self, index: int, member: _Member) -> None:
+    def _check_ending(self, index: int, member: _TarMember) -> None:
         """Raise SampleError for a member that is of no type that is read or known as harmless."""
         read = (_RECORD, _CAPTION)
-        if member.ending in (*read, *HARMLESS) or member.kind is not None:
+        if member.ending in (*read, *HARMLESS) or member.media_kind is not None:
             return
         valid = ", ".join(f".{ending}" for ending in (*read, *sorted(_KIND_OF)))
         reason = f"no text and no medium has the ending {quoted(member.ending)}; valid: {valid}"
-        raise self._unread(index, member, reason)
+        raise self._unread_error(index, member, reason)
 
     def _check_metadata(self, index: int, name: str, caption: str, record: object) -> None:
         """See that what lies beside a caption decides nothing about what is learnt."""
@@ -254,44 +258,46 @@ class TarRecords(Records):
         members = f"{quoted(name)} beside {quoted(caption)}"
         if not isinstance(record, Mapping):
             valid = f"valid: a mapping of metadata, or {either}"
-            raise self._fault(index, f"{members} is {what(record)}; {valid}")
+            raise self._record_error(index, f"{members} is {describe_type(record)}; {valid}")
         try:
-            if self._form.is_told(record):
+            if self._form.has_texts(record):
                 wrong = "it is a record by itself, so that the caption would not be read"
                 raise ShapeError(f"{wrong}; valid: one of them")
             self._form.check_metadata(record)
         except ShapeError as error:
-            raise self._fault(
+            raise self._record_error(
                 index, f"{members}: {error}; or, if one decides nothing, {either}"
             ) from error
 
-    def _unread(self, index: int, member: _Member, reason: str) -> SampleError:
+    def _unread_error(self, index: int, member: _TarMember, reason: str) -> SampleError:
         """The error of a member that nothing reads."""
-        drop = self._form.reading({}).ignoring(f".{member.ending}")
-        others = (other for other in self._members(index) if other.name != member.name)
-        if drop is None or any(member.ending in (other.ending, other.type) for other in others):
+        drop = self._form.reading_of({}).ignore_path(f".{member.ending}")
+        others = (other for other in self._list_members(index) if other.name != member.name)
+        if drop is None or any(
+            member.ending in (other.ending, other.file_type) for other in others
+        ):
             drop = "leave it out"  # others that are read would be ignored with it
         reason = f"{reason}; if it decides nothing, {drop}"
-        return self._fault(index, f"{quoted(member.name)} is not read: {reason}")
+        return self._record_error(index, f"{quoted(member.name)} is not read: {reason}")
 
-    def _fault(self, index: int, reason: str) -> SampleError:
+    def _record_error(self, index: int, reason: str) -> SampleError:
         return SampleError(self.name(index), SampleFault(FaultKind.RECORD, reason))
 
-    def find(self, index: int, path: str) -> FileBytes:
+    def find_medium(self, index: int, path: str) -> FileBytes:
         """The member of the sample that has this name, or this ending."""
-        file, members = self.place(index)[0], self._members(index)
-        matches = [member for member in members if path in member.names]
+        file, members = self.record_place(index)[0], self._list_members(index)
+        matches = [member for member in members if path in member.record_names]
         if not matches:
             has = enumerated(member.name for member in members)
             reason = f"{quoted(path)} is no member of this sample, which has {has}"
             raise MediaError(FaultKind.MISSING, reason)
-        member = min(matches, key=lambda member: member.names.index(path))
+        member = min(matches, key=lambda member: member.record_names.index(path))
         if self._is_ignored(member):
             reason = f"the record names {quoted(path)}, which data.source.ignore leaves out"
             raise MediaError(FaultKind.MISSING, reason)
-        return self._part(file, member)
+        return self._member_part(file, member)
 
-    def _members(self, index: int) -> list[_Member]:
+    def _list_members(self, index: int) -> list[_TarMember]:
         first, end = self._index["firsts"][index : index + 2].tolist()
         offsets, sizes = (self._index[name][first:end].tolist() for name in ("offsets", "sizes"))
         bounds = self._index["name_ends"][first : end + 1].tolist()
@@ -299,25 +305,29 @@ class TarRecords(Records):
             self._index["names"][a:b].tobytes().decode(errors="surrogateescape")
             for a, b in pairwise(bounds)
         ]
-        return [_Member(*member) for member in zip(names, offsets, sizes, strict=True)]
+        return [_TarMember(*member) for member in zip(names, offsets, sizes, strict=True)]
 
-    def _part(self, file: File, member: _Member) -> FilePart:
+    def _member_part(self, file: SourceFile, member: _TarMember) -> FilePart:
         return FilePart(member.name, file, member.offset, member.size)
 
-    def _text(self, index: int, file: File, member: _Member) -> str:
+    def _read_text(self, index: int, file: SourceFile, member: _TarMember) -> str:
         try:
             return file.read(member.offset, member.size).decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise self._fault(index, f"{quoted(member.name)} is not UTF-8: {error}") from error
+            raise self._record_error(
+                index, f"{quoted(member.name)} is not UTF-8: {error}"
+            ) from error
 
-    def _json(self, index: int, file: File, member: _Member) -> object:
+    def _read_json(self, index: int, file: SourceFile, member: _TarMember) -> object:
         try:
-            return loads(self._text(index, file, member))
+            return load_json(self._read_text(index, file, member))
         except (ValueError, RecursionError) as error:
-            raise self._fault(index, f"{quoted(member.name)} is not JSON: {error}") from error
+            raise self._record_error(
+                index, f"{quoted(member.name)} is not JSON: {error}"
+            ) from error
 
 
-class _Beside(Mapping[Kind, Sequence[FileBytes]]):
+class _AttachedMedia(Mapping[Kind, Sequence[FileBytes]]):
     """The media of a sample, of which each kind is looked for when a record names none of it."""
 
     def __init__(self, find: Callable[[Kind], list[FileBytes]]) -> None:
@@ -336,10 +346,10 @@ class _Beside(Mapping[Kind, Sequence[FileBytes]]):
 # ---- the index -----------------------------------------------------------------------------------
 
 
-def _index(files: Sequence[File]) -> Arrays:
+def _build_index(files: Sequence[SourceFile]) -> Arrays:
     logger.info("indexing %d tar files, once", len(files))
     with ThreadPoolExecutor(8) as pool:
-        shards = list(pool.map(_shard, files))
+        shards = list(pool.map(_read_shard, files))
     others = [name for shard in shards for name in shard.others]
     if others:
         logger.warning(
@@ -362,10 +372,10 @@ def _index(files: Sequence[File]) -> Arrays:
     }
 
 
-class _Shard:
+class _ShardIndex:
     """The members of each sample of a tar file, the place of every one, and files of no sample."""
 
-    def __init__(self, groups: Sequence[Sequence[_Member]], others: Sequence[str]) -> None:
+    def __init__(self, groups: Sequence[Sequence[_TarMember]], others: Sequence[str]) -> None:
         self.others = others
         members = [member for group in groups for member in group]
         names = [member.name.encode(errors="surrogateescape") for member in members]
@@ -376,31 +386,31 @@ class _Shard:
         self.names = b"".join(names)
 
 
-def _shard(file: File) -> _Shard:
+def _read_shard(file: SourceFile) -> _ShardIndex:
     """Raises DataError, see `open_webdataset`."""
-    groups: list[list[_Member]] = []
+    groups: list[list[_TarMember]] = []
     keys: set[str] = set()
     others: list[str] = []
     for member in _members_of(file):
         if not member.is_of_sample:
             others.append(member.name)
             continue
-        if not groups or groups[-1][0].key != member.key:
-            if member.key in keys:
-                raise _refused(file, member.name, "is apart from the others of its sample")
-            keys.add(member.key)
+        if not groups or groups[-1][0].sample_key != member.sample_key:
+            if member.sample_key in keys:
+                raise _refused_error(file, member.name, "is apart from the others of its sample")
+            keys.add(member.sample_key)
             groups.append([])
         if any(member.ending == other.ending for other in groups[-1]):
-            raise _refused(file, member.name, "is there twice")
+            raise _refused_error(file, member.name, "is there twice")
         groups[-1].append(member)
-    return _Shard(groups, others)
+    return _ShardIndex(groups, others)
 
 
-def _refused(file: File, name: str, reason: str) -> DataError:
+def _refused_error(file: SourceFile, name: str, reason: str) -> DataError:
     return DataError(f"data.source: {file.path}: member {quoted(name)} {reason}")
 
 
-def _members_of(file: File) -> Iterator[_Member]:
+def _members_of(file: SourceFile) -> Iterator[_TarMember]:
     """Files of an archive, without their contents."""
     with file.open(_HEADERS) as stream:
         _check_plain(file, stream)
@@ -408,14 +418,14 @@ def _members_of(file: File) -> Iterator[_Member]:
             with tarfile.open(fileobj=stream, mode="r:") as archive:
                 while (info := archive.next()) is not None:
                     if not info.isdir():
-                        yield _checked(file, info)
+                        yield _check_member(file, info)
                 _check_end(file, stream, archive.offset)
         # Broken numbers in headers lead tarfile to these.
         except (tarfile.TarError, OSError, ValueError, OverflowError, EOFError) as error:
             raise DataError(f"data.source: {file.path} is no whole tar file: {error}") from error
 
 
-def _check_plain(file: File, stream: BinaryIO) -> None:
+def _check_plain(file: SourceFile, stream: BinaryIO) -> None:
     head = stream.read(6)
     for magic, kind in _PACKED.items():
         if head.startswith(magic):
@@ -426,22 +436,24 @@ def _check_plain(file: File, stream: BinaryIO) -> None:
     stream.seek(0)
 
 
-def _checked(file: File, info: tarfile.TarInfo) -> _Member:
+def _check_member(file: SourceFile, info: tarfile.TarInfo) -> _TarMember:
     """A member of an archive. Raises DataError for one that none should have."""
     if not info.isreg() or info.issparse():
-        raise _refused(file, info.name, f"is no regular file (type {info.type!r})")
+        raise _refused_error(file, info.name, f"is no regular file (type {info.type!r})")
     path = PurePosixPath(info.name)
     if path.is_absolute() or ".." in path.parts or "\\" in info.name:
-        raise _refused(file, info.name, "has a path that leads out of the archive")
-    member = _Member(info.name, info.offset_data, info.size)
-    if member.type in _PICKLES:
-        raise _refused(file, info.name, "is a pickle, which is never read: it could run any code")
+        raise _refused_error(file, info.name, "has a path that leads out of the archive")
+    member = _TarMember(info.name, info.offset_data, info.size)
+    if member.file_type in _PICKLES:
+        raise _refused_error(
+            file, info.name, "is a pickle, which is never read: it could run any code"
+        )
     if info.offset_data + info.size > file.size:
-        raise _refused(file, info.name, "goes on behind the end of the file")
+        raise _refused_error(file, info.name, "goes on behind the end of the file")
     return member
 
 
-def _check_end(file: File, stream: BinaryIO, at: int) -> None:
+def _check_end(file: SourceFile, stream: BinaryIO, at: int) -> None:
     """See that an archive ends with blocks of zeros, and that nothing follows them.
 
     Raises:

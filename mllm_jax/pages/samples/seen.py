@@ -303,7 +303,9 @@ def _samples(
 
 def _member(source: Source, index: int, config: ExperimentConfig) -> str:
     """The source of a sample."""
-    return source.member(index) if isinstance(source, SourceMixture) else config.data.source.kind
+    return (
+        source.member_name(index) if isinstance(source, SourceMixture) else config.data.source.kind
+    )
 
 
 def targets_of(microbatch: Microbatch) -> NextTokenTargets:

@@ -18,8 +18,8 @@ from data.loading.identity import (
     Identities,
     check_same_data,
     check_same_processing,
-    source_identities,
     processing_identity,
+    source_identities,
 )
 from data.loading.loader import DataLoader, MicrobatchLoader
 from data.loading.on_read import LoneHost, ReadingLoader

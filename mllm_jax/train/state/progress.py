@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
-from data.loading.identity import Identities, DataIdentity
+from data.loading.identity import DataIdentity, Identities
 from data.planning.groups.group import WHOLE, HostGroupSpec
 from data.planning.stream import LoaderState
 from data.sample import DataError

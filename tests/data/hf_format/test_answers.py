@@ -232,7 +232,10 @@ def test_the_template_for_others_asks_as_training_does(name: str) -> None:
     else:
         theirs = ReleasedChat(replace(files, template=source), {}, day, "header")
     for turns in (TALK[:1], TALK[:3], TALK[:5]):
-        assert theirs.tokenize_turns(turns, opened=True).ids == chat.tokenize_turns(turns, opened=True).ids
+        assert (
+            theirs.tokenize_turns(turns, opened=True).ids
+            == chat.tokenize_turns(turns, opened=True).ids
+        )
     if own.header and name not in ("chatml_never_asks", "qwen3", "oss", "empty_thought"):
         assert source is None, "it asks so by itself"
     else:

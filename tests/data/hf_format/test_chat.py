@@ -166,7 +166,9 @@ def test_the_white_space_of_an_answer_is_learnt_as_it_is_written(
     """The token that ends the turn is learnt, too, if it is right behind the answer."""
     chat = with_template(TRIMMING) if family == "trimming" else chat_of(family)
     text = front + answer + behind
-    told = chat.tokenize_turns([Turn("user", asked), Turn("assistant", text), ASK, Turn("assistant", text)])
+    told = chat.tokenize_turns(
+        [Turn("user", asked), Turn("assistant", text), ASK, Turn("assistant", text)]
+    )
     for piece in learnt_pieces(chat, told):
         match family:
             case "llama3":
@@ -184,7 +186,9 @@ def test_the_white_space_of_an_answer_is_learnt_as_it_is_written(
 def test_white_space_of_the_template_is_learnt_before_the_end_of_an_answer_alone() -> None:
     chat, end = with_template(TRIMMING), "\n<|im_end|>"
     for text, learnt in (("Yes.\n", "Yes."), ("Yes. \n\n", "Yes. "), ("\n Yes.", "\n Yes.")):
-        assert learnt_pieces(chat, chat.tokenize_turns([ASK, Turn("assistant", text)])) == [learnt + end]
+        assert learnt_pieces(chat, chat.tokenize_turns([ASK, Turn("assistant", text)])) == [
+            learnt + end
+        ]
     twice = chat.tokenize_turns([ASK, Turn("assistant", " a\n"), ASK, Turn("assistant", "\nb ")])
     assert learnt_pieces(chat, twice) == [" a" + end, "\nb " + end]
 
@@ -428,7 +432,9 @@ def test_truncation_and_padding_of_the_file_are_ignored(tmp_path: Path) -> None:
     how = {"strategy": "LongestFirst", "stride": 0, "direction": "Right"}
     own["truncation"] = {"max_length": 4, **how}
     cut = ReleasedChat(replace(files, tokenizer=json.dumps(own).encode()), {}, DAY)
-    assert cut.tokenize_turns([ASK, ANSWER]) == ReleasedChat(files, {}, DAY).tokenize_turns([ASK, ANSWER])
+    assert cut.tokenize_turns([ASK, ANSWER]) == ReleasedChat(files, {}, DAY).tokenize_turns(
+        [ASK, ANSWER]
+    )
 
 
 def test_a_worker_has_the_same_chat() -> None:
@@ -437,7 +443,7 @@ def test_a_worker_has_the_same_chat() -> None:
     assert len(pickled) < 1000
     other = pickle.loads(pickled)
     turns = [Turn("user", "<image>\nWhat?"), ANSWER]
-    assert other.tell(turns) == chat.tokenize_turns(turns)
+    assert other.tokenize_turns(turns) == chat.tokenize_turns(turns)
     assert other.fingerprint == chat.fingerprint
 
 

@@ -203,7 +203,10 @@ def test_every_resampling_filter_is_pils() -> None:
     for kind in PIL.Image.Resampling:
         transforms = replace(PLAIN, resize=ExactSize((8, 8)), resample=int(kind))
         expected = PIL.Image.fromarray(image("large")).resize((8, 8), kind)
-        close(transforms.transform_pixels(image("large")), np.asarray(expected, np.float32) / 127.5 - 1)
+        close(
+            transforms.transform_pixels(image("large")),
+            np.asarray(expected, np.float32) / 127.5 - 1,
+        )
 
 
 # ---- bad input -----------------------------------------------------------------------------------

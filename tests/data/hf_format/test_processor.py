@@ -18,8 +18,8 @@ from data.config import DataConfig
 from data.loading.evaluation import prompt_batches
 from data.loading.loader import DataLoader, MicrobatchLoader
 from data.loading.on_read import LoneHost, ReadingLoader
-from data.media.audio.row_spec import LazyAudio, AudioRowSpec
-from data.media.image.row_spec import LazyImage, ImageRowSpec
+from data.media.audio.row_spec import AudioRowSpec, LazyAudio
+from data.media.image.row_spec import ImageRowSpec, LazyImage
 from data.media.image.tiles import ImageTiling
 from data.planning.stream import TrainingDemand
 from data.processing.processor import Processor, make_processor
@@ -59,7 +59,7 @@ class Picture(LazyImage):
     def __init__(self, pixels: NDArray[np.uint8], claimed: tuple[int, int] | None = None) -> None:
         self.pixels, self.claimed = pixels, claimed
 
-    def size(self) -> tuple[int, int]:
+    def image_size(self) -> tuple[int, int]:
         return self.claimed or (self.pixels.shape[0], self.pixels.shape[1])
 
     def load(self, channels: int) -> NDArray[np.uint8]:
@@ -73,7 +73,7 @@ class Clip(LazyAudio):
     def __init__(self, samples: NDArray[np.float32]) -> None:
         self.samples = samples
 
-    def info(self) -> tuple[int, int]:
+    def clip_info(self) -> tuple[int, int]:
         return len(self.samples), 16_000
 
     def load(self) -> NDArray[np.float32]:

@@ -15,9 +15,14 @@ from pydantic import ValidationError
 
 from data.config import DataConfig
 from data.loading import identity
-from data.loading.identity import DataIdentity, check_same_data, source_identities, processing_identity
+from data.loading.identity import (
+    DataIdentity,
+    check_same_data,
+    processing_identity,
+    source_identities,
+)
 from data.sample import DataError
-from data.sources.formats.storage import File
+from data.sources.formats.storage import SourceFile
 from data.sources.make import make_source
 from tests.data.samples import BUDGETS, MakeConfig
 
@@ -73,7 +78,7 @@ def test_a_changed_byte_is_noticed_where_files_are_looked_at(
     path = written(tmp_path_factory.mktemp("data"), 60)
     content = bytearray(path.read_bytes())
     at = at % len(content)
-    file = File(str(path), len(content), "")
+    file = SourceFile(str(path), len(content), "")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(identity, "_LOOK", size)
         places = identity._probe_starts(len(content))

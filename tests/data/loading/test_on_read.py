@@ -304,7 +304,9 @@ def test_reading_goes_on_behind_what_has_been_taken() -> None:
     """Two hosts have two workers each; samples that were carried over come first."""
     group = HostGroupSpec(1, 2)
     for index, own in enumerate([[5, 21, 25, 29], [3, 7, 23, 27]]):
-        places = _PlaceStream(mixed_source(30), LoaderState(3, 0, 20, (3, 4, 5, 7)), index, 2, 0, group)
+        places = _PlaceStream(
+            mixed_source(30), LoaderState(3, 0, 20, (3, 4, 5, 7)), index, 2, 0, group
+        )
         assert [position for position, _, _ in islice(iter(places), 4)] == own
     state = LoaderState(3, position=20, carry=(3, 6, 11, 15))
     for index in range(2):

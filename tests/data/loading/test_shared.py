@@ -26,9 +26,9 @@ from data.loading.shared import (
     FOLDER,
     LoaderLock,
     loaders_of_run,
+    name_prefix,
     owner_of,
     pack_element,
-    name_prefix,
     remove_left,
     unpack_element,
 )

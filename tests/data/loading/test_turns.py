@@ -25,7 +25,7 @@ from data.planning.stream import BatchPlanner, LoaderState, TrainingDemand, join
 from data.processing.processor import Processor
 from data.rows.tokens import TEXT
 from data.sources.make import make_source
-from data.sources.order import Mixed, Order
+from data.sources.order import MixedOrder, SampleOrder
 from data.sources.source import Source
 from tests.data.planning.groups.test_group import held
 from tests.data.planning.test_epochs import BUDGETS, CAPACITY, lengths_of, mixture_of
@@ -93,7 +93,7 @@ def begun(
     accumulate: int,
 ) -> tuple[Groups, Begin]:
     """Begins the loaders of all groups from a state."""
-    among, mixed = Groups(len(groups)), isinstance(stream(source, 0), Mixed)
+    among, mixed = Groups(len(groups)), isinstance(stream(source, 0), MixedOrder)
 
     def begin(state: LoaderState) -> list[TurnsLoader]:
         found = []
@@ -188,7 +188,7 @@ def saved(microbatches: Sequence[Sequence[Microbatch]], done: int) -> LoaderStat
     return LoaderState.from_json(json.loads(json.dumps(state.to_json())))
 
 
-def check_epochs(steps: Sequence[Sequence[int]], order: Order, good: set[int]) -> None:
+def check_epochs(steps: Sequence[Sequence[int]], order: SampleOrder, good: set[int]) -> None:
     """Every epoch is a permutation, and no step has samples of two epochs."""
     for step in steps:
         assert len({order.epoch_at(position) for position in step}) == 1

@@ -67,7 +67,7 @@ def test_videos_follow_the_images_of_an_encoder() -> None:
 
 def test_a_video_of_other_frames_than_its_header_says_is_refused() -> None:
     class Lying(NoiseVideo):
-        def timing(self) -> FrameTiming:
+        def frame_timing(self) -> FrameTiming:
             return FrameTiming(self.frames + 1, 1.0)
 
     processor = make_processor(config_of("llava_onevision"), [TILED])

@@ -33,7 +33,9 @@ def test_pixels_come_back_from_patches(class_token: ClassToken, block: tuple[int
 def test_media_come_back_from_the_rows_of_a_batch(
     demo: Source, processor: Processor, config: DataConfig
 ) -> None:
-    with DataLoader(demo, processor, config, 0, all_rows(4), consumer=TrainingDemand(WORK)) as loader:
+    with DataLoader(
+        demo, processor, config, 0, all_rows(4), consumer=TrainingDemand(WORK)
+    ) as loader:
         microbatch = next(loader)
     compared = 0
     for own in microbatch.stats.placements:

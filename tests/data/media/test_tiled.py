@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from data.batch import NEXT_TOKEN, PackedBatch
 from data.faults import FaultKind, SampleFault
-from data.loading.assemble import BatchAssembler, BatchArrays
+from data.loading.assemble import BatchArrays, BatchAssembler
 from data.media.image.row_spec import ImageRowSpec
 from data.planning.lengths import LengthTable, measure, open_lengths
 from data.planning.packing import make_capacity
@@ -210,7 +210,9 @@ def test_an_image_that_cannot_be_read_is_blank(make_config: MakeConfig) -> None:
     lengths = measure(source, processor)
     state = LoaderState(0)
     plan = BatchPlanner(source, lengths, config, CAPACITY, state, TrainingDemand(WORK)).plan()
-    batch, bad = BatchAssembler(source, processor, config, all_rows(1), True)(plan.placements, CAPACITY)
+    batch, bad = BatchAssembler(source, processor, config, all_rows(1), True)(
+        plan.placements, CAPACITY
+    )
     assert [fault.text for _, fault in bad] == ["broken"]
     vision = batch.encoders["vision"]
     assert vision.segment_ids.any()

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from data.media.image.tiles import (
-    TileLayout,
     ImageTiling,
+    TileLayout,
     grid_of_tiles,
     layout_of,
     newlines_of,
@@ -106,7 +106,9 @@ def test_the_resized_image_fits_and_keeps_its_shape(size: Size, tiling: ImageTil
         assert 1 <= inner <= resolution
         assert -1e-6 < inner - pixels * scale < 1
     assert any(i == r for i, r in zip(layout.inner, layout.resolution, strict=True))
-    for above, inner, resolution in zip(layout.black_border, layout.inner, layout.resolution, strict=True):
+    for above, inner, resolution in zip(
+        layout.black_border, layout.inner, layout.resolution, strict=True
+    ):
         assert 0 <= resolution - inner - 2 * above <= 1
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from data.media.image.files import EncodedImage
 from data.sample import MediaError
-from data.sources.formats.blobs import Bytes
+from data.sources.formats.blobs import LoadedBytes
 
 Samples = NDArray[np.integer[Any]]  # [height, width, samples of a pixel]
 GREY, COLOUR, PALETTE, GREY_ALPHA, COLOUR_ALPHA = 0, 2, 3, 4, 6
@@ -60,7 +60,7 @@ def eight(samples: Samples, depth: int) -> Samples:
 
 
 def shown(data: bytes, channels: int = 3) -> NDArray[np.float64]:
-    return EncodedImage(Bytes("x", data), 10**6).load(channels).astype(np.float64)
+    return EncodedImage(LoadedBytes("x", data), 10**6).load(channels).astype(np.float64)
 
 
 def drawn(colours: list[tuple[int, ...]]) -> Samples:
@@ -247,11 +247,11 @@ def test_transparent_images_are_shown_over_white(form: str, mode: str) -> None:
     image.save(file, form, **options)
     with PIL.Image.open(file) as saved:
         own = np.asarray(saved.convert("RGBA"), np.float64)
-    found = EncodedImage(Bytes("x", file.getvalue()), 10**6).load(3).astype(np.float64)
+    found = EncodedImage(LoadedBytes("x", file.getvalue()), 10**6).load(3).astype(np.float64)
     alpha = own[..., 3:] / 255
     np.testing.assert_allclose(found, own[..., :3] * alpha + 255 * (1 - alpha), atol=1)
     assert alpha.min() == 0 < alpha.max()
-    grey = EncodedImage(Bytes("x", file.getvalue()), 10**6).load(1)
+    grey = EncodedImage(LoadedBytes("x", file.getvalue()), 10**6).load(1)
     for pixels in (found, grey):
         assert (pixels[0] == 255).all()
         assert pixels[5].max() < 255

@@ -9,7 +9,7 @@ import numpy as np
 
 from data.config import DataConfig
 from data.media.image.row_spec import ImageRowSpec
-from data.media.image.tiles import TileLayout, ImageTiling, grid_of_tiles, layout_of, taps_of
+from data.media.image.tiles import ImageTiling, TileLayout, grid_of_tiles, layout_of, taps_of
 from data.processing.processor import Processor
 from data.rows.spec import RowSpec
 from data.sample import Example, Lengths, MediaError, ProcessedMedium, Sample, SampleError

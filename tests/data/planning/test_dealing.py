@@ -310,7 +310,9 @@ def assembled(
     plan: MicrobatchPlan,
     rows: dict[str, list[int]],
 ) -> PackedBatch:
-    return BatchAssembler(source, processor, config, rows, by_parts=True)(plan.placements, CAPACITY)[0]
+    return BatchAssembler(source, processor, config, rows, by_parts=True)(
+        plan.placements, CAPACITY
+    )[0]
 
 
 def test_what_lands_is_the_same_under_every_balance(

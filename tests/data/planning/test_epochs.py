@@ -25,7 +25,7 @@ from data.planning.stream import BatchPlanner, LoaderState, MicrobatchPlan, Trai
 from data.processing.processor import Processor
 from data.sample import Lengths
 from data.sources.make import make_source
-from data.sources.order import Mixed
+from data.sources.order import MixedOrder
 from data.sources.source import Source
 from tests.data.samples import (
     AUDIO,
@@ -92,7 +92,7 @@ def check_epochs(
 ) -> None:
     """Every epoch of a member is a permutation of it, and no step has samples of two epochs."""
     order = stream(source, seed)
-    sizes = order.sizes if isinstance(order, Mixed) else (len(source),)
+    sizes = order.sizes if isinstance(order, MixedOrder) else (len(source),)
     ends = np.cumsum(sizes)
     usable = [
         {i for i in range(end - size, end) if i not in table.unusable}

@@ -91,32 +91,32 @@ def test_records_say_which_encoder(make_config: MakeConfig) -> None:
     form = RecordForm(FieldsConfig(), marks_of(make_config()))
     turns = [{"from": "human", "value": "<image><image> ?"}, {"from": "gpt", "value": "yes"}]
     record = {"conversations": turns, "image": ["a.png", "b.png"]}
-    assert form.parse("r", record).encoders == {}
-    named = form.parse("r", record | {"image_encoder": "coarse"})
+    assert form.parse_record("r", record).encoders == {}
+    named = form.parse_record("r", record | {"image_encoder": "coarse"})
     assert named.encoders == {"image": ("coarse", "coarse")}
-    listed = form.parse("r", record | {"image_encoders": [None, "coarse"]})
+    listed = form.parse_record("r", record | {"image_encoders": [None, "coarse"]})
     assert listed.encoders == {"image": (None, "coarse")}
     parts = [{"type": "image", "index": 1}, {"type": "image", "index": 0}]
     messages = [{"role": "user", "content": parts}, {"role": "assistant", "content": "yes"}]
     turned = {"messages": messages, "images": record["image"], "image_encoders": [None, "coarse"]}
-    found = form.parse("r", turned)
+    found = form.parse_record("r", turned)
     assert (found.media["image"], found.encoders["image"]) == (["b.png", "a.png"], ("coarse", None))
     for value, reason in (
         (["coarse"], "1 names of 2 image media"),
         (3, "3 is no name, nor a list"),
     ):
         with pytest.raises(SampleError, match=reason):
-            form.parse("r", record | {"image_encoders": value})
+            form.parse_record("r", record | {"image_encoders": value})
 
 
 def test_a_source_says_which_field_names_the_encoder(make_config: MakeConfig) -> None:
     form = RecordForm(FieldsConfig(image_encoder="module"), marks_of(make_config()))
     turns = [{"from": "human", "value": "<image> ?"}, {"from": "gpt", "value": "yes"}]
     record = {"conversations": turns, "image": "a.png"}
-    assert form.parse("r", record).encoders == {}
+    assert form.parse_record("r", record).encoders == {}
     with pytest.raises(SampleError, match="image_encoder: it is not read"):
-        form.parse("r", record | {"image_encoder": "coarse"})
-    assert form.parse("r", record | {"module": "coarse"}).encoders == {"image": ("coarse",)}
+        form.parse_record("r", record | {"image_encoder": "coarse"})
+    assert form.parse_record("r", record | {"module": "coarse"}).encoders == {"image": ("coarse",)}
 
 
 def test_an_encoder_has_settings_of_its_own(make_config: MakeConfig) -> None:

@@ -18,10 +18,17 @@ from data.planning.suggest import suggest_budgets
 from data.processing.processor import Processor
 from data.sample import DataError
 from data.sources import digits
-from data.sources.digits import DigitShapes, Strip, draw, draw_split, make_strip, split_scans
+from data.sources.digits import (
+    DigitShapes,
+    DigitStrip,
+    draw_digits,
+    draw_split,
+    make_strip,
+    split_scans,
+)
 from data.sources.make import make_source
 from data.sources.source import Source
-from data.sources.speech import SPEEDS, VOICES, Clips, SpokenDigits, is_heldout, make_utterances
+from data.sources.speech import SPEEDS, VOICES, ClipCache, SpokenDigits, is_heldout, make_utterances
 from tests.data.samples import AUDIO, BUDGETS, VISION, MakeConfig, all_rows
 
 
@@ -64,7 +71,7 @@ def test_half_of_the_samples_are_images_and_some_show_two(demo: Source) -> None:
     assert {len(s.of("image")) for s in samples} == {0, 1, 2}
     for sample in samples:
         digits = sample.turns[-1].text.replace(",", " ").split()
-        drawn = sum(len(i.drawings) for i in sample.of("image") if isinstance(i, Strip))
+        drawn = sum(len(i.drawings) for i in sample.of("image") if isinstance(i, DigitStrip))
         assert len(digits) in range(1, 9)
         assert drawn in (0, len(digits))
 
@@ -78,7 +85,7 @@ def test_drawings_are_kept_for_the_next_start(
     again = DigitShapes(heldout=False, variants=2, seed=5, cache=tmp_path)
     for shapes in (first, again):
         np.testing.assert_array_equal(shapes.pixels, drawn)
-        chosen = shapes.choose(labels, np.random.default_rng(0))
+        chosen = shapes.choose_drawings(labels, np.random.default_rng(0))
         np.testing.assert_array_equal(labels[chosen], labels)
     with pytest.raises(TypeError):  # other drawings are not taken for these
         DigitShapes(heldout=False, variants=2, seed=6, cache=tmp_path)
@@ -92,14 +99,14 @@ def test_a_strip_shows_its_digits(tmp_path: Path) -> None:
     rank = {int(drawing): place for place, drawing in enumerate(shapes._order)}
     assert [labels[rank[d]] for d in strip.drawings] == shown.tolist()
     pixels = strip.load(3)
-    assert pixels.shape == (*strip.size(), 3)
+    assert pixels.shape == (*strip.image_size(), 3)
     for drawing, left in zip(strip.drawings, strip.lefts, strict=True):
         np.testing.assert_array_equal(pixels[:, left : left + 16, 1], shapes.pixels[drawing])
 
 
 def test_augmentation_moves_ink_but_keeps_it() -> None:
     scans, _ = split_scans(False)
-    plain, moved = draw(scans, None), draw(scans, np.random.default_rng(0))
+    plain, moved = draw_digits(scans, None), draw_digits(scans, np.random.default_rng(0))
     assert np.abs(plain.astype(int) - moved).mean() > 5
     ink = moved.sum((1, 2)) / plain.sum((1, 2))
     assert 0.5 < ink.min() < ink.max() < 1.7
@@ -126,14 +133,14 @@ def test_more_digits_take_longer_to_say_and_are_audible(demo: Source) -> None:
 
 def test_the_same_list_sounds_the_same_in_every_cache(tmp_path: Path) -> None:
     utterances = make_utterances(False, 8, 4, 0)
-    first, second = (Clips(utterances, 8000, tmp_path / name) for name in ("a", "b"))
+    first, second = (ClipCache(utterances, 8000, tmp_path / name) for name in ("a", "b"))
     for index in range(len(utterances)):
-        np.testing.assert_array_equal(first.wave(index), second.wave(index))
+        np.testing.assert_array_equal(first.clip_wave(index), second.clip_wave(index))
 
 
 def test_an_unknown_voice_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"espeak_SetVoiceByName\('xx'\) failed with code"):
-        Clips([SpokenDigits("1", "xx", 200, 50)], 8000, tmp_path)
+        ClipCache([SpokenDigits("1", "xx", 200, 50)], 8000, tmp_path)
     assert not list(tmp_path.iterdir())
 
 
@@ -141,12 +148,12 @@ def test_clips_are_synthesised_once_and_mapped_after(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     utterances = make_utterances(False, 6, 3, 0)
-    first = Clips(utterances, 8000, tmp_path)
+    first = ClipCache(utterances, 8000, tmp_path)
     assert [p.name.count("speech-") for p in tmp_path.iterdir()] == [1]
     monkeypatch.setattr("data.sources.speech._in_child", None)
-    second = Clips(utterances, 8000, tmp_path)
+    second = ClipCache(utterances, 8000, tmp_path)
     for index in range(len(utterances)):
-        np.testing.assert_array_equal(first.wave(index), second.wave(index))
+        np.testing.assert_array_equal(first.clip_wave(index), second.clip_wave(index))
 
 
 def test_an_interrupted_synthesis_leaves_no_cache(
@@ -157,7 +164,7 @@ def test_an_interrupted_synthesis_leaves_no_cache(
 
     monkeypatch.setattr("data.sources.speech._in_child", full)
     with pytest.raises(DataError, match=r"data.cache: cannot write .*No space left"):
-        Clips(make_utterances(False, 2, 2, 0), 8000, tmp_path)
+        ClipCache(make_utterances(False, 2, 2, 0), 8000, tmp_path)
     assert not list(tmp_path.iterdir())
 
 

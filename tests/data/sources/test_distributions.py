@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from data.sample import DataError, Lengths
-from data.sources.distributions import REDUCTION, draw
+from data.sources.distributions import REDUCTION, draw_lengths
 
 COUNT = 60_000
 
 
 @pytest.fixture(scope="module")
 def drawn() -> list[Lengths]:
-    return draw("web", COUNT, seed=0)
+    return draw_lengths("web", COUNT, seed=0)
 
 
 def text_of(lengths: Lengths) -> int:
@@ -50,13 +50,13 @@ def test_clips_have_the_published_quantiles(drawn: list[Lengths]) -> None:
 
 
 def test_draws_depend_on_the_seed_alone() -> None:
-    assert draw("web", 20, 1) == draw("web", 20, 1) != draw("web", 20, 2)
+    assert draw_lengths("web", 20, 1) == draw_lengths("web", 20, 1) != draw_lengths("web", 20, 2)
 
 
 def test_a_file_is_drawn_from(tmp_path: Path) -> None:
     path = tmp_path / "lengths.jsonl"
     path.write_text('{"tokens": 3, "vision": [4, 5]}\n\n{"tokens": 7}\n')
-    drawn = draw(str(path), 100, seed=0)
+    drawn = draw_lengths(str(path), 100, seed=0)
     assert {str(n) for n in drawn} == {
         str(Lengths(3, {"vision": (4, 5)})),
         str(Lengths(7)),
@@ -80,4 +80,4 @@ def test_a_wrong_distribution_is_refused(text: str | None, message: str, tmp_pat
     if text is not None:
         path.write_text(text)
     with pytest.raises(DataError, match=message):
-        draw(str(path), 3, seed=0)
+        draw_lengths(str(path), 3, seed=0)

@@ -125,7 +125,7 @@ def test_plans_have_the_members_in_proportion(mixture: Any) -> None:
         count.update(source.name(p.index).split("/")[0] for p in planner.plan().placements)
     assert count["json_list"] / count.total() == pytest.approx(0.75, abs=0.02)
     assert {source.name(i) for i in range(len(source))} == {
-        source.name(planner._stream[p][0]) for p in range(planner._stream.epoch)
+        source.name(planner._stream[p][0]) for p in range(planner._stream.epoch_size)
     }
 
 

@@ -18,7 +18,7 @@ from data.sources.shapes import (
     SHAPES,
     SIDE,
     ExampleData,
-    Scene,
+    ShapeScene,
     write_example,
 )
 from mllm_jax.config.load import load
@@ -65,15 +65,15 @@ def answers_of(record: dict[str, object]) -> frozenset[tuple[str, str]]:
 @pytest.mark.parametrize("kind", SHAPES)
 @pytest.mark.parametrize("place", PLACES)
 def test_a_shape_is_where_and_what_it_is_said_to_be(kind: str, place: str) -> None:
-    scene = Scene(kind, "red", frozenset({place}), seed=1)
-    assert scene.image().size == (SIDE, SIDE)
-    red = np.asarray(scene.image())[..., 0] > 128
+    scene = ShapeScene(kind, "red", frozenset({place}), seed=1)
+    assert scene.draw_image().size == (SIDE, SIDE)
+    red = np.asarray(scene.draw_image())[..., 0] > 128
     rows, columns = np.nonzero(red)
     half = SIDE // 2
     assert (rows.max() < half) == place.startswith("top")
     assert (columns.max() < half) == place.endswith("left")
     assert (rows.min() >= half) == place.startswith("bottom")
-    told = {own.text: own.answer for own in scene.questions(random.Random(0))}
+    told = {own.text: own.answer for own in scene.make_questions(random.Random(0))}
     assert told["What kind of shape is there?"] == kind
     assert told["How many shapes are there?"] == "1"
 
@@ -81,8 +81,8 @@ def test_a_shape_is_where_and_what_it_is_said_to_be(kind: str, place: str) -> No
 def test_yes_and_no_are_as_the_image_says() -> None:
     rng = random.Random(0)
     for _ in range(50):
-        scene = Scene.drawn(rng)
-        *_, asked = scene.questions(rng)
+        scene = ShapeScene.draw_scene(rng)
+        *_, asked = scene.make_questions(rng)
         there = any(own in asked.text for own in scene.places)
         assert asked.answer == ("yes" if there else "no")
         assert scene.colour in COLOURS

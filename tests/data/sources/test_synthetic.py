@@ -13,7 +13,7 @@ from data.loading.loader import DataLoader
 from data.planning.stream import TrainingDemand
 from data.processing.processor import make_processor
 from data.sample import DataError
-from data.sources.distributions import REDUCTION, draw
+from data.sources.distributions import REDUCTION, draw_lengths
 from data.sources.make import make_source
 from tests.data.samples import AUDIO, VISION, WORK, MakeConfig, all_rows
 
@@ -29,7 +29,7 @@ CHANGES = {
 def test_samples_are_about_as_long_as_drawn(make_config: MakeConfig) -> None:
     config = make_config(**CHANGES)
     processor = make_processor(config, [VISION, AUDIO])
-    source, drawn = make_source(config), draw("web", 200, seed=0)
+    source, drawn = make_source(config), draw_lengths("web", 200, seed=0)
     for index, wanted in enumerate(drawn):
         found = processor.measure(source[index, 0])
         assert found == processor.process(source[index, 0]).lengths
@@ -63,7 +63,9 @@ def test_a_loader_serves_them(make_config: MakeConfig) -> None:
     config = make_config(balance="per_phase", on_error="raise", **CHANGES)
     processor = make_processor(config, [VISION, AUDIO])
     consumer = TrainingDemand(WORK)
-    with DataLoader(make_source(config), processor, config, 0, all_rows(4), None, consumer) as loader:
+    with DataLoader(
+        make_source(config), processor, config, 0, all_rows(4), None, consumer
+    ) as loader:
         microbatch = next(loader)
     assert microbatch.stats.samples > 4
     assert min(microbatch.stats.used.values()) > 0

@@ -70,7 +70,9 @@ def test_answers_are_learnt_with_their_ends_and_placeholders_never(
 
 
 def test_blanks_around_a_text_are_no_part_of_it() -> None:
-    plain, blanks = (CHAT.tokenize_turns([Turn("user", text)]) for text in ("ab <image>", "\n ab <image> "))
+    plain, blanks = (
+        CHAT.tokenize_turns([Turn("user", text)]) for text in ("ab <image>", "\n ab <image> ")
+    )
     assert plain == blanks
 
 

@@ -14,7 +14,7 @@ from data.config import FieldsConfig
 from data.media.registry import MEDIA_TYPES
 from data.sample import SampleError
 from data.sources.formats.records.keys import ShapeError
-from data.sources.formats.records.record import Caption, Conversation, RecordForm
+from data.sources.formats.records.record import CaptionRecord, ParsedConversation, RecordForm
 from data.sources.formats.records.turns import check_tags
 
 MARKS: Any = {"image": "<image>", "audio": "<audio>", "video": "<video>"}
@@ -173,8 +173,8 @@ def test_a_message_about_a_long_medium_is_short() -> None:
     assert len(str(caught.value)) < 500
 
 
-def parse(record: object, beside: Any = None) -> Conversation:
-    return RecordForm(FieldsConfig(), MARKS).parse("r", record, beside)
+def parse(record: object, beside: Any = None) -> ParsedConversation:
+    return RecordForm(FieldsConfig(), MARKS).parse_record("r", record, beside)
 
 
 @pytest.mark.parametrize(
@@ -189,13 +189,13 @@ def parse(record: object, beside: Any = None) -> Conversation:
         ({"question": "Hi", "answer": TEXT}, "answer"),
         ({"instruction": "Hi", "input": TEXT, "output": "A cat."}, "input"),
         ({"query": "Hi", "response": "A cat.", "history": [["a", "b"], [TEXT, "c"]]}, "history.1"),
-        (Caption(TEXT), "caption"),
+        (CaptionRecord(TEXT), "caption"),
         ({"system": "Hi", "question": TEXT, "answer": "A cat."}, "question"),
     ],
 )
 def test_every_text_of_a_record_is_looked_at(record: object, place: str) -> None:
     with pytest.raises(SampleError) as caught:
-        parse(record, {"image": ["b.png"]} if isinstance(record, Caption) else None)
+        parse(record, {"image": ["b.png"]} if isinstance(record, CaptionRecord) else None)
     told = caught.value.fault.text
     assert told.startswith(f"record of wrong shape: {place}: '<img>a.png</img>': image media are")
 

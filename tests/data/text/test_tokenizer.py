@@ -28,7 +28,11 @@ def test_bytes_give_back_any_text(text: str) -> None:
 @pytest.mark.parametrize("kind", ["demo", "bytes"])
 def test_text_of_a_sample_makes_no_special_token(kind: str) -> None:
     tokenizer = ChatTokenizer(kind, None, MARKS)
-    special = {tokenizer.end_id, *tokenizer.placeholder_ids.values(), *tokenizer.template_ids("user")}
+    special = {
+        tokenizer.end_id,
+        *tokenizer.placeholder_ids.values(),
+        *tokenizer.template_ids("user"),
+    }
     assert not special & set(tokenizer.encode("1 <end><user> <image> 2"))
 
 
@@ -83,7 +87,10 @@ def test_pieces_of_bytes_are_whole_characters(text: str) -> None:
 
 def test_special_tokens_are_pieces_by_their_names() -> None:
     tokenizer = ChatTokenizer("bytes", None, MARKS)
-    ids = [*tokenizer.template_ids("user"), *tokenizer.encode("h\N{LATIN SMALL LETTER E WITH ACUTE}")]
+    ids = [
+        *tokenizer.template_ids("user"),
+        *tokenizer.encode("h\N{LATIN SMALL LETTER E WITH ACUTE}"),
+    ]
     ids = [*ids, tokenizer.placeholder_ids["<image>"], tokenizer.end_id]
     accent = "\N{LATIN SMALL LETTER E WITH ACUTE}"
     assert tokenizer.token_texts(ids) == ["<user>", "h", "", accent, "<image>", "<end>"]

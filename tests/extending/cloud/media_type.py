@@ -68,7 +68,7 @@ class CloudType(MediaType):
         """The point cloud in a file."""
         return Cloud(blob)
 
-    def reader(self, config: DataConfig, spec: CloudRowSpec) -> None:
+    def make_reader(self, config: DataConfig, spec: CloudRowSpec) -> None:
         """No reader: the points in a file are the inputs."""
 
     def measure(self, reader: Any, medium: Cloud | NoiseCloud, alone: bool) -> MediumLengths:
@@ -81,6 +81,8 @@ class CloudType(MediaType):
         """The encoder input of a point cloud."""
         return medium_of(medium.load())
 
-    def noise(self, positions: float, config: DataConfig, rng: np.random.Generator) -> NoiseCloud:
+    def make_noise(
+        self, positions: float, config: DataConfig, rng: np.random.Generator
+    ) -> NoiseCloud:
         """A cloud of about `positions` random points."""
         return NoiseCloud(max(1, round(positions)), int(rng.integers(2**31)))

@@ -72,7 +72,7 @@ class GraphType(MediaType):
         """The graph, of which other nodes are drawn in every epoch."""
         return replace(medium, epoch=epoch)
 
-    def reader(self, config: DataConfig, spec: GraphRowSpec) -> None:
+    def make_reader(self, config: DataConfig, spec: GraphRowSpec) -> None:
         """No reader: the drawn nodes are the inputs."""
 
     def measure(self, reader: Any, medium: Graph | NoiseGraph, alone: bool) -> MediumLengths:
@@ -86,6 +86,8 @@ class GraphType(MediaType):
         """The drawn nodes and edges."""
         return medium_of(*medium.drawn)
 
-    def noise(self, positions: float, config: DataConfig, rng: np.random.Generator) -> NoiseGraph:
+    def make_noise(
+        self, positions: float, config: DataConfig, rng: np.random.Generator
+    ) -> NoiseGraph:
         """A ring of about so many nodes."""
         return NoiseGraph(max(1, round(positions)), 4)

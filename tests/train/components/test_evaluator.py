@@ -215,7 +215,7 @@ def test_a_member_without_a_usable_sample_is_named_and_has_no_loss(
     measured = SourceMixture.__getitem__
 
     def broken(mixture: SourceMixture, at: tuple[int, int]) -> Sample:
-        if mixture.member(at[0]) == "other":
+        if mixture.member_name(at[0]) == "other":
             raise SampleError(mixture.name(at[0]), SampleFault(FaultKind.IMAGE, "no image"))
         return measured(mixture, at)
 

@@ -9,7 +9,7 @@ import pytest
 
 from data.planning.packing import make_capacity
 from data.sample import Lengths
-from data.sources.distributions import draw
+from data.sources.distributions import draw_lengths
 from mllm_jax.config.inputs import row_specs
 from mllm_jax.config.load import ExperimentConfig, load
 from mllm_jax.train.feed import group_size
@@ -48,10 +48,10 @@ def test_unlike_samples_are_balanced_by_many_hosts_and_like_ones_by_few(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with caplog.at_level(logging.INFO, "mllm_jax"):
-        many = chosen(at_scale(), draw("web", 300, seed=1))
+        many = chosen(at_scale(), draw_lengths("web", 300, seed=1))
     assert many.hosts == 40
     assert "auto takes groups of 40 of 40 hosts; predicted by size" in caplog.text
-    few = chosen(at_scale(), draw("web", 300, seed=1), sizes=[1, 2])
+    few = chosen(at_scale(), draw_lengths("web", 300, seed=1), sizes=[1, 2])
     assert few.hosts == 2
     assert few.uneven > many.uneven
     assert few.seconds > many.seconds
@@ -65,7 +65,7 @@ def test_what_is_sent_and_planned_counts(monkeypatch: pytest.MonkeyPatch) -> Non
     read, known = (chosen(at_scale(own), samples, sizes=[8]) for own in ("on_read", "cached"))
     assert read.seconds > known.seconds
     monkeypatch.setattr(group_size, "PLANNING", 1.0)
-    assert chosen(at_scale(), draw("web", 300, seed=1)).hosts == 1
+    assert chosen(at_scale(), draw_lengths("web", 300, seed=1)).hosts == 1
 
 
 def test_outputs_that_are_sent_are_as_wide_as_the_decoder(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,7 +80,7 @@ def test_outputs_that_are_sent_are_as_wide_as_the_decoder(monkeypatch: pytest.Mo
 
 
 def test_phases_that_are_not_dealt_have_no_part_in_it() -> None:
-    samples = draw("web", 300, seed=1)
+    samples = draw_lengths("web", 300, seed=1)
     whole, decoder, none = (
         chosen(at_scale("on_read", f"data.balance={own}"), samples)
         for own in ("per_phase", "decoder", "none")

@@ -59,7 +59,7 @@ def test_one_reader_feeds_all_devices(
         made.append(DataLoader(*arguments))
         return made[-1]
 
-    monkeypatch.setattr(feed, "Loader", counted)
+    monkeypatch.setattr(feed, "DataLoader", counted)
     with open_loader(experiment, LoaderState(0)) as loader:
         own = next(loader)
     assert len(made) == 1

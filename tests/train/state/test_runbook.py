@@ -24,7 +24,7 @@ import pytest
 from data.folders import drop_damaged, put_folder
 from data.planning.stream import LoaderState
 from data.sample import AwayError, DataError
-from data.sources.formats.patience import Patient
+from data.sources.formats.patience import PatientFileSystem
 from mllm_jax.runtime.compiled import cache
 from mllm_jax.runtime.folder import (
     RoomError,
@@ -310,7 +310,7 @@ def of_places() -> list[str]:
         return found
 
     system = SimpleNamespace(info=info, unstrip_protocol=lambda path: f"s3://{path}")
-    away = Patient(system, 0.02)
+    away = PatientFileSystem(system, 0.02)
     away.info("bucket/train.jsonl")
     return [why(AwayError, lambda: away.info("bucket/train.jsonl"))]
 

@@ -25,14 +25,14 @@ from data.sources.formats.records.keys import (
     PART,
     SYSTEM_WORDS,
     TURNS,
-    Allowed,
-    Purpose,
-    Unread,
+    AllowedKeys,
+    ReadPurpose,
+    UnreadField,
     check_ignored,
-    like,
-    shortened,
+    shorten_path,
+    similar_key,
 )
-from data.sources.formats.records.mentions import Mention, mention_of
+from data.sources.formats.records.mentions import ValueMention, mention_of
 
 #: Characters of a name, and of all settings together, that a message writes out: half of one is no
 #: advice, and of a long message the end is kept.
@@ -49,62 +49,62 @@ class RecordReading:
         fields: the fields that are read.
         allowed: what is not told though nobody reads it.
         purpose: what records are read for.
-        settled: see `RecordFields.settled`.
+        settled: see `RecordFields.settled_fields`.
     """
 
     fields: RecordFields
-    allowed: Allowed
-    purpose: Purpose
+    allowed: AllowedKeys
+    purpose: ReadPurpose
     settled: Mapping[str, str]
 
-    def naming(self, **names: str) -> str | None:
+    def name_fields(self, **names: str) -> str | None:
         """`data.source.fields` with further names; None where they cannot be given."""
-        settings = None if self.allowed.others else self._named(names)
-        if settings is None or not self._takes(settings, self.allowed.ignored):
+        settings = None if self.allowed.others else self._configured_names(names)
+        if settings is None or not self._accepts_settings(settings, self.allowed.ignored):
             return None
-        return _unless_long(_fields(settings))
+        return _unless_long(_fields_setting(settings))
 
-    def ignoring(self, path: str) -> str | None:
+    def ignore_path(self, path: str) -> str | None:
         """`data.source.ignore` with a further path; None where it cannot be given."""
         before, paths = self.allowed.ignored, {*self.allowed.ignored, path}
-        settings = self._named({})
-        if settings is not None and self._takes(settings, paths):
-            return _unless_long(_ignore(path, before))
-        settled = self._named(dict(self.settled)) if self.settled else None
-        if settled is not None and self._takes(settled, paths):
-            return _unless_long(f"{_fields(settled)} with {_ignore(path, before)}")
+        settings = self._configured_names({})
+        if settings is not None and self._accepts_settings(settings, paths):
+            return _unless_long(_ignore_setting(path, before))
+        settled = self._configured_names(dict(self.settled)) if self.settled else None
+        if settled is not None and self._accepts_settings(settled, paths):
+            return _unless_long(f"{_fields_setting(settled)} with {_ignore_setting(path, before)}")
         return None
 
-    def choosing(self, names: Mapping[str, str], others: Collection[str]) -> str | None:
+    def choose_fields(self, names: Mapping[str, str], others: Collection[str]) -> str | None:
         """`data.source.fields` with further names, and `data.source.ignore` with what is beside.
 
         None where the configuration cannot be given both.
         """
-        settings = None if self.allowed.others else self._named(dict(names))
+        settings = None if self.allowed.others else self._configured_names(dict(names))
         paths = dict.fromkeys((*sorted(self.allowed.ignored), *others))
-        if settings is None or not self._takes(settings, [*paths]):
+        if settings is None or not self._accepts_settings(settings, [*paths]):
             return None
-        listed = ", ".join(map(_yaml, paths))
-        return _unless_long(f"{_fields(settings)} with data.source.ignore: [{listed}]")
+        listed = ", ".join(map(_quote_yaml, paths))
+        return _unless_long(f"{_fields_setting(settings)} with data.source.ignore: [{listed}]")
 
-    def _named(self, names: dict[str, str]) -> dict[str, str] | None:
+    def _configured_names(self, names: dict[str, str]) -> dict[str, str] | None:
         """Names that are given with further ones; None where there is no place for them."""
         configured = self.fields.fields.model_dump(exclude_none=True)
         known = {*names} <= {*FieldsConfig.model_fields}
         return {**configured, **names} if self.purpose.is_learnt and known else None
 
-    def _takes(self, names: dict[str, str], ignored: Collection[str]) -> bool:
+    def _accepts_settings(self, names: dict[str, str], ignored: Collection[str]) -> bool:
         """Whether the configuration takes names and ignored paths, and a message can tell them."""
         if not all(map(_is_writable, (*names.values(), *ignored))):
             return False
         try:
-            check_ignored([*ignored], RecordFields(FieldsConfig(**names)).names)
+            check_ignored([*ignored], RecordFields(FieldsConfig(**names)).all_fields)
         except (ValidationError, DataError):
             return False
         return True
 
 
-def advice(unread: Unread, reading: RecordReading) -> str:
+def advice_for(unread: UnreadField, reading: RecordReading) -> str:
     """What is to be done about a key that is not read."""
     key, level = unread.key, unread.level
     is_record = level is reading.purpose.level
@@ -114,13 +114,14 @@ def advice(unread: Unread, reading: RecordReading) -> str:
         return _of_system(key, reading)
     if key in level.refused:
         return level.refused[key]
-    drop = _drop(unread, reading)
+    drop = _drop_advice(unread, reading)
     kind = medium_of(key)
     if kind is not None and is_record and key in MEDIA_TYPES[kind].record_fields:
         reason = f"{kind} media are read from another key, as data.source.fields says"
         return f"{reason}; if this one decides nothing, {drop}"
     if kind is not None:
-        reason = f"{kind} media are not read from this key; valid: {_media(unread, kind, reading)}"
+        valid = _media_places(unread, kind, reading)
+        reason = f"{kind} media are not read from this key; valid: {valid}"
         return f"{reason}; or, if it decides nothing, {drop}"
     if level is MESSAGE and key in TURNS:
         others = enumerated(name for name in unread.there if name in TURNS and name in unread.read)
@@ -128,20 +129,20 @@ def advice(unread: Unread, reading: RecordReading) -> str:
         return f"{reason}from and value, or user and assistant"
     if level is PART and key == "text":
         return "only parts of type text have one; valid: a part of its own, {type: text, text: ...}"
-    near = like(key, unread.read) or (_of_question(key, reading) if is_record else None)
+    near = similar_key(key, unread.read) or (_of_question(key, reading) if is_record else None)
     if near is not None:
         reason = f"it is not read, and like {near}, which is"
         return f"{reason}; if it is another and decides nothing, {drop}"
     return f"it is not read; read are {enumerated(unread.read)}; if it decides nothing, {drop}"
 
 
-def _of_mention(unread: Unread, mention: Mention, reading: RecordReading) -> str:
+def _of_mention(unread: UnreadField, mention: ValueMention, reading: RecordReading) -> str:
     """What is to be done about a key that decides nothing, and names something that does."""
-    drop, kind = reading.ignoring(unread.path) or "leave it out", mention.kind
+    drop, kind = reading.ignore_path(unread.path) or "leave it out", mention.kind
     is_record = unread.level is reading.purpose.level
     if mention.is_talk:
         reason = "a part of the conversation is not read from here; valid: a system message in "
-        reason += f"{reading.fields.system}, and the rest in texts of messages"
+        reason += f"{reading.fields.system_field}, and the rest in texts of messages"
         return f"{reason}; or, if it decides nothing, {drop}"
     if kind is None:
         where = "in a message" if is_record else "in the message itself"
@@ -149,9 +150,9 @@ def _of_mention(unread: Unread, mention: Mention, reading: RecordReading) -> str
         return f"{reason}; or, if it decides nothing, {drop}"
     fields = reading.fields.media_fields(kind)
     reason = f"it names {kind} media, and the record has no medium; valid: {kind} media in "
-    reason += " or ".join(map(shortened, fields))
+    reason += " or ".join(map(shorten_path, fields))
     is_field = is_record and mention.is_file and not mention.below and isinstance(unread.value, str)
-    named = reading.naming(**{kind: unread.key}) if is_field and len(fields) > 1 else None
+    named = reading.name_fields(**{kind: unread.key}) if is_field and len(fields) > 1 else None
     reason = reason if named is None else f"{reason}, or {named}"
     return f"{reason}; or, if it decides nothing, {drop}"
 
@@ -165,12 +166,12 @@ def _of_question(key: str, reading: RecordReading) -> str | None:
 
 def _of_system(key: str, reading: RecordReading) -> str:
     """What is to be done about a system message under another name."""
-    named = None if reading.fields.fields.system else reading.naming(system=key)
-    valid = reading.fields.system
+    named = None if reading.fields.fields.system else reading.name_fields(system=key)
+    valid = reading.fields.system_field
     return f"valid: {valid}" if named is None else f"valid: {valid}, or {named}"
 
 
-def _media(unread: Unread, kind: Kind, reading: RecordReading) -> str:
+def _media_places(unread: UnreadField, kind: Kind, reading: RecordReading) -> str:
     """Where media under another name would be read."""
     if unread.level is PART:
         return f"a part of its own, {{type: {kind}, {kind}: ...}}"
@@ -179,14 +180,14 @@ def _media(unread: Unread, kind: Kind, reading: RecordReading) -> str:
     several = [name for name in unread.there if name in valid or medium_of(str(name)) == kind]
     if len(several) > 1:
         return f"all {kind} media in one list, {valid[-1]}"
-    names = " or ".join(map(shortened, valid))
-    named = reading.naming(**{kind: unread.key}) if is_record and len(valid) > 1 else None
+    names = " or ".join(map(shorten_path, valid))
+    named = reading.name_fields(**{kind: unread.key}) if is_record and len(valid) > 1 else None
     return names if named is None else f"{names}, or {named}"
 
 
-def _drop(unread: Unread, reading: RecordReading) -> str:
+def _drop_advice(unread: UnreadField, reading: RecordReading) -> str:
     """What is to be done about a key that decides nothing."""
-    ignore = reading.ignoring(unread.path)
+    ignore = reading.ignore_path(unread.path)
     if ignore is not None:
         return ignore
     is_mention = mention_of("metadata", {unread.key: unread.value}) is not None
@@ -206,21 +207,21 @@ def _unless_long(setting: str) -> str | None:
     return setting if len(setting) <= _ALL else None
 
 
-def _fields(names: Mapping[str, str]) -> str:
+def _fields_setting(names: Mapping[str, str]) -> str:
     """`data.source.fields: {answer: caption, image: file_name}`, as YAML reads it."""
-    items = ", ".join(f"{name}: {_yaml(value)}" for name, value in names.items())
+    items = ", ".join(f"{name}: {_quote_yaml(value)}" for name, value in names.items())
     return f"data.source.fields: {{{items}}}"
 
 
-def _ignore(path: str, before: Collection[str]) -> str:
+def _ignore_setting(path: str, before: Collection[str]) -> str:
     """`data.source.ignore` with a path beside those that it has before, unless these are many."""
-    items = ", ".join(map(_yaml, (*sorted(before), path)))
+    items = ", ".join(map(_quote_yaml, (*sorted(before), path)))
     if len(items) > _LONGEST and before:
-        return f"{_yaml(path)} in data.source.ignore, too"
+        return f"{_quote_yaml(path)} in data.source.ignore, too"
     return f"data.source.ignore: [{items}]"
 
 
-def _yaml(name: str) -> str:
+def _quote_yaml(name: str) -> str:
     """A text as YAML reads it in a list or a mapping."""
     if _PLAIN.fullmatch(name) and name.lower() not in _YAML_WORDS:
         return name

@@ -27,7 +27,7 @@ OPTIONS = ("options", "candidates", "multiple_choices")
 
 
 @dataclass(frozen=True)
-class Pair:
+class PairFields:
     """Fields of a question and its answer.
 
     Attributes:
@@ -43,7 +43,7 @@ class Pair:
     history: str | None = None
 
     @property
-    def fields(self) -> tuple[str, ...]:
+    def field_names(self) -> tuple[str, ...]:
         """All fields."""
         every = (self.question, self.answer, self.addition, self.history)
         return tuple(name for name in every if name is not None)
@@ -51,10 +51,10 @@ class Pair:
 
 #: Questions and answers that are read if `data.source.fields` names none.
 PAIRS = (
-    Pair("question", "answer"),
-    Pair("query", "response", history="history"),
-    Pair("prompt", "completion"),
-    Pair("instruction", "output", "input", "history"),
+    PairFields("question", "answer"),
+    PairFields("query", "response", history="history"),
+    PairFields("prompt", "completion"),
+    PairFields("instruction", "output", "input", "history"),
 )
 
 
@@ -64,7 +64,7 @@ class RecordFields:
 
     fields: FieldsConfig
 
-    def texts(self, keys: Collection[str]) -> tuple[str, ...] | Pair:
+    def text_fields(self, keys: Collection[str]) -> tuple[str, ...] | PairFields:
         """The fields of which a record with such keys has one, its conversation; or its pair.
 
         Args:
@@ -75,7 +75,7 @@ class RecordFields:
         """
         configured = self.fields
         if configured.answer is not None:
-            return Pair(configured.question, configured.answer)
+            return PairFields(configured.question, configured.answer)
         if configured.conversation is not None:
             return (configured.conversation,)
         pairs = [pair for pair in PAIRS if pair.question in keys and pair.answer in keys]
@@ -86,13 +86,13 @@ class RecordFields:
             raise ShapeError(f"it has {both}; {self._choosing_pair(pairs, keys)}")
         return pairs[0]
 
-    def _choosing_pair(self, pairs: Sequence[Pair], keys: Collection[str]) -> str:
+    def _choosing_pair(self, pairs: Sequence[PairFields], keys: Collection[str]) -> str:
         """What is to be done about a record with several pairs."""
         del pairs, keys
         return "data.source.fields says which are meant"
 
     @property
-    def system(self) -> str:
+    def system_field(self) -> str:
         """Field of a system message."""
         return self.fields.system or SYSTEM
 
@@ -106,25 +106,25 @@ class RecordFields:
         configured = getattr(self.fields, f"{kind}_encoder", None)
         return (f"{kind}_encoder", f"{kind}_encoders") if configured is None else (configured,)
 
-    def fields_for(self, texts: tuple[str, ...] | Pair) -> tuple[str, ...]:
+    def fields_for(self, texts: tuple[str, ...] | PairFields) -> tuple[str, ...]:
         """All fields that are read of a record with such texts."""
-        named = texts.fields if isinstance(texts, Pair) else texts
+        named = texts.field_names if isinstance(texts, PairFields) else texts
         media = [name for kind in MEDIA_TYPES for name in self.media_fields(kind)]
         encoders = [name for kind in MEDIA_TYPES for name in self.encoder_fields(kind)]
-        return (*named, self.system, *media, *encoders)
+        return (*named, self.system_field, *media, *encoders)
 
-    def is_told(self, record: object) -> bool:
+    def has_texts(self, record: object) -> bool:
         """Whether a record has a conversation or an answer."""
         if not isinstance(record, Mapping):
             return False
-        texts = self.texts(stated(record))
-        fields = (texts.answer or "",) if isinstance(texts, Pair) else texts
-        return any(name in stated(record) for name in fields)
+        texts = self.text_fields(stated_keys(record))
+        fields = (texts.answer or "",) if isinstance(texts, PairFields) else texts
+        return any(name in stated_keys(record) for name in fields)
 
     @property
-    def names(self) -> frozenset[str]:
+    def all_fields(self) -> frozenset[str]:
         """All fields that are read of some record."""
-        texts = [self.texts(()), *(PAIRS if self._is_open else ())]
+        texts = [self.text_fields(()), *(PAIRS if self._is_open else ())]
         return frozenset(name for fields in texts for name in self.fields_for(fields))
 
     @property
@@ -132,26 +132,26 @@ class RecordFields:
         """Whether no field of texts has a name given."""
         return self.fields.answer is None and self.fields.conversation is None
 
-    def settled(self, record: Mapping[Any, Any]) -> dict[str, str]:
+    def settled_fields(self, record: Mapping[Any, Any]) -> dict[str, str]:
         """Values of `data.source.fields` that name what is read of a record now, and no more.
 
         Empty where they are given already, and for records of which they would lose a text.
         """
         if not self._is_open:
             return {}
-        there = stated(record)
-        texts = self.texts(there)
-        if not isinstance(texts, Pair):
+        there = stated_keys(record)
+        texts = self.text_fields(there)
+        if not isinstance(texts, PairFields):
             conversation = next((name for name in texts if name in there), None)
             return {} if conversation is None else {"conversation": conversation}
-        if texts.question is None or texts.answer is None or {*texts.fields[2:]} & there:
+        if texts.question is None or texts.answer is None or {*texts.field_names[2:]} & there:
             return {}
         return {"question": texts.question, "answer": texts.answer}
 
 
-def stated(record: Mapping[Any, Any]) -> set[Any]:
+def stated_keys(record: Mapping[Any, Any]) -> set[Any]:
     """The keys of a record that have a value, but for conversations that are empty."""
-    return {key for key in present(record) if not is_empty_conversation(record, key)}
+    return {key for key in present_keys(record) if not is_empty_conversation(record, key)}
 
 
 def is_empty_conversation(record: Mapping[Any, Any], key: object) -> bool:
@@ -159,6 +159,6 @@ def is_empty_conversation(record: Mapping[Any, Any], key: object) -> bool:
     return key in CONVERSATIONS and record.get(key) in ("", [])
 
 
-def present(record: Mapping[Any, Any]) -> set[Any]:
+def present_keys(record: Mapping[Any, Any]) -> set[Any]:
     """The keys of a record that have a value."""
     return {key for key, value in record.items() if value is not None}

@@ -11,16 +11,16 @@ from typing import Any, Literal
 from data.config import ONLY_WHERE_TAKEN
 from data.media.registry import MEDIA_TYPES
 from data.quotes import enumerated
-from data.sources.formats.records.advice import RecordReading, advice
+from data.sources.formats.records.advice import RecordReading, advice_for
 from data.sources.formats.records.fields import (
     ANSWERS,
     CONVERSATIONS,
     PAIRS,
     QUESTIONS,
-    Pair,
-    present,
+    PairFields,
+    present_keys,
 )
-from data.sources.formats.records.keys import TRAINING, Purpose, Unread, like
+from data.sources.formats.records.keys import TRAINING, ReadPurpose, UnreadField, similar_key
 
 #: What a value may be: a text, turns of a conversation, several values, or something else.
 Sort = Literal["text", "turns", "several", "other"]
@@ -72,27 +72,27 @@ def no_conversation(record: Mapping[Any, Any], reading: RecordReading, *, media:
     named = known_form(sorts, media=media)
     if named is not None:
         return named
-    texts = ((name, like(str(name), CONVERSATIONS)) for name in present(record))
+    texts = ((name, similar_key(str(name), CONVERSATIONS)) for name in present_keys(record))
     near = [f"{name} is like {field}" for name, field in texts if field is not None]
     has = f"{has}; {enumerated(near)}" if near else has
     pairs = ", ".join(f"{pair.question} and {pair.answer}" for pair in PAIRS)
     reason = f"it has {has}; valid: {' or '.join(CONVERSATIONS)}; {pairs}; or others by"
-    names = meant(sorts, media=media)
-    return f"{reason} {(names and reading.naming(**names)) or 'data.source.fields'}"
+    names = likely_fields(sorts, media=media)
+    return f"{reason} {(names and reading.name_fields(**names)) or 'data.source.fields'}"
 
 
 def refused_key(record: Mapping[Any, Any], reading: RecordReading) -> str | None:
     """What is to be done about the first key of a record that is refused by name, if any is."""
-    there, level = present(record), reading.purpose.level
+    there, level = present_keys(record), reading.purpose.level
     for name in record:
         if name in there and name in level.refused:
-            return f"{name}: {advice(Unread(name, name, name, level, (), there), reading)}"
+            return f"{name}: {advice_for(UnreadField(name, name, name, level, (), there), reading)}"
     return None
 
 
 def listed_keys(record: Mapping[Any, Any]) -> str:
     """The keys of a record that have a value, and those that have none."""
-    there = present(record)
+    there = present_keys(record)
     has = enumerated(name for name in record if name in there) or "no keys"
     null = enumerated(name for name in record if name not in there)
     return f"{has}, null in {null}" if null else has
@@ -126,7 +126,7 @@ def is_turn(keys: Iterable[object]) -> bool:
     return not _OF_TURNS.isdisjoint(keys)
 
 
-def no_text(pair: Pair, name: str, sort: Sort, purpose: Purpose = TRAINING) -> str | None:
+def no_text(pair: PairFields, name: str, sort: Sort, purpose: ReadPurpose = TRAINING) -> str | None:
     """What a field of a question or an answer holds that is no text, if that is known."""
     if sort == "turns":
         return f"{name}: {_MESSAGES if purpose.is_learnt else _ASKED}"
@@ -145,9 +145,9 @@ def known_form(sorts: Mapping[str, Sort], *, media: bool) -> str | None:
         sorts: what the values of fields are.
         media: whether there are media.
     """
-    if meant(sorts, media=media):
+    if likely_fields(sorts, media=media):
         return None
-    texts = _texts(sorts)
+    texts = _text_names(sorts)
     lists = (name for name in ANSWERS if sorts.get(name) == "several")
     if any(name in texts for name in QUESTIONS) or media:
         return next((f"{name}: {_ONE_ANSWER}" for name in lists), None)
@@ -155,9 +155,9 @@ def known_form(sorts: Mapping[str, Sort], *, media: bool) -> str | None:
     return next((f"{name}: {_TEXT_ALONE}" for name in alone), None)
 
 
-def meant(sorts: Mapping[str, Sort], *, media: bool) -> dict[str, str]:
+def likely_fields(sorts: Mapping[str, Sort], *, media: bool) -> dict[str, str]:
     """`{"question": "problem", "answer": "solution"}`, if some fields are likely to be these."""
-    texts = _texts(sorts)
+    texts = _text_names(sorts)
     answer = next((name for name in ANSWERS if name in texts), None)
     question = next((name for name in QUESTIONS if name in texts and name != answer), None)
     image = None if media else next((name for name in _FILES if name in texts), None)
@@ -168,5 +168,5 @@ def meant(sorts: Mapping[str, Sort], *, media: bool) -> dict[str, str]:
     return {} if chat is None else {"conversation": chat}
 
 
-def _texts(sorts: Mapping[str, Sort]) -> Collection[str]:
+def _text_names(sorts: Mapping[str, Sort]) -> Collection[str]:
     return [name for name, sort in sorts.items() if sort == "text"]

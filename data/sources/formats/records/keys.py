@@ -18,7 +18,7 @@ from data.media.naming import medium_of
 from data.media.registry import MEDIA_TYPES
 from data.quotes import quoted
 from data.sample import DataError
-from data.sources.formats.records.mentions import Mention, mention_of
+from data.sources.formats.records.mentions import ValueMention, mention_of
 
 
 class ShapeError(Exception):
@@ -95,41 +95,47 @@ _ANTHROPIC = (
 )
 
 
-def _each(keys: str, reason: str) -> dict[str, str]:
+def _refuse_each(keys: str, reason: str) -> dict[str, str]:
     return dict.fromkeys(keys.split(), reason)
 
 
 #: Keys that decide what is learnt and are not read, with the way out. They cannot be ignored.
 REFUSED: Mapping[str, str] = (
-    _each("tools functions tool_choice tool_calls tool_call function_call function_calls", _TOOLS)
-    | _each("tool_call_id tool_responses tool_results", _TOOLS)
-    | _each("reasoning reasoning_content reasoning_details thinking thought thoughts", _REASONING)
+    _refuse_each(
+        "tools functions tool_choice tool_calls tool_call function_call function_calls", _TOOLS
+    )
+    | _refuse_each("tool_call_id tool_responses tool_results", _TOOLS)
+    | _refuse_each(
+        "reasoning reasoning_content reasoning_details thinking thought thoughts", _REASONING
+    )
 )
 _RECORD_WEIGHTS = " ".join((*WEIGHTS, "loss_weight", "sample_weight"))
 #: Keys of a system message that stands before a conversation, which is read from another key.
 SYSTEM_WORDS = ("system_prompt", "system_message", "sys")
 REFUSED_OF_RECORDS = (
     dict(REFUSED)
-    | _each("chosen rejected rejected_response rejected_messages", _PREFERENCE)
-    | _each("input_ids labels attention_mask", _TOKENS)
-    | _each(_RECORD_WEIGHTS, _WEIGHT)
-    | _each("objects bbox bboxes boxes", _REGIONS)
-    | _each(" ".join(SYSTEM_WORDS), "a system message has another key")
+    | _refuse_each("chosen rejected rejected_response rejected_messages", _PREFERENCE)
+    | _refuse_each("input_ids labels attention_mask", _TOKENS)
+    | _refuse_each(_RECORD_WEIGHTS, _WEIGHT)
+    | _refuse_each("objects bbox bboxes boxes", _REGIONS)
+    | _refuse_each(" ".join(SYSTEM_WORDS), "a system message has another key")
 )
-REFUSED_OF_QUESTIONS = dict(REFUSED_OF_RECORDS) | _each(_RECORD_WEIGHTS, _NO_WEIGHT)
+REFUSED_OF_QUESTIONS = dict(REFUSED_OF_RECORDS) | _refuse_each(_RECORD_WEIGHTS, _NO_WEIGHT)
 REFUSED_OF_MESSAGES = (
     dict(REFUSED)
-    | _each("name", _NAME)
-    | _each("refusal", "a refusal is an answer; valid: its text as content")
-    | _each("train_detail training training_detail masks", "parts of answers have no weights")
-    | _each("loss_weight sample_weight mask masked train_on_turn", _ANOTHER_WEIGHT)
+    | _refuse_each("name", _NAME)
+    | _refuse_each("refusal", "a refusal is an answer; valid: its text as content")
+    | _refuse_each(
+        "train_detail training training_detail masks", "parts of answers have no weights"
+    )
+    | _refuse_each("loss_weight sample_weight mask masked train_on_turn", _ANOTHER_WEIGHT)
 )
 REFUSED_OF_PARTS = (
     dict(REFUSED)
-    | _each("source", _ANTHROPIC)
-    | _each(" ".join(WEIGHTS), _OF_MESSAGES)
-    | _each("min_pixels max_pixels total_pixels resized_height resized_width", _SIZES)
-    | _each("fps nframes max_frames video_start video_end", _SIZES)
+    | _refuse_each("source", _ANTHROPIC)
+    | _refuse_each(" ".join(WEIGHTS), _OF_MESSAGES)
+    | _refuse_each("min_pixels max_pixels total_pixels resized_height resized_width", _SIZES)
+    | _refuse_each("fps nframes max_frames video_start video_end", _SIZES)
 )
 
 
@@ -157,7 +163,7 @@ def check_ignored(paths: Sequence[str], read: Collection[str]) -> None:
 
 
 @dataclass(frozen=True)
-class Level:
+class KeyLevel:
     """Where keys stand: which decide nothing there, and which are refused by name."""
 
     name: str
@@ -165,15 +171,15 @@ class Level:
     refused: Mapping[str, str]
 
 
-RECORD = Level("record", HARMLESS, REFUSED_OF_RECORDS)
-QUESTION = Level("record", HARMLESS, REFUSED_OF_QUESTIONS)
-MESSAGE = Level("message", frozenset(HARMLESS_OF_MESSAGES.split()), REFUSED_OF_MESSAGES)
-PART = Level("part", frozenset(HARMLESS_OF_PARTS.split()), REFUSED_OF_PARTS)
-MEDIUM = Level("medium", frozenset(), {})
+RECORD = KeyLevel("record", HARMLESS, REFUSED_OF_RECORDS)
+QUESTION = KeyLevel("record", HARMLESS, REFUSED_OF_QUESTIONS)
+MESSAGE = KeyLevel("message", frozenset(HARMLESS_OF_MESSAGES.split()), REFUSED_OF_MESSAGES)
+PART = KeyLevel("part", frozenset(HARMLESS_OF_PARTS.split()), REFUSED_OF_PARTS)
+MEDIUM = KeyLevel("medium", frozenset(), {})
 
 
 @dataclass(frozen=True)
-class Purpose:
+class ReadPurpose:
     """What records are read for.
 
     Attributes:
@@ -184,18 +190,18 @@ class Purpose:
         is_learnt: whether they are learnt, from a source that `data.source` describes.
     """
 
-    level: Level
+    level: KeyLevel
     done: str
     which: str
     compared: tuple[str, ...] = ()
     is_learnt: bool = True
 
 
-TRAINING = Purpose(RECORD, "learnt", "data.source.fields says which one is meant")
+TRAINING = ReadPurpose(RECORD, "learnt", "data.source.fields says which one is meant")
 
 
 @dataclass
-class Met:
+class MetKeys:
     """Keys that were met in a record, by their paths without numbers: `messages.content.type`.
 
     Attributes:
@@ -206,11 +212,11 @@ class Met:
 
     read: dict[str, None] = field(default_factory=dict)
     passed: dict[str, None] = field(default_factory=dict)
-    mentions: list[Unread] = field(default_factory=list)
+    mentions: list[UnreadField] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class Allowed:
+class AllowedKeys:
     """What is not told though nobody reads it.
 
     Attributes:
@@ -222,11 +228,11 @@ class Allowed:
     others: bool = False
 
 
-NONE_ALLOWED = Allowed()
+NONE_ALLOWED = AllowedKeys()
 
 
 @dataclass(frozen=True)
-class Unread:
+class UnreadField:
     """A key that nobody reads, and that is not known as harmless.
 
     Attributes:
@@ -243,28 +249,28 @@ class Unread:
     key: str
     place: str
     path: str
-    level: Level
+    level: KeyLevel
     read: Sequence[str]
     there: Collection[str]
     value: Any = None
-    mention: Mention | None = None
+    mention: ValueMention | None = None
 
 
 class UnreadKey(ShapeError):  # noqa: N818  - a record of wrong shape
     """A record with a key that nobody reads; `unread` says which."""
 
-    def __init__(self, unread: Unread) -> None:
-        super().__init__(f"{shortened(unread.place)}: it is not read")
+    def __init__(self, unread: UnreadField) -> None:
+        super().__init__(f"{shorten_path(unread.place)}: it is not read")
         self.unread = unread
 
 
-class Keys:
-    """The keys of a mapping; `close` tells of those that nobody has asked for.
+class RecordKeys:
+    """The keys of a mapping; `check_unread` tells of those that nobody has asked for.
 
     Args:
         values: the mapping.
         purpose: what the record is read for.
-        allowed: see `Allowed`.
+        allowed: see `AllowedKeys`.
         met: takes the keys that are met; None: nobody asks for them.
         level: where the mapping stands; None: it is the record itself.
         place: its place in the record: `messages.1`.
@@ -274,15 +280,15 @@ class Keys:
     def __init__(
         self,
         values: Mapping[Any, Any],
-        purpose: Purpose,
-        allowed: Allowed = NONE_ALLOWED,
-        met: Met | None = None,
-        level: Level | None = None,
+        purpose: ReadPurpose,
+        allowed: AllowedKeys = NONE_ALLOWED,
+        met: MetKeys | None = None,
+        level: KeyLevel | None = None,
         place: str = "",
         path: str = "",
     ) -> None:
         self._values, self.purpose, self._allowed = values, purpose, allowed
-        self.met = Met() if met is None else met
+        self.met = MetKeys() if met is None else met
         self._level, self.place, self._path = level or purpose.level, place, path
         self._asked: dict[str, None] = {}
 
@@ -290,13 +296,13 @@ class Keys:
         """Whether the mapping has the key, and not null there."""
         return self._values.get(key) is not None
 
-    def value(self, key: str) -> Any:
+    def read_value(self, key: str) -> Any:
         """The value of a key, which is read thereby; None if it is not there, or null."""
         self._asked[key] = None
         return self._values.get(key)
 
     @property
-    def names(self) -> list[Any]:
+    def all_names(self) -> list[Any]:
         """All keys."""
         return [*self._values]
 
@@ -305,7 +311,7 @@ class Keys:
         """The mapping, nothing of which is read thereby."""
         return self._values
 
-    def has(self, key: str) -> bool:
+    def has_key(self, key: str) -> bool:
         """Whether the mapping has the key, be it with null."""
         return key in self._values
 
@@ -315,27 +321,27 @@ class Keys:
         Raises:
             ShapeError: there are several.
         """
-        every = [(key, self.value(key)) for key in keys]
+        every = [(key, self.read_value(key)) for key in keys]
         some = [item for item in every if item[1] is not None]
         present = [item for item in some if item[1] not in ("", [])] or some[:1]
         if len(present) > 1:
             both = " and ".join(key for key, _ in present)
-            raise ShapeError(f"{self._at()}it has {both}; {advice}")
+            raise ShapeError(f"{self._place_prefix()}it has {both}; {advice}")
         return present[0] if present else (every[0][0], None)
 
-    def inner(
-        self, values: Mapping[Any, Any], level: Level, field: str, number: int | None = None
-    ) -> Keys:
+    def inner_keys(
+        self, values: Mapping[Any, Any], level: KeyLevel, field: str, number: int | None = None
+    ) -> RecordKeys:
         """The keys of a mapping in a field of this one, or in item `number` of the field."""
-        place = self.at(field if number is None else f"{field}.{number}")
-        path = _below(self._path, field)
-        return Keys(values, self.purpose, self._allowed, self.met, level, place, path)
+        place = self.place_of(field if number is None else f"{field}.{number}")
+        path = _join_place(self._path, field)
+        return RecordKeys(values, self.purpose, self._allowed, self.met, level, place, path)
 
-    def at(self, key: object) -> str:
+    def place_of(self, key: object) -> str:
         """The place of a key in the record."""
-        return _below(self.place, key)
+        return _join_place(self.place, key)
 
-    def close(self) -> None:
+    def check_unread(self) -> None:
         """Tell of the first key that nobody has asked for, and that is not known as harmless.
 
         Raises:
@@ -345,8 +351,8 @@ class Keys:
             if value is None:
                 continue
             if not isinstance(key, str):
-                raise ShapeError(f"{self._at()}the key {quoted(key)} is no text")
-            path = _below(self._path, key)
+                raise ShapeError(f"{self._place_prefix()}the key {quoted(key)} is no text")
+            path = _join_place(self._path, key)
             if key in self._asked:
                 self.met.read[path] = None
             elif path in self._allowed.ignored:
@@ -355,20 +361,20 @@ class Keys:
                 self.met.passed[path] = None
                 self._look_at(key, value, path)
             else:
-                self._refuse(key, value, path)
+                self._refuse_key(key, value, path)
 
     def _look_at(self, key: str, value: Any, path: str) -> None:
         """Note a harmless key that names a medium; raise UnreadKey for one of another matter."""
         mention = mention_of(key, value)
         if mention is None:
             return
-        unread = self._unread(key, value, path, mention)
+        unread = self._make_unread(key, value, path, mention)
         if mention.kind is not None:
             self.met.mentions.append(unread)
         elif self.purpose.is_learnt or mention.is_talk:
             raise UnreadKey(unread)
 
-    def _refuse(self, key: str, value: Any, path: str) -> None:
+    def _refuse_key(self, key: str, value: Any, path: str) -> None:
         """Raise ShapeError for a key that is not read, unless it says nothing."""
         if key in self._level.refused and value in ("", [], {}):
             self.met.passed[path] = None
@@ -377,22 +383,24 @@ class Keys:
         if others and key not in self._level.refused and not is_like_one(key, self._asked):
             self.met.passed[path] = None
             return
-        raise UnreadKey(self._unread(key, value, path))
+        raise UnreadKey(self._make_unread(key, value, path))
 
-    def _unread(self, key: str, value: Any, path: str, mention: Mention | None = None) -> Unread:
+    def _make_unread(
+        self, key: str, value: Any, path: str, mention: ValueMention | None = None
+    ) -> UnreadField:
         there = [name for name in self._values if name in self]
-        place = self.at(key) + (mention.below if mention else "")
-        return Unread(key, place, path, self._level, [*self._asked], there, value, mention)
+        place = self.place_of(key) + (mention.below if mention else "")
+        return UnreadField(key, place, path, self._level, [*self._asked], there, value, mention)
 
-    def _at(self) -> str:
+    def _place_prefix(self) -> str:
         return f"{self.place}: " if self.place else ""
 
 
-def _below(place: str, key: object) -> str:
+def _join_place(place: str, key: object) -> str:
     return f"{place}.{key}" if place else str(key)
 
 
-def shortened(path: str) -> str:
+def shorten_path(path: str) -> str:
     """A path in a message."""
     return path if len(path) <= 100 else f"{path[:100]}..."
 
@@ -402,10 +410,10 @@ def shortened(path: str) -> str:
 
 def is_like_one(key: str, read: Collection[str]) -> bool:
     """Whether a key is like one that is read, or is called as media are."""
-    return medium_of(key) is not None or like(key, read) is not None
+    return medium_of(key) is not None or similar_key(key, read) is not None
 
 
-def like(key: str, read: Collection[str]) -> str | None:
+def similar_key(key: str, read: Collection[str]) -> str | None:
     """A key that is read and that `key` may be meant as."""
     near = {name.lower(): name for name in read}
     matches = difflib.get_close_matches(key.lower()[:100], near, 1, 0.8)

@@ -38,7 +38,7 @@ _MOST_ITEMS, _MOST_LEVELS = 100, 4  # of lists, and of mappings in one another
 
 
 @dataclass(frozen=True)
-class Mention:
+class ValueMention:
     """A medium, a weight or a part of the conversation that a value speaks of.
 
     Attributes:
@@ -54,49 +54,49 @@ class Mention:
     is_talk: bool = False
 
 
-def mention_of(key: str, value: object) -> Mention | None:
+def mention_of(key: str, value: object) -> ValueMention | None:
     """What a key that decides nothing speaks of first; None if of nothing."""
     if isinstance(value, str) and value.lstrip()[:1] == "{" and len(value) <= _MOST_JSON:
         try:
             value = json.loads(value)
         except (ValueError, RecursionError):
             return None
-    return next(_mentions(key, value, key in FACTS), None)
+    return next(_find_mentions(key, value, key in FACTS), None)
 
 
-def _mentions(
+def _find_mentions(
     key: str, value: object, is_facts: bool, below: str = "", levels: int = _MOST_LEVELS
-) -> Iterator[Mention]:
+) -> Iterator[ValueMention]:
     if isinstance(value, Mapping):
         for name, inner in value.items() if levels else ():
             if isinstance(name, str):
                 place = f"{below}.{name}"
                 yield from _of_facts(name, inner, is_facts, place)
-                yield from _mentions(name, inner, is_facts, place, levels - 1)
+                yield from _find_mentions(name, inner, is_facts, place, levels - 1)
     elif isinstance(value, list):
         for item in islice(value, _MOST_ITEMS) if levels else ():
-            yield from _mentions(key, item, is_facts, below, levels - 1)
+            yield from _find_mentions(key, item, is_facts, below, levels - 1)
     else:
         named = file_kind(value) if isinstance(value, str) else None
         kind = medium_of_number(key) if _is_number_of_one(value) else None
         if named or kind:
-            yield Mention(below, named or kind, is_file=named is not None)
+            yield ValueMention(below, named or kind, is_file=named is not None)
 
 
-def _of_facts(key: str, value: object, is_facts: bool, place: str) -> Iterator[Mention]:
+def _of_facts(key: str, value: object, is_facts: bool, place: str) -> Iterator[ValueMention]:
     """Media, weights and parts of the conversation that a key below another names by itself."""
     is_number = isinstance(value, bool | int | float)
     is_talk = (key in _TEXTS and _is_sentence(value)) or (key in _TOOLS and _has_mapping(value))
     if is_facts and is_talk:
-        yield Mention(place, None, is_talk=True)
+        yield ValueMention(place, None, is_talk=True)
     if is_facts and (
         (key in _WEIGHTS and (is_number or isinstance(value, list)))
         or (key in _SWITCHES and is_number and value in (0, 1))
     ):
-        yield Mention(place, None)
+        yield ValueMention(place, None)
     kind = medium_of(key)
     if kind is not None and _is_something(value):
-        yield Mention(place, kind)
+        yield ValueMention(place, kind)
 
 
 def _is_something(value: object) -> bool:

@@ -33,37 +33,37 @@ from data.media.registry import MEDIA_TYPES
 from data.quotes import enumerated, quoted
 from data.rows.spec import Kind
 from data.sample import SampleError, Turn, pattern_of
-from data.sources.formats.records.advice import RecordReading, advice
+from data.sources.formats.records.advice import RecordReading, advice_for
 from data.sources.formats.records.fields import (
     ANSWERS,
     CONVERSATIONS,
-    Pair,
+    PairFields,
     RecordFields,
     is_empty_conversation,
-    stated,
+    stated_keys,
 )
 from data.sources.formats.records.forms import no_conversation, no_text, refused_key, sort_of
 from data.sources.formats.records.keys import (
     NONE_ALLOWED,
     TRAINING,
-    Allowed,
-    Keys,
-    Met,
-    Purpose,
+    AllowedKeys,
+    MetKeys,
+    ReadPurpose,
+    RecordKeys,
     ShapeError,
     UnreadKey,
-    shortened,
+    shorten_path,
 )
 from data.sources.formats.records.turns import (
     Media,
     Reference,
-    Spoken,
+    SpokenTurns,
     check_tags,
-    references,
-    spoken,
+    describe_type,
+    join_utterances,
+    media_references,
     text_of,
     utterances_of,
-    what,
 )
 
 S = TypeVar("S")
@@ -78,7 +78,7 @@ Encoders = Mapping[Kind, Names]
 
 
 @dataclass(frozen=True)
-class Conversation:
+class ParsedConversation:
     """A record that has been understood: turns with placeholders, and their media in order.
 
     Attributes:
@@ -91,11 +91,11 @@ class Conversation:
     turns: tuple[Turn, ...]
     media: Media
     encoders: Encoders = field(default_factory=dict)
-    met: Met = field(default_factory=Met, compare=False)
+    met: MetKeys = field(default_factory=MetKeys, compare=False)
 
 
 @dataclass(frozen=True)
-class Caption:
+class CaptionRecord:
     """A record that is nothing but a text about its media."""
 
     text: str
@@ -109,10 +109,10 @@ class RecordForm(RecordFields):
     that need not be read.
     """
 
-    purpose: ClassVar[Purpose] = TRAINING
+    purpose: ClassVar[ReadPurpose] = TRAINING
 
     marks: Mapping[Kind, str]
-    allowed: Allowed = NONE_ALLOWED
+    allowed: AllowedKeys = NONE_ALLOWED
 
     def check_metadata(self, record: Mapping[Any, Any]) -> None:
         """See that what lies beside a caption has nothing in it that records are read for.
@@ -126,23 +126,25 @@ class RecordForm(RecordFields):
             for f in MEDIA_TYPES[kind].record_fields
             if _is_number(kind, record.get(f))
         }
-        for name in self.names - numbers:
+        for name in self.all_fields - numbers:
             if record.get(name) not in (None, "", []):
                 raise ShapeError(
                     f"{name}: it is not read beside a caption; valid: a record with the caption as "
                     "its answer, or metadata without this key"
                 )
-        keys = Keys(record, self.purpose, Allowed(self.allowed.ignored, others=True))
-        for name in self.names:
-            keys.value(name)
+        keys = RecordKeys(record, self.purpose, AllowedKeys(self.allowed.ignored, others=True))
+        for name in self.all_fields:
+            keys.read_value(name)
         try:
-            keys.close()
+            keys.check_unread()
         except UnreadKey as error:
             raise self._shape_error(error, {}) from error
 
     # ---- records ---------------------------------------------------------------------------------
 
-    def parse(self, name: str, record: object, attached: Media | None = None) -> Conversation:
+    def parse_record(
+        self, name: str, record: object, attached: Media | None = None
+    ) -> ParsedConversation:
         """The conversation of a record.
 
         Args:
@@ -155,44 +157,44 @@ class RecordForm(RecordFields):
             SampleError: the record has a wrong structure; the message says where.
         """
         try:
-            return self._parse(record, attached)
+            return self._parse_any(record, attached)
         except ShapeError as error:
             reason = str(error)
             if error.kind is FaultKind.RECORD:
                 reason = f"record of wrong shape: {reason}"
             raise SampleError(name, SampleFault(error.kind, reason)) from error
 
-    def _parse(self, record: object, attached: Media | None) -> Conversation:
-        if isinstance(record, Caption):
+    def _parse_any(self, record: object, attached: Media | None) -> ParsedConversation:
+        if isinstance(record, CaptionRecord):
             media = _of_all_kinds(attached or {})
             if not any(media.values()):
                 raise ShapeError("a caption without media; valid: an image or a clip beside", MEDIA)
             check_tags("caption", record.text, self.marks)
             self._check_answer("caption", record.text, media)
-            return Conversation(self._placed("", record.text, media), media)
+            return ParsedConversation(self._placed_turns("", record.text, media), media)
         if not isinstance(record, Mapping):
-            raise ShapeError(f"{what(record)}, not a mapping of fields")
+            raise ShapeError(f"{describe_type(record)}, not a mapping of fields")
         try:
-            return self._fields_of(Keys(record, self.purpose, self.allowed), attached)
+            return self._fields_of(RecordKeys(record, self.purpose, self.allowed), attached)
         except UnreadKey as error:
             raise self._shape_error(error, record) from error
 
-    def _fields_of(self, keys: Keys, attached: Media | None) -> Conversation:
-        texts = self.texts(stated(keys.values))
-        if isinstance(texts, Pair):
+    def _fields_of(self, keys: RecordKeys, attached: Media | None) -> ParsedConversation:
+        texts = self.text_fields(stated_keys(keys.values))
+        if isinstance(texts, PairFields):
             for name in CONVERSATIONS:
                 if is_empty_conversation(keys.values, name):
-                    keys.value(name)
-            return self._pair(keys, texts, attached)
-        return self._dialogue(keys, texts, attached)
+                    keys.read_value(name)
+            return self._parse_pair(keys, texts, attached)
+        return self._parse_dialogue(keys, texts, attached)
 
-    def _close(self, keys: Keys) -> None:
+    def _close_keys(self, keys: RecordKeys) -> None:
         """Tell of keys that nobody has read, but for those of answers that are compared."""
         for name in self.purpose.compared:
-            self._check_beside(name, keys.value(name))
-        keys.close()
+            self._check_beside(name, keys.read_value(name))
+        keys.check_unread()
 
-    def _check_mentions(self, keys: Keys, media: Media) -> None:
+    def _check_mentions(self, keys: RecordKeys, media: Media) -> None:
         """Tell of the first harmless key that names a medium, in a record without media."""
         if keys.met.mentions and not any(media.values()):
             raise UnreadKey(keys.met.mentions[0])
@@ -205,55 +207,61 @@ class RecordForm(RecordFields):
 
     def _shape_error(self, error: UnreadKey, record: Mapping[Any, Any]) -> ShapeError:
         """What is to be done about a key of a record."""
-        reading = self.reading(record)
-        return ShapeError(f"{shortened(error.unread.place)}: {advice(error.unread, reading)}")
+        reading = self.reading_of(record)
+        return ShapeError(
+            f"{shorten_path(error.unread.place)}: {advice_for(error.unread, reading)}"
+        )
 
-    def reading(self, record: Mapping[Any, Any]) -> RecordReading:
+    def reading_of(self, record: Mapping[Any, Any]) -> RecordReading:
         """How a record is read that has such keys with values."""
-        return RecordReading(self, self.allowed, self.purpose, self.settled(record))
+        return RecordReading(self, self.allowed, self.purpose, self.settled_fields(record))
 
-    def _choosing_pair(self, pairs: Sequence[Pair], keys: Collection[str]) -> str:
+    def _choosing_pair(self, pairs: Sequence[PairFields], keys: Collection[str]) -> str:
         """The settings by which one of several pairs is read."""
         chosen = []
         for pair in pairs:
-            if pair.question is None or pair.answer is None or {*pair.fields[2:]} & {*keys}:
+            if pair.question is None or pair.answer is None or {*pair.field_names[2:]} & {*keys}:
                 continue  # which data.source.fields cannot name
-            every = dict.fromkeys(name for other in pairs for name in other.fields if name in keys)
-            others = [name for name in every if name not in pair.fields]
+            every = dict.fromkeys(
+                name for other in pairs for name in other.field_names if name in keys
+            )
+            others = [name for name in every if name not in pair.field_names]
             chosen.append(({"question": pair.question, "answer": pair.answer}, others))
-        return self._choices(chosen) or super()._choosing_pair(pairs, keys)
+        return self._list_choices(chosen) or super()._choosing_pair(pairs, keys)
 
-    def _choosing(self, keys: Keys, fields: Sequence[str], setting: str) -> str:
+    def _field_choice(self, keys: RecordKeys, fields: Sequence[str], setting: str) -> str:
         """The settings by which one of several fields is read that a record has."""
         there = [name for name in fields if keys.values.get(name) not in (None, "", [])]
         if len(there) < 2:
             return self.purpose.which  # which nobody reads
         chosen = [({setting: field}, [name for name in there if name != field]) for field in there]
-        return self._choices(chosen) or self.purpose.which
+        return self._list_choices(chosen) or self.purpose.which
 
-    def _choices(self, chosen: Sequence[tuple[Mapping[str, str], Sequence[str]]]) -> str:
+    def _list_choices(self, chosen: Sequence[tuple[Mapping[str, str], Sequence[str]]]) -> str:
         """Settings of which each is enough, the first two of them; empty if there are none."""
         if not self.purpose.is_learnt:
             return ""
-        choices = (self.reading({}).choosing(names, others) for names, others in chosen)
+        choices = (self.reading_of({}).choose_fields(names, others) for names, others in chosen)
         valid = [choice for choice in choices if choice is not None][:2]
         return f"valid: {'; or '.join(valid)}" if valid else ""
 
     # ---- a question and its answer ---------------------------------------------------------------
 
-    def _pair(self, keys: Keys, pair: Pair, attached: Media | None) -> Conversation:
+    def _parse_pair(
+        self, keys: RecordKeys, pair: PairFields, attached: Media | None
+    ) -> ParsedConversation:
         question, answer = (
             None if name is None else self._whole_text(keys, pair, name)
             for name in (pair.question, pair.answer)
         )
-        addition = None if pair.addition is None else keys.value(pair.addition)
+        addition = None if pair.addition is None else keys.read_value(pair.addition)
         if addition is not None and addition != "":
-            question = f"{question}\n{self._text(keys, pair.addition or '', addition)}"
-        earlier = [] if pair.history is None else self._history(keys, pair.history)
-        system, listed = self._system(keys), self._listed(keys)
+            question = f"{question}\n{self._checked_text(keys, pair.addition or '', addition)}"
+        earlier = [] if pair.history is None else self._parse_history(keys, pair.history)
+        system, listed = self._system_turns(keys), self._listed_media(keys)
         media = {kind: listed[kind] or (attached or {}).get(kind, ()) for kind in MEDIA_TYPES}
-        encoders = self._encoders(keys, media)
-        self._close(keys)
+        encoders = self._listed_encoders(keys, media)
+        self._close_keys(keys)
         self._check_media(keys, media, attached)
         self._check_mentions(keys, media)
         self._check_answers(keys, pair, earlier, answer, media)
@@ -261,12 +269,12 @@ class RecordForm(RecordFields):
             before = "" if pair.answer is None else " before the answer"
             none = f"there is neither a question nor a medium{before}"
             raise ShapeError(f"{none}; valid: one of them, or messages", MEDIA)
-        turns = self._in_front((*earlier, *self._turns(question or "", answer)), media)
-        return Conversation((*system, *turns), media, encoders, keys.met)
+        turns = self._in_front((*earlier, *self._make_turns(question or "", answer)), media)
+        return ParsedConversation((*system, *turns), media, encoders, keys.met)
 
-    def _history(self, keys: Keys, name: str) -> list[Turn]:
+    def _parse_history(self, keys: RecordKeys, name: str) -> list[Turn]:
         """Earlier questions with their answers: a list of pairs."""
-        value = keys.value(name)
+        value = keys.read_value(name)
         turns = []
         pairs = (
             () if value is None or value == "" else value if isinstance(value, list) else (value,)
@@ -274,27 +282,27 @@ class RecordForm(RecordFields):
         for number, pair in enumerate(pairs):
             if not isinstance(pair, list) or len(pair) != 2:
                 raise ShapeError(f"{name}.{number}: {quoted(pair)} is no [question, answer]")
-            question, answer = (self._text(keys, f"{name}.{number}", text) for text in pair)
+            question, answer = (self._checked_text(keys, f"{name}.{number}", text) for text in pair)
             if not question.strip():
                 raise ShapeError(f"{name}.{number}: the question is empty; valid: a text")
             turns += [Turn("user", question), Turn("assistant", answer)]
         return turns
 
-    def _whole_text(self, keys: Keys, pair: Pair, name: str) -> str:
+    def _whole_text(self, keys: RecordKeys, pair: PairFields, name: str) -> str:
         """A question or an answer."""
-        value = keys.value(name)
+        value = keys.read_value(name)
         reason = (
             None if isinstance(value, str) else no_text(pair, name, sort_of(value), self.purpose)
         )
         if reason is not None:
             raise ShapeError(reason)
-        return self._text(keys, name, value)
+        return self._checked_text(keys, name, value)
 
-    def _placed(self, question: str, answer: str, media: Media) -> tuple[Turn, ...]:
+    def _placed_turns(self, question: str, answer: str, media: Media) -> tuple[Turn, ...]:
         """Turns of a question and its answer; media that neither mentions come first."""
-        return self._in_front(self._turns(question, answer), media)
+        return self._in_front(self._make_turns(question, answer), media)
 
-    def _turns(self, question: str, answer: str | None) -> tuple[Turn, ...]:
+    def _make_turns(self, question: str, answer: str | None) -> tuple[Turn, ...]:
         answers = () if answer is None else (Turn("assistant", answer),)
         return (Turn("user", question), *answers)
 
@@ -313,7 +321,12 @@ class RecordForm(RecordFields):
         return (*((begun,) if begun.text else ()), *others)
 
     def _check_answers(
-        self, keys: Keys, pair: Pair, earlier: Sequence[Turn], answer: str | None, media: Media
+        self,
+        keys: RecordKeys,
+        pair: PairFields,
+        earlier: Sequence[Turn],
+        answer: str | None,
+        media: Media,
     ) -> None:
         """See that no answer of a pair, nor one that is compared, has the place of a medium."""
         for number, turn in enumerate(earlier):
@@ -338,7 +351,7 @@ class RecordForm(RecordFields):
                     f"of type {kind}"
                 )
 
-    def _check_media(self, keys: Keys, media: Media, attached: Media | None) -> None:
+    def _check_media(self, keys: RecordKeys, media: Media, attached: Media | None) -> None:
         """See that there are media where nothing in a text counts them.
 
         Raises:
@@ -348,7 +361,7 @@ class RecordForm(RecordFields):
             name
             for kind in MEDIA_TYPES
             for name in self.media_fields(kind)
-            if keys.has(name) and not _is_number(kind, keys.value(name))
+            if keys.has_key(name) and not _is_number(kind, keys.read_value(name))
         ]
         if any(media.values()):
             return
@@ -369,34 +382,37 @@ class RecordForm(RecordFields):
 
     # ---- conversations ---------------------------------------------------------------------------
 
-    def _dialogue(
-        self, keys: Keys, fields: tuple[str, ...], attached: Media | None
-    ) -> Conversation:
-        name, value = keys.one_of(fields, self._choosing(keys, fields, "conversation"))
+    def _parse_dialogue(
+        self, keys: RecordKeys, fields: tuple[str, ...], attached: Media | None
+    ) -> ParsedConversation:
+        name, value = keys.one_of(fields, self._field_choice(keys, fields, "conversation"))
         if value is None:
-            raise ShapeError(self._nothing(keys, attached))
+            raise ShapeError(self._explain_missing(keys, attached))
         if value in ("", []):
-            refused = refused_key(keys.values, self.reading({}))
+            refused = refused_key(keys.values, self.reading_of({}))
             valid = "valid: a list of turns, such as {role, content}"
             raise ShapeError(refused or f"{name}: it is empty; {valid}")
         turns = _from_json(name, value) if isinstance(value, str) else value
-        dialogue = self._spoken(keys, name, turns)
-        system, listed = self._system(keys), self._listed(keys)
+        dialogue = self._parse_turns(keys, name, turns)
+        system, listed = self._system_turns(keys), self._listed_media(keys)
         for kind in MEDIA_TYPES:
             if dialogue.media[kind] and listed[kind]:
                 raise ShapeError(f"{kind} media are both in the {name} and beside them")
         media = {
             kind: dialogue.media[kind]
-            or _picked(kind, listed[kind] or (attached or {}).get(kind, ()), dialogue.places[kind])
+            or _pick_places(
+                kind, listed[kind] or (attached or {}).get(kind, ()), dialogue.places[kind]
+            )
             for kind in MEDIA_TYPES
         }
         for kind in MEDIA_TYPES:
             _check_parts(name, kind, dialogue, len(media[kind]))
-        encoders = self._encoders(keys, media)
-        self._close(keys)
+        encoders = self._listed_encoders(keys, media)
+        self._close_keys(keys)
         if system and any(turn.role == "system" for turn in dialogue.turns):
             raise ShapeError(
-                f"{self.system}: the conversation has a system message, too; valid: one of them"
+                f"{self.system_field}: the conversation has a system message, too; valid: one of "
+                "them"
             )
         spoken_turns = dialogue.turns
         if dialogue.paired:
@@ -411,49 +427,53 @@ class RecordForm(RecordFields):
         for number, turn in enumerate(spoken_turns):
             if turn.role == "user" and not turn.text.strip():
                 raise ShapeError(f"{name}: turn {number}: {_ASKS_NOTHING}", MEDIA)
-        ordered = {k: tuple(_picked(k, names, dialogue.places[k])) for k, names in encoders.items()}
-        return Conversation((*system, *spoken_turns), media, ordered, keys.met)
+        ordered = {
+            k: tuple(_pick_places(k, names, dialogue.places[k])) for k, names in encoders.items()
+        }
+        return ParsedConversation((*system, *spoken_turns), media, ordered, keys.met)
 
-    def _spoken(self, keys: Keys, name: str, turns: object) -> Spoken:
-        return spoken(utterances_of(keys, name, turns), self.marks)
+    def _parse_turns(self, keys: RecordKeys, name: str, turns: object) -> SpokenTurns:
+        return join_utterances(utterances_of(keys, name, turns), self.marks)
 
-    def _nothing(self, keys: Keys, attached: Media | None) -> str:
+    def _explain_missing(self, keys: RecordKeys, attached: Media | None) -> str:
         """Why a record without a conversation is none, and what may be meant."""
-        return no_conversation(keys.values, self.reading({}), media=any((attached or {}).values()))
+        return no_conversation(
+            keys.values, self.reading_of({}), media=any((attached or {}).values())
+        )
 
     # ---- what goes with either -------------------------------------------------------------------
 
-    def _system(self, keys: Keys) -> tuple[Turn, ...]:
+    def _system_turns(self, keys: RecordKeys) -> tuple[Turn, ...]:
         """The system message in a field of its own; none in an empty one."""
-        value = keys.value(self.system)
+        value = keys.read_value(self.system_field)
         if value is None or value == "":
             return ()
-        turn = Turn("system", text_of(keys, self.system, value))
+        turn = Turn("system", text_of(keys, self.system_field, value))
         return (turn.with_words(pattern_of(self.marks.values())),)
 
-    def _text(self, keys: Keys, field: str, value: object) -> str:
+    def _checked_text(self, keys: RecordKeys, field: str, value: object) -> str:
         """A text in which placeholders stand for media."""
         text = text_of(keys, field, value)
-        check_tags(keys.at(field), text, self.marks)
+        check_tags(keys.place_of(field), text, self.marks)
         return text
 
-    def _listed(self, keys: Keys) -> dict[Kind, list[Reference]]:
+    def _listed_media(self, keys: RecordKeys) -> dict[Kind, list[Reference]]:
         """Media in fields of their own."""
         media: dict[Kind, list[Reference]] = {}
         for kind in MEDIA_TYPES:
             fields = self.media_fields(kind)
-            name, value = keys.one_of(fields, self._choosing(keys, fields, kind))
-            media[kind] = [] if _is_number(kind, value) else references(keys, name, value)
+            name, value = keys.one_of(fields, self._field_choice(keys, fields, kind))
+            media[kind] = [] if _is_number(kind, value) else media_references(keys, name, value)
         return media
 
-    def _encoders(self, keys: Keys, media: Media) -> dict[Kind, Names]:
+    def _listed_encoders(self, keys: RecordKeys, media: Media) -> dict[Kind, Names]:
         """Encoders that a record names for its media, in the order in which it lists these."""
         encoders = {}
         for kind in MEDIA_TYPES:
             fields = self.encoder_fields(kind)
-            name, value = keys.one_of(fields, self._choosing(keys, fields, f"{kind}_encoder"))
+            name, value = keys.one_of(fields, self._field_choice(keys, fields, f"{kind}_encoder"))
             if value is not None and media[kind]:
-                encoders[kind] = _names(name, value, len(media[kind]), kind)
+                encoders[kind] = _encoder_names(name, value, len(media[kind]), kind)
         return encoders
 
 
@@ -463,7 +483,7 @@ def _is_number(kind: Kind, value: object) -> bool:
     return kind in ONLY_WHERE_TAKEN and is_number
 
 
-def _names(field: str, value: object, count: int, kind: Kind) -> Names:
+def _encoder_names(field: str, value: object, count: int, kind: Kind) -> Names:
     """The encoder of each of so many media."""
     names = [value] * count if isinstance(value, str) else value
     if not isinstance(names, list) or not all(n is None or isinstance(n, str) for n in names):
@@ -473,7 +493,7 @@ def _names(field: str, value: object, count: int, kind: Kind) -> Names:
     return tuple(names)
 
 
-def _picked(kind: Kind, items: Sequence[S], places: Sequence[int | None]) -> Sequence[S]:
+def _pick_places(kind: Kind, items: Sequence[S], places: Sequence[int | None]) -> Sequence[S]:
     """The media beside messages, in the order in which the parts of messages name them."""
     named = [place for place in places if place is not None]
     if not named:
@@ -486,7 +506,7 @@ def _picked(kind: Kind, items: Sequence[S], places: Sequence[int | None]) -> Seq
     return [items[place] for place in named]
 
 
-def _check_parts(name: str, kind: Kind, dialogue: Spoken, count: int) -> None:
+def _check_parts(name: str, kind: Kind, dialogue: SpokenTurns, count: int) -> None:
     """See that each part of a message that is a medium has one, of its own or beside.
 
     Raises:
@@ -507,12 +527,12 @@ def _of_all_kinds(media: Media) -> Media:
     return {kind: media.get(kind, ()) for kind in MEDIA_TYPES}
 
 
-def loads(text: str | bytes) -> Any:
+def load_json(text: str | bytes) -> Any:
     """The value of a JSON text. Raises ValueError, also for a key that is there twice."""
-    return json.loads(text, object_pairs_hook=_unique)
+    return json.loads(text, object_pairs_hook=_unique_keys)
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
     if len(values) < len(pairs):
         twice = next(key for n, (key, _) in enumerate(pairs) if key in dict(pairs[:n]))
@@ -522,6 +542,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _from_json(field: str, text: str) -> object:
     try:
-        return loads(text)
+        return load_json(text)
     except (ValueError, RecursionError) as error:
         raise ShapeError(f"{field}: not JSON: {error}") from error

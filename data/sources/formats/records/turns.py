@@ -24,7 +24,7 @@ from data.media.registry import MEDIA_TYPES
 from data.quotes import quoted
 from data.rows.spec import Kind
 from data.sample import Role, Turn, pattern_of
-from data.sources.formats.records.keys import MEDIUM, MESSAGE, PART, WEIGHTS, Keys, ShapeError
+from data.sources.formats.records.keys import MEDIUM, MESSAGE, PART, WEIGHTS, RecordKeys, ShapeError
 from data.text.tags import refuse_tags
 
 #: Roles by the names that turns and messages give them.
@@ -128,7 +128,7 @@ class RecordTurn:
 
 
 @dataclass(frozen=True)
-class Spoken:
+class SpokenTurns:
     """The turns of a record.
 
     Attributes:
@@ -144,7 +144,7 @@ class Spoken:
     paired: bool
 
 
-def spoken(utterances: Sequence[RecordTurn], marks: Mapping[Kind, str]) -> Spoken:
+def join_utterances(utterances: Sequence[RecordTurn], marks: Mapping[Kind, str]) -> SpokenTurns:
     """Utterances as turns, in whose texts `marks` are the placeholders of media.
 
     Raises:
@@ -165,16 +165,18 @@ def spoken(utterances: Sequence[RecordTurn], marks: Mapping[Kind, str]) -> Spoke
             turn = Turn(utterance.role, front + utterance.content, utterance.learnt)
             turns.append(turn.with_words(mark) if typed else turn)
             continue
-        turns.append(_joined(utterance, utterance.content, marks, mark))
+        turns.append(_join_parts(utterance, utterance.content, marks, mark))
         for part in utterance.content:
             if isinstance(part, TypedMedium) and part.reference is None:
                 places[part.kind].append(part.index)
             elif isinstance(part, TypedMedium) and part.reference is not None:
                 media[part.kind].append(part.reference)
-    return Spoken(tuple(turns), media, places, any(utterance.paired for utterance in utterances))
+    return SpokenTurns(
+        tuple(turns), media, places, any(utterance.paired for utterance in utterances)
+    )
 
 
-def _joined(
+def _join_parts(
     utterance: RecordTurn,
     parts: Sequence[str | TypedMedium],
     marks: Mapping[Kind, str],
@@ -207,48 +209,48 @@ def _in_front(utterance: RecordTurn, kind: Kind, mark: str) -> str:
 # ---- reading -------------------------------------------------------------------------------------
 
 
-def utterances_of(keys: Keys, field: str, value: object) -> list[RecordTurn]:
+def utterances_of(keys: RecordKeys, field: str, value: object) -> list[RecordTurn]:
     """The turns in a field of a record.
 
     Raises:
         ShapeError: they are none; the message says where.
     """
     if not isinstance(value, list):
-        raise ShapeError(f"{field}: {what(value)}, not a list of turns")
+        raise ShapeError(f"{field}: {describe_type(value)}, not a list of turns")
     utterances: list[RecordTurn] = []
     for number, turn in enumerate(value):
         if not isinstance(turn, Mapping):
-            reason = f"{what(turn)}, not a turn such as {{role, content}}"
+            reason = f"{describe_type(turn)}, not a turn such as {{role, content}}"
             raise ShapeError(f"{field}.{number}: {reason}")
-        turn_keys = keys.inner(turn, MESSAGE, field, number)
+        turn_keys = keys.inner_keys(turn, MESSAGE, field, number)
         utterances += (
-            _exchange(turn_keys)
+            _parse_exchange(turn_keys)
             if QUESTION_KEY in turn_keys or ANSWER_KEY in turn_keys
-            else [_utterance(turn_keys)]
+            else [_parse_utterance(turn_keys)]
         )
     return utterances
 
 
-def _utterance(keys: Keys) -> RecordTurn:
+def _parse_utterance(keys: RecordKeys) -> RecordTurn:
     speaker, said = next((form for form in FORMS if form[0] in keys), FORMS[0])
-    name, value = keys.value(speaker), keys.value(said)
-    media, learnt = _media_of_turn(keys), _learnt(keys)
+    name, value = keys.read_value(speaker), keys.read_value(said)
+    media, learnt = _media_of_turn(keys), _stated_weight(keys)
     if isinstance(name, str) and name in TOOL_ROLES:
         raise ShapeError(
-            f"{keys.at(speaker)}: {name!r}: tools and calls of tools are not read yet; valid: "
-            "records without, or with their results as text of the user"
+            f"{keys.place_of(speaker)}: {name!r}: tools and calls of tools are not read yet; "
+            "valid: records without, or with their results as text of the user"
         )
-    keys.close()
+    keys.check_unread()
     role = ROLES.get(name) if isinstance(name, str) else None
     if role is None:
-        raise ShapeError(f"{keys.at(speaker)}: {_no_role(name)}")
+        raise ShapeError(f"{keys.place_of(speaker)}: {_no_role(name)}")
     if isinstance(value, list):
-        content: Any = list(_parts(keys, said, value))
+        content: Any = list(_parse_parts(keys, said, value))
         if any(media.values()):
             raise ShapeError(f"{keys.place}: media are in a field of the message and in its parts")
     else:
         content = text_of(keys, said, value)
-    return RecordTurn(keys.place, role, content, media, _agreed(keys, role, learnt))
+    return RecordTurn(keys.place, role, content, media, _check_learnt(keys, role, learnt))
 
 
 def _no_role(name: object) -> str:
@@ -262,11 +264,11 @@ def _no_role(name: object) -> str:
     return f"{quoted(name)}; {valid}{meant}"
 
 
-def _exchange(keys: Keys) -> list[RecordTurn]:
+def _parse_exchange(keys: RecordKeys) -> list[RecordTurn]:
     """A question and its answer, in one turn."""
-    question, answer = keys.value(QUESTION_KEY), keys.value(ANSWER_KEY)
-    media, learnt = _media_of_turn(keys), _learnt(keys)
-    keys.close()
+    question, answer = keys.read_value(QUESTION_KEY), keys.read_value(ANSWER_KEY)
+    media, learnt = _media_of_turn(keys), _stated_weight(keys)
+    keys.check_unread()
     return [
         RecordTurn(keys.place, "user", text_of(keys, QUESTION_KEY, question), media, paired=True),
         RecordTurn(
@@ -279,21 +281,21 @@ def _exchange(keys: Keys) -> list[RecordTurn]:
     ]
 
 
-def _learnt(keys: Keys) -> bool | None:
+def _stated_weight(keys: RecordKeys) -> bool | None:
     """Whether a turn says that it is learnt; None if it does not say, or nothing is learnt."""
     said: dict[str, bool] = {}
     if not keys.purpose.is_learnt:
         for key in WEIGHTS:
-            keys.value(key)
+            keys.read_value(key)
         return None
     for key in WEIGHTS:
-        value = keys.value(key)
+        value = keys.read_value(key)
         if value is None:
             continue
         if not isinstance(value, bool | int | float) or value not in (0, 1):
             raise ShapeError(
-                f"{keys.at(key)}: {quoted(value)}; valid: 0 or 1 (false or true): an answer is "
-                "learnt or not"
+                f"{keys.place_of(key)}: {quoted(value)}; valid: 0 or 1 (false or true): an answer "
+                "is learnt or not"
             )
         said[key] = bool(value)
     if len({*said.values()}) > 1:
@@ -302,7 +304,7 @@ def _learnt(keys: Keys) -> bool | None:
     return next(iter(said.values()), None)
 
 
-def _agreed(keys: Keys, role: Role, learnt: bool | None) -> bool:
+def _check_learnt(keys: RecordKeys, role: Role, learnt: bool | None) -> bool:
     """Whether a turn is learnt, if it is an answer; raises ShapeError for another that shall be."""
     if role != "assistant" and learnt:
         raise ShapeError(
@@ -311,30 +313,30 @@ def _agreed(keys: Keys, role: Role, learnt: bool | None) -> bool:
     return learnt is not False
 
 
-def _media_of_turn(keys: Keys) -> dict[Kind, list[Reference]]:
+def _media_of_turn(keys: RecordKeys) -> dict[Kind, list[Reference]]:
     """Media in fields of a turn itself."""
     media = {}
     for kind, medium in MEDIA_TYPES.items():
         key, value = keys.one_of(medium.record_fields, "valid: one of them")
-        media[kind] = references(keys, key, value)
+        media[kind] = media_references(keys, key, value)
     return {kind: items for kind, items in media.items() if items}
 
 
-def _parts(keys: Keys, said: str, values: list[Any]) -> Iterator[str | TypedMedium]:
+def _parse_parts(keys: RecordKeys, said: str, values: list[Any]) -> Iterator[str | TypedMedium]:
     for number, part in enumerate(values):
         if not isinstance(part, Mapping):
-            place = keys.at(f"{said}.{number}")
-            raise ShapeError(f"{place}: {what(part)}, not a part such as {{type, text}}")
-        part_keys = keys.inner(part, PART, said, number)
-        kind = part_keys.value("type")
+            place = keys.place_of(f"{said}.{number}")
+            raise ShapeError(f"{place}: {describe_type(part)}, not a part such as {{type, text}}")
+        part_keys = keys.inner_keys(part, PART, said, number)
+        kind = part_keys.read_value("type")
         if kind == "text":
-            text = part_keys.value("text")
-            part_keys.close()
+            text = part_keys.read_value("text")
+            part_keys.check_unread()
             yield text_of(part_keys, "text", text)
         elif isinstance(kind, str) and kind in KIND_OF:
             yield _typed_medium(part_keys, kind)
         else:
-            raise ShapeError(f"{part_keys.at('type')}: {_no_type(kind)}")
+            raise ShapeError(f"{part_keys.place_of('type')}: {_no_type(kind)}")
 
 
 def _no_type(name: object) -> str:
@@ -346,25 +348,25 @@ def _no_type(name: object) -> str:
     return f"{'Field required' if name is None else quoted(name)}; valid: {valid}"
 
 
-def _typed_medium(keys: Keys, name: str) -> TypedMedium:
+def _typed_medium(keys: RecordKeys, name: str) -> TypedMedium:
     """A part that is a medium."""
     kind = KIND_OF[name]
     form, value = keys.one_of((name, "path", "url"), "valid: one of them")
-    index = keys.value("index")
-    keys.close()
+    index = keys.read_value("index")
+    keys.check_unread()
     if index is not None and (not isinstance(index, int) or isinstance(index, bool)):
-        raise ShapeError(f"{keys.at('index')}: {quoted(index)} is no whole number")
+        raise ShapeError(f"{keys.place_of('index')}: {quoted(index)} is no whole number")
     if isinstance(value, Mapping) and form == name and name != kind:
-        value = _wrapped(keys, name, value)
-    return TypedMedium(kind, None if value is None else reference(keys, form, value), index)
+        value = _unwrap_medium(keys, name, value)
+    return TypedMedium(kind, None if value is None else media_reference(keys, form, value), index)
 
 
-def _wrapped(keys: Keys, name: str, value: Mapping[Any, Any]) -> Any:
+def _unwrap_medium(keys: RecordKeys, name: str, value: Mapping[Any, Any]) -> Any:
     """The medium in `{"url": ...}` or, in base64, in `{"data": ...}`, as OpenAI's parts have it."""
-    inner_keys = keys.inner(value, PART, name)
+    inner_keys = keys.inner_keys(value, PART, name)
     inner = "data" if name.startswith("input_") else "url"
-    text = inner_keys.value(inner)
-    inner_keys.close()
+    text = inner_keys.read_value(inner)
+    inner_keys.check_unread()
     text_of(inner_keys, inner, text)
     is_bare = inner == "data" and text[:5].lower() != "data:"
     return f"data:;base64,{text}" if is_bare else text
@@ -373,28 +375,30 @@ def _wrapped(keys: Keys, name: str, value: Mapping[Any, Any]) -> Any:
 # ---- values --------------------------------------------------------------------------------------
 
 
-def references(keys: Keys, field: str, value: Any) -> list[Reference]:
+def media_references(keys: RecordKeys, field: str, value: Any) -> list[Reference]:
     """The media in a field: one, or a list; none in null, an empty text or an empty list."""
     if value is None or value in ("", []):
         return []
     if not isinstance(value, list):
-        return [reference(keys, field, value)]
-    return [reference(keys, field, item, number) for number, item in enumerate(value)]
+        return [media_reference(keys, field, value)]
+    return [media_reference(keys, field, item, number) for number, item in enumerate(value)]
 
 
-def reference(keys: Keys, field: str, value: Any, number: int | None = None) -> Reference:
+def media_reference(
+    keys: RecordKeys, field: str, value: Any, number: int | None = None
+) -> Reference:
     """A medium in a field, or in item `number` of it. Raises ShapeError: it is none."""
     if isinstance(value, bytes | FileBytes) or (isinstance(value, str) and value):
         return value
     if isinstance(value, Mapping) and _is_stored(value):
-        medium = keys.inner(value, MEDIUM, field, number)
-        data, path = medium.value("bytes"), medium.value("path")
-        medium.close()
+        medium = keys.inner_keys(value, MEDIUM, field, number)
+        data, path = medium.read_value("bytes"), medium.read_value("path")
+        medium.check_unread()
         if isinstance(data, bytes) or (data is None and isinstance(path, str) and path):
             return StoredMedium(data, path if isinstance(path, str) else None)
-        value = {"bytes": what(data), "path": what(path)}
+        value = {"bytes": describe_type(data), "path": describe_type(path)}
     raise ShapeError(
-        f"{keys.at(field if number is None else f'{field}.{number}')}: {quoted(value)} is no "
+        f"{keys.place_of(field if number is None else f'{field}.{number}')}: {quoted(value)} is no "
         "medium; valid: a path, a data URI, bytes, or {bytes, path}"
     )
 
@@ -403,10 +407,10 @@ def _is_stored(value: Mapping[Any, Any]) -> bool:
     return value.get("bytes") is not None or value.get("path") is not None
 
 
-def text_of(keys: Keys, field: str, value: object) -> str:
+def text_of(keys: RecordKeys, field: str, value: object) -> str:
     """A text of a record. Raises ShapeError: it is none."""
     if not isinstance(value, str):
-        raise ShapeError(f"{keys.at(field)}: {what(value)}, not a text")
+        raise ShapeError(f"{keys.place_of(field)}: {describe_type(value)}, not a text")
     return value
 
 
@@ -416,7 +420,7 @@ def check_tags(place: str, text: str, marks: Mapping[Kind, str]) -> None:
         raise ShapeError(f"{place}: {why}")
 
 
-def what(value: object) -> str:
+def describe_type(value: object) -> str:
     """The kind of a value, in a message."""
     if value is None:
         return "null"

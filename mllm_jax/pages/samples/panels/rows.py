@@ -56,7 +56,8 @@ def _draw_module(
     room = stats.capacity[budget] // count
     unit = "tokens" if name == "decoder" else "positions"
     caption = (
-        f"{name}: {count} rows of {room} {unit}, {format_percent(stats.padding_shares[budget])} padding"
+        f"{name}: {count} rows of {room} {unit}, {format_percent(stats.padding_shares[budget])} "
+        "padding"
     )
     details = len(preview.details)
     parts = []

@@ -28,7 +28,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from data.credentials import hidden
 from data.sample import StorageError
-from data.sources.formats.storage import remote
+from data.sources.formats.storage import open_remote
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.folder import RESOLVED, RunError, read_identity, write_identity
 from mllm_jax.runtime.records import write_atomically
@@ -85,11 +85,11 @@ class Store:
     def __init__(self, config: ExperimentConfig) -> None:
         own = config.checkpoint
         assert own.copy_to is not None, "a store has a place"
-        self._system, base = remote(own.copy_to, own.retry_seconds, KEY)
+        self._system, base = open_remote(own.copy_to, own.retry_seconds, KEY)
         self._base = f"{base.rstrip('/')}/{config.run.name}"
 
     def __str__(self) -> str:
-        return self._system.named(self._base)
+        return self._system.display_name(self._base)
 
     @property
     def patience(self) -> float:
@@ -264,7 +264,9 @@ class Store:
                     note = _Note.model_validate_json(content)
                 except ValidationError as error:
                     what = error.errors()[0]["msg"]
-                    logger.warning("%s is no note of a copy: %s", self._system.named(path), what)
+                    logger.warning(
+                        "%s is no note of a copy: %s", self._system.display_name(path), what
+                    )
                 else:
                     yield path, note
 

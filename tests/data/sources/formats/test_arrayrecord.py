@@ -11,7 +11,7 @@ import pytest
 
 from data.processing.processor import make_processor
 from data.sample import DataError, SampleError, StorageError
-from data.sources.formats.storage import File
+from data.sources.formats.storage import SourceFile
 from data.sources.make import make_source
 from tests.data.samples import AUDIO, VISION, MakeConfig
 from tests.data.sources.formats.writers import array_records, encoded_image
@@ -109,18 +109,18 @@ def test_a_remote_file_is_copied_once_and_whole(
     root = f"memory://{tmp_path.name}-remote"
     with fsspec.open(f"{root}/a.array_record", "wb") as file:
         file.write((tmp_path / "a.array_record").read_bytes())
-    plain = File.read
+    plain = SourceFile.read
 
-    def broken(file: File, start: int, size: int) -> bytes:
+    def broken(file: SourceFile, start: int, size: int) -> bytes:
         raise StorageError("gone")
 
-    monkeypatch.setattr(File, "read", broken)
+    monkeypatch.setattr(SourceFile, "read", broken)
     with pytest.raises(StorageError, match="gone"):
         opened(path=root)
     assert not list((tmp_path / "cache").glob("copy-*"))
-    monkeypatch.setattr(File, "read", plain)
+    monkeypatch.setattr(SourceFile, "read", plain)
     source, processor = opened(path=root)
-    monkeypatch.setattr(File, "read", broken)
+    monkeypatch.setattr(SourceFile, "read", broken)
     assert processor.measure(source[0, 0]).media == {"vision": (5,)}
     (copy,) = (tmp_path / "cache").glob("copy-*")
     assert [path.name for path in copy.iterdir()] == ["a.array_record"]

@@ -26,9 +26,9 @@ from data.media.audio.files import EncodedAudio
 from data.media.file_bytes import FileBytes
 from data.media.image.files import EncodedImage
 from data.sample import MediaError, StorageError
-from data.sources.formats.blobs import Bytes, FilePart, bare_base64, data_uri, media_folder
-from data.sources.formats.patience import Patient
-from data.sources.formats.storage import File, local_file
+from data.sources.formats.blobs import FilePart, LoadedBytes, bare_base64, data_uri, media_folder
+from data.sources.formats.patience import PatientFileSystem
+from data.sources.formats.storage import SourceFile, local_file
 from tests.data.sources.formats.writers import encoded_clip, encoded_image
 
 LONGEST = 20_000
@@ -44,11 +44,11 @@ def places(data: bytes, folder: Path) -> list[FileBytes]:
     with fsspec.open(f"memory://{folder.name}/file", "wb") as file:
         file.write(data)
     return [
-        Bytes("x", data),
-        media_folder(str(folder)).find("file"),
-        media_folder(f"file://{folder}").find("file"),
+        LoadedBytes("x", data),
+        media_folder(str(folder)).find_file("file"),
+        media_folder(f"file://{folder}").find_file("file"),
         FilePart("x", local_file(folder / "larger"), 6, len(data)),
-        media_folder(f"memory://{folder.name}").find("file"),
+        media_folder(f"memory://{folder.name}").find_file("file"),
     ]
 
 
@@ -69,7 +69,7 @@ def test_images_are_upright(form: str, orientation: int) -> None:
     exif[PIL.ExifTags.Base.Orientation] = orientation
     file = io.BytesIO()
     PIL.Image.open(io.BytesIO(encoded_image(form=form))).save(file, form, exif=exif)
-    image = EncodedImage(Bytes("x", file.getvalue()), 10**6)
+    image = EncodedImage(LoadedBytes("x", file.getvalue()), 10**6)
     upright = PIL.ImageOps.exif_transpose(PIL.Image.open(file)).convert("RGB")
     np.testing.assert_array_equal(image.load(3), np.asarray(upright))
     assert image.image_size() == ((40, 16) if orientation > 4 else (16, 40))
@@ -130,7 +130,7 @@ def test_an_orientation_in_xmp_turns_an_image_unless_exif_has_one(form: str) -> 
     orders = [(n, None) for n in range(10)] + [(6, 1), (1, 6), (6, 3), (3, 8), (6, 9), (9, 6)]
     for number, (xmp, exif) in enumerate(orders):
         data = _with_xmp(form, _xmp(xmp, as_element=bool(number % 2)), exif)
-        image, upright = EncodedImage(Bytes("x", data), 10**6), _upright(data)
+        image, upright = EncodedImage(LoadedBytes("x", data), 10**6), _upright(data)
         assert image.image_size() == upright.shape[:2], (xmp, exif)
         np.testing.assert_array_equal(image.load(3), upright)
         if exif is None:
@@ -145,7 +145,7 @@ def test_an_orientation_behind_the_pixels_is_refused_where_it_changes_the_size(
     xmp, exif = (_xmp(1), orientation) if kind == b"eXIf" else (_xmp(orientation), None)
     for side in (16, 40):
         data = _moved_behind_the_pixels(_with_xmp("PNG", xmp, exif, side), kind)
-        image = EncodedImage(Bytes("x.png", data), 10**6)
+        image = EncodedImage(LoadedBytes("x.png", data), 10**6)
         assert image.image_size() == (16, side)
         if orientation == 6 and side == 40:
             with pytest.raises(MediaError, match=r"'x.png' has its orientation behind its"):
@@ -157,7 +157,10 @@ def test_an_orientation_behind_the_pixels_is_refused_where_it_changes_the_size(
 def test_the_size_of_an_image_needs_no_decoding(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PIL.ImageFile.ImageFile, "load", None)
     for form in ("PNG", "JPEG", "WEBP", "TIFF"):
-        assert EncodedImage(Bytes("x", encoded_image(form=form)), 10**6).image_size() == (16, 40)
+        assert EncodedImage(LoadedBytes("x", encoded_image(form=form)), 10**6).image_size() == (
+            16,
+            40,
+        )
 
 
 @pytest.mark.parametrize("filters", ["default", "error"])
@@ -168,11 +171,11 @@ def test_max_pixels_decides_of_what_pil_warns_of(
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter(filters)
         for form in ("PNG", "JPEG", "WEBP", "BMP", "TIFF", "GIF", "PPM"):
-            image = EncodedImage(Bytes("x", encoded_image(form=form)), 640)
+            image = EncodedImage(LoadedBytes("x", encoded_image(form=form)), 640)
             assert image.image_size() == (16, 40)
             assert image.load(3).shape == (16, 40, 3)
             with pytest.raises(MediaError, match=r"'x' is above data.image.max_pixels 639"):
-                EncodedImage(Bytes("x", encoded_image(form=form)), 639).load(3)
+                EncodedImage(LoadedBytes("x", encoded_image(form=form)), 639).load(3)
     assert not told
 
 
@@ -193,7 +196,7 @@ def test_many_channels_are_averaged_block_by_block() -> None:
     data = encoded_clip(samples=300, channels=1000)
     whole, _ = soundfile.read(io.BytesIO(data), dtype="float32")
     np.testing.assert_allclose(
-        EncodedAudio(Bytes("x", data), LONGEST).load(), whole.mean(axis=1), atol=1e-6
+        EncodedAudio(LoadedBytes("x", data), LONGEST).load(), whole.mean(axis=1), atol=1e-6
     )
 
 
@@ -201,12 +204,12 @@ def test_a_header_that_claims_too_much_is_refused_before_anything_is_decoded() -
     data = bytearray(encoded_clip(form="FLAC"))
     # STREAMINFO: the lowest 36 bits before the checksum are the number of samples.
     data[22:26] = b"\xff\xff\xff\xff"
-    clip = EncodedAudio(Bytes("x.flac", bytes(data)), LONGEST)
+    clip = EncodedAudio(LoadedBytes("x.flac", bytes(data)), LONGEST)
     for read in (clip.clip_info, clip.load):
         with pytest.raises(MediaError, match=r"claims \d+ samples, above data.audio.max_seconds"):
             read()
     with pytest.raises(MediaError, match=r"above data.image.max_pixels 600"):
-        EncodedImage(Bytes("x.png", PNG), 600).load(3)
+        EncodedImage(LoadedBytes("x.png", PNG), 600).load(3)
 
 
 @pytest.mark.parametrize("order", ["LITTLE", "BIG"])
@@ -214,9 +217,9 @@ def test_a_wave_that_is_cut_off_is_refused(order: str) -> None:
     file = io.BytesIO()
     soundfile.write(file, np.zeros(8000), 16_000, format="WAV", endian=order)
     whole = file.getvalue()
-    assert len(EncodedAudio(Bytes("x", whole), LONGEST).load()) == 8000
-    assert len(EncodedAudio(Bytes("x", whole + b"LIST"), LONGEST).load()) == 8000
-    clip = EncodedAudio(Bytes("x.wav", whole[:5000]), LONGEST)
+    assert len(EncodedAudio(LoadedBytes("x", whole), LONGEST).load()) == 8000
+    assert len(EncodedAudio(LoadedBytes("x", whole + b"LIST"), LONGEST).load()) == 8000
+    clip = EncodedAudio(LoadedBytes("x.wav", whole[:5000]), LONGEST)
     for read in (clip.clip_info, clip.load):
         with pytest.raises(MediaError, match=r"'x.wav' is cut off: .* 16000 bytes .* are 4956"):
             read()
@@ -224,15 +227,15 @@ def test_a_wave_that_is_cut_off_is_refused(order: str) -> None:
     for unknown in (0xFFFFFFFF, 0x7FFFF000):
         mark = unknown.to_bytes(4, order.lower())  # type: ignore[arg-type]
         streamed = whole[:size] + mark + whole[size + 4 :]
-        assert len(EncodedAudio(Bytes("x", streamed), LONGEST).load()) == 8000
+        assert len(EncodedAudio(LoadedBytes("x", streamed), LONGEST).load()) == 8000
 
 
 @pytest.mark.parametrize("channels", [1, 2])
 def test_fewer_samples_than_a_header_says_are_refused(channels: int) -> None:
     # libsndfile says so by a short read alone; what was not read must not be heard.
     whole = encoded_clip(12_000, "MP3", channels)
-    assert EncodedAudio(Bytes("x", whole), LONGEST).load().shape == (12_000,)
-    clip = EncodedAudio(Bytes("x.mp3", whole[: len(whole) // 2]), LONGEST)
+    assert EncodedAudio(LoadedBytes("x", whole), LONGEST).load().shape == (12_000,)
+    clip = EncodedAudio(LoadedBytes("x.mp3", whole[: len(whole) // 2]), LONGEST)
     with pytest.raises(MediaError, match=r"'x.mp3' is cut off, .*: it says 12000 samples, and the"):
         clip.load()
 
@@ -248,7 +251,7 @@ def test_broken_clips_are_bad_media_and_nothing_else(form: str) -> None:
             if data:
                 data[rng.randrange(min(len(data), 200))] = rng.randrange(256)
         with suppress(MediaError):
-            assert EncodedAudio(Bytes("x", bytes(data)), LONGEST).load().ndim == 1
+            assert EncodedAudio(LoadedBytes("x", bytes(data)), LONGEST).load().ndim == 1
 
 
 @pytest.mark.parametrize("form", ["PNG", "JPEG", "WEBP", "BMP", "TIFF", "GIF"])
@@ -260,7 +263,7 @@ def test_broken_images_are_bad_media_and_nothing_else(form: str) -> None:
             if data:
                 data[rng.randrange(len(data))] = rng.randrange(256)
         with suppress(MediaError):
-            assert EncodedImage(Bytes("x", bytes(data)), 10**5).load(1).ndim == 3
+            assert EncodedImage(LoadedBytes("x", bytes(data)), 10**5).load(1).ndim == 3
 
 
 # ---- names ---------------------------------------------------------------------------------------
@@ -278,11 +281,11 @@ def test_samples_that_are_not_finite_are_found_when_a_clip_is_measured(
     for sample in (bad, 1.5):
         file, wave[-1, 1] = io.BytesIO(), sample
         soundfile.write(file, wave, 8000, format=form, subtype=subtype)
-        clips.append(EncodedAudio(Bytes("x", file.getvalue()), 100_000))
+        clips.append(EncodedAudio(LoadedBytes("x", file.getvalue()), 100_000))
     broken, whole = clips
-    assert broken.info() == whole.info() == whole.checked() == (90_000, 8000)
+    assert broken.clip_info() == whole.clip_info() == whole.checked_info() == (90_000, 8000)
     with pytest.raises(MediaError, match="1 samples that are NaN or infinite, or larger"):
-        broken.checked()
+        broken.checked_info()
 
 
 def test_clips_whose_samples_are_always_finite_are_measured_by_their_headers(
@@ -290,20 +293,20 @@ def test_clips_whose_samples_are_always_finite_are_measured_by_their_headers(
 ) -> None:
     monkeypatch.setattr(EncodedAudio, "load", None)
     for form in ("WAV", "FLAC", "OGG", "MP3"):
-        clip = EncodedAudio(Bytes("x", encoded_clip(9000, form)), LONGEST)
+        clip = EncodedAudio(LoadedBytes("x", encoded_clip(9000, form)), LONGEST)
         assert clip.checked_info() == clip.clip_info()
 
 
 def test_what_is_no_clip_is_told_without_places_in_memory() -> None:
     with pytest.raises(MediaError, match=r"'x' is not a readable clip: Format not recogni[sz]ed"):
-        EncodedAudio(Bytes("x", PNG), LONGEST).clip_info()
+        EncodedAudio(LoadedBytes("x", PNG), LONGEST).clip_info()
 
 
 @pytest.mark.parametrize("form", ["WAV", "FLAC", "OGG", "AIFF", "CAF", "AU"])
 def test_clips_in_bare_base64_are_known_by_their_first_bytes(form: str) -> None:
     content = encoded_clip(900, form)
     found = bare_base64(base64.b64encode(content).decode(), "x")
-    assert found == Bytes("x", content)
+    assert found == LoadedBytes("x", content)
 
 
 def test_data_uris_hold_media() -> None:
@@ -343,7 +346,7 @@ def test_names_that_lead_nowhere_or_out_of_a_remote_folder(
     for path in (f"{tmp_path.name}/media/deep/a.png", f"{tmp_path.name}/secret.png", "secret.png"):
         with fsspec.open(f"memory://{path}", "wb") as file:
             file.write(PNG)
-    blob = media_folder(f"memory://{tmp_path.name}/media").find(name)
+    blob = media_folder(f"memory://{tmp_path.name}/media").find_file(name)
     with pytest.raises(MediaError, match=message):
         EncodedImage(blob, 10**6).image_size()
 
@@ -361,10 +364,10 @@ class Offline:
 
 
 def test_a_network_that_is_gone_is_no_bad_sample() -> None:
-    part = FilePart("x", File("x", 5000, "", Patient(Offline(), 0)), 0, 5000)
+    part = FilePart("x", SourceFile("x", 5000, "", PatientFileSystem(Offline(), 0)), 0, 5000)
     folder = media_folder("memory://a")
-    object.__setattr__(folder, "system", Patient(Offline(), 0))
-    for blob in (part, folder.find("x")):
+    object.__setattr__(folder, "system", PatientFileSystem(Offline(), 0))
+    for blob in (part, folder.find_file("x")):
         for read in (EncodedImage(blob, 10**6).image_size, EncodedAudio(blob, LONGEST).load):
             with pytest.raises(StorageError, match=r"cannot (read|reach) .*PermissionError"):
                 read()

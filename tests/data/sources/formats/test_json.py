@@ -24,7 +24,7 @@ from data.processing.processor import make_processor
 from data.sample import DataError, SampleError
 from data.sources.formats.index import open_index
 from data.sources.formats.llava import JsonRecords
-from data.sources.formats.llava import _index as index_of
+from data.sources.formats.llava import _build_index as index_of
 from data.sources.formats.storage import find_files
 from data.sources.make import make_source
 from mllm_jax.config.sections import ConfigError

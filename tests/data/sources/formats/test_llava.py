@@ -24,7 +24,7 @@ from data.planning.lengths import open_lengths
 from data.planning.stream import LoaderState
 from data.processing.processor import make_processor
 from data.sample import DataError, SampleError
-from data.sources.formats.blobs import inside
+from data.sources.formats.blobs import path_inside
 from data.sources.make import make_source
 from data.sources.source import Source
 from tests.data.samples import AUDIO, BUDGETS, VISION, MakeConfig, all_rows
@@ -107,7 +107,7 @@ def test_json_lines_and_the_heldout_file(name: str, make_config: MakeConfig, med
 def test_a_link_that_stays_inside_and_an_absolute_path_inside_are_fine(media: Path) -> None:
     write_image(media / "a.png")
     (media / "link.png").symlink_to(media / "a.png")
-    assert inside(media, "link.png") == inside(media, str(media / "a.png"))
+    assert path_inside(media, "link.png") == path_inside(media, str(media / "a.png"))
 
 
 def test_stereo_is_averaged(make_config: MakeConfig, media: Path) -> None:

@@ -85,7 +85,9 @@ def test_a_store_that_stays_away_ends_reading_with_its_name(
     processor = make_processor(there, [VISION, AUDIO])
     source = make_source(there)
     with (
-        DataLoader(source, processor, there, 0, all_rows(1), consumer=TrainingDemand(WORK)) as loader,
+        DataLoader(
+            source, processor, there, 0, all_rows(1), consumer=TrainingDemand(WORK)
+        ) as loader,
         objects.away(),
     ):
         with pytest.raises(AwayError, match=r"data\.source: s3://.* s \(retry_seconds 0\.3\)"):

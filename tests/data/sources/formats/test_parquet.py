@@ -14,7 +14,7 @@ import yaml
 import data.sources.formats.parquet
 from data.processing.processor import make_processor
 from data.sample import DataError, MediaError, SampleError, StorageError
-from data.sources.formats.storage import File
+from data.sources.formats.storage import SourceFile
 from data.sources.make import make_source
 from tests.data.samples import AUDIO, VISION, MakeConfig
 from tests.data.sources.formats.writers import STORED, encoded_image
@@ -116,13 +116,13 @@ def test_a_text_is_read_without_its_images(
     images = [{"bytes": encoded_image((4000, 16)), "path": None}] * 4
     source, _ = opened(table(image=pa.array(images, STORED)))
     read: list[int] = []
-    plain = File.read
+    plain = SourceFile.read
 
-    def counted(file: File, start: int, size: int) -> bytes:
+    def counted(file: SourceFile, start: int, size: int) -> bytes:
         read.append(size)
         return plain(file, start, size)
 
-    monkeypatch.setattr(File, "read", counted)
+    monkeypatch.setattr(SourceFile, "read", counted)
     sample = source[3, 0]
     assert sample.turns[1].text == "A cat."
     assert 0 < sum(read) < 80_000  # the footer, mostly

@@ -26,8 +26,8 @@ from hypothesis import strategies as st
 
 from data.sample import AwayError, DataError, StorageError
 from data.sources.formats import patience
-from data.sources.formats.patience import Patient, limits
-from data.sources.formats.storage import File, find_files, local_file, local_path, remote
+from data.sources.formats.patience import PatientFileSystem, timeout_options
+from data.sources.formats.storage import SourceFile, find_files, local_file, local_path, open_remote
 from mllm_jax.runtime.exits import ExitCode, exit_code_of
 from tests.timing import Clock
 
@@ -82,7 +82,7 @@ def test_a_part_of_a_file_is_read_as_a_file_of_its_own(
     operations: list[Operation], start: int, chunk: int
 ) -> None:
     size = 700
-    file = File("x", len(DATA), "", Patient(Failing(len(DATA)), 0))
+    file = SourceFile("x", len(DATA), "", PatientFileSystem(Failing(len(DATA)), 0))
     with file.open(chunk, start, size) as part, io.BytesIO(DATA[start : start + size]) as whole:
         assert walk(part, operations) == walk(whole, operations)
 
@@ -102,7 +102,7 @@ def test_a_part_of_a_file_is_read_as_a_file_of_its_own(
     ],
 )
 def test_a_failed_read_ends_the_file_and_is_told_after(system: Failing, message: str) -> None:
-    file = File("x", len(DATA), "", Patient(system, 0))
+    file = SourceFile("x", len(DATA), "", PatientFileSystem(system, 0))
     with pytest.raises(StorageError, match=message), file.open(256) as stream:
         _library(stream)
 
@@ -314,9 +314,9 @@ def test_a_place_is_tried_again_while_it_is_opened(
 ) -> None:
     fsspec.register_implementation("opened", Opened, clobber=True)
     Opened.left, Opened.error = 3, ConnectionError("refused")
-    system, path = remote("opened://shelf", 60)
+    system, path = open_remote("opened://shelf", 60)
     assert len(clock.pauses) == 3
-    assert system.named(f"{path}/a.bin") == "opened://shelf/a.bin"
+    assert system.display_name(f"{path}/a.bin") == "opened://shelf/a.bin"
     Opened.left, Opened.error = 10**6, error
     with pytest.raises(kind, match="opened://shelf") as told:
         find_files("opened://shelf", (".bin",), 60)
@@ -325,8 +325,11 @@ def test_a_place_is_tried_again_while_it_is_opened(
 
 def test_a_place_is_named_as_it_is_configured() -> None:
     """fsspec's own names have no host."""
-    system, path = remote("webhdfs://host:9870/data/*.jsonl", 0)
-    assert system.named(f"{path.rpartition('/')[0]}/a.jsonl") == "webhdfs://host:9870/data/a.jsonl"
+    system, path = open_remote("webhdfs://host:9870/data/*.jsonl", 0)
+    assert (
+        system.display_name(f"{path.rpartition('/')[0]}/a.jsonl")
+        == "webhdfs://host:9870/data/a.jsonl"
+    )
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])
@@ -346,7 +349,7 @@ def test_what_gives_access_is_in_no_message_about_a_place(site: str, clock: Cloc
     with pytest.raises(DataError, match=r"cannot open nosuch://h/x\?sig=\.\.\. ") as opened:
         find_files("nosuch://h/x?sig=s3cret", (".bin",), 60)
     system = SimpleNamespace(unstrip_protocol=lambda path: f"ftp://me:s3cret@h/{path}")
-    said = [listed.value, opened.value, Patient(system, 0).named("a")]
+    said = [listed.value, opened.value, PatientFileSystem(system, 0).display_name("a")]
     assert said[2] == "ftp://...@h/a"
     assert all("s3cret" not in str(own) for own in said)
 
@@ -383,7 +386,7 @@ def test_a_server_that_never_answers_is_out_of_reach(
 
 @pytest.mark.parametrize("scheme", ["s3", "gs", "ftp"])
 def test_stores_have_limits_of_silence_too(scheme: str) -> None:
-    (own,) = limits(f"simplecache::{scheme}://bucket/a", 12).values()
+    (own,) = timeout_options(f"simplecache::{scheme}://bucket/a", 12).values()
     if scheme == "s3":
         assert own["config_kwargs"] | {"retries": None} == {
             "connect_timeout": 5,
@@ -394,12 +397,12 @@ def test_stores_have_limits_of_silence_too(scheme: str) -> None:
         assert own["requests_timeout"].sock_read == own["requests_timeout"].sock_connect == 12
     else:
         assert own == {"timeout": 12}
-    assert limits("memory://a", 12) == {}
+    assert timeout_options("memory://a", 12) == {}
 
 
 def test_limits_leave_what_fsspec_is_configured_with(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(conf, "http", {"client_kwargs": {"trust_env": True}})
-    (own,) = limits("https://site/a", 300).values()
+    (own,) = timeout_options("https://site/a", 300).values()
     assert own["client_kwargs"].keys() == {"timeout", "trust_env"}
     assert own["client_kwargs"]["timeout"].sock_read == patience.SILENCE
 

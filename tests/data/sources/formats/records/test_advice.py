@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from data.config import DataConfig, FieldsConfig, LlavaSource
 from data.sample import DataError, SampleError
 from data.sources.formats.conversations import form_of
-from data.sources.formats.prompts import QuestionForm, given_questions, open_questions
+from data.sources.formats.prompts import QuestionForm, open_questions, program_questions
 from data.sources.formats.records.fields import ANSWERS, CONVERSATIONS, QUESTIONS
 from data.sources.formats.records.forms import CHATS
 from data.sources.formats.records.keys import HARMLESS, REFUSED_OF_RECORDS, TURNS, WEIGHTS
@@ -117,7 +117,7 @@ def form(fields: dict[str, str], ignore: tuple[str, ...]) -> RecordForm:
 def refusal(own: RecordForm, record: object) -> str | None:
     """Why a record is not read; None if it is."""
     try:
-        own.parse("r", record)
+        own.parse_record("r", record)
     except SampleError as error:
         return error.fault.text
     return None
@@ -270,7 +270,7 @@ def test_names_that_are_proposed_are_those_of_a_form_that_is_read(
 def test_every_key_of_a_record_that_is_read_was_met(record: dict[str, Any]) -> None:
     for own in (form({}, ()), QUESTION_FORM):
         if refusal(own, record) is None:
-            met = own.parse("r", record).met
+            met = own.parse_record("r", record).met
             assert {*met.read, *met.passed} >= {key for key, value in record.items() if value}
 
 
@@ -313,7 +313,7 @@ def test_what_is_written_below_metadata_is_accepted_where_that_is_advised(
 @pytest.mark.parametrize("value", ["x", "a.png"])
 def test_a_key_of_a_question_that_nobody_reads_is_told(key: str, value: str) -> None:
     records = {"prompt": "What?", key: value}, {"prompt": "What?", "metadata": {key: value}}
-    source = given_questions(data_config(), records, Path())
+    source = program_questions(data_config(), records, Path())
     with pytest.raises(SampleError, match=f"record of wrong shape: {key}: .* not read") as told:
         source[0, 0]
     if value == "a.png" or key in ("input_image", "img"):
@@ -369,7 +369,7 @@ def test_what_is_wrong_with_a_question_is_told(record: dict[str, Any], message: 
 @pytest.mark.parametrize("name", ["prompt", "question", "query", "instruction"])
 @pytest.mark.parametrize("answer", [None, "b", ["b", "c"], 7])
 def test_a_question_has_any_of_its_names_and_answers_beside(name: str, answer: Any) -> None:
-    turns = QUESTION_FORM.parse("r", {name: "a", "answer": answer, "image": "a.png"}).turns
+    turns = QUESTION_FORM.parse_record("r", {name: "a", "answer": answer, "image": "a.png"}).turns
     assert [(turn.role, turn.text) for turn in turns] == [("user", "<image>\na")]
 
 

@@ -16,10 +16,10 @@ from data.sources.formats.records.keys import (
     HARMLESS_KEYS,
     HARMLESS_OF_MESSAGES,
     HARMLESS_OF_PARTS,
-    Allowed,
+    AllowedKeys,
     check_ignored,
 )
-from data.sources.formats.records.record import Caption, Conversation, RecordForm
+from data.sources.formats.records.record import CaptionRecord, ParsedConversation, RecordForm
 from tests.configs import ROOT
 
 MARKS: Any = {"image": "<image>", "audio": "<audio>", "video": "<video>"}
@@ -31,16 +31,16 @@ ASK = {"role": "user", "content": "What?"}
 ANSWER = {"role": "assistant", "content": "A cat."}
 
 
-def parse(record: object, *ignored: str, attached: Any = None) -> Conversation:
-    form = RecordForm(FieldsConfig(), MARKS, Allowed(frozenset(ignored)))
-    return form.parse("r", record, attached)
+def parse(record: object, *ignored: str, attached: Any = None) -> ParsedConversation:
+    form = RecordForm(FieldsConfig(), MARKS, AllowedKeys(frozenset(ignored)))
+    return form.parse_record("r", record, attached)
 
 
 def test_fields_that_are_like_those_of_conversations_are_told() -> None:
     assert "it has Messages; Messages is like messages; valid:" in told({"Messages": [ASK, ANSWER]})
     form = RecordForm(FieldsConfig(image="photo"), MARKS)
     with pytest.raises(SampleError, match="image media are read from another key, as data"):
-        form.parse("r", messages(ASK, ANSWER, image="a", photo="b"))
+        form.parse_record("r", messages(ASK, ANSWER, image="a", photo="b"))
 
 
 def told(record: object, *ignored: str) -> str:
@@ -313,8 +313,8 @@ def test_a_harmless_key_that_names_a_medium_is_told_where_there_is_none(
         assert parse(record | keys, attached={"image": ["a.png"]}).turns
     question = QuestionForm(FieldsConfig(), MARKS)
     with pytest.raises(SampleError, match=r"it names .*; or, if it decides nothing, leave it out"):
-        question.parse("r", {"prompt": "What?"} | keys)
-    assert question.parse("r", {"prompt": "What?", "audio": "a.wav"} | keys).turns
+        question.parse_record("r", {"prompt": "What?"} | keys)
+    assert question.parse_record("r", {"prompt": "What?", "audio": "a.wav"} | keys).turns
 
 
 def test_a_harmless_key_that_names_a_file_may_be_the_field_of_media() -> None:
@@ -322,7 +322,7 @@ def test_a_harmless_key_that_names_a_file_may_be_the_field_of_media() -> None:
         PAIR | {"source": "a.png"}
     )
     form = RecordForm(FieldsConfig(image="source"), MARKS)
-    assert form.parse("r", PAIR | {"source": "a.png"}).media["image"] == ["a.png"]
+    assert form.parse_record("r", PAIR | {"source": "a.png"}).media["image"] == ["a.png"]
     assert "data.source.fields" not in told(PAIR | {"image_id": 7})
     assert "data.source.fields" not in told(PAIR | {"meta": {"image": "a.png"}})
 
@@ -356,7 +356,9 @@ def test_media_and_weights_below_metadata_of_messages_are_told() -> None:
             assert text.endswith(f"data.source.ignore: [{path}]")
             assert parse(record, path).turns
     question = messages(ASK | {"metadata": {"weight": 0}})
-    assert QuestionForm(FieldsConfig(), MARKS).parse("r", question).turns  # nothing is learnt
+    assert (
+        QuestionForm(FieldsConfig(), MARKS).parse_record("r", question).turns
+    )  # nothing is learnt
 
 
 TALK: list[dict[str, Any]] = [
@@ -382,7 +384,9 @@ def test_parts_of_the_conversation_below_metadata_are_told(key: str, facts: dict
         assert text.endswith(f"data.source.ignore: [{key}]")
         assert parse(PAIR | {key: value}, key).turns
         with pytest.raises(SampleError, match="a part of the conversation is not read from here"):
-            QuestionForm(FieldsConfig(), MARKS).parse("r", {"prompt": "a", "metadata": facts})
+            QuestionForm(FieldsConfig(), MARKS).parse_record(
+                "r", {"prompt": "a", "metadata": facts}
+            )
     inner = {"role": "assistant", "content": "A cat.", "metadata": facts}
     assert "messages.1.metadata" in told(messages(ASK, inner))
 
@@ -416,11 +420,11 @@ def test_a_placeholder_in_the_answer_of_a_pair_is_refused(record: Any, place: st
     assert f"shape: {place}: '<image>' in an answer, where media belong to the question" in text
     assert len(text) < 400
     with pytest.raises(SampleError, match=f"shape: {place}: '<image>' in an answer"):
-        QuestionForm(FieldsConfig(), MARKS).parse("r", record)
+        QuestionForm(FieldsConfig(), MARKS).parse_record("r", record)
 
 
 def test_a_placeholder_in_an_answer_is_refused_by_its_medium() -> None:
-    assert "caption: '<image>' in an answer" in parse_told(Caption(TAG), {"image": ["a.png"]})
+    assert "caption: '<image>' in an answer" in parse_told(CaptionRecord(TAG), {"image": ["a.png"]})
     assert parse({"question": "What?", "answer": TAG, "audio": "a.wav"}).turns
     assert parse({"question": "What?", "answer": TAG, "video": 3}).turns
     assert parse(messages(ASK, ANSWER | {"content": TAG}, image="a.png")).media["image"]
@@ -428,15 +432,15 @@ def test_a_placeholder_in_an_answer_is_refused_by_its_medium() -> None:
     assert parse(messages(part, ANSWER | {"content": TAG})).turns[1].count("<image>") == 0
     form = RecordForm(FieldsConfig(answer="text"), MARKS)
     with pytest.raises(SampleError, match="text: '<image>' in an answer"):
-        form.parse("r", {"text": TAG, "image": "a.png"})
+        form.parse_record("r", {"text": TAG, "image": "a.png"})
 
 
 @pytest.mark.parametrize("answer", [{"answer": TAG}, {"answers": ["a", TAG]}])
 def test_a_placeholder_in_an_answer_that_is_compared_is_refused(answer: Any) -> None:
     form = QuestionForm(FieldsConfig(), MARKS)
     with pytest.raises(SampleError, match=r"answers?: '<image>' in an answer, where"):
-        form.parse("r", {"prompt": "What?", "image": "a.png"} | answer)
-    assert form.parse("r", {"prompt": "What?"} | answer).turns
+        form.parse_record("r", {"prompt": "What?", "image": "a.png"} | answer)
+    assert form.parse_record("r", {"prompt": "What?"} | answer).turns
 
 
 def test_a_conversation_of_a_question_has_no_medium_in_the_answer_at_its_end() -> None:
@@ -444,16 +448,20 @@ def test_a_conversation_of_a_question_has_no_medium_in_the_answer_at_its_end() -
     form = QuestionForm(FieldsConfig(), MARKS)
     record = messages(ASK, ANSWER | {"content": TAG}, image="a.png")
     with pytest.raises(SampleError, match="shape: <image> in the answer at the end, which is not"):
-        form.parse("r", record)
-    assert form.parse("r", messages(ASK, ANSWER | {"content": TAG}, ASK, ANSWER, image="a")).turns
+        form.parse_record("r", record)
+    assert form.parse_record(
+        "r", messages(ASK, ANSWER | {"content": TAG}, ASK, ANSWER, image="a")
+    ).turns
     part = {"role": "user", "content": [{"type": "image", "image": "a.png"}]}
-    assert form.parse("r", messages(part, ANSWER | {"content": TAG})).turns
+    assert form.parse_record("r", messages(part, ANSWER | {"content": TAG})).turns
 
 
 def test_options_that_are_asked_name_no_media() -> None:
     form = QuestionForm(FieldsConfig(), MARKS)
     with pytest.raises(SampleError, match=r"choices\.1: '<image 2>': image media have another"):
-        form.parse("r", {"prompt": "Which?", "image": "a.png", "choices": ["a", "<image 2>"]})
+        form.parse_record(
+            "r", {"prompt": "Which?", "image": "a.png", "choices": ["a", "<image 2>"]}
+        )
 
 
 def parse_told(record: object, beside: Any) -> str:
@@ -480,11 +488,11 @@ def parse_told(record: object, beside: Any) -> str:
 )
 def test_keys_that_decide_cannot_be_ignored(path: str) -> None:
     with pytest.raises(DataError, match=r"data\.source\.ignore: "):
-        check_ignored([path], RecordForm(FieldsConfig(), MARKS).names)
+        check_ignored([path], RecordForm(FieldsConfig(), MARKS).all_fields)
 
 
 def test_a_key_that_fields_replace_can_be_ignored() -> None:
     form = RecordForm(FieldsConfig(image="photo"), MARKS)
-    check_ignored(["image", "weight", ".npy"], form.names)
+    check_ignored(["image", "weight", ".npy"], form.all_fields)
     with pytest.raises(DataError, match="each once"):
-        check_ignored(["seen", "seen"], form.names)
+        check_ignored(["seen", "seen"], form.all_fields)

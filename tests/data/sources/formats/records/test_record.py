@@ -13,8 +13,8 @@ from pydantic import ValidationError
 
 from data.config import FieldsConfig
 from data.sample import SampleError, Turn
-from data.sources.formats.blobs import Bytes
-from data.sources.formats.records.record import Conversation, RecordForm
+from data.sources.formats.blobs import LoadedBytes
+from data.sources.formats.records.record import ParsedConversation, RecordForm
 from data.sources.formats.records.turns import StoredMedium
 
 MARKS: Any = {"image": "<image>", "audio": "<audio>", "video": "<video>"}
@@ -22,8 +22,8 @@ FORM = RecordForm(FieldsConfig(), MARKS)
 SPEAKERS = {"user": "human", "assistant": "gpt", "system": "system"}
 
 
-def parse(record: object, beside: Any = None, **fields: str) -> Conversation:
-    return RecordForm(FieldsConfig(**fields), MARKS).parse("r", record, beside)
+def parse(record: object, beside: Any = None, **fields: str) -> ParsedConversation:
+    return RecordForm(FieldsConfig(**fields), MARKS).parse_record("r", record, beside)
 
 
 pieces = st.lists(
@@ -157,7 +157,11 @@ def test_columns_of_text_are_a_question_and_an_answer() -> None:
 
 
 def test_media_that_come_with_a_record_are_for_one_that_names_none() -> None:
-    beside = {"image": [Bytes("x.png", b"")], "audio": [Bytes("x.wav", b"")], "video": ()}
+    beside = {
+        "image": [LoadedBytes("x.png", b"")],
+        "audio": [LoadedBytes("x.wav", b"")],
+        "video": (),
+    }
     turns = {"conversations": [{"from": "gpt", "value": "a"}]}
     assert parse(turns, beside).media == beside
     assert parse(turns | {"image": "a.png"}, beside).media["image"] == ["a.png"]
@@ -284,7 +288,7 @@ json_values = st.recursive(
 @given(json_values)
 def test_any_value_is_a_conversation_or_a_bad_sample(record: object) -> None:
     with suppress(SampleError):
-        assert isinstance(FORM.parse("r", record), Conversation)
+        assert isinstance(FORM.parse_record("r", record), ParsedConversation)
 
 
 @pytest.mark.parametrize(
