@@ -49,7 +49,7 @@ class ReferencedSet:
         return self._questions.name(index)
 
     def record_id(self, index: int) -> Any:
-        """See `Asked.id`."""
+        """See `QuestionSource.record_id`."""
         return self._questions.record_id(index)
 
     @property
