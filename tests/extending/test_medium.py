@@ -36,7 +36,7 @@ import numpy as np
 from data.config import DataConfig
 from data.media.image.row_spec import ImageRowSpec
 from data.rows.pack import empty_rows, write_medium
-from data.loading.loader import Loader
+from data.loading.loader import DataLoader
 from data.loading.on_read import LoneHost, ReadingLoader
 from data.planning.stream import TrainingDemand
 from data.processing.processor import make_processor
@@ -59,7 +59,7 @@ assert measured.media["points"] == (10,), measured
 assert processor.process(source[0, 0]).lengths == measured
 consumer = TrainingDemand(dict.fromkeys(rows, work))
 loaders = (
-    Loader(source, processor, config, 0, rows, consumer=consumer),
+    DataLoader(source, processor, config, 0, rows, consumer=consumer),
     ReadingLoader(source, processor, config, 0, [rows], None, consumer, LoneHost()),
 )
 one, other = (next(loader).batch for loader in loaders)
@@ -169,7 +169,7 @@ from itertools import product
 import numpy as np
 
 from data.config import DataConfig
-from data.loading.loader import Loader
+from data.loading.loader import DataLoader
 from data.loading.on_read import LoneHost, ReadingLoader
 from data.media.graph.row_spec import GraphRowSpec
 from data.planning.stream import TrainingDemand
@@ -202,13 +202,13 @@ def check(microbatch, source, processor, epochs):
     return used
 
 
-WAYS = product(("none", "per_phase"), ("tokens", "samples"), (Loader, ReadingLoader))
+WAYS = product(("none", "per_phase"), ("tokens", "samples"), (DataLoader, ReadingLoader))
 for balance, batch, kind in WAYS:
     config = DataConfig.model_validate({
         "source": {"kind": "llava", "path": sys.argv[1]},
         "budgets": {"tokens": 256, "segments": 16, "graphs": 96, "graphs_edges": 70},
         "rows": 2, "tokenizer": "bytes", "balance": balance, "batch": batch,
-        "lengths": "cached" if kind is Loader else "on_read",
+        "lengths": "cached" if kind is DataLoader else "on_read",
         **({"samples": 3} if batch == "samples" else {"lookahead": 8}),
     })
     processor, source, epochs = make_processor(config, [spec]), make_source(config), {}

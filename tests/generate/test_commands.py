@@ -106,7 +106,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let commands run in this process, with the devices that tests have."""
     jax.devices()
 
-    def start(args: object, config: ExperimentConfig, keep: bool) -> None:
+    def start(args: object, config: ExperimentConfig, keep_compiled: bool) -> None:
         start_in_process(config.parallel)
 
     monkeypatch.setattr(answering, "start_configured", start)

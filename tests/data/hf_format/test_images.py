@@ -244,7 +244,7 @@ TILES = replace(PLAIN, resize=ExactSize((18, 18)), pinpoints=PINPOINTS)
         (replace(PLAIN, resize=PatchBudget(4, 9)), replace(VISION, block=(2, 2)), "stack"),
         (TILES, VISION, "cuts images into tiles, but the encoder 'vision' has none"),
         (replace(PLAIN, resize=ExactSize((18, 18))), TILED, "cuts no images into tiles"),
-        (replace(TILES, resize=ExactSize((20, 20))), TILED, "has tiles by Exactly"),
+        (replace(TILES, resize=ExactSize((20, 20))), TILED, "has tiles by ExactSize"),
         (replace(TILES, pinpoints=((18, 36),)), TILED, "has pinpoints"),
         (TILES, replace(TILED, patch=(9, 9)), r"tiles of \(2, 2\) outputs"),
     ],

@@ -39,7 +39,7 @@ def test_tiles_are_seen_as_they_lie_in_the_image() -> None:
             if len(images) == 1:
                 # Of tiles of 18 pixels and patches of 4, the last two pixels are not seen.
                 assert TILED.tiling is not None
-                layout = layout_of(image.size(), TILED.tiling)
+                layout = layout_of(image.image_size(), TILED.tiling)
                 cut = tiles_of(image.load(3), layout, TILED.tiling.tile, CUBIC)
                 found = [whole.pixels, *(tile.pixels for row in tiles for tile in row)]
                 np.testing.assert_array_equal(found, [tile[:16, :16] for tile in cut])

@@ -36,7 +36,7 @@ class TiledProcessor(Processor):
         self.encoders = self.specs
 
     def measure(self, sample: Sample) -> Lengths:
-        layouts = _layouts(sample, [image.size() for image in sample.of("image")])
+        layouts = _layouts(sample, [image.image_size() for image in sample.of("image")])
         tokens, starts, _ = _text(sample, layouts)
         return Lengths(len(tokens) - 1, *_by_encoder(layouts, starts))
 
@@ -47,7 +47,7 @@ class TiledProcessor(Processor):
         return _example(sample, layouts, media)
 
     def text(self, sample: Sample, expected: Lengths) -> Example:
-        layouts = _layouts(sample, [image.size() for image in sample.of("image")])
+        layouts = _layouts(sample, [image.image_size() for image in sample.of("image")])
         return _example(sample, layouts, {})
 
     def medium(

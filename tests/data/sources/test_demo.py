@@ -124,7 +124,7 @@ def test_more_digits_take_longer_to_say_and_are_audible(demo: Source) -> None:
     for index in range(1, len(demo), 2):
         (clip,) = demo[index, 0].of("audio")
         wave = clip.load()
-        assert len(wave) == clip.info()[0]
+        assert len(wave) == clip.clip_info()[0]
         assert 0.02 < np.sqrt(np.mean(wave**2)) < 0.5
         durations.setdefault(len(demo[index, 0].turns[-1].text.split()), []).append(len(wave))
     means = [np.mean(durations[count]) for count in sorted(durations)]

@@ -137,7 +137,7 @@ def test_budgets_are_those_of_what_comes_up(mixture: Any) -> None:
         source, processor = make_source(config), make_processor(config, [VISION, AUDIO])
         lengths = open_lengths(source, processor, config)
         encoders = list(processor.specs.values())
-        budgets = suggest_budgets(lengths, encoders, 1, 64, order=source.order(0))  # type: ignore[attr-defined]
+        budgets = suggest_budgets(lengths, encoders, 1, 64, order=source.make_order(0))  # type: ignore[attr-defined]
         ratios.append(budgets["vision"] / budgets["tokens"])
     assert ratios[0] < 0.9 * ratios[1] < 0.9 * ratios[2]
 

@@ -61,11 +61,11 @@ def test_every_record_of_a_list_and_of_lines_is_found(
     files = find_files(str(tmp_path), (".json", ".jsonl"))
     index = open_index(tmp_path, "x", ("spans", "ends", "digest"), lambda: index_of(files))
     found = pickle.loads(pickle.dumps(JsonRecords(files, index, None)))
-    assert [found.read(i)[0] for i in range(len(found))] == records * 2
+    assert [found.read_record(i)[0] for i in range(len(found))] == records * 2
     names = [f"{name}[{i}]" for name in ("a.json", "b.jsonl") for i in range(len(records))]
     assert [found.name(i) for i in range(len(found))] == names
     with pytest.raises(IndexError):
-        found.read(len(found))
+        found.read_record(len(found))
 
 
 @pytest.mark.parametrize("text", ["[1 2]", "[1,]", "[1", "[1]2", "[", "", "[" * 10**6, "[1]\xff"])

@@ -126,7 +126,7 @@ def test_a_text_is_read_without_its_images(
     sample = source[3, 0]
     assert sample.turns[1].text == "A cat."
     assert 0 < sum(read) < 80_000  # the footer, mostly
-    assert sample.of("image")[0].size() == (16, 4000)
+    assert sample.of("image")[0].image_size() == (16, 4000)
     assert sum(read) > 180_000
 
 
@@ -296,7 +296,7 @@ def test_paths_lead_to_the_media_folder_and_not_out_of_it(opened: Any, tmp_path:
         with pytest.raises(SampleError, match="is outside of the media folder"):
             processor.measure(source[index, 0])
     with pytest.raises(MediaError, match="'image 0' has neither bytes nor a path"):
-        source[3, 0].of("image")[0].size()
+        source[3, 0].of("image")[0].image_size()
 
 
 def test_large_row_groups_are_warned_of(

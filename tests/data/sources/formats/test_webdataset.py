@@ -73,7 +73,7 @@ def test_images_of_a_sample_are_in_the_order_of_their_numbers(opened: Any) -> No
     wide = {number: encoded_image((8 * (number + 1), 16)) for number in range(12)}
     members = [(f"0.{number}.png", wide[number]) for number in sorted(wide, key=str)]
     source, _ = opened([("0.txt", b"A."), *members, ("0.png", PNG)])
-    sizes = [image.size() for image in source[0, 0].of("image")]
+    sizes = [image.image_size() for image in source[0, 0].of("image")]
     assert sizes == [(16, 40), *((16, 8 * (number + 1)) for number in range(12))]
 
 
@@ -144,7 +144,7 @@ READ: dict[str, tuple[list[tuple[str, bytes]], list[int]]] = {
 def test_members_of_a_sample_that_are_read(name: str, opened: Any) -> None:
     members, widths = READ[name]
     sample = opened(members)[0][0, 0]
-    assert [image.size()[1] for image in sample.of("image")] == widths
+    assert [image.image_size()[1] for image in sample.of("image")] == widths
     read, passed = sample.keys
     told = {own for own in (*read, *passed) if own.startswith(".")}
     assert told == {f".{own.partition('.')[2].lower()}" for own, _ in members}
