@@ -18,7 +18,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from mllm_jax.calibrate.probes import TimedProbe
 from mllm_jax.config.configured_step import workload
 from mllm_jax.config.sections import ExperimentConfig
-from mllm_jax.layers.experts.block import dispatch
+from mllm_jax.layers.experts.block import make_dispatch
 from mllm_jax.models.module import compute_dtype
 from scheduling.costs.estimate import Timing
 from scheduling.costs.hardware import Hardware
@@ -64,7 +64,7 @@ def _compile_exchange(
     count = config.data.rows * config.data.budgets["tokens"]
 
     def exchange(tokens: jax.Array, choice: jax.Array, weights: jax.Array) -> jax.Array:
-        way = dispatch(experts, choice.size, view)
+        way = make_dispatch(experts, choice.size, view)
         return through_experts(lambda _, rows, counts: rows, (), tokens, choice, weights, way)
 
     def total(*inputs: jax.Array) -> jax.Array:

@@ -97,11 +97,11 @@ def test_the_floors_are_drawn() -> None:
 
 def test_every_family_is_a_folder_of_the_same_files() -> None:
     folder = ROOT / "mllm_jax" / "families"
-    assert {path.parent.name for path in folder.glob("*/__init__.py")} == {*registry.names()}
-    for name in registry.names():
+    assert {path.parent.name for path in folder.glob("*/__init__.py")} == {*registry.family_names()}
+    for name in registry.family_names():
         files = {path.stem for path in (folder / name).glob("*.py")} - {"__init__"}
         assert files <= {"config", "model", "processor", "release"}
-        modules = registry.family(name).modules
+        modules = registry.find_family(name).modules
         assert ("config" in files) == bool(modules)
         for module, own in modules.items():
             assert own.config.__module__ == f"mllm_jax.families.{name}.config"

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from mllm_jax.layers.attention.dispatch import attention
+from mllm_jax.layers.attention.dispatch import compute_attention
 from mllm_jax.layers.attention.masks import TokenIds
 from mllm_jax.layers.config.kinds import MaskKind
 
@@ -81,7 +81,7 @@ class AttentionCase:
 
         def loss(arrays: list[jax.Array]) -> tuple[jax.Array, jax.Array]:
             q, k, v = arrays
-            out = attention(q, k, v, tokens, mask, backend)
+            out = compute_attention(q, k, v, tokens, mask, backend)
             used = out.astype(jnp.float32) * (ids > 0)[:, :, None, None]
             return jnp.sum(jnp.sin(used)), out
 

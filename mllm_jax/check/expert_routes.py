@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.layers.config.experts import ExpertsConfig
-from mllm_jax.layers.experts.router import choose
+from mllm_jax.layers.experts.router import choose_experts
 from mllm_jax.runtime.folder import RunError, prepare_folder
 from mllm_jax.train.records.expert_history import find_experts
 
@@ -66,7 +66,7 @@ class ExpertRoutes:
     def drawn(cls, config: ExpertsConfig, ranks: int, seed: int) -> ExpertRoutes:
         """Choices of the configured router with random logits."""
         logits = np.random.default_rng(seed).normal(size=(ranks, TOKENS, config.count))
-        choice, weights = choose(jnp.asarray(logits, jnp.float32), config)
+        choice, weights = choose_experts(jnp.asarray(logits, jnp.float32), config)
         return cls(config.count, np.asarray(choice), np.asarray(weights))
 
     @property

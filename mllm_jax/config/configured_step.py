@@ -200,7 +200,7 @@ def workload(config: ExperimentConfig) -> Workload:
         sums=SIZES[config.parallel.reduce_dtype],
         moments=config.train.optimizer.moments,
         works_with=config.train.optimizer.works_with,
-        frozen=frozenset(n for n, tower in towers.items() if frozen.trunk(tower)),
+        frozen=frozenset(n for n, tower in towers.items() if frozen.is_trunk_frozen(tower)),
         frozen_connectors=frozenset(n for n, e in model.lanes.items() if frozen.connector(e)),
         adapted=frozenset(n for n, tower in towers.items() if tower in frozen.adapted),
         adapted_connectors=frozenset(

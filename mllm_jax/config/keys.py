@@ -227,7 +227,7 @@ def _options(annotation: Any) -> Iterator[Any]:
     origin, args = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         choices = [own for own in args[1:] if isinstance(own, FamilyChoice)]
-        for option in [*choices[0].classes().values()] if choices else [args[0]]:
+        for option in [*choices[0].valid_classes().values()] if choices else [args[0]]:
             yield from _options(option)
     elif origin in (Union, types.UnionType):
         for arg in args:

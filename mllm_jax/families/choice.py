@@ -37,20 +37,20 @@ class FamilyChoice:
         name = self.default if value.get(KEY) is None else value[KEY]
         if name is None:
             raise PydanticKnownError("union_tag_not_found", {"discriminator": repr(KEY)})
-        return self._named(name).model_validate(value)
+        return self._class_named(name).model_validate(value)
 
-    def _named(self, name: Any) -> type[AnyConfig]:
+    def _class_named(self, name: Any) -> type[AnyConfig]:
         try:
-            config = registry.module(name).config if isinstance(name, str) else None
+            config = registry.find_module(name).config if isinstance(name, str) else None
         except registry.UnknownFamilyError:
             config = None
         if config is None or not issubclass(config, self.base):
-            expected = ", ".join(map(repr, self.classes()))
+            expected = ", ".join(map(repr, self.valid_classes()))
             context = {"discriminator": repr(KEY), "tag": str(name), "expected_tags": expected}
             raise PydanticKnownError("union_tag_invalid", context)
         return config
 
-    def classes(self) -> dict[str, type[AnyConfig]]:
+    def valid_classes(self) -> dict[str, type[AnyConfig]]:
         """All classes that are valid, by the value of `family`."""
         modules = registry.iterate_modules()
         return {

@@ -40,7 +40,7 @@ def load_functions(config: EncoderConfig) -> ModuleFunctions:
         UnknownFamilyError: there is no such family.
         TypeError: what the family names are no such functions.
     """
-    reference = registry.module(config.family).functions
+    reference = registry.find_module(config.family).functions
     functions = load_reference(reference) if reference else None
     if not isinstance(functions, ModuleFunctions):
         raise TypeError(f"{reference} is {functions!r:.80}; valid: ModuleFunctions")

@@ -18,7 +18,7 @@ def make_row_spec(name: str, encoder: EncoderConfig, decoder: DecoderConfig) -> 
     Raises:
         TypeError: the encoder's family reads no media.
     """
-    reference = registry.module(encoder.family).processor
+    reference = registry.find_module(encoder.family).processor
     if reference is None:
         raise TypeError(f"family {encoder.family} has no processor of media")
     spec = load_reference(reference)(name, encoder, decoder)

@@ -28,12 +28,12 @@ class UnknownFamilyError(ValueError):
     """A name that no family has, or no module of one."""
 
 
-def names() -> list[str]:
+def family_names() -> list[str]:
     """Names of all families."""
-    return sorted({*_folders(tuple(families.__path__)), *_entry_points(), *_registered})
+    return sorted({*_list_folders(tuple(families.__path__)), *_entry_points(), *_registered})
 
 
-def family(name: str) -> Family:
+def find_family(name: str) -> Family:
     """The family of a name; only its folder is imported.
 
     Raises:
@@ -42,12 +42,12 @@ def family(name: str) -> Family:
     """
     if name in _registered:
         return _registered[name]
-    if name in _folders(tuple(families.__path__)):
+    if name in _list_folders(tuple(families.__path__)):
         loaded = import_module(f"{families.__name__}.{name}").FAMILY
     elif name in _entry_points():
         loaded = _entry_points()[name].load()
     else:
-        raise UnknownFamilyError(f"family {name!r} is unknown; valid: {', '.join(names())}")
+        raise UnknownFamilyError(f"family {name!r} is unknown; valid: {', '.join(family_names())}")
     if not isinstance(loaded, Family) or loaded.name != name:
         raise TypeError(f"family {name} is {loaded!r:.80}; valid: a Family of that name")
     return loaded
@@ -59,7 +59,7 @@ def register(added: Family) -> None:
     Raises:
         ValueError: another family has its name.
     """
-    if added.name in names() and _registered.get(added.name) != added:
+    if added.name in family_names() and _registered.get(added.name) != added:
         raise ValueError(f"there is a family {added.name!r}; valid: another name")
     _registered[added.name] = added
 
@@ -69,13 +69,13 @@ def unregister(name: str) -> None:
     del _registered[name]
 
 
-def module(name: str) -> FamilyModule:
+def find_module(name: str) -> FamilyModule:
     """The kind of module that a configuration names as its `family`.
 
     Raises:
         UnknownFamilyError: there is none; the message lists the valid names.
     """
-    modules = family(name.partition(".")[0]).modules
+    modules = find_family(name.partition(".")[0]).modules
     if name not in modules:
         raise UnknownFamilyError(f"module {name!r} is unknown; valid: {', '.join(modules)}")
     return modules[name]
@@ -83,12 +83,12 @@ def module(name: str) -> FamilyModule:
 
 def iterate_modules() -> Iterator[tuple[str, FamilyModule]]:
     """All kinds of modules by their names; imports the folders of all families."""
-    for name in names():
-        yield from family(name).modules.items()
+    for name in family_names():
+        yield from find_family(name).modules.items()
 
 
 @cache
-def _folders(path: tuple[str, ...]) -> frozenset[str]:
+def _list_folders(path: tuple[str, ...]) -> frozenset[str]:
     return frozenset(info.name for info in iter_modules(path) if info.ispkg)
 
 

@@ -15,10 +15,10 @@ from mllm_jax.hf_format.tensor_rules import TensorRule
 from mllm_jax.layers.config.decoder import DecoderConfig
 
 
-def formats() -> dict[str, ReleaseFormat]:
+def release_formats() -> dict[str, ReleaseFormat]:
     """The formats of all families, by `model_type`; imports what releases need of each."""
-    decoders = [release.format for release in decoder_releases().values()]
-    references = (registry.family(name).formats for name in registry.names())
+    decoders = [release.release_format for release in decoder_releases().values()]
+    references = (registry.find_family(name).formats for name in registry.family_names())
     others = [
         release for reference in references if reference for release in load_reference(reference)
     ]
@@ -32,7 +32,7 @@ def format_named(model_type: Any) -> ReleaseFormat:
     Raises:
         PretrainedError: there is none.
     """
-    every = formats()
+    every = release_formats()
     if not isinstance(model_type, str) or model_type not in every:
         valid = list_names(list(every), len(every))
         raise PretrainedError(f"model_type {model_type!r} is not supported; valid: {valid}")
@@ -44,7 +44,7 @@ def format_named(model_type: Any) -> ReleaseFormat:
 
 def decoder_releases() -> dict[str, DecoderRelease]:
     """The releases of all families of decoders, by `model_type`."""
-    references = (registry.family(name).decoder for name in registry.names())
+    references = (registry.find_family(name).decoder for name in registry.family_names())
     releases = (load_reference(reference) for reference in references if reference)
     return {release.model_type: release for release in releases}
 

@@ -16,7 +16,12 @@ from mllm_jax.hf_format.expert_rules import ExpertFormat, mlp_rules, read_expert
 from mllm_jax.hf_format.files import PretrainedError, list_names
 from mllm_jax.hf_format.release_format import ReleasedModel, ReleaseFormat
 from mllm_jax.hf_format.tensor_rules import TensorRule
-from mllm_jax.hf_format.transforms import TensorTransform, dense_kernel, flat_vector, identity
+from mllm_jax.hf_format.transforms import (
+    TensorTransform,
+    dense_kernel,
+    flat_vector,
+    identity_transform,
+)
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.parts import RopeScaling
 
@@ -136,10 +141,10 @@ class DecoderRelease:
             body, head: prefixes of the names of the transformer's tensors, and of the head's.
         """
         width = (config.d_model,)
-        embedding = identity((config.vocab_size, config.d_model))
+        embedding = identity_transform((config.vocab_size, config.d_model))
         rules = [
             TensorRule(EMBEDDING, f"{body}embed_tokens.weight", embedding),
-            TensorRule("norm.scale", f"{body}norm.weight", identity(width)),
+            TensorRule("norm.scale", f"{body}norm.weight", identity_transform(width)),
             *_layer_rules(config, f"{body}layers.{{layer}}."),
             *mlp_rules(config, f"{body}layers.{{layer}}.", self.experts),
         ]
@@ -149,7 +154,7 @@ class DecoderRelease:
         return rules
 
     @cached_property
-    def format(self) -> ReleaseFormat:
+    def release_format(self) -> ReleaseFormat:
         """The format of a decoder alone."""
 
         def decoder_of(model: ReleasedModel) -> DecoderConfig:
@@ -244,7 +249,7 @@ def _layer_rules(config: DecoderConfig, prefix: str) -> Iterator[TensorRule]:
         return TensorRule(f"layers.{parameter}", f"{prefix}{released}", transform, config.layers)
 
     for norm in ("input_layernorm", "post_attention_layernorm"):
-        yield rule(f"{norm}.scale", f"{norm}.weight", identity(width))
+        yield rule(f"{norm}.scale", f"{norm}.weight", identity_transform(width))
     for name, outputs in (("q", query), ("k", keys), ("v", keys)):
         projection = f"self_attn.{name}_proj"
         yield rule(f"{projection}.kernel", f"{projection}.weight", dense_kernel(width, outputs))
@@ -252,8 +257,8 @@ def _layer_rules(config: DecoderConfig, prefix: str) -> Iterator[TensorRule]:
             yield rule(f"{projection}.bias", f"{projection}.bias", flat_vector(outputs))
     yield rule("self_attn.o_proj.kernel", "self_attn.o_proj.weight", dense_kernel(query, width))
     if "o" in config.parts.biases:
-        yield rule("self_attn.o_proj.bias", "self_attn.o_proj.bias", identity(width))
+        yield rule("self_attn.o_proj.bias", "self_attn.o_proj.bias", identity_transform(width))
     if config.parts.qk_norm:
         for name in ("q_norm", "k_norm"):
             norm = f"self_attn.{name}"
-            yield rule(f"{norm}.scale", f"{norm}.weight", identity((config.head_dim,)))
+            yield rule(f"{norm}.scale", f"{norm}.weight", identity_transform((config.head_dim,)))

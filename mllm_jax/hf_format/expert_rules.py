@@ -148,11 +148,11 @@ def _check_places(values: Mapping[str, Any], experts: ExpertsConfig) -> None:
         )
     for layer in range(layers):
         released = layer not in without and (layer + 1) % experts.every == 0
-        if released != experts.here(layer):
+        if released != experts.is_sparse_layer(layer):
             raise PretrainedError(
                 f"mlp_only_layers: {without} is not supported; valid: the first layers, or none"
             )
-    if without and not any(experts.here(layer) for layer in range(layers)):
+    if without and not any(experts.is_sparse_layer(layer) for layer in range(layers)):
         last = layers // experts.every * experts.every
         valid = f"mlp_only_layers of fewer than {last}" if last else f"a step up to {layers}"
         raise PretrainedError(
@@ -220,7 +220,9 @@ def mlp_rules(
         prefix: prefix of the names of a layer's tensors, with `{layer}` in it.
     """
     layers, experts = range(config.layers), config.experts
-    sparse = frozenset(layer for layer in layers if experts is not None and experts.here(layer))
+    sparse = frozenset(
+        layer for layer in layers if experts is not None and experts.is_sparse_layer(layer)
+    )
     if len(sparse) < config.layers:
         only = frozenset(layers) - sparse if sparse else None
         for name, kernel in _gated_projections(config.d_model, config.d_ff):

@@ -72,7 +72,7 @@ class StoredTensor:
         Raises:
             PretrainedError: the tensor has a type that weights do not have.
         """
-        return self._map(TYPES)
+        return self._map_file(TYPES)
 
     def iterate_chunks(self) -> Iterator[NDArray]:
         """Iterate over the tensor's values in order, in chunks that take little memory.
@@ -89,9 +89,9 @@ class StoredTensor:
         Raises:
             PretrainedError: the tensor has an unknown type.
         """
-        return self._map(STORED)
+        return self._map_file(STORED)
 
-    def _map(self, types: Mapping[str, np.dtype]) -> NDArray:
+    def _map_file(self, types: Mapping[str, np.dtype]) -> NDArray:
         if self.dtype not in types:
             raise PretrainedError(
                 f"{self.path}: a tensor is of type {self.dtype}; valid: {', '.join(types)}"

@@ -16,7 +16,7 @@ from mllm_jax.hf_format.transforms import (
     TensorTransform,
     dense_kernel,
     flat_vector,
-    identity,
+    identity_transform,
 )
 from mllm_jax.layers.config.encoder import EncoderConfig
 
@@ -82,8 +82,8 @@ def norm_rules(
     parameter: str, released: str, width: Shape, layers: int | None = None
 ) -> Iterator[TensorRule]:
     """Rules of a LayerNorm: its scale and its bias."""
-    yield TensorRule(f"{parameter}.scale", f"{released}.weight", identity(width), layers)
-    yield TensorRule(f"{parameter}.bias", f"{released}.bias", identity(width), layers)
+    yield TensorRule(f"{parameter}.scale", f"{released}.weight", identity_transform(width), layers)
+    yield TensorRule(f"{parameter}.bias", f"{released}.bias", identity_transform(width), layers)
 
 
 def encoder_layer_rules(

@@ -38,17 +38,17 @@ class TensorTransform:
         return released.reshape(self.split).transpose(self.order).reshape(self.shape)
 
     @property
-    def transposed(self) -> Shape:
+    def transposed_shape(self) -> Shape:
         """Shape between the transposition and the last reshape."""
         return tuple(self.split[i] for i in self.order)
 
     def to_released(self, parameter: NDArray) -> NDArray:
         """The inverse of `to_parameter`."""
-        transposed = parameter.reshape(self.transposed)
+        transposed = parameter.reshape(self.transposed_shape)
         return transposed.transpose(np.argsort(self.order)).reshape(self.released)
 
 
-def identity(shape: Shape) -> TensorTransform:
+def identity_transform(shape: Shape) -> TensorTransform:
     """A tensor that stays as it is."""
     return TensorTransform(shape, shape, tuple(range(len(shape))), shape)
 

@@ -8,13 +8,13 @@ from functools import partial
 
 from flax import nnx
 
-from mllm_jax.layers.config.adapters import Adapters
+from mllm_jax.layers.config.adapters import LoraAdapters
 from mllm_jax.layers.modules import Dense
 from mllm_jax.layers.parameters import Build, ParameterBlock, Tower
 
 
 def adapted_tower(
-    tower: Tower, module: str, adapters: Adapters | None
+    tower: Tower, module: str, adapters: LoraAdapters | None
 ) -> dict[str, ParameterBlock]:
     """The blocks of a tower with their adapters.
 
@@ -24,7 +24,7 @@ def adapted_tower(
     if adapters is None:
         return dict(tower)
     return {
-        name: _adapted(block, f"{module}.{name}", adapters) if has_linear(name) else block
+        name: _add_to_block(block, f"{module}.{name}", adapters) if has_linear(name) else block
         for name, block in tower.items()
     }
 
@@ -36,26 +36,28 @@ def has_linear(block: str) -> bool:
     )
 
 
-def _adapted(block: ParameterBlock, name: str, adapters: Adapters) -> ParameterBlock:
+def _add_to_block(block: ParameterBlock, name: str, adapters: LoraAdapters) -> ParameterBlock:
     add_adapters = partial(_with_adapters, name=name, adapters=adapters)
     others = tuple(partial(add_adapters, build) for build in block.others)
     return replace(block, build=partial(add_adapters, block.build), others=others)
 
 
-def _with_adapters(build: Build, rngs: nnx.Rngs, *, name: str, adapters: Adapters) -> nnx.Module:
+def _with_adapters(
+    build: Build, rngs: nnx.Rngs, *, name: str, adapters: LoraAdapters
+) -> nnx.Module:
     """The module, whose other parameters are as without adapters."""
     module = build(rngs)
-    for layer, dense in _linear(module, name):
+    for layer, dense in _list_linear(module, name):
         if layer in adapters.names:
-            dense.adapt(adapters.rank, adapters.scale, rngs)
+            dense.add_adapter(adapters.rank, adapters.scale, rngs)
     return module
 
 
-def _linear(module: nnx.Module, name: str) -> Iterator[tuple[str, Dense]]:
+def _list_linear(module: nnx.Module, name: str) -> Iterator[tuple[str, Dense]]:
     """Linear layers of a module, by the order of their attributes."""
     if isinstance(module, Dense):
         yield name, module
         return
     for attribute, value in vars(module).items():
         if isinstance(value, nnx.Module):
-            yield from _linear(value, f"{name}.{attribute}")
+            yield from _list_linear(value, f"{name}.{attribute}")

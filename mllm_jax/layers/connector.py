@@ -53,7 +53,7 @@ def norm_block(config: EncoderConfig) -> ParameterBlock:
     return ParameterBlock(lambda rngs: LayerNorm(config.d_model, config.norm_eps, rngs))
 
 
-def connect(
+def connect_outputs(
     block: ParameterBlock,
     params: dict,
     x: jax.Array,

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 from flax import nnx
 
 from mllm_jax.layers.attention.cached import KeyValueCache, attend_to
-from mllm_jax.layers.attention.dispatch import attention
+from mllm_jax.layers.attention.dispatch import compute_attention
 from mllm_jax.layers.attention.masks import TokenIds
 from mllm_jax.layers.config.elements import Dims
 from mllm_jax.layers.config.encoder import Activation
@@ -34,8 +34,8 @@ from mllm_jax.layers.config.kinds import (
     mask_ids,
     rotary_specs,
 )
-from mllm_jax.layers.positions import Rotary, rotary, rotate
-from mllm_jax.layers.products import cheap, gathered_in_a_ring, product, scattered
+from mllm_jax.layers.positions import Rotary, compute_rotary, rotate_heads
+from mllm_jax.layers.products import cheap, gathered_in_a_ring, kernel_product, scatter_products
 from mllm_jax.layers.varying import gelu, vary_like
 from sharding.axes import LogicalAxes
 from sharding.collectives import all_gather, all_to_all, axis_index
@@ -78,7 +78,7 @@ class LayerContext:
             positions: `[rows, tokens, axes]` int32.
             arrays: arrays of the rows, among which are the ids that masks read.
         """
-        tables = tuple(rotary(positions, head_dim, spec) for spec in rotary_specs(kinds))
+        tables = tuple(compute_rotary(positions, head_dim, spec) for spec in rotary_specs(kinds))
         ids = {name: (arrays or {})[name] for name in mask_ids(kinds)}
         return cls(segment_ids, index, ids, tables)
 
@@ -88,14 +88,16 @@ class LayerContext:
         return TokenIds(ids[mask.bounds], self.index, ids[SPAN_IDS] if mask.spans else None)
 
 
-def normal(
+def normal_parameter(
     rngs: nnx.Rngs, shape: tuple[int, ...], axes: LogicalAxes, std: float
 ) -> nnx.Param[jax.Array]:
     """A float32 parameter of normal values with standard deviation `std`."""
     return nnx.Param(std * jax.random.normal(rngs.params(), shape, jnp.float32), axes=axes)
 
 
-def constant(shape: tuple[int, ...], axes: LogicalAxes, value: float) -> nnx.Param[jax.Array]:
+def constant_parameter(
+    shape: tuple[int, ...], axes: LogicalAxes, value: float
+) -> nnx.Param[jax.Array]:
     """A float32 parameter of equal values."""
     return nnx.Param(jnp.full(shape, value, jnp.float32), axes=axes)
 
@@ -104,7 +106,7 @@ class Dense(nnx.Module):
     """Linear layer over the last dimensions of its input.
 
     Kernel `[*inputs, *outputs]`, normal with variance `gain^2 / prod(inputs)`; bias `[*outputs]`.
-    An adapter is a second way beside the kernel, see `adapt`.
+    An adapter is a second way beside the kernel, see `add_adapter`.
 
     Args:
         inputs, outputs: `(logical axis, size)` of each dimension.
@@ -116,10 +118,10 @@ class Dense(nnx.Module):
         self.contracted, self.dims, self.scale = len(inputs), (inputs, outputs), 0.0
         axes, shape = zip(*inputs, *outputs, strict=True)
         fan_in = math.prod(size for _, size in inputs)
-        self.kernel = normal(rngs, shape, axes, gain / math.sqrt(fan_in))
-        self.bias = _bias(outputs) if bias else None
+        self.kernel = normal_parameter(rngs, shape, axes, gain / math.sqrt(fan_in))
+        self.bias = _zero_bias(outputs) if bias else None
 
-    def adapt(self, rank: int, scale: float, rngs: nnx.Rngs) -> None:
+    def add_adapter(self, rank: int, scale: float, rngs: nnx.Rngs) -> None:
         """Add `scale (x A) B` to the layer's product (Hu et al., arXiv 2106.09685, section 4.1).
 
         `A` `[*inputs, rank]` is uniform within `1 / sqrt(prod(inputs))`; `B` `[rank, *outputs]` is
@@ -133,14 +135,14 @@ class Dense(nnx.Module):
         bound = 1 / math.sqrt(math.prod(shape[:-1]))
         values = jax.random.uniform(rngs.params(), shape, jnp.float32, -bound, bound)
         self.lora_a = nnx.Param(values, axes=axes)
-        self.lora_b = constant(out_shape, out_axes, 0.0)
+        self.lora_b = constant_parameter(out_shape, out_axes, 0.0)
         self.scale = scale
 
     def __call__(self, x: jax.Array) -> jax.Array:
         """`[.., *inputs]` to `[.., *outputs]` in the type of `x`."""
         return self.add_bias(self.product(x))
 
-    def scattered(self, x: jax.Array, view: MeshView) -> jax.Array:
+    def scattered_product(self, x: jax.Array, view: MeshView) -> jax.Array:
         """Row-parallel product: partial sums `[rows, tokens, d]` to `[rows, tokens / tensor, d]`.
 
         The bias is added after the sum, so that it counts once.
@@ -149,29 +151,29 @@ class Dense(nnx.Module):
 
     def product(self, x: jax.Array) -> jax.Array:
         """The product without the bias."""
-        result = product(x, self.kernel[...].astype(x.dtype), self.contracted)
-        return self.add_adapted(result, self.lowered(x)) if self.scale else result
+        result = kernel_product(x, self.kernel[...].astype(x.dtype), self.contracted)
+        return self.add_adapted(result, self.lower_input(x)) if self.scale else result
 
-    def lowered(self, x: jax.Array) -> jax.Array:
+    def lower_input(self, x: jax.Array) -> jax.Array:
         """`[.., *inputs]` to the adapter's rank, `[.., rank]`."""
-        return product(x, self.lora_a[...].astype(x.dtype), self.contracted)
+        return kernel_product(x, self.lora_a[...].astype(x.dtype), self.contracted)
 
     def add_adapted(self, result: jax.Array, lowered: jax.Array) -> jax.Array:
         """Add the adapter's product to the layer's."""
-        return result + product(*self.raising(lowered), 1)
+        return result + kernel_product(*self.raising_operands(lowered), 1)
 
-    def raising(self, lowered: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def raising_operands(self, lowered: jax.Array) -> tuple[jax.Array, jax.Array]:
         """The operands of the adapter's second product, scaled."""
         raised = vary_like(self.lora_b[...].astype(lowered.dtype), lowered)
-        return self.scaled(lowered), raised
+        return self.scale_lowered(lowered), raised
 
-    def scaled(self, lowered: jax.Array) -> jax.Array:
+    def scale_lowered(self, lowered: jax.Array) -> jax.Array:
         """What the adapter lowers, times its factor."""
         return lowered * jnp.asarray(self.scale, lowered.dtype)
 
     def add_bias(self, x: jax.Array) -> jax.Array:
         """Add the bias, if there is one."""
-        return x if self.bias is None else x + aligned(self.bias[...].astype(x.dtype), x)
+        return x if self.bias is None else x + align_dims(self.bias[...].astype(x.dtype), x)
 
 
 def scattered_sum(terms: Sequence[tuple[Dense, jax.Array]], view: MeshView) -> jax.Array:
@@ -187,11 +189,11 @@ def scattered_sum(terms: Sequence[tuple[Dense, jax.Array]], view: MeshView) -> j
     """
     if not view.tensor:
         return sum((dense.product(x) for dense, x in terms[1:]), terms[0][0].product(terms[0][1]))
-    operands = [(x, _kernel(dense, x)) for dense, x in terms]
+    operands = [(x, _cast_kernel(dense, x)) for dense, x in terms]
     contracted = [dense.contracted for dense, _ in terms]
     # Ranks have terms of what an adapter lowers, too: its second product is one of a sum as well.
-    adapted = [dense.raising(dense.lowered(x)) for dense, x in terms if dense.scale]
-    return scattered((*operands, *adapted), (*contracted, *[1] * len(adapted)), view)
+    adapted = [dense.raising_operands(dense.lower_input(x)) for dense, x in terms if dense.scale]
+    return scatter_products((*operands, *adapted), (*contracted, *[1] * len(adapted)), view)
 
 
 def gathered_products(layers: Sequence[Dense], x: jax.Array, view: MeshView) -> list[jax.Array]:
@@ -204,9 +206,9 @@ def gathered_products(layers: Sequence[Dense], x: jax.Array, view: MeshView) -> 
         `[rows, tokens, *outputs]` of every layer, with its bias.
     """
     if not view.uses_rings:
-        full = gathered(x, view)
+        full = gather_sequence(x, view)
         return [layer(full) for layer in layers]
-    kernels = [_kernel(layer, x) for layer in layers]
+    kernels = [_cast_kernel(layer, x) for layer in layers]
     adapted = [layer for layer in layers if layer.scale]
     lowering = [vary_like(layer.lora_a[...].astype(x.dtype), x) for layer in adapted]
     products = gathered_in_a_ring(x, (*kernels, *lowering), view.tensor)
@@ -231,21 +233,21 @@ def side_by_side(
     """
     products = gathered_products([*attention.first, *mlp.first], x, view)
     count = len(attention.first)
-    attended, cache = attention.attended(products[:count], context, view, cache)
+    attended, cache = attention.attend_products(products[:count], context, view, cache)
     terms = [(attention.last, attended), (mlp.last, mlp.activated(products[count:]))]
     total = scattered_sum(terms, view)
     return mlp.last.add_bias(attention.last.add_bias(total)), cache
 
 
-def _kernel(dense: Dense, x: jax.Array) -> jax.Array:
+def _cast_kernel(dense: Dense, x: jax.Array) -> jax.Array:
     """The kernel in the type of the input `x`; its gradient varies as that of `x` does."""
     return vary_like(dense.kernel[...].astype(x.dtype), x)
 
 
-def _bias(outputs: Dims) -> nnx.Param[jax.Array]:
+def _zero_bias(outputs: Dims) -> nnx.Param[jax.Array]:
     """Zeros; a vector over the model width is small and stays whole on every fsdp rank."""
     axes = tuple(None if name == "embed" else name for name, _ in outputs)
-    return constant(tuple(size for _, size in outputs), axes, 0.0)
+    return constant_parameter(tuple(size for _, size in outputs), axes, 0.0)
 
 
 class RMSNorm(nnx.Module):
@@ -254,10 +256,10 @@ class RMSNorm(nnx.Module):
     def __init__(self, width: int, eps: float, rngs: nnx.Rngs) -> None:
         del rngs
         self.eps = eps
-        self.scale = constant((width,), (None,), 1.0)
+        self.scale = constant_parameter((width,), (None,), 1.0)
 
     def __call__(self, x: jax.Array) -> jax.Array:
-        return _of_unit_power(x, aligned(self.scale[...], x), self.eps)
+        return _of_unit_power(x, align_dims(self.scale[...], x), self.eps)
 
 
 class LayerNorm(nnx.Module):
@@ -266,11 +268,13 @@ class LayerNorm(nnx.Module):
     def __init__(self, width: int, eps: float, rngs: nnx.Rngs) -> None:
         del rngs
         self.eps = eps
-        self.scale = constant((width,), (None,), 1.0)
-        self.bias = constant((width,), (None,), 0.0)
+        self.scale = constant_parameter((width,), (None,), 1.0)
+        self.bias = constant_parameter((width,), (None,), 0.0)
 
     def __call__(self, x: jax.Array) -> jax.Array:
-        return _normal(x, aligned(self.scale[...], x), aligned(self.bias[...], x), self.eps)
+        return _normalise(
+            x, align_dims(self.scale[...], x), align_dims(self.bias[...], x), self.eps
+        )
 
 
 @dataclass(frozen=True)
@@ -326,8 +330,8 @@ class SelfAttention(nnx.Module):
     ) -> tuple[jax.Array, KeyValueCache | None]:
         """The same for tokens that follow those of a cache; and the cache with these tokens."""
         products = gathered_products(self.first, x, view)
-        attended, cache = self.attended(products, context, view, cache)
-        return self.last.scattered(attended, view), cache
+        attended, cache = self.attend_products(products, context, view, cache)
+        return self.last.scattered_product(attended, view), cache
 
     @property
     def first(self) -> tuple[Dense, ...]:
@@ -339,7 +343,7 @@ class SelfAttention(nnx.Module):
         """The product behind attention."""
         return self.o_proj
 
-    def attended(
+    def attend_products(
         self,
         products: Sequence[jax.Array],
         context: LayerContext,
@@ -365,10 +369,10 @@ class SelfAttention(nnx.Module):
         mask = self.spec.mask
         if self.spec.rotary is not None:
             turns = context.rotary[self.spec.rotary]
-            q, k = rotate(q, turns), rotate(k, turns)
-        cache = None if cache is None else cache.extended(k, v)
+            q, k = rotate_heads(q, turns), rotate_heads(k, turns)
+        cache = None if cache is None else cache.append_tokens(k, v)
         if cache is None or cache.start is None:
-            out = attention(q, k, v, context.tokens(mask), mask, self.spec.backend)
+            out = compute_attention(q, k, v, context.tokens(mask), mask, self.spec.backend)
         else:
             out = attend_to(cache, q, mask)
         return all_to_all(out, view.context, split=1, concat=2), cache
@@ -411,7 +415,7 @@ class GatedMLP(nnx.Module):
     def __call__(self, x: jax.Array, view: MeshView) -> jax.Array:
         """Sequence shards `[rows, tokens / shards, d_model]` to those of the block's output."""
         products = gathered_products(self.first, x, view)
-        return self.last.scattered(self.activated(products), view)
+        return self.last.scattered_product(self.activated(products), view)
 
     @property
     def first(self) -> tuple[Dense, ...]:
@@ -420,7 +424,7 @@ class GatedMLP(nnx.Module):
 
     def activated(self, products: Sequence[jax.Array]) -> jax.Array:
         """`first` of all tokens to `[rows, tokens, d_ff / tensor]`."""
-        return gated(*products)
+        return gate_activation(*products)
 
     @property
     def last(self) -> Dense:
@@ -451,7 +455,7 @@ class MLP(nnx.Module):
     def __call__(self, x: jax.Array, view: MeshView) -> jax.Array:
         """Sequence shards `[rows, tokens / shards, inputs]` to those of the block's output."""
         products = gathered_products(self.first, x, view)
-        return self.last.scattered(self.activated(products), view)
+        return self.last.scattered_product(self.activated(products), view)
 
     @property
     def first(self) -> tuple[Dense, ...]:
@@ -460,7 +464,7 @@ class MLP(nnx.Module):
 
     def activated(self, products: Sequence[jax.Array]) -> jax.Array:
         """`first` of all tokens to `[rows, tokens, hidden / tensor]`."""
-        return _activated(*products, self.activation)
+        return _activate(*products, self.activation)
 
     @property
     def last(self) -> Dense:
@@ -476,7 +480,7 @@ def _of_unit_power(x: jax.Array, scale: jax.Array, eps: float) -> jax.Array:
 
 
 @partial(cheap, static_argnums=3)
-def _normal(x: jax.Array, scale: jax.Array, bias: jax.Array, eps: float) -> jax.Array:
+def _normalise(x: jax.Array, scale: jax.Array, bias: jax.Array, eps: float) -> jax.Array:
     wide = x.astype(jnp.float32)
     centred = wide - jnp.mean(wide, axis=-1, keepdims=True)
     variance = jnp.mean(jnp.square(centred), axis=-1, keepdims=True)
@@ -484,24 +488,24 @@ def _normal(x: jax.Array, scale: jax.Array, bias: jax.Array, eps: float) -> jax.
 
 
 @cheap
-def gated(gate: jax.Array, up: jax.Array) -> jax.Array:
+def gate_activation(gate: jax.Array, up: jax.Array) -> jax.Array:
     """What SwiGLU does between its products."""
     return jax.nn.silu(gate) * up
 
 
 @partial(cheap, static_argnums=1)
-def _activated(hidden: jax.Array, activation: Activation) -> jax.Array:
+def _activate(hidden: jax.Array, activation: Activation) -> jax.Array:
     if activation == "quick_gelu":
         return hidden * jax.nn.sigmoid(1.702 * hidden)
     return jax.nn.gelu(hidden) if activation == "gelu_tanh" else gelu(hidden)
 
 
-def aligned(parameter: jax.Array, x: jax.Array) -> jax.Array:
+def align_dims(parameter: jax.Array, x: jax.Array) -> jax.Array:
     """`parameter` with leading dimensions of one, to match the last dimensions of `x`."""
     return jax.lax.expand_dims(parameter, range(x.ndim - parameter.ndim))
 
 
-def gathered(x: jax.Array, view: MeshView) -> jax.Array:
+def gather_sequence(x: jax.Array, view: MeshView) -> jax.Array:
     """Sequence shards `[rows, tokens / tensor, d]` to those of the context rank."""
     return all_gather(x, view.tensor, dim=1)
 

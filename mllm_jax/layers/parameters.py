@@ -53,7 +53,7 @@ class ParameterBlock:
         return 1 + len(self.others)
 
     @cached_property
-    def _abstract(self) -> list[tuple[Any, Any]]:
+    def _abstract_modules(self) -> list[tuple[Any, Any]]:
         """Structure and parameters of every layer of a period.
 
         Raises:
@@ -76,7 +76,7 @@ class ParameterBlock:
     def axes(self) -> Any:
         """Logical axes of the parameters of one copy, without `layers`; of all kinds of layers."""
         axes: Params = {}
-        for _, state in self._abstract:
+        for _, state in self._abstract_modules:
             flat = nnx.to_flat_state(state)
             axes |= nnx.to_pure_dict(
                 nnx.from_flat_state((path, leaf.get_metadata("axes")) for path, leaf in flat)
@@ -86,7 +86,7 @@ class ParameterBlock:
     @cached_property
     def without(self) -> tuple[frozenset[str], ...]:
         """Entries that layers of a period do not have; see `LayerStackSpec`."""
-        of_kinds = [frozenset(nnx.to_pure_dict(state)) for _, state in self._abstract]
+        of_kinds = [frozenset(nnx.to_pure_dict(state)) for _, state in self._abstract_modules]
         names = frozenset[str]().union(*of_kinds)
         return () if {*of_kinds} == {names} else tuple(names - each for each in of_kinds)
 
@@ -94,10 +94,10 @@ class ParameterBlock:
     def shapes(self) -> Params:
         """Shapes and types of what `init` returns, known without tracing it."""
         traits, shapes = LayerStackSpec(self.period, without=self.without), dict[str, Any]()
-        for _, state in self._abstract:
+        for _, state in self._abstract_modules:
             for name, entry in nnx.to_pure_dict(state).items():
                 if name not in shapes:
-                    stacked = self._stacked(len(traits.kinds_with(name)))
+                    stacked = self._stacked_dims(len(traits.kinds_with(name)))
                     shapes[name] = jax.tree.map(
                         lambda x, stacked=stacked: jax.ShapeDtypeStruct(
                             (*stacked, *x.shape), x.dtype
@@ -106,19 +106,19 @@ class ParameterBlock:
                     )
         return shapes
 
-    def _stacked(self, holders: int) -> tuple[int, ...]:
+    def _stacked_dims(self, holders: int) -> tuple[int, ...]:
         """Leading dimension of an entry that so many layers of a period have."""
         return () if self.layers is None else (self.layers // self.period * holders,)
 
     def init(self, key: jax.Array) -> Params:
         """Initial parameters; every layer has its own key."""
         if self.layers is None:
-            return _initial(self.build, key)
+            return _init_module(self.build, key)
         keys = jax.random.split(key, self.layers)
         if not self.without:
-            return jax.vmap(partial(_initial, self.build))(keys)
+            return jax.vmap(partial(_init_module, self.build))(keys)
         of_kinds = [
-            jax.vmap(partial(_initial, build))(keys[place :: self.period])
+            jax.vmap(partial(_init_module, build))(keys[place :: self.period])
             for place, build in enumerate((self.build, *self.others))
         ]
         traits = LayerStackSpec(self.period, without=self.without)
@@ -146,7 +146,7 @@ class ParameterBlock:
             dtype: data type in which shards are gathered if the module uses it so; None: their own.
             place: place of the layer in its period.
         """
-        structure, _ = self._abstract[place]
+        structure, _ = self._abstract_modules[place]
         return nnx.merge(structure, self.gathered(params, view, dtype))
 
     def gathered(self, params: Params, view: MeshView, dtype: jnp.dtype | None = None) -> Params:
@@ -155,7 +155,7 @@ class ParameterBlock:
         return gather_parameters(params, axes, view, dtype)
 
 
-def _initial(build: Build, key: jax.Array) -> Params:
+def _init_module(build: Build, key: jax.Array) -> Params:
     return nnx.to_pure_dict(nnx.state(build(nnx.Rngs(params=key)), nnx.Param))
 
 

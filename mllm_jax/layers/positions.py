@@ -15,7 +15,7 @@ from mllm_jax.layers.config.parts import RopeScaling
 Rotary = tuple[jax.Array, jax.Array]
 
 
-def rotary(positions: jax.Array, head_dim: int, spec: RotarySpec) -> Rotary:
+def compute_rotary(positions: jax.Array, head_dim: int, spec: RotarySpec) -> Rotary:
     """Cosines and sines of rotary positions.
 
     Args:
@@ -24,7 +24,7 @@ def rotary(positions: jax.Array, head_dim: int, spec: RotarySpec) -> Rotary:
     width = spec.width(head_dim)
     frequency = spec.theta ** (-jnp.arange(0, width, 2, dtype=jnp.float32) / width)
     if spec.scaling is not None:
-        frequency = _llama3(frequency, spec.scaling)
+        frequency = _scale_llama3(frequency, spec.scaling)
     of_axis = positions.astype(jnp.float32)
     if spec.sections:
         of_axis = of_axis[..., np.array(spec.frequency_axes(head_dim))]
@@ -32,7 +32,7 @@ def rotary(positions: jax.Array, head_dim: int, spec: RotarySpec) -> Rotary:
     return jnp.cos(angle), jnp.sin(angle)
 
 
-def rotate(x: jax.Array, rotary: Rotary) -> jax.Array:
+def rotate_heads(x: jax.Array, rotary: Rotary) -> jax.Array:
     """Turn the first elements of heads, `[rows, tokens, heads, head_dim]`: twice the frequencies.
 
     Element i is paired with the element i + frequencies.
@@ -46,7 +46,7 @@ def rotate(x: jax.Array, rotary: Rotary) -> jax.Array:
     return jnp.concatenate([rotated, unrotated], axis=-1) if unrotated.shape[-1] else rotated
 
 
-def _llama3(frequency: jax.Array, scaling: RopeScaling) -> jax.Array:
+def _scale_llama3(frequency: jax.Array, scaling: RopeScaling) -> jax.Array:
     """Slow low frequencies by `factor`, keep high ones, interpolate between."""
     turns = scaling.original_max_positions * frequency / (2 * math.pi)
     band = scaling.high_freq_factor - scaling.low_freq_factor
@@ -54,7 +54,7 @@ def _llama3(frequency: jax.Array, scaling: RopeScaling) -> jax.Array:
     return frequency * (unscaled + (1.0 - unscaled) / scaling.factor)
 
 
-def sinusoids(positions: jax.Array, width: int) -> jax.Array:
+def make_sinusoids(positions: jax.Array, width: int) -> jax.Array:
     """Whisper's sinusoids: `[rows, tokens]` int32 to `[rows, tokens, width]` float32."""
     half = width // 2
     decay = math.log(10_000) / max(half - 1, 1)
@@ -86,14 +86,17 @@ def grid_positions(
         `[rows, patches, d_model]` in the type of `table`.
     """
     vertical, horizontal = (
-        _hat(positions[..., axis], sizes[..., axis], grid[axis], antialias) for axis in (0, 1)
+        _interpolation_weights(positions[..., axis], sizes[..., axis], grid[axis], antialias)
+        for axis in (0, 1)
     )
     weights = vertical[..., :, None] * horizontal[..., None, :]
     flat = weights.reshape(*weights.shape[:2], -1)
     return jnp.matmul(flat, table, precision=jax.lax.Precision.HIGHEST)
 
 
-def _hat(position: jax.Array, size: jax.Array, learned: int, antialias: bool) -> jax.Array:
+def _interpolation_weights(
+    position: jax.Array, size: jax.Array, learned: int, antialias: bool
+) -> jax.Array:
     """Linear interpolation weights over `learned` points, exactly one-hot when `size` equals it.
 
     With antialiasing the hat is as wide as a patch of the image, `learned / size` points.

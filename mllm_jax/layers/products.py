@@ -23,14 +23,14 @@ cheap = partial(jax.checkpoint, prevent_cse=False)
 Operands = tuple[tuple[jax.Array, jax.Array], ...]
 
 
-def _products(operands: Operands, contracted: tuple[int, ...], dtype: jnp.dtype) -> jax.Array:
+def _sum_products(operands: Operands, contracted: tuple[int, ...], dtype: jnp.dtype) -> jax.Array:
     """Sum of `x @ kernel`, accumulated and returned in `dtype`."""
     pairs = zip(operands, contracted, strict=True)
-    products = [product(x, kernel, n, dtype) for (x, kernel), n in pairs]
+    products = [kernel_product(x, kernel, n, dtype) for (x, kernel), n in pairs]
     return sum(products[1:], products[0])
 
 
-def product(
+def kernel_product(
     x: jax.Array, kernel: jax.Array, contracted: int, dtype: jnp.dtype | None = None
 ) -> jax.Array:
     """Product over the last dimensions of `x` and as many first ones of `kernel`."""
@@ -44,7 +44,7 @@ def product(
 def _of_matrices(
     x: jax.Array, kernel: jax.Array, contracted: int, dtype: jnp.dtype | None
 ) -> jax.Array:
-    """`product` as one of matrices.
+    """`kernel_product` as one of matrices.
 
     On CPUs, gradients of kernels that are sums over rows and over tokens are otherwise made of
     transposed copies; on others XLA knows better, and these reshapes cost it memory.
@@ -55,7 +55,7 @@ def _of_matrices(
     return jnp.matmul(*matrices, preferred_element_type=dtype).reshape(shape)
 
 
-def scattered(operands: Operands, contracted: tuple[int, ...], view: MeshView) -> jax.Array:
+def scatter_products(operands: Operands, contracted: tuple[int, ...], view: MeshView) -> jax.Array:
     """Sum of row-parallel products, reduced and scattered over the tokens of tensor ranks.
 
     Partial sums are float32 until they are added, as a single device's are, unless
@@ -70,38 +70,38 @@ def scattered(operands: Operands, contracted: tuple[int, ...], view: MeshView) -
     """
     if view.uses_rings:
         return _scattered_in_a_ring(operands, contracted, view)
-    return _scattered(operands, contracted, view)
+    return _scatter_sum(operands, contracted, view)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(1, 2))
-def _scattered(operands: Operands, contracted: tuple[int, ...], view: MeshView) -> jax.Array:
-    """`_products` in float32, reduced and scattered as `view.reduce_dtype`, in the operands' type.
+def _scatter_sum(operands: Operands, contracted: tuple[int, ...], view: MeshView) -> jax.Array:
+    """Sum products in float32; reduce and scatter as `view.reduce_dtype`, in the operands' type.
 
     The gradient is that of the same sum in the operands' type: it adds up nothing over `axes`, and
     float32 would only double what is gathered and slow its products down.
     """
-    sums = _products(operands, contracted, jnp.dtype("float32")).astype(view.reduce_dtype)
+    sums = _sum_products(operands, contracted, jnp.dtype("float32")).astype(view.reduce_dtype)
     return reduce_scatter(sums, view.tensor, dim=1).astype(operands[0][0].dtype)
 
 
 def _scattered_forward(
     operands: Operands, contracted: tuple[int, ...], view: MeshView
 ) -> tuple[jax.Array, Operands]:
-    return _scattered(operands, contracted, view), operands
+    return _scatter_sum(operands, contracted, view), operands
 
 
 def _scattered_backward(
     contracted: tuple[int, ...], view: MeshView, operands: Operands, cotangent: jax.Array
 ) -> tuple[Operands]:
     def summed(operands: Operands) -> jax.Array:
-        pulled = _products(operands, contracted, cotangent.dtype)
+        pulled = _sum_products(operands, contracted, cotangent.dtype)
         return reduce_scatter(pulled, view.tensor, dim=1)
 
     _, pull = jax.vjp(summed, operands)
     return pull(cotangent)
 
 
-_scattered.defvjp(_scattered_forward, _scattered_backward)
+_scatter_sum.defvjp(_scattered_forward, _scattered_backward)
 
 
 # ---- products in rings ---------------------------------------------------------------------------
@@ -111,12 +111,12 @@ _scattered.defvjp(_scattered_forward, _scattered_backward)
 def _scattered_in_a_ring(
     operands: Operands, contracted: tuple[int, ...], view: MeshView
 ) -> jax.Array:
-    """`_scattered`, of which each step adds the product of one block."""
+    """`_scatter_sum`, of which each step adds the product of one block."""
     axes, wide = view.tensor, jnp.dtype("float32")
 
     def term(rank: jax.Array) -> jax.Array:
-        blocks = tuple((rings.block(x, rank, axes), kernel) for x, kernel in operands)
-        return _products(blocks, contracted, wide)
+        blocks = tuple((rings.rank_block(x, rank, axes), kernel) for x, kernel in operands)
+        return _sum_products(blocks, contracted, wide)
 
     sums = rings.scattered_sum(term, axes, jnp.dtype(view.reduce_dtype))
     return sums.astype(operands[0][0].dtype)
@@ -128,7 +128,7 @@ def _scattered_in_a_ring_backward(
     dtype = cotangent.dtype
 
     def products(block: jax.Array) -> list[jax.Array]:
-        pulled = (_pulled(block, kernel, 1, dtype) for _, kernel in operands)
+        pulled = (_input_gradient(block, kernel, 1, dtype) for _, kernel in operands)
         return [block, *pulled]
 
     full_cotangent, *inputs = rings.gathered_products(cotangent, view.tensor, products)
@@ -158,14 +158,16 @@ def gathered_in_a_ring(
     Returns:
         `[rows, tokens, *outputs]` of every product.
     """
-    return rings.gathered_products(x, axes, lambda block: [product(block, k, 1) for k in kernels])
+    return rings.gathered_products(
+        x, axes, lambda block: [kernel_product(block, k, 1) for k in kernels]
+    )
 
 
 def _gathered_in_a_ring_forward(
     x: jax.Array, kernels: tuple[jax.Array, ...], axes: tuple[str, ...]
 ) -> tuple[list[jax.Array], tuple[jax.Array, tuple[jax.Array, ...]]]:
     def products(block: jax.Array) -> list[jax.Array]:
-        return [block, *(product(block, kernel, 1) for kernel in kernels)]
+        return [block, *(kernel_product(block, kernel, 1) for kernel in kernels)]
 
     full, *results = rings.gathered_products(x, axes, products)
     return results, (full, kernels)
@@ -181,7 +183,9 @@ def _gathered_in_a_ring_backward(
 
     def term(rank: jax.Array) -> jax.Array:
         wide = jnp.dtype("float32")
-        terms = [_pulled(rings.block(g, rank, axes), k, k.ndim - 1, wide) for g, k in pairs]
+        terms = [
+            _input_gradient(rings.rank_block(g, rank, axes), k, k.ndim - 1, wide) for g, k in pairs
+        ]
         return sum(terms[1:], terms[0])
 
     inputs = rings.scattered_sum(term, axes, full.dtype).astype(full.dtype)
@@ -191,7 +195,7 @@ def _gathered_in_a_ring_backward(
 gathered_in_a_ring.defvjp(_gathered_in_a_ring_forward, _gathered_in_a_ring_backward)
 
 
-def _pulled(g: jax.Array, kernel: jax.Array, outputs: int, dtype: jnp.dtype) -> jax.Array:
+def _input_gradient(g: jax.Array, kernel: jax.Array, outputs: int, dtype: jnp.dtype) -> jax.Array:
     """Gradient of a product's input, from that of its output, of which so many dimensions end."""
     last = [tuple(range(x.ndim - outputs, x.ndim)) for x in (g, kernel)]
     dims = (last[0], last[1]), ((), ())

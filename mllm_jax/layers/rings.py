@@ -43,14 +43,15 @@ def gathered_products(x: jax.Array, axes: Axes, products: Products) -> list[jax.
     outputs: list[jax.Array] = []
     for distance in range(size // 2 + 1):
         sent = {
-            side: ppermute(blocks.get(side, x), axes, -side) for side in _sides(distance + 1, size)
+            side: ppermute(blocks.get(side, x), axes, -side)
+            for side in _open_sides(distance + 1, size)
         }
         results = {side: products(block) for side, block in blocks.items()}
         # What arrives is sent on after these products, so that transfer and products overlap.
         blocks, results = lax.optimization_barrier((sent, results))
         for side, of_block in results.items():
             outputs = outputs or [_zeros_for_ranks(x, size) for x in of_block]
-            start = _rank(axes, side * distance) * x.shape[1]
+            start = _rank_at(axes, side * distance) * x.shape[1]
             outputs = [
                 lax.dynamic_update_slice_in_dim(output, x, start, 1)
                 for output, x in zip(outputs, of_block, strict=True)
@@ -69,7 +70,7 @@ def scattered_sum(term: Term, axes: Axes, dtype: jnp.dtype) -> jax.Array:
     size = axis_size(axes)
     sums: dict[int, jax.Array] = {}  # by side, of the blocks that are sent on next
     for distance in range(size // 2, -1, -1):
-        ranks = {side: _rank(axes, side * distance) for side in _sides(distance, size)}
+        ranks = {side: _rank_at(axes, side * distance) for side in _open_sides(distance, size)}
         # Terms are computed after the sums are sent, so that transfer and products overlap.
         sums, ranks = lax.optimization_barrier((sums, ranks))
         arriving = {
@@ -77,29 +78,31 @@ def scattered_sum(term: Term, axes: Axes, dtype: jnp.dtype) -> jax.Array:
         }
         terms = {side: term(rank) for side, rank in ranks.items()}
         arriving, terms = lax.optimization_barrier((arriving, terms))
-        sums = {side: _added(block_sum, arriving.get(side)) for side, block_sum in terms.items()}
+        sums = {
+            side: _add_arriving(block_sum, arriving.get(side)) for side, block_sum in terms.items()
+        }
     # The block of this rank comes last, and from both sides.
-    return _added(sums[1], arriving.get(-1))
+    return _add_arriving(sums[1], arriving.get(-1))
 
 
-def _added(term: jax.Array, sums: jax.Array | None) -> jax.Array:
+def _add_arriving(term: jax.Array, sums: jax.Array | None) -> jax.Array:
     return term if sums is None else term + sums.astype(term.dtype)
 
 
-def block(x: jax.Array, rank: jax.Array, axes: Axes) -> jax.Array:
+def rank_block(x: jax.Array, rank: jax.Array, axes: Axes) -> jax.Array:
     """The positions of `x`, `[rows, ranks * n, ...]`, that are those of a rank's block."""
     n = x.shape[1] // axis_size(axes)
     return lax.dynamic_slice_in_dim(x, rank * n, n, 1)
 
 
-def _sides(distance: int, size: int) -> tuple[int, ...]:
+def _open_sides(distance: int, size: int) -> tuple[int, ...]:
     """Sides on which there is a rank at this distance that is not one of the other side."""
     if distance > size // 2:
         return ()
     return (1, -1) if 0 < 2 * distance < size else (1,)
 
 
-def _rank(axes: Axes, distance: int) -> jax.Array:
+def _rank_at(axes: Axes, distance: int) -> jax.Array:
     """Number along `axes` of the rank at a distance from this one."""
     return jnp.asarray((axis_index(axes) + distance) % axis_size(axes))
 

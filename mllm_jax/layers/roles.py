@@ -15,7 +15,7 @@ from mllm_jax.layers.trainable import ADAPTERS, FIXED, LOAD
 
 
 @dataclass(frozen=True)
-class Role:
+class ParameterRole:
     """The role of parameters of one name.
 
     Attributes:
@@ -29,22 +29,24 @@ class Role:
 
 #: Tables decay as matrices do, and class tokens as vectors do not: the rule by dimensions of
 #: nanoGPT and OpenCLIP, for one layer.
-ROLES: Mapping[str, Role] = MappingProxyType(
+ROLES: Mapping[str, ParameterRole] = MappingProxyType(
     {
-        "kernel": Role("matrix or convolution of a linear layer, a router or experts", True),
-        **dict.fromkeys(ADAPTERS, Role("matrix of an adapter", True)),
-        "embedding": Role("table of tokens, or of a decoder's learned positions", True),
-        "position_embedding": Role("table of an encoder's learned positions", True),
-        "class_embedding": Role("vector of a class token", False),
-        "scale": Role("scale of a norm", False),
-        "bias": Role("bias of a linear layer, a convolution or a norm", False),
-        LOAD: Role("bias of a router, which follows the load of its experts", False),
-        FIXED: Role("table of positions that never trains", False),
+        "kernel": ParameterRole(
+            "matrix or convolution of a linear layer, a router or experts", True
+        ),
+        **dict.fromkeys(ADAPTERS, ParameterRole("matrix of an adapter", True)),
+        "embedding": ParameterRole("table of tokens, or of a decoder's learned positions", True),
+        "position_embedding": ParameterRole("table of an encoder's learned positions", True),
+        "class_embedding": ParameterRole("vector of a class token", False),
+        "scale": ParameterRole("scale of a norm", False),
+        "bias": ParameterRole("bias of a linear layer, a convolution or a norm", False),
+        LOAD: ParameterRole("bias of a router, which follows the load of its experts", False),
+        FIXED: ParameterRole("table of positions that never trains", False),
     }
 )
 
 
-def role(name: str) -> Role:
+def find_role(name: str) -> ParameterRole:
     """The role of parameters whose names end in `name`.
 
     Raises:

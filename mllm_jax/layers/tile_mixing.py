@@ -9,7 +9,7 @@ from sharding.collectives import all_gather, shard_slice
 from sharding.grid import MeshView
 
 
-def tapped(x: jax.Array, taps: jax.Array, shares: jax.Array, view: MeshView) -> jax.Array:
+def mix_taps(x: jax.Array, taps: jax.Array, shares: jax.Array, view: MeshView) -> jax.Array:
     """Sums of a few outputs of the connector each, `sum_k shares[j, k] * x[taps[j, k]]`.
 
     Args:
@@ -24,9 +24,9 @@ def tapped(x: jax.Array, taps: jax.Array, shares: jax.Array, view: MeshView) -> 
     full = all_gather(x, view.sequence_axes, dim=1)
     taps, shares = (shard_slice(array, view.sequence_axes, dim=1) for array in (taps, shares))
 
-    def read(number: int) -> jax.Array:
+    def weigh_tap(number: int) -> jax.Array:
         place, share = taps[..., number, None], shares[..., number, None]
         return share * jnp.take_along_axis(full, place, axis=1).astype(jnp.float32)
 
-    first, *others = (read(number) for number in range(taps.shape[-1]))
+    first, *others = (weigh_tap(number) for number in range(taps.shape[-1]))
     return sum(others, first).astype(x.dtype)

@@ -22,7 +22,7 @@ from mllm_jax.layers.modules import (
     LayerNorm,
     RMSNorm,
     SelfAttention,
-    normal,
+    normal_parameter,
     residual_gain,
     side_by_side,
 )
@@ -37,7 +37,7 @@ class Embedding(nnx.Module):
     """A table `[entries, d_model]`, normal with variance `1 / d_model`."""
 
     def __init__(self, entries: int, axis: str | None, d_model: int, rngs: nnx.Rngs) -> None:
-        self.embedding = normal(rngs, (entries, d_model), (axis, "embed"), d_model**-0.5)
+        self.embedding = normal_parameter(rngs, (entries, d_model), (axis, "embed"), d_model**-0.5)
 
 
 class DecoderLayer(nnx.Module):
@@ -53,15 +53,15 @@ class DecoderLayer(nnx.Module):
         self, config: DecoderConfig, backend: str, kind: LayerKind, rngs: nnx.Rngs
     ) -> None:
         gain = residual_gain(config.layers)
-        self.input_layernorm = _norm(config, rngs)
+        self.input_layernorm = _make_norm(config, rngs)
         self.self_attn = SelfAttention(_attention_spec(config, backend, kind), rngs)
         if not config.parallel_block:
-            self.post_attention_layernorm = _norm(config, rngs)
+            self.post_attention_layernorm = _make_norm(config, rngs)
         sparse = kind.mlp == "experts"
         if sparse and config.experts is not None:
             self.experts = Experts(config.experts, config.d_model, rngs, gain)
         else:
-            self.mlp: GatedMLP | MLP = _mlp(config, rngs, gain)
+            self.mlp: GatedMLP | MLP = _make_mlp(config, rngs, gain)
         self.parallel, self.sparse, self.aux = config.parallel_block, sparse, tuple(config.aux)
 
     def __call__(
@@ -84,8 +84,8 @@ class DecoderLayer(nnx.Module):
             x = x + attended
             update, aux = self._after_attention(self.post_attention_layernorm(x), context, view)
         x, losses = x + update, {**losses, **aux}
-        if self.penalized:
-            losses = {**losses, "activation": _power(x, context, view)}
+        if self.has_penalty:
+            losses = {**losses, "activation": _sum_mean_squares(x, context, view)}
         return x, losses, cache
 
     def _after_attention(
@@ -111,19 +111,19 @@ class DecoderLayer(nnx.Module):
         return update, {}, cache
 
     @property
-    def penalized(self) -> bool:
+    def has_penalty(self) -> bool:
         """Whether the mean square of the layer's output is an auxiliary loss."""
         return "activation" in self.aux
 
 
-def _mlp(config: DecoderConfig, rngs: nnx.Rngs, gain: float) -> GatedMLP | MLP:
+def _make_mlp(config: DecoderConfig, rngs: nnx.Rngs, gain: float) -> GatedMLP | MLP:
     d_model, d_ff = config.d_model, config.d_ff
     if config.parts.gated:
         return GatedMLP(d_model, d_ff, rngs, gain)
     return MLP((d_model, d_ff, d_model), rngs, gain)
 
 
-def _power(x: jax.Array, context: LayerContext, view: MeshView) -> jax.Array:
+def _sum_mean_squares(x: jax.Array, context: LayerContext, view: MeshView) -> jax.Array:
     """Sum over this rank's tokens, padding aside, of the mean square of `x`, a float32 scalar."""
     real = shard_slice(context.segment_ids, view.sequence_axes, dim=1) > 0
     squares = jnp.mean(jnp.square(x.astype(jnp.float32)), axis=-1)
@@ -141,7 +141,7 @@ def decoder_tower(config: DecoderConfig, backend: str) -> Tower:
         "layers": layer_block(
             partial(DecoderLayer, config, backend), config.layer_kinds, config.layers
         ),
-        "norm": ParameterBlock(lambda rngs: _norm(config, rngs)),
+        "norm": ParameterBlock(lambda rngs: _make_norm(config, rngs)),
     }
     if not config.parts.rotary:
         entries = config.max_positions
@@ -160,7 +160,7 @@ def decoder_tower(config: DecoderConfig, backend: str) -> Tower:
     return tower
 
 
-def embed(
+def embed_text(
     tower: Tower,
     params: Params,
     rows: ModuleRows,
@@ -193,17 +193,17 @@ def embed(
         learned_rows = learned[
             shard_slice(rows.positions[..., 0], view.sequence_axes, dim=1)
         ].astype(dtype)
-        x = x + _once(learned_rows, view)
+        x = x + _on_first_stage(learned_rows, view)
     if "extra_embedding" in tower:
         extra = tower["extra_embedding"].bind(params["extra_embedding"], view).embedding[...]
         number = shard_slice(tokens, view.sequence_axes, dim=1) - config.vocab_size
         # A product, so that the gradient of a few rows is no sum of scattered ones.
         chosen = jax.nn.one_hot(number, config.extra_tokens, dtype=dtype)
-        x = x + _once(chosen @ extra.astype(dtype), view)
+        x = x + _on_first_stage(chosen @ extra.astype(dtype), view)
     return x
 
 
-def _once(rows: jax.Array, view: MeshView) -> jax.Array:
+def _on_first_stage(rows: jax.Array, view: MeshView) -> jax.Array:
     """`rows`, which every stage has, as a term of a sum over stages: zero but on the first."""
     return jnp.where(axis_index(view.stage) == 0, rows, 0)
 
@@ -233,11 +233,11 @@ def head_terms(tower: Tower, params: Params, hidden: jax.Array, view: MeshView) 
     head = tower["lm_head"].bind(params["lm_head"], view)
     terms = [(hidden, head.kernel[...])]
     if head.scale:
-        terms.append((head.scaled(head.lowered(hidden)), head.lora_b[...]))
+        terms.append((head.scale_lowered(head.lower_input(hidden)), head.lora_b[...]))
     return terms
 
 
-def _norm(config: DecoderConfig, rngs: nnx.Rngs) -> nnx.Module:
+def _make_norm(config: DecoderConfig, rngs: nnx.Rngs) -> nnx.Module:
     kind = LayerNorm if config.parts.centred else RMSNorm
     return kind(config.d_model, config.norm_eps, rngs)
 

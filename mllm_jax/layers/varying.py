@@ -39,7 +39,7 @@ def without_types(function: Callable[..., Any]) -> Callable[..., Any]:
         return function
 
     def body(*inputs: Any) -> Any:
-        return function(*jax.tree.map(_forget, inputs))
+        return function(*jax.tree.map(_drop_types, inputs))
 
     replicated = PartitionSpec()
     return jax.shard_map(
@@ -47,7 +47,7 @@ def without_types(function: Callable[..., Any]) -> Callable[..., Any]:
     )
 
 
-def _forget(x: jax.Array) -> jax.Array:
+def _drop_types(x: jax.Array) -> jax.Array:
     """`x` without the type of its varying axes.
 
     Where types are off, the result of any arithmetic has none; XLA removes the product with one.

@@ -16,7 +16,7 @@ from mllm_jax.layers.modules import (
     LayerContext,
     LayerNorm,
     SelfAttention,
-    normal,
+    normal_parameter,
     residual_gain,
 )
 from mllm_jax.layers.parameters import Params, Tower
@@ -34,7 +34,9 @@ class PatchEmbedding(nnx.Module):
         self.patch_embedding = Dense(
             ((None, config.features),), (("embed", d_model),), rngs, bias=True
         )
-        self.position_embedding = normal(rngs, (entries, d_model), (None, "embed"), d_model**-0.5)
+        self.position_embedding = normal_parameter(
+            rngs, (entries, d_model), (None, "embed"), d_model**-0.5
+        )
 
 
 class PreNormLayer(nnx.Module):
@@ -66,7 +68,7 @@ class PreNormLayer(nnx.Module):
         return x + self.mlp(self.layer_norm2(x), view), {}
 
 
-def embed(
+def embed_patches(
     tower: Tower,
     params: Params,
     rows: ModuleRows,

@@ -49,7 +49,7 @@ def embed_tokens(
         `[rows, tokens / shards, d_model]`.
     """
     tokens, is_embedded = (shard_slice(x, view.context, dim=1) for x in (tokens, is_embedded))
-    local, mine = _local(tokens, table.shape[0], view)
+    local, mine = _local_index(tokens, table.shape[0], view)
     rows = jnp.where((mine & is_embedded)[..., None], table[local].astype(dtype), 0)
     return reduce_scatter(rows, view.tensor, dim=1)
 
@@ -93,14 +93,16 @@ def _sum_of_losses(
     chunk: int,
     view: MeshView,
 ) -> jax.Array:
-    cast = _cast(kernels, hidden)
+    cast = _cast_kernels(kernels, hidden)
 
     def add(total: jax.Array, x: Arrays, target: jax.Array, weight: jax.Array) -> jax.Array:
-        loss, _ = _losses(_logits(x, cast, vocab, view), target, vocab, view)
+        loss, _ = _local_losses(_local_logits(x, cast, vocab, view), target, vocab, view)
         return total + jnp.sum(weight * loss)
 
-    parts = _Weighted(hidden, targets, weights, chunk)
-    return parts.loop(lambda _, total, *own: add(total, *own), _zero(hidden, kernels, parts, view))
+    parts = _WeightedTokens(hidden, targets, weights, chunk)
+    return parts.loop_chunks(
+        lambda _, total, *own: add(total, *own), _zero_loss(hidden, kernels, parts, view)
+    )
 
 
 def _forward(
@@ -113,13 +115,13 @@ def _forward(
     view: MeshView,
 ) -> tuple[jax.Array, tuple[Arrays, Arrays]]:
     """The loss, and its gradients by `hidden` and `kernels`."""
-    cast = _cast(kernels, hidden)
+    cast = _cast_kernels(kernels, hidden)
 
     def add(start: jax.Array, sums: Sums, x: Arrays, target: jax.Array, weight: jax.Array) -> Sums:
         total, d_hidden, d_kernels = sums
-        loss, d_logits = _losses(_logits(x, cast, vocab, view), target, vocab, view)
+        loss, d_logits = _local_losses(_local_logits(x, cast, vocab, view), target, vocab, view)
         d_logits = (weight[:, None] * d_logits).astype(x[0].dtype)
-        d_x = [_product(d_logits, kernel, 1, 1).astype(d_logits.dtype) for kernel in cast]
+        d_x = [_matrix_product(d_logits, kernel, 1, 1).astype(d_logits.dtype) for kernel in cast]
         return (
             total + jnp.sum(weight * loss),
             tuple(
@@ -127,19 +129,21 @@ def _forward(
                 for grad, rows in zip(d_hidden, d_x, strict=True)
             ),
             tuple(
-                grad + _product(rows, d_logits, 0, 0)
+                grad + _matrix_product(rows, d_logits, 0, 0)
                 for grad, rows in zip(d_kernels, x, strict=True)
             ),
         )
 
-    parts = _Weighted(hidden, targets, weights, chunk)
+    parts = _WeightedTokens(hidden, targets, weights, chunk)
     zeros = (
         tuple(jnp.zeros((parts.index.size, x.shape[1]), x.dtype) for x in hidden),
         jax.tree.map(jnp.zeros_like, kernels),
     )
     zeros = vary_like(zeros, (hidden, kernels, parts.targets, parts.weights))
-    total, d_hidden, d_kernels = parts.loop(add, (_zero(hidden, kernels, parts, view), *zeros))
-    return total, (tuple(_taken(x, parts.place) for x in d_hidden), d_kernels)
+    total, d_hidden, d_kernels = parts.loop_chunks(
+        add, (_zero_loss(hidden, kernels, parts, view), *zeros)
+    )
+    return total, (tuple(_take_entries(x, parts.place) for x in d_hidden), d_kernels)
 
 
 def _backward(
@@ -155,7 +159,7 @@ _sum_of_losses.defvjp(_forward, _backward)
 Sums = tuple[jax.Array, Arrays, Arrays]
 
 
-class _Weighted:
+class _WeightedTokens:
     """Tokens in chunks, those with a weight first.
 
     Attributes:
@@ -169,10 +173,12 @@ class _Weighted:
         order = jnp.argsort(weights == 0, stable=True)
         fill = (0, -weights.size % self.chunk)
         self.index = jnp.pad(order, fill)
-        self.targets, self.weights = (jnp.pad(_taken(x, order), fill) for x in (targets, weights))
+        self.targets, self.weights = (
+            jnp.pad(_take_entries(x, order), fill) for x in (targets, weights)
+        )
         self.place = jnp.argsort(order)
 
-    def loop(self, add: Callable[..., Tree], sums: Tree) -> Tree:
+    def loop_chunks(self, add: Callable[..., Tree], sums: Tree) -> Tree:
         """`add(start, sums, hidden, targets, weights)` for every chunk that has a weight."""
 
         def body(number: jax.Array, sums: Tree) -> Tree:
@@ -181,19 +187,21 @@ class _Weighted:
                 lax.dynamic_slice_in_dim(x, start, self.chunk)
                 for x in (self.index, self.targets, self.weights)
             )
-            chosen = tuple(_taken(array, index) for array in self.hidden)
+            chosen = tuple(_take_entries(array, index) for array in self.hidden)
             return add(start, sums, chosen, target, weight)
 
         chunks = -(-jnp.count_nonzero(self.weights) // self.chunk)
         return lax.fori_loop(0, chunks, body, sums)
 
 
-def _taken(x: jax.Array, index: jax.Array) -> jax.Array:
+def _take_entries(x: jax.Array, index: jax.Array) -> jax.Array:
     """Entries of the first dimension; all exist."""
     return jnp.take(x, index, axis=0, mode="clip")
 
 
-def _zero(hidden: Arrays, kernels: Arrays, parts: _Weighted, view: MeshView) -> jax.Array:
+def _zero_loss(
+    hidden: Arrays, kernels: Arrays, parts: _WeightedTokens, view: MeshView
+) -> jax.Array:
     """A zero for a sum of losses: equal on the ranks of the vocabulary, if the weights are."""
     every = (*hidden, *kernels, parts.targets)
     varying = {axis for x in every for axis in jax.typeof(x).mat.varying}
@@ -203,28 +211,31 @@ def _zero(hidden: Arrays, kernels: Arrays, parts: _Weighted, view: MeshView) -> 
 
 def argmax(terms: Sequence[Term], vocab: int, chunk: int, view: MeshView) -> jax.Array:
     """Most likely token at every position, `[tokens]` int32; terms as of `cross_entropy`."""
-    hidden, kernels = lax.stop_gradient(_operands(terms))
-    best = lax.map(lambda x: _best(_logits(x, kernels, vocab, view), view), _chunks(hidden, chunk))
+    hidden, kernels = lax.stop_gradient(_cast_terms(terms))
+    best = lax.map(
+        lambda x: _best_entry(_local_logits(x, kernels, vocab, view), view),
+        _cut_chunks(hidden, chunk),
+    )
     return best.reshape(-1)[: hidden[0].shape[0]]
 
 
-def whole_logits(terms: Sequence[Term], vocab: int, view: MeshView) -> jax.Array:
+def full_logits(terms: Sequence[Term], vocab: int, view: MeshView) -> jax.Array:
     """Logits of all entries on every rank, `[tokens, vocab]` float32."""
-    shard = _logits(*_operands(terms), vocab, view)
+    shard = _local_logits(*_cast_terms(terms), vocab, view)
     return join_slices(shard, view.vocab_axes, dim=1)[:, :vocab]
 
 
-def _operands(terms: Sequence[Term]) -> tuple[Arrays, Arrays]:
+def _cast_terms(terms: Sequence[Term]) -> tuple[Arrays, Arrays]:
     """States and matrices of the same type."""
     hidden, kernels = zip(*terms, strict=True)
-    return hidden, _cast(kernels, hidden)
+    return hidden, _cast_kernels(kernels, hidden)
 
 
-def _cast(kernels: Arrays, hidden: Arrays) -> Arrays:
+def _cast_kernels(kernels: Arrays, hidden: Arrays) -> Arrays:
     return tuple(kernel.astype(hidden[0].dtype) for kernel in kernels)
 
 
-def _logits(hidden: Arrays, kernels: Arrays, vocab: int, view: MeshView) -> jax.Array:
+def _local_logits(hidden: Arrays, kernels: Arrays, vocab: int, view: MeshView) -> jax.Array:
     """Logits of this rank's entries; those of padding are minus infinity."""
     first, *others = (
         jnp.matmul(x, kernel, preferred_element_type=jnp.float32)
@@ -238,7 +249,7 @@ def _logits(hidden: Arrays, kernels: Arrays, vocab: int, view: MeshView) -> jax.
     return jnp.where(entry < vocab, logits, -jnp.inf)
 
 
-def _losses(
+def _local_losses(
     logits: jax.Array, targets: jax.Array, vocab: int, view: MeshView
 ) -> tuple[jax.Array, jax.Array]:
     """Cross entropy `[tokens]` of the logits of this rank's run, and its gradient by these.
@@ -248,7 +259,7 @@ def _losses(
     top = pmax(logits.max(axis=-1), view.vocab_axes)
     powers = jnp.exp(logits - top[:, None])
     total = psum(powers.sum(axis=-1), view.vocab_axes)
-    local, mine = _local(targets, logits.shape[1], view)
+    local, mine = _local_index(targets, logits.shape[1], view)
     mine &= targets < vocab
     picked = jnp.take_along_axis(logits, local[:, None], axis=1)[:, 0]
     loss = jnp.log(total) + top - psum(jnp.where(mine, picked, 0), view.vocab_axes)
@@ -256,13 +267,13 @@ def _losses(
     return loss, powers / total[:, None] - is_target
 
 
-def _product(a: jax.Array, b: jax.Array, of_a: int, of_b: int) -> jax.Array:
+def _matrix_product(a: jax.Array, b: jax.Array, of_a: int, of_b: int) -> jax.Array:
     """Float32 product of two matrices over dimension `of_a` of one and `of_b` of the other."""
     dims = (((of_a,), (of_b,)), ((), ()))
     return lax.dot_general(a, b, dims, preferred_element_type=jnp.float32)
 
 
-def _best(logits: jax.Array, view: MeshView) -> jax.Array:
+def _best_entry(logits: jax.Array, view: MeshView) -> jax.Array:
     """Index of the largest logit over the whole vocabulary; the lowest index among equals."""
     top = logits.max(axis=-1)
     index = jnp.argmax(logits, axis=-1) + axis_index(view.vocab_axes) * logits.shape[1]
@@ -270,14 +281,14 @@ def _best(logits: jax.Array, view: MeshView) -> jax.Array:
     return -pmax(-candidate, view.vocab_axes)
 
 
-def _local(tokens: jax.Array, size: int, view: MeshView) -> tuple[jax.Array, jax.Array]:
+def _local_index(tokens: jax.Array, size: int, view: MeshView) -> tuple[jax.Array, jax.Array]:
     """Index into this rank's run of `size` entries, and whether the token lies in it."""
     index = tokens - axis_index(view.vocab_axes) * size
     mine = (index >= 0) & (index < size)
     return jnp.where(mine, index, 0), mine
 
 
-def _chunks(tree: Tree, chunk: int) -> Tree:
+def _cut_chunks(tree: Tree, chunk: int) -> Tree:
     """Cut the leading dimension of every leaf into `[chunks, chunk]`, padded with zeros."""
 
     def cut(x: jax.Array) -> jax.Array:

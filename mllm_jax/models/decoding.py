@@ -24,7 +24,7 @@ from mllm_jax.layers import vocabulary
 from mllm_jax.layers.attention.cached import KeyValueCache
 from mllm_jax.layers.attention.masks import TokenIds
 from mllm_jax.layers.config.kinds import SPAN_IDS, has_spans
-from mllm_jax.layers.modules import gathered
+from mllm_jax.layers.modules import gather_sequence
 from mllm_jax.layers.parameters import Params
 from mllm_jax.models import module as multimodal
 from mllm_jax.models.batch import ModuleRows
@@ -147,10 +147,10 @@ class CachedDecoder(multimodal.ShardedModule):
 
         `[rows, tokens / shards, d_model]` to `[rows, tokens / context, vocab]` float32.
         """
-        flat, vocab = gathered(hidden, self.view), self.config.decoder.vocab_size
+        flat, vocab = gather_sequence(hidden, self.view), self.config.decoder.vocab_size
         states = flat.reshape(-1, flat.shape[-1])
         terms = decoders.head_terms(self.tower, params, states, self.view)
-        found = vocabulary.whole_logits(terms, vocab, self.view)
+        found = vocabulary.full_logits(terms, vocab, self.view)
         return found.reshape(*flat.shape[:2], vocab)
 
     def taken(self, hidden: jax.Array, places: jax.Array) -> jax.Array:

@@ -16,7 +16,7 @@ from pydantic import Field, PrivateAttr, model_validator
 
 from mllm_jax.families.choice import AnyDecoder, AnyEncoder
 from mllm_jax.layers.attention.limits import Backend
-from mllm_jax.layers.config.adapters import Adapters
+from mllm_jax.layers.config.adapters import LoraAdapters
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.layers.config.linear import LinearLayer, decoder_layers, encoder_layers
@@ -52,7 +52,7 @@ class ModelConfig(Section):
     attention: Backend = "auto"
     remat: Literal["none", "layer", "full"] = "layer"
     loss_chunk: int = Field(1024, gt=0)
-    _adapters: Adapters | None = PrivateAttr(default=None)
+    _adapters: LoraAdapters | None = PrivateAttr(default=None)
 
     def __hash__(self) -> int:
         """A hash of the towers' sizes; equality compares the mappings, too, which have none."""
@@ -71,7 +71,7 @@ class ModelConfig(Section):
         return {self.backbone: self.decoder, **others}
 
     @property
-    def adapters(self) -> Adapters | None:
+    def adapters(self) -> LoraAdapters | None:
         """Adapters beside linear layers, which are no keys of this section: see `train.lora`."""
         return self._adapters
 
@@ -81,14 +81,16 @@ class ModelConfig(Section):
         return self._adapters.parts if self._adapters else ()
 
     def with_adapters(self, targets: Sequence[str], rank: int, scale: float) -> ModelConfig:
-        """The same model with adapters of linear layers; see `Adapters.from_targets`.
+        """The same model with adapters of linear layers; see `LoraAdapters.from_targets`.
 
         Raises:
             AdapterError: a target matches no layer.
         """
-        return self.adapted_like(Adapters.from_targets(self.linear_layers, targets, rank, scale))
+        return self.adapted_like(
+            LoraAdapters.from_targets(self.linear_layers, targets, rank, scale)
+        )
 
-    def adapted_like(self, adapters: Adapters | None) -> ModelConfig:
+    def adapted_like(self, adapters: LoraAdapters | None) -> ModelConfig:
         """The same model with these adapters, which are of a model of the same layers."""
         if adapters is not None:
             own = [layer for layer in self.linear_layers if layer.name in adapters.names]

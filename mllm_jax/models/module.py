@@ -21,8 +21,8 @@ from mllm_jax.layers import vocabulary
 from mllm_jax.layers.adapters import adapted_tower
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig
-from mllm_jax.layers.connector import connect, connector_block, deepstack_blocks, norm_block
-from mllm_jax.layers.modules import LayerContext, gathered
+from mllm_jax.layers.connector import connect_outputs, connector_block, deepstack_blocks, norm_block
+from mllm_jax.layers.modules import LayerContext, gather_sequence
 from mllm_jax.layers.parameters import (
     Params,
     Tower,
@@ -30,7 +30,7 @@ from mllm_jax.layers.parameters import (
     tower_axes,
     tower_shapes,
 )
-from mllm_jax.layers.tile_mixing import tapped
+from mllm_jax.layers.tile_mixing import mix_taps
 from mllm_jax.layers.varying import vary_like
 from mllm_jax.models.batch import NEXT_TOKEN, ModuleRows
 from mllm_jax.models.freeze import NOTHING_FROZEN, Frozen
@@ -57,7 +57,7 @@ __all__ = [
 #: The weights of layers without auxiliary losses.
 NO_AUX: Mapping[str, float] = MappingProxyType({})
 #: The functions of all decoders, which share their layers.
-DECODER = ModuleFunctions(decoder.decoder_tower, decoder.embed, decoder.layer_context)
+DECODER = ModuleFunctions(decoder.decoder_tower, decoder.embed_text, decoder.layer_context)
 
 
 def init_parameters(config: ModelConfig, key: jax.Array) -> Params:
@@ -109,7 +109,7 @@ class ShardedModule:
         self.config, self.view, self.dtype = config, view, compute_dtype(config)
         self.settings, self.tower = config.modules[self.name], _blocks(config, self.name)
         self.aux, self.traits = self._layers()
-        self.frozen, self._frozen = frozen.trunk(self.name), frozen
+        self.frozen, self._frozen = frozen.is_trunk_frozen(self.name), frozen
         self._family = _functions(self.settings)
         self._remat = config.remats.get(bucket, config.remat)
 
@@ -226,7 +226,9 @@ class ShardedModule:
         ids = self.context(rows).segment_ids
 
         def connected(name: str, x: jax.Array, norm: Callable[[jax.Array], jax.Array]) -> jax.Array:
-            return connect(self.tower[name], params[name], x, ids, settings, norm, self.view)
+            return connect_outputs(
+                self.tower[name], params[name], x, ids, settings, norm, self.view
+            )
 
         names = deepstack_blocks(settings)
         last, *earlier = jnp.split(x, 1 + len(names), axis=-1)
@@ -236,7 +238,7 @@ class ShardedModule:
             found.append(connected(name, own, norm))
         joined = jnp.concatenate(found, axis=-1) if names else found[0]
         if "taps" in rows.arrays:
-            joined = tapped(joined, rows.arrays["taps"], rows.arrays["shares"], self.view)
+            joined = mix_taps(joined, rows.arrays["taps"], rows.arrays["shares"], self.view)
         return _with_room(joined, self.config.layer_inputs - len(names), 1 + len(names))
 
     def has_inputs(self, rows: ModuleRows) -> jax.Array:
@@ -306,4 +308,4 @@ def _with_room(x: jax.Array, count: int, parts: int = 1) -> jax.Array:
 
 def _flat(hidden: jax.Array, view: MeshView) -> jax.Array:
     """Sequence shards to `[rows * tokens, d_model]`, tokens of the context rank."""
-    return gathered(hidden, view).reshape(-1, hidden.shape[-1])
+    return gather_sequence(hidden, view).reshape(-1, hidden.shape[-1])

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import AbstractMesh, AxisType, PartitionSpec
 
-from mllm_jax.layers.attention.dispatch import traceable
+from mllm_jax.layers.attention.dispatch import traceable_backend
 from mllm_jax.layers.parameters import ParameterBlock
 from mllm_jax.layers.trainable import ADAPTERS
 from mllm_jax.models.batch import ModuleRows
@@ -90,7 +90,7 @@ def _measure_bytes(
 ) -> float:
     """Bytes of the `values` of a layer, the mean over a period; other arguments as above."""
     module, tensor, shares = split
-    config = config.model_copy(update={"attention": traceable(config.attention)})
+    config = config.model_copy(update={"attention": traceable_backend(config.attention)})
     heads = config.decoder.kv_heads if module == config.backbone else None
     # As many ranks as there are experts: a rank keeps as much whatever part of them it has.
     experts = config.decoder.experts.count if shares and config.decoder.experts else 1

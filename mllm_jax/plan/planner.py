@@ -145,7 +145,7 @@ class PlanSearch:
     @property
     def _trains(self) -> bool:
         """Whether the decoder has gradients of weights."""
-        return not self.settled.frozen.trunk(self.settled.model.backbone)
+        return not self.settled.frozen.is_trunk_frozen(self.settled.model.backbone)
 
     @cached_property
     def _bubble_costs(self) -> Costs:

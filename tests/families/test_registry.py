@@ -18,7 +18,7 @@ from mllm_jax.config.inputs import row_specs
 from mllm_jax.families import registry
 from mllm_jax.families.family import Family, FamilyModule, load_reference
 from mllm_jax.families.functions import ModuleFunctions
-from mllm_jax.families.releases import formats
+from mllm_jax.families.releases import release_formats
 from mllm_jax.families.siglip.config import SiglipConfig
 from mllm_jax.hf_format.release_format import ReleaseFormat
 from mllm_jax.models.graph import ModelConfig
@@ -46,28 +46,28 @@ def registered() -> Iterator[None]:
     registry.unregister("other")
 
 
-@pytest.mark.parametrize("name", registry.names())
+@pytest.mark.parametrize("name", registry.family_names())
 def test_what_a_family_refers_to_is_there(name: str) -> None:
-    family = registry.family(name)
+    family = registry.find_family(name)
     assert family.name == name
     assert family.modules or family.formats
     if family.decoder:
         release = load_reference(family.decoder)
-        assert formats()[release.model_type] is release.format
+        assert release_formats()[release.model_type] is release.release_format
     for module in family.modules.values():
         if module.functions:
             assert isinstance(load_reference(module.functions), ModuleFunctions)
     for own in load_reference(family.formats) if family.formats else ():
         assert isinstance(own, ReleaseFormat)
-        assert formats()[own.name] is own
+        assert release_formats()[own.name] is own
 
 
 def test_unknown_names_are_refused_with_the_valid_ones() -> None:
-    valid = ", ".join(registry.names())
+    valid = ", ".join(registry.family_names())
     with pytest.raises(registry.UnknownFamilyError, match=f"'dino' is unknown; valid: {valid}"):
-        registry.family("dino")
+        registry.find_family("dino")
     with pytest.raises(registry.UnknownFamilyError, match=r"'siglip\.text' is unknown; valid: "):
-        registry.module("siglip.text")
+        registry.find_module("siglip.text")
     with pytest.raises(ValueError, match="module 'clip' of family 'other'; valid: 'other', or"):
         Family("other", {"clip": FamilyModule(OtherConfig, "clip.model:FUNCTIONS")})
 
@@ -108,11 +108,11 @@ def test_installed_packages_and_folders_add_families(
     monkeypatch.setattr(families, "__path__", [*families.__path__, str(folder.parents[1])])
     registry._entry_points.cache_clear()
     try:
-        assert {"extra", "mine", "siglip"} <= {*registry.names()}
-        assert registry.family("mine").name == "mine"
-        assert registry.family("extra").name == "extra"
+        assert {"extra", "mine", "siglip"} <= {*registry.family_names()}
+        assert registry.find_family("mine").name == "mine"
+        assert registry.find_family("extra").name == "extra"
         with pytest.raises(TypeError, match=r"family yours is Family.*; valid: a Family of that"):
-            registry.family("yours")
+            registry.find_family("yours")
     finally:
         registry._entry_points.cache_clear()
 
@@ -134,7 +134,7 @@ def test_a_configuration_imports_only_the_folders_that_it_names() -> None:
     values = towers.model("llama", "siglip").model_dump(mode="json")
     found = _modules_of(LOADED, json.dumps(values))
     folders = {name.split(".")[2] for name in found if name.count(".") == 3 and FOLDER in name}
-    assert folders & {*registry.names()} == {"llama", "siglip"}
+    assert folders & {*registry.family_names()} == {"llama", "siglip"}
     assert not {"jax", "numpy"} & found
 
 

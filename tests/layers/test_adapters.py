@@ -111,7 +111,7 @@ def adapted(model: ModelConfig) -> ModelConfig:
 
 def test_an_adapter_is_a_kernel_of_low_rank() -> None:
     dense = Dense((("heads", 2), (None, 3)), (("embed", 5),), nnx.Rngs(params=0), bias=True)
-    dense.adapt(2, 0.5, nnx.Rngs(params=1))
+    dense.add_adapter(2, 0.5, nnx.Rngs(params=1))
     dense.lora_b = nnx.Param(jax.random.normal(jax.random.key(0), (2, 5)))
     x = jax.random.normal(jax.random.key(1), (4, 2, 3))
     kernel = dense.kernel[...] + 0.5 * jnp.tensordot(dense.lora_a[...], dense.lora_b[...], 1)

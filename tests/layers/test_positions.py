@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mllm_jax.layers.config.kinds import RotarySpec
 from mllm_jax.layers.config.parts import RopeScaling
-from mllm_jax.layers.positions import grid_positions, rotary, rotate, sinusoids
+from mllm_jax.layers.positions import compute_rotary, grid_positions, make_sinusoids, rotate_heads
 
 GRID = (3, 4)
 TABLE = np.random.default_rng(0).normal(size=(12, 5)).astype(np.float32)
@@ -73,7 +73,7 @@ def test_rotation_makes_scores_depend_on_distance_alone() -> None:
 
     def score(a: int, b: int) -> float:
         turned = [
-            rotate(x, rotary(jnp.full((1, 1, 1), n), 8, RotarySpec(100.0)))
+            rotate_heads(x, compute_rotary(jnp.full((1, 1, 1), n), 8, RotarySpec(100.0)))
             for x, n in ((q, a), (k, b))
         ]
         return float(jnp.sum(turned[0] * turned[1]))
@@ -87,7 +87,7 @@ def test_llama3_scaling_keeps_fast_and_slows_slow_frequencies() -> None:
         factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_positions=64
     )
     frequency = 1e4 ** (-np.arange(8) / 8)
-    cos, sin = rotary(jnp.ones((1, 1, 1), jnp.int32), 16, RotarySpec(1e4, scaling))
+    cos, sin = compute_rotary(jnp.ones((1, 1, 1), jnp.int32), 16, RotarySpec(1e4, scaling))
     actual = np.arctan2(sin, cos).ravel()
     wavelength = 2 * np.pi / frequency
     fast, slow = wavelength < 64 / 4, wavelength > 64 / 1
@@ -100,7 +100,7 @@ def test_llama3_scaling_keeps_fast_and_slows_slow_frequencies() -> None:
 
 
 def test_sinusoids_are_whispers() -> None:
-    actual = sinusoids(jnp.arange(20)[None], 8)[0]
+    actual = make_sinusoids(jnp.arange(20)[None], 8)[0]
     step = math.log(10_000) / 3
     angle = np.arange(20)[:, None] * np.exp(-step * np.arange(4))[None]
     expected = np.concatenate([np.sin(angle), np.cos(angle)], axis=1)
@@ -134,7 +134,7 @@ def test_each_frequency_turns_by_the_position_on_its_axis(
     rng = np.random.default_rng(0)
     x = rng.normal(size=(2, 5, 3, 16)).astype(np.float32)
     positions = rng.integers(0, 20, (2, 5, spec.axes)).astype(np.int32)
-    found = rotate(jnp.asarray(x), rotary(jnp.asarray(positions), 16, spec))
+    found = rotate_heads(jnp.asarray(x), compute_rotary(jnp.asarray(positions), 16, spec))
     np.testing.assert_allclose(found, turned(x, positions, spec, axes), atol=1e-4)
 
 

@@ -12,7 +12,7 @@ import pytest
 from pydantic import ValidationError
 
 from data.media.image.tiles import ImageTiling, layout_of, taps_of
-from mllm_jax.layers.tile_mixing import tapped
+from mllm_jax.layers.tile_mixing import mix_taps
 from mllm_jax.models import module as multimodal
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.work.flops import tower_work
@@ -34,7 +34,7 @@ def tiled(family: str = "siglip", **changes: Any) -> ModelConfig:
 
 
 def run(x: Any, taps: np.ndarray, shares: np.ndarray) -> jax.Array:
-    return tapped(jnp.asarray(x), jnp.asarray(taps), jnp.asarray(shares), MeshView())
+    return mix_taps(jnp.asarray(x), jnp.asarray(taps), jnp.asarray(shares), MeshView())
 
 
 def test_outputs_are_sums_of_their_taps() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from mllm_jax.families.releases import formats
+from mllm_jax.families.releases import release_formats
 from mllm_jax.hf_format.configs import read_config
 from mllm_jax.layers.transformer import DecoderLayer, layer_context
 from mllm_jax.models import module as multimodal
@@ -64,8 +64,8 @@ def test_every_encoder_is_compared_with_something() -> None:
     released = {
         encoder.family
         for values in stored
-        if values["model_type"] in formats()
-        for encoder in formats()[values["model_type"]].read(values).encoders.values()
+        if values["model_type"] in release_formats()
+        for encoder in release_formats()[values["model_type"]].read(values).encoders.values()
     }
     missing = {*towers.ENCODERS} - released - {*references.ENCODERS}
     assert not missing, "valid: a function in ENCODERS of references.py, or a folder in parity"

@@ -20,7 +20,7 @@ DECODER: dict[str, Any] = {"layers": 1, "d_model": 32, "heads": 4, "d_ff": 64}
         ({"kv_heads": 3}, r"heads 4 is not divisible by kv_heads 3; .* from \[1, 2, 4\]"),
         ({"family": "gpt", "kv_heads": 2}, "no grouped heads; set kv_heads to 4"),
         ({"head_dim": 7}, "head_dim 7 must be even"),
-        ({"family": "mamba"}, ", ".join(map(repr, DECODERS.classes()))),
+        ({"family": "mamba"}, ", ".join(map(repr, DECODERS.valid_classes()))),
         ({"layers": 0}, "greater than 0"),
         ({"width": 3}, "Extra inputs"),
         (

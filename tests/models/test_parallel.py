@@ -196,7 +196,7 @@ def test_partial_sums_of_bfloat16_are_added_in_float32() -> None:
     view = grid.backbone
 
     def total(state: Any, x: Any) -> Any:
-        out = nnx.merge(graph, state).scattered(x, view)
+        out = nnx.merge(graph, state).scattered_product(x, view)
         return psum(jnp.sum(out.astype(jnp.float32)), view.tensor), out
 
     shards = {"kernel": P(view.tensor)}, P(None, None, view.tensor)
@@ -320,7 +320,7 @@ def test_partial_sums_travel_in_the_type_that_is_asked_for(
         jax.random.normal(jax.random.key(i), own) for i, own in enumerate([(1, 8, 6), (6, 4)])
     )
     mapped = jax.shard_map(
-        lambda x, kernel: products.scattered(((x, kernel),), (1,), view),
+        lambda x, kernel: products.scatter_products(((x, kernel),), (1,), view),
         mesh=make_mesh(grid, jax.devices()[:2]),
         in_specs=(P(None, None, view.tensor), P(view.tensor)),
         out_specs=P(None, view.tensor),

@@ -21,11 +21,11 @@ from sharding.layerstack.run import Aux
 #: Families without experts, which have tests of their own.
 DECODERS = tuple(
     name
-    for name, config in choice.DECODERS.classes().items()
+    for name, config in choice.DECODERS.valid_classes().items()
     if issubclass(config, DecoderConfig) and not config.parts.experts
 )
 #: Configuration class of every encoder family that a configuration may name.
-CONFIGS = choice.ENCODERS.classes()
+CONFIGS = choice.ENCODERS.valid_classes()
 ENCODERS = tuple(CONFIGS)
 #: Other forms of the same families.
 VARIANTS = ("siglip linear", "clip kept", "whisper average")

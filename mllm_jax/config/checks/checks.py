@@ -268,7 +268,7 @@ def _attention(config: ExperimentConfig) -> Iterator[Problem]:
     dtype = config.model.dtype_on(platform)
     able, reasons = list(LIMITS), dict[str, list[str]]()
     for module, tokens, head_dim, spans in _attended(config):
-        reason = LIMITS[backend].refusal(platform, tokens, head_dim, dtype, spans)
+        reason = LIMITS[backend].refusal_reason(platform, tokens, head_dim, dtype, spans)
         if reason is not None:
             reasons.setdefault(reason, []).append(module)
         here = able_backends(platform, tokens=tokens, head_dim=head_dim, dtype=dtype, spans=spans)

@@ -110,7 +110,7 @@ def _of_bubbles_alone(config: ExperimentConfig) -> Iterator[Problem]:
 def _weights_apart(config: ExperimentConfig) -> Iterator[Problem]:
     """A decoder whose weight gradients are apart has some."""
     key, kind = "schedule.kind", config.schedule.kind
-    if kind in SPLIT_BACKWARD and config.frozen.trunk("decoder"):
+    if kind in SPLIT_BACKWARD and config.frozen.is_trunk_frozen("decoder"):
         reason = f"{kind} has no effect, as train.freeze has decoder, which has no weight gradients"
         yield _or_default(key, "1f1b", reason)
 

@@ -18,7 +18,7 @@ from data.batch import ModuleRows
 from mllm_jax.families.clip.config import ClipConfig
 from mllm_jax.families.functions import ModuleFunctions
 from mllm_jax.layers import vision_transformer as patches
-from mllm_jax.layers.modules import Dense, LayerNorm, aligned, normal
+from mllm_jax.layers.modules import Dense, LayerNorm, align_dims, normal_parameter
 from mllm_jax.layers.parameters import ParameterBlock, Params, Tower, layer_block
 from mllm_jax.layers.positions import grid_positions
 from sharding.grid import MeshView
@@ -33,14 +33,14 @@ class ClipEmbedding(nnx.Module):
     def __init__(self, config: ClipConfig, rngs: nnx.Rngs) -> None:
         d_model, entries = config.d_model, config.grid[0] * config.grid[1]
         self.patch_embedding = Dense(((None, config.features),), (("embed", d_model),), rngs)
-        self.class_embedding = normal(rngs, (d_model,), (None,), d_model**-0.5)
-        self.position_embedding = normal(
+        self.class_embedding = normal_parameter(rngs, (d_model,), (None,), d_model**-0.5)
+        self.position_embedding = normal_parameter(
             rngs, (1 + entries, d_model), (None, "embed"), d_model**-0.5
         )
         self.pre_layrnorm = LayerNorm(d_model, config.norm_eps, rngs)
 
 
-def tower(config: ClipConfig, backend: str) -> Tower:
+def build_tower(config: ClipConfig, backend: str) -> Tower:
     """Blocks of the encoder, without the connector; there is no norm behind the layers."""
     return {
         "embeddings": ParameterBlock(lambda rngs: ClipEmbedding(config, rngs)),
@@ -52,7 +52,7 @@ def tower(config: ClipConfig, backend: str) -> Tower:
     }
 
 
-def embed(
+def embed_images(
     tower: Tower,
     params: Params,
     rows: ModuleRows,
@@ -67,8 +67,8 @@ def embed(
     grid = grid_positions(table[1:], config.grid, positions, sizes)
     x = module.patch_embedding(inputs.astype(dtype)) + grid.astype(dtype)
     of_class = (module.class_embedding[...] + table[0]).astype(dtype)
-    x = jnp.where(positions[..., :1] < 0, aligned(of_class, x), x)
+    x = jnp.where(positions[..., :1] < 0, align_dims(of_class, x), x)
     return module.pre_layrnorm(x)
 
 
-FUNCTIONS = ModuleFunctions(tower, embed, patches.layer_context)
+FUNCTIONS = ModuleFunctions(build_tower, embed_images, patches.layer_context)

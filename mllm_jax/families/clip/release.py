@@ -10,7 +10,7 @@ from mllm_jax.families.clip.config import ClipConfig
 from mllm_jax.hf_format.configs import encoder_values, read_activation, write_activation
 from mllm_jax.hf_format.release_format import ReleaseFormat
 from mllm_jax.hf_format.tensor_rules import TensorRule, encoder_layer_rules, norm_rules
-from mllm_jax.hf_format.transforms import identity, patch_kernel
+from mllm_jax.hf_format.transforms import identity_transform, patch_kernel
 from mllm_jax.hf_format.vision_rules import (
     NORMS,
     SIZES,
@@ -75,11 +75,13 @@ def clip_rules(config: ClipConfig, prefix: str = "vision_model.") -> list[Tensor
     kernel = patch_kernel(height, breadth, config.channels, config.d_model)
     return [
         TensorRule("embeddings.patch_embedding.kernel", f"{stem}patch_embedding.weight", kernel),
-        TensorRule("embeddings.class_embedding", f"{stem}class_embedding", identity(width)),
+        TensorRule(
+            "embeddings.class_embedding", f"{stem}class_embedding", identity_transform(width)
+        ),
         TensorRule(
             "embeddings.position_embedding",
             f"{stem}position_embedding.weight",
-            identity((entries, config.d_model)),
+            identity_transform((entries, config.d_model)),
         ),
         *norm_rules("embeddings.pre_layrnorm", f"{prefix}pre_layrnorm", width),
         *encoder_layer_rules(config, f"{prefix}encoder.layers.{{layer}}.", NORMS),

@@ -52,13 +52,13 @@ _FIXED = {"vision_feature_select_strategy": "full", "use_image_newline_parameter
 def _read_model(values: Values) -> ReleasedModel:
     _check_fixed(values)
     decoder = read_text_decoder(values, "qwen2").model_copy(update={"extra_tokens": 1})
-    tower = _tower(values)
+    tower = _read_tower(values)
     released = read_siglip(tower)
     activation = read_activation(values.get("projector_hidden_act", "gelu"), "projector_hidden_act")
     changes = {
         "layers": feature_layers(values, released.layers, default=-1),
         "final_norm": False,
-        "tiles": _tiles(values, tower["image_size"]),
+        "tiles": _read_tiles(values, tower["image_size"]),
         "connector": {
             "activation": activation,
             "bias": values.get("multimodal_projector_bias", True),
@@ -75,13 +75,13 @@ def _check_fixed(values: Values) -> None:
             raise PretrainedError(f"{key}: {value!r} is not supported; valid: {valid!r}")
 
 
-def _tower(values: Values) -> dict[str, Any]:
+def _read_tower(values: Values) -> dict[str, Any]:
     """The configuration of the tower; missing keys have the defaults of SigLIP's class."""
     tower = values.get("vision_config") or _TOWER
     return {"model_type": "siglip_vision_model", "image_size": 224, **tower}
 
 
-def _tiles(values: Values, side: int) -> TilesConfig:
+def _read_tiles(values: Values, side: int) -> TilesConfig:
     ratio = str(values.get("vision_aspect_ratio", "anyres_max_9"))
     most = re.fullmatch(r"anyres_max_(\d+)", ratio)
     if most is None:
@@ -108,13 +108,13 @@ def _tensor_rules(model: ReleasedModel) -> dict[str, list[TensorRule]]:
     return {
         "decoder": [
             *decoder_rules(decoder, "language_model.model.", "language_model.lm_head."),
-            _newline(decoder.d_model),
+            _newline_rule(decoder.d_model),
         ],
         "vision": [*siglip_rules(vision, _VISION), *connector],
     }
 
 
-def _newline(width: int) -> TensorRule:
+def _newline_rule(width: int) -> TensorRule:
     """The only token behind the vocabulary."""
     form = TensorTransform((width,), (1, width), (0, 1), (1, width))
     return TensorRule("extra_embedding.embedding", "image_newline", form)
@@ -183,7 +183,7 @@ def _check_square(vision: ImageEncoderConfig, tiles: TilesConfig) -> None:
 
 def _unused_patterns(values: Values) -> tuple[str, ...]:
     """Layers behind the features, the norm behind all layers, and the pooling head."""
-    layers = unused_layers(values, read_siglip(_tower(values)).layers, -1, _VISION)
+    layers = unused_layers(values, read_siglip(_read_tower(values)).layers, -1, _VISION)
     return (*layers, rf"{re.escape(_VISION)}(post_layernorm|head)\..*")
 
 

@@ -16,7 +16,7 @@ from mllm_jax.layers.parameters import ParameterBlock, Params, Tower, layer_bloc
 from sharding.grid import MeshView
 
 
-def tower(config: SiglipConfig, backend: str) -> Tower:
+def build_tower(config: SiglipConfig, backend: str) -> Tower:
     """Blocks of the encoder, without the connector; not all have a norm behind the layers."""
     blocks = {
         "embeddings": ParameterBlock(lambda rngs: patches.PatchEmbedding(config, rngs)),
@@ -33,7 +33,7 @@ def tower(config: SiglipConfig, backend: str) -> Tower:
     return blocks
 
 
-def embed(
+def embed_images(
     tower: Tower,
     params: Params,
     rows: ModuleRows,
@@ -42,7 +42,7 @@ def embed(
     dtype: jnp.dtype,
 ) -> jax.Array:
     """Patches to `[rows, patches / shards, d_model]`; as in `patches.embed`."""
-    return patches.embed(tower, params, rows, config, view, dtype, config.antialias)
+    return patches.embed_patches(tower, params, rows, config, view, dtype, config.antialias)
 
 
-FUNCTIONS = ModuleFunctions(tower, embed, patches.layer_context)
+FUNCTIONS = ModuleFunctions(build_tower, embed_images, patches.layer_context)

@@ -10,7 +10,7 @@ from mllm_jax.families.siglip.config import SiglipConfig
 from mllm_jax.hf_format.configs import check_value, encoder_values
 from mllm_jax.hf_format.release_format import ReleaseFormat
 from mllm_jax.hf_format.tensor_rules import TensorRule, encoder_layer_rules, norm_rules
-from mllm_jax.hf_format.transforms import dense_kernel, identity, patch_kernel
+from mllm_jax.hf_format.transforms import dense_kernel, identity_transform, patch_kernel
 from mllm_jax.hf_format.vision_rules import (
     NORMS,
     SIZES,
@@ -79,12 +79,14 @@ def siglip_rules(config: SiglipConfig, prefix: str = "vision_model.") -> list[Te
     return [
         TensorRule("embeddings.patch_embedding.kernel", f"{stem}patch_embedding.weight", kernel),
         TensorRule(
-            "embeddings.patch_embedding.bias", f"{stem}patch_embedding.bias", identity(width)
+            "embeddings.patch_embedding.bias",
+            f"{stem}patch_embedding.bias",
+            identity_transform(width),
         ),
         TensorRule(
             "embeddings.position_embedding",
             f"{stem}position_embedding.weight",
-            identity((entries, config.d_model)),
+            identity_transform((entries, config.d_model)),
         ),
         *(norm_rules("norm", f"{prefix}post_layernorm", width) if config.final_norm else ()),
         *encoder_layer_rules(config, f"{prefix}encoder.layers.{{layer}}.", NORMS),

@@ -32,7 +32,7 @@ class WhisperConfig(AudioEncoderConfig):
     max_positions: int | None = Field(None, gt=0)
 
     @model_validator(mode="after")
-    def _even(self) -> WhisperConfig:
+    def _check_even(self) -> WhisperConfig:
         if self.d_model % 2:
             raise ValueError(f"d_model {self.d_model} must be even for sinusoidal positions")
         return self

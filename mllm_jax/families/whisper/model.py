@@ -32,14 +32,14 @@ from mllm_jax.layers.modules import (
     residual_gain,
 )
 from mllm_jax.layers.parameters import ParameterBlock, Params, Tower, layer_block
-from mllm_jax.layers.positions import sinusoids
+from mllm_jax.layers.positions import make_sinusoids
 from mllm_jax.layers.varying import gelu
 from sharding.collectives import shard_slice
 from sharding.grid import MeshView
 from sharding.layerstack.run import Aux
 
 
-class Convolutions(nnx.Module):
+class WhisperConvolutions(nnx.Module):
     """Two convolutions of three taps.
 
     The channels between them are split over tensor: the first is column-parallel, the second
@@ -52,7 +52,7 @@ class Convolutions(nnx.Module):
         self.conv2 = Dense((taps, ("mlp", channels)), (("embed", channels),), rngs, bias=True)
 
 
-class Positions(nnx.Module):
+class PositionTable(nnx.Module):
     """A table of positions, `[max_positions, d_model]`: sinusoids, if no other one is loaded.
 
     It does not train, as its name says (`mllm_jax.layers.trainable.FIXED`).
@@ -60,7 +60,7 @@ class Positions(nnx.Module):
 
     def __init__(self, entries: int, d_model: int, rngs: nnx.Rngs) -> None:
         del rngs
-        table = sinusoids(jnp.arange(entries)[None], d_model)[0]
+        table = make_sinusoids(jnp.arange(entries)[None], d_model)[0]
         self.fixed = nnx.Param(table, axes=(None, "embed"))
 
     def __call__(self, positions: jax.Array) -> jax.Array:
@@ -77,7 +77,7 @@ class WhisperLayer(nnx.Module):
         gain = residual_gain(config.layers)
         widths = (config.d_model, config.d_ff, config.d_model)
         self.self_attn_layer_norm = LayerNorm(config.d_model, config.norm_eps, rngs)
-        self.self_attn = SelfAttention(_spec(config, backend, kind), rngs)
+        self.self_attn = SelfAttention(_attention_spec(config, backend, kind), rngs)
         self.final_layer_norm = LayerNorm(config.d_model, config.norm_eps, rngs)
         self.mlp = MLP(widths, rngs, gain, "gelu")
 
@@ -89,21 +89,23 @@ class WhisperLayer(nnx.Module):
         return x + self.mlp(self.final_layer_norm(x), view), {}
 
 
-def tower(config: WhisperConfig, backend: str) -> Tower:
+def build_tower(config: WhisperConfig, backend: str) -> Tower:
     """Blocks of the encoder, without the connector; `positions` where there is a table of them."""
     blocks = {
-        "embeddings": ParameterBlock(lambda rngs: Convolutions(config, rngs)),
+        "embeddings": ParameterBlock(lambda rngs: WhisperConvolutions(config, rngs)),
         "layers": layer_block(
             partial(WhisperLayer, config, backend), config.layer_kinds, config.layers
         ),
         "norm": ParameterBlock(lambda rngs: LayerNorm(config.d_model, config.norm_eps, rngs)),
     }
     if (entries := config.max_positions) is not None:
-        blocks["positions"] = ParameterBlock(lambda rngs: Positions(entries, config.d_model, rngs))
+        blocks["positions"] = ParameterBlock(
+            lambda rngs: PositionTable(entries, config.d_model, rngs)
+        )
     return blocks
 
 
-def embed(
+def embed_audio(
     tower: Tower,
     params: Params,
     rows: ModuleRows,
@@ -121,24 +123,26 @@ def embed(
     module = tower["embeddings"].bind(params["embeddings"], view)
     first, second = config.strides
     ids = jnp.abs(rows.segment_ids)
-    x = module.conv1(taps(rows.inputs.astype(dtype), ids, first))
+    x = module.conv1(convolution_taps(rows.inputs.astype(dtype), ids, first))
     ids = ids[:, ::first]
     x = jnp.where((ids > 0)[..., None], gelu(x), 0)
-    x = module.conv2.scattered(shard_slice(taps(x, ids, second), view.context, dim=1), view)
+    x = module.conv2.scattered_product(
+        shard_slice(convolution_taps(x, ids, second), view.context, dim=1), view
+    )
     ids = layer_context(rows, config).segment_ids
     positions = rows.positions[:, :: config.stride, 0] // config.stride
     local, positions = (shard_slice(a, view.sequence_axes, dim=1) for a in (ids, positions))
-    x = gelu(x) + _positions(tower, params, positions, config, view).astype(dtype)
+    x = gelu(x) + _embed_positions(tower, params, positions, config, view).astype(dtype)
     return jnp.where((local > 0)[..., None], x, 0)
 
 
-def _positions(
+def _embed_positions(
     tower: Tower, params: Params, positions: jax.Array, config: WhisperConfig, view: MeshView
 ) -> jax.Array:
     """`[rows, positions]` to `[rows, positions, d_model]` float32."""
     if "positions" in tower:
         return tower["positions"].bind(params["positions"], view)(positions)
-    return sinusoids(positions, config.d_model)
+    return make_sinusoids(positions, config.d_model)
 
 
 def layer_context(rows: ModuleRows, config: WhisperConfig) -> LayerContext:
@@ -146,7 +150,7 @@ def layer_context(rows: ModuleRows, config: WhisperConfig) -> LayerContext:
     return LayerContext(jnp.maximum(rows.segment_ids[:, :: config.stride], 0))
 
 
-def taps(x: jax.Array, ids: jax.Array, stride: int) -> jax.Array:
+def convolution_taps(x: jax.Array, ids: jax.Array, stride: int) -> jax.Array:
     """The three inputs of every output of a convolution, zero outside the output's clip.
 
     Args:
@@ -172,7 +176,7 @@ def taps(x: jax.Array, ids: jax.Array, stride: int) -> jax.Array:
     return jnp.stack(read, axis=2)
 
 
-def _spec(config: WhisperConfig, backend: str, kind: LayerKind) -> AttentionSpec:
+def _attention_spec(config: WhisperConfig, backend: str, kind: LayerKind) -> AttentionSpec:
     return AttentionSpec(
         d_model=config.d_model,
         heads=config.heads,
@@ -187,4 +191,4 @@ def _spec(config: WhisperConfig, backend: str, kind: LayerKind) -> AttentionSpec
     )
 
 
-FUNCTIONS = ModuleFunctions(tower, embed, layer_context)
+FUNCTIONS = ModuleFunctions(build_tower, embed_audio, layer_context)

@@ -14,7 +14,7 @@ from mllm_jax.hf_format.configs import check_head_dim, check_value, encoder_valu
 from mllm_jax.hf_format.files import PretrainedError, list_names
 from mllm_jax.hf_format.release_format import encoder_format
 from mllm_jax.hf_format.tensor_rules import TensorRule, encoder_layer_rules, norm_rules
-from mllm_jax.hf_format.transforms import convolution_kernel, identity
+from mllm_jax.hf_format.transforms import convolution_kernel, identity_transform
 from mllm_jax.layers.trainable import FIXED
 
 #: Defaults that configurations may leave out, by their class.
@@ -108,10 +108,12 @@ def whisper_rules(config: WhisperConfig, prefix: str = "model.encoder.") -> list
         kernel = convolution_kernel(CONVOLUTION, inputs, config.d_model)
         rules += [
             TensorRule(f"embeddings.{name}.kernel", f"{prefix}{name}.weight", kernel),
-            TensorRule(f"embeddings.{name}.bias", f"{prefix}{name}.bias", identity(width)),
+            TensorRule(
+                f"embeddings.{name}.bias", f"{prefix}{name}.bias", identity_transform(width)
+            ),
         ]
     if config.max_positions is not None:
-        table = identity((config.max_positions, config.d_model))
+        table = identity_transform((config.max_positions, config.d_model))
         rules.append(TensorRule(f"positions.{FIXED}", f"{prefix}embed_positions.weight", table))
     return [
         *rules,

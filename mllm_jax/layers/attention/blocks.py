@@ -24,7 +24,7 @@ from mllm_jax.layers.attention.masks import TokenIds
 from mllm_jax.layers.config.kinds import MaskKind
 
 
-class Blocks(NamedTuple):
+class MaskBlocks(NamedTuple):
     """Pairs of blocks, `[rows, tokens / queries, tokens / keys]` bool.
 
     Attributes:
@@ -37,7 +37,7 @@ class Blocks(NamedTuple):
     every: jax.Array
 
     @staticmethod
-    def of(tokens: TokenIds, mask: MaskKind, queries: int, keys: int) -> Blocks:
+    def of(tokens: TokenIds, mask: MaskKind, queries: int, keys: int) -> MaskBlocks:
         """Those of ids `[rows, tokens]` after `cut_padding`.
 
         Args:
@@ -46,13 +46,13 @@ class Blocks(NamedTuple):
         ids = tokens.bounds
         begin = jnp.arange(0, ids.shape[1], queries)[None, :, None]
         key_begin = jnp.arange(0, ids.shape[1], keys)[None, None, :]
-        of_queries, of_keys = _Ids.of(ids, queries), _Ids.of(ids, keys)
-        padding = _pairs(of_queries.padding, of_keys.padding, jnp.logical_and)
+        of_queries, of_keys = _IdBounds.of(ids, queries), _IdBounds.of(ids, keys)
+        padding = _compare_pairs(of_queries.padding, of_keys.padding, jnp.logical_and)
         padding &= begin // FLASH_BLOCK == key_begin // FLASH_BLOCK
-        some = _pairs(of_queries.low, of_keys.high, jnp.less_equal) | padding
-        some &= _pairs(of_queries.high, of_keys.low, jnp.greater_equal) | padding
-        every = _pairs(of_queries.single, of_keys.single, jnp.logical_and)
-        every &= _pairs(of_queries.first, of_keys.first, jnp.equal)
+        some = _compare_pairs(of_queries.low, of_keys.high, jnp.less_equal) | padding
+        some &= _compare_pairs(of_queries.high, of_keys.low, jnp.greater_equal) | padding
+        every = _compare_pairs(of_queries.single, of_keys.single, jnp.logical_and)
+        every &= _compare_pairs(of_queries.first, of_keys.first, jnp.equal)
         # How far keys are behind queries, at least and at most.
         least, most = begin - (key_begin + keys - 1), begin + queries - 1 - key_begin
         if mask.causal:
@@ -61,12 +61,12 @@ class Blocks(NamedTuple):
         if mask.window is not None:
             some &= (least < mask.window) & (-most < mask.window)
             every &= (most < mask.window) & ((-least < mask.window) | (not mask.spans))
-        return Blocks(some, every)
+        return MaskBlocks(some, every)
 
     @property
-    def of_keys(self) -> Blocks:
+    def of_keys(self) -> MaskBlocks:
         """The same, by blocks of keys."""
-        return Blocks(self.some.swapaxes(1, 2), self.every.swapaxes(1, 2))
+        return MaskBlocks(self.some.swapaxes(1, 2), self.every.swapaxes(1, 2))
 
     @property
     def loop_bounds(self) -> jax.Array:
@@ -84,13 +84,13 @@ class Blocks(NamedTuple):
         return jnp.stack([first, last, begin, begin + run], axis=2).astype(jnp.int32)
 
 
-def _span_pairs(tokens: TokenIds, mask: MaskKind, queries: int, keys: int) -> Blocks:
+def _span_pairs(tokens: TokenIds, mask: MaskKind, queries: int, keys: int) -> MaskBlocks:
     """Pairs of blocks by their spans alone: whether some, or all, of their tokens share a span."""
     if not mask.spans or tokens.spans is None:
         nothing = jnp.zeros((), bool)
-        return Blocks(nothing, nothing)
+        return MaskBlocks(nothing, nothing)
 
-    def bounds(size: int) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def span_bounds(size: int) -> tuple[jax.Array, jax.Array, jax.Array]:
         assert tokens.spans is not None
         spans = tokens.spans.reshape(len(tokens.spans), -1, size)
         low = jnp.where(spans > 0, spans, jnp.iinfo(jnp.int32).max).min(2)
@@ -98,10 +98,12 @@ def _span_pairs(tokens: TokenIds, mask: MaskKind, queries: int, keys: int) -> Bl
         single = (spans > 0).all(2) & (spans == spans[:, :, :1]).all(2)
         return low, spans.max(2), jnp.where(single, spans[:, :, 0], -1)
 
-    (low, high, span), (other_low, other_high, other_span) = bounds(queries), bounds(keys)
-    some = _pairs(low, other_high, jnp.less_equal) & _pairs(high, other_low, jnp.greater_equal)
-    every = _pairs(span, other_span, jnp.equal) & (span > 0)[:, :, None]
-    return Blocks(some, every)
+    (low, high, span), (other_low, other_high, other_span) = span_bounds(queries), span_bounds(keys)
+    some = _compare_pairs(low, other_high, jnp.less_equal) & _compare_pairs(
+        high, other_low, jnp.greater_equal
+    )
+    every = _compare_pairs(span, other_span, jnp.equal) & (span > 0)[:, :, None]
+    return MaskBlocks(some, every)
 
 
 def cut_padding(ids: jax.Array) -> jax.Array:
@@ -117,7 +119,7 @@ def cut_padding(ids: jax.Array) -> jax.Array:
 _LEAST = jnp.iinfo(jnp.int32).min
 
 
-class _Ids(NamedTuple):
+class _IdBounds(NamedTuple):
     """What every block of a row holds, arrays `[rows, blocks]`.
 
     Attributes:
@@ -134,10 +136,10 @@ class _Ids(NamedTuple):
     first: jax.Array
 
     @staticmethod
-    def of(ids: jax.Array, size: int) -> _Ids:
+    def of(ids: jax.Array, size: int) -> _IdBounds:
         blocks = ids.reshape(len(ids), -1, size)
         padding = blocks < _LEAST + ids.shape[1]
-        return _Ids(
+        return _IdBounds(
             low=jnp.where(padding, jnp.iinfo(jnp.int32).max, blocks).min(2),
             high=jnp.where(padding, _LEAST, blocks).max(2),
             padding=padding.any(2),
@@ -146,7 +148,7 @@ class _Ids(NamedTuple):
         )
 
 
-def _pairs(
+def _compare_pairs(
     of_queries: jax.Array, of_keys: jax.Array, meet: Callable[[Any, Any], jax.Array]
 ) -> jax.Array:
     """`meet` of every block of queries with every block of keys, of arrays `[rows, blocks]`."""

@@ -18,8 +18,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from mllm_jax.layers.attention.masks import TokenIds, visible
-from mllm_jax.layers.attention.reference import attend
+from mllm_jax.layers.attention.masks import TokenIds, visible_keys
+from mllm_jax.layers.attention.reference import attend_masked
 from mllm_jax.layers.config.kinds import MaskKind
 
 
@@ -40,15 +40,17 @@ class KeyValueCache(NamedTuple):
     tokens: TokenIds
     start: jax.Array | None = None
 
-    def extended(self, keys: jax.Array, values: jax.Array) -> KeyValueCache:
+    def append_tokens(self, keys: jax.Array, values: jax.Array) -> KeyValueCache:
         """The cache with those of the new tokens, `[rows, tokens, kv_heads, head_dim]`."""
         first = jnp.int32(0) if self.start is None else self.start
 
-        def put(cached: jax.Array, new: jax.Array) -> jax.Array:
+        def write_tokens(cached: jax.Array, new: jax.Array) -> jax.Array:
             heads_first = new.swapaxes(1, 2).astype(cached.dtype)
             return lax.dynamic_update_slice_in_dim(cached, heads_first, first, axis=2)
 
-        return self._replace(keys=put(self.keys, keys), values=put(self.values, values))
+        return self._replace(
+            keys=write_tokens(self.keys, keys), values=write_tokens(self.values, values)
+        )
 
 
 def attend_to(cache: KeyValueCache, q: jax.Array, mask: MaskKind) -> jax.Array:
@@ -64,9 +66,9 @@ def attend_to(cache: KeyValueCache, q: jax.Array, mask: MaskKind) -> jax.Array:
     start, count = cache.start, q.shape[1]
     assert start is not None  # as the caller knows
 
-    def new(ids: jax.Array) -> jax.Array:
+    def new_ids(ids: jax.Array) -> jax.Array:
         return lax.dynamic_slice_in_dim(ids, start, count, axis=1)
 
     scaled = (q * q.shape[-1] ** -0.5).swapaxes(1, 2)
-    seen = visible(jax.tree.map(new, cache.tokens), cache.tokens, mask)
-    return attend(scaled, cache.keys, cache.values, seen).swapaxes(1, 2)
+    seen = visible_keys(jax.tree.map(new_ids, cache.tokens), cache.tokens, mask)
+    return attend_masked(scaled, cache.keys, cache.values, seen).swapaxes(1, 2)

@@ -24,16 +24,16 @@ from typing import Any
 import jax
 
 from mllm_jax.layers.attention import kernels
-from mllm_jax.layers.attention.flash import flash
+from mllm_jax.layers.attention.flash import flash_attention
 from mllm_jax.layers.attention.limits import (
     PREFERRED,
     able_backends,
     check_backend,
 )
 from mllm_jax.layers.attention.masks import TokenIds, order_by_place
-from mllm_jax.layers.attention.packed import packed
-from mllm_jax.layers.attention.reference import reference
-from mllm_jax.layers.attention.windowed import windowed
+from mllm_jax.layers.attention.packed import packed_attention
+from mllm_jax.layers.attention.reference import reference_attention
+from mllm_jax.layers.attention.windowed import windowed_attention
 from mllm_jax.layers.config.kinds import MaskKind
 from mllm_jax.layers.varying import vary_like
 from sharding.traced import traced_platform
@@ -45,7 +45,7 @@ Kernel = Callable[..., jax.Array]
 STAND_IN = "flash"
 
 
-def attention(
+def compute_attention(
     q: jax.Array,
     k: jax.Array,
     v: jax.Array,
@@ -83,15 +83,15 @@ def attention(
 
 
 BACKENDS: dict[str, Kernel] = {
-    "reference": reference,
-    "windowed": windowed,
-    "cudnn": kernels.cudnn,
-    "pallas_gpu": packed,
-    "splash": kernels.splash,
-    STAND_IN: flash,
+    "reference": reference_attention,
+    "windowed": windowed_attention,
+    "cudnn": kernels.cudnn_attention,
+    "pallas_gpu": packed_attention,
+    "splash": kernels.splash_attention,
+    STAND_IN: flash_attention,
 }
 
 
-def traceable(backend: str) -> str:
+def traceable_backend(backend: str) -> str:
     """A backend that keeps the same tensors as `backend` and can be traced on any machine."""
     return STAND_IN if backend == "cudnn" else backend

@@ -1,8 +1,8 @@
 """Attention that keeps the tensors of cuDNN's flash attention, for tracing without the library.
 
 A forward keeps q, k, v, the mask as a bias, the output and the logarithm of the softmax's sum, one
-float32 for each query and head. `flash` does the same with plain products, on any platform and for
-any type: what it keeps is counted, and it is never run to train.
+float32 for each query and head. `flash_attention` does the same with plain products, on any
+platform and for any type: what it keeps is counted, and it is never run to train.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from mllm_jax.layers.attention.kernels import untyped
-from mllm_jax.layers.attention.masks import TokenIds, visible
+from mllm_jax.layers.attention.kernels import untyped_kernel
+from mllm_jax.layers.attention.masks import TokenIds, visible_keys
 from mllm_jax.layers.config.kinds import MaskKind
 
 #: Finite, as in the reference.
@@ -36,7 +36,9 @@ class SavedForBackward(NamedTuple):
     log_sums: jax.Array
 
 
-def flash(q: jax.Array, k: jax.Array, v: jax.Array, tokens: TokenIds, mask: MaskKind) -> jax.Array:
+def flash_attention(
+    q: jax.Array, k: jax.Array, v: jax.Array, tokens: TokenIds, mask: MaskKind
+) -> jax.Array:
     """Attention that keeps grouped keys and values as they are, as cuDNN does."""
 
     @jax.custom_vjp
@@ -46,30 +48,30 @@ def flash(q: jax.Array, k: jax.Array, v: jax.Array, tokens: TokenIds, mask: Mask
     def forward(
         q: jax.Array, k: jax.Array, v: jax.Array, tokens: TokenIds
     ) -> tuple[jax.Array, SavedForBackward]:
-        bias = jnp.where(visible(tokens, tokens, mask)[:, None], 0, _MASKED).astype(q.dtype)
-        scores = _scores(q, k, bias)
+        bias = jnp.where(visible_keys(tokens, tokens, mask)[:, None], 0, _MASKED).astype(q.dtype)
+        scores = _compute_scores(q, k, bias)
         log_sums = jax.nn.logsumexp(scores, axis=-1)
-        out = _mix(jnp.exp(scores - log_sums[..., None]), v).astype(q.dtype)
+        out = _mix_values(jnp.exp(scores - log_sums[..., None]), v).astype(q.dtype)
         return out, SavedForBackward(q, k, v, bias, out, log_sums)
 
     def backward(saved: SavedForBackward, gradient: jax.Array) -> tuple[jax.Array | None, ...]:
-        return (*_gradients(saved, gradient), None)
+        return (*_compute_gradients(saved, gradient), None)
 
     kernel.defvjp(forward, backward)
-    return untyped(kernel)(q, k, v, tokens)
+    return untyped_kernel(kernel)(q, k, v, tokens)
 
 
-def _grouped(x: jax.Array, groups: int) -> jax.Array:
+def _group_heads(x: jax.Array, groups: int) -> jax.Array:
     """`[rows, tokens, groups, heads of a group, head_dim]`."""
     return x.reshape(*x.shape[:2], groups, -1, x.shape[3])
 
 
-def _scores(q: jax.Array, k: jax.Array, bias: jax.Array) -> jax.Array:
+def _compute_scores(q: jax.Array, k: jax.Array, bias: jax.Array) -> jax.Array:
     """`[rows, heads, queries, keys]` float32, masked."""
-    return _products(q, k) * q.shape[3] ** -0.5 + bias
+    return _grouped_products(q, k) * q.shape[3] ** -0.5 + bias
 
 
-def _mix(weights: jax.Array, values: jax.Array) -> jax.Array:
+def _mix_values(weights: jax.Array, values: jax.Array) -> jax.Array:
     """`weights` `[rows, heads, queries, keys]` times `values` of grouped heads, float32."""
     rows, heads, tokens, _ = weights.shape
     groups = values.shape[2]
@@ -78,26 +80,26 @@ def _mix(weights: jax.Array, values: jax.Array) -> jax.Array:
     return mixed.reshape(rows, tokens, heads, -1)
 
 
-def _gradients(saved: SavedForBackward, gradient: jax.Array) -> tuple[jax.Array, ...]:
+def _compute_gradients(saved: SavedForBackward, gradient: jax.Array) -> tuple[jax.Array, ...]:
     """Gradients of q, k and v, with the weights computed again from the saved logarithms."""
     q, k, v, bias, out, log_sums = saved
-    weights = jnp.exp(_scores(q, k, bias) - log_sums[..., None])
+    weights = jnp.exp(_compute_scores(q, k, bias) - log_sums[..., None])
     gradient = gradient.astype(jnp.float32)
     groups = k.shape[2]
-    d_weights = _products(gradient, v.astype(jnp.float32))
+    d_weights = _grouped_products(gradient, v.astype(jnp.float32))
     means = (gradient * out).sum(axis=-1).swapaxes(1, 2)
     d_scores = weights * (d_weights - means[..., None]) * q.shape[3] ** -0.5
     d_v = _onto_keys(weights, gradient, groups)
     d_k = _onto_keys(d_scores, q.astype(jnp.float32), groups)
     return tuple(
         gradient_of_x.astype(x.dtype)
-        for gradient_of_x, x in zip((_mix(d_scores, k), d_k, d_v), (q, k, v), strict=True)
+        for gradient_of_x, x in zip((_mix_values(d_scores, k), d_k, d_v), (q, k, v), strict=True)
     )
 
 
-def _products(x: jax.Array, y: jax.Array) -> jax.Array:
+def _grouped_products(x: jax.Array, y: jax.Array) -> jax.Array:
     """`[rows, heads, queries, keys]` of `x` of all heads with `y` of grouped heads, float32."""
-    grouped = _grouped(x, y.shape[2])
+    grouped = _group_heads(x, y.shape[2])
     products = jnp.einsum("rqgnd,rkgd->rgnqk", grouped, y, preferred_element_type=jnp.float32)
     return products.reshape(x.shape[0], x.shape[2], x.shape[1], -1)
 
@@ -106,4 +108,4 @@ def _onto_keys(weights: jax.Array, x: jax.Array, groups: int) -> jax.Array:
     """Sum over queries, and over the heads of a group, of `weights` times `x`."""
     rows, _, tokens, _ = weights.shape
     weights = weights.reshape(rows, groups, -1, tokens, tokens)
-    return jnp.einsum("rgnqk,rqgnd->rkgd", weights, _grouped(x, groups))
+    return jnp.einsum("rgnqk,rqgnd->rkgd", weights, _group_heads(x, groups))

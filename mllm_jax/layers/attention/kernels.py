@@ -1,8 +1,8 @@
 """Attention kernels of other libraries, made to run inside a manual `shard_map`.
 
 The kernels do not say over which mesh axes their outputs vary, which `check_vma=True` insists on:
-`untyped` runs them `without_types`. Forward and backward go through it separately, because the
-types of a `custom_vjp` are compared across its two rules.
+`untyped_kernel` runs them `without_types`. Forward and backward go through it separately, because
+the types of a `custom_vjp` are compared across its two rules.
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ from jax.experimental.pallas.ops.tpu.splash_attention import (
 )
 from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_mask as splash_mask
 
-from mllm_jax.layers.attention.masks import TokenIds, visible
+from mllm_jax.layers.attention.masks import TokenIds, visible_keys
 from mllm_jax.layers.config.kinds import MaskKind
 from mllm_jax.layers.varying import vary_like, without_types
 
 Attend = Callable[..., jax.Array]
 
 
-def cudnn(q: jax.Array, k: jax.Array, v: jax.Array, tokens: TokenIds, mask: MaskKind) -> jax.Array:
+def cudnn_attention(
+    q: jax.Array, k: jax.Array, v: jax.Array, tokens: TokenIds, mask: MaskKind
+) -> jax.Array:
     """cuDNN's flash attention with an explicit mask `[rows, 1, tokens, tokens]`.
 
     The mask is held in memory, and all pairs of a row are computed, whatever it or a window hides:
@@ -31,16 +33,16 @@ def cudnn(q: jax.Array, k: jax.Array, v: jax.Array, tokens: TokenIds, mask: Mask
     """
 
     def kernel(q: jax.Array, k: jax.Array, v: jax.Array, tokens: TokenIds) -> jax.Array:
-        seen = visible(tokens, tokens, mask)[:, None]
+        seen = visible_keys(tokens, tokens, mask)[:, None]
         ordered = mask.causal and not mask.spans
         return jax.nn.dot_product_attention(
             q, k, v, mask=seen, is_causal=ordered, implementation="cudnn"
         )
 
-    return untyped(kernel)(q, k, v, tokens)
+    return untyped_kernel(kernel)(q, k, v, tokens)
 
 
-def splash(
+def splash_attention(
     q: jax.Array,
     k: jax.Array,
     v: jax.Array,
@@ -59,7 +61,7 @@ def splash(
         ids = splash_kernel.SegmentIds(tokens.bounds, tokens.bounds)
         return jax.vmap(attend)(*heads_first, ids).swapaxes(1, 2)
 
-    return untyped(kernel)(q, k, v, tokens)
+    return untyped_kernel(kernel)(q, k, v, tokens)
 
 
 def _splash_kernel(tokens: int, heads: int, kind: MaskKind, interpret: bool) -> Callable[..., Any]:
@@ -86,7 +88,7 @@ def _splash_kernel(tokens: int, heads: int, kind: MaskKind, interpret: bool) -> 
     )
 
 
-def untyped(kernel: Attend) -> Attend:
+def untyped_kernel(kernel: Attend) -> Attend:
     """`kernel(q, k, v, tokens)`, differentiable in q, k, v, under `check_vma=True` as well.
 
     q, k, v and the result vary over the same axes.

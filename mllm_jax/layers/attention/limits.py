@@ -29,7 +29,7 @@ class AttentionError(ValueError):
 
 
 @dataclass(frozen=True)
-class Limits:
+class BackendLimits:
     """Limits of a backend.
 
     Attributes:
@@ -52,7 +52,7 @@ class Limits:
     by_segment: bool = False
     spans: bool = True
 
-    def refusal(
+    def refusal_reason(
         self, platform: str | None, tokens: int, head_dim: int, dtype: str, spans: bool = False
     ) -> str | None:
         """Why it cannot run this; None if it can. A `platform` of None is not checked."""
@@ -73,13 +73,13 @@ class Limits:
 
 
 LIMITS = {
-    "reference": Limits(("cpu", "gpu", "tpu")),
-    "windowed": Limits(("cpu", "gpu", "tpu"), by_segment=True),
-    "cudnn": Limits(("gpu",), width=8, narrowest=8, widest=128, half_only=True),
-    "pallas_gpu": Limits(
+    "reference": BackendLimits(("cpu", "gpu", "tpu")),
+    "windowed": BackendLimits(("cpu", "gpu", "tpu"), by_segment=True),
+    "cudnn": BackendLimits(("gpu",), width=8, narrowest=8, widest=128, half_only=True),
+    "pallas_gpu": BackendLimits(
         ("gpu",), tokens=FLASH_BLOCK, narrowest=16, widest=128, half_only=True, by_segment=True
     ),
-    "splash": Limits(("tpu",), tokens=128, spans=False),
+    "splash": BackendLimits(("tpu",), tokens=128, spans=False),
 }
 
 
@@ -104,7 +104,7 @@ def check_backend(
     """
     if backend not in LIMITS:
         raise AttentionError(f"attention {backend!r} is not one of {', '.join(LIMITS)}")
-    reason = LIMITS[backend].refusal(platform, tokens, head_dim, dtype, spans)
+    reason = LIMITS[backend].refusal_reason(platform, tokens, head_dim, dtype, spans)
     if reason is not None:
         able = able_backends(platform, tokens=tokens, head_dim=head_dim, dtype=dtype, spans=spans)
         raise AttentionError(f"attention {backend!r}: {reason}; valid here: {', '.join(able)}")
@@ -117,12 +117,12 @@ def able_backends(
     return [
         name
         for name, limits in LIMITS.items()
-        if limits.refusal(platform, tokens, head_dim, dtype, spans) is None
+        if limits.refusal_reason(platform, tokens, head_dim, dtype, spans) is None
     ]
 
 
 def reference_block(tokens: int) -> int:
-    """Queries of a block of `reference` where it is causal."""
+    """Queries of a block of `reference_attention` where it is causal."""
     return max(64, tokens // 8)
 
 

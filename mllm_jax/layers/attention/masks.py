@@ -27,7 +27,7 @@ class TokenIds:
     spans: jax.Array | None = None
 
 
-def visible(queries: TokenIds, keys: TokenIds, mask: MaskKind) -> jax.Array:
+def visible_keys(queries: TokenIds, keys: TokenIds, mask: MaskKind) -> jax.Array:
     """Which keys a query sees, `[rows, queries, keys]` bool.
 
     With bounds `1 1 2` in causal order::

@@ -3,8 +3,8 @@
 A program of `_forward` and of `_backward_of_queries` has a block of queries of one head, and loops
 over blocks of keys; one of `_backward_of_keys` has a block of keys, and loops over the blocks of
 queries of all heads of its group. A loop goes from the first to the last block that holds a visible
-pair, which is read from the segment ids (`Blocks`): time grows with the pairs of segments, not of
-rows. Blocks all of whose pairs are visible come first, and without a mask.
+pair, which is read from the segment ids (`MaskBlocks`): time grows with the pairs of segments, not
+of rows. Blocks all of whose pairs are visible come first, and without a mask.
 
 The backward computes the weights again from the kept logarithms of their sums (FlashAttention-2,
 https://arxiv.org/abs/2307.08691). Programs share no sum: results are equal bit by bit.
@@ -24,8 +24,8 @@ from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton as plt
 
-from mllm_jax.layers.attention.blocks import Blocks, cut_padding
-from mllm_jax.layers.attention.kernels import untyped
+from mllm_jax.layers.attention.blocks import MaskBlocks, cut_padding
+from mllm_jax.layers.attention.kernels import untyped_kernel
 from mllm_jax.layers.attention.limits import FLASH_BLOCK
 from mllm_jax.layers.attention.masks import TokenIds
 from mllm_jax.layers.config.kinds import MaskKind
@@ -35,7 +35,7 @@ _LOWEST = -1e30
 
 
 @dataclass(frozen=True)
-class Tile:
+class KernelTile:
     """Sizes of a kernel.
 
     Attributes:
@@ -68,22 +68,22 @@ class KernelSizes:
         of_queries: the kernel of the gradients of queries.
     """
 
-    forward: Tile
-    of_keys: Tile
-    of_queries: Tile
+    forward: KernelTile
+    of_keys: KernelTile
+    of_queries: KernelTile
 
 
 #: Sizes by the widest head that they are for.
 SIZES = {
     64: KernelSizes(
-        forward=Tile(queries=64, keys=64, warps=4, stages=3),
-        of_keys=Tile(queries=64, keys=64, warps=4, stages=3),
-        of_queries=Tile(queries=64, keys=64, warps=4, stages=3),
+        forward=KernelTile(queries=64, keys=64, warps=4, stages=3),
+        of_keys=KernelTile(queries=64, keys=64, warps=4, stages=3),
+        of_queries=KernelTile(queries=64, keys=64, warps=4, stages=3),
     ),
     128: KernelSizes(
-        forward=Tile(queries=64, keys=64, warps=4, stages=3),
-        of_keys=Tile(queries=64, keys=64, warps=4, stages=2),
-        of_queries=Tile(queries=64, keys=64, warps=4, stages=2),
+        forward=KernelTile(queries=64, keys=64, warps=4, stages=3),
+        of_keys=KernelTile(queries=64, keys=64, warps=4, stages=2),
+        of_queries=KernelTile(queries=64, keys=64, warps=4, stages=2),
     ),
 }
 
@@ -131,7 +131,7 @@ class KernelOptions(NamedTuple):
         return self.scale * math.log2(math.e)
 
 
-def packed(
+def packed_attention(
     q: jax.Array,
     k: jax.Array,
     v: jax.Array,
@@ -159,13 +159,13 @@ def packed(
         if fill:
             q, k, v = (jnp.pad(x, (*[(0, 0)] * 3, (0, fill))) for x in (q, k, v))
         tokens = replace(tokens, index=None)  # which the backward would save
-        return _attention(q, k, v, tokens, options)[..., :width]
+        return _packed_attention(q, k, v, tokens, options)[..., :width]
 
-    return untyped(kernel)(q, k, v, tokens)
+    return untyped_kernel(kernel)(q, k, v, tokens)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(4,))
-def _attention(
+def _packed_attention(
     q: jax.Array, k: jax.Array, v: jax.Array, tokens: TokenIds, options: KernelOptions
 ) -> jax.Array:
     return _forward(q, k, v, tokens, options)[0]
@@ -175,13 +175,13 @@ def _forward(
     q: jax.Array, k: jax.Array, v: jax.Array, tokens: TokenIds, options: KernelOptions
 ) -> tuple[jax.Array, SavedOperands]:
     rows, count, heads, _ = q.shape
-    launch = _Launch.of(_forward_kernel, options.sizes.forward, options, q, k)
+    launch = _KernelLaunch.of(_forward_kernel, options.sizes.forward, options, q, k)
     scalars = jax.ShapeDtypeStruct((rows, heads, count), jnp.float32)
-    block = launch.block(launch.tile.queries)
+    block = launch.block_spec(launch.tile.queries)
     out, log_sums = launch(
         tokens,
-        [(q, block), (k, launch.group), (v, launch.group)],
-        [(q, block), (scalars, launch.scalars)],
+        [(q, block), (k, launch.group_spec), (v, launch.group_spec)],
+        [(q, block), (scalars, launch.scalar_spec)],
     )
     return out, SavedOperands(q, k, v, out, log_sums, tokens)
 
@@ -192,23 +192,31 @@ def _backward(
     q, k, v, out, log_sums, tokens = saved
     products = out.astype(jnp.float32) * gradient.astype(jnp.float32)
     means = products.sum(3).swapaxes(1, 2)
-    launch = _Launch.of(_queries_kernel, options.sizes.of_queries, options, q, k)
-    block, group, scalars = launch.block(launch.tile.queries), launch.group, launch.scalars
+    launch = _KernelLaunch.of(_queries_kernel, options.sizes.of_queries, options, q, k)
+    block, group, scalars = (
+        launch.block_spec(launch.tile.queries),
+        launch.group_spec,
+        launch.scalar_spec,
+    )
     scalars_of = [(log_sums, scalars), (means, scalars)]
     inputs = [(q, block), (k, group), (v, group), (gradient, block), *scalars_of]
     (of_q,) = launch(tokens, inputs, [(q, block)])
-    launch = _Launch.of(_keys_kernel, options.sizes.of_keys, options, q, k)
-    block, heads, scalars = launch.block(launch.tile.keys), launch.heads, launch.heads_scalars
+    launch = _KernelLaunch.of(_keys_kernel, options.sizes.of_keys, options, q, k)
+    block, heads, scalars = (
+        launch.block_spec(launch.tile.keys),
+        launch.heads_spec,
+        launch.heads_scalars,
+    )
     scalars_of = [(log_sums, scalars), (means, scalars)]
     inputs = [(q, heads), (k, block), (v, block), (gradient, heads), *scalars_of]
     of_k, of_v = launch(tokens, inputs, [(k, block), (v, block)], by_keys=True)
     return of_q, of_k, of_v, None
 
 
-_attention.defvjp(_forward, _backward)
+_packed_attention.defvjp(_forward, _backward)
 
 
-class _Launch(NamedTuple):
+class _KernelLaunch(NamedTuple):
     """A kernel, and the parts of arrays that its program `(block, head, row)` is given.
 
     Attributes:
@@ -217,7 +225,7 @@ class _Launch(NamedTuple):
     """
 
     kernel: Callable[..., None]
-    tile: Tile
+    tile: KernelTile
     options: KernelOptions
     tokens: int
     width: int
@@ -225,30 +233,34 @@ class _Launch(NamedTuple):
 
     @staticmethod
     def of(
-        kernel: Callable[..., None], tile: Tile, options: KernelOptions, q: jax.Array, k: jax.Array
-    ) -> _Launch:
+        kernel: Callable[..., None],
+        tile: KernelTile,
+        options: KernelOptions,
+        q: jax.Array,
+        k: jax.Array,
+    ) -> _KernelLaunch:
         _, tokens, heads, width = q.shape
-        return _Launch(kernel, tile, options, tokens, width, heads // k.shape[2])
+        return _KernelLaunch(kernel, tile, options, tokens, width, heads // k.shape[2])
 
-    def block(self, size: int) -> pl.BlockSpec:
+    def block_spec(self, size: int) -> pl.BlockSpec:
         """Tokens of this block, of this head, `[size, width]`."""
         shape = None, size, None, self.width
         return pl.BlockSpec(shape, lambda block, head, row: (row, block, head, 0))
 
     @property
-    def scalars(self) -> pl.BlockSpec:
+    def scalar_spec(self) -> pl.BlockSpec:
         """A number for each query of this block, of this head, `[queries]`."""
         shape = None, None, self.tile.queries
         return pl.BlockSpec(shape, lambda block, head, row: (row, head, block))
 
     @property
-    def group(self) -> pl.BlockSpec:
+    def group_spec(self) -> pl.BlockSpec:
         """All tokens of the head of keys of this head of queries, `[tokens, width]`."""
         shape = None, self.tokens, None, self.width
         return pl.BlockSpec(shape, lambda _, head, row: (row, 0, lax.div(head, self.repeats), 0))
 
     @property
-    def heads(self) -> pl.BlockSpec:
+    def heads_spec(self) -> pl.BlockSpec:
         """All tokens of the heads of queries of this head of keys, `[tokens, repeats, width]`."""
         shape = None, self.tokens, self.repeats, self.width
         return pl.BlockSpec(shape, lambda _, head, row: (row, 0, head, 0))
@@ -273,7 +285,7 @@ class _Launch(NamedTuple):
             by_keys: whether a program has a block of keys, and not of queries.
         """
         tokens = replace(tokens, bounds=cut_padding(tokens.bounds))
-        blocks = Blocks.of(tokens, self.options.mask, self.tile.queries, self.tile.keys)
+        blocks = MaskBlocks.of(tokens, self.options.mask, self.tile.queries, self.tile.keys)
         loops = (blocks.of_keys if by_keys else blocks).loop_bounds
         ids = jnp.stack([tokens.bounds, *(() if tokens.spans is None else (tokens.spans,))], axis=1)
         operands = [
@@ -307,18 +319,18 @@ def _forward_kernel(
     out: Any,
     log_sums: Any,
     *,
-    tile: Tile,
+    tile: KernelTile,
     options: KernelOptions,
 ) -> None:
     """The output of a block of queries of one head."""
-    queries, query_block = _Tokens.of(ids, pl.program_id(0), tile.queries), q[...]
+    queries, query_block = _BlockTokens.of(ids, pl.program_id(0), tile.queries), q[...]
 
     def step(block: jax.Array, carry: Any, masked: bool) -> Any:
         mixed, top, total = carry
-        keys = _Tokens.of(ids, block, tile.keys)
+        keys = _BlockTokens.of(ids, block, tile.keys)
         scores = plt.dot(query_block, k[keys.place], trans_b=True) * options.base_two
         if masked:
-            seen = _seen(queries, keys, options.mask)
+            seen = _visible_pairs(queries, keys, options.mask)
             scores = jnp.where(seen, scores, -jnp.inf)
         above = jnp.maximum(top, scores.max(axis=1))
         weights, less = jnp.exp2(scores - above[:, None]), jnp.exp2(top - above)
@@ -330,7 +342,7 @@ def _forward_kernel(
         return jnp.full((tile.queries, *shape), value, jnp.float32)
 
     start = filled(0, q.shape[1]), filled(_LOWEST), filled(0)
-    mixed, top, total = _loop(loops, step, start)
+    mixed, top, total = _loop_blocks(loops, step, start)
     out[...] = (mixed / total[:, None]).astype(out.dtype)
     log_sums[...] = top + jnp.log2(total)
 
@@ -346,30 +358,30 @@ def _queries_kernel(
     means: Any,
     of_q: Any,
     *,
-    tile: Tile,
+    tile: KernelTile,
     options: KernelOptions,
 ) -> None:
     """The gradient of a block of queries of one head."""
     queries, query_block, gradient_block = (
-        _Tokens.of(ids, pl.program_id(0), tile.queries),
+        _BlockTokens.of(ids, pl.program_id(0), tile.queries),
         q[...],
         gradient[...],
     )
     log_sum, mean = log_sums[...][:, None], means[...][:, None]
 
     def step(block: jax.Array, total: jax.Array, masked: bool) -> jax.Array:
-        keys = _Tokens.of(ids, block, tile.keys)
+        keys = _BlockTokens.of(ids, block, tile.keys)
         key_block = k[keys.place]
         scores = plt.dot(query_block, key_block, trans_b=True) * options.base_two
         if masked:
-            seen = _seen(queries, keys, options.mask)
+            seen = _visible_pairs(queries, keys, options.mask)
             scores = jnp.where(seen, scores, -jnp.inf)
         weights = jnp.exp2(scores - log_sum)
         of_weights = plt.dot(gradient_block, v[keys.place], trans_b=True)
         of_scores = weights * (of_weights - mean)
         return total + plt.dot(of_scores.astype(key_block.dtype), key_block)
 
-    total = _loop(loops, step, jnp.zeros(query_block.shape, jnp.float32))
+    total = _loop_blocks(loops, step, jnp.zeros(query_block.shape, jnp.float32))
     of_q[...] = (total * options.scale).astype(of_q.dtype)
 
 
@@ -385,22 +397,22 @@ def _keys_kernel(
     of_k: Any,
     of_v: Any,
     *,
-    tile: Tile,
+    tile: KernelTile,
     options: KernelOptions,
 ) -> None:
     """The gradients of a block of keys and values of one group, summed over its heads.
 
     Scores are `[keys, queries]`, so that products take what was computed as it lies.
     """
-    keys, key_block, value_block = _Tokens.of(ids, pl.program_id(0), tile.keys), k[...], v[...]
+    keys, key_block, value_block = _BlockTokens.of(ids, pl.program_id(0), tile.keys), k[...], v[...]
 
     def step(block: jax.Array, carry: Any, masked: bool, head: jax.Array) -> Any:
         sum_k, sum_v = carry
-        queries = _Tokens.of(ids, block, tile.queries)
+        queries = _BlockTokens.of(ids, block, tile.queries)
         query_block, slopes = q[queries.place, head], gradient[queries.place, head]
         scores = plt.dot(key_block, query_block, trans_b=True) * options.base_two
         if masked:
-            seen = _seen(queries, keys, options.mask, by_keys=True)
+            seen = _visible_pairs(queries, keys, options.mask, by_keys=True)
             scores = jnp.where(seen, scores, -jnp.inf)
         weights = jnp.exp2(scores - log_sums[head, queries.place][None])
         sum_v += plt.dot(weights.astype(slopes.dtype), slopes)
@@ -409,7 +421,7 @@ def _keys_kernel(
         return sum_k + plt.dot(of_scores.astype(query_block.dtype), query_block), sum_v
 
     def of_head(head: jax.Array, carry: Any) -> Any:
-        return _loop(loops, partial(step, head=head), carry)
+        return _loop_blocks(loops, partial(step, head=head), carry)
 
     zeros = jnp.zeros(key_block.shape, jnp.float32)
     sum_k, sum_v = lax.fori_loop(0, q.shape[1], of_head, (zeros, zeros))
@@ -417,7 +429,7 @@ def _keys_kernel(
     of_v[...] = sum_v.astype(of_v.dtype)
 
 
-class _Tokens(NamedTuple):
+class _BlockTokens(NamedTuple):
     """Tokens of a block of a row.
 
     Attributes:
@@ -432,27 +444,29 @@ class _Tokens(NamedTuple):
     ids: tuple[jax.Array, ...]
 
     @staticmethod
-    def of(ids: Any, block: jax.Array, size: int) -> _Tokens:
+    def of(ids: Any, block: jax.Array, size: int) -> _BlockTokens:
         place = pl.ds(block * size, size)
         lines = tuple(ids[line, place] for line in range(ids.shape[0]))
-        return _Tokens(place, block * size + jnp.arange(size), lines)
+        return _BlockTokens(place, block * size + jnp.arange(size), lines)
 
 
-def _seen(queries: _Tokens, keys: _Tokens, mask: MaskKind, by_keys: bool = False) -> jax.Array:
+def _visible_pairs(
+    queries: _BlockTokens, keys: _BlockTokens, mask: MaskKind, by_keys: bool = False
+) -> jax.Array:
     """Which keys queries see, `[queries, keys]`; by keys `[keys, queries]`."""
 
-    def compared(of_queries: jax.Array, of_keys: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def as_pairs(of_queries: jax.Array, of_keys: jax.Array) -> tuple[jax.Array, jax.Array]:
         return (
             (of_queries[None], of_keys[:, None])
             if by_keys
             else (of_queries[:, None], of_keys[None])
         )
 
-    number, other = compared(queries.numbers, keys.numbers)
-    bounds, other_bounds = compared(queries.ids[0], keys.ids[0])
+    number, other = as_pairs(queries.numbers, keys.numbers)
+    bounds, other_bounds = as_pairs(queries.ids[0], keys.ids[0])
     seen = bounds == other_bounds
     if mask.causal and mask.spans:
-        span, other_span = compared(queries.ids[1], keys.ids[1])
+        span, other_span = as_pairs(queries.ids[1], keys.ids[1])
         seen &= (number >= other) | ((span == other_span) & (span > 0))
     elif mask.causal:
         seen &= number >= other
@@ -463,7 +477,7 @@ def _seen(queries: _Tokens, keys: _Tokens, mask: MaskKind, by_keys: bool = False
     return seen
 
 
-def _loop(loops: Any, step: Callable[..., Any], carry: Any) -> Any:
+def _loop_blocks(loops: Any, step: Callable[..., Any], carry: Any) -> Any:
     """`step(block, carry, masked)` for the blocks of `Blocks.loop_bounds`, first those of its run.
 
     Two loops, as one with a branch would not be pipelined.
@@ -471,7 +485,7 @@ def _loop(loops: Any, step: Callable[..., Any], carry: Any) -> Any:
     first, last, begin, end = (loops[i] for i in range(4))
     carry = lax.fori_loop(begin, end, partial(step, masked=False), carry)
 
-    def masked(number: jax.Array, carry: Any) -> Any:
+    def masked_step(number: jax.Array, carry: Any) -> Any:
         return step(number + jnp.where(number < begin, 0, end - begin), carry, masked=True)
 
-    return lax.fori_loop(first, last - (end - begin), masked, carry)
+    return lax.fori_loop(first, last - (end - begin), masked_step, carry)

@@ -6,14 +6,14 @@ import jax
 import jax.numpy as jnp
 
 from mllm_jax.layers.attention.limits import reference_block
-from mllm_jax.layers.attention.masks import TokenIds, visible
+from mllm_jax.layers.attention.masks import TokenIds, visible_keys
 from mllm_jax.layers.config.kinds import MaskKind
 
 #: Finite, so that a row without any visible key would still give finite weights.
 _MASKED = -1e30
 
 
-def reference(
+def reference_attention(
     q: jax.Array, k: jax.Array, v: jax.Array, tokens: TokenIds, mask: MaskKind
 ) -> jax.Array:
     """Plain softmax attention with float32 scores; the other backends are tested against it.
@@ -35,12 +35,12 @@ def reference(
         queries = slice(start, min(start + block, count))
         near = mask.key_range(queries.start, queries.stop, count)
         keys = slice(near.start, near.stop)
-        seen = visible(columns(queries), columns(keys), mask)
-        parts.append(attend(q[:, :, queries], k[:, :, keys], v[:, :, keys], seen))
+        seen = visible_keys(columns(queries), columns(keys), mask)
+        parts.append(attend_masked(q[:, :, queries], k[:, :, keys], v[:, :, keys], seen))
     return jnp.concatenate(parts, axis=2).swapaxes(1, 2)
 
 
-def attend(q: jax.Array, k: jax.Array, v: jax.Array, mask: jax.Array) -> jax.Array:
+def attend_masked(q: jax.Array, k: jax.Array, v: jax.Array, mask: jax.Array) -> jax.Array:
     """`[rows, heads, queries, head_dim]` from q (scaled), k and v in the same order.
 
     Heads of one group share their keys in one batched product, and the division by the softmax's

@@ -17,9 +17,9 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from mllm_jax.layers.attention.kernels import untyped
-from mllm_jax.layers.attention.masks import TokenIds, visible
-from mllm_jax.layers.attention.reference import attend
+from mllm_jax.layers.attention.kernels import untyped_kernel
+from mllm_jax.layers.attention.masks import TokenIds, visible_keys
+from mllm_jax.layers.attention.reference import attend_masked
 from mllm_jax.layers.config.kinds import MaskKind
 
 Arrays = tuple[jax.Array, jax.Array, jax.Array]
@@ -34,7 +34,7 @@ class KeyWindow(NamedTuple):
     Attributes:
         row: row of the block.
         query, key: positions of its first query, and of the first key of its window.
-        width: width of its window, as an index into `widths`.
+        width: width of its window, as an index into `window_widths`.
     """
 
     row: jax.Array
@@ -43,7 +43,7 @@ class KeyWindow(NamedTuple):
     width: jax.Array
 
 
-def windowed(
+def windowed_attention(
     q: jax.Array,
     k: jax.Array,
     v: jax.Array,
@@ -64,12 +64,12 @@ def windowed(
         tokens = jax.tree.map(
             lambda x: jnp.pad(x, ((0, 0), fill), constant_values=-1), without_index
         )
-        return _attention(q, k, v, tokens, mask, block).swapaxes(1, 2)[:, :count]
+        return _windowed_attention(q, k, v, tokens, mask, block).swapaxes(1, 2)[:, :count]
 
-    return untyped(kernel)(q, k, v, tokens)
+    return untyped_kernel(kernel)(q, k, v, tokens)
 
 
-def widths(tokens: int, block: int) -> list[int]:
+def window_widths(tokens: int, block: int) -> list[int]:
     """Widths of windows that are compiled: two blocks, doubled until they are the row."""
     sizes = [min(tokens, 2 * block)]
     while sizes[-1] < tokens:
@@ -77,7 +77,7 @@ def widths(tokens: int, block: int) -> list[int]:
     return sizes
 
 
-def windows(tokens: TokenIds, mask: MaskKind, block: int) -> KeyWindow:
+def find_windows(tokens: TokenIds, mask: MaskKind, block: int) -> KeyWindow:
     """The narrowest window of every block that contains all keys which the block's queries see.
 
     Args:
@@ -90,10 +90,10 @@ def windows(tokens: TokenIds, mask: MaskKind, block: int) -> KeyWindow:
     blocks = count // block
     position = jnp.arange(count)
     tokens = replace(tokens, index=position[None])
-    seen = visible(tokens, tokens, mask).reshape(rows, blocks, -1, count)
+    seen = visible_keys(tokens, tokens, mask).reshape(rows, blocks, -1, count)
     first = jnp.where(seen, position, count).min((2, 3))
     last = jnp.where(seen, position, 0).max((2, 3))
-    sizes = jnp.asarray(widths(count, block))
+    sizes = jnp.asarray(window_widths(count, block))
     width = jnp.searchsorted(sizes, last + 1 - first)
     row = jnp.broadcast_to(jnp.arange(rows)[:, None], (rows, blocks))
     query = jnp.broadcast_to(position[::block], (rows, blocks))
@@ -102,25 +102,25 @@ def windows(tokens: TokenIds, mask: MaskKind, block: int) -> KeyWindow:
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(4, 5))
-def _attention(
+def _windowed_attention(
     q: jax.Array, k: jax.Array, v: jax.Array, tokens: TokenIds, mask: MaskKind, block: int
 ) -> jax.Array:
     """`[rows, heads, tokens, head_dim]` from q (scaled), k and v in the same order."""
 
-    def one(window: KeyWindow) -> jax.Array:
-        return _at_its_width(window, tokens, block, at)
+    def attend_block(window: KeyWindow) -> jax.Array:
+        return _at_its_width(window, tokens, block, attend_width)
 
-    def at(window: KeyWindow, width: int) -> jax.Array:
-        seen = _seen(window, tokens, mask, block, width)
-        return attend(*_inputs(window, (q, k, v), block, width), seen)
+    def attend_width(window: KeyWindow, width: int) -> jax.Array:
+        seen = _visible_keys(window, tokens, mask, block, width)
+        return attend_masked(*_window_inputs(window, (q, k, v), block, width), seen)
 
-    return _joined(lax.map(one, windows(tokens, mask, block)), q)
+    return _join_blocks(lax.map(attend_block, find_windows(tokens, mask, block)), q)
 
 
 def _forward(
     q: jax.Array, k: jax.Array, v: jax.Array, tokens: TokenIds, mask: MaskKind, block: int
 ) -> tuple[jax.Array, tuple[Any, ...]]:
-    return _attention(q, k, v, tokens, mask, block), (q, k, v, tokens)
+    return _windowed_attention(q, k, v, tokens, mask, block), (q, k, v, tokens)
 
 
 def _backward(
@@ -128,42 +128,50 @@ def _backward(
 ) -> tuple[jax.Array | None, ...]:
     *arrays, tokens = saved
 
-    def one(sums: list[jax.Array], window: KeyWindow) -> tuple[list[jax.Array], jax.Array]:
-        return _at_its_width(window, tokens, block, partial(at, sums))
+    def backward_block(
+        sums: list[jax.Array], window: KeyWindow
+    ) -> tuple[list[jax.Array], jax.Array]:
+        return _at_its_width(window, tokens, block, partial(backward_width, sums))
 
-    def at(
+    def backward_width(
         sums: list[jax.Array], window: KeyWindow, width: int
     ) -> tuple[list[jax.Array], jax.Array]:
-        seen = _seen(window, tokens, mask, block, width)
-        inputs = _inputs(window, arrays, block, width)
-        _, pullback = jax.vjp(lambda q, k, v: attend(q, k, v, seen), *inputs)
-        of_queries, *of_keys = pullback(_cut(gradient, window.row, window.query, block))
-        return [_added(*pair, window) for pair in zip(sums, of_keys, strict=True)], of_queries
+        seen = _visible_keys(window, tokens, mask, block, width)
+        inputs = _window_inputs(window, arrays, block, width)
+        _, pullback = jax.vjp(lambda q, k, v: attend_masked(q, k, v, seen), *inputs)
+        of_queries, *of_keys = pullback(_cut_positions(gradient, window.row, window.query, block))
+        return [_add_part(*pair, window) for pair in zip(sums, of_keys, strict=True)], of_queries
 
     zeros = [jnp.zeros_like(x) for x in arrays[1:]]
-    sums, of_queries = lax.scan(one, zeros, windows(tokens, mask, block))
-    return (_joined(of_queries, arrays[0]), *sums, None)
+    sums, of_queries = lax.scan(backward_block, zeros, find_windows(tokens, mask, block))
+    return (_join_blocks(of_queries, arrays[0]), *sums, None)
 
 
-_attention.defvjp(_forward, _backward)
+_windowed_attention.defvjp(_forward, _backward)
 
 
 def _at_its_width(
     window: KeyWindow, tokens: TokenIds, block: int, at: Callable[[KeyWindow, int], Any]
 ) -> Any:
     """`at` with the width of this window."""
-    sizes = widths(tokens.bounds.shape[1], block)
+    sizes = window_widths(tokens.bounds.shape[1], block)
     return lax.switch(window.width, [partial(at, window, width) for width in sizes])
 
 
-def _inputs(window: KeyWindow, arrays: Any, block: int, width: int) -> Arrays:
+def _window_inputs(window: KeyWindow, arrays: Any, block: int, width: int) -> Arrays:
     """The block of q, and the windows of k and v."""
     q, k, v = arrays
-    queries = _cut(q, window.row, window.query, block)
-    return queries, _cut(k, window.row, window.key, width), _cut(v, window.row, window.key, width)
+    queries = _cut_positions(q, window.row, window.query, block)
+    return (
+        queries,
+        _cut_positions(k, window.row, window.key, width),
+        _cut_positions(v, window.row, window.key, width),
+    )
 
 
-def _seen(window: KeyWindow, tokens: TokenIds, mask: MaskKind, block: int, width: int) -> jax.Array:
+def _visible_keys(
+    window: KeyWindow, tokens: TokenIds, mask: MaskKind, block: int, width: int
+) -> jax.Array:
     """Which keys of its window a query sees, `[1, block, width]` bool."""
 
     def columns(start: jax.Array, count: int) -> TokenIds:
@@ -174,21 +182,21 @@ def _seen(window: KeyWindow, tokens: TokenIds, mask: MaskKind, block: int, width
         assert bounds is not None
         return TokenIds(bounds, start + jnp.arange(count, dtype=jnp.int32)[None], spans)
 
-    return visible(columns(window.query, block), columns(window.key, width), mask)
+    return visible_keys(columns(window.query, block), columns(window.key, width), mask)
 
 
-def _cut(x: jax.Array, row: jax.Array, start: jax.Array, count: int) -> jax.Array:
+def _cut_positions(x: jax.Array, row: jax.Array, start: jax.Array, count: int) -> jax.Array:
     """`count` positions of a row of `[rows, heads, tokens, head_dim]`."""
     return lax.dynamic_slice(x, (row, 0, start, 0), (1, x.shape[1], count, x.shape[3]))
 
 
-def _added(x: jax.Array, part: jax.Array, window: KeyWindow) -> jax.Array:
+def _add_part(x: jax.Array, part: jax.Array, window: KeyWindow) -> jax.Array:
     """`x` plus `part` in a window."""
-    values = _cut(x, window.row, window.key, part.shape[2]) + part
+    values = _cut_positions(x, window.row, window.key, part.shape[2]) + part
     return lax.dynamic_update_slice(x, values, (window.row, 0, window.key, 0))
 
 
-def _joined(blocks: jax.Array, like: jax.Array) -> jax.Array:
+def _join_blocks(blocks: jax.Array, like: jax.Array) -> jax.Array:
     """`[rows * blocks, 1, heads, block, head_dim]` in the order of `like`."""
     rows, heads, _, width = like.shape
     blocks = blocks.reshape(rows, -1, heads, blocks.shape[3], width)

@@ -22,7 +22,7 @@ class AdapterError(ValueError):
 
 
 @dataclass(frozen=True)
-class Adapters:
+class LoraAdapters:
     """Adapters of low rank beside linear layers (LoRA: Hu et al., arXiv 2106.09685).
 
     A layer `x W` becomes `x W + scale (x A) B`, where `A` `[inputs, rank]` begins at random and `B`
@@ -41,7 +41,7 @@ class Adapters:
     @classmethod
     def from_targets(
         cls, every: Iterable[LinearLayer], targets: Sequence[str], rank: int, scale: float
-    ) -> Adapters:
+    ) -> LoraAdapters:
         """Adapters beside the layers that match a target.
 
         Args:
@@ -54,12 +54,12 @@ class Adapters:
         """
         every = list(every)
         for target in targets:
-            if not any(_matches(layer, target) for layer in every):
+            if not any(_is_match(layer, target) for layer in every):
                 names = ", ".join(layer.name for layer in every)
                 raise AdapterError(
                     f"{target} matches no linear layer; valid: patterns of {names}. {_WITHOUT}"
                 )
-        chosen = [x for x in every if any(_matches(x, target) for target in targets)]
+        chosen = [x for x in every if any(_is_match(x, target) for target in targets)]
         return cls(tuple(chosen), rank, scale)
 
     @cached_property
@@ -77,19 +77,19 @@ class Adapters:
 
         Where layers are of several kinds, they are means.
         """
-        return self._elements(
+        return self._count_elements(
             layer for layer in self.layers if layer.part == tower and layer.name != HEAD
         )
 
     def end_elements(self, tower: str) -> dict[tuple[str | None, ...], float]:
         """Elements of the adapters behind the layers: of connectors, or of the decoder's head."""
-        return self._elements(
+        return self._count_elements(
             layer
             for layer in self.layers
             if layer.part == f"{tower}.connector" or (layer.name == HEAD and layer.part == tower)
         )
 
-    def _elements(self, layers: Iterable[LinearLayer]) -> dict[tuple[str | None, ...], float]:
+    def _count_elements(self, layers: Iterable[LinearLayer]) -> dict[tuple[str | None, ...], float]:
         elements: dict[tuple[str | None, ...], float] = {}
         rank = ("rank", self.rank)
         for layer in layers:
@@ -99,7 +99,7 @@ class Adapters:
         return elements
 
 
-def _matches(layer: LinearLayer, target: str) -> bool:
+def _is_match(layer: LinearLayer, target: str) -> bool:
     """Whether a pattern matches a layer; the head must be named."""
     named = layer.name != HEAD or HEAD.rpartition(".")[2] in target
     return named and fnmatchcase(layer.name, target)

@@ -88,7 +88,7 @@ class DecoderConfig(Section):
         return default_head_dim(present)
 
     @model_validator(mode="after")
-    def _possible(self) -> DecoderConfig:
+    def _check_heads(self) -> DecoderConfig:
         if self.heads % self.kv_heads:
             raise ValueError(
                 f"heads {self.heads} is not divisible by kv_heads {self.kv_heads}; "
@@ -101,7 +101,7 @@ class DecoderConfig(Section):
         return self
 
     @model_validator(mode="after")
-    def _experts(self) -> DecoderConfig:
+    def _check_experts(self) -> DecoderConfig:
         if self.parts.experts and self.experts is None:
             raise ValueError(f"family {self.family} needs the section experts")
         if self.experts is None:
@@ -124,7 +124,7 @@ class DecoderConfig(Section):
         return self
 
     @model_validator(mode="after")
-    def _windows(self) -> DecoderConfig:
+    def _check_windows(self) -> DecoderConfig:
         if "window" in self.pattern and self.window is None:
             raise ValueError(
                 f"pattern {list(self.pattern)} needs the length of a window: set window"
@@ -165,7 +165,7 @@ class DecoderConfig(Section):
             LayerKind(
                 MaskKind(window=windows[layer % len(windows)]),
                 self.rotary,
-                "experts" if self.experts and self.experts.here(layer) else "dense",
+                "experts" if self.experts and self.experts.is_sparse_layer(layer) else "dense",
             )
             for layer in range(self.period)
         )
@@ -196,7 +196,9 @@ class DecoderConfig(Section):
     def layers_with_experts(self) -> tuple[int, ...]:
         """Numbers of the layers that have experts, from 0."""
         experts = self.experts
-        return tuple(n for n in range(self.layers) if experts is not None and experts.here(n))
+        return tuple(
+            n for n in range(self.layers) if experts is not None and experts.is_sparse_layer(n)
+        )
 
     @property
     def expert_layers(self) -> int:

@@ -280,7 +280,7 @@ class ImageEncoderConfig(EncoderConfig):
         return self
 
     @model_validator(mode="after")
-    def _blocks(self) -> ImageEncoderConfig:
+    def _check_blocks(self) -> ImageEncoderConfig:
         stack = self.connector.stack
         if isinstance(stack, int) and stack != 1:
             raise ValueError(
@@ -365,7 +365,7 @@ class AudioEncoderConfig(EncoderConfig):
     lookahead: int = Field(0, ge=0)
 
     @model_validator(mode="after")
-    def _frames(self) -> AudioEncoderConfig:
+    def _check_frames(self) -> AudioEncoderConfig:
         if not isinstance(self.connector.stack, int):
             raise ValueError(
                 f"connector.stack {list(self.connector.stack)} of an audio encoder must be a "

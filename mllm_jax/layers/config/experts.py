@@ -63,7 +63,7 @@ class ExpertsConfig(Section):
     buffer: float = Field(1.25, gt=0)
 
     @model_validator(mode="after")
-    def _chosen(self) -> ExpertsConfig:
+    def _check_choice(self) -> ExpertsConfig:
         if self.top_k > self.count:
             raise ValueError(
                 f"experts.top_k {self.top_k} is above experts.count {self.count}; choose top_k "
@@ -83,7 +83,7 @@ class ExpertsConfig(Section):
         return self
 
     @model_validator(mode="after")
-    def _grouped(self) -> ExpertsConfig:
+    def _check_groups(self) -> ExpertsConfig:
         if self.groups == 1 and self.top_groups == 1:
             return self
         if self.router != "sigmoid":
@@ -107,7 +107,7 @@ class ExpertsConfig(Section):
             )
         return self
 
-    def here(self, layer: int) -> bool:
+    def is_sparse_layer(self, layer: int) -> bool:
         """Whether layer number `layer`, from 0, has experts."""
         return layer >= self.first_dense and (layer + 1) % self.every == 0
 

@@ -51,20 +51,22 @@ class LinearLayer:
 
 def decoder_layers(config: DecoderConfig) -> Iterator[LinearLayer]:
     """Those of a decoder."""
-    width, hidden = _dim("embed", config.d_model), _dim("mlp", config.d_ff)
+    width, hidden = _single_dim("embed", config.d_model), _single_dim("mlp", config.d_ff)
     heads = config.heads, config.kv_heads, config.head_dim
-    every = list(_attention("decoder", config.d_model, *heads))
+    every = list(_attention_layers("decoder", config.d_model, *heads))
     sparse = sum(kind.mlp == "experts" for kind in config.layer_kinds) / config.period
     if sparse < 1:
-        kind = _gated if config.parts.gated else _two
+        kind = _gated_layers if config.parts.gated else _two_layers
         dense = kind("decoder", "layers.mlp", width, hidden, width)
         every += [replace(layer, share=1 - sparse) for layer in dense]
     experts = config.experts
     if experts is not None and experts.shared_d_ff:
-        middle = _dim("mlp", experts.shared_d_ff)
-        shared = list(_gated("decoder", "layers.experts.shared", width, middle, width))
+        middle = _single_dim("mlp", experts.shared_d_ff)
+        shared = list(_gated_layers("decoder", "layers.experts.shared", width, middle, width))
         if experts.shared_gate:
-            shared.append(_layer("decoder", "layers.experts.shared_gate", width, _dim(None, 1)))
+            shared.append(
+                _make_layer("decoder", "layers.experts.shared_gate", width, _single_dim(None, 1))
+            )
         every += [replace(layer, share=sparse) for layer in shared]
     yield from every
     if not config.tie_embeddings:
@@ -73,50 +75,52 @@ def decoder_layers(config: DecoderConfig) -> Iterator[LinearLayer]:
 
 def encoder_layers(name: str, config: EncoderConfig, d_decoder: int) -> Iterator[LinearLayer]:
     """Those of an encoder and its connectors."""
-    width, outputs = _dim("embed", config.d_model), _dim("embed", d_decoder)
-    yield from _attention(name, config.d_model, config.heads, config.heads, config.head_dim)
-    yield from _two(name, "layers.mlp", width, _dim("mlp", config.d_ff), width)
+    width, outputs = _single_dim("embed", config.d_model), _single_dim("embed", d_decoder)
+    yield from _attention_layers(name, config.d_model, config.heads, config.heads, config.head_dim)
+    yield from _two_layers(name, "layers.mlp", width, _single_dim("mlp", config.d_ff), width)
     connector = config.connector
     blocks = ["connector", *(f"deepstack{number}" for number in range(len(config.deepstack)))]
     for block in blocks:
         if connector.kind == "mlp":
-            middle = _dim("mlp", connector.hidden or d_decoder)
-            yield from _two(name, block, _dim("embed", config.connected), middle, outputs)
+            middle = _single_dim("mlp", connector.hidden or d_decoder)
+            yield from _two_layers(
+                name, block, _single_dim("embed", config.connected), middle, outputs
+            )
         else:
-            yield _layer(name, f"{block}.linear", _dim(None, config.connected), outputs)
+            yield _make_layer(name, f"{block}.linear", _single_dim(None, config.connected), outputs)
 
 
-def _dim(axis: Literal["embed", "mlp"] | None, size: int) -> Dims:
+def _single_dim(axis: Literal["embed", "mlp"] | None, size: int) -> Dims:
     return ((axis, size),)
 
 
-def _layer(module: str, name: str, inputs: Dims, outputs: Dims) -> LinearLayer:
+def _make_layer(module: str, name: str, inputs: Dims, outputs: Dims) -> LinearLayer:
     inside = module == "decoder" or name.startswith("layers.")
     part = module if inside else f"{module}.connector"
     return LinearLayer(f"{module}.{name}", part, inputs, outputs)
 
 
-def _attention(
+def _attention_layers(
     module: str, d_model: int, heads: int, kv_heads: int, head_dim: int
 ) -> Iterator[LinearLayer]:
-    width = _dim("embed", d_model)
+    width = _single_dim("embed", d_model)
     queries: Dims = (("heads", heads), (None, head_dim))
     keys: Dims = (("kv_heads", kv_heads), (None, head_dim))
     for name, outputs in (("q", queries), ("k", keys), ("v", keys)):
-        yield _layer(module, f"layers.self_attn.{name}_proj", width, outputs)
-    yield _layer(module, "layers.self_attn.o_proj", queries, width)
+        yield _make_layer(module, f"layers.self_attn.{name}_proj", width, outputs)
+    yield _make_layer(module, "layers.self_attn.o_proj", queries, width)
 
 
-def _two(
+def _two_layers(
     module: str, name: str, inputs: Dims, hidden: Dims, outputs: Dims
 ) -> Iterator[LinearLayer]:
-    yield _layer(module, f"{name}.fc1", inputs, hidden)
-    yield _layer(module, f"{name}.fc2", hidden, outputs)
+    yield _make_layer(module, f"{name}.fc1", inputs, hidden)
+    yield _make_layer(module, f"{name}.fc2", hidden, outputs)
 
 
-def _gated(
+def _gated_layers(
     module: str, name: str, inputs: Dims, hidden: Dims, outputs: Dims
 ) -> Iterator[LinearLayer]:
     for projection in ("gate_proj", "up_proj"):
-        yield _layer(module, f"{name}.{projection}", inputs, hidden)
-    yield _layer(module, f"{name}.down_proj", hidden, outputs)
+        yield _make_layer(module, f"{name}.{projection}", inputs, hidden)
+    yield _make_layer(module, f"{name}.down_proj", hidden, outputs)

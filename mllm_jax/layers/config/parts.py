@@ -34,7 +34,7 @@ class RopeScaling(Section):
     original_max_positions: int = Field(8192, gt=0)
 
     @model_validator(mode="after")
-    def _ordered(self) -> RopeScaling:
+    def _check_order(self) -> RopeScaling:
         if self.high_freq_factor <= self.low_freq_factor:
             raise ValueError(
                 f"high_freq_factor {self.high_freq_factor} must exceed low_freq_factor "
@@ -62,7 +62,7 @@ class TilesConfig(Section):
     most: int = Field(9, gt=0)
 
     @model_validator(mode="after")
-    def _whole(self) -> TilesConfig:
+    def _check_sizes(self) -> TilesConfig:
         for pinpoint in self.pinpoints:
             if any(n % tile for n, tile in zip(pinpoint, self.pixels, strict=True)):
                 raise ValueError(

@@ -25,7 +25,14 @@ from mllm_jax.layers.config.elements import Dims
 from mllm_jax.layers.config.experts import ExpertsConfig
 from mllm_jax.layers.experts.grouped import grouped_product
 from mllm_jax.layers.experts.router import Router
-from mllm_jax.layers.modules import Dense, GatedMLP, LayerContext, gated, gathered, normal
+from mllm_jax.layers.modules import (
+    Dense,
+    GatedMLP,
+    LayerContext,
+    gate_activation,
+    gather_sequence,
+    normal_parameter,
+)
 from sharding.collectives import all_gather, reduce_scatter
 from sharding.dispatch import ExpertDispatch, through_experts
 from sharding.exchange_kinds import is_ragged, parts_of_a_round, round_capacity
@@ -33,7 +40,7 @@ from sharding.grid import MeshView
 from sharding.traced import traced_platform
 
 
-class Kernels(NamedTuple):
+class ExpertKernels(NamedTuple):
     """Matrices of experts: `gate` and `up` `[experts, d_model, d_ff]`, `down` turned around."""
 
     gate: jax.Array
@@ -41,7 +48,7 @@ class Kernels(NamedTuple):
     down: jax.Array
 
 
-def grouped_mlp(kernels: Kernels, rows: jax.Array, counts: jax.Array) -> jax.Array:
+def grouped_mlp(kernels: ExpertKernels, rows: jax.Array, counts: jax.Array) -> jax.Array:
     """SwiGLU of every row by its expert.
 
     This is all that expert-parallel ranks have to compute, on the rows that have come to their
@@ -56,7 +63,7 @@ def grouped_mlp(kernels: Kernels, rows: jax.Array, counts: jax.Array) -> jax.Arr
     Returns:
         `[n, d_model]`; with tensor ranks this rank's term of a sum.
     """
-    hidden = gated(
+    hidden = gate_activation(
         grouped_product(rows, kernels.gate, counts), grouped_product(rows, kernels.up, counts)
     )
     return grouped_product(hidden, kernels.down, counts)
@@ -72,9 +79,9 @@ class Experts(nnx.Module):
         self.router = Router(config, d_model, rngs)
         width: Dims = (("embed", d_model),)
         hidden: Dims = (("mlp", config.d_ff),)
-        self.gate_proj = _Stacked(config.count, width, hidden, rngs)
-        self.up_proj = _Stacked(config.count, width, hidden, rngs)
-        self.down_proj = _Stacked(config.count, hidden, width, rngs, gain)
+        self.gate_proj = _StackedKernel(config.count, width, hidden, rngs)
+        self.up_proj = _StackedKernel(config.count, width, hidden, rngs)
+        self.down_proj = _StackedKernel(config.count, hidden, width, rngs, gain)
         shared = config.shared_d_ff
         self.shared = GatedMLP(d_model, shared, rngs, gain) if shared else None
         self.shared_gate = Dense(width, ((None, 1),), rngs) if config.shared_gate else None
@@ -87,13 +94,13 @@ class Experts(nnx.Module):
         The losses are this rank's terms of sums over all ranks.
         """
         routing = self.router(x, context, view)
-        full = gathered(x, view)
+        full = gather_sequence(x, view)
         choice, weights = (
             all_gather(shard, view.tensor, dim=1).reshape(-1, self.config.top_k)
             for shard in (routing.choice, routing.weights)
         )
         sums = self._by_experts(full.reshape(-1, x.shape[-1]), choice, weights, view)
-        out = _summed(sums.reshape(full.shape), view, x.dtype)
+        out = _sum_and_scatter(sums.reshape(full.shape), view, x.dtype)
         if self.shared is not None:
             out = out + self._of_shared(x, full, view)
         return out, routing.losses
@@ -102,34 +109,34 @@ class Experts(nnx.Module):
         self, x: jax.Array, choice: jax.Array, weights: jax.Array, view: MeshView
     ) -> jax.Array:
         """Weighted sums of what the experts of each token make of it, here or on other ranks."""
-        kernels = self._kernels(x.dtype)
+        kernels = self._cast_kernels(x.dtype)
         if not view.expert:
-            return _by_own(x, choice, weights, self.config, partial(grouped_mlp, kernels))
-        way = dispatch(self.config, choice.size, view)
+            return _by_local_experts(x, choice, weights, self.config, partial(grouped_mlp, kernels))
+        way = make_dispatch(self.config, choice.size, view)
         return through_experts(grouped_mlp, kernels, x, choice, weights, way)
 
-    def _kernels(self, dtype: jnp.dtype) -> Kernels:
+    def _cast_kernels(self, dtype: jnp.dtype) -> ExpertKernels:
         stacks = self.gate_proj, self.up_proj, self.down_proj
-        return Kernels(*(stack.kernel[...].astype(dtype) for stack in stacks))
+        return ExpertKernels(*(stack.kernel[...].astype(dtype) for stack in stacks))
 
     def _of_shared(self, x: jax.Array, full: jax.Array, view: MeshView) -> jax.Array:
         assert self.shared is not None  # as the caller knows
         products = [layer(full) for layer in self.shared.first]
-        out = self.shared.last.scattered(self.shared.activated(products), view)
+        out = self.shared.last.scattered_product(self.shared.activated(products), view)
         return out if self.shared_gate is None else jax.nn.sigmoid(self.shared_gate(x)) * out
 
 
-class _Stacked(nnx.Module):
+class _StackedKernel(nnx.Module):
     """Kernels `[experts, inputs, outputs]`, normal with variance `gain^2 / inputs`."""
 
     def __init__(
         self, count: int, inputs: Dims, outputs: Dims, rngs: nnx.Rngs, gain: float = 1.0
     ) -> None:
         axes, shape = zip(("experts", count), *inputs, *outputs, strict=True)
-        self.kernel = normal(rngs, shape, axes, gain * shape[1] ** -0.5)
+        self.kernel = normal_parameter(rngs, shape, axes, gain * shape[1] ** -0.5)
 
 
-def dispatch(config: ExpertsConfig, copies: int, view: MeshView) -> ExpertDispatch:
+def make_dispatch(config: ExpertsConfig, copies: int, view: MeshView) -> ExpertDispatch:
     """How copies of tokens move between expert ranks, each of which has as many as `copies`.
 
     Accelerators run the exchange of one half of a round beside the products of the other.
@@ -145,7 +152,7 @@ def dispatch(config: ExpertsConfig, copies: int, view: MeshView) -> ExpertDispat
 Compute = Callable[[jax.Array, jax.Array], jax.Array]
 
 
-def _by_own(
+def _by_local_experts(
     x: jax.Array, choice: jax.Array, weights: jax.Array, config: ExpertsConfig, compute: Compute
 ) -> jax.Array:
     """Weighted sums of what the experts of each token make of it, where a rank has all experts.
@@ -154,7 +161,7 @@ def _by_own(
 
     Args:
         x: `[tokens, d_model]`.
-        choice, weights: `[tokens, top_k]`, see `Routing`.
+        choice, weights: `[tokens, top_k]`, see `TokenRouting`.
         compute: from rows sorted by experts, and their counts, to results in this order.
 
     Returns:
@@ -165,26 +172,26 @@ def _by_own(
     back = jnp.argsort(order)
     counts = jnp.sum(jax.nn.one_hot(of_copies, config.count, dtype=jnp.int32), axis=0)
     copies = jnp.repeat(x, config.top_k, axis=0)
-    results = _permuted(compute(_permuted(copies, order, back), counts), back, order)
+    results = _permute_rows(compute(_permute_rows(copies, order, back), counts), back, order)
     results = results.reshape(*choice.shape, -1).astype(jnp.float32)
     return jnp.sum(weights[..., None] * results, axis=1)
 
 
 @jax.custom_vjp
-def _permuted(x: jax.Array, order: jax.Array, back: jax.Array) -> jax.Array:
+def _permute_rows(x: jax.Array, order: jax.Array, back: jax.Array) -> jax.Array:
     """Rows of `x` in this order; its gradient is read in the order back, not scattered."""
     del back
     return x[order]
 
 
-_permuted.defvjp(
-    lambda x, order, back: (_permuted(x, order, back), (order, back)),
+_permute_rows.defvjp(
+    lambda x, order, back: (_permute_rows(x, order, back), (order, back)),
     lambda kept, gradient: (gradient[kept[1]], None, None),
 )
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(1, 2))
-def _summed(terms: jax.Array, view: MeshView, dtype: jnp.dtype) -> jax.Array:
+def _sum_and_scatter(terms: jax.Array, view: MeshView, dtype: jnp.dtype) -> jax.Array:
     """Terms `[rows, tokens, d_model]` of tensor ranks to shards of their sum.
 
     Partial sums are sent as `view.reduce_dtype`.
@@ -194,7 +201,7 @@ def _summed(terms: jax.Array, view: MeshView, dtype: jnp.dtype) -> jax.Array:
     return reduce_scatter(terms.astype(view.reduce_dtype), view.tensor, dim=1).astype(dtype)
 
 
-_summed.defvjp(
-    lambda terms, view, dtype: (_summed(terms, view, dtype), None),
-    lambda view, dtype, _, gradient: (gathered(gradient, view).astype(jnp.float32),),
+_sum_and_scatter.defvjp(
+    lambda terms, view, dtype: (_sum_and_scatter(terms, view, dtype), None),
+    lambda view, dtype, _, gradient: (gather_sequence(gradient, view).astype(jnp.float32),),
 )

@@ -23,7 +23,7 @@ from mllm_jax.layers.varying import vary_like
 from sharding.traced import traced_platform
 
 
-class Products(Protocol):
+class GroupedProducts(Protocol):
     """Both kinds of products of a platform. Rows behind all groups may hold anything."""
 
     def product(
@@ -45,9 +45,9 @@ class Products(Protocol):
 MODULES = {"cpu": "tiles", "gpu": "triton", "tpu": "tpu"}
 
 
-def products_of(platform: str) -> Products:
+def products_of(platform: str) -> GroupedProducts:
     """The products of a platform; what writes kernels for it is imported when they are needed."""
-    return cast(Products, import_module(f"{__package__}.{MODULES[platform]}"))
+    return cast(GroupedProducts, import_module(f"{__package__}.{MODULES[platform]}"))
 
 
 def grouped_product(rows: jax.Array, kernels: jax.Array, counts: jax.Array) -> jax.Array:
@@ -63,12 +63,12 @@ def grouped_product(rows: jax.Array, kernels: jax.Array, counts: jax.Array) -> j
         so are their gradients, whatever they hold.
     """
     operands = rows, kernels, counts
-    return _product(products_of(traced_platform()), *vary_like(operands, operands))
+    return _grouped_product(products_of(traced_platform()), *vary_like(operands, operands))
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _product(
-    products: Products, rows: jax.Array, kernels: jax.Array, counts: jax.Array
+def _grouped_product(
+    products: GroupedProducts, rows: jax.Array, kernels: jax.Array, counts: jax.Array
 ) -> jax.Array:
     return products.product(rows, kernels, counts, transposed=False)
 
@@ -77,17 +77,17 @@ Residuals = tuple[jax.Array, jax.Array, jax.Array]
 
 
 def _forward(
-    products: Products, rows: jax.Array, kernels: jax.Array, counts: jax.Array
+    products: GroupedProducts, rows: jax.Array, kernels: jax.Array, counts: jax.Array
 ) -> tuple[jax.Array, Residuals]:
-    return _product(products, rows, kernels, counts), (rows, kernels, counts)
+    return _grouped_product(products, rows, kernels, counts), (rows, kernels, counts)
 
 
 def _backward(
-    products: Products, saved: Residuals, gradient: jax.Array
+    products: GroupedProducts, saved: Residuals, gradient: jax.Array
 ) -> tuple[jax.Array, jax.Array, None]:
     rows, kernels, counts = saved
     of_rows = products.product(gradient, kernels, counts, transposed=True)
     return of_rows, products.of_kernels(rows, gradient, counts), None
 
 
-_product.defvjp(_forward, _backward)
+_grouped_product.defvjp(_forward, _backward)

@@ -15,13 +15,13 @@ from flax import nnx
 from jax import lax
 
 from mllm_jax.layers.config.experts import ExpertsConfig
-from mllm_jax.layers.modules import LayerContext, aligned, constant, normal
+from mllm_jax.layers.modules import LayerContext, align_dims, constant_parameter, normal_parameter
 from mllm_jax.layers.varying import vary_like
 from sharding.collectives import all_gather, shard_slice
 from sharding.grid import MeshView
 
 
-class Routing(NamedTuple):
+class TokenRouting(NamedTuple):
     """The experts of the tokens of a rank.
 
     Attributes:
@@ -47,25 +47,29 @@ class Router(nnx.Module):
 
     def __init__(self, config: ExpertsConfig, d_model: int, rngs: nnx.Rngs) -> None:
         self.config = config
-        self.kernel = normal(rngs, (d_model, config.count), ("embed", None), d_model**-0.5)
-        self.load_bias = constant((config.count,), (None,), 0.0)
+        self.kernel = normal_parameter(
+            rngs, (d_model, config.count), ("embed", None), d_model**-0.5
+        )
+        self.load_bias = constant_parameter((config.count,), (None,), 0.0)
 
-    def __call__(self, x: jax.Array, context: LayerContext, view: MeshView) -> Routing:
+    def __call__(self, x: jax.Array, context: LayerContext, view: MeshView) -> TokenRouting:
         """`[rows, tokens / shards, d_model]` to the experts of these tokens."""
         bias = self.load_bias[...]
         real = shard_slice(context.segment_ids, view.sequence_axes, dim=1) > 0
         logits = jnp.matmul(
             x.astype(jnp.float32), self.kernel[...].astype(jnp.float32), precision="highest"
         )
-        scores = _scores(logits, self.config.router)
-        chosen = _best(scores + aligned(lax.stop_gradient(bias), scores), self.config)
+        scores = _expert_scores(logits, self.config.router)
+        chosen = _best_experts(scores + align_dims(lax.stop_gradient(bias), scores), self.config)
         choice = jnp.where(real[..., None], chosen, self.config.count)
         one_hot = jax.nn.one_hot(choice, self.config.count, dtype=jnp.float32)
-        weights = _weights(jnp.sum(one_hot * scores[..., None, :], axis=-1), self.config)
-        weights = _with_load(weights, bias, _load(one_hot, logits, real))
-        return Routing(choice, weights, self._losses(logits, scores, choice, context, view))
+        weights = _expert_weights(jnp.sum(one_hot * scores[..., None, :], axis=-1), self.config)
+        weights = _with_load(weights, bias, _count_load(one_hot, logits, real))
+        return TokenRouting(
+            choice, weights, self._auxiliary_losses(logits, scores, choice, context, view)
+        )
 
-    def _losses(
+    def _auxiliary_losses(
         self,
         logits: jax.Array,
         scores: jax.Array,
@@ -87,22 +91,22 @@ class Router(nnx.Module):
         return losses
 
 
-def choose(logits: jax.Array, config: ExpertsConfig) -> tuple[jax.Array, jax.Array]:
+def choose_experts(logits: jax.Array, config: ExpertsConfig) -> tuple[jax.Array, jax.Array]:
     """The experts of tokens and their weights, `[..., top_k]` each, by `[..., experts]` logits.
 
     Biases of experts are taken to be zero, as they are at first.
     """
-    scores = _scores(logits, config.router)
-    chosen = _best(scores, config)
-    return chosen, _weights(jnp.take_along_axis(scores, chosen, axis=-1), config)
+    scores = _expert_scores(logits, config.router)
+    chosen = _best_experts(scores, config)
+    return chosen, _expert_weights(jnp.take_along_axis(scores, chosen, axis=-1), config)
 
 
-def _scores(logits: jax.Array, kind: str) -> jax.Array:
+def _expert_scores(logits: jax.Array, kind: str) -> jax.Array:
     """Scores of experts, which a token's experts are weighted by."""
     return jax.nn.sigmoid(logits) if kind == "sigmoid" else jax.nn.softmax(logits, axis=-1)
 
 
-def _best(scores: jax.Array, config: ExpertsConfig) -> jax.Array:
+def _best_experts(scores: jax.Array, config: ExpertsConfig) -> jax.Array:
     """The `top_k` experts of the best groups, `[..., top_k]` int32; the best one first."""
     if config.groups > 1:
         grouped = scores.reshape(*scores.shape[:-1], config.groups, -1)
@@ -113,7 +117,7 @@ def _best(scores: jax.Array, config: ExpertsConfig) -> jax.Array:
     return lax.top_k(lax.stop_gradient(scores), config.top_k)[1]
 
 
-def _weights(scores: jax.Array, config: ExpertsConfig) -> jax.Array:
+def _expert_weights(scores: jax.Array, config: ExpertsConfig) -> jax.Array:
     """Factors of the outputs of experts, from their scores `[..., top_k]`; 0 at padding."""
     if config.normalise:
         total = jnp.sum(scores, axis=-1, keepdims=True)
@@ -121,7 +125,7 @@ def _weights(scores: jax.Array, config: ExpertsConfig) -> jax.Array:
     return config.scale * scores
 
 
-def _load(one_hot: jax.Array, logits: jax.Array, real: jax.Array) -> jax.Array:
+def _count_load(one_hot: jax.Array, logits: jax.Array, real: jax.Array) -> jax.Array:
     """Tokens of each expert, `[experts]`; NaN if a logit of a token is not finite.
 
     Args:
@@ -164,12 +168,12 @@ def _segment_load(choice: jax.Array, ids: jax.Array, count: int, view: MeshView)
     """
     chosen = jnp.sum(jax.nn.one_hot(choice, count, dtype=jnp.int32), axis=2)
     before = jnp.pad(jnp.cumsum(chosen, axis=1), ((0, 0), (1, 0), (0, 0)))
-    begin, end = (shard_slice(x, view.sequence_axes, dim=1)[..., None] for x in _spans(ids))
+    begin, end = (shard_slice(x, view.sequence_axes, dim=1)[..., None] for x in _segment_spans(ids))
     load = jnp.take_along_axis(before, end, 1) - jnp.take_along_axis(before, begin, 1)
     return load.astype(jnp.float32) / (end - begin).astype(jnp.float32)
 
 
-def _spans(ids: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _segment_spans(ids: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Begin and end of the run of equal numbers in which each token of a row lies."""
     place = jnp.arange(ids.shape[1])[None]
     changes = ids[:, 1:] != ids[:, :-1]

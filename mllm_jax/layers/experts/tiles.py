@@ -22,7 +22,7 @@ from mllm_jax.layers.varying import vary_like
 TILE = 64
 
 
-class _Tile(NamedTuple):
+class _RowTile(NamedTuple):
     """A tile of rows of one group.
 
     Attributes:
@@ -36,7 +36,7 @@ class _Tile(NamedTuple):
     mask: jax.Array
 
 
-class _Tiles:
+class _RowTiles:
     """The tiles of sorted rows.
 
     Args:
@@ -46,7 +46,7 @@ class _Tiles:
 
     def __init__(self, counts: jax.Array, rows: int) -> None:
         groups = len(counts)
-        self.rows, self.size = rows, _tile(rows, groups)
+        self.rows, self.size = rows, _tile_size(rows, groups)
         each = -(-counts // self.size)
         ends, self._ends = jnp.cumsum(each), jnp.cumsum(counts)
         self.count = ends[-1]
@@ -56,55 +56,57 @@ class _Tiles:
         before, begins = (ends - each)[self._groups], (self._ends - counts)[self._groups]
         self._begins = begins + (number - before) * self.size
 
-    def __getitem__(self, number: jax.Array) -> _Tile:
+    def __getitem__(self, number: jax.Array) -> _RowTile:
         group, begin = self._groups[number], self._begins[number]
         # A tile does not reach beyond the last row: it begins earlier instead.
         start = jnp.minimum(begin, self.rows - self.size)
         row = start + jnp.arange(self.size)
         end = jnp.minimum(begin + self.size, self._ends[group])
-        return _Tile(group, start, ((row >= begin) & (row < end))[:, None])
+        return _RowTile(group, start, ((row >= begin) & (row < end))[:, None])
 
-    def read(self, x: jax.Array, tile: _Tile) -> jax.Array:
+    def read_rows(self, x: jax.Array, tile: _RowTile) -> jax.Array:
         """The rows of a tile, of which some belong to other groups."""
         return lax.dynamic_slice_in_dim(x, tile.start, self.size)
 
-    def loop(self, body: Callable[[_Tile, jax.Array], jax.Array], start: jax.Array) -> jax.Array:
+    def loop_tiles(
+        self, body: Callable[[_RowTile, jax.Array], jax.Array], start: jax.Array
+    ) -> jax.Array:
         """`body` of every tile, from `start` on."""
         return lax.fori_loop(0, self.count, lambda n, carry: body(self[n], carry), start)
 
 
-def _tile(rows: int, groups: int) -> int:
+def _tile_size(rows: int, groups: int) -> int:
     """Rows of a tile: a power of two below half of a group's mean, so that little is in vain."""
     target = max(8, min(TILE, rows // (2 * groups)))
     return min(rows, 1 << (target.bit_length() - 1))
 
 
 def product(rows: jax.Array, kernels: jax.Array, counts: jax.Array, transposed: bool) -> jax.Array:
-    """See `mllm_jax.layers.experts.grouped.Products`."""
-    tiles, contracted = _Tiles(counts, len(rows)), 1 if transposed else 0
+    """See `mllm_jax.layers.experts.grouped.GroupedProducts`."""
+    tiles, contracted = _RowTiles(counts, len(rows)), 1 if transposed else 0
 
-    def body(tile: _Tile, out: jax.Array) -> jax.Array:
+    def write_tile(tile: _RowTile, out: jax.Array) -> jax.Array:
         kernel = lax.dynamic_index_in_dim(kernels, tile.group, keepdims=False)
         dimensions = (((1,), (contracted,)), ((), ()))
-        values = lax.dot_general(tiles.read(rows, tile), kernel, dimensions)
-        values = jnp.where(tile.mask, values, tiles.read(out, tile))
+        values = lax.dot_general(tiles.read_rows(rows, tile), kernel, dimensions)
+        values = jnp.where(tile.mask, values, tiles.read_rows(out, tile))
         return lax.dynamic_update_slice_in_dim(out, values, tile.start, 0)
 
     zeros = jnp.zeros((len(rows), kernels.shape[2 - contracted]), rows.dtype)
-    return tiles.loop(body, vary_like(zeros, rows))
+    return tiles.loop_tiles(write_tile, vary_like(zeros, rows))
 
 
 def of_kernels(rows: jax.Array, gradient: jax.Array, counts: jax.Array) -> jax.Array:
-    """See `mllm_jax.layers.experts.grouped.Products`."""
-    tiles = _Tiles(counts, len(rows))
+    """See `mllm_jax.layers.experts.grouped.GroupedProducts`."""
+    tiles = _RowTiles(counts, len(rows))
 
-    def body(tile: _Tile, sums: jax.Array) -> jax.Array:
-        inputs = jnp.where(tile.mask, tiles.read(rows, tile), 0)
+    def add_tile(tile: _RowTile, sums: jax.Array) -> jax.Array:
+        inputs = jnp.where(tile.mask, tiles.read_rows(rows, tile), 0)
         dimensions = (((0,), (0,)), ((), ()))
-        gradients = tiles.read(gradient, tile)
+        gradients = tiles.read_rows(gradient, tile)
         added = lax.dot_general(inputs, gradients, dimensions, preferred_element_type=jnp.float32)
         added += lax.dynamic_index_in_dim(sums, tile.group, keepdims=False)
         return lax.dynamic_update_index_in_dim(sums, added, tile.group, 0)
 
     sums = jnp.zeros((len(counts), rows.shape[1], gradient.shape[1]), jnp.float32)
-    return tiles.loop(body, vary_like(sums, rows)).astype(rows.dtype)
+    return tiles.loop_tiles(add_tile, vary_like(sums, rows)).astype(rows.dtype)

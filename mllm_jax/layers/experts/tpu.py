@@ -33,7 +33,7 @@ ROWS, FEWEST = 512, 128
 WIDTH = 2048
 
 
-class _Visits(NamedTuple):
+class _BlockVisits(NamedTuple):
     """Visits of blocks of rows for groups, in this order; `[visits]` int32 each.
 
     Attributes:
@@ -48,7 +48,7 @@ class _Visits(NamedTuple):
     end: jax.Array
 
     @classmethod
-    def of(cls, counts: jax.Array, rows: int, size: int) -> tuple[_Visits, jax.Array]:
+    def of(cls, counts: jax.Array, rows: int, size: int) -> tuple[_BlockVisits, jax.Array]:
         """As many visits as any counts need, those of the rows behind the groups at their end.
 
         Returns:
@@ -81,20 +81,26 @@ def product(
     transposed: bool,
     interpret: bool = False,
 ) -> jax.Array:
-    """See `mllm_jax.layers.experts.grouped.Products`."""
+    """See `mllm_jax.layers.experts.grouped.GroupedProducts`."""
     depth, width = (kernels.shape[i] for i in ((2, 1) if transposed else (1, 2)))
-    tile = block_rows(len(rows), len(kernels)), _divisor(depth, rows), _divisor(width, rows)
+    tile = (
+        block_rows(len(rows), len(kernels)),
+        _block_columns(depth, rows),
+        _block_columns(width, rows),
+    )
     last = len(kernels) - 1
 
-    def of_kernels(column: Any, visit: Any, step: Any, visits: _Visits) -> tuple[Any, Any, Any]:
+    def of_kernels(
+        column: Any, visit: Any, step: Any, visits: _BlockVisits
+    ) -> tuple[Any, Any, Any]:
         group = jnp.minimum(visits.group[visit], last)
         return (group, column, step) if transposed else (group, step, column)
 
     def run(rows: jax.Array, kernels: jax.Array, counts: jax.Array) -> jax.Array:
-        visits, after = _Visits.of(counts, len(rows), tile[0])
+        visits, after = _BlockVisits.of(counts, len(rows), tile[0])
         of_kernel = (None, *(tile[:0:-1] if transposed else tile[1:]))
         return pl.pallas_call(
-            partial(_product, groups=len(kernels), transposed=transposed),
+            partial(_product_kernel, groups=len(kernels), transposed=transposed),
             out_shape=jax.ShapeDtypeStruct((len(rows), width), rows.dtype),
             grid_spec=pltpu.PrefetchScalarGridSpec(
                 num_scalar_prefetch=1,
@@ -109,7 +115,7 @@ def product(
                 scratch_shapes=[pltpu.VMEM((tile[0], tile[2]), jnp.float32)],
             ),
             compiler_params=_PARAMS,
-            cost_estimate=_cost(rows, kernels, (len(rows), width)),
+            cost_estimate=_estimate_cost(rows, kernels, (len(rows), width)),
             interpret=interpret,
             name="grouped_product",
         )(visits, rows, kernels)
@@ -120,13 +126,13 @@ def product(
 def of_kernels(
     rows: jax.Array, gradient: jax.Array, counts: jax.Array, interpret: bool = False
 ) -> jax.Array:
-    """See `mllm_jax.layers.experts.grouped.Products`."""
+    """See `mllm_jax.layers.experts.grouped.GroupedProducts`."""
     shape = len(counts), rows.shape[1], gradient.shape[1]
     size = block_rows(len(rows), len(counts))
-    tile = size, _divisor(shape[1], rows), _divisor(shape[2], rows)
+    tile = size, _block_columns(shape[1], rows), _block_columns(shape[2], rows)
 
     def run(rows: jax.Array, gradient: jax.Array, counts: jax.Array) -> jax.Array:
-        visits, after = _Visits.of(counts, len(rows), tile[0])
+        visits, after = _BlockVisits.of(counts, len(rows), tile[0])
         return pl.pallas_call(
             _of_kernels,
             out_shape=jax.ShapeDtypeStruct(shape, rows.dtype),
@@ -143,7 +149,7 @@ def of_kernels(
                 scratch_shapes=[pltpu.VMEM(tile[1:], jnp.float32)],
             ),
             compiler_params=_PARAMS,
-            cost_estimate=_cost(rows, gradient, shape),
+            cost_estimate=_estimate_cost(rows, gradient, shape),
             interpret=interpret,
             name="grouped_product_of_kernels",
         )(visits, rows, gradient)
@@ -154,8 +160,8 @@ def of_kernels(
 _PARAMS = pltpu.CompilerParams(dimension_semantics=("parallel", "arbitrary", "arbitrary"))
 
 
-def _product(
-    visits: _Visits,
+def _product_kernel(
+    visits: _BlockVisits,
     rows: Any,
     kernel: Any,
     out: Any,
@@ -186,7 +192,7 @@ def _product(
         out[...] = values.astype(out.dtype)
 
 
-def _of_kernels(visits: _Visits, rows: Any, gradient: Any, out: Any, total: Any) -> None:
+def _of_kernels(visits: _BlockVisits, rows: Any, gradient: Any, out: Any, total: Any) -> None:
     """A block `[inputs, outputs]` of the kernel of a group, from a block of rows."""
     visit, last = pl.program_id(2), pl.num_programs(2) - 1
     group = visits.group[visit]
@@ -218,13 +224,13 @@ def block_rows(rows: int, groups: int) -> int:
     return min(max(FEWEST, min(ROWS, mean)), -(-rows // 16) * 16)
 
 
-def _divisor(width: int, like: jax.Array) -> int:
+def _block_columns(width: int, like: jax.Array) -> int:
     """Columns of a block: a multiple of 128 that divides the width, or all of them."""
     most = WIDTH // like.dtype.itemsize
     return next((size for size in range(most, 127, -128) if width % size == 0), width)
 
 
-def _cost(left: jax.Array, right: jax.Array, result: tuple[int, ...]) -> pl.CostEstimate:
+def _estimate_cost(left: jax.Array, right: jax.Array, result: tuple[int, ...]) -> pl.CostEstimate:
     """FLOPs and bytes of a product, for the compiler's schedule."""
     sizes = left.size, right.size, math.prod(result)
     columns = math.prod(result[1:]) if len(result) == 3 else left.shape[1] * result[1]

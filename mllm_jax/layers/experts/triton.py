@@ -36,14 +36,14 @@ def product(
     transposed: bool,
     interpret: bool = False,
 ) -> jax.Array:
-    """See `mllm_jax.layers.experts.grouped.Products`."""
+    """See `mllm_jax.layers.experts.grouped.GroupedProducts`."""
     width = kernels.shape[1 if transposed else 2]
-    block = block_rows(len(rows), len(kernels)), _block(width), _depth(rows)
+    block = block_rows(len(rows), len(kernels)), _block_size(width), _block_depth(rows)
 
     def run(rows: jax.Array, kernels: jax.Array, counts: jax.Array) -> jax.Array:
-        tiles = _tiles(counts, len(rows), block[0])
+        tiles = _list_tiles(counts, len(rows), block[0])
         return pl.pallas_call(
-            partial(_product, block=block, transposed=transposed),
+            partial(_product_kernel, block=block, transposed=transposed),
             out_shape=jax.ShapeDtypeStruct((len(rows), width), rows.dtype),
             grid=(len(tiles), pl.cdiv(width, block[1])),
             compiler_params=PARAMS,
@@ -57,9 +57,9 @@ def product(
 def of_kernels(
     rows: jax.Array, gradient: jax.Array, counts: jax.Array, interpret: bool = False
 ) -> jax.Array:
-    """See `mllm_jax.layers.experts.grouped.Products`."""
+    """See `mllm_jax.layers.experts.grouped.GroupedProducts`."""
     shape = len(counts), rows.shape[1], gradient.shape[1]
-    block = _depth(rows), _block(shape[1]), _block(shape[2])
+    block = _block_depth(rows), _block_size(shape[1]), _block_size(shape[2])
 
     def run(rows: jax.Array, gradient: jax.Array, counts: jax.Array) -> jax.Array:
         ends = jnp.cumsum(counts)
@@ -76,7 +76,7 @@ def of_kernels(
     return vary_like(without_types(run)(rows, gradient, counts), rows)
 
 
-def _tiles(counts: jax.Array, rows: int, size: int) -> jax.Array:
+def _list_tiles(counts: jax.Array, rows: int, size: int) -> jax.Array:
     """`[tiles, 3]` int32: the group of a tile, its first row and the end of its rows.
 
     There are as many tiles as any counts need. Those of the rows behind all groups have a number
@@ -92,7 +92,7 @@ def _tiles(counts: jax.Array, rows: int, size: int) -> jax.Array:
     return jnp.stack([group, begin, jnp.minimum(begin + size, ends[group])], axis=1)
 
 
-def _product(
+def _product_kernel(
     tiles: Any, rows: Any, kernels: Any, out: Any, block: tuple[int, int, int], transposed: bool
 ) -> None:
     """A block `[rows, columns]` of the results of one tile."""
@@ -104,16 +104,16 @@ def _product(
 
     def step(number: jax.Array, total: jax.Array) -> jax.Array:
         inner = number * block[2] + jnp.arange(block[2])
-        left = _load(rows, row, inner, end, depth)
+        left = _load_block(rows, row, inner, end, depth)
         if transposed:
-            right = _load(kernels, column, inner, out.shape[1], depth, group)
+            right = _load_block(kernels, column, inner, out.shape[1], depth, group)
         else:
-            right = _load(kernels, inner, column, depth, out.shape[1], group)
+            right = _load_block(kernels, inner, column, depth, out.shape[1], group)
         return total + plt.dot(left, right, trans_b=transposed)
 
     steps = needed.astype(jnp.int32) * pl.cdiv(depth, block[2])
     total = lax.fori_loop(0, steps, step, jnp.zeros(block[:2], jnp.float32))
-    _store(out, row, column, end, total)
+    _store_block(out, row, column, end, total)
 
 
 def _of_kernels(
@@ -127,22 +127,24 @@ def _of_kernels(
 
     def step(number: jax.Array, total: jax.Array) -> jax.Array:
         row = begin + number * block[0] + jnp.arange(block[0])
-        inputs = _load(rows, row, left, end, out.shape[0])
-        gradients = _load(gradient, row, right, end, out.shape[1])
+        inputs = _load_block(rows, row, left, end, out.shape[0])
+        gradients = _load_block(gradient, row, right, end, out.shape[1])
         return total + plt.dot(inputs, gradients, trans_a=True)
 
     steps = pl.cdiv(end - begin, block[0])
     total = lax.fori_loop(0, steps, step, jnp.zeros(block[1:], jnp.float32))
-    _store(out, left, right, out.shape[0], total)
+    _store_block(out, left, right, out.shape[0], total)
 
 
-def _load(array: Any, rows: Any, columns: Any, end: Any, width: int, *group: Any) -> jax.Array:
+def _load_block(
+    array: Any, rows: Any, columns: Any, end: Any, width: int, *group: Any
+) -> jax.Array:
     """`array[*group, rows, columns]`, zero from row `end` and column `width` on."""
     inside = (rows < end)[:, None] & (columns < width)[None]
     return plt.load(array.at[*group, rows[:, None], columns[None]], mask=inside, other=0)
 
 
-def _store(array: Any, rows: Any, columns: Any, end: Any, values: jax.Array) -> None:
+def _store_block(array: Any, rows: Any, columns: Any, end: Any, values: jax.Array) -> None:
     """`values` to `array[rows, columns]`, but nothing from row `end` or beyond the last column."""
     inside = (rows < end)[:, None] & (columns < array.shape[-1])[None]
     place = array.at[rows[:, None], columns[None]]
@@ -151,13 +153,13 @@ def _store(array: Any, rows: Any, columns: Any, end: Any, values: jax.Array) -> 
 
 def block_rows(rows: int, groups: int) -> int:
     """Rows of a block of the result: not many more than a group has in the mean."""
-    return _block(min(rows, max(1, rows // groups)))
+    return _block_size(min(rows, max(1, rows // groups)))
 
 
-def _block(size: int) -> int:
+def _block_size(size: int) -> int:
     """Rows or columns of a block: a power of two that Triton can multiply."""
     return min(BLOCK, max(16, 1 << (size - 1).bit_length()))
 
 
-def _depth(rows: jax.Array) -> int:
+def _block_depth(rows: jax.Array) -> int:
     return DEPTH // rows.dtype.itemsize

@@ -23,7 +23,7 @@ from mllm_jax.hf_format.files import PretrainedError, StoredTensor, read_tensors
 from mllm_jax.hf_format.release_format import ReleaseFormat
 from mllm_jax.hf_format.tensor_rules import TensorRule
 from mllm_jax.hf_format.transforms import dense_kernel
-from mllm_jax.layers.config.adapters import Adapters
+from mllm_jax.layers.config.adapters import LoraAdapters
 from mllm_jax.layers.config.linear import LinearLayer
 from mllm_jax.layers.trainable import ADAPTERS
 
@@ -58,7 +58,7 @@ _ADVICE: Mapping[str, str] = {
 
 
 def adapter_rules(
-    rules: Iterable[TensorRule], module: str, adapters: Adapters
+    rules: Iterable[TensorRule], module: str, adapters: LoraAdapters
 ) -> Iterator[TensorRule]:
     """Rules of the adapters of a module.
 

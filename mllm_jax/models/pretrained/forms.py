@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
-from mllm_jax.families.releases import formats
+from mllm_jax.families.releases import release_formats
 from mllm_jax.hf_format.files import OtherModulesError, PretrainedError
 from mllm_jax.hf_format.release_format import ReleasedModel, ReleaseFormat
 
@@ -23,7 +23,7 @@ def form_of(composition: ReleasedModel, first: ReleaseFormat | None = None) -> R
             nearest ones, what differs.
     """
     reasons = dict[str, str]()
-    for family in dict.fromkeys([*([first] if first else []), *formats().values()]):
+    for family in dict.fromkeys([*([first] if first else []), *release_formats().values()]):
         try:
             family.write_config(composition)
         except OtherModulesError:
@@ -38,7 +38,7 @@ def form_of(composition: ReleasedModel, first: ReleaseFormat | None = None) -> R
 
 def _nearest(composition: ReleasedModel) -> list[str]:
     """The forms that differ in fewest modules, with what they have in place of the model's."""
-    differences = {family: _others(composition, family) for family in formats().values()}
+    differences = {family: _others(composition, family) for family in release_formats().values()}
     ordered = sorted(
         differences,
         key=lambda near_format: (len(differences[near_format]), -len(near_format.modules)),

@@ -64,7 +64,7 @@ def _trained_flops(
         weights = _weights(frozen, name, parts.layer_adapters)
         return config.decoder.layers * _passes(parts.layer, lengths, weights)
     encoder = config.lanes[name]
-    into = not frozen.trunk(encoder)
+    into = not frozen.is_trunk_frozen(encoder)
     weights = _weights(frozen, encoder, parts.layer_adapters)
     of_end = _weights(frozen, f"{encoder}.connector", parts.end_adapters)
     start, end = parts.start.flops(lengths), parts.end.flops(lengths)

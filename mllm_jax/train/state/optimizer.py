@@ -19,7 +19,7 @@ import numpy as np
 import optax
 
 from mllm_jax.config.load import LambConfig, MuonConfig, OptimizerConfig, TrainConfig
-from mllm_jax.layers.roles import role
+from mllm_jax.layers.roles import find_role
 from mllm_jax.models.freeze import NOTHING_FROZEN, Frozen, group_of
 from mllm_jax.train.state.lamb import scale_by_trust_ratio
 from mllm_jax.train.state.loads import follow_loads, is_load
@@ -140,7 +140,7 @@ def learning_rate(config: TrainConfig) -> optax.Schedule:
 
 def decays(path: tuple[Any, ...]) -> bool:
     """Whether weight decay applies to the parameter with this path: by its name, see `ROLES`."""
-    return role(path[-1].key).decays
+    return find_role(path[-1].key).decays
 
 
 def part_norms(grads: Any, layouts: Any) -> dict[str, jax.Array]:

@@ -18,7 +18,7 @@ from mllm_jax.layers.modules import (
     LayerContext,
     RMSNorm,
     SelfAttention,
-    normal,
+    normal_parameter,
     residual_gain,
 )
 from mllm_jax.layers.parameters import ParameterBlock, Params, Tower, layer_block
@@ -36,7 +36,9 @@ class Embedding(nnx.Module):
         d_model, entries = config.d_model, config.grid[0] * config.grid[1]
         self.patch_embed = Dense(((None, config.features),), (("embed", d_model),), rngs, bias=True)
         self.rms_norm = RMSNorm(d_model, config.norm_eps, rngs)
-        self.position_embedding = normal(rngs, (entries, d_model), (None, "embed"), d_model**-0.5)
+        self.position_embedding = normal_parameter(
+            rngs, (entries, d_model), (None, "embed"), d_model**-0.5
+        )
 
 
 class Layer(nnx.Module):

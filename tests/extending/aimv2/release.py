@@ -7,7 +7,7 @@ from typing import Any
 from mllm_jax.hf_format.files import PretrainedError
 from mllm_jax.hf_format.release_format import ReleasedModel, ReleaseFormat, Values
 from mllm_jax.hf_format.tensor_rules import TensorRule
-from mllm_jax.hf_format.transforms import dense_kernel, identity, patch_kernel
+from mllm_jax.hf_format.transforms import dense_kernel, identity_transform, patch_kernel
 
 from .config import Aimv2Config
 
@@ -59,13 +59,17 @@ def _tensor_rules(model: ReleasedModel) -> dict[str, list[TensorRule]]:
 def _stem(config: Aimv2Config) -> list[TensorRule]:
     width = (config.d_model,)
     kernel = patch_kernel(*config.patch, config.channels, config.d_model)
-    table = identity((config.grid[0] * config.grid[1], config.d_model))
+    table = identity_transform((config.grid[0] * config.grid[1], config.d_model))
     return [
         TensorRule("embeddings.patch_embed.kernel", "embeddings.patch_embed.weight", kernel),
-        TensorRule("embeddings.patch_embed.bias", "embeddings.patch_embed.bias", identity(width)),
-        TensorRule("embeddings.rms_norm.scale", "embeddings.rms_norm.weight", identity(width)),
+        TensorRule(
+            "embeddings.patch_embed.bias", "embeddings.patch_embed.bias", identity_transform(width)
+        ),
+        TensorRule(
+            "embeddings.rms_norm.scale", "embeddings.rms_norm.weight", identity_transform(width)
+        ),
         TensorRule("embeddings.position_embedding", "embeddings.position_embedding.weight", table),
-        TensorRule("norm.scale", "rms_norm.weight", identity(width)),
+        TensorRule("norm.scale", "rms_norm.weight", identity_transform(width)),
     ]
 
 
@@ -89,7 +93,12 @@ def _layers(config: Aimv2Config) -> list[TensorRule]:
         for name, transform in transforms.items()
     ]
     norms = [
-        TensorRule(f"layers.{name}.scale", f"{prefix}{name}.weight", identity(width), config.layers)
+        TensorRule(
+            f"layers.{name}.scale",
+            f"{prefix}{name}.weight",
+            identity_transform(width),
+            config.layers,
+        )
         for name in ("rms_norm1", "rms_norm2")
     ]
     return [*linear, *norms]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mllm_jax.families.whisper.model import taps
+from mllm_jax.families.whisper.model import convolution_taps
 from tests.models import towers
 
 FRAMES = 24
@@ -27,7 +27,7 @@ def test_a_packed_clip_is_convolved_as_if_alone(lengths: list[int], stride: int)
     # What lies in the slack between clips must not be read either.
     x = rng.normal(size=(1, FRAMES, 2)).astype(np.float32)
     rows = towers.lay([lengths], FRAMES, stride)
-    read = np.asarray(taps(jnp.asarray(x), jnp.asarray(rows.ids), stride))
+    read = np.asarray(convolution_taps(jnp.asarray(x), jnp.asarray(rows.ids), stride))
     actual = np.einsum("rtki,kio->rto", read, kernel)[0]
     for _, start, n in rows.spans:
         expected = convolve(x[0, start : start + n], kernel, stride)
@@ -37,6 +37,6 @@ def test_a_packed_clip_is_convolved_as_if_alone(lengths: list[int], stride: int)
 
 def test_padding_reads_nothing() -> None:
     rows = towers.lay([[3]], 8, 2)
-    read = np.asarray(taps(jnp.ones((1, 8, 2)), jnp.asarray(rows.ids), 1))
+    read = np.asarray(convolution_taps(jnp.ones((1, 8, 2)), jnp.asarray(rows.ids), 1))
     assert (read[0, 3:] == 0).all()
     assert read[0, 2].sum() == pytest.approx(4)

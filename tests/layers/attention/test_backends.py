@@ -14,13 +14,13 @@ from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
 from mllm_jax.layers.attention import kernels
-from mllm_jax.layers.attention.dispatch import STAND_IN, attention
-from mllm_jax.layers.attention.flash import flash
+from mllm_jax.layers.attention.dispatch import STAND_IN, compute_attention
+from mllm_jax.layers.attention.flash import flash_attention
 from mllm_jax.layers.attention.limits import LIMITS, AttentionError, check_backend
 from mllm_jax.layers.attention.masks import TokenIds, order_by_place
-from mllm_jax.layers.attention.packed import packed
-from mllm_jax.layers.attention.reference import reference
-from mllm_jax.layers.attention.windowed import widths, windowed, windows
+from mllm_jax.layers.attention.packed import packed_attention
+from mllm_jax.layers.attention.reference import reference_attention
+from mllm_jax.layers.attention.windowed import find_windows, window_widths, windowed_attention
 from mllm_jax.layers.config.kinds import MaskKind
 from sharding.collectives import psum
 from tests.models.towers import quick
@@ -28,17 +28,17 @@ from tests.models.towers import quick
 Attend = Callable[..., jax.Array]
 
 RUNNABLE: dict[str, Attend] = {
-    "reference": reference,
-    "windowed": windowed,
-    "pallas_gpu": partial(packed, interpret=True),
-    "splash": partial(kernels.splash, interpret=True),
-    STAND_IN: flash,
+    "reference": reference_attention,
+    "windowed": windowed_attention,
+    "pallas_gpu": partial(packed_attention, interpret=True),
+    "splash": partial(kernels.splash_attention, interpret=True),
+    STAND_IN: flash_attention,
 }
 TOKENS = 128
 
 
 def ordered(attend: Attend) -> Attend:
-    """A backend as `attention` calls it, of segment ids and the first fields of a mask."""
+    """A backend as `compute_attention` calls it, of segment ids and the first fields of a mask."""
 
     def run(q: Any, k: Any, v: Any, ids: Any, *mask: Any) -> jax.Array:
         return attend(q, k, v, *order_by_place(TokenIds(jnp.asarray(ids)), MaskKind(*mask)))
@@ -56,10 +56,10 @@ def gradients(attend: Attend) -> Attend:
 
 
 GRADIENTS = {
-    "windowed": gradients(partial(windowed, block=8)),
-    "reference": gradients(reference),
+    "windowed": gradients(partial(windowed_attention, block=8)),
+    "reference": gradients(reference_attention),
 }
-REFERENCE = jax.jit(ordered(reference), static_argnums=4)
+REFERENCE = jax.jit(ordered(reference_attention), static_argnums=4)
 
 
 def inputs(tokens: int, heads: int = 4, kv_heads: int = 2, width: int = 16) -> list[np.ndarray]:
@@ -166,10 +166,10 @@ def test_windows_are_as_wide_as_segments_need() -> None:
 
     def of(mask: MaskKind) -> Any:
         tokens, mask = order_by_place(TokenIds(jnp.asarray(ids)), mask)
-        return windows(tokens, mask, block=8)
+        return find_windows(tokens, mask, block=8)
 
     found = of(MaskKind())
-    assert widths(64, 8) == [16, 32, 64]
+    assert window_widths(64, 8) == [16, 32, 64]
     # Ends of blocks: 8, 16, ..., 64; the first of 2 lies at 8.
     assert found.width.tolist() == [0, 0, 0, 1, 1, 2, 0, 0]
     assert found.key.tolist() == [0, 8, 8, 8, 8, 0, 48, 48]
@@ -202,7 +202,9 @@ def test_kernels_equal_the_reference_inside_shard_map(backend: str) -> None:
         check_vma=True,
     )
     value, gradients = quick(sharded)(arrays, ids)
-    expected, wanted = quick(jax.value_and_grad(partial(loss, reference, ())))(arrays, ids)
+    expected, wanted = quick(jax.value_and_grad(partial(loss, reference_attention, ())))(
+        arrays, ids
+    )
     assert float(value) == pytest.approx(float(expected), rel=1e-4, abs=1e-4)
     for a, b in zip(gradients, wanted, strict=True):
         np.testing.assert_allclose(a, b, atol=2e-4)
@@ -215,7 +217,7 @@ def test_kernels_trace_inside_shard_map(backend: str) -> None:
 
     def loss(arrays: Any, ids: jax.Array) -> jax.Array:
         q, k, v = arrays
-        out = attention(q, k, v, TokenIds(ids), MaskKind(), backend)
+        out = compute_attention(q, k, v, TokenIds(ids), MaskKind(), backend)
         return psum(jnp.sum(out.astype(jnp.float32)), ("tensor",))
 
     sharded = jax.shard_map(
@@ -253,7 +255,7 @@ def test_what_a_backend_cannot_do_is_refused(
 def test_attention_refuses_shapes_at_the_call() -> None:
     q, k, v = (jnp.asarray(x) for x in inputs(100))
     with pytest.raises(AttentionError, match="100 tokens"):
-        attention(q, k, v, TokenIds(jnp.ones((2, 100), jnp.int32)), MaskKind(), "splash")
+        compute_attention(q, k, v, TokenIds(jnp.ones((2, 100), jnp.int32)), MaskKind(), "splash")
 
 
 def test_every_backend_is_described() -> None:

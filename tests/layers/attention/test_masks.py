@@ -14,12 +14,12 @@ import pytest
 from mllm_jax.layers.attention import kernels
 from mllm_jax.layers.attention.cached import KeyValueCache, attend_to
 from mllm_jax.layers.attention.dispatch import STAND_IN
-from mllm_jax.layers.attention.flash import flash
+from mllm_jax.layers.attention.flash import flash_attention
 from mllm_jax.layers.attention.limits import AttentionError, check_backend
 from mllm_jax.layers.attention.masks import TokenIds, order_by_place
-from mllm_jax.layers.attention.packed import KernelSizes, Tile, packed
-from mllm_jax.layers.attention.reference import reference
-from mllm_jax.layers.attention.windowed import windowed
+from mllm_jax.layers.attention.packed import KernelSizes, KernelTile, packed_attention
+from mllm_jax.layers.attention.reference import reference_attention
+from mllm_jax.layers.attention.windowed import windowed_attention
 from mllm_jax.layers.config.kinds import MaskKind
 from mllm_jax.layers.modules import LayerContext
 
@@ -29,13 +29,13 @@ SEGMENTS = (31, 48, 30)
 ALONE = slice(SEGMENTS[0], SEGMENTS[0] + SEGMENTS[1])
 #: The index at which a span begins, and its end.
 SPANS = ((4, 11), (11, 13), (20, 29))
-_TILE = Tile(32, 32, 4, 2)
+_TILE = KernelTile(32, 32, 4, 2)
 BACKENDS: dict[str, Callable[..., jax.Array]] = {
-    "reference": reference,
-    "windowed": partial(windowed, block=16),
-    "pallas_gpu": partial(packed, interpret=True, sizes=KernelSizes(_TILE, _TILE, _TILE)),
-    "splash": partial(kernels.splash, interpret=True),
-    STAND_IN: flash,  # what cuDNN computes, by the same mask
+    "reference": reference_attention,
+    "windowed": partial(windowed_attention, block=16),
+    "pallas_gpu": partial(packed_attention, interpret=True, sizes=KernelSizes(_TILE, _TILE, _TILE)),
+    "splash": partial(kernels.splash_attention, interpret=True),
+    STAND_IN: flash_attention,  # what cuDNN computes, by the same mask
 }
 MASKS = (
     MaskKind(),
@@ -139,7 +139,7 @@ def test_gradients_of_a_mask_of_all_fields_are_those_of_the_reference(backend: s
             jnp.sin(attend(*arrays, *order_by_place(CONTEXT.tokens(mask), mask))) * inside
         )
 
-    ways = BACKENDS[backend], reference
+    ways = BACKENDS[backend], reference_attention
     both = jax.jit(lambda arrays: [jax.grad(partial(loss, own))(arrays) for own in ways])
     for own, other in zip(*both(inputs()), strict=True):
         np.testing.assert_allclose(own, other, atol=2e-5)

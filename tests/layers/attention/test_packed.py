@@ -12,17 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mllm_jax.layers.attention.blocks import Blocks, cut_padding
-from mllm_jax.layers.attention.masks import TokenIds, order_by_place, visible
-from mllm_jax.layers.attention.packed import SIZES, KernelSizes, Tile, packed
-from mllm_jax.layers.attention.reference import reference
+from mllm_jax.layers.attention.blocks import MaskBlocks, cut_padding
+from mllm_jax.layers.attention.masks import TokenIds, order_by_place, visible_keys
+from mllm_jax.layers.attention.packed import SIZES, KernelSizes, KernelTile, packed_attention
+from mllm_jax.layers.attention.reference import reference_attention
 from mllm_jax.layers.config.kinds import MaskKind
 
 TOKENS = 256
 KINDS = (MaskKind(causal=False), MaskKind(), MaskKind(window=70))
 SPANS = (MaskKind(spans=True), MaskKind(window=70, spans=True))
 #: Unlike one another, and smaller than a row: every loop has several blocks.
-SMALL = KernelSizes(Tile(64, 32, 4, 2), Tile(32, 64, 4, 2), Tile(32, 128, 4, 2))
+SMALL = KernelSizes(KernelTile(64, 32, 4, 2), KernelTile(32, 64, 4, 2), KernelTile(32, 128, 4, 2))
 
 
 @st.composite
@@ -42,7 +42,7 @@ def rows(draw: st.DrawFn, ordered: bool) -> np.ndarray:
 @partial(jax.jit, static_argnums=(1, 2, 3))
 def _blocks(ids: jax.Array, kind: MaskKind, queries: int, keys: int, spans: Any = None) -> Any:
     """Both arrays of the blocks of queries, and of the blocks of keys, with bounds of loops."""
-    blocks = Blocks.of(TokenIds(cut_padding(ids), spans=spans), kind, queries, keys)
+    blocks = MaskBlocks.of(TokenIds(cut_padding(ids), spans=spans), kind, queries, keys)
     return [(*own, own.loop_bounds) for own in (blocks, blocks.of_keys)]
 
 
@@ -57,7 +57,7 @@ def test_blocks_and_loops_are_those_of_the_mask(
     # Parts of segments; 0 is outside of spans.
     spans = ids * np.repeat(np.arange(TOKENS // 32) % 5 // 2, 32)
     cut, _ = order_by_place(TokenIds(cut_padding(jnp.asarray(ids)), spans=jnp.asarray(spans)), kind)
-    pairs = np.asarray(visible(cut, cut, kind))
+    pairs = np.asarray(visible_keys(cut, cut, kind))
     pairs = pairs.reshape(2, TOKENS // queries, queries, TOKENS // keys, keys)
     found = _blocks(ids, kind, queries, keys, spans if kind.spans else None)
     some, every, _ = found[0]
@@ -125,8 +125,8 @@ def _program(kind: MaskKind, ours: bool) -> Any:
 
     def attend(q: Any, k: Any, v: Any, ids: Any) -> Any:
         if not ours:
-            return reference(q, k, v, *order_by_place(TokenIds(cut_padding(ids)), kind))
-        return packed(q, k, v, TokenIds(ids), kind, interpret=True, sizes=SMALL)
+            return reference_attention(q, k, v, *order_by_place(TokenIds(cut_padding(ids)), kind))
+        return packed_attention(q, k, v, TokenIds(ids), kind, interpret=True, sizes=SMALL)
 
     def run(q: Any, k: Any, v: Any, gradient: Any, ids: Any) -> Any:
         out, pull = jax.vjp(lambda q, k, v: attend(q, k, v, ids), q, k, v)
@@ -152,7 +152,7 @@ def test_outputs_and_gradients_are_those_of_the_reference(
 @pytest.mark.parametrize("size", [8, 48, 256])
 def test_blocks_of_other_sizes_are_refused(size: int) -> None:
     with pytest.raises(ValueError, match=f"a block of {size} tokens: .*powers of two from 16"):
-        Tile(queries=size, keys=64, warps=4, stages=2)
+        KernelTile(queries=size, keys=64, warps=4, stages=2)
 
 
 # ---- lowering ------------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ H100 = jax.sharding.AbstractMesh(
 def test_triton_has_a_rule_for_every_operation(width: int) -> None:
     def run(q: Any, k: Any, v: Any, ids: Any) -> Any:
         out, pull = jax.vjp(
-            lambda q, k, v: packed(q, k, v, TokenIds(ids), MaskKind(window=200)), q, k, v
+            lambda q, k, v: packed_attention(q, k, v, TokenIds(ids), MaskKind(window=200)), q, k, v
         )
         return out, *pull(out)
 

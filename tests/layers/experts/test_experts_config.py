@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from mllm_jax.families.releases import decoder_rules, write_decoder
 from mllm_jax.hf_format.expert_rules import check_equal_biases
 from mllm_jax.hf_format.files import PretrainedError
-from mllm_jax.layers.experts.block import dispatch
+from mllm_jax.layers.experts.block import make_dispatch
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.module import ShardedModule, abstract_parameters
 from mllm_jax.models.work.flops import tower_work
@@ -86,7 +86,9 @@ def test_slots_are_no_more_than_all_ranks_fill(buffer: float, slots: int) -> Non
     """Four ranks of thirty copies each; every rank has as many slots for each of them."""
     own = model(buffer=buffer).decoder.experts
     assert own is not None
-    assert dispatch(own, 30, MeshView(expert=("expert",), sizes=(("expert", 4),))).slots == slots
+    assert (
+        make_dispatch(own, 30, MeshView(expert=("expert",), sizes=(("expert", 4),))).slots == slots
+    )
 
 
 def test_families_have_experts_or_none() -> None:

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mllm_jax.layers.experts.block import Kernels, grouped_mlp
+from mllm_jax.layers.experts.block import ExpertKernels, grouped_mlp
 from mllm_jax.layers.experts.grouped import grouped_product
 
 
@@ -50,7 +50,7 @@ def test_rows_behind_the_groups_count_for_nothing_whatever_they_hold() -> None:
     rows[7:] = np.nan
 
     def total(rows: Any, up: Any) -> tuple[jax.Array, jax.Array]:
-        made = grouped_mlp(Kernels(up, up, jnp.asarray(down)), rows, jnp.asarray(sizes))
+        made = grouped_mlp(ExpertKernels(up, up, jnp.asarray(down)), rows, jnp.asarray(sizes))
         return jnp.sum(made), made
 
     (_, made), gradients = jax.value_and_grad(total, argnums=(0, 1), has_aux=True)(

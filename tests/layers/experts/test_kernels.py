@@ -96,7 +96,7 @@ def test_kernels_multiply_at_most_twice_the_rows(groups: int) -> None:
     share = np.random.default_rng(groups).dirichlet([4.0] * groups)
     counts = np.random.default_rng(0).multinomial(rows, share).astype(np.int32)
     size = tpu.block_rows(rows, groups)
-    _, after = tpu._Visits.of(jnp.asarray(counts), rows, size)
+    _, after = tpu._BlockVisits.of(jnp.asarray(counts), rows, size)
     assert rows <= int(after[-2]) * size <= 2 * rows
     size = triton.block_rows(rows, groups)
     assert rows <= int(np.sum(-(-counts // size))) * size <= 2 * rows

@@ -11,7 +11,7 @@ import pytest
 from flax import nnx
 
 from mllm_jax.layers.config.experts import ExpertsConfig
-from mllm_jax.layers.experts.router import Router, Routing
+from mllm_jax.layers.experts.router import Router, TokenRouting
 from mllm_jax.layers.modules import LayerContext
 from sharding.grid import MeshView
 
@@ -19,7 +19,9 @@ WIDTH, COUNT = 6, 8
 IDS = np.array([[1, 1, 1, 2, 2, 2, 2, 0], [1, 1, 0, 2, 3, 3, 3, 3]], np.int32)
 
 
-def routed(ids: np.ndarray = IDS, *, bias: Any = 0.0, **changes: Any) -> tuple[Routing, np.ndarray]:
+def routed(
+    ids: np.ndarray = IDS, *, bias: Any = 0.0, **changes: Any
+) -> tuple[TokenRouting, np.ndarray]:
     """What a router of random values makes of random tokens, and its logits."""
     config = ExpertsConfig(**{"count": COUNT, "top_k": 2, "d_ff": 4} | changes)
     router = Router(config, WIDTH, nnx.Rngs(0))

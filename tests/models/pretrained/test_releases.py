@@ -14,7 +14,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from mllm_jax.families.clip.config import ClipConfig
-from mllm_jax.families.releases import format_named, formats
+from mllm_jax.families.releases import format_named, release_formats
 from mllm_jax.families.whisper.config import WhisperConfig
 from mllm_jax.hf_format.configs import read_config
 from mllm_jax.hf_format.files import PretrainedError, open_tensors
@@ -28,7 +28,7 @@ from tests.models.pretrained.stored import ROOT, by_name, composition, imported,
 FOLDERS = [
     path.parent.name
     for path in sorted(ROOT.glob("*/config.json"))
-    if read_config(path.parent)["model_type"] in formats()
+    if read_config(path.parent)["model_type"] in release_formats()
 ]
 
 
@@ -105,7 +105,7 @@ def test_a_norm_that_is_not_used_is_written_all_the_same(folder: str) -> None:
     for name, tensor in idle.items():
         assert tensor.shape == tensors[name].shape
         assert (tensor == name.endswith("weight")).all()
-    assert not formats()["qwen2_audio"].filler_tensors(composition("qwen2_audio"))
+    assert not release_formats()["qwen2_audio"].filler_tensors(composition("qwen2_audio"))
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
@@ -160,7 +160,7 @@ def llava(**changes: Any) -> dict[str, Any]:
 def test_layers_behind_the_features_are_not_there(
     chosen: int | list[int], layers: int, unused: set[str]
 ) -> None:
-    family, values = formats()["llava"], llava(vision_feature_layer=chosen)
+    family, values = release_formats()["llava"], llava(vision_feature_layer=chosen)
     assert family.read(values).encoders["vision"].layers == layers
     names = family.unused_tensors(values, open_tensors(ROOT / "llava"))
     numbers = [re.search(r"layers\.(\d+)", name) for name in names]
@@ -174,7 +174,7 @@ def test_llavas_keys_that_are_left_out() -> None:
     sizes = {"hidden_size": 1024, "image_size": 336, "intermediate_size": 4096, "patch_size": 14}
     depth = {"num_hidden_layers": 24, "num_attention_heads": 16}
     text = {"model_type": "llama", "max_position_embeddings": 4096, "vocab_size": 32064}
-    found = formats()["llava"].read(
+    found = release_formats()["llava"].read(
         {
             "model_type": "llava",
             "text_config": {**text, "rms_norm_eps": 1e-5},
@@ -197,11 +197,11 @@ def test_llavas_keys_that_are_left_out() -> None:
 
 
 def test_a_kept_class_token_lands() -> None:
-    found = formats()["llava"].read(llava(vision_feature_select_strategy="full"))
+    found = release_formats()["llava"].read(llava(vision_feature_select_strategy="full"))
     vision = found.encoders["vision"]
     assert isinstance(vision, ClipConfig)
     assert vision.class_token == "kept"
-    assert formats()["llava"].config_for(found)["image_seq_length"] == 17
+    assert release_formats()["llava"].config_for(found)["image_seq_length"] == 17
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,7 @@ def test_a_kept_class_token_lands() -> None:
 )
 def test_what_llava_cannot_be_is_refused(changes: dict[str, Any], told: str) -> None:
     with pytest.raises(PretrainedError, match=told):
-        formats()["llava"].read(llava(**changes))
+        release_formats()["llava"].read(llava(**changes))
 
 
 @pytest.mark.parametrize(
@@ -263,15 +263,15 @@ def test_what_has_no_released_form_is_refused() -> None:
         ({"vision": stacked}, "hidden 8 is not LLaVA's; valid: mlp, 1, 32"),
     ):
         with pytest.raises(PretrainedError, match=told):
-            formats()["llava"].config_for(replace(found, encoders=encoders))
+            release_formats()["llava"].config_for(replace(found, encoders=encoders))
     with pytest.raises(
         PretrainedError, match=r"qwen2 is made of decoder .*; this model is made of .*, vision"
     ):
-        formats()["qwen2"].config_for(found)
+        release_formats()["qwen2"].config_for(found)
     with pytest.raises(
         PretrainedError, match=r"clip is made of vision .*; this model is made of decoder"
     ):
-        formats()["clip"].config_for(found)
+        release_formats()["clip"].config_for(found)
     with pytest.raises(PretrainedError, match="'bert' is not supported; valid: llama, mixtral"):
         format_named("bert")
 
@@ -284,12 +284,12 @@ def test_placeholders_have_two_names(kind: str) -> None:
     values, name = read_config(ROOT / kind), "audio" if "audio" in kind else "image"
     rest = {key: value for key, value in values.items() if not key.startswith(f"{name}_token_")}
     for key in ("index", "id"):
-        found = formats()[kind].read({**rest, f"{name}_token_{key}": 11})
+        found = release_formats()[kind].read({**rest, f"{name}_token_{key}": 11})
         assert [*found.placeholders.values()] == [11]
 
 
 def test_qwen2_audios_keys_that_are_left_out() -> None:
-    found = formats()["qwen2_audio"].read({"model_type": "qwen2_audio"})
+    found = release_formats()["qwen2_audio"].read({"model_type": "qwen2_audio"})
     audio, decoder = found.encoders["audio"], found.decoder
     assert isinstance(audio, WhisperConfig)
     assert (audio.layers, audio.d_model, audio.mels, audio.max_positions) == (32, 1280, 128, 1500)
@@ -304,7 +304,7 @@ def test_what_qwen2_audio_is_not_is_refused() -> None:
     stacked = audio.model_copy(
         update={"connector": audio.connector.model_copy(update={"stack": 4})}
     )
-    family = formats()["qwen2_audio"]
+    family = release_formats()["qwen2_audio"]
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"audio": stacked}, "stack 4 and bias True is not Qwen2-Audio's; valid: average, 2"),
         ({"audio": audio.model_copy(update={"max_positions": None})}, "no released format"),
@@ -322,7 +322,7 @@ def test_what_qwen2_audio_is_not_is_refused() -> None:
             family.read({"audio_config": changes})
     lacking = {"encoder_layers": None, "num_hidden_layers": None}
     with pytest.raises(PretrainedError, match="whisper lacks encoder_layers"):
-        formats()["whisper"].read({**read_config(ROOT / "whisper"), **lacking})
+        release_formats()["whisper"].read({**read_config(ROOT / "whisper"), **lacking})
 
 
 # ---- names ---------------------------------------------------------------------------------------
@@ -373,15 +373,19 @@ def _first(name: str, changes: tuple[tuple[str, str], ...]) -> str:
 
 def test_two_names_of_one_tensor_are_refused() -> None:
     with pytest.raises(PretrainedError, match=r"several names: language_model\.lm_head\.weight"):
-        formats()["llava"].rename_tensors({"lm_head.weight": 0, "language_model.lm_head.weight": 1})
+        release_formats()["llava"].rename_tensors(
+            {"lm_head.weight": 0, "language_model.lm_head.weight": 1}
+        )
 
 
 def test_a_tied_head_is_not_kept() -> None:
     values = read_config(ROOT / "qwen3")
-    assert formats()["qwen3"].unused_tensors(values, ["lm_head.weight"]) == ["lm_head.weight"]
-    assert formats()["qwen3"].copied_tensors(values, ["lm_head.weight"]) == []
+    assert release_formats()["qwen3"].unused_tensors(values, ["lm_head.weight"]) == [
+        "lm_head.weight"
+    ]
+    assert release_formats()["qwen3"].copied_tensors(values, ["lm_head.weight"]) == []
     untied = values | {"tie_word_embeddings": False}
-    assert formats()["qwen3"].unused_tensors(untied, ["lm_head.weight"]) == []
+    assert release_formats()["qwen3"].unused_tensors(untied, ["lm_head.weight"]) == []
 
 
 def test_a_tied_head_is_the_embedding(tmp_path: Path) -> None:

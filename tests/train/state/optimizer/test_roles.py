@@ -28,7 +28,7 @@ SIGMOID = EXPERTS | {"router": "sigmoid"}
 def forms() -> dict[str, ModelConfig]:
     """A model of every family of decoders and of encoders, and of their other parts."""
     made = {}
-    for name, config in DECODERS.classes().items():
+    for name, config in DECODERS.valid_classes().items():
         assert issubclass(config, DecoderConfig)
         own: dict[str, Any] = {"experts": EXPERTS} if config.parts.experts else {}
         made[name] = towers.model(name, decoder_changes=own)
