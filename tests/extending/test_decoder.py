@@ -96,5 +96,5 @@ def test_a_folder_is_all_that_a_decoder_needs(tmp_path: Path) -> None:
     result = json.loads(run_in(tmp_path, "launch.py", "verify", *tiny, "--json"))
     assert result["ok"] is True
     assert {*result["worst"]} == {"decoder"}
-    formats = "from mllm_jax.families.releases import formats; print(*formats())"
+    formats = "from mllm_jax.families.releases import release_formats; print(*release_formats())"
     assert "mine" in run_in(tmp_path, "-c", formats).split()

@@ -79,7 +79,7 @@ def test_the_page_is_followed_to_the_letter(tmp_path: Path) -> None:
     choice = "model.encoders.vision.family=aimv2"
     demo = ("launch.py", "config", "--config", "configs/demo.yaml", choice)
     assert "family: aimv2" in run_in(tmp_path, *demo)
-    released = "from mllm_jax.families.releases import formats; print(*formats())"
+    released = "from mllm_jax.families.releases import release_formats; print(*release_formats())"
     for first in ("families.aimv2.config", "layers.modules"):  # circles depend on where one begins
         found = run_in(tmp_path, "-c", f"import mllm_jax.{first}; {released}")
         assert "aimv2_vision_model" in found
