@@ -1,121 +1,41 @@
 """Conversations to tokens by a released tokenizer and chat template.
 
-When the template is read, probes find the form of messages that it accepts: for each role, content
-as parts (`{"type": "text", "text": ...}`) or as a text; and whether it writes a placeholder for a
-part that is an image or a clip. If it does not, the placeholder is put into the text.
-
-`answers.py` says where answers begin and end. In front of an answer a template may write
-more than its generation prompt (an empty thought), or less. Where answers begin with their text,
-the prompt is what stands before it in training; where they begin behind the header, it is the
-template's generation prompt, and all behind that is learnt. A conversation in which something else
-than the prompt stands before an answer is refused.
+When the template is read, `probes.py` finds the form of messages that it accepts; `rendering.py`
+renders turns in this form, and finds their texts in the result. `answers.py` says where answers
+begin and end. Before an answer a template may write more than its generation prompt (an empty
+thought), or less. Where answers begin with their text, the prompt is what stands before it in
+training; where they begin after the header, it is the template's generation prompt, and all that
+follows is learnt. A conversation in which something else than the prompt stands before an answer is
+refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import date
 from itertools import product
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from data.config import AnswersBegin
 from data.hf_format.answers import (
-    ASKED,
     ConversationAnswer,
     end_of,
     excerpt_of,
     first_difference,
     learnt_tokens,
-    prompt_before,
     template_with_prompt,
 )
 from data.hf_format.files import ReleasedFiles
-from data.hf_format.marks import FoundMark, Span, add_marks, found_in, white_space, written_spaces
+from data.hf_format.probes import OTHER_ANSWER, PROBES, TALK, MessageForm, probe_form
+from data.hf_format.rendering import RenderedText, TurnRenderer
 from data.hf_format.template import ChatTemplate, Message, TemplateError
 from data.hf_format.tokens import ReleasedTokenizer, TokenizedText
 from data.rows.spec import Kind
-from data.sample import ConversationError, DataError, Role, Turn, pattern_of
+from data.sample import ConversationError, DataError, Turn, pattern_of
 from data.text.chat import PAD_ID, RenderedChat
-
-_PROBES: dict[Role, str] = {"system": "Probe 1.", "user": "Probe 2.", "assistant": "Probe 3."}
-_UNREAD = "Probe 4."  # in a key that no template reads
-#: Another answer, which a template that changes cases does not leave as it is.
-_OTHER = "yes, it IS Probe 5"
-_ROLES = tuple(_PROBES)
-#: Two questions with their answers.
-_TALK = tuple(Turn(role, _PROBES[role]) for role in (_ROLES[1:] * 2))
-#: Roles whose messages have parts, the first choice first.
-_FORMS: tuple[frozenset[Role], ...] = (
-    frozenset(_ROLES),
-    frozenset(("user", "assistant")),
-    frozenset(("user",)),
-    frozenset(("system", "user")),
-    frozenset(),
-)
-
-
-@dataclass
-class _MessageTexts:
-    """Texts of messages in their order.
-
-    Attributes:
-        marking: whether messages have them with marks.
-        bare: whether answers have no white space around them there.
-        texts: texts without white space around them.
-        answers: whether each is an answer.
-        learnt: whether each is an answer that is learnt.
-        turns: numbers of the turns of which they are.
-        turn: number of the present turn.
-        spaces: white space of answers, see `marks.white_space`; empty for other texts.
-    """
-
-    marking: bool
-    bare: bool = False
-    texts: list[str] = field(default_factory=list)
-    answers: list[bool] = field(default_factory=list)
-    learnt: list[bool] = field(default_factory=list)
-    turns: list[int] = field(default_factory=list)
-    turn: int = 0
-    spaces: list[tuple[str, str]] = field(default_factory=list)
-
-    def add_text(self, text: str, turn: Turn) -> str:
-        """The content of a message for `text`, which is one of the turn."""
-        if not text.strip():
-            return text
-        answer = turn.role == "assistant"
-        self.texts.append(text.strip())
-        self.answers.append(answer)
-        self.learnt.append(turn.is_learnt)
-        self.turns.append(self.turn)
-        self.spaces.append(white_space(text) if answer else ("", ""))
-        text = text.strip() if answer and self.bare else text
-        return add_marks(text, len(self.texts) - 1) if self.marking else text
-
-
-@dataclass(frozen=True)
-class _RenderedText:
-    """A rendered conversation, and where samples speak in it.
-
-    Attributes:
-        text: text of the conversation.
-        text_spans: places of the texts, without white space around them.
-        answers: all answers.
-    """
-
-    text: str
-    text_spans: tuple[Span, ...]
-    answers: tuple[ConversationAnswer, ...]
-
-    def cut_at(self, end: int) -> _RenderedText:
-        """The first `end` characters, with the answers in them."""
-        spans = ((a, min(b, end)) for a, b in self.text_spans if a < end)
-        answers = (answer for answer in self.answers if answer.begin < end)
-        return _RenderedText(self.text[:end], tuple(spans), tuple(answers))
 
 
 class ReleasedChat:
@@ -142,7 +62,6 @@ class ReleasedChat:
     ) -> None:
         self._arguments = (files, marks, today, begin, embeddings)
         self._embeddings = embeddings
-        self._behind_header = begin == "header"
         self._folder, self._multimodal = files.folder, files.multimodal
         placeholders = files.placeholders
         self._written: dict[Kind, str] = {k: placeholders.get(k, mark) for k, mark in marks.items()}
@@ -157,7 +76,15 @@ class ReleasedChat:
         named = [kind for kind in marks if kind in placeholders]
         self._shown = dict.fromkeys(marks, PAD_ID) | {k: self._placeholders[k] for k in named}
         self._template = self._read_template(files, today)
-        self._roles, self._kinds_in_parts = self._probe_roles()
+        self._form = self._probe_form()
+        self._renderer = TurnRenderer(
+            self._template,
+            self._form,
+            self._kinds,
+            self._written,
+            begin == "header",
+            self._tokenizer.spells_special,
+        )
         self._ends, self.end_ids, self.learns_end = self._read_ends(files.stops)
         self._same_prompts = self._begin_alike()
         self._check_embeddings()
@@ -185,46 +112,11 @@ class ReleasedChat:
 
     # ---- asking the template ---------------------------------------------------------------------
 
-    def _probe_roles(self) -> tuple[frozenset[Role], frozenset[Kind]]:
-        """Roles whose messages have parts, and kinds of media that are parts."""
-        reasons: dict[str, None] = {}
-        for asked, roles in product((_ROLES, _ROLES[1:]), _FORMS):
-            reason = self._misreading_reason(asked, roles)
-            if reason is None:
-                return roles, frozenset(
-                    k for k in self._written if self._writes_placeholder(k, roles)
-                )
-            reasons[reason] = None
-        raise self._unusable_error("; ".join(reasons))
-
-    def _misreading_reason(self, asked: Sequence[Role], roles: frozenset[Role]) -> str | None:
-        """Why messages of the roles `asked` cannot have parts in `roles` and a text in others."""
-        messages: list[Message] = []
-        for role in asked:
-            part = {"type": "text", "text": _PROBES[role], "probe": _UNREAD}
-            messages.append({"role": role, "content": [part] if role in roles else _PROBES[role]})
+    def _probe_form(self) -> MessageForm:
         try:
-            text = self._template.render(messages)
+            return probe_form(self._template, self._written)
         except TemplateError as error:
-            return str(error)
-        if _UNREAD in text:
-            return "it writes parts as they are"
-        lost = [role for role in asked if text.count(_PROBES[role]) != 1]
-        return f"it does not write messages of {', '.join(lost)} once" if lost else None
-
-    def _writes_placeholder(self, kind: Kind, roles: frozenset[Role]) -> bool:
-        """Whether a part that is a medium becomes a placeholder."""
-        if "user" not in roles:
-            return False
-        parts = [{"type": kind, kind: ""}, {"type": "text", "text": _PROBES["user"]}]
-        answer: Any = _PROBES["assistant"]
-        if "assistant" in roles:
-            answer = [{"type": "text", "text": answer}]
-        messages = [{"role": "user", "content": parts}, {"role": "assistant", "content": answer}]
-        try:
-            return self._template.render(messages).count(self._written[kind]) == 1
-        except TemplateError:
-            return False
+            raise self._unusable_error(str(error)) from error
 
     def _read_ends(self, stops: Sequence[int]) -> tuple[frozenset[int], tuple[int, ...], bool]:
         """Tokens that end answers; those at which generation stops; whether the first is learnt.
@@ -232,7 +124,7 @@ class ReleasedChat:
         These are the one that the template writes behind the last answer, if it writes any, the one
         that ends a text, and those of the release's own list.
         """
-        rendering = self._render_probes(_TALK[:2])
+        rendering = self._render_probes(TALK[:2])
         tokens = self._tokenize_rendering(rendering)
         written = self._end_token(rendering, tokens, rendering.answers[-1])
         name = self._tokenizer.tokens.get("eos_token")
@@ -244,24 +136,24 @@ class ReleasedChat:
         return frozenset(ends), tuple(ends), written is not None
 
     def _end_token(
-        self, rendering: _RenderedText, tokens: TokenizedText, answer: ConversationAnswer
+        self, rendering: RenderedText, tokens: TokenizedText, answer: ConversationAnswer
     ) -> int | None:
         """The special token behind an answer, if one is there."""
         learnt = learnt_tokens(rendering.text, tokens, answer, answer.begin, None)
         return end_of(tokens, learnt)
 
-    def _render_probes(self, turns: Sequence[Turn]) -> _RenderedText:
+    def _render_probes(self, turns: Sequence[Turn]) -> RenderedText:
         """A conversation of probes. Raises DataError: the template does not take it."""
         try:
-            return self._render_turns(turns, opened=False)
+            return self._renderer.render_turns(turns, opened=False)
         except ConversationError as error:
             raise self._unusable_error(str(error)) from error
 
     def _begin_alike(self) -> bool:
         """Whether the same prompt stands before earlier answers as before the last one."""
         try:
-            rendering = self._render_turns(_TALK, opened=False)
-            return self._has_prompt(_TALK, rendering, rendering.answers[0])
+            rendering = self._renderer.render_turns(TALK, opened=False)
+            return self._has_prompt(TALK, rendering, rendering.answers[0])
         except ConversationError:  # of more than one question
             return True
 
@@ -274,9 +166,9 @@ class ReleasedChat:
         Raises:
             DataError: answers cannot be learnt; the message says why.
         """
-        for answer in (_PROBES["assistant"], _OTHER):
+        for answer in (PROBES["assistant"], OTHER_ANSWER):
             try:
-                self.tokenize_turns((_TALK[0], Turn("assistant", answer)))
+                self.tokenize_turns((TALK[0], Turn("assistant", answer)))
             except ConversationError as error:
                 raise self._unusable_error(str(error)) from error
         notices = [] if self.learns_end else [self._without_end()]
@@ -303,10 +195,11 @@ class ReleasedChat:
         files, _, today, *_ = self._arguments
         asked = self._probe_questions()
         if all(
-            self._render_messages(question, header=True) == prompt for question, prompt in asked
+            self._renderer.render_messages(question, header=True) == prompt
+            for question, prompt in asked
         ):
             return None
-        source = template_with_prompt(files.template, "assistant" in self._roles)
+        source = template_with_prompt(files.template, "assistant" in self._form.roles)
         other = ChatTemplate(source, self._tokenizer.tokens, today)
         for messages, prompt in asked:
             same = other.render(messages) == self._template.render(messages)
@@ -318,19 +211,19 @@ class ReleasedChat:
         """Messages that end with a question, and the prompt of their answer."""
         questions: list[tuple[list[Message], str]] = []
         for system, turns in product(
-            ((), (Turn("system", _PROBES["system"]),)), (_TALK[:1], _TALK[:3])
+            ((), (Turn("system", PROBES["system"]),)), (TALK[:1], TALK[:3])
         ):
             with suppress(ConversationError):  # not every template takes a system message
-                conversation, texts = (*system, *turns), _MessageTexts(marking=False)
-                messages: list[Message] = [self._make_message(turn, texts) for turn in conversation]
-                self._render_messages(messages)
-                questions.append((messages, self._prompt_text(conversation)))
+                conversation = (*system, *turns)
+                messages = self._renderer.make_messages(conversation)
+                self._renderer.render_messages(messages)
+                questions.append((messages, self._renderer.prompt_text(conversation)))
         return questions
 
     def _earlier_end(self, unknown: bool = True) -> bool:
         """Whether the end of answers before the last is learnt; `unknown` if none can be there."""
         try:
-            rendering = self._render_turns(_TALK, opened=False)
+            rendering = self._renderer.render_turns(TALK, opened=False)
         except ConversationError:
             return unknown
         return (
@@ -360,10 +253,10 @@ class ReleasedChat:
                 "the tokenizer of the decoder's release"
             )
         ids = [*self._shown.values()]
-        for turns in (_TALK, _TALK[:2], (Turn("system", _PROBES["system"]), *_TALK[:2])):
+        for turns in (TALK, TALK[:2], (Turn("system", PROBES["system"]), *TALK[:2])):
             with suppress(ConversationError):  # not every template takes all of them
                 ids += self._tokenize_rendering(
-                    self._render_turns(turns, opened=False)
+                    self._renderer.render_turns(turns, opened=False)
                 ).ids.tolist()
         for number in filter(self._is_behind, ids):
             raise DataError(
@@ -387,7 +280,7 @@ class ReleasedChat:
 
     def _without_end(self) -> str:
         (end,) = self.token_texts(self.end_ids[:1])
-        rendering = self._render_probes(_TALK[:2])
+        rendering = self._render_probes(TALK[:2])
         after = rendering.text[rendering.answers[-1].end :].strip()
         writes = "writes no special token behind an answer: the end of answers is not learnt"
         if after:
@@ -424,126 +317,16 @@ class ReleasedChat:
     def _unusable_error(self, reason: str) -> DataError:
         return DataError(f"data.processor: chat template of {self._folder}: {reason}")
 
-    # ---- messages --------------------------------------------------------------------------------
-
-    def _make_message(self, turn: Turn, texts: _MessageTexts) -> dict[str, Any]:
-        split = turn.pieces(self._mark)
-        pieces = [(piece, self._kinds[piece] if is_mark else None) for piece, is_mark in split]
-        if turn.role in self._roles:
-            content: Any = list(self._make_parts(pieces, turn, texts))
-        else:
-            content = "".join(
-                texts.add_text(piece, turn) if kind is None else self._written[kind]
-                for piece, kind in pieces
-            )
-        return {"role": turn.role, "content": content}
-
-    def _make_parts(
-        self, pieces: list[tuple[str, Kind | None]], turn: Turn, texts: _MessageTexts
-    ) -> Iterator[dict[str, str]]:
-        """Content as parts. A line break beside a medium is the template's to write."""
-        for number, (piece, kind) in enumerate(pieces):
-            if kind in self._kinds_in_parts and kind is not None:
-                yield {"type": kind, kind: ""}
-            elif kind is not None:
-                yield {"type": "text", "text": self._written[kind]}
-            else:
-                text = piece.removeprefix("\n") if number else piece
-                text = text.removesuffix("\n") if number + 1 < len(pieces) else text
-                if text.strip() or len(pieces) == 1:
-                    yield {"type": "text", "text": texts.add_text(text, turn)}
-
-    # ---- rendering -------------------------------------------------------------------------------
-
-    def _render_turns(self, turns: Sequence[Turn], opened: bool) -> _RenderedText:
-        """The text of a conversation; with `opened`, up to where the next answer begins.
-
-        Raises:
-            ConversationError: the template does not write it, or not so that it can be found.
-        """
-        if not opened:
-            return self._locate_texts(turns, header=False)
-        if self._behind_header:
-            return self._locate_texts(turns, header=True)
-        rendering = self._locate_texts(
-            (*turns, Turn("assistant", _PROBES["assistant"])), header=False
-        )
-        prompt = self._prompt_text(turns)
-        if not rendering.text.startswith(prompt):
-            raise ConversationError("what the chat template writes before an answer depends on it")
-        return rendering.cut_at(len(prompt))
-
-    def _locate_texts(self, turns: Sequence[Turn], header: bool) -> _RenderedText:
-        """What the template writes, and where the texts of the turns are in it."""
-        plain, marking = _MessageTexts(marking=False), _MessageTexts(marking=True)
-        text, with_marks = (
-            self._render_template(turns, header, texts) for texts in (plain, marking)
-        )
-        spaces = [(0, 0)] * len(plain.texts)
-        if any(leading or trailing for leading, trailing in plain.spaces):
-            bare = self._render_template(turns, header, _MessageTexts(marking=True, bare=True))
-            spaces = written_spaces(with_marks, bare, plain.spaces)
-        text_spans, answer_spans = [], dict[int, list[Span]]()
-        for number, mark in enumerate(found_in(text, with_marks, plain.texts)):
-            if plain.answers[number]:
-                begin, end = _answer_span(mark, plain.texts[number], text)
-                leading, trailing = spaces[number]
-                text_spans.append((begin, end))
-                span = begin - leading, end + trailing
-                answer_spans.setdefault(plain.turns[number], []).append(span)
-            else:
-                text_spans += self._other_spans(mark, plain.texts[number], text)
-        answers = (
-            ConversationAnswer(n, turns[n].is_learnt, tuple(spans))
-            for n, spans in answer_spans.items()
-        )
-        return _RenderedText(text, tuple(text_spans), tuple(answers))
-
-    def _render_template(self, turns: Sequence[Turn], header: bool, texts: _MessageTexts) -> str:
-        """The output of the template. Raises ConversationError."""
-        messages = []
-        for texts.turn, turn in enumerate(turns):
-            messages.append(self._make_message(turn, texts))
-        return self._render_messages(messages, header)
-
-    def _render_messages(self, messages: Sequence[Message], header: bool = False) -> str:
-        try:
-            return self._template.render(messages, header)
-        except TemplateError as error:
-            raise ConversationError(f"chat template: {error}") from error
-
-    def _prompt_text(self, turns: Sequence[Turn], header: bool | None = None) -> str:
-        """The text behind which an answer to `turns` is written.
-
-        Args:
-            turns: the turns before the answer.
-            header: whether it is the template's generation prompt; None: as configured.
-
-        Raises:
-            ConversationError: the template does not write an answer there.
-        """
-        texts = _MessageTexts(marking=False)
-        messages = [self._make_message(turn, texts) for turn in turns]
-        if self._behind_header if header is None else header:
-            return self._render_messages(messages, header=True)
-        parts = "assistant" in self._roles
-        content = [{"type": "text", "text": ASKED}] if parts else ASKED
-        asked = [*messages, {"role": "assistant", "content": content}]
-        prompt = prompt_before(self._render_messages(asked))
-        if prompt is None:
-            raise ConversationError("the chat template does not write an answer to it once")
-        return prompt
-
     # ---- answers ---------------------------------------------------------------------------------
 
     def _has_prompt(
-        self, turns: Sequence[Turn], rendering: _RenderedText, answer: ConversationAnswer
+        self, turns: Sequence[Turn], rendering: RenderedText, answer: ConversationAnswer
     ) -> bool:
         """Whether the prompt of an answer stands before it."""
-        return rendering.text.startswith(self._prompt_text(turns[: answer.turn]))
+        return rendering.text.startswith(self._renderer.prompt_text(turns[: answer.turn]))
 
     def _answer_starts(
-        self, turns: Sequence[Turn], rendering: _RenderedText, opened: bool
+        self, turns: Sequence[Turn], rendering: RenderedText, opened: bool
     ) -> dict[int, int]:
         """Characters of the prompt of each answer, by the number of its turn.
 
@@ -558,7 +341,7 @@ class ReleasedChat:
         for answer in rendering.answers:
             if answer.learnt and not opened and turns[answer.turn].pieces(self._mark)[0][1]:
                 raise ConversationError("an answer begins with a medium, which nothing can write")
-            prompt = self._prompt_text(turns[: answer.turn])
+            prompt = self._renderer.prompt_text(turns[: answer.turn])
             if rendering.text.startswith(prompt) and len(prompt) < answer.spans[0][1]:
                 starts[answer.turn] = len(prompt)
             elif answer.learnt and not opened and (self._same_prompts or answer.turn == last):
@@ -569,15 +352,17 @@ class ReleasedChat:
         """The error of an answer to which no prompt leads."""
         at, valid = first_difference(text, prompt), "another template"
         with suppress(ConversationError):
-            if text.startswith(self._prompt_text(turns, header=not self._behind_header)):
-                valid = f"data.answers_begin: {'text' if self._behind_header else 'header'}"
+            if text.startswith(
+                self._renderer.prompt_text(turns, header=not self._renderer.at_header)
+            ):
+                valid = f"data.answers_begin: {'text' if self._renderer.at_header else 'header'}"
         return ConversationError(
             f"the chat template writes {excerpt_of(text, at)} where the prompt of an answer has "
             f"{excerpt_of(prompt, at)}, so that no prompt leads to the answer; valid: {valid}"
         )
 
     def _split_at_prompts(
-        self, rendering: _RenderedText, tokens: TokenizedText, starts: Mapping[int, int]
+        self, rendering: RenderedText, tokens: TokenizedText, starts: Mapping[int, int]
     ) -> TokenizedText:
         """The tokens of a conversation, in which a prompt has those that it has by itself.
 
@@ -595,18 +380,8 @@ class ReleasedChat:
             )
         return retokenized
 
-    def _other_spans(self, mark: FoundMark, text: str, rendered: str) -> list[Span]:
-        """Places of a text that is no answer; raises ConversationError only if they matter."""
-        spans = mark.text_spans(text, rendered)
-        if spans is None and self._tokenizer.spells_special(text):
-            raise ConversationError(
-                "a text spells a special token, and cannot be found in what the chat template "
-                "writes"
-            )
-        return spans or []
-
     def _tokenize_rendering(
-        self, rendering: _RenderedText, borders: Sequence[int] = ()
+        self, rendering: RenderedText, borders: Sequence[int] = ()
     ) -> TokenizedText:
         first = self._tokenizer.tokens.get("bos_token")
         begun = first is not None and rendering.text.startswith(first)
@@ -614,7 +389,7 @@ class ReleasedChat:
         return self._tokenizer.encode(rendering.text, begins, rendering.text_spans, borders)
 
     def _learnt_tokens(
-        self, rendering: _RenderedText, tokens: TokenizedText, starts: Mapping[int, int]
+        self, rendering: RenderedText, tokens: TokenizedText, starts: Mapping[int, int]
     ) -> NDArray[np.bool_]:
         """`[tokens]`, which of them are learnt."""
         learnt = np.zeros(len(tokens.ids), bool)
@@ -656,7 +431,7 @@ class ReleasedChat:
                 answers so that they cannot be found, or writes something before one to which no
                 prompt leads.
         """
-        rendering = self._render_turns(turns, opened)
+        rendering = self._renderer.render_turns(turns, opened)
         starts = self._answer_starts(turns, rendering, opened)
         tokens = self._split_at_prompts(rendering, self._tokenize_rendering(rendering), starts)
         learnt = np.zeros(len(tokens.ids), bool)
@@ -694,13 +469,3 @@ class ReleasedChat:
     def token_texts(self, ids: Sequence[int]) -> list[str]:
         """The text that each token adds."""
         return self._tokenizer.token_texts(ids)
-
-
-def _answer_span(mark: FoundMark, text: str, rendered: str) -> Span:
-    """The place of an answer. Raises ConversationError."""
-    span = mark.text_span(text, rendered)
-    if span is None:
-        times = max(len(mark.opened), len(mark.closed))
-        what = "does not write" if not times else "changes" if times == 1 else "repeats"
-        raise ConversationError(f"the chat template {what} the answer {text!r:.60}")
-    return span

@@ -230,7 +230,7 @@ def _guess_rate(
     answers: dict[str, list[str]] = {}
     for question in chain.from_iterable(asked):
         answers.setdefault(question.text, []).append(question.answer)
-    usual = {text: max(sorted({*given}), key=given.count) for text, given in answers.items()}
+    usual = {text: max(sorted({*replies}), key=replies.count) for text, replies in answers.items()}
     right = [
         usual.get(question.text) == question.answer for question in chain.from_iterable(tested)
     ]

@@ -306,7 +306,7 @@ BY_ROLE = "{% if m.role == 'system' %}{{ m.content.strip() }}{% else %}" + PARTS
 )  # fmt: skip
 def test_messages_have_the_form_that_the_template_reads(template: str, parts: str) -> None:
     chat = with_template(LOOP.replace("X", template + "<|im_end|>"))
-    assert set(chat._roles) == set(parts.split())
+    assert set(chat._form.roles) == set(parts.split())
     assert "What is it?" in chat.decode(list(chat.tokenize_turns([ASK, ANSWER]).ids))
 
 
