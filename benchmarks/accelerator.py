@@ -372,7 +372,7 @@ def list_predictions(setting: MachineSetting) -> Iterator[tuple[str, Measure]]:
 
 def _measure_calibration(setting: MachineSetting) -> Iterator[Row]:
     bench = CalibrationPrograms.build(setting.config, setting.print_line)
-    fitted = bench.fit(setting.seconds(bench.programs), "calibrated")
+    fitted = bench.fit_constants(setting.seconds(bench.programs), "calibrated")
     for name, value in fitted.constants.items():
         note = "kept as it was" if name.rpartition(".")[2] in fitted.kept else ""
         yield make_row("", f"calibrated {name}", value, unit="constant", note=note)

@@ -38,7 +38,7 @@ def bench_balance(
         config: configuration whose model gives the cost of a sample in every phase.
         print_line: prints a line of progress.
         ranks, samples: ranks, and samples on each.
-        distribution: distribution of the lengths, see `data.sources.distributions.draw`.
+        distribution: distribution of the lengths, see `data.sources.distributions.draw_lengths`.
     """
     chosen = SETTINGS
     if ranks or samples:

@@ -64,7 +64,7 @@ def bench_cost(
     # By themselves: the first short program behind a step takes several times as long.
     seconds |= lower_quartiles({probe.name: probe.run for probe in probes}, REPETITIONS)
     description = (
-        report_calibration(bench.fit(seconds, "calibrated"), print_line)
+        report_calibration(bench.fit_constants(seconds, "calibrated"), print_line)
         if bench
         else named(str(hardware))
     )

@@ -132,7 +132,7 @@ def gradient_errors(config: ExperimentConfig) -> Iterator[Figures]:
 
 
 def _shrink_config(config: ExperimentConfig) -> ExperimentConfig:
-    """A batch as `verify` makes it, in the microbatches of `config`."""
+    """A batch as `verify_plans` makes it, in the microbatches of `config`."""
     small = shrink_experiment(config)
     shallow = {"layers": STAGES}
     model = small.model

@@ -100,7 +100,7 @@ class OurDecoding:
         self._decoding = DecodingPrograms(step, ())
         layout = jax.tree.map(lambda leaf: leaf.sharding, step.abstract["params"])
         stored = jax.device_put(step.form.stored(params), layout)
-        self._params = self._decoding.prepared(stored)
+        self._params = self._decoding.prepare_parameters(stored)
 
     def answer(self, prompts: Tokens) -> tuple[WrittenAnswers, float]:
         """Answers to prompts `[rows, tokens]`, and seconds of the call without compiling."""

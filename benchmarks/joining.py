@@ -17,7 +17,7 @@ from mllm_jax.config.load import ConfigError, ParallelConfig
 from mllm_jax.runtime.agreement import check_agreement, code_facts
 from mllm_jax.runtime.devices import start_devices
 from mllm_jax.runtime.folder import RunError
-from mllm_jax.runtime.part import ProcessPlace, leave_process, peers, set_event_listener
+from mllm_jax.runtime.part import ProcessPlace, current_peers, leave_process, set_event_listener
 from mllm_jax.runtime.wire import hold_port
 
 Row = dict[str, Any]
@@ -115,7 +115,7 @@ def _run_member(index: int, count: int, address: str, begin: float, line: Connec
 
     def heard() -> None:
         # JAX's coordinator is joined; and again the last event, once devices have been found.
-        if peers().activity.event == "JAX's coordinator is joined" and len(ends) in (2, 3):
+        if current_peers().activity.event == "JAX's coordinator is joined" and len(ends) in (2, 3):
             ends.append(time.monotonic())
 
     set_event_listener(heard)
@@ -124,9 +124,9 @@ def _run_member(index: int, count: int, address: str, begin: float, line: Connec
         ParallelConfig(devices=count), ProcessPlace(count, index, address, PATIENCE), check=check
     )
     ends.append(time.monotonic())
-    peers().gather("barrier", None)
+    current_peers().gather("barrier", None)
     ends.append(time.monotonic())
     line.send(ends)
     line.close()
-    peers().gather("all have told", None)
+    current_peers().gather("all have told", None)
     leave_process(0)

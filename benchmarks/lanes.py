@@ -25,7 +25,7 @@ from data.planning.stream import MicrobatchPlan, media_of_plan, runs_of_plan, us
 from data.rows.spec import BucketCost
 from data.rows.tokens import TEXT
 from data.sample import Example, Lengths
-from mllm_jax.calibrate.timing import medians
+from mllm_jax.calibrate.timing import median_seconds
 from mllm_jax.config.buckets import lane_cost
 from mllm_jax.config.inputs import row_specs
 from mllm_jax.config.load import ExperimentConfig, load
@@ -87,7 +87,7 @@ def time_steps(config: ExperimentConfig, print_line: PrintLine) -> Found:
     for name, seconds in predicted.items():
         print_line(f"{name}: {seconds:.3f} s predicted")
     print_line("timing the steps in turns")
-    seconds_of = medians(runs, REPETITIONS)
+    seconds_of = median_seconds(runs, REPETITIONS)
     return {n: {"seconds": seconds_of[n], "predicted_seconds": predicted[n]} for n in WAYS}
 
 
@@ -165,7 +165,7 @@ def calibrate_buckets(
     other = BucketVariant.of(as_long, "lanes", {})
     (plan,) = other.plans(of_medians(config, [longest] * short), 1)
     runs = {name: run(samples) for name, samples in plans.items()}
-    seconds = medians(runs | {"whole": compile_gradients_of(other, plan)(plan)}, REPETITIONS)
+    seconds = median_seconds(runs | {"whole": compile_gradients_of(other, plan)(plan)}, REPETITIONS)
     text, row = seconds["text"], seconds["longer"] - seconds["long"]
     fixed, each = max(0.0, seconds["long"] - text - row), seconds["short"] - text
     costs = {

@@ -46,7 +46,7 @@ def bench_lora(config: ExperimentConfig, print_line: PrintLine) -> list[Row]:
     seconds = lower_quartiles(
         {n: at_once(s) for n, s in steps.items()} | bench.programs, REPETITIONS
     )
-    hardware = report_calibration(bench.fit(seconds, "calibrated"), print_line)
+    hardware = report_calibration(bench.fit_constants(seconds, "calibrated"), print_line)
     predicted = {name: _predict_step(variant, hardware) for name, variant in configs.items()}
     measured = {name: _measured_values(steps[name][0], seconds[name]) for name in configs}
     return [

@@ -18,7 +18,7 @@ import numpy as np
 from jax.sharding import PartitionSpec
 
 from data.batch import PackedBatch
-from mllm_jax.calibrate.timing import medians
+from mllm_jax.calibrate.timing import median_seconds
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.check.verify import initial_parameters
 from mllm_jax.config.configured_step import lower
@@ -115,7 +115,7 @@ def _measure_placements(config: ExperimentConfig, share: float, print_line: Prin
     print_line(f"encoder share {share:.0%}: timing steps and tasks in turns")
     runs = {name: program.run for name, program in programs.items()}
     # In one go: what a slow moment does to a step it does to the tasks that predict it.
-    seconds = medians(runs | {"one": one} | tasks, REPETITIONS)
+    seconds = median_seconds(runs | {"one": one} | tasks, REPETITIONS)
     rows: list[Row] = []
     for name, program in programs.items():
         schedule = _schedule_of(program.step)

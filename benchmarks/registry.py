@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mllm_jax.cli.benchmark import Benchmark, Option
+from mllm_jax.cli.benchmark import Benchmark, BenchmarkOption
 
 _BALANCE = "configs/bench/balance.yaml"
 _PIPELINE = "configs/bench/pipeline.yaml"
@@ -29,9 +29,9 @@ _ALL = (
         _BALANCE,
         devices="host",
         options=(
-            Option("ranks", "count", "N", "data-parallel ranks"),
-            Option("samples", "count", "N", "samples of a rank"),
-            Option(
+            BenchmarkOption("ranks", "count", "N", "data-parallel ranks"),
+            BenchmarkOption("samples", "count", "N", "samples of a rank"),
+            BenchmarkOption(
                 "distribution",
                 "path",
                 "FILE|NAME",
@@ -44,14 +44,14 @@ _ALL = (
         "groups",
         _BALANCE,
         devices="host",
-        options=(Option("picture", "path", "FILE", "picture of the result (.png, .svg)"),),
+        options=(BenchmarkOption("picture", "path", "FILE", "picture of the result (.png, .svg)"),),
     ),
     Benchmark(
         "cost",
         "configs/bench/cost.yaml",
         one_thread=True,
         options=(
-            Option(
+            BenchmarkOption(
                 "hardware",
                 "path",
                 "NAME",
@@ -70,14 +70,20 @@ _ALL = (
         "startup",
         "configs/demo.yaml",
         devices="host",
-        options=(Option("members", "count", "N", "processes that are joined, and halves of them"),),
+        options=(
+            BenchmarkOption(
+                "members", "count", "N", "processes that are joined, and halves of them"
+            ),
+        ),
         without="CPU seconds of commands",
     ),
     Benchmark("checkpoint", "configs/bench/checkpoint.yaml"),
     Benchmark(
         "snapshots",
         "configs/demo.yaml",
-        options=(Option("turns", "count", "N", "turns with and without one (default: 16)"),),
+        options=(
+            BenchmarkOption("turns", "count", "N", "turns with and without one (default: 16)"),
+        ),
     ),
     Benchmark("store", "configs/demo.yaml"),
     Benchmark(
@@ -86,10 +92,10 @@ _ALL = (
         devices="host",
         needs=("synthetic", "data alone"),
         options=(
-            Option("faults", "count", "N", "faults in all runs (default: 12)"),
-            Option("seed", "number", "N", "seed of the faults (default: 0)"),
-            Option("run", "count", "N", "make this run of them only"),
-            Option("list", "flag", "", "only list the runs and their faults"),
+            BenchmarkOption("faults", "count", "N", "faults in all runs (default: 12)"),
+            BenchmarkOption("seed", "number", "N", "seed of the faults (default: 0)"),
+            BenchmarkOption("run", "count", "N", "make this run of them only"),
+            BenchmarkOption("list", "flag", "", "only list the runs and their faults"),
         ),
     ),
     Benchmark(
@@ -97,7 +103,7 @@ _ALL = (
         "configs/bench/accelerator.yaml",
         devices="any",
         options=(
-            Option(
+            BenchmarkOption(
                 "parts",
                 "names",
                 "PART,PART",

@@ -14,7 +14,7 @@ from benchmarks.pipeline import (
     single_tasks,
     with_section,
 )
-from mllm_jax.calibrate.timing import medians
+from mllm_jax.calibrate.timing import median_seconds
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.train.step.build import gradient_step
 from scheduling.schedules.schedule import Schedule
@@ -42,7 +42,7 @@ def bench_schedules(config: ExperimentConfig, print_line: PrintLine) -> list[Row
         for name, run in single_tasks({kind: configs[kind]}, {kind: programs[kind]}).items()
     }
     print_line("timing steps and tasks in turns")
-    seconds = medians(
+    seconds = median_seconds(
         {kind: program.run for kind, program in programs.items()} | tasks, REPETITIONS
     )
     rows: list[Row] = []

@@ -26,7 +26,7 @@ from data.planning.stream import LoaderState
 from mllm_jax.calibrate.timing import median_between
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.config.sections import ConfigError
-from mllm_jax.runtime.part import peers
+from mllm_jax.runtime.part import current_peers
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.snapshots.memory import SnapshotMemory, opened
@@ -168,13 +168,13 @@ def _measure_intervals(
 def _measure_alone(memory: SnapshotMemory, state: Any, progress: Progress) -> SnapshotSeconds:
     """A snapshot while no step runs."""
     memory.wait(LONGEST)
-    peers().gather("a snapshot begins", None)
+    current_peers().gather("a snapshot begins", None)
     began, computed = time.perf_counter(), time.process_time()
     memory.take(progress.step, state, progress.to_json())
     memory.wait(LONGEST)
     lasting = time.perf_counter() - began
     # The other machine may still be sending its copy.
-    peers().gather("a snapshot is whole", None)
+    current_peers().gather("a snapshot is whole", None)
     return SnapshotSeconds(lasting, time.process_time() - computed)
 
 

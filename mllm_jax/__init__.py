@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from mllm_jax.api import build, evaluate, find_plans, generator, load, steps, verify
 
 if TYPE_CHECKING:  # which `import mllm_jax` does not need
-    from mllm_jax.check.verify import Verification
+    from mllm_jax.check.verify import VerificationResult
     from mllm_jax.config.sections import ConfigError, ExperimentConfig
     from mllm_jax.evaluation.evaluate import EvaluationResult
     from mllm_jax.generate.answers import AnswerSet
@@ -40,7 +40,7 @@ __all__ = [
     "PlannedRun",
     "StepResult",
     "TokenSampling",
-    "Verification",
+    "VerificationResult",
     "build",
     "evaluate",
     "find_plans",
@@ -61,7 +61,7 @@ _HOMES = {
     "PlannedRun": "mllm_jax.plan.report",
     "TokenSampling": "mllm_jax.train.decoding.sampling",
     "StepResult": "mllm_jax.train.trainer",
-    "Verification": "mllm_jax.check.verify",
+    "VerificationResult": "mllm_jax.check.verify",
     "AnswerOptions": "mllm_jax.generate.generator",
 }
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from mllm_jax.evaluation.metrics import METRICS
 
 if TYPE_CHECKING:  # which `import mllm_jax` does not need
-    from mllm_jax.check.verify import Verification
+    from mllm_jax.check.verify import VerificationResult
     from mllm_jax.config.sections import ExperimentConfig
     from mllm_jax.evaluation.evaluate import EvaluationResult
     from mllm_jax.generate.generator import AnswerGenerator, AnswerOptions
@@ -137,20 +137,20 @@ def evaluate(
         ConfigError: there is no such metric.
         DataError: the file cannot be read, or none of its questions can be used.
     """
-    from mllm_jax.evaluation.evaluate import evaluate as run
+    from mllm_jax.evaluation.evaluate import evaluate_answers as run
     from mllm_jax.generate.generator import AnswerOptions
 
     folder = None if media is None else Path(media)
     return run(generator, Path(questions), metrics, options or AnswerOptions(), folder)
 
 
-def verify(config: ExperimentConfig, seed: int = 0) -> Verification:
+def verify(config: ExperimentConfig, seed: int = 0) -> VerificationResult:
     """Compare loss and every gradient under the configured plans with a single device.
 
     Raises:
         DeviceError: the devices are not there.
     """
-    from mllm_jax.check.verify import verify as run
+    from mllm_jax.check.verify import verify_plans as run
     from mllm_jax.plan.settled import settle_budgets
     from mllm_jax.runtime.devices import start_in_process
 

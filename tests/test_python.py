@@ -47,7 +47,7 @@ def test_the_page_trains_verifies_and_plans(page):
     assert isinstance(page["result"], mllm_jax.StepResult)
     summary = json.loads((page["folder"] / "summary.json").read_text())
     assert summary["heldout_loss"] == page["result"].evaluation["heldout_loss"]
-    assert isinstance(page["verification"], mllm_jax.Verification)
+    assert isinstance(page["verification"], mllm_jax.VerificationResult)
     assert isinstance(page["planned"], mllm_jax.PlannedRun)
     assert mllm_jax.load(page["folder"] / "plan.yaml").run.name == "notebook"
 

@@ -7,7 +7,7 @@ from benchmarks.systems.mixture.compare import compare_systems
 from benchmarks.systems.mixture.draws import SIGMA, SampleDraw
 from benchmarks.systems.mixture.files import write_files
 from mllm_jax.cli.answer import CommandOutput
-from mllm_jax.cli.command import Request
+from mllm_jax.cli.command import CommandRequest
 from mllm_jax.cli.drawing import output_folder
 from mllm_jax.cli.planning import hardware_name, seed_of
 from mllm_jax.config.hardware import named
@@ -17,7 +17,7 @@ from mllm_jax.runtime.devices import use_cpu_only
 from mllm_jax.runtime.folder import prepare_folder
 
 
-def simulate_ablation(request: Request) -> CommandOutput:
+def simulate_ablation(request: CommandRequest) -> CommandOutput:
     """Predict the gains of MegaScale's techniques."""
     args = request.args
     others = {"--mixture": args.mixture, "--slow": args.slow, "--vary": args.vary is not None}
@@ -29,7 +29,7 @@ def simulate_ablation(request: Request) -> CommandOutput:
     return CommandOutput(result.to_json(), [table], result.notes)
 
 
-def simulate_mixture(request: Request) -> CommandOutput:
+def simulate_mixture(request: CommandRequest) -> CommandOutput:
     """Predict the step under several mixtures of media and text, beside other systems."""
     args = request.args
     if args.slow or (args.even and args.vary is not None):

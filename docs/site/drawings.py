@@ -21,7 +21,7 @@ import numpy as np
 from data.planning.balance import deal
 from data.planning.packing import pack
 from data.planning.problem import BalanceProblem, Ints
-from mllm_jax.pages.html.markup import Markup, join_markup, tag
+from mllm_jax.pages.html.markup import Markup, join_markup, make_tag
 from scheduling.costs.work import TowerWork
 from sharding.grid import JointGrid, MeshView
 from sharding.plan import AXES, ParallelPlan
@@ -48,8 +48,8 @@ def main() -> None:
 
 def svg(height: float, parts: Sequence[Markup]) -> str:
     """A whole drawing, `WIDTH` wide, on its ground."""
-    ground = tag("rect", width=WIDTH, height=height, fill=GROUND)
-    whole = tag(
+    ground = make_tag("rect", width=WIDTH, height=height, fill=GROUND)
+    whole = make_tag(
         "svg",
         ground,
         *parts,
@@ -63,7 +63,7 @@ def svg(height: float, parts: Sequence[Markup]) -> str:
 
 def box(x: float, y: float, width: float, height: float, fill: str, text: str = "") -> Markup:
     """A rectangle with a text in its middle."""
-    shape = tag("rect", x=x, y=y, width=width, height=height, fill=fill, stroke=GROUND)
+    shape = make_tag("rect", x=x, y=y, width=width, height=height, fill=fill, stroke=GROUND)
     if not text:
         return shape
     return join_markup([shape, words(x + width / 2, y + height / 2 + 4.5, text, anchor="middle")])
@@ -71,12 +71,12 @@ def box(x: float, y: float, width: float, height: float, fill: str, text: str = 
 
 def words(x: float, y: float, text: str, *, anchor: str = "start", fill: str = INK) -> Markup:
     """A line of text."""
-    return tag("text", text, x=x, y=y, text_anchor=anchor, fill=fill)
+    return make_tag("text", text, x=x, y=y, text_anchor=anchor, fill=fill)
 
 
 def heading(x: float, y: float, text: str) -> Markup:
     """A line of bold text."""
-    return tag("text", text, x=x, y=y, fill=INK, font_weight="bold")
+    return make_tag("text", text, x=x, y=y, fill=INK, font_weight="bold")
 
 
 # ---- the grid ------------------------------------------------------------------------------------
@@ -270,7 +270,7 @@ def _ranks_of(
         if waits > 0.5:
             parts.append(box(at, y, waits, LINE - 4, PADDING, "waits" if waits > 44 else ""))
     end = x + 52 + room * loads.max() / most
-    line = tag("line", x1=end, x2=end, y1=top + 18, y2=top + 22 + RANKS * LINE, stroke=INK)
+    line = make_tag("line", x1=end, x2=end, y1=top + 18, y2=top + 22 + RANKS * LINE, stroke=INK)
     return [*parts, line]
 
 

@@ -108,7 +108,9 @@ class HardwareCalibration:
         }
 
 
-def calibrate(config: ExperimentConfig, output: Path, notify: Notify) -> HardwareCalibration:
+def calibrate_hardware(
+    config: ExperimentConfig, output: Path, notify: Notify
+) -> HardwareCalibration:
     """Measure, fit, and write the description to `output`.
 
     Raises:
@@ -123,7 +125,7 @@ def calibrate(config: ExperimentConfig, output: Path, notify: Notify) -> Hardwar
         prepare_folder(output.parent)
     bench = CalibrationPrograms.build(config, notify)
     notify(f"timing {len(bench.programs)} programs in turns, {REPETITIONS} times")
-    calibration = bench.fit(lower_quartiles(bench.programs, REPETITIONS), output.stem)
+    calibration = bench.fit_constants(lower_quartiles(bench.programs, REPETITIONS), output.stem)
     if is_primary():
         write_hardware(calibration.hardware, output)
     return calibration
@@ -157,7 +159,7 @@ class CalibrationPrograms:
         if known is None:
             notify("measuring peaks")
         start = known or measure_unknown_hardware(devices, platform_config.model.dtype)
-        grid = _domains(devices, start.domain)
+        grid = _split_domains(devices, start.domain)
         notify("compiling layers, the optimizer, gathers and collectives")
         tasks = [*layer_probes(platform_config, devices), update_probe(platform_config, devices)]
         gathers = list(gather_probes(platform_config, devices))
@@ -169,13 +171,13 @@ class CalibrationPrograms:
     @property
     def programs(self) -> dict[str, Callable[[], Any]]:
         """All programs, by name."""
-        return {probe.name: probe.run for probe in self._every}
+        return {probe.name: probe.run for probe in self._all_probes}
 
     @property
-    def _every(self) -> tuple[TimedProbe, ...]:
+    def _all_probes(self) -> tuple[TimedProbe, ...]:
         return (*self.tasks, *self.gathers, *self.link, *self.network)
 
-    def fit(self, seconds: Mapping[str, float], name: str) -> HardwareCalibration:
+    def fit_constants(self, seconds: Mapping[str, float], name: str) -> HardwareCalibration:
         """The constants that fit best.
 
         Args:
@@ -183,25 +185,28 @@ class CalibrationPrograms:
             name: name of the description.
         """
 
-        def timed(probes: Sequence[TimedProbe]) -> list[Timed]:
+        def with_seconds(probes: Sequence[TimedProbe]) -> list[Timed]:
             return [Timed(probe.name, seconds[probe.name], probe.predict) for probe in probes]
 
         hardware, undetermined, bounds = self.hardware, list[str](), dict[str, float]()
         for link in ("link", "network"):
-            probes = timed(getattr(self, link))
+            probes = with_seconds(getattr(self, link))
             if not probes:
                 undetermined.append(link)
                 continue
             fitted = fit_link(probes, hardware, link, raise_peaks=self.measured_peaks)
             hardware, undetermined = fitted.hardware, [*undetermined, *fitted.kept]
             bounds |= fitted.bounds
-        fitted = fit_efficiency(timed(self.tasks), hardware, raise_peaks=self.measured_peaks)
-        rows = fit_rows(timed(self.gathers), fitted.hardware)
+        fitted = fit_efficiency(with_seconds(self.tasks), hardware, raise_peaks=self.measured_peaks)
+        rows = fit_rows(with_seconds(self.gathers), fitted.hardware)
         title = hardware.title if self.measured_peaks else f"{hardware.title}, calibrated"
         named = rows.hardware.model_copy(update={"name": name, "title": title, "kinds": ()})
         bounds |= {**fitted.bounds, **rows.bounds}
         return HardwareCalibration(
-            _round_numbers(named), timed(self._every), (*undetermined, *fitted.kept), bounds
+            _round_numbers(named),
+            with_seconds(self._all_probes),
+            (*undetermined, *fitted.kept),
+            bounds,
         )
 
 
@@ -222,7 +227,7 @@ def measure_unknown_hardware(devices: Sequence[jax.Device], dtype: str) -> Hardw
         platform=device.platform,
         kinds=(),
         flops={dtype: flops / seconds["product"]},
-        memory=_memory(device, local),
+        memory=_device_memory(device, local),
         memory_bandwidth=moved_bytes / seconds["copy"],
         host=local,
         domain=local,
@@ -232,7 +237,7 @@ def measure_unknown_hardware(devices: Sequence[jax.Device], dtype: str) -> Hardw
     )
 
 
-def _memory(device: jax.Device, local: int) -> float:
+def _device_memory(device: jax.Device, local: int) -> float:
     """Bytes of a device; emulated ones share those of the host."""
     if device.platform == "cpu":
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / local
@@ -245,7 +250,7 @@ def _memory(device: jax.Device, local: int) -> float:
     return float(stats["bytes_limit"])
 
 
-def _domains(devices: Sequence[jax.Device], domain: int) -> np.ndarray:
+def _split_domains(devices: Sequence[jax.Device], domain: int) -> np.ndarray:
     """`[domains, devices of a domain]`; devices that do not fill domains make one."""
     inside = domain if len(devices) % domain == 0 else len(devices)
     return np.array(devices).reshape(-1, inside)
@@ -254,14 +259,14 @@ def _domains(devices: Sequence[jax.Device], domain: int) -> np.ndarray:
 def _round_numbers(hardware: Hardware) -> Hardware:
     """Four digits of every number, which is more than is known; checked as a file would be."""
 
-    def number(value: Any) -> Any:
+    def round_number(value: Any) -> Any:
         if isinstance(value, float):
             return float(f"{value:.4g}")
         if isinstance(value, dict):
-            return {key: number(inner) for key, inner in value.items()}
+            return {key: round_number(inner) for key, inner in value.items()}
         return value
 
-    return Hardware.model_validate(number(hardware.model_dump()))
+    return Hardware.model_validate(round_number(hardware.model_dump()))
 
 
 def write_hardware(hardware: Hardware, path: Path) -> None:

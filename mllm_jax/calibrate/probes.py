@@ -101,14 +101,14 @@ def make_matmul(
     flops = 2.0 * size**3
     count = REPEATED if cpu else max(REPEATED, round(LEAST_FLOPS / flops))
 
-    def products(x: jax.Array) -> jax.Array:
-        def one(y: jax.Array, _: Any) -> tuple[jax.Array, None]:
+    def multiply_often(x: jax.Array) -> jax.Array:
+        def multiply_once(y: jax.Array, _: Any) -> tuple[jax.Array, None]:
             return (x[0] @ y) / size, None
 
-        return lax.scan(one, x[0], length=count)[0][None]
+        return lax.scan(multiply_once, x[0], length=count)[0][None]
 
     x = _fill_array(mesh, (len(devices), size, size), jnp.dtype(dtype))
-    return _compile_mapped(mesh, products, x), flops * count
+    return _compile_mapped(mesh, multiply_often, x), flops * count
 
 
 def make_copy(devices: list[jax.Device]) -> tuple[Callable[[], Any], float]:
@@ -117,10 +117,10 @@ def make_copy(devices: list[jax.Device]) -> tuple[Callable[[], Any], float]:
     x = _fill_array(mesh, (len(devices), size // 4), jnp.dtype("float32"))
     spec = PartitionSpec(*mesh.axis_names)
 
-    def sums(x: jax.Array) -> jax.Array:
+    def add_often(x: jax.Array) -> jax.Array:
         return lax.fori_loop(0, REPEATED, lambda _, y: y + 1, x)
 
-    body = jax.shard_map(sums, mesh=mesh, in_specs=spec, out_specs=spec)
+    body = jax.shard_map(add_often, mesh=mesh, in_specs=spec, out_specs=spec)
     program = jax.jit(body, donate_argnums=0).lower(x).compile()
     return InPlaceProgram(program, x).run, 2.0 * size * REPEATED
 
@@ -148,24 +148,24 @@ def layer_probes(config: ExperimentConfig, devices: list[jax.Device]) -> Iterato
         devices: devices that run the layers, in tensor groups of the tower's degree.
     """
     for name in ("decoder", *config.model.lanes):
-        for rows, positions in _sizes(config, name):
-            run = _LayerProbe(_shorten(config), name, rows, positions, devices)
-            yield run.probe(backward=False)
-            yield run.probe(backward=True)
+        for rows, positions in _row_sizes(config, name):
+            run = _LayerProbe(_shorten_modules(config), name, rows, positions, devices)
+            yield run.make_probe(backward=False)
+            yield run.make_probe(backward=True)
 
 
-def _shorten(config: ExperimentConfig) -> ExperimentConfig:
+def _shorten_modules(config: ExperimentConfig) -> ExperimentConfig:
     """`config` with `LAYERS` layers in every module, rounded up to whole periods."""
     model = config.model
 
-    def layers(period: int) -> dict[str, int]:
+    def layer_count(period: int) -> dict[str, int]:
         return {"layers": -(-LAYERS // period) * period}
 
     encoders = {
-        n: encoder.model_copy(update=layers(encoder.period))
+        n: encoder.model_copy(update=layer_count(encoder.period))
         for n, encoder in model.encoders.items()
     }
-    decoder = model.decoder.model_copy(update=layers(model.decoder.period))
+    decoder = model.decoder.model_copy(update=layer_count(model.decoder.period))
     changed = model.model_copy(update={"decoder": decoder, "encoders": encoders})
     return config.model_copy(update={"model": changed})
 
@@ -175,7 +175,7 @@ def _same_plans(model: ModelConfig, plan: ParallelPlan) -> dict[str, ParallelPla
     return dict.fromkeys(("decoder", *model.lanes), plan)
 
 
-def _sizes(config: ExperimentConfig, name: str) -> list[tuple[int, int]]:
+def _row_sizes(config: ExperimentConfig, name: str) -> list[tuple[int, int]]:
     """Rows of a tensor group, and positions of a row."""
     plan = config.parallel.plans[name]
     budget, unit = config.data.budgets["tokens"], plan.tensor
@@ -197,7 +197,7 @@ class _LayerProbe:
     devices: list[jax.Device]
 
     @property
-    def tower(self) -> str:
+    def module_name(self) -> str:
         """The decoder, or the encoder that has the lane."""
         return self.config.model.lanes.get(self.name, self.name)
 
@@ -208,7 +208,7 @@ class _LayerProbe:
         return ParallelPlan(data=len(self.devices) // tensor, tensor=tensor)
 
     @property
-    def timing(self) -> Callable[[Hardware], Timing]:
+    def make_timing(self) -> Callable[[Hardware], Timing]:
         """The cost model's timing of one microbatch."""
         plans = {"decoder": self.plan, self.name: self.plan}
         strategy = Strategy(plans, remat=self.config.model.remat)
@@ -219,27 +219,29 @@ class _LayerProbe:
         )
         return lambda hardware: Timing(workload_of_run, strategy, hardware, self.name)
 
-    def probe(self, *, backward: bool) -> TimedProbe:
+    def make_probe(self, *, backward: bool) -> TimedProbe:
         """The forward alone, or with its backward."""
         what = "forward and backward" if backward else "forward"
-        name = f"{self.name}: {self._layers} layers, {self.rows} x {self.positions}, {what}"
-        return TimedProbe(name, self._compile(backward), partial(self._predict, backward))
+        name = f"{self.name}: {self._layer_count} layers, {self.rows} x {self.positions}, {what}"
+        return TimedProbe(
+            name, self._compile_program(backward), partial(self._predict_seconds, backward)
+        )
 
-    def _predict(self, backward: bool, hardware: Hardware) -> float:
-        timing = self.timing(hardware)
-        forward = timing.forward(self._layers).seconds
-        return forward + timing.backward(self._layers).seconds if backward else forward
+    def _predict_seconds(self, backward: bool, hardware: Hardware) -> float:
+        timing = self.make_timing(hardware)
+        forward = timing.forward(self._layer_count).seconds
+        return forward + timing.backward(self._layer_count).seconds if backward else forward
 
     @property
-    def _layers(self) -> int:
+    def _layer_count(self) -> int:
         model = self.config.model
         return (model.decoder if self.name == "decoder" else model.encoders[self.name]).layers
 
-    def _compile(self, backward: bool) -> Callable[[], Any]:
+    def _compile_program(self, backward: bool) -> Callable[[], Any]:
         model, name, plan = self.config.model, self.name, self.plan
         grid = JointGrid.build(_same_plans(model, plan), model.decoder.kv_heads)
         view, mesh = grid.views[name], make_mesh(grid, self.devices)
-        module = ShardedModule(model, self.tower, view)
+        module = ShardedModule(model, self.module_name, view)
 
         def total(stack: Any, x: jax.Array, rows: ModuleRows) -> jax.Array:
             out, _ = module.run_layers(stack, x, module.context(rows), model.remat)
@@ -255,32 +257,33 @@ class _LayerProbe:
                 lambda leaf: leaf[None], (jax.tree.map(jnp.add, varied[0], grads), dx)
             )
 
-        specs, arrays = self._inputs(grid, mesh)
+        specs, arrays = self._make_inputs(grid, mesh)
         mapped = shard_map(body, mesh=mesh, in_specs=specs, out_specs=PartitionSpec(view.all_axes))
         run = jax.jit(mapped)
         return partial(run.lower(*arrays).compile(), *arrays)
 
-    def _inputs(self, grid: JointGrid, mesh: Mesh) -> tuple[Any, Any]:
+    def _make_inputs(self, grid: JointGrid, mesh: Mesh) -> tuple[Any, Any]:
         """Layouts and arrays: parameters, activations, and how rows are packed."""
         model, name, view = self.config.model, self.name, grid.views[self.name]
         shapes, lay = abstract_parameters(model)[0], StoredForm(model, grid).layout
         rows = self.rows * self.plan.batch
         packed = packing(model, name, rows, self.positions)
         x = jax.ShapeDtypeStruct(
-            layer_input_shape(model, self.tower, rows, self.positions, 1), compute_dtype(model)
+            layer_input_shape(model, self.module_name, rows, self.positions, 1),
+            compute_dtype(model),
         )
         by_row = view.batch_axes or None
         specs = (
-            jax.tree.map(lambda leaf: leaf.spec, lay[self.tower]["layers"]),
+            jax.tree.map(lambda leaf: leaf.spec, lay[self.module_name]["layers"]),
             PartitionSpec(by_row, view.tensor or None),
             jax.tree.map(lambda _: PartitionSpec(by_row), packed),
         )
-        layers = shapes[self.tower]["layers"]
-        arrays = jax.tree.map(_random, (layers, x, packed), named_shardings(mesh, specs))
+        layers = shapes[self.module_name]["layers"]
+        arrays = jax.tree.map(_random_array, (layers, x, packed), named_shardings(mesh, specs))
         return specs, arrays
 
 
-def _random(shape: jax.ShapeDtypeStruct, layout: NamedSharding) -> jax.Array:
+def _random_array(shape: jax.ShapeDtypeStruct, layout: NamedSharding) -> jax.Array:
     """Small random numbers; ones where integers are asked for, which makes a row one segment."""
     if jnp.issubdtype(shape.dtype, jnp.integer):
         values = np.ones(shape.shape, shape.dtype)
@@ -299,20 +302,23 @@ def update_probe(config: ExperimentConfig, devices: list[jax.Device]) -> TimedPr
 
     It moves memory and computes little, which tells the memory's fraction from that of products.
     """
-    config = _shorten(config)
+    config = _shorten_modules(config)
     train = config.train.model_copy(update={"optimizer": AdamWConfig(), "freeze": ()})
     plans = _same_plans(config.model, ParallelPlan(data=len(devices)))
     step = build_step(config.model, plans, train=train, devices=devices)
 
     state_specs = step.state_specs
 
-    def body(state: Any, grads: Any) -> Any:
+    def run_update(state: Any, grads: Any) -> Any:
         updates, optimizer = step.optimizer.update(grads, state["optimizer"], state["params"])
         params = optax.apply_updates(state["params"], updates)
         return state | {"params": params, "optimizer": optimizer}
 
     sharded = shard_map(
-        body, mesh=step.mesh, in_specs=(state_specs, state_specs["params"]), out_specs=state_specs
+        run_update,
+        mesh=step.mesh,
+        in_specs=(state_specs, state_specs["params"]),
+        out_specs=state_specs,
     )
     state = step.init(jax.random.key(0))
     grads = jax.tree.map(jnp.ones_like, state["params"])
@@ -321,10 +327,10 @@ def update_probe(config: ExperimentConfig, devices: list[jax.Device]) -> TimedPr
     full_workload = replace(workload(config), moments=2, frozen=frozenset())
     strategy = Strategy(plans)
 
-    def predict(hardware: Hardware) -> float:
+    def predict_seconds(hardware: Hardware) -> float:
         return sum(Timing(full_workload, strategy, hardware, name).update() for name in plans)
 
-    return TimedProbe("optimizer: AdamW on these layers", run, predict)
+    return TimedProbe("optimizer: AdamW on these layers", run, predict_seconds)
 
 
 # ---- gathers of rows -----------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 
 
-def medians(programs: Mapping[Any, Callable[[], Any]], repetitions: int) -> dict[Any, float]:
+def median_seconds(programs: Mapping[Any, Callable[[], Any]], repetitions: int) -> dict[Any, float]:
     """Median seconds of every program, run in turns after one run that does not count."""
     return {
         name: statistics.median(seconds)
@@ -34,7 +34,7 @@ def median_between(values: Sequence[float]) -> tuple[float, float]:
 def lower_quartiles(
     programs: Mapping[Any, Callable[[], Any]], repetitions: int
 ) -> dict[Any, float]:
-    """The lower quartile of every program's seconds; programs are run as by `medians`.
+    """The lower quartile of every program's seconds; programs are run as by `median_seconds`.
 
     Beside other work on the machine, which only slows, it moves less than the median, and one lucky
     run does not decide as it does for the minimum.
@@ -46,7 +46,7 @@ def lower_quartiles(
 def time_samples(
     programs: Mapping[Any, Callable[[], Any]], repetitions: int
 ) -> dict[Any, list[float]]:
-    """Seconds of every run, as of `medians`."""
+    """Seconds of every run, as of `median_seconds`."""
     seconds: dict[Any, list[float]] = {name: [] for name in programs}
     for repetition in range(repetitions + 1):
         for name, run in programs.items():

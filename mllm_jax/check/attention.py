@@ -85,11 +85,11 @@ class AttentionCase:
             used = out.astype(jnp.float32) * (ids > 0)[:, :, None, None]
             return jnp.sum(jnp.sin(used)), out
 
-        def both(arrays: list[jax.Array]) -> tuple[jax.Array, list[jax.Array]]:
+        def run_both(arrays: list[jax.Array]) -> tuple[jax.Array, list[jax.Array]]:
             (_, out), gradients = jax.value_and_grad(loss, has_aux=True)(arrays)
             return out, gradients
 
-        return jax.jit(both)
+        return jax.jit(run_both)
 
     def errors(self, actual: Any, expected: Any) -> tuple[float, float]:
         """Largest error over the largest value, of the outputs and gradients of a `program`.
@@ -98,12 +98,12 @@ class AttentionCase:
         wrong.
         """
         inside = self.segment_ids > 0
-        out = _error(actual[0], expected[0], inside)
+        out = _relative_error(actual[0], expected[0], inside)
         pairs = zip(actual[1], expected[1], strict=True)
-        return out, max(_error(values, other, inside) for values, other in pairs)
+        return out, max(_relative_error(values, other, inside) for values, other in pairs)
 
 
-def _error(actual: Any, expected: Any, inside: NDArray[np.bool_]) -> float:
+def _relative_error(actual: Any, expected: Any, inside: NDArray[np.bool_]) -> float:
     a, b = (np.asarray(x, np.float32)[inside] for x in (actual, expected))
     if not np.isfinite(a).all():
         return float("inf")

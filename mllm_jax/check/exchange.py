@@ -61,9 +61,9 @@ class MergeCase:
     def program(self) -> Callable[[], Any]:
         """Compiled; gives what lands on every token and the outputs' gradients.
 
-        The gradients are those of the sum of landed outputs times the weights of `expected`.
+        The gradients are those of the sum of landed outputs times the weights of `expected_result`.
         """
-        grid = JointGrid.build(dict.fromkeys(("decoder", "encoder"), self._plan))
+        grid = JointGrid.build(dict.fromkeys(("decoder", "encoder"), self._make_plan))
         mesh, axes = make_mesh(grid, self.devices), grid.backbone.position_axes
 
         def body(outputs: Any, weights: Any, routes: RouteArrays) -> Any:
@@ -84,9 +84,9 @@ class MergeCase:
         inputs = self._place_inputs(mesh, spec, grid)
         return partial(run.lower(*inputs).compile(), *inputs)
 
-    def expected(self) -> tuple[NDArray[Any], NDArray[Any]]:
+    def expected_result(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """The exact result of `program`, by a lookup on the host."""
-        outputs, weights = (np.asarray(x, np.float32) for x in self._values())
+        outputs, weights = (np.asarray(x, np.float32) for x in self._draw_values())
         flat, lands = outputs.reshape(-1, self.width), self.index >= 0
         moved = np.where(lands[..., None], flat[self.index], 0)
         gradient = np.zeros_like(flat)
@@ -94,15 +94,15 @@ class MergeCase:
         return moved, gradient.reshape(outputs.shape)
 
     def error(self, actual: Any) -> float:
-        """The largest difference between the result of `program` and `expected`; right is 0."""
-        pairs = zip(actual, self.expected(), strict=True)
+        """The largest difference of a result of `program` from `expected_result`."""
+        pairs = zip(actual, self.expected_result(), strict=True)
         return max(float(np.abs(np.asarray(a, np.float32) - b).max()) for a, b in pairs)
 
     @property
-    def _plan(self) -> ParallelPlan:
+    def _make_plan(self) -> ParallelPlan:
         return ParallelPlan(data=len(self.devices))
 
-    def _values(self) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _draw_values(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """Outputs and weights."""
         rng, rows = np.random.default_rng(1), len(self.index)
         shapes = [(rows, length, self.width) for length in (self.outputs, self.tokens)]
@@ -111,7 +111,7 @@ class MergeCase:
 
     def _place_inputs(self, mesh: Mesh, spec: PartitionSpec, grid: JointGrid) -> Any:
         if self.exchange != "all_to_all":
-            inputs: Any = (*self._values(), RouteArrays(None, self.index))
+            inputs: Any = (*self._draw_values(), RouteArrays(None, self.index))
             return jax.device_put(
                 inputs, named_shardings(mesh, jax.tree.map(lambda _: spec, inputs))
             )
@@ -126,5 +126,5 @@ class MergeCase:
             slices=np.stack([routes.slices(device) for device in numbers]) if self.ragged else None,
             receive=np.concatenate([routes.receive(device) for device in numbers]),
         )
-        inputs = (*self._values(), route_arrays)
+        inputs = (*self._draw_values(), route_arrays)
         return jax.device_put(inputs, named_shardings(mesh, jax.tree.map(lambda _: spec, inputs)))

@@ -87,7 +87,7 @@ class ExpertRoutes:
         ]
         return sorted(copies)
 
-    def arrived(self, rank: int) -> list[TokenCopy]:
+    def arrived_copies(self, rank: int) -> list[TokenCopy]:
         """Copies that a rank computes, sorted by expert, then by the rank they come from."""
         sent = (copy for source in range(self.ranks) for copy in self.sent(source))
         return sorted(copy for copy in sent if self.owner(copy.expert) == rank)
@@ -122,18 +122,18 @@ def draw_picture(routes: ExpertRoutes, folder: Path) -> Path:
     prepare_folder(folder)
     tops = [0.0]
     for rank in range(routes.ranks):
-        rows = max(len(routes.sent(rank)), len(routes.arrived(rank)))
+        rows = max(len(routes.sent(rank)), len(routes.arrived_copies(rank)))
         tops.append(tops[-1] + rows + GAP)
     figure = Figure(figsize=(10.0, INCH * (tops[-1] + 4)), dpi=120, layout="constrained")
     axes = figure.subplots()
-    _Drawing(routes, tops, axes).draw()
+    _RoutesDrawing(routes, tops, axes).draw()
     path = folder / "routes.png"
     figure.savefig(path)
     return path
 
 
 @dataclass(frozen=True)
-class _Drawing:
+class _RoutesDrawing:
     """The squares of all columns and the lines between them; `tops` are those of the ranks."""
 
     routes: ExpertRoutes
@@ -142,26 +142,26 @@ class _Drawing:
 
     def draw(self) -> None:
         for rank in range(self.routes.ranks):
-            self._rank(rank)
-        for copy, here, there in self._ways():
+            self._draw_rank(rank)
+        for copy, here, there in self._list_ways():
             color = f"C{copy.rank}"
-            token = self._middle(copy.rank, copy.token, TOKENS)
-            self._line(0, token, here, color, 1.0)
-            self._line(1, here, there, color, 1.0)
-            self._line(2, there, here, color, 1.0)
-            self._line(3, here, token, color, 4.0 * copy.weight)
-        self._titles()
+            token = self._middle_height(copy.rank, copy.token, TOKENS)
+            self._draw_line(0, token, here, color, 1.0)
+            self._draw_line(1, here, there, color, 1.0)
+            self._draw_line(2, there, here, color, 1.0)
+            self._draw_line(3, here, token, color, 4.0 * copy.weight)
+        self._draw_titles()
 
-    def _ways(self) -> Iterator[tuple[TokenCopy, float, float]]:
+    def _list_ways(self) -> Iterator[tuple[TokenCopy, float, float]]:
         """Every copy with its height where it is sent from, and where it is computed."""
         for rank in range(self.routes.ranks):
-            arrived = self.routes.arrived(rank)
+            arrived = self.routes.arrived_copies(rank)
             for number, copy in enumerate(arrived):
                 sent = self.routes.sent(copy.rank)
-                here = self._middle(copy.rank, sent.index(copy), len(sent))
-                yield copy, here, self._middle(rank, number, len(arrived))
+                here = self._middle_height(copy.rank, sent.index(copy), len(sent))
+                yield copy, here, self._middle_height(rank, number, len(arrived))
 
-    def _rank(self, rank: int) -> None:
+    def _draw_rank(self, rank: int) -> None:
         """Frame, name and squares of a rank."""
         top, bottom = self.tops[rank], self.tops[rank + 1] - GAP
         self.axes.axhspan(top - 0.4, bottom + 0.4, color="0.95", zorder=0)
@@ -174,21 +174,25 @@ class _Drawing:
         self.axes.text(-0.7, (top + bottom) / 2, name, ha="right", va="center", fontsize=8)
         for column in (0, 4):
             for token in range(TOKENS):
-                self._square(column, self._middle(rank, token, TOKENS), rank, "")
+                self._draw_square(column, self._middle_height(rank, token, TOKENS), rank, "")
         sent = self.routes.sent(rank)
         for number, copy in enumerate(sent):
             for column in (1, 3):
-                self._square(column, self._middle(rank, number, len(sent)), rank, str(copy.expert))
-        self._products(rank)
+                self._draw_square(
+                    column, self._middle_height(rank, number, len(sent)), rank, str(copy.expert)
+                )
+        self._draw_products(rank)
 
-    def _products(self, rank: int) -> None:
+    def _draw_products(self, rank: int) -> None:
         """Copies on the rank of their experts, with a frame around those of each expert."""
         from matplotlib.patches import Rectangle
 
-        arrived = self.routes.arrived(rank)
-        heights = [self._middle(rank, number, len(arrived)) for number in range(len(arrived))]
+        arrived = self.routes.arrived_copies(rank)
+        heights = [
+            self._middle_height(rank, number, len(arrived)) for number in range(len(arrived))
+        ]
         for copy, height in zip(arrived, heights, strict=True):
-            self._square(2, height, copy.rank, str(copy.expert))
+            self._draw_square(2, height, copy.rank, str(copy.expert))
         for expert in {copy.expert for copy in arrived}:
             expert_heights = [
                 y for copy, y in zip(arrived, heights, strict=True) if copy.expert == expert
@@ -204,12 +208,12 @@ class _Drawing:
             )
             self.axes.add_patch(frame)
 
-    def _middle(self, rank: int, number: int, count: int) -> float:
+    def _middle_height(self, rank: int, number: int, count: int) -> float:
         """Height of the square `number` of `count` in the middle of a rank."""
         top, bottom = self.tops[rank], self.tops[rank + 1] - GAP
         return (top + bottom - count) / 2 + number + 0.5
 
-    def _square(self, column: int, height: float, rank: int, text: str) -> None:
+    def _draw_square(self, column: int, height: float, rank: int, text: str) -> None:
         from matplotlib.patches import Rectangle
 
         corner, color = (COLUMNS[column] - 0.3, height - 0.38), f"C{rank}"
@@ -217,11 +221,11 @@ class _Drawing:
         place = COLUMNS[column], height, text
         self.axes.text(*place, color="white", fontsize=7, ha="center", va="center", zorder=4)
 
-    def _line(self, column: int, begin: float, end: float, color: str, width: float) -> None:
+    def _draw_line(self, column: int, begin: float, end: float, color: str, width: float) -> None:
         x = COLUMNS[column] + 0.5, COLUMNS[column + 1] - 0.5
         self.axes.plot(x, (begin, end), color=color, linewidth=width, alpha=0.6, zorder=1)
 
-    def _titles(self) -> None:
+    def _draw_titles(self) -> None:
         for x, title in zip(COLUMNS, TITLES, strict=True):
             self.axes.text(x, -1.0, title, ha="center", va="bottom", fontsize=8)
         middles = np.add(COLUMNS[1:], COLUMNS[:-1]) / 2

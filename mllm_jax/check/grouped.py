@@ -67,14 +67,14 @@ class GroupedCase:
 
         def loss(arrays: list[jax.Array]) -> tuple[jax.Array, jax.Array]:
             rows, kernels = arrays
-            output = _product(way, rows, kernels, counts)
+            output = _multiply_groups(way, rows, kernels, counts)
             return jnp.sum(jnp.sin(output.astype(jnp.float32))), output
 
-        def both(arrays: list[jax.Array]) -> tuple[jax.Array, list[jax.Array]]:
+        def run_both(arrays: list[jax.Array]) -> tuple[jax.Array, list[jax.Array]]:
             (_, output), gradients = jax.value_and_grad(loss, has_aux=True)(arrays)
             return output, gradients
 
-        return jax.jit(both)
+        return jax.jit(run_both)
 
     def errors(self, actual: Any, expected: Any) -> tuple[float, float]:
         """Largest error over the largest value, of the outputs and gradients of a `program`.
@@ -86,20 +86,22 @@ class GroupedCase:
         if any(np.any(np.asarray(values, np.float32) != 0) for values in trailing):
             return float("inf"), float("inf")
         pairs = zip(actual[1], expected[1], strict=True)
-        return _error(actual[0], expected[0]), max(_error(values, other) for values, other in pairs)
+        return _relative_error(actual[0], expected[0]), max(
+            _relative_error(values, other) for values, other in pairs
+        )
 
 
-def _product(way: str, rows: jax.Array, kernels: jax.Array, counts: jax.Array) -> jax.Array:
+def _multiply_groups(way: str, rows: jax.Array, kernels: jax.Array, counts: jax.Array) -> jax.Array:
     if way == "grouped":
         return grouped_product(rows, kernels, counts)
     if way == "ragged_dot":
         return lax.ragged_dot(rows, kernels, counts)
     if way == "dense":
         return rows @ kernels
-    return _reference(rows, kernels, counts)
+    return _reference_product(rows, kernels, counts)
 
 
-def _reference(rows: jax.Array, kernels: jax.Array, counts: jax.Array) -> jax.Array:
+def _reference_product(rows: jax.Array, kernels: jax.Array, counts: jax.Array) -> jax.Array:
     """All rows of each group times its kernel, in float32."""
     ends = jnp.cumsum(counts)
     owner = jnp.searchsorted(ends, jnp.arange(len(rows)), side="right")[:, None]
@@ -110,7 +112,7 @@ def _reference(rows: jax.Array, kernels: jax.Array, counts: jax.Array) -> jax.Ar
     return product
 
 
-def _error(actual: Any, expected: Any) -> float:
+def _relative_error(actual: Any, expected: Any) -> float:
     a, b = (np.asarray(x, np.float32) for x in (actual, expected))
     if not np.isfinite(a).all():
         return float("inf")

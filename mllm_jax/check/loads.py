@@ -35,10 +35,10 @@ def make_loads(
         model: resolved model configuration.
     """
     for name, holds in LOADS.items():
-        yield name, [_with(batch, model, m, holds) for m, batch in enumerate(microbatches)]
+        yield name, [_keep_media(batch, model, m, holds) for m, batch in enumerate(microbatches)]
 
 
-def _with(batch: PackedBatch, model: ModelConfig, m: int, holds: Holds) -> PackedBatch:
+def _keep_media(batch: PackedBatch, model: ModelConfig, m: int, holds: Holds) -> PackedBatch:
     """A microbatch with the media of some rows of each lane alone."""
     batch = deepcopy(batch)
     places_of_lane = {}

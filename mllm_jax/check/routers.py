@@ -46,10 +46,10 @@ def preferred_routers(
 def _prefer_last(params: Any, last: int) -> Any:
     """`params` whose routers prefer the `last` experts of all layers."""
 
-    def changed(path: tuple[Any, ...], leaf: np.ndarray) -> np.ndarray:
+    def change_leaf(path: tuple[Any, ...], leaf: np.ndarray) -> np.ndarray:
         if not is_load(path):
             return leaf
         preferred = np.arange(leaf.shape[-1]) >= leaf.shape[-1] - last
         return leaf + BIAS * preferred
 
-    return jax.tree_util.tree_map_with_path(changed, params)
+    return jax.tree_util.tree_map_with_path(change_leaf, params)

@@ -47,7 +47,7 @@ def synthetic_batch(
     """
     rng = np.random.default_rng(seed)
     vocab = model.decoder.vocab_size
-    decoder = _segments(rng, token_spec(model.decoder), rows, tokens)
+    decoder = _random_segments(rng, token_spec(model.decoder), rows, tokens)
     real = decoder.segment_ids > 0
     weight = (real & (rng.random((rows, tokens)) < 0.7)).astype(np.float32)
     encoders: dict[str, ModuleRows] = {}
@@ -58,12 +58,12 @@ def synthetic_batch(
     for spec in row_specs(model):
         name = spec.name
         most = longest.get(name, budgets[name])
-        encoders[name], places[name] = _media(rng, spec, rows, budgets[name], most)
+        encoders[name], places[name] = _random_media(rng, spec, rows, budgets[name], most)
         first = firsts.setdefault(spec.kind, name) if spec.kind in added else name
         tokens_of = free if first == name else merges[first] >= 0
-        merges[name] = _index(rng, spec.lands(encoders[name]), tokens_of)
+        merges[name] = _random_index(rng, spec.lands(encoders[name]), tokens_of)
         free &= merges[name] < 0
-    inputs = np.where(real, _tokens(rng, model.decoder, (rows, tokens)), 0).astype(np.int32)
+    inputs = np.where(real, _random_tokens(rng, model.decoder, (rows, tokens)), 0).astype(np.int32)
     labels = np.where(real, rng.integers(0, vocab, (rows, tokens)), 0).astype(np.int32)
     targets = {NEXT_TOKEN: NextTokenTargets(labels, weight)}
     decoder = replace(decoder, inputs=inputs, merges=merges, targets=targets)
@@ -101,7 +101,7 @@ def scatter_rows(batch: PackedBatch, model: ModelConfig, seed: int) -> PackedBat
     return PackedBatch({DECODER: decoder, **encoders}, runs, places)
 
 
-def _tokens(
+def _random_tokens(
     rng: np.random.Generator, decoder: DecoderConfig, shape: tuple[int, int]
 ) -> NDArray[np.int64]:
     """Random tokens, a fifth of them behind the vocabulary if there are any."""
@@ -112,19 +112,21 @@ def _tokens(
     return np.where(rng.random(shape) < 0.2, rng.integers(vocab, vocab + extra, shape), tokens)
 
 
-def _lengths(rng: np.random.Generator, total: int) -> list[int]:
+def _random_lengths(rng: np.random.Generator, total: int) -> list[int]:
     """Two to four lengths that leave some padding of `total`."""
     parts = min(int(rng.integers(2, 5)), total)
     cuts = np.sort(rng.choice(np.arange(1, total + 1), size=parts, replace=False))
     return np.diff(np.concatenate([[0], cuts])).tolist()
 
 
-def _segments(rng: np.random.Generator, spec: TokenSpec, rows: int, tokens: int) -> ModuleRows:
+def _random_segments(
+    rng: np.random.Generator, spec: TokenSpec, rows: int, tokens: int
+) -> ModuleRows:
     """Rows of random segments; where spans are read, each but the shortest has one."""
     arrays = spec.empty_rows((rows, tokens), ())
     for row in range(rows):
         start = 0
-        for number, length in enumerate(_lengths(rng, tokens), 1):
+        for number, length in enumerate(_random_lengths(rng, tokens), 1):
             height, width = length // 6, 2
             spans = [TextSpan(length // 3, height * width, Grid(1, height, width), "image")]
             spec.write(arrays, row, start, number, length, spans if height else ())
@@ -132,7 +134,7 @@ def _segments(rng: np.random.Generator, spec: TokenSpec, rows: int, tokens: int)
     return arrays
 
 
-def _media(
+def _random_media(
     rng: np.random.Generator, spec: RowSpec, rows: int, budget: int, most: int
 ) -> tuple[ModuleRows, NDArray[np.int64]]:
     """Encoder rows of random media, and their places as `plan_independent_microbatches` takes them.
@@ -164,10 +166,12 @@ def _media(
 def _media_outputs(rng: np.random.Generator, spec: RowSpec, budget: int) -> list[int]:
     """Outputs of the media of a row, or of their parts, all of which are alike."""
     unit, total = spec.unit, budget // spec.reduction
-    return [unit] * int(rng.integers(1, total // unit + 1)) if unit else _lengths(rng, total)
+    return [unit] * int(rng.integers(1, total // unit + 1)) if unit else _random_lengths(rng, total)
 
 
-def _index(rng: np.random.Generator, landing: NDArray[np.bool_], free: NDArray[np.bool_]) -> Ints:
+def _random_index(
+    rng: np.random.Generator, landing: NDArray[np.bool_], free: NDArray[np.bool_]
+) -> Ints:
     """The index that lands each output of a row at a random free decoder position of the row."""
     rows, outputs = landing.shape
     index = np.full(free.shape, -1, np.int32)

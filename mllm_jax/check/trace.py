@@ -119,14 +119,14 @@ def _record_step(config: ExperimentConfig) -> np.ndarray:
     recorder = TaskRecorder(step.program.grid)
     step = with_plan(step, observe=recorder)
     params = step.init(jax.random.key(config.train.seed))["params"]
-    batch = step.primed(params, place(_microbatches(config, step), step))
+    batch = step.primed(params, place(_make_microbatches(config, step), step))
     for _ in range(2):
         jax.block_until_ready(step.gradients(params, batch))
         jax.effects_barrier()
     return recorder.records()
 
 
-def _microbatches(config: ExperimentConfig, step: TrainStep) -> list[Any]:
+def _make_microbatches(config: ExperimentConfig, step: TrainStep) -> list[Any]:
     """This process's rows of synthetic microbatches."""
     data, rows = config.data, local_rows(step, config.data.rows)
     budgets = {name: data.budgets[name] for name in config.model.lanes}

@@ -47,8 +47,8 @@ LIMIT = 1e-4
 
 
 @dataclass(frozen=True)
-class Verification:
-    """Outcome of `verify`.
+class VerificationResult:
+    """Outcome of `verify_plans`.
 
     Attributes:
         loss_error: relative error of the loss.
@@ -70,8 +70,8 @@ class Verification:
 
     @classmethod
     def of(
-        cls, routers: Mapping[str, Verification], loads: Mapping[str, Verification]
-    ) -> Verification:
+        cls, routers: Mapping[str, VerificationResult], loads: Mapping[str, VerificationResult]
+    ) -> VerificationResult:
         """The largest errors of all routers and loads."""
         every, worst = [*routers.values(), *loads.values()], {}
         for module in every[0].worst:
@@ -111,7 +111,7 @@ class Verification:
         return result | {name: errors for name, errors in cases.items() if errors}
 
 
-def verify(config: ExperimentConfig, seed: int = 0) -> Verification:
+def verify_plans(config: ExperimentConfig, seed: int = 0) -> VerificationResult:
     """Compare the plans of `config`, and the schedule of its pipeline, with a single device.
 
     All values are float32, also what `parallel.reduce_dtype` has otherwise. The routers of a
@@ -135,12 +135,12 @@ def verify(config: ExperimentConfig, seed: int = 0) -> Verification:
     pipeline = lower(small).pipeline
     how: dict[str, Any] = {"exchanges": lower(config).exchanges, "overlap": overlap_of(config)}
 
-    def deal(batches: Sequence[Any]) -> Sequence[Any]:
+    def deal_rows(batches: Sequence[Any]) -> Sequence[Any]:
         if small.data.balance != "per_phase":
             return batches
         return [scatter_rows(batch, model, seed + i) for i, batch in enumerate(batches)]
 
-    got = make_gradient_function(model, plans, deal(microbatches), pipeline, frozen, **how)
+    got = make_gradient_function(model, plans, deal_rows(microbatches), pipeline, frozen, **how)
     expected = make_gradient_function(model, single, microbatches, frozen=frozen)
     router_params_by_name = dict(preferred_routers(model, plans["decoder"], params))
     routers = {
@@ -149,16 +149,16 @@ def verify(config: ExperimentConfig, seed: int = 0) -> Verification:
     }
     if pipeline is None or pipeline.independent_microbatches is None:
         return (
-            Verification.of(routers, {})
+            VerificationResult.of(routers, {})
             if routers
             else compare_gradients(got(params), expected(params))
         )
     loads = {"full": microbatches} | dict(make_loads(microbatches, model))
     errors = {
-        name: compare_gradients(got(params, deal(load)), expected(params, load))
+        name: compare_gradients(got(params, deal_rows(load)), expected(params, load))
         for name, load in loads.items()
     }
-    return Verification.of(routers, errors)
+    return VerificationResult.of(routers, errors)
 
 
 def initial_parameters(model: ModelConfig, seed: int) -> Any:
@@ -265,14 +265,14 @@ def _run_once() -> dict[str, Any]:
 
 def compare_gradients(
     got: tuple[np.ndarray, Any], expected: tuple[np.ndarray, Any]
-) -> Verification:
+) -> VerificationResult:
     """Largest relative error of every module, leaf by leaf."""
     worst, leaves = {}, {}
     for module, of_module in expected[1].items():
         errors = leaf_errors(got[1][module], of_module)
         leaves[module] = max(errors, key=lambda name: errors[name])
         worst[module] = errors[leaves[module]]
-    return Verification(relative_error(got[0], expected[0]), worst, leaves)
+    return VerificationResult(relative_error(got[0], expected[0]), worst, leaves)
 
 
 def leaf_errors(got: Any, expected: Any) -> dict[str, float]:
@@ -397,20 +397,20 @@ def _shrink_encoder(
 ) -> dict[str, Any]:
     """An encoder that the plans of all its lanes split, and that their pieces cut."""
 
-    def multiple(least: int, *axes: str) -> int:
+    def round_up(least: int, *axes: str) -> int:
         return math.lcm(least, *(getattr(plan, axis) for plan in plans for axis in axes))
 
     small = encoder.model_dump(mode="json") | {
-        "layers": math.lcm(2 * multiple(1, "stage"), *pieces),
-        "d_model": multiple(8, "fsdp", "tensor"),
-        "heads": multiple(1, "sequence"),
+        "layers": math.lcm(2 * round_up(1, "stage"), *pieces),
+        "d_model": round_up(8, "fsdp", "tensor"),
+        "heads": round_up(1, "sequence"),
         "head_dim": 4,
-        "d_ff": multiple(8, "tensor"),
+        "d_ff": round_up(8, "tensor"),
         # At most as many layers as the decoder and each of its chunks have.
         "deepstack": range(1, min(len(encoder.deepstack), 2) + 1),
     }
     if encoder.connector.kind == "mlp":
-        small["connector"] |= {"hidden": multiple(8, "tensor", "fsdp")}
+        small["connector"] |= {"hidden": round_up(8, "tensor", "fsdp")}
     if isinstance(encoder, ImageEncoderConfig) and encoder.tiles:
         # One output high, two wide.
         rows, columns = encoder.block

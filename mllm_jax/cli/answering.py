@@ -12,25 +12,25 @@ from typing import Any
 
 from data.sources.formats.prompts import QuestionSet
 from mllm_jax.cli.answer import CommandOutput
-from mllm_jax.cli.command import Request
+from mllm_jax.cli.command import CommandRequest
 from mllm_jax.cli.devices import start_configured
 from mllm_jax.cli.inputs import media_of
 from mllm_jax.console import open_console
-from mllm_jax.evaluation.evaluate import evaluate
+from mllm_jax.evaluation.evaluate import evaluate_answers
 from mllm_jax.evaluation.metrics import parse_metrics
-from mllm_jax.generate.answers import AnswerSet, Reply
+from mllm_jax.generate.answers import AnswerReply, AnswerSet
 from mllm_jax.generate.generator import AnswerGenerator, AnswerOptions
 from mllm_jax.generate.kept import AnswerFile
 from mllm_jax.generate.opened import open_model
 from mllm_jax.runtime.interrupt import set_interrupt_status
-from mllm_jax.runtime.part import peers
+from mllm_jax.runtime.part import current_peers
 from mllm_jax.train.decoding.sampling import TokenSampling
 
 #: Reasons for which prompts have no answer that are shown.
 SHOWN = 5
 
 
-def answer_prompts(request: Request) -> CommandOutput:
+def answer_prompts(request: CommandRequest) -> CommandOutput:
     """Answer `--prompt`, or the prompts of `--batch`."""
     args = request.args
     if args.batch and not args.output:
@@ -41,29 +41,31 @@ def answer_prompts(request: Request) -> CommandOutput:
         answers = generator({"prompt": args.prompt, **media_of(args)}, settings)
         text = answers.replies[0].text or ""
         return CommandOutput(answers.to_json(), lines=[text, "", str(answers.timing)])
-    questions = generator.questions(Path(args.batch), request.path_of("media"))
+    questions = generator.open_questions(Path(args.batch), request.path_of("media"))
     if args.output is None:
         answers = generator.answers(questions, settings).checked(args.batch)
         return CommandOutput(answers.to_json(), lines=_print_answers(request, answers))
     answers = _write_answers(request, generator, questions, settings)
-    return CommandOutput(answers.to_json(), lines=[*_summarize(answers), f"written: {args.output}"])
+    return CommandOutput(
+        answers.to_json(), lines=[*_summarize_answers(answers), f"written: {args.output}"]
+    )
 
 
-def evaluate_questions(request: Request) -> CommandOutput:
+def evaluate_questions(request: CommandRequest) -> CommandOutput:
     """Answer the questions of a file, and compute the metrics of the answers."""
     args = request.args
     metrics = parse_metrics(args.metrics)
     generator, settings = _open_generator(request)
     media = request.path_of("media")
-    result = evaluate(generator, Path(args.questions), metrics, settings, media)
+    result = evaluate_answers(generator, Path(args.questions), metrics, settings, media)
     lines = [str(result.timing)]
-    if args.output and peers().index == 0:
+    if args.output and current_peers().index == 0:
         result.write(Path(args.output))
         lines.append(f"written: {args.output}")
     return CommandOutput(result.to_json(), [(result.columns, result.rows)], lines)
 
 
-def _open_generator(request: Request) -> tuple[AnswerGenerator, AnswerOptions]:
+def _open_generator(request: CommandRequest) -> tuple[AnswerGenerator, AnswerOptions]:
     """The model on its devices, and the settings of its answers."""
     args, print_line = request.args, request.print_line
     sampling = TokenSampling(
@@ -91,7 +93,10 @@ def _options_set(**values: Any) -> dict[str, Any]:
 
 
 def _write_answers(
-    request: Request, generator: AnswerGenerator, questions: QuestionSet, settings: AnswerOptions
+    request: CommandRequest,
+    generator: AnswerGenerator,
+    questions: QuestionSet,
+    settings: AnswerOptions,
 ) -> AnswerSet:
     """Write the answers to the prompts of `--batch`, batch by batch, and at the end in order.
 
@@ -107,16 +112,18 @@ def _write_answers(
         "new_tokens": settings.new_tokens,
         "prompts": hashlib.sha256(fingerprint).hexdigest(),
     }
-    file, is_writer = AnswerFile(Path(args.output), conditions), peers().index == 0
+    file, is_writer = AnswerFile(Path(args.output), conditions), current_peers().index == 0
     stored = file.kept() if is_writer else {}
-    indices = peers().gather("answers that are kept", sorted(stored))[0]
+    indices = current_peers().gather("answers that are kept", sorted(stored))[0]
     if stored:
         request.print_line(f"going on with {len(stored)} answers of {file.part}")
     set_interrupt_status(
         f"; answers so far are in {file.part}, and the same command goes on from them"
     )
     # Other processes write none, and need not know what the answers are.
-    replies = {index: stored.get(index) or Reply(questions.name(index), "") for index in indices}
+    replies = {
+        index: stored.get(index) or AnswerReply(questions.name(index), "") for index in indices
+    }
     add = file.add if is_writer else _ignore_replies
     answers = generator.answers(questions, settings, known_replies=replies, on_answered=add)
     answers.checked(args.batch)
@@ -125,19 +132,19 @@ def _write_answers(
     return answers
 
 
-def _ignore_replies(replies: Mapping[int, Reply]) -> None:
+def _ignore_replies(replies: Mapping[int, AnswerReply]) -> None:
     """Store no replies."""
     del replies
 
 
-def _print_answers(request: Request, answers: AnswerSet) -> list[str]:
+def _print_answers(request: CommandRequest, answers: AnswerSet) -> list[str]:
     """Lines of JSON; what else there is to say goes to the console, which programs do not read."""
-    for line in [] if request.args.json else _summarize(answers):
+    for line in [] if request.args.json else _summarize_answers(answers):
         request.console.print(line, markup=False, soft_wrap=True)
     return [json.dumps(reply.to_json(), ensure_ascii=False) for reply in answers.replies]
 
 
-def _summarize(answers: AnswerSet) -> list[str]:
+def _summarize_answers(answers: AnswerSet) -> list[str]:
     """How fast the answers were, and why some prompts have none."""
     reasons = Counter(reply.error for reply in answers.replies if reply.error is not None)
     lines = [f"{count} of the prompts have no answer: {why}" for why, count in reasons.items()]

@@ -10,10 +10,10 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from mllm_jax.checkout import load_benchmarks, require_benchmarks
 from mllm_jax.cli.answer import CommandOutput, table_of
-from mllm_jax.cli.command import Call, Request
+from mllm_jax.cli.command import CommandCall, CommandRequest
 
 
-class Option(NamedTuple):
+class BenchmarkOption(NamedTuple):
     """An option of one benchmark alone, which its function takes by name.
 
     Attributes:
@@ -40,8 +40,8 @@ class Benchmark:
         name: name of the benchmark.
         config: configuration that the benchmark brings, in the repository; None: it brings none.
         file: name of the file of the function; None: the name of the benchmark.
-        devices: devices that are started before, see `Call`; the `host` alone also for benchmarks
-            that start processes themselves.
+        devices: devices that are started before, see `CommandCall`; the `host` alone also for
+            benchmarks that start processes themselves.
         one_thread: whether every emulated device has one thread: two cores are two devices.
         options: options that only this benchmark has.
         without: what it does without these options, for the help.
@@ -53,14 +53,14 @@ class Benchmark:
     file: str | None = None
     devices: Literal["configured", "any", "host"] = "configured"
     one_thread: bool = False
-    options: tuple[Option, ...] = ()
+    options: tuple[BenchmarkOption, ...] = ()
     without: str | None = None
     needs: tuple[str, ...] = ()
 
     @property
-    def call(self) -> Call:
+    def call(self) -> CommandCall:
         """What `bench` calls to measure it."""
-        return Call(
+        return CommandCall(
             f"benchmarks.{self.file or self.name}:bench_{self.name}",
             benchmark_arguments,
             answer_benchmark,
@@ -71,7 +71,7 @@ class Benchmark:
         )
 
 
-class Measurement(Protocol):
+class BenchmarkResult(Protocol):
     """A result of a benchmark that makes its answer itself."""
 
     @property
@@ -86,12 +86,12 @@ def load_registry() -> Mapping[str, Benchmark]:
     return {} if registry is None else registry.BENCHMARKS
 
 
-def select_benchmark(args: argparse.Namespace) -> Call:
+def select_benchmark(args: argparse.Namespace) -> CommandCall:
     """What `bench` calls for the benchmark that is named."""
     return load_registry().get(args.benchmark, Benchmark(args.benchmark)).call
 
 
-def check_benchmark(request: Request) -> None:
+def check_benchmark(request: CommandRequest) -> None:
     """See that a benchmark can measure what it is asked to.
 
     Raises:
@@ -117,7 +117,7 @@ def _check_options(args: argparse.Namespace) -> None:
             raise ConfigError(f"bench {args.benchmark}", problems)
 
 
-def benchmark_arguments(request: Request) -> Mapping[str, Any]:
+def benchmark_arguments(request: CommandRequest) -> Mapping[str, Any]:
     """Arguments of a benchmark: those of all, and its options that are set."""
     args = request.args
     names = [option.name for option in load_registry()[args.benchmark].options]
@@ -126,21 +126,21 @@ def benchmark_arguments(request: Request) -> Mapping[str, Any]:
 
 
 def answer_benchmark(
-    result: Mapping[str, Any] | list[dict[str, Any]] | Measurement, request: Request
+    result: Mapping[str, Any] | list[dict[str, Any]] | BenchmarkResult, request: CommandRequest
 ) -> CommandOutput:
     """The answer of `bench` from what a benchmark has returned."""
     if isinstance(result, Mapping):
-        table = (request.args.benchmark, "value"), list(_flatten(result))
+        table = (request.args.benchmark, "value"), list(_flatten_values(result))
         return CommandOutput(result, [table])
     if isinstance(result, list):
         return CommandOutput(result, [table_of(result)])
     return result.answer
 
 
-def _flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _flatten_values(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Values by name; those within others have the names of both."""
     for name, value in values.items():
         if isinstance(value, dict):
-            yield from _flatten(value, f"{prefix}{name} ")
+            yield from _flatten_values(value, f"{prefix}{name} ")
         else:
             yield prefix + name, value

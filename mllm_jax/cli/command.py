@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from mllm_jax.cli.answer import CommandOutput
-from mllm_jax.runtime.part import peers
+from mllm_jax.runtime.part import current_peers
 
 if TYPE_CHECKING:  # which --help does not need
     from rich.console import Console
@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # which --help does not need
 
 
 @dataclass(frozen=True)
-class Request:
+class CommandRequest:
     """What a user asks of a command.
 
     Attributes:
@@ -52,28 +52,28 @@ class Request:
 
     def print_line(self, line: object) -> None:
         """Print a line of progress, on process 0."""
-        if peers().index == 0:
+        if current_peers().index == 0:
             self.console.print(line, markup=False, soft_wrap=True)
 
 
-def accept_request(request: Request) -> None:
+def accept_request(request: CommandRequest) -> None:
     """Accept any request."""
     del request
 
 
-def request_alone(request: Request) -> Mapping[str, Any]:
+def request_alone(request: CommandRequest) -> Mapping[str, Any]:
     """The request as the only argument."""
     return {"request": request}
 
 
-def answer_with(result: Any, request: Request) -> CommandOutput:
+def answer_with(result: Any, request: CommandRequest) -> CommandOutput:
     """The answer that a function returned; any other result is a value for programs."""
     del request
     return result if isinstance(result, CommandOutput) else CommandOutput(result)
 
 
 @dataclass(frozen=True)
-class Call:
+class CommandCall:
     """A function that a command calls, and what the function needs.
 
     Attributes:
@@ -93,15 +93,15 @@ class Call:
     """
 
     function: str
-    arguments: Callable[[Request], Mapping[str, Any]] = request_alone
-    answer: Callable[[Any, Request], CommandOutput] = answer_with
+    arguments: Callable[[CommandRequest], Mapping[str, Any]] = request_alone
+    answer: Callable[[Any, CommandRequest], CommandOutput] = answer_with
     config: Literal["none", "planned", "unplanned"] = "planned"
     devices: Literal["none", "configured", "any", "host", "compiler"] = "none"
     compiled: bool = False
     one_thread: bool = False
     pulse: bool = False
     budgets: bool = False
-    prepare: Callable[[Request], None] = accept_request
+    prepare: Callable[[CommandRequest], None] = accept_request
 
     def load_function(self) -> Callable[..., Any]:
         """Load the function with all that it imports."""
@@ -126,15 +126,15 @@ class Command:
 
     name: str
     summary: str
-    call: Call | Callable[[argparse.Namespace], Call]
-    variants: Mapping[str, Call] = field(default_factory=dict)
+    call: CommandCall | Callable[[argparse.Namespace], CommandCall]
+    variants: Mapping[str, CommandCall] = field(default_factory=dict)
     inputs: str = "--config FILE"
     has_config: bool = True
     has_overrides: bool = True
 
-    def select_call(self, args: argparse.Namespace) -> Call:
+    def select_call(self, args: argparse.Namespace) -> CommandCall:
         """The call that the options ask for."""
         for option, call in self.variants.items():
             if getattr(args, option, None) not in (None, False):
                 return call
-        return self.call if isinstance(self.call, Call) else self.call(args)
+        return self.call if isinstance(self.call, CommandCall) else self.call(args)

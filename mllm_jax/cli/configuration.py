@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from mllm_jax.cli.answer import CommandOutput
-from mllm_jax.cli.command import Request
+from mllm_jax.cli.command import CommandRequest
 
 
-def print_config(request: Request) -> CommandOutput:
+def print_config(request: CommandRequest) -> CommandOutput:
     """The configuration in YAML, with every default filled in."""
     from mllm_jax.config.load import to_yaml
     from mllm_jax.config.overlap import overlap
@@ -25,7 +25,7 @@ def print_config(request: Request) -> CommandOutput:
     )
 
 
-def upgrade_files(request: Request) -> CommandOutput:
+def upgrade_files(request: CommandRequest) -> CommandOutput:
     """Rewrite configurations with the keys of today, and tell what changed."""
     from mllm_jax.config.upgrade import upgrade
 
@@ -37,7 +37,7 @@ def upgrade_files(request: Request) -> CommandOutput:
     return CommandOutput(changes, lines=lines)
 
 
-def print_keys(request: Request) -> CommandOutput:
+def print_keys(request: CommandRequest) -> CommandOutput:
     """The table of all keys of the configuration."""
     del request
     from mllm_jax.config.keys import table
@@ -47,7 +47,7 @@ def print_keys(request: Request) -> CommandOutput:
     return CommandOutput(text, lines=[text])
 
 
-def write_keys(request: Request) -> CommandOutput:
+def write_keys(request: CommandRequest) -> CommandOutput:
     """Write the tables of all keys into the pages of a folder."""
     from mllm_jax.config.keys import write_tables
     from mllm_jax.config.sections import ExperimentConfig

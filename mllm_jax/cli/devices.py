@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mllm_jax.cli.command import Call
+from mllm_jax.cli.command import CommandCall
 from mllm_jax.runtime.part import ProcessPlace
 
 if TYPE_CHECKING:  # which --help does not need
@@ -25,7 +25,7 @@ def processes_of(args: argparse.Namespace) -> ProcessPlace:
 
 
 def start_devices(
-    call: Call, args: argparse.Namespace, config: ExperimentConfig | None
+    call: CommandCall, args: argparse.Namespace, config: ExperimentConfig | None
 ) -> Sequence[Device]:
     """Start the devices that a call needs.
 

@@ -18,14 +18,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mllm_jax.cli.answer import CommandOutput, show_answer
-from mllm_jax.cli.command import Call, Request
+from mllm_jax.cli.command import CommandCall, CommandRequest
 from mllm_jax.cli.devices import start_devices
 from mllm_jax.cli.folders import check_folders, check_run
 from mllm_jax.cli.inputs import check_inputs
 from mllm_jax.cli.options import parse_arguments
 from mllm_jax.cli.table import COMMANDS
 from mllm_jax.runtime.exits import ExitCode, exit_code_of
-from mllm_jax.runtime.part import leave_process, peers
+from mllm_jax.runtime.part import current_peers, leave_process
 from mllm_jax.runtime.supervised.process import apply_supervisor_settings, config_overrides
 from mllm_jax.submit import pulse
 
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     with InterruptibleContext():
         with convert_errors(outcome, console):
             outcome.answer = run_command(args, console)
-        if outcome.answer is not None and peers().index == 0:
+        if outcome.answer is not None and current_peers().index == 0:
             show_answer(console, outcome.answer, as_json=args.json)
         leave_peers(outcome.code, outcome.reason)
     return outcome.code
@@ -63,15 +63,15 @@ def run_command(args: argparse.Namespace, console: Console) -> CommandOutput:
     Raises:
         Exception: what the function raises, or the request is refused.
     """
-    call: Call = args.call
-    request = prepare_request(call, Request(args, console))
+    call: CommandCall = args.call
+    request = prepare_request(call, CommandRequest(args, console))
     arguments = call.arguments(request)
     function = call.load_function()
     result = function(**arguments)
     return call.answer(result, request)
 
 
-def prepare_request(call: Call, request: Request) -> Request:
+def prepare_request(call: CommandCall, request: CommandRequest) -> CommandRequest:
     """Load the configuration and start the devices that a call needs.
 
     Returns:
@@ -93,7 +93,7 @@ def prepare_request(call: Call, request: Request) -> Request:
     return request
 
 
-def load_config(call: Call, args: argparse.Namespace) -> ExperimentConfig:
+def load_config(call: CommandCall, args: argparse.Namespace) -> ExperimentConfig:
     """Load the configuration of `--config`, with its overrides and those of a supervisor."""
     from mllm_jax.config.load import load
 
@@ -152,22 +152,22 @@ def convert_errors(outcome: CommandOutcome, console: Console) -> Iterator[None]:
 
 def report_unexpected(error: Exception) -> None:
     """Report an unexpected error: with several processes, the watch may know its cause."""
-    if peers().count > 1:
+    if current_peers().count > 1:
         time.sleep(VERDICT)
         traceback.print_exception(error)
-        peers().leave(ExitCode.FAILED, f"{type(error).__name__}: {error}")
+        current_peers().leave(ExitCode.FAILED, f"{type(error).__name__}: {error}")
         leave_process(ExitCode.FAILED)
 
 
 def leave_peers(code: int, reason: str) -> None:
     """Part from the other processes; with an error at once, as they may never come."""
-    if peers().count == 1:
+    if current_peers().count == 1:
         return
     if code in (ExitCode.OK, ExitCode.FAILED):
         from mllm_jax.runtime.devices import disconnect_processes
 
         disconnect_processes()
-        peers().leave(ExitCode.OK)
+        current_peers().leave(ExitCode.OK)
     else:
-        peers().leave(code, reason)
+        current_peers().leave(code, reason)
         leave_process(code)

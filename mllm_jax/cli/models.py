@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from mllm_jax.cli.answer import CommandOutput
-from mllm_jax.cli.command import Request
+from mllm_jax.cli.command import CommandRequest
 
 
-def import_arguments(request: Request) -> Mapping[str, Any]:
+def import_arguments(request: CommandRequest) -> Mapping[str, Any]:
     """Arguments of `release.import_weights.import_release`."""
     args = request.args
     return {
@@ -23,7 +23,7 @@ def import_arguments(request: Request) -> Mapping[str, Any]:
     }
 
 
-def answer_import(result: Any, request: Request) -> CommandOutput:
+def answer_import(result: Any, request: CommandRequest) -> CommandOutput:
     """Where the parts of the model come from, and the configuration that was written."""
     del request
     summary = f"{result.parameters:,} parameters, read in {result.seconds:.1f} s"
@@ -31,7 +31,7 @@ def answer_import(result: Any, request: Request) -> CommandOutput:
     return CommandOutput(result.to_json(), [table], [summary, f"written: {result.config}"])
 
 
-def adapter_arguments(request: Request) -> Mapping[str, Any]:
+def adapter_arguments(request: CommandRequest) -> Mapping[str, Any]:
     """Arguments of `release.export_adapters.export_adapters`."""
     args = request.args
     return {
@@ -42,12 +42,12 @@ def adapter_arguments(request: Request) -> Mapping[str, Any]:
     }
 
 
-def export_arguments(request: Request) -> Mapping[str, Any]:
+def export_arguments(request: CommandRequest) -> Mapping[str, Any]:
     """Arguments of `release.export_weights.export_weights`."""
     return {**adapter_arguments(request), "part": request.args.part}
 
 
-def answer_export(result: Any, request: Request) -> CommandOutput:
+def answer_export(result: Any, request: CommandRequest) -> CommandOutput:
     """The folder that was written."""
     del request
     copied = f"; copied: {', '.join(result.copied)}" if result.copied else ""

@@ -13,7 +13,7 @@ from typing import Any
 from data.places import local
 from mllm_jax.checkout import ADVICE, ROOT
 from mllm_jax.cli.benchmark import load_registry
-from mllm_jax.cli.command import Call, Command
+from mllm_jax.cli.command import Command, CommandCall
 from mllm_jax.evaluation.metrics import METRICS
 from mllm_jax.plan.mixtures import TokenMixture, parse_mixtures
 from mllm_jax.runtime.exits import exit_code_table
@@ -68,7 +68,7 @@ def parse_arguments(argv: Sequence[str], commands: Commands) -> argparse.Namespa
     return args
 
 
-def _find_problem(args: argparse.Namespace, call: Call) -> str | None:
+def _find_problem(args: argparse.Namespace, call: CommandCall) -> str | None:
     """What is wrong with overrides, or with options beside each other; None if nothing is."""
     for text in args.overrides:
         if text.startswith("-") or "=" not in text:

@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mllm_jax.cli.answer import CommandOutput, exit_code, table_of
-from mllm_jax.cli.command import Request
+from mllm_jax.cli.command import CommandRequest
 from mllm_jax.cli.drawing import output_folder
 
 if TYPE_CHECKING:  # which --help does not need
     from mllm_jax.plan.budgets import BudgetAdvice
 
 
-def hardware_name(request: Request) -> str:
+def hardware_name(request: CommandRequest) -> str:
     """The description that was asked for, or that the configuration was planned for."""
     return request.args.hardware or request.config.schedule.hardware or "h100"
 
 
-def seed_of(request: Request) -> int:
+def seed_of(request: CommandRequest) -> int:
     """The seed that is asked for, else that of the run."""
     seed: int = request.config.train.seed if request.args.seed is None else request.args.seed
     return seed
@@ -29,7 +29,7 @@ def seed_of(request: Request) -> int:
 # ---- simulate ------------------------------------------------------------------------------------
 
 
-def check_simulation(request: Request) -> None:
+def check_simulation(request: CommandRequest) -> None:
     """Raise ConfigError for an option of other predictions."""
     from mllm_jax.config.sections import ConfigError
 
@@ -37,7 +37,7 @@ def check_simulation(request: Request) -> None:
         raise ConfigError("simulate", ["--even is an option of --mixture; valid: both or neither"])
 
 
-def simulation_arguments(request: Request) -> Mapping[str, Any]:
+def simulation_arguments(request: CommandRequest) -> Mapping[str, Any]:
     """Arguments of `plan.simulate.simulate`."""
     from mllm_jax.config.hardware import named
     from mllm_jax.plan.simulate import TimeVariation
@@ -51,7 +51,7 @@ def simulation_arguments(request: Request) -> Mapping[str, Any]:
     }
 
 
-def answer_simulation(result: Any, request: Request) -> CommandOutput:
+def answer_simulation(result: Any, request: CommandRequest) -> CommandOutput:
     """The seconds of the step by what they go into."""
     del request
     return CommandOutput(
@@ -59,7 +59,7 @@ def answer_simulation(result: Any, request: Request) -> CommandOutput:
     )
 
 
-def simulate_systems(request: Request) -> CommandOutput:
+def simulate_systems(request: CommandRequest) -> CommandOutput:
     """Predict steps of this framework beside other systems, which a checkout has."""
     from mllm_jax.checkout import require_benchmarks
 
@@ -73,7 +73,7 @@ def simulate_systems(request: Request) -> CommandOutput:
 # ---- plan and budgets ----------------------------------------------------------------------------
 
 
-def plan_arguments(request: Request) -> Mapping[str, Any]:
+def plan_arguments(request: CommandRequest) -> Mapping[str, Any]:
     """Arguments of `plan.report.plan`; budgets are chosen first where they are asked for."""
     from mllm_jax.config.hardware import named
     from mllm_jax.plan.budgets import advise_budgets
@@ -100,7 +100,7 @@ def plan_arguments(request: Request) -> Mapping[str, Any]:
     }
 
 
-def answer_plan(result: Any, request: Request) -> CommandOutput:
+def answer_plan(result: Any, request: CommandRequest) -> CommandOutput:
     """The plans that were found."""
     from mllm_jax.plan.prediction import COLUMNS
 
@@ -108,12 +108,12 @@ def answer_plan(result: Any, request: Request) -> CommandOutput:
     return CommandOutput(result.to_json(), [(COLUMNS, result.rows)], result.notes)
 
 
-def budget_arguments(request: Request) -> Mapping[str, Any]:
+def budget_arguments(request: CommandRequest) -> Mapping[str, Any]:
     """Arguments of `plan.budgets.advise`."""
     return {"config": request.config, "samples": request.args.samples}
 
 
-def answer_budgets(advice: BudgetAdvice, request: Request) -> CommandOutput:
+def answer_budgets(advice: BudgetAdvice, request: CommandRequest) -> CommandOutput:
     """The budgets that fit, as an override to paste."""
     del request
     columns = ("budget", "now", "padding now", "suggested", "padding then")
@@ -125,12 +125,12 @@ def answer_budgets(advice: BudgetAdvice, request: Request) -> CommandOutput:
 # ---- calibrate -----------------------------------------------------------------------------------
 
 
-def hardware_file(request: Request) -> Path:
+def hardware_file(request: CommandRequest) -> Path:
     """The file for the description of this machine."""
     return request.path_of("output") or request.run_folder / "hardware.yaml"
 
 
-def calibration_arguments(request: Request) -> Mapping[str, Any]:
+def calibration_arguments(request: CommandRequest) -> Mapping[str, Any]:
     """Arguments of `calibrate.measure.calibrate`."""
     return {
         "config": request.config,
@@ -139,7 +139,7 @@ def calibration_arguments(request: Request) -> Mapping[str, Any]:
     }
 
 
-def answer_calibration(result: Any, request: Request) -> CommandOutput:
+def answer_calibration(result: Any, request: CommandRequest) -> CommandOutput:
     """What was measured, and the constants of the cost model."""
     file = hardware_file(request)
     constants = ("constant", "value"), list(result.constants.items())
@@ -153,7 +153,7 @@ def answer_calibration(result: Any, request: Request) -> CommandOutput:
 # ---- compile -------------------------------------------------------------------------------------
 
 
-def check_compilation(request: Request) -> None:
+def check_compilation(request: CommandRequest) -> None:
     """Raise ConfigError unless the step is compiled either for a topology or for later runs."""
     from mllm_jax.config.sections import ConfigError
 
@@ -162,7 +162,7 @@ def check_compilation(request: Request) -> None:
         raise ConfigError("compile", [problem])
 
 
-def compilation_arguments(request: Request) -> Mapping[str, Any]:
+def compilation_arguments(request: CommandRequest) -> Mapping[str, Any]:
     """Arguments of `compile.report.compile_for_target`."""
     from mllm_jax.compile.target import CompileTarget
 
@@ -173,7 +173,7 @@ def compilation_arguments(request: Request) -> Mapping[str, Any]:
     }
 
 
-def answer_compilation(report: Any, request: Request) -> CommandOutput:
+def answer_compilation(report: Any, request: CommandRequest) -> CommandOutput:
     """The memory of a device and the collectives of the step."""
     del request
     memory = ("bytes of a device", "GiB", "of the limit"), report.memory_rows
@@ -182,7 +182,7 @@ def answer_compilation(report: Any, request: Request) -> CommandOutput:
     return CommandOutput(report.to_json(), tables, [report.summary], exit_code(report.fits))
 
 
-def saved_step_arguments(request: Request) -> Mapping[str, Any]:
+def saved_step_arguments(request: CommandRequest) -> Mapping[str, Any]:
     """Arguments of `compile.save.save_step`."""
     return {
         "config": request.config,
@@ -191,7 +191,7 @@ def saved_step_arguments(request: Request) -> Mapping[str, Any]:
     }
 
 
-def answer_saved_step(saved: Any, request: Request) -> CommandOutput:
+def answer_saved_step(saved: Any, request: CommandRequest) -> CommandOutput:
     """The file of the compiled step."""
     del request
     return CommandOutput(saved.to_json(), lines=[f"written: {saved.file}", saved.summary])
@@ -200,7 +200,7 @@ def answer_saved_step(saved: Any, request: Request) -> CommandOutput:
 # ---- submit --------------------------------------------------------------------------------------
 
 
-def submission_arguments(request: Request) -> Mapping[str, Any]:
+def submission_arguments(request: CommandRequest) -> Mapping[str, Any]:
     """Arguments of `submit.submit.submit`."""
     args = request.args
     return {
@@ -213,7 +213,7 @@ def submission_arguments(request: Request) -> Mapping[str, Any]:
     }
 
 
-def answer_submission(result: Any, request: Request) -> CommandOutput:
+def answer_submission(result: Any, request: CommandRequest) -> CommandOutput:
     """The files of the job, and the job if it was submitted."""
     del request
     return CommandOutput(result.to_json(), [(("what", "value"), result.rows)], result.lines)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from mllm_jax.cli import configuration, drawing, models, planning, training
 from mllm_jax.cli.benchmark import load_registry, select_benchmark
-from mllm_jax.cli.command import Call, Command
+from mllm_jax.cli.command import Command, CommandCall
 
 _ANSWERING = "mllm_jax.cli.answering"
 _CONFIGURATION = configuration.__name__
@@ -20,7 +20,7 @@ _ROWS = (
     Command(
         "train",
         "Train, or go on where the run of this name stopped; evaluate at the end.",
-        Call(
+        CommandCall(
             "mllm_jax.train.trainer:train",
             training.training_arguments,
             devices="configured",
@@ -30,8 +30,8 @@ _ROWS = (
             prepare=training.prepare_training,
         ),
         {
-            "supervise": Call(
-                "mllm_jax.supervise.start:supervise",
+            "supervise": CommandCall(
+                "mllm_jax.supervise.start:supervise_training",
                 training.supervision_arguments,
                 training.answer_supervision,
                 pulse=True,
@@ -42,7 +42,7 @@ _ROWS = (
     Command(
         "evaluate",
         "Loss and exact match on held-out samples, or metrics of answers to questions of your own.",
-        Call(
+        CommandCall(
             "mllm_jax.train.components.evaluator:evaluate_run",
             training.config_argument,
             training.answer_evaluation,
@@ -50,21 +50,21 @@ _ROWS = (
             compiled=True,
             budgets=True,
         ),
-        {"questions": Call(f"{_ANSWERING}:evaluate_questions", config="none")},
+        {"questions": CommandCall(f"{_ANSWERING}:evaluate_questions", config="none")},
         inputs="(--config FILE | (--run DIR | --release DIR) --questions FILE)",
     ),
     Command(
         "generate",
         "Answer a prompt with media, or a file of them, by a run or a released model.",
-        Call(f"{_ANSWERING}:answer_prompts", config="none"),
+        CommandCall(f"{_ANSWERING}:answer_prompts", config="none"),
         inputs="(--run DIR | --release DIR) (--prompt TEXT | --batch FILE)",
         has_config=False,
     ),
     Command(
         "verify",
         "Compare loss and every gradient under the configured plans with a single device.",
-        Call(
-            "mllm_jax.check.verify:verify",
+        CommandCall(
+            "mllm_jax.check.verify:verify_plans",
             training.config_argument,
             training.answer_verification,
             devices="configured",
@@ -74,7 +74,7 @@ _ROWS = (
     Command(
         "check",
         "Check devices, links, disk, clocks and packages of all processes, as before training.",
-        Call(
+        CommandCall(
             f"{training.__name__}:examine_processes",
             answer=training.answer_health,
             devices="configured",
@@ -83,18 +83,18 @@ _ROWS = (
     Command(
         "config",
         "Print the configuration with every default filled in, or rewrite a file with old keys.",
-        Call(f"{_CONFIGURATION}:print_config"),
+        CommandCall(f"{_CONFIGURATION}:print_config"),
         {
-            "write_keys": Call(f"{_CONFIGURATION}:write_keys", config="none"),
-            "keys": Call(f"{_CONFIGURATION}:print_keys", config="none"),
-            "upgrade": Call(f"{_CONFIGURATION}:upgrade_files", config="none"),
+            "write_keys": CommandCall(f"{_CONFIGURATION}:write_keys", config="none"),
+            "keys": CommandCall(f"{_CONFIGURATION}:print_keys", config="none"),
+            "upgrade": CommandCall(f"{_CONFIGURATION}:upgrade_files", config="none"),
         },
         inputs="(--config FILE | upgrade FILE ...)",
     ),
     Command(
         "data",
         "Make a small data set to try everything out with: drawn shapes, and questions about them.",
-        Call(
+        CommandCall(
             "data.sources.shapes:write_example",
             drawing.example_arguments,
             drawing.answer_example,
@@ -107,7 +107,7 @@ _ROWS = (
     Command(
         "preview",
         "Write a page of what the model sees: the first samples, as the loader packs them.",
-        Call(
+        CommandCall(
             "mllm_jax.pages.samples.page:write_preview",
             drawing.preview_arguments,
             drawing.answer_preview,
@@ -118,7 +118,7 @@ _ROWS = (
     Command(
         "budgets",
         "Suggest data.budgets that fit the data and the plans, with the padding to expect.",
-        Call(
+        CommandCall(
             "mllm_jax.plan.budgets:advise_budgets",
             planning.budget_arguments,
             planning.answer_budgets,
@@ -133,7 +133,7 @@ _ROWS = (
     Command(
         "trace",
         "Draw the pipeline's schedule, and write it as a trace for Perfetto.",
-        Call(
+        CommandCall(
             "mllm_jax.check.trace:write_trace",
             drawing.trace_arguments,
             drawing.answer_trace,
@@ -144,9 +144,9 @@ _ROWS = (
     Command(
         "experts",
         "Draw the load of every expert in a run: a heat map, and its evenness over the steps.",
-        Call(f"{drawing.__name__}:draw_loads", prepare=drawing.check_experts),
+        CommandCall(f"{drawing.__name__}:draw_loads", prepare=drawing.check_experts),
         {
-            "routes": Call(
+            "routes": CommandCall(
                 f"{drawing.__name__}:draw_routes",
                 answer=drawing.answer_file,
                 devices="host",
@@ -157,7 +157,7 @@ _ROWS = (
     Command(
         "report",
         "Write a page about a run: its figures, time, schedule, plan, samples and configuration.",
-        Call(
+        CommandCall(
             "mllm_jax.pages.run.page:write_report",
             drawing.report_arguments,
             drawing.answer_file,
@@ -170,7 +170,7 @@ _ROWS = (
     Command(
         "simulate",
         "Predict a step on hardware that need not be here, with idle time by kind.",
-        Call(
+        CommandCall(
             "mllm_jax.plan.simulate:simulate_config",
             planning.simulation_arguments,
             planning.answer_simulation,
@@ -178,15 +178,15 @@ _ROWS = (
             prepare=planning.check_simulation,
         ),
         {
-            "ablate": Call(f"{planning.__name__}:simulate_systems", budgets=True),
-            "mixture": Call(f"{planning.__name__}:simulate_systems", budgets=True),
+            "ablate": CommandCall(f"{planning.__name__}:simulate_systems", budgets=True),
+            "mixture": CommandCall(f"{planning.__name__}:simulate_systems", budgets=True),
         },
     ),
     Command(
         "calibrate",
         "Measure this machine for the cost model: a description for simulate --hardware.",
-        Call(
-            "mllm_jax.calibrate.measure:calibrate",
+        CommandCall(
+            "mllm_jax.calibrate.measure:calibrate_hardware",
             planning.calibration_arguments,
             planning.answer_calibration,
             devices="configured",
@@ -197,7 +197,7 @@ _ROWS = (
     Command(
         "plan",
         "Search the fastest plans for the model, the rows of a step and the devices.",
-        Call(
+        CommandCall(
             "mllm_jax.plan.report:plan_run",
             planning.plan_arguments,
             planning.answer_plan,
@@ -208,7 +208,7 @@ _ROWS = (
     Command(
         "compile",
         "Compile the train step for accelerators that are not here, or for later runs (--save).",
-        Call(
+        CommandCall(
             "mllm_jax.compile.report:compile_for_target",
             planning.compilation_arguments,
             planning.answer_compilation,
@@ -217,7 +217,7 @@ _ROWS = (
             prepare=planning.check_compilation,
         ),
         {
-            "save": Call(
+            "save": CommandCall(
                 "mllm_jax.compile.save:save_step",
                 planning.saved_step_arguments,
                 planning.answer_saved_step,
@@ -231,7 +231,7 @@ _ROWS = (
     Command(
         "submit",
         "Write the job of a run for Slurm or Kubernetes, and submit it (--go).",
-        Call(
+        CommandCall(
             "mllm_jax.submit.submit:submit_run",
             planning.submission_arguments,
             planning.answer_submission,
@@ -241,7 +241,7 @@ _ROWS = (
     Command(
         "import",
         "Make a run that begins with released weights: fetch, check and configure them.",
-        Call(
+        CommandCall(
             "mllm_jax.release.import_weights:import_release",
             models.import_arguments,
             models.answer_import,
@@ -254,7 +254,7 @@ _ROWS = (
     Command(
         "export",
         "Write the newest checkpoint of a run as a released one: safetensors, config, tokenizer.",
-        Call(
+        CommandCall(
             "mllm_jax.release.export_weights:export_weights",
             models.export_arguments,
             models.answer_export,
@@ -262,7 +262,7 @@ _ROWS = (
             devices="host",
         ),
         {
-            "adapters": Call(
+            "adapters": CommandCall(
                 "mllm_jax.release.export_adapters:export_adapters",
                 models.adapter_arguments,
                 models.answer_export,

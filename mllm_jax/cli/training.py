@@ -9,18 +9,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mllm_jax.cli.answer import CommandOutput, exit_code
-from mllm_jax.cli.command import Request
+from mllm_jax.cli.command import CommandRequest
 from mllm_jax.cli.devices import processes_of
 
 if TYPE_CHECKING:  # which --help does not need
-    from mllm_jax.health.finding import Health
+    from mllm_jax.health.finding import HealthReport
     from mllm_jax.runtime.part import ProcessPlace
     from mllm_jax.supervise.plans import FallbackPlans, FallbackSearch
 
 # ---- train ---------------------------------------------------------------------------------------
 
 
-def prepare_training(request: Request) -> None:
+def prepare_training(request: CommandRequest) -> None:
     """Say from now on that an interruption loses nothing."""
     from mllm_jax.runtime.interrupt import set_interrupt_status
     from mllm_jax.runtime.run_status import status_before_first_step
@@ -28,7 +28,7 @@ def prepare_training(request: Request) -> None:
     set_interrupt_status(status_before_first_step(request.config))
 
 
-def training_arguments(request: Request) -> Mapping[str, Any]:
+def training_arguments(request: CommandRequest) -> Mapping[str, Any]:
     """Arguments of `train.trainer.train`."""
     return {
         "config": request.config,
@@ -40,7 +40,7 @@ def training_arguments(request: Request) -> Mapping[str, Any]:
 # ---- train --supervise ---------------------------------------------------------------------------
 
 
-def check_supervision(request: Request) -> None:
+def check_supervision(request: CommandRequest) -> None:
     """Raise ConfigError for a run that a supervisor could not start again."""
     from mllm_jax.config.sections import ConfigError
 
@@ -49,7 +49,7 @@ def check_supervision(request: Request) -> None:
         raise ConfigError("train --supervise", [problem])
 
 
-def supervision_arguments(request: Request) -> Mapping[str, Any]:
+def supervision_arguments(request: CommandRequest) -> Mapping[str, Any]:
     """Arguments of `supervise.start.supervise`; a search for plans has begun where one is due."""
     from mllm_jax.config.refit import fallbacks
     from mllm_jax.runtime.backends.place import place_from_environment
@@ -83,7 +83,7 @@ def supervision_arguments(request: Request) -> Mapping[str, Any]:
 
 
 def _search_fallbacks(
-    request: Request, place: ProcessPlace, plans: FallbackPlans
+    request: CommandRequest, place: ProcessPlace, plans: FallbackPlans
 ) -> FallbackSearch | None:
     """Begin to search plans for fewer hosts, if they are to be searched."""
     from mllm_jax.config.refit import planned, searched
@@ -99,7 +99,7 @@ def _search_fallbacks(
     return FallbackSearch(command, devices, folder, partial(planned, config), plans)
 
 
-def answer_supervision(code: int, request: Request) -> CommandOutput:
+def answer_supervision(code: int, request: CommandRequest) -> CommandOutput:
     """The exit code; the process that trained has answered."""
     del request
     return CommandOutput(None, code=code, answered=True)
@@ -108,12 +108,12 @@ def answer_supervision(code: int, request: Request) -> CommandOutput:
 # ---- evaluate, verify, check ---------------------------------------------------------------------
 
 
-def config_argument(request: Request) -> Mapping[str, Any]:
+def config_argument(request: CommandRequest) -> Mapping[str, Any]:
     """The configuration as the only argument."""
     return {"config": request.config}
 
 
-def answer_evaluation(result: Mapping[str, Any], request: Request) -> CommandOutput:
+def answer_evaluation(result: Mapping[str, Any], request: CommandRequest) -> CommandOutput:
     """The figures of an evaluation."""
     from mllm_jax.train.records.evaluation_figures import figures_of
 
@@ -122,7 +122,7 @@ def answer_evaluation(result: Mapping[str, Any], request: Request) -> CommandOut
     return CommandOutput(result, [((f"step {result['step']}", "value"), rows)])
 
 
-def answer_verification(result: Any, request: Request) -> CommandOutput:
+def answer_verification(result: Any, request: CommandRequest) -> CommandOutput:
     """The errors of loss and gradients."""
     from mllm_jax.check.verify import LIMIT
 
@@ -132,7 +132,7 @@ def answer_verification(result: Any, request: Request) -> CommandOutput:
     return CommandOutput(result.to_json(), [table], [verdict], exit_code(result.ok))
 
 
-def examine_processes(request: Request) -> Health:
+def examine_processes(request: CommandRequest) -> HealthReport:
     """Check what a run needs of this machine and all processes."""
     from mllm_jax.health.check import list_checks, run_checks
     from mllm_jax.runtime.folder import prepare_folder
@@ -141,7 +141,7 @@ def examine_processes(request: Request) -> Health:
     return run_checks(list_checks(request.run_folder, request.devices))
 
 
-def answer_health(health: Health, request: Request) -> CommandOutput:
+def answer_health(health: HealthReport, request: CommandRequest) -> CommandOutput:
     """What each check has found."""
     del request
     table = ("check", "place", "found"), health.rows

@@ -19,7 +19,7 @@ from mllm_jax.evaluation.metrics import (
     check_metrics,
 )
 from mllm_jax.evaluation.references import ReferencedSet
-from mllm_jax.generate.answers import AnswerTiming, Reply
+from mllm_jax.generate.answers import AnswerReply, AnswerTiming
 from mllm_jax.generate.generator import AnswerGenerator, AnswerOptions
 from mllm_jax.runtime.records import write_atomically
 
@@ -41,7 +41,7 @@ class JudgedAnswer:
     """
 
     source: str
-    reply: Reply
+    reply: AnswerReply
     reference: AnswerReference | None
     scores: Mapping[str, MetricScore]
 
@@ -73,7 +73,7 @@ class EvaluationResult:
     judged: Sequence[JudgedAnswer]
     timing: AnswerTiming
 
-    def means(self, source: str) -> dict[str, float | None]:
+    def mean_scores(self, source: str) -> dict[str, float | None]:
         """By metric, the mean of a source; None where nothing has the metric."""
         matching_scores = [
             answer.scores for answer in self.judged if source in (ALL, answer.source)
@@ -91,7 +91,7 @@ class EvaluationResult:
         names = list(dict.fromkeys(answer.source for answer in self.judged))
         return names if ALL in names else [*names, ALL]
 
-    def _count(self, source: str, *, answered: bool) -> int:
+    def _count_questions(self, source: str, *, answered: bool) -> int:
         matching = (answer for answer in self.judged if source in (ALL, answer.source))
         return sum((answer.reply.error is None) == answered for answer in matching)
 
@@ -106,9 +106,9 @@ class EvaluationResult:
         return [
             (
                 source,
-                self._count(source, answered=True),
-                self._count(source, answered=False),
-                *("-" if mean is None else mean for mean in self.means(source).values()),
+                self._count_questions(source, answered=True),
+                self._count_questions(source, answered=False),
+                *("-" if mean is None else mean for mean in self.mean_scores(source).values()),
             )
             for source in self.sources
         ]
@@ -119,9 +119,9 @@ class EvaluationResult:
             "model": self.named,
             "sources": {
                 source: {
-                    "answered": self._count(source, answered=True),
-                    "skipped": self._count(source, answered=False),
-                    **self.means(source),
+                    "answered": self._count_questions(source, answered=True),
+                    "skipped": self._count_questions(source, answered=False),
+                    **self.mean_scores(source),
                 }
                 for source in self.sources
             },
@@ -137,7 +137,7 @@ class EvaluationResult:
         write_atomically(path, "".join(lines))
 
 
-def evaluate(
+def evaluate_answers(
     generator: AnswerGenerator,
     file: Path,
     metrics: Sequence[str],
@@ -158,9 +158,9 @@ def evaluate(
         DataError: the file cannot be read, or none of its questions can be used.
     """
     check_metrics(metrics)
-    source = ReferencedSet(generator.questions(file, media), file.stem)
+    source = ReferencedSet(generator.open_questions(file, media), file.stem)
     answers = generator.answers(source, options)
-    judged = [_judge(source, i, reply, metrics) for i, reply in enumerate(answers.replies)]
+    judged = [_judge_answer(source, i, reply, metrics) for i, reply in enumerate(answers.replies)]
     for answer in judged:
         if answer.reply.error is not None:
             logger.warning("skipped %s: %s", answer.reply.name, answer.reply.error)
@@ -168,17 +168,19 @@ def evaluate(
     return EvaluationResult(generator.opened.named, tuple(metrics), judged, answers.timing)
 
 
-def _judge(source: ReferencedSet, index: int, reply: Reply, metrics: Sequence[str]) -> JudgedAnswer:
+def _judge_answer(
+    source: ReferencedSet, index: int, reply: AnswerReply, metrics: Sequence[str]
+) -> JudgedAnswer:
     """A question with the scores of its answer."""
     if reply.error is not None:
-        return JudgedAnswer(_source(source, index), reply, None, {})
+        return JudgedAnswer(_source_of(source, index), reply, None, {})
     reference = source.reference(index)
     applicable = [name for name in metrics if (name in OF_CHOICES) == bool(reference.choices)]
     scores = {name: METRICS[name](reply.text or "", reference) for name in applicable}
     return JudgedAnswer(source.source(index), reply, reference, scores)
 
 
-def _source(source: ReferencedSet, index: int) -> str:
+def _source_of(source: ReferencedSet, index: int) -> str:
     """The source of a question that may have none that can be read."""
     try:
         return source.source(index)

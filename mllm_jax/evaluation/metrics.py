@@ -56,24 +56,25 @@ def exact_match(answer: str, reference: AnswerReference) -> MetricScore:
     return MetricScore(float(answer.strip() in right), 1.0)
 
 
-def anls(answer: str, reference: AnswerReference) -> MetricScore:
+def score_anls(answer: str, reference: AnswerReference) -> MetricScore:
     """Average normalised Levenshtein similarity of one answer.
 
-    ``anls("coat", Reference(("cat",)))`` is 0.75, as one of four letters is too much.
+    ``score_anls("coat", Reference(("cat",)))`` is 0.75, as one of four letters is too much.
     """
     return MetricScore(
-        max(_similarity(answer, reference_answer) for reference_answer in reference.answers), 1.0
+        max(_text_similarity(answer, reference_answer) for reference_answer in reference.answers),
+        1.0,
     )
 
 
-def _similarity(answer: str, right: str) -> float:
+def _text_similarity(answer: str, right: str) -> float:
     normalised, other = (" ".join(text.lower().split()) for text in (answer, right))
     longer = max(len(normalised), len(other))
     distance = edit_distance(normalised, other) / longer if longer else 0.0
     return 1.0 - distance if distance < THRESHOLD else 0.0
 
 
-def wer(answer: str, reference: AnswerReference) -> MetricScore:
+def score_wer(answer: str, reference: AnswerReference) -> MetricScore:
     """Edits of words from the nearest reference, out of its words."""
     words = answer.split()
     distances = [
@@ -84,10 +85,12 @@ def wer(answer: str, reference: AnswerReference) -> MetricScore:
 
 def wer_normalised(answer: str, reference: AnswerReference) -> MetricScore:
     """`wer` of normalised texts: ``Hello, World!`` has the words of ``hello world``."""
-    return wer(_normalise(answer), AnswerReference(tuple(map(_normalise, reference.answers))))
+    return score_wer(
+        _normalise_text(answer), AnswerReference(tuple(map(_normalise_text, reference.answers)))
+    )
 
 
-def _normalise(text: str) -> str:
+def _normalise_text(text: str) -> str:
     """A text as Whisper's basic normaliser leaves it, but for what stands in brackets."""
     plain = unicodedata.normalize("NFKC", text.lower())
     return "".join(
@@ -95,7 +98,7 @@ def _normalise(text: str) -> str:
     )
 
 
-def choice(answer: str, reference: AnswerReference) -> MetricScore:
+def score_choice(answer: str, reference: AnswerReference) -> MetricScore:
     """1 where the chosen option is a right one, else 0."""
     right = {
         find_option(reference_answer, reference.choices) for reference_answer in reference.answers
@@ -168,10 +171,10 @@ Metric = Callable[[str, AnswerReference], MetricScore]
 METRICS: Mapping[str, Metric] = MappingProxyType(
     {
         "exact_match": exact_match,
-        "anls": anls,
-        "wer": wer,
+        "anls": score_anls,
+        "wer": score_wer,
         "wer_normalised": wer_normalised,
-        "choice": choice,
+        "choice": score_choice,
     }
 )
 #: Metrics of references that have options, and of no others.

@@ -88,12 +88,12 @@ class ReferencedSet:
         end = (
             None
             if final_answer is None
-            else self._check(AnswerReference((final_answer,), choices), AT_THE_END, index)
+            else self._check_reference(AnswerReference((final_answer,), choices), AT_THE_END, index)
         )
         if not fields and end is not None:
             return end
         reference_given = AnswerReference(texts_in(record, fields[0], self.name(index)), choices)
-        reference = self._check(reference_given, fields[0], index)
+        reference = self._check_reference(reference_given, fields[0], index)
         if end is not None and not _are_consistent(end, reference):
             text = (
                 f"it has {AT_THE_END}, {end.answers[0]!r:.80}, and another one in {fields[0]}; "
@@ -102,7 +102,9 @@ class ReferencedSet:
             raise misshapen_record(self.name(index), text)
         return reference
 
-    def _check(self, reference: AnswerReference, field: str, index: int) -> AnswerReference:
+    def _check_reference(
+        self, reference: AnswerReference, field: str, index: int
+    ) -> AnswerReference:
         """A reference of which no right answer is empty, and each is an option, if there are any.
 
         Raises:

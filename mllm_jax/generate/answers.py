@@ -11,7 +11,7 @@ from data.sample import DataError
 
 
 @dataclass(frozen=True)
-class Reply:
+class AnswerReply:
     """The answer to a prompt.
 
     Attributes:
@@ -113,7 +113,7 @@ class AnswerSet:
         timing: of all of them.
     """
 
-    replies: Sequence[Reply]
+    replies: Sequence[AnswerReply]
     timing: AnswerTiming = field(default_factory=AnswerTiming)
 
     def checked(self, file: str | Path) -> AnswerSet:

@@ -23,9 +23,9 @@ from data.sources.formats.prompts import (
 )
 from data.sources.source import Source
 from mllm_jax.config.sections import ConfigError
-from mllm_jax.generate.answers import AnswerSet, AnswerTiming, Reply
+from mllm_jax.generate.answers import AnswerReply, AnswerSet, AnswerTiming
 from mllm_jax.generate.opened import OpenedModel
-from mllm_jax.runtime.part import peers
+from mllm_jax.runtime.part import current_peers
 from mllm_jax.train.decoding.columns import AnswerColumns
 from mllm_jax.train.decoding.programs import DecodingPrograms, Gather
 from mllm_jax.train.decoding.sampling import TokenSampling
@@ -95,12 +95,12 @@ class AnswerGenerator:
         self._decoding = DecodingPrograms(self._step, self.ends, gather)
 
     @cached_property
-    def _params(self) -> Any:
+    def _parameters_read(self) -> Any:
         """Parameters as `Decoding` takes them, read when the first prompts are known to fit."""
-        peers().note("restoring the state", limited=False)
+        current_peers().note("restoring the state", limited=False)
         self._notify(f"reading {self.opened.named}")
-        params = self._decoding.prepared(self.opened.load(self.experiment))
-        peers().note("answering", limited=False)
+        params = self._decoding.prepare_parameters(self.opened.load(self.experiment))
+        current_peers().note("answering", limited=False)
         return params
 
     def __call__(
@@ -126,7 +126,7 @@ class AnswerGenerator:
         source = program_questions(self.config.data, records, folder or Path.cwd())
         return self.answers(source, options or AnswerOptions(), strict=True)
 
-    def questions(self, file: Path, media: Path | None = None) -> QuestionSet:
+    def open_questions(self, file: Path, media: Path | None = None) -> QuestionSet:
         """Prompts of a file. Raises DataError: it cannot be read."""
         return open_questions(self.config.data, str(file), None if media is None else str(media))
 
@@ -136,8 +136,8 @@ class AnswerGenerator:
         options: AnswerOptions,
         *,
         strict: bool = False,
-        known_replies: Mapping[int, Reply] = MappingProxyType({}),
-        on_answered: Callable[[Mapping[int, Reply]], None] = lambda replies: None,
+        known_replies: Mapping[int, AnswerReply] = MappingProxyType({}),
+        on_answered: Callable[[Mapping[int, AnswerReply]], None] = lambda replies: None,
     ) -> AnswerSet:
         """Answers to all prompts of a source.
 
@@ -155,19 +155,23 @@ class AnswerGenerator:
         """
         replies = dict(known_replies)
 
-        def miss(index: int, error: SampleError) -> None:
+        def note_missing(index: int, error: SampleError) -> None:
             if strict:
                 raise error
-            replies[index] = Reply(source.name(index), None, error=str(error.fault))
+            replies[index] = AnswerReply(source.name(index), None, error=str(error.fault))
 
         unanswered = [index for index in range(len(source)) if index not in known_replies]
-        fitting = [prompt for index in unanswered if (prompt := self._measure(source, index, miss))]
+        fitting = [
+            prompt
+            for index in unanswered
+            if (prompt := self._measure_prompt(source, index, note_missing))
+        ]
         fitting.sort(key=lambda prompt: (prompt.lengths.tokens, prompt.index))
-        rows, timing = self._rows(min(len(fitting), options.rows)), AnswerTiming()
+        rows, timing = self._choose_rows(min(len(fitting), options.rows)), AnswerTiming()
         last_progress = time.monotonic()
         for begin in range(0, len(fitting), rows):
             chosen = fitting[begin : begin + rows]
-            timing += self._answer(source, chosen, rows, options, replies, miss)
+            timing += self._answer_batch(source, chosen, rows, options, replies, note_missing)
             on_answered({prompt.index: replies[prompt.index] for prompt in chosen})
             if time.monotonic() - last_progress > TOLD:
                 self._notify(f"{begin + len(chosen)} of {len(fitting)} prompts answered; {timing}")
@@ -179,13 +183,13 @@ class AnswerGenerator:
 
     # ---- parts -----------------------------------------------------------------------------------
 
-    def _rows(self, prompts: int) -> int:
+    def _choose_rows(self, prompts: int) -> int:
         """Rows of a batch for so many prompts: whole shares of every module."""
         plans = self._step.program.grid.plans.values()
         shares = math.lcm(*(plan.batch for plan in plans))
         return max(1, -(-prompts // shares)) * shares
 
-    def _measure(
+    def _measure_prompt(
         self, source: Source, index: int, miss: Callable[[int, SampleError], None]
     ) -> _MeasuredPrompt | None:
         """A prompt with its lengths, unless it cannot be used."""
@@ -203,18 +207,18 @@ class AnswerGenerator:
             return None
         return _MeasuredPrompt(index, lengths)
 
-    def _answer(
+    def _answer_batch(
         self,
         source: Source,
         chosen: Sequence[_MeasuredPrompt],
         rows: int,
         options: AnswerOptions,
-        replies: dict[int, Reply],
+        replies: dict[int, AnswerReply],
         miss: Callable[[int, SampleError], None],
     ) -> AnswerTiming:
         """Answer the prompts of a batch."""
         rows_here = local_rows(self._step, rows)
-        batch = self._read(source, chosen, rows, rows_here)
+        batch = self._read_batch(source, chosen, rows, rows_here)
         by_name = {source.name(prompt.index): prompt.index for prompt in chosen}
         for name, fault in batch.skipped:
             miss(by_name[name], SampleError(name, fault))
@@ -224,10 +228,10 @@ class AnswerGenerator:
             batch.slots, rows_here["decoder"], self._decoding.columns_unit, limits
         )
         written = self._decoding.write(
-            self._params, batch.batch, columns, options.new_tokens, options.sampling
+            self._parameters_read, batch.batch, columns, options.new_tokens, options.sampling
         )
         for slot, tokens in zip(batch.slots, written.answers, strict=True):
-            replies[slot.index] = self._reply(source, slot.index, slot.tokens, tokens)
+            replies[slot.index] = self._make_reply(source, slot.index, slot.tokens, tokens)
         count = sum(map(len, written.answers))
         return AnswerTiming(
             sum(slot.tokens for slot in batch.slots),
@@ -238,7 +242,7 @@ class AnswerGenerator:
             written.compile_seconds,
         )
 
-    def _read(
+    def _read_batch(
         self,
         source: Source,
         chosen: Sequence[_MeasuredPrompt],
@@ -251,8 +255,10 @@ class AnswerGenerator:
         units = self.config.budget_units
         return prompt_rows(source, self.processor, config, rows_here, prompts, units)
 
-    def _reply(self, source: Source, index: int, prompt: int, tokens: Sequence[int]) -> Reply:
+    def _make_reply(
+        self, source: Source, index: int, prompt: int, tokens: Sequence[int]
+    ) -> AnswerReply:
         ended = bool(tokens) and tokens[-1] in self.ends
         text = self.processor.chat.decode(list(tokens[:-1] if ended else tokens))
         reply = source.name(index), text, tuple(tokens), prompt
-        return Reply(*reply, stopped="end" if ended else "length")
+        return AnswerReply(*reply, stopped="end" if ended else "length")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from data.sample import DataError
-from mllm_jax.generate.answers import Reply
+from mllm_jax.generate.answers import AnswerReply
 from mllm_jax.runtime.records import (
     INT,
     LIST,
@@ -49,7 +49,7 @@ class AnswerFile:
         """Answers so far."""
         return self.path.with_name(f"{self.path.name}.part")
 
-    def kept(self) -> dict[int, Reply]:
+    def kept(self) -> dict[int, AnswerReply]:
         """Answers of an earlier start, by the indices of their prompts; the file is begun if none.
 
         Raises:
@@ -65,11 +65,11 @@ class AnswerFile:
         answers_read.warn()
         lines = list(answers_read.values)
         if lines:
-            self._check(lines[0])
+            self._check_stored(lines[0])
         write_atomically(self.part, records_text([self.of, *lines[1:]], ascii_only=False))
-        return {record.pop(_INDEX): Reply.from_json(record) for record in lines[1:]}
+        return {record.pop(_INDEX): AnswerReply.from_json(record) for record in lines[1:]}
 
-    def add(self, replies: Mapping[int, Reply]) -> None:
+    def add(self, replies: Mapping[int, AnswerReply]) -> None:
         """Keep the answers to some prompts; those that have none are looked at again next time."""
         good = [
             {_INDEX: index, **reply.to_json()}
@@ -79,13 +79,13 @@ class AnswerFile:
         with self.part.open("a", encoding="utf-8") as file:
             file.write(records_text(good, ascii_only=False))
 
-    def finish(self, replies: Sequence[Reply]) -> None:
+    def finish(self, replies: Sequence[AnswerReply]) -> None:
         """Write the file whole, in the order of the prompts."""
         lines = [json.dumps(reply.to_json(), ensure_ascii=False) + "\n" for reply in replies]
         write_atomically(self.path, "".join(lines))
         self.part.unlink()
 
-    def _check(self, stored: Mapping[str, Any]) -> None:
+    def _check_stored(self, stored: Mapping[str, Any]) -> None:
         """Raise DataError if the answers so far are of something else."""
         others = [
             f"{name} {stored.get(name)!r:.80}, not {value!r:.80}"

@@ -14,17 +14,17 @@ from mllm_jax.health import devices, links, machine
 from mllm_jax.health.finding import (
     SLOW,
     SLOW_EMULATED,
-    Finding,
-    Health,
     HealthError,
+    HealthFinding,
+    HealthReport,
     judge_findings,
 )
-from mllm_jax.runtime.part import PeerError, exit_after, peers
+from mllm_jax.runtime.part import PeerError, current_peers, exit_after
 
 #: Seconds in which a check has ended; what hangs heeds no signal, so that the process ends.
 LONGEST = 600.0
 #: Makes the findings of one check on this process.
-Check = Callable[[], Iterator[Finding]]
+Check = Callable[[], Iterator[HealthFinding]]
 
 
 def list_checks(folder: Path, every: Sequence[jax.Device]) -> dict[str, Check]:
@@ -47,30 +47,30 @@ def list_checks(folder: Path, every: Sequence[jax.Device]) -> dict[str, Check]:
     }
 
 
-def run_checks(every: dict[str, Check]) -> Health:
+def run_checks(every: dict[str, Check]) -> HealthReport:
     """Run checks; the findings of all processes, the same on each.
 
     Args:
         every: checks by name, as of `checks`; the same names on all processes.
     """
-    began, findings = time.perf_counter(), list[Finding]()
+    began, findings = time.perf_counter(), list[HealthFinding]()
     for name, check in every.items():
         why = (
-            f"process {peers().index}: the self-check {name} takes longer than {LONGEST:g} s: a "
-            "device, its driver, or a link to another process hangs"
+            f"process {current_peers().index}: the self-check {name} takes longer than "
+            f"{LONGEST:g} s: a device, its driver, or a link to another process hangs"
         )
-        with peers().doing(f"self-check: {name}", limited=False), exit_after(LONGEST, why):
+        with current_peers().doing(f"self-check: {name}", limited=False), exit_after(LONGEST, why):
             findings += check()
-    gathered = peers().gather(
+    gathered = current_peers().gather(
         "findings of self-checks", [finding.to_json() for finding in findings]
     )
     slow = SLOW_EMULATED if jax.default_backend() == "cpu" else SLOW
     all_findings = (
         replace(finding, processes=finding.processes or (process,))
         for process, values in enumerate(gathered)
-        for finding in map(Finding.from_json, values)
+        for finding in map(HealthFinding.from_json, values)
     )
-    return Health(judge_findings(all_findings, slow), time.perf_counter() - began)
+    return HealthReport(judge_findings(all_findings, slow), time.perf_counter() - began)
 
 
 def should_check(when: bool | Literal["auto"], platform: str) -> bool:
@@ -82,7 +82,7 @@ def should_check(when: bool | Literal["auto"], platform: str) -> bool:
     return platform != "cpu" if when == "auto" else when
 
 
-def require_healthy(health: Health) -> None:
+def require_healthy(health: HealthReport) -> None:
     """See that nothing is wrong.
 
     Raises:
@@ -91,5 +91,5 @@ def require_healthy(health: Health) -> None:
     """
     if health.ok:
         return
-    kind = HealthError if peers().index in health.unfit else PeerError
+    kind = HealthError if current_peers().index in health.unfit else PeerError
     raise kind(f"{health}\n  run.self_check: false trains nevertheless")

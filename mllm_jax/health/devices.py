@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mllm_jax.config.hardware import of_kind
-from mllm_jax.health.finding import Finding, per_second
-from mllm_jax.runtime.part import peers
+from mllm_jax.health.finding import HealthFinding, per_second
+from mllm_jax.runtime.part import current_peers
 
 Multiply = Callable[[jax.Array, jax.Array], jax.Array]
 
@@ -35,33 +35,35 @@ TIMES, REPEATS = 3, 7
 
 def device_label(device: jax.Device) -> str:
     """Name of a device of this process."""
-    group = peers()
+    group = current_peers()
     return f"device {device.id} ({device.device_kind}) of process {group.index}"
 
 
 @jax.jit
-def multiply(left: jax.Array, right: jax.Array) -> jax.Array:
+def multiply_matrices(left: jax.Array, right: jax.Array) -> jax.Array:
     """The product of two matrices, in float32."""
     return jnp.matmul(left, right, preferred_element_type=jnp.float32)
 
 
 def check_products(
-    devices: Sequence[jax.Device], product: Multiply = multiply
-) -> Iterator[Finding]:
+    devices: Sequence[jax.Device], product: Multiply = multiply_matrices
+) -> Iterator[HealthFinding]:
     """Whether every bit of some products is right on each device.
 
     Args:
         product: multiplies on the device where its arguments are.
     """
     size, _ = SIZES.get(devices[0].platform, ACCELERATOR)
-    cases = [(dtype, *_matrices(size, seed)) for dtype in TYPES for seed in range(TIMES)]
+    cases = [(dtype, *_whole_matrices(size, seed)) for dtype in TYPES for seed in range(TIMES)]
     for device in devices:
         faults = [fault for case in cases if (fault := _find_wrong(device, product, *case))]
         summary = f"{len(cases)} products [{size}, {size}] are right in every bit"
-        yield Finding("products", device_label(device), summary, fault=faults[0] if faults else "")
+        yield HealthFinding(
+            "products", device_label(device), summary, fault=faults[0] if faults else ""
+        )
 
 
-def _matrices(size: int, seed: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+def _whole_matrices(size: int, seed: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Two matrices of whole numbers, and their product."""
     random = np.random.default_rng(seed)
     left, right = random.integers(-LARGEST, LARGEST + 1, (2, size, size)).astype(np.float64)
@@ -104,21 +106,21 @@ def time_best(work: Callable[[], object]) -> float:
 
 
 @jax.jit
-def _increment(x: jax.Array) -> jax.Array:
+def _add_one(x: jax.Array) -> jax.Array:
     return x + 1
 
 
-def _copy(x: jax.Array) -> None:
-    _increment(x).block_until_ready()
+def _copy_array(x: jax.Array) -> None:
+    _add_one(x).block_until_ready()
 
 
-def _send(data: NDArray[Any], device: jax.Device) -> None:
+def _send_data(data: NDArray[Any], device: jax.Device) -> None:
     jax.device_put(data, device).block_until_ready()
 
 
 def check_memory(
     devices: Sequence[jax.Device], clock: Callable[[Callable[[], object]], float] = time_best
-) -> Iterator[Finding]:
+) -> Iterator[HealthFinding]:
     """Bytes per second that each device reads and writes in its memory.
 
     Args:
@@ -127,21 +129,21 @@ def check_memory(
     _, size = SIZES.get(devices[0].platform, ACCELERATOR)
     for device in devices:
         x = jax.device_put(np.zeros(size // 4, np.float32), device)
-        rate = 2 * size / clock(partial(_copy, x))
+        rate = 2 * size / clock(partial(_copy_array, x))
         hardware = of_kind(device.device_kind)
         sheet = hardware.memory_bandwidth if hardware else None
-        yield Finding("memory", device_label(device), per_second(rate), rate, sheet)
+        yield HealthFinding("memory", device_label(device), per_second(rate), rate, sheet)
 
 
 def check_host_transfer(
     devices: Sequence[jax.Device], clock: Callable[[Callable[[], object]], float] = time_best
-) -> Iterator[Finding]:
+) -> Iterator[HealthFinding]:
     """Bytes per second from the host to each device, and whether they come back as they were."""
     _, size = SIZES.get(devices[0].platform, ACCELERATOR)
     data = np.random.default_rng(0).integers(0, 2**32, size // 4, np.uint32)
     for device in devices:
-        rate = size / clock(partial(_send, data, device))
-        yield Finding(
+        rate = size / clock(partial(_send_data, data, device))
+        yield HealthFinding(
             "host to device",
             device_label(device),
             per_second(rate),

@@ -21,7 +21,7 @@ class HealthError(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Finding:
+class HealthFinding:
     """What one check has found at one place.
 
     Attributes:
@@ -55,7 +55,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Health:
+class HealthReport:
     """The findings of all processes.
 
     Attributes:
@@ -63,11 +63,11 @@ class Health:
         seconds: how long the checks have taken.
     """
 
-    findings: tuple[Finding, ...]
+    findings: tuple[HealthFinding, ...]
     seconds: float = 0.0
 
     @property
-    def faults(self) -> list[Finding]:
+    def faults(self) -> list[HealthFinding]:
         """The findings in which something is wrong."""
         return [finding for finding in self.findings if finding.fault]
 
@@ -113,7 +113,9 @@ class Health:
         return {"ok": self.ok, "seconds": self.seconds, "findings": findings}
 
 
-def judge_findings(findings: Iterable[Finding], slow: float = SLOW) -> tuple[Finding, ...]:
+def judge_findings(
+    findings: Iterable[HealthFinding], slow: float = SLOW
+) -> tuple[HealthFinding, ...]:
     """The findings, with a fault where a rate is far below the others' or the data sheet's.
 
     Args:
@@ -124,10 +126,12 @@ def judge_findings(findings: Iterable[Finding], slow: float = SLOW) -> tuple[Fin
     for finding in every:
         if finding.rate is not None:
             rates[finding.check, finding.among].append(finding.rate)
-    return tuple(_judge(finding, rates[finding.check, finding.among], slow) for finding in every)
+    return tuple(
+        _judge_finding(finding, rates[finding.check, finding.among], slow) for finding in every
+    )
 
 
-def _judge(finding: Finding, rates: Sequence[float], slow: float) -> Finding:
+def _judge_finding(finding: HealthFinding, rates: Sequence[float], slow: float) -> HealthFinding:
     if finding.rate is None or finding.fault:
         return finding
     usual = median(rates)

@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 
 from mllm_jax.config.hardware import of_kind
 from mllm_jax.health.devices import SIZES, device_label, time_best
-from mllm_jax.health.finding import Finding, per_second
-from mllm_jax.runtime.part import peers, waiting
+from mllm_jax.health.finding import HealthFinding, per_second
+from mllm_jax.runtime.part import current_peers, waiting_for_peers
 
 #: Name of the one axis of the devices.
 ALL = "all"
@@ -62,7 +62,7 @@ class DeviceLink:
     among: str
     sheet: float | None = None
 
-    def other(self, at: int) -> int:
+    def other_end(self, at: int) -> int:
         """The device at the other end."""
         return self.left + self.right - at
 
@@ -78,11 +78,11 @@ def run_until_ready(program: Callable[..., Any], x: jax.Array) -> jax.Array:
 
 def check_loopback(
     devices: Sequence[jax.Device], runner: Run = run_until_ready
-) -> Iterator[Finding]:
+) -> Iterator[HealthFinding]:
     """A sum over the devices of this process."""
     if len(devices) < 2:
         return
-    mesh, size = Mesh(np.array(devices), (ALL,)), _size(devices)
+    mesh, size = Mesh(np.array(devices), (ALL,)), _row_size(devices)
     x = _place_rows(mesh, range(len(devices)), size)
     program = jax.jit(_map_over_devices(mesh, lambda row: lax.psum(row, ALL), replicated=True))
     expected = np.sum([_row_of(at, size) for at in range(len(devices))], axis=0, dtype=np.uint32)
@@ -95,28 +95,30 @@ def check_loopback(
     seconds = time_best(lambda: runner(program, x))
     rate = 2 * (len(devices) - 1) / len(devices) * 4 * size / seconds
     fault = f"a sum over the devices of the process is wrong on {', '.join(bad)}" if bad else ""
-    place = f"devices of process {peers().index}"
-    yield Finding("loopback", place, per_second(rate), rate, fault=fault)
+    place = f"devices of process {current_peers().index}"
+    yield HealthFinding("loopback", place, per_second(rate), rate, fault=fault)
 
 
 def check_neighbours(
     devices: Sequence[jax.Device], runner: Run = run_until_ready
-) -> Iterator[Finding]:
+) -> Iterator[HealthFinding]:
     """Exchanges of every device of all processes with the ones before and behind it.
 
     Args:
         devices: those of all processes.
     """
-    size = _size(devices)
+    size = _row_size(devices)
     links = [
         link for link in order_by_turn(list_links(devices), devices) if _is_local(link, devices)
     ]
-    with peers().doing("compiling exchanges with neighbours", limited=False):
-        programs = [_exchange(_mesh(link, devices), size) for link in links]
-    peers().gather("exchanges with neighbours are compiled", None)
+    with current_peers().doing("compiling exchanges with neighbours", limited=False):
+        programs = [_compile_exchange(_link_mesh(link, devices), size) for link in links]
+    current_peers().gather("exchanges with neighbours are compiled", None)
     for link, program in zip(links, programs, strict=True):
-        x = _place_rows(_mesh(link, devices), (link.left, link.right), size)
-        with waiting(f"the exchange of devices {link.left} and {link.right}", by_all=False):
+        x = _place_rows(_link_mesh(link, devices), (link.left, link.right), size)
+        with waiting_for_peers(
+            f"the exchange of devices {link.left} and {link.right}", by_all=False
+        ):
             output = runner(program, x)
             seconds = time_best(partial(runner, program, x))
         yield from _received_findings(output, devices, link, EXCHANGES * 4 * size / seconds)
@@ -124,7 +126,7 @@ def check_neighbours(
 
 def list_links(devices: Sequence[jax.Device]) -> list[DeviceLink]:
     """The links of each device to the next one, and of the last to the first."""
-    count, domains = len(devices), _domains(devices)
+    count, domains = len(devices), _device_domains(devices)
     hardware = of_kind(devices[0].device_kind)
     links = []
     for left in range(count if count > 2 else count - 1):
@@ -145,7 +147,7 @@ def _link_group(domain: Domain, other: Domain) -> str:
     return "links within hosts" if domain[0] == other[0] else "links between hosts"
 
 
-def _domains(devices: Sequence[jax.Device]) -> list[Domain]:
+def _device_domains(devices: Sequence[jax.Device]) -> list[Domain]:
     """The domain of each device.
 
     JAX knows the host of a GPU, and the slice of a TPU; devices without that are their process's.
@@ -181,39 +183,39 @@ def _is_local(link: DeviceLink, devices: Sequence[jax.Device]) -> bool:
     return any(device.process_index == jax.process_index() for device in ends)
 
 
-def _mesh(link: DeviceLink, devices: Sequence[jax.Device]) -> Mesh:
+def _link_mesh(link: DeviceLink, devices: Sequence[jax.Device]) -> Mesh:
     return Mesh(np.array([devices[link.left], devices[link.right]]), (ALL,))
 
 
-def _exchange(mesh: Mesh, size: int) -> Callable[..., Any]:
+def _compile_exchange(mesh: Mesh, size: int) -> Callable[..., Any]:
     """The compiled program in which two devices exchange their rows, `EXCHANGES` times."""
 
-    def body(row: jax.Array) -> jax.Array:
+    def exchange_rows(row: jax.Array) -> jax.Array:
         swap = partial(lax.ppermute, axis_name=ALL, perm=[(0, 1), (1, 0)])
         return lax.fori_loop(0, EXCHANGES, lambda _, row: swap(row), row)
 
     layout = NamedSharding(mesh, PartitionSpec(ALL))
     rows = jax.ShapeDtypeStruct((mesh.size, size), np.uint32, sharding=layout)
-    return jax.jit(_map_over_devices(mesh, body)).lower(rows).compile()
+    return jax.jit(_map_over_devices(mesh, exchange_rows)).lower(rows).compile()
 
 
 def _received_findings(
     output: jax.Array, devices: Sequence[jax.Device], link: DeviceLink, rate: float
-) -> Iterator[Finding]:
+) -> Iterator[HealthFinding]:
     """A finding for every end of a link that this process has."""
     numbers = {devices[at]: at for at in (link.left, link.right)}
     for shard in output.addressable_shards:
-        at = link.other(numbers[shard.device])
+        at = link.other_end(numbers[shard.device])
         received = np.asarray(shard.data)[0]
         wrong = int(np.count_nonzero(received != _row_of(at, received.size)))
         fault = f"{wrong} of {received.size} numbers have changed on the way" if wrong else ""
         place = f"link of device {devices[at].id} to {device_label(shard.device)}"
         summary = per_second(rate)
         ends = tuple({device.process_index: None for device in numbers})
-        yield Finding("neighbours", place, summary, rate, link.sheet, fault, link.among, ends)
+        yield HealthFinding("neighbours", place, summary, rate, link.sheet, fault, link.among, ends)
 
 
-def _size(devices: Sequence[jax.Device]) -> int:
+def _row_size(devices: Sequence[jax.Device]) -> int:
     """Numbers that each device sends."""
     small = devices[0].platform in SIZES
     return (BYTES // 16 if small else BYTES) // 4

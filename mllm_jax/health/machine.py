@@ -12,10 +12,10 @@ from statistics import median
 
 import numpy as np
 
-from mllm_jax.health.finding import Finding, per_second
+from mllm_jax.health.finding import HealthFinding, per_second
 from mllm_jax.runtime.agreement import installed_versions, list_differences
 from mllm_jax.runtime.folder import FREE_BYTES
-from mllm_jax.runtime.part import peers
+from mllm_jax.runtime.part import current_peers
 
 #: Bytes that are written to the disk and read again.
 BYTES = 2**23
@@ -29,10 +29,10 @@ SHOWN = 5
 
 def machine_label() -> str:
     """Name of this process and its machine."""
-    return f"process {peers().index} (host {platform.node()})"
+    return f"process {current_peers().index} (host {platform.node()})"
 
 
-def check_disk(folder: Path) -> Iterator[Finding]:
+def check_disk(folder: Path) -> Iterator[HealthFinding]:
     """Whether the folder of the run has room, takes data fast enough, and gives them back."""
     place, file = (
         f"{folder} of {machine_label()}",
@@ -44,12 +44,12 @@ def check_disk(folder: Path) -> Iterator[Finding]:
         same = file.read_bytes() == data
         free = shutil.disk_usage(folder).free
     except OSError as error:
-        yield Finding("disk", place, fault=f"cannot be written: {error.strerror}")
+        yield HealthFinding("disk", place, fault=f"cannot be written: {error.strerror}")
         return
     finally:
         file.unlink(missing_ok=True)
     summary = f"{per_second(rate)}, {free / 2**30:.1f} GiB free"
-    yield Finding("disk", place, summary, fault=_fault_of_disk(rate, free, same))
+    yield HealthFinding("disk", place, summary, fault=_fault_of_disk(rate, free, same))
 
 
 def _time_write(file: Path, data: bytes) -> float:
@@ -72,7 +72,7 @@ def _fault_of_disk(rate: float, free: float, same: bool) -> str:
     return ""
 
 
-def check_clock(now: Callable[[], float] = time.time) -> Iterator[Finding]:
+def check_clock(now: Callable[[], float] = time.time) -> Iterator[HealthFinding]:
     """How far this machine's clock is from the median of all.
 
     All processes look at their clocks when they have heard of each other; messages take much less
@@ -80,12 +80,12 @@ def check_clock(now: Callable[[], float] = time.time) -> Iterator[Finding]:
     """
     skews = []
     for number in range(TIMES):
-        peers().gather(f"clocks are looked at, {number}", None)
-        readings = peers().gather(f"clocks, {number}", reading := now())
+        current_peers().gather(f"clocks are looked at, {number}", None)
+        readings = current_peers().gather(f"clocks, {number}", reading := now())
         skews.append(reading - median(readings))
     skew = median(skews)
     summary = f"{1e3 * skew:+.0f} ms from the median of all"
-    yield Finding("clock", machine_label(), summary, fault=fault_of_clock(skew))
+    yield HealthFinding("clock", machine_label(), summary, fault=fault_of_clock(skew))
 
 
 def fault_of_clock(skew: float) -> str:
@@ -95,16 +95,16 @@ def fault_of_clock(skew: float) -> str:
 
 def check_packages(
     installed: Callable[[], dict[str, str]] = installed_versions,
-) -> Iterator[Finding]:
+) -> Iterator[HealthFinding]:
     """Whether this process has the packages that most processes have, all in the same version."""
-    versions = peers().gather("packages", installed())
-    prefix = f"process {peers().index} has "
+    versions = current_peers().gather("packages", installed())
+    prefix = f"process {current_peers().index} has "
     differences = [
         line.removeprefix(prefix) for line in list_differences(versions) if line.startswith(prefix)
     ]
     more = f" and {len(differences) - SHOWN} more" if len(differences) > SHOWN else ""
     fault = f"has {'; '.join(differences[:SHOWN])}{more}" if differences else ""
-    summary = f"{len(versions[peers().index])} packages"
+    summary = f"{len(versions[current_peers().index])} packages"
     if len(versions) > 1:
         summary += ", as all processes have them"
-    yield Finding("packages", machine_label(), summary, fault=fault)
+    yield HealthFinding("packages", machine_label(), summary, fault=fault)

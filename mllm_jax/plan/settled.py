@@ -16,7 +16,7 @@ from mllm_jax.config.agreement import agreed
 from mllm_jax.config.inputs import with_budgets
 from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.plan.kept_budgets import has_begun, read_stored_budgets
-from mllm_jax.runtime.part import peers
+from mllm_jax.runtime.part import current_peers
 
 
 def settle_budgets(
@@ -37,9 +37,9 @@ def settle_budgets(
     """
     if not config.data.auto_budgets:
         return config
-    peers().note("choosing data.budgets", limited=False, key=SOURCE)
-    choice = _find_budgets(config, notify) if peers().index == 0 else {}
-    chosen = peers().gather("data.budgets", choice)[0]
+    current_peers().note("choosing data.budgets", limited=False, key=SOURCE)
+    choice = _find_budgets(config, notify) if current_peers().index == 0 else {}
+    chosen = current_peers().gather("data.budgets", choice)[0]
     if "error" in chosen:
         raise DataError(chosen["error"])
     changed, problems = agreed(with_budgets(config, chosen["budgets"]), planned=planned)

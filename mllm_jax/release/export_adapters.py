@@ -78,13 +78,13 @@ class AdapterExport:
                 folder of the first adapters is gone.
         """
         placed_rules: list[tuple[str, TensorRule]] = []
-        if lost := self._frozen.beside_adapters(self.whole.model.parts):
+        if lost := self._frozen_parts.beside_adapters(self.whole.model.parts):
             names = ", ".join(lost)
             raise PretrainedError(
                 f"{names} trained in full, which has no place among adapters; valid: export all "
                 f"weights, without --adapters, or train with {names} in train.freeze"
             )
-        for part in filter(self._frozen.trains, self.whole.model.parts):
+        for part in filter(self._frozen_parts.trains, self.whole.model.parts):
             start = f"{self.whole.stored.on_disk(part)}."
             placed_rules += [placed for placed in self.whole.rules if placed[0].startswith(start)]
         return placed_rules + [
@@ -107,7 +107,7 @@ class AdapterExport:
         return [placed for placed in self.whole.rules if tensors.keys() >= {*placed[1].names}]
 
     @cached_property
-    def _frozen(self) -> FrozenParts:
+    def _frozen_parts(self) -> FrozenParts:
         return FrozenParts.of(self.whole.config["train"]["freeze"], self.whole.model.adapted)
 
     def tensors(self, rule: TensorRule) -> list[str]:
@@ -126,7 +126,7 @@ class AdapterExport:
         return {
             "peft_type": "LORA",
             "task_type": None,
-            **self._base(),
+            **self._base_weights(),
             "r": lora["rank"],
             "lora_alpha": lora["alpha"],
             "use_rslora": lora["rank_stabilized"],
@@ -134,18 +134,18 @@ class AdapterExport:
             "bias": "none",
             "fan_in_fan_out": False,
             "inference_mode": True,
-            "target_modules": "|".join(self._patterns()),
-            "modules_to_save": self._saved() or None,
+            "target_modules": "|".join(self._module_patterns()),
+            "modules_to_save": self._saved_modules() or None,
         }
 
-    def _base(self) -> dict[str, str | None]:
+    def _base_weights(self) -> dict[str, str | None]:
         """The weights beside which the adapters are, as others find them if they can."""
         source = self.whole.source
         if source and (origin := ReleaseOrigin.of(source.folder)):
             return {"base_model_name_or_path": origin.repository, "revision": origin.revision}
         return {"base_model_name_or_path": str(source.folder) if source else None}
 
-    def _patterns(self) -> list[str]:
+    def _module_patterns(self) -> list[str]:
         """Patterns of the names of modules with adapters, with the numbers of their layers.
 
         A released encoder may have layers more, which are not read and have no adapters.
@@ -165,7 +165,7 @@ class AdapterExport:
             patterns.add(rf"{re.escape(before)}\.({numbers_pattern})\.{re.escape(after)}")
         return sorted(patterns)
 
-    def _saved(self) -> list[str]:
+    def _saved_modules(self) -> list[str]:
         """Modules that are saved whole."""
         names = [name for _, rule in self.trained for name in self.tensors(rule)]
         return sorted({name.removeprefix(PREFIX).rpartition(".")[0] for name in names})

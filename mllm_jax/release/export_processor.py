@@ -86,7 +86,7 @@ class TrainedProcessor:
             DataError: there is no such template.
         """
         other = self.chat.template_for_others()
-        where = {name: self._json(name) for name in (SETTINGS, PROCESSOR)}
+        where = {name: self._read_json(name) for name in (SETTINGS, PROCESSOR)}
         lost = "chat_template" in where[PROCESSOR] and PROCESSOR not in written
         if other is None and not lost:
             return {}
@@ -148,14 +148,14 @@ class TrainedProcessor:
         """
         tokens = {kind: self.token(kind) for kind in kinds}
         placeholders = {f"{kind}_token": token for kind, token in tokens.items()}
-        files = {PROCESSOR: _text(self._json(PROCESSOR) | dict(values) | placeholders)}
-        if preprocessor := self._json(PREPROCESSOR):
-            files[PREPROCESSOR] = _text(
+        files = {PROCESSOR: _json_text(self._read_json(PROCESSOR) | dict(values) | placeholders)}
+        if preprocessor := self._read_json(PREPROCESSOR):
+            files[PREPROCESSOR] = _json_text(
                 preprocessor | {"processor_class": values["processor_class"]}
             )
         return files | {TOKENIZER: self._tokenizer_with([*tokens.values()])}
 
-    def _json(self, name: str) -> dict[str, Any]:
+    def _read_json(self, name: str) -> dict[str, Any]:
         path = self.folder / name
         values: dict[str, Any] = json.loads(path.read_bytes()) if path.is_file() else {}
         return values
@@ -192,7 +192,7 @@ def without_template(text: str) -> str:
     """A configuration of a tokenizer or processor whose chat template lies in a file of its own."""
     values = json.loads(text)
     values.pop("chat_template", None)
-    return _text(values)
+    return _json_text(values)
 
 
 def with_ends(values: Mapping[str, Any], ends: Sequence[int]) -> dict[str, Any]:
@@ -214,5 +214,5 @@ def join_ends(stated: Any, ends: Sequence[int]) -> Any:
     return [*stated_ids, *more] if stated_ids or len(more) > 1 else more[0]
 
 
-def _text(values: Mapping[str, Any]) -> str:
+def _json_text(values: Mapping[str, Any]) -> str:
     return json.dumps(values, indent=2, ensure_ascii=False) + "\n"

@@ -190,7 +190,7 @@ class RunExport:
             self._check_kinds()
             self._check_deepstack(encoders)
             named = {encoder.released_name: encoder for encoder in encoders.values()}
-            return ReleasedModel(decoder, named, self._placeholders())
+            return ReleasedModel(decoder, named, self._placeholder_ids())
         if self.part not in self.valid_parts:
             raise PretrainedError(
                 f"--part {self.part} is none of the model; valid: {list_names(self.valid_parts)}"
@@ -232,7 +232,7 @@ class RunExport:
                     "form; valid: parts of the model without it, such as --part decoder"
                 )
 
-    def _placeholders(self) -> Mapping[str, int]:
+    def _placeholder_ids(self) -> Mapping[str, int]:
         """Ids of the tokens at which outputs land, from the processor, or else from the release."""
         if self.processor is None:
             return self.source.composition.placeholders if self.source else {}
@@ -251,17 +251,17 @@ class RunExport:
             PretrainedError: there is none; says why not those of the same modules.
         """
         release_format, composition = self.source.family if self.source else None, self.composition
-        if self.unchanged and release_format:
+        if self.is_unchanged and release_format:
             return release_format
         try:
             return form_of(composition, release_format)
         except PretrainedError as error:
             exported = f"--part {self.part}" if self.part else "the model"
             raise PretrainedError(
-                f"{exported} has no released form ({error}){self._advice()}"
+                f"{exported} has no released form ({error}){self._give_advice()}"
             ) from None
 
-    def _advice(self) -> str:
+    def _give_advice(self) -> str:
         if self.part:
             return ""
         parts = [RunExport(self.saved, part) for part in self.valid_parts]
@@ -280,14 +280,14 @@ class RunExport:
         ]
 
     @property
-    def unchanged(self) -> bool:
+    def is_unchanged(self) -> bool:
         """Whether the model still agrees with the release's configuration."""
         return self.source is not None and self.source.composition == self.composition
 
     @cached_property
     def kept(self) -> list[str]:
         """Tensors of the release that are not the model's, but of its form."""
-        if self.source is None or not self.unchanged:
+        if self.source is None or not self.is_unchanged:
             return []
         return self.family.copied_tensors(self.source.values, self.source.tensors)
 
@@ -310,30 +310,30 @@ class RunExport:
     @cached_property
     def values(self) -> dict[str, Any]:
         """`config.json`."""
-        if self.source and self.unchanged:
+        if self.source and self.is_unchanged:
             values = dict(self.source.values)
         else:
             values = {
-                **self._videos(),
+                **self._video_values(),
                 **self.family.write_config(self.composition),
-                **self._ends(),
+                **self._end_values(),
             }
             values["torch_dtype"] = next(
-                name for name, dtype in DTYPES.items() if dtype == self._most
+                name for name, dtype in DTYPES.items() if dtype == self._common_type
             )
             if "text_config" in values:
-                values["text_config"] = {**values["text_config"], **self._ends()}
-        values = with_ends(values, self._taught)
+                values["text_config"] = {**values["text_config"], **self._end_values()}
+        values = with_ends(values, self._taught_ends)
         name = "dtype" if "dtype" in values else "torch_dtype"
         return values | ({name: self.dtype} if self.dtype else {})
 
-    def _videos(self) -> dict[str, Any]:
+    def _video_values(self) -> dict[str, Any]:
         """The placeholder of videos, which stands in the processor's folder here."""
         same = self.source is not None and self.source.family == self.family
         values = self.source.values if self.source and same else {}
         return {key: values[key] for key in _VIDEO if key in values}
 
-    def _ends(self) -> dict[str, Any]:
+    def _end_values(self) -> dict[str, Any]:
         """Tokens that begin, end and pad texts, from the decoder's release or the tokenizer."""
         if self.composition.decoder is None:
             return {}
@@ -344,41 +344,41 @@ class RunExport:
         return {key: number for key, number in known.items() if number < vocab} | stated
 
     @cached_property
-    def _taught(self) -> tuple[int, ...]:
+    def _taught_ends(self) -> tuple[int, ...]:
         """Tokens that answers were taught to end with."""
         if self.composition.decoder is None or self.processor is None:
             return ()
         return self.processor.chat.taught_ends
 
-    def _generation(self) -> dict[str, Path | str]:
+    def _generation_files(self) -> dict[str, Path | str]:
         """`generation_config.json`, by which others stop where `generate` does."""
         decoder = self.releases.get("decoder")
         trained = self.processor.folder if self.processor else None
         files = find_files([GENERATION], decoder.folder if decoder else None, trained)
         values = json.loads(Path(files[GENERATION]).read_bytes()) if files else {}
-        stated = values.get("eos_token_id", self._ends().get("eos_token_id"))
-        joined = join_ends(stated, self._taught)
+        stated = values.get("eos_token_id", self._end_values().get("eos_token_id"))
+        joined = join_ends(stated, self._taught_ends)
         if joined == stated:
             return files
-        values = self._ends() | values | {"eos_token_id": joined}
+        values = self._end_values() | values | {"eos_token_id": joined}
         return {GENERATION: json.dumps(values, indent=2) + "\n"}
 
     @cached_property
     def texts(self) -> dict[str, Path | str]:
         """Files of tokenizer, chat template and generation, see `files`."""
-        return self._texts(TEXTS)
+        return self._text_files(TEXTS)
 
-    def _texts(self, names: Sequence[str]) -> dict[str, Path | str]:
+    def _text_files(self, names: Sequence[str]) -> dict[str, Path | str]:
         """Files of these names, with those of generation and of the chat template of training."""
         source = self.source.folder if self.source else None
         if self.processor is None:
-            return self._generation() | find_files(names, source)
+            return self._generation_files() | find_files(names, source)
         # Another chat template, or other tokens, may lie beside the weights.
         own_names = [name for name in names if name in REPEATED or name not in TEXTS]
         files = find_files(names, self.processor.folder) | find_files(
             own_names, self.processor.folder, source
         )
-        files |= self._generation()
+        files |= self._generation_files()
         if template := self.processor.template(files):
             files.pop(OLD_TEMPLATE, None)
             files |= template
@@ -389,32 +389,34 @@ class RunExport:
         specs = dict[str, tuple[tuple[int, ...], str]]()
         for name, rule in self.rules:
             specs |= {
-                released: (rule.transform.released, self._type(name)) for released in rule.names
+                released: (rule.transform.released, self._type_of(name)) for released in rule.names
             }
-        specs |= {name: (tensor.shape, self._type(name)) for name, tensor in self.idle.items()}
+        specs |= {name: (tensor.shape, self._type_of(name)) for name, tensor in self.idle.items()}
         if self.source:
             stored = self.source.tensors
             specs |= {name: (stored[name].shape, stored[name].dtype) for name in self.kept}
         return specs
 
-    def _type(self, name: str) -> str:
+    def _type_of(self, name: str) -> str:
         """Layout of a parameter, by its dotted name in the checkpoint."""
         if self.dtype:
             return DTYPES[self.dtype]
-        return self._types.get(name, self._most)
+        return self._released_types.get(name, self._common_type)
 
     @cached_property
-    def _most(self) -> str:
+    def _common_type(self) -> str:
         """The type of the first released tensor, and of those that no release has.
 
         Without a release it is that of the activations in training.
         """
-        types = (self._types[name] for name, _ in self.rules if name in self._types)
+        types = (
+            self._released_types[name] for name, _ in self.rules if name in self._released_types
+        )
         trained = self.model.dtype_on(self.config["parallel"]["platform"])
         return DTYPES[self.dtype] if self.dtype else next(types, DTYPES[trained])
 
     @cached_property
-    def _types(self) -> dict[str, str]:
+    def _released_types(self) -> dict[str, str]:
         """Types of released tensors by the parameter that they became."""
         types: dict[str, str] = {}
         for part, release in self.releases.items():
@@ -436,9 +438,9 @@ class RunExport:
         source = self.source.folder if self.source else None
         trained = self.processor.folder if self.processor else None
         if self.composition.decoder is None:
-            release_files = find_files([*FILES, GENERATION], source) if self.unchanged else {}
+            release_files = find_files([*FILES, GENERATION], source) if self.is_unchanged else {}
             return release_files | find_files([PREPROCESSOR, VIDEOS], source, trained)
-        files = self._texts(TEXTS if self.part else FILES)
+        files = self._text_files(TEXTS if self.part else FILES)
         tokenizer = self.config["data"].get("tokenizer")
         if TOKENIZER not in files and tokenizer and Path(tokenizer).is_file():
             files[TOKENIZER] = Path(tokenizer)
@@ -446,7 +448,7 @@ class RunExport:
 
     def _made_files(self, files: Mapping[str, Path | str]) -> dict[str, str]:
         """Files of the processor of a model that is not the one that was released."""
-        if self.family.processor is None or self.unchanged:
+        if self.family.processor is None or self.is_unchanged:
             return {}
         if self.processor is None:
             raise PretrainedError(
@@ -484,7 +486,7 @@ class RunExport:
     def layers(self, name: str, rule: TensorRule) -> Iterator[NDArray[Any]]:
         """The tensors of a rule, in the order of its names, with adapters added."""
         leaf = self.saved[name]
-        adapter = self._adapter(name, rule, leaf.ndim - len(rule.transform.shape))
+        adapter = self._adapter_of(name, rule, leaf.ndim - len(rule.transform.shape))
         if rule.layers is None:
             leaf = resized(leaf, rule.transform.shape)  # without padding of the vocabulary
         # The layers of a pipeline are in chunks, with padding behind the last layer.
@@ -493,7 +495,7 @@ class RunExport:
             kernel = layers[number]
             yield rule.transform.to_released(adapter(kernel, number) if adapter else kernel)
 
-    def _adapter(self, name: str, rule: TensorRule, stack: int) -> Added | None:
+    def _adapter_of(self, name: str, rule: TensorRule, stack: int) -> Added | None:
         """Of a kernel of this name; None if it has no adapter. `stack` dimensions count layers."""
         base, _, last = name.rpartition(".")
         names = [f"{base}.{adapter}" for adapter in ADAPTERS]
@@ -507,13 +509,13 @@ class RunExport:
         if rule.layers is None:
             b = resized(b, (rank, *rule.transform.shape[1 - b.ndim :]))  # as the kernel is
 
-        def added(kernel: NDArray[Any], number: int) -> NDArray[Any]:
+        def add_adapter(kernel: NDArray[Any], number: int) -> NDArray[Any]:
             height = math.prod(b.shape[stack + 1 :])
             down, up = a.reshape(-1, kernel.size // height, rank), b.reshape(-1, rank, height)
             product = scale * (down[number] @ up[number])
             return kernel.astype(np.float32) + product.reshape(kernel.shape)
 
-        return added
+        return add_adapter
 
 
 def export_weights(

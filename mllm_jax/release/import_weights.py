@@ -123,10 +123,10 @@ def import_release(
     def write(draft: Path) -> None:
         # Files that are fetched into the draft lie in `out` in the end.
         folders = {
-            name: fetch(source_of_part, draft / RELEASED / name, notify)
+            name: fetch_release(source_of_part, draft / RELEASED / name, notify)
             for name, source_of_part in {"decoder": source, **encoders}.items()
         }
-        imported.append(_write(draft, out, folders, bool(encoders), dtype, devices, notify))
+        imported.append(_write_run(draft, out, folders, bool(encoders), dtype, devices, notify))
 
     put_folder(out, write)
     return imported[0]
@@ -141,13 +141,13 @@ def released_experiment(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         raise PretrainedError(f"{folder} is no folder; valid: the folder of a released checkpoint")
     source = folder.absolute()
-    settings = _settings({"decoder": source}, joined=False, dtype="auto")
+    settings = _model_settings({"decoder": source}, joined=False, dtype="auto")
     values = run_configuration(settings, str(source), str(source), source, 1)
     # What others' prompts for it are.
     return values | {"data": values["data"] | {"answers_begin": "header"}}
 
 
-def _write(
+def _write_run(
     draft: Path,
     out: Path,
     folders: Mapping[str, Path],
@@ -156,14 +156,16 @@ def _write(
     devices: int,
     notify: Callable[[str], None],
 ) -> ImportedRun:
-    settings = _settings(folders, joined, dtype)
+    settings = _model_settings(folders, joined, dtype)
     pretrained = settings.pretrained
     releases = [Release.open(folder) for folder in dict.fromkeys(folders.values())]
     for release in releases:
         release.check()
-    final = _relocate(pretrained, draft, out)
-    processor = _processor(folders, draft) if joined else folders["decoder"]
-    values = run_configuration(settings, final, _relocate(str(processor), draft, out), out, devices)
+    final = _relocate_folders(pretrained, draft, out)
+    processor = _write_processor(folders, draft) if joined else folders["decoder"]
+    values = run_configuration(
+        settings, final, _relocate_folders(str(processor), draft, out), out, devices
+    )
     # In the draft the processor is there already, with the tokenizer that the vocabulary must hold.
     data = values["data"] | {"processor": str(processor)}
     if joined:
@@ -179,7 +181,7 @@ def _write(
     return ImportedRun(out, out / CONFIG, parts, _count_parameters(folders), size, seconds)
 
 
-def _settings(folders: Mapping[str, Path], joined: bool, dtype: str) -> ModelConfig:
+def _model_settings(folders: Mapping[str, Path], joined: bool, dtype: str) -> ModelConfig:
     """The model, and where its parts come from.
 
     Raises:
@@ -192,7 +194,7 @@ def _settings(folders: Mapping[str, Path], joined: bool, dtype: str) -> ModelCon
             f"{first.folder} has no decoder; it has {names}. Valid: a release with one; to join "
             f"{names} to a decoder, import it: --from DECODER --encoder {names}={first.folder}"
         )
-    pretrained = _pretrained(folders, joined)
+    pretrained = _pretrained_value(folders, joined)
     model = compose_model(pretrained)
     if isinstance(pretrained, dict):
         decoder = model["decoder"]
@@ -209,7 +211,7 @@ def _settings(folders: Mapping[str, Path], joined: bool, dtype: str) -> ModelCon
         raise PretrainedError(f"{list_names([*map(str, folders.values())])}: {problems}") from error
 
 
-def _pretrained(folders: Mapping[str, Path], joined: bool) -> str | dict[str, str | None]:
+def _pretrained_value(folders: Mapping[str, Path], joined: bool) -> str | dict[str, str | None]:
     """The value of `model.pretrained`."""
     if not joined:
         return str(folders["decoder"])
@@ -218,7 +220,7 @@ def _pretrained(folders: Mapping[str, Path], joined: bool) -> str | dict[str, st
     return {name: str(folder) for name, folder in folders.items()} | connectors
 
 
-def _processor(folders: Mapping[str, Path], draft: Path) -> Path:
+def _write_processor(folders: Mapping[str, Path], draft: Path) -> Path:
     """A folder with the decoder's tokenizer, and how the encoder's media are made.
 
     Raises:
@@ -259,15 +261,17 @@ def _put_media(folder: Path, merged: Path) -> None:
             shutil.copyfile(settings, merged / settings.name)
         elif settings.is_file():
             values = {
-                key: value for key, value in _json(settings).items() if key != "processor_class"
+                key: value
+                for key, value in _read_json(settings).items()
+                if key != "processor_class"
             }
             (merged / settings.name).write_text(json.dumps(values, indent=1), encoding="utf-8")
     if processor.is_file():
-        values = {key: value for key, value in _json(processor).items() if key in MEDIA_KEYS}
+        values = {key: value for key, value in _read_json(processor).items() if key in MEDIA_KEYS}
         (merged / processor.name).write_text(json.dumps(values, indent=1), encoding="utf-8")
 
 
-def _json(path: Path) -> dict[str, Any]:
+def _read_json(path: Path) -> dict[str, Any]:
     try:
         values = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
@@ -292,16 +296,16 @@ def _check_processor(model: ModelConfig, data: Mapping[str, Any], draft: Path, o
         ) from error
 
 
-def _relocate(value: Any, draft: Path, out: Path) -> Any:
+def _relocate_folders(value: Any, draft: Path, out: Path) -> Any:
     """Folders of the draft as they are called in the end."""
     if isinstance(value, dict):
-        return {key: _relocate(inner, draft, out) for key, inner in value.items()}
+        return {key: _relocate_folders(inner, draft, out) for key, inner in value.items()}
     if value is None or not Path(value).is_relative_to(draft):
         return value
     return str(out.absolute() / Path(value).relative_to(draft))
 
 
-def fetch(source: str, folder: Path, notify: Callable[[str], None]) -> Path:
+def fetch_release(source: str, folder: Path, notify: Callable[[str], None]) -> Path:
     """The local folder of a checkpoint; one of a hub is fetched, and put into `folder`.
 
     It is fetched into the hub's cache, so that a second try goes on where the first one failed.
@@ -330,13 +334,13 @@ def fetch(source: str, folder: Path, notify: Callable[[str], None]) -> Path:
         raise PretrainedError(
             f"{source} is no folder, and cannot be fetched from the hub: {reason}"
         ) from error
-    _link(Path(snapshot), folder)
+    _link_files(Path(snapshot), folder)
     # The cache calls the folder of a snapshot by its commit.
     ReleaseOrigin(match["id"], Path(snapshot).name).write(folder)
     return folder
 
 
-def _link(snapshot: Path, folder: Path) -> None:
+def _link_files(snapshot: Path, folder: Path) -> None:
     """Put what a snapshot of the cache holds into `folder`, without a copy where that can be."""
     for path in snapshot.rglob("*"):
         if not any(path.match(pattern) for pattern in FETCHED) or not path.is_file():

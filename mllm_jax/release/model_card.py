@@ -63,12 +63,12 @@ def model_card(
         f"- {part}: `{release_name(folder)}`" for part, folder in sources.items() if folder
     )
     return (
-        f"{_front(bases, library_name='transformers', tags=['mllm_jax'])}"
+        f"{_card_header(bases, library_name='transformers', tags=['mllm_jax'])}"
         f"# {config['run']['name']}\n\n"
         f"A model of type `{model_type}` after {step} training steps with "
         f"mllm_jax.\n\n{usage_text(model_type, TOKENIZER in files)}"
         f"## What it began with\n\n{began or 'Random values.'}\n\n"
-        f"{_license(bases)}{_configuration(config)}"
+        f"{_license_text(bases)}{_configuration_text(config)}"
     )
 
 
@@ -83,14 +83,14 @@ def adapters_card(step: int, config: Mapping[str, Any], base: str | None) -> str
     origin = f"`{release_name(base)}`" if base else "the weights that the run began with"
     dtype = config["train"]["frozen_dtype"] or "bfloat16"
     return (
-        f"{_front(bases, library_name='peft', tags=['mllm_jax', 'lora'])}"
+        f"{_card_header(bases, library_name='peft', tags=['mllm_jax', 'lora'])}"
         f"# {config['run']['name']}\n\n"
         f"Adapters (LoRA) for {origin} after {step} training steps with mllm_jax.\n\n"
         "## Use\n\n```python\nfrom peft import PeftModel\n\n"
         f"# `model` has been loaded from these weights with dtype=torch.{dtype}, as in training;\n"
         "# model.float() then computes in float32.\n"
         'model = PeftModel.from_pretrained(model, ".")  # folder of this file\n```\n\n'
-        f"{_license(bases)}{_configuration(config)}"
+        f"{_license_text(bases)}{_configuration_text(config)}"
     )
 
 
@@ -140,7 +140,7 @@ def _front_matter(path: Path) -> dict[str, Any]:
     return values if isinstance(values, dict) else {}
 
 
-def _front(bases: BaseReleases, **values: Any) -> str:
+def _card_header(bases: BaseReleases, **values: Any) -> str:
     """The head of a card."""
     if len(bases.names) == 1:
         values["base_model"] = bases.names[0]
@@ -150,7 +150,7 @@ def _front(bases: BaseReleases, **values: Any) -> str:
     return f"---\n{text}---\n\n"
 
 
-def _license(bases: BaseReleases) -> str:
+def _license_text(bases: BaseReleases) -> str:
     """Who chooses the licence, where no release says one."""
     if bases.licence:
         return ""
@@ -161,7 +161,7 @@ def _license(bases: BaseReleases) -> str:
     )
 
 
-def _configuration(config: Mapping[str, Any]) -> str:
+def _configuration_text(config: Mapping[str, Any]) -> str:
     """What the model is, and what it was trained by."""
     shown = {
         section: {key: config[section][key] for key in names if key in config.get(section, {})}

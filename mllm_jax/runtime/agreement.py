@@ -11,7 +11,7 @@ from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from typing import Any
 
-from mllm_jax.runtime.part import peers
+from mllm_jax.runtime.part import current_peers
 
 #: Name of a fact to its value, JSON.
 Facts = Mapping[str, Any]
@@ -50,8 +50,8 @@ def check_agreement(name: str, facts: Facts) -> None:
         AgreementError: the processes differ; it is raised on all of them.
     """
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-    if len(set(peers().gather(name, digest))) > 1:
-        lines = list_differences(peers().gather(f"{name}, in detail", dict(facts)))
+    if len(set(current_peers().gather(name, digest))) > 1:
+        lines = list_differences(current_peers().gather(f"{name}, in detail", dict(facts)))
         more = f"\n  and {len(lines) - SHOWN} more" if len(lines) > SHOWN else ""
         raise AgreementError(
             "the processes of this run differ:\n  " + "\n  ".join(lines[:SHOWN]) + more

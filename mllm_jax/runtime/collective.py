@@ -22,7 +22,14 @@ import numpy as np
 from jax.experimental import multihost_utils
 
 from mllm_jax.runtime.backends.listening import outward_address
-from mllm_jax.runtime.part import JoinError, PeerError, Peers, exit_after, peers, set_peers
+from mllm_jax.runtime.part import (
+    JoinError,
+    PeerError,
+    RunPeers,
+    current_peers,
+    exit_after,
+    set_peers,
+)
 from mllm_jax.runtime.peers import join_peers
 from mllm_jax.runtime.watch import LIMITS, WatchLimits
 from mllm_jax.runtime.wire import HostAddress, hold_port
@@ -30,7 +37,7 @@ from mllm_jax.runtime.wire import HostAddress, hold_port
 logger = logging.getLogger(__name__)
 
 
-class CollectivePeers(Peers):
+class CollectivePeers(RunPeers):
     """A process among several of a TPU pod, of SLURM or of Open MPI.
 
     Args:
@@ -47,10 +54,10 @@ class CollectivePeers(Peers):
         """See `Peers.gather`; its programs are the same even on processes that differ."""
         with self.waiting(name, limited=False):
             text = np.frombuffer(json.dumps(value).encode(), np.uint8)
-            sizes = _allgather(np.array([len(text)], np.int32))[:, 0]
+            sizes = _allgather_arrays(np.array([len(text)], np.int32))[:, 0]
             padded = np.zeros(sizes.max(), np.uint8)
             padded[: len(text)] = text
-            texts = _allgather(padded)
+            texts = _allgather_arrays(padded)
         return [json.loads(text[:size].tobytes()) for text, size in zip(texts, sizes, strict=True)]
 
     @contextmanager
@@ -127,9 +134,9 @@ def holds_everywhere(what: str, yes: bool) -> bool:
     Args:
         what: is asked, for messages.
     """
-    return all(peers().gather(what, yes))
+    return all(current_peers().gather(what, yes))
 
 
-def _allgather(array: np.ndarray) -> np.ndarray:
+def _allgather_arrays(array: np.ndarray) -> np.ndarray:
     """`[processes, n]` of every process's `[n]`."""
     return np.asarray(multihost_utils.process_allgather(array)).reshape(-1, len(array))

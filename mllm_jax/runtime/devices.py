@@ -18,7 +18,7 @@ from mllm_jax.config.load import ParallelConfig
 from mllm_jax.runtime.backends.listening import coordinator_addresses
 from mllm_jax.runtime.collective import join_discovered
 from mllm_jax.runtime.hardware.gpu_memory import set_share
-from mllm_jax.runtime.part import ALONE, PeerError, ProcessPlace, exit_after, peers
+from mllm_jax.runtime.part import ALONE, PeerError, ProcessPlace, current_peers, exit_after
 from mllm_jax.runtime.peers import join_peers
 from mllm_jax.runtime.watch import LIMITS, WatchLimits
 from mllm_jax.runtime.wire import HostAddress
@@ -81,12 +81,12 @@ def start_devices(
     _choose_platform(parallel, processes.count)
     if processes.count > 1 or (parallel.distributed and not jax.distributed.is_initialized()):
         _join_processes(processes, limits, check)
-    with _looking(parallel, limits):
+    with _looking_for_devices(parallel, limits):
         devices = _find_devices(parallel, trained=trained)
-    if jax.process_count() > 1 and peers().count == 1:
+    if jax.process_count() > 1 and current_peers().count == 1:
         join_discovered(limits, processes.join_seconds)
         check()
-    if peers().count > 1:
+    if current_peers().count > 1:
         _shake_hands()
     return devices
 
@@ -218,7 +218,7 @@ def _join_discovered(seconds: float) -> None:
 
 
 @contextmanager
-def _looking(parallel: ParallelConfig, limits: WatchLimits) -> Iterator[None]:
+def _looking_for_devices(parallel: ParallelConfig, limits: WatchLimits) -> Iterator[None]:
     """Context of looking for devices: each of several processes waits for those of all others."""
 
     def why() -> str:
@@ -228,18 +228,18 @@ def _looking(parallel: ParallelConfig, limits: WatchLimits) -> Iterator[None]:
             "of its own: see the last lines of each"
         )
 
-    alone = peers().count == 1
+    alone = current_peers().count == 1
     seconds = limits.stalled if alone and parallel.distributed else None
-    with peers().doing("looking for devices", limited=True), exit_after(seconds, why):
+    with current_peers().doing("looking for devices", limited=True), exit_after(seconds, why):
         yield
 
 
 def _shake_hands() -> None:
     """A first collective of little work, begun by all at once: how devices of different processes
     reach each other is settled before anything takes long."""
-    with peers().meeting("devices are found"):
+    with current_peers().meeting("devices are found"):
         multihost_utils.process_allgather(np.zeros(1))
-    peers().gather("hands are shaken", None)
+    current_peers().gather("hands are shaken", None)
 
 
 def _choose_platform(parallel: ParallelConfig, processes: int) -> None:
@@ -293,7 +293,7 @@ def _find_devices(parallel: ParallelConfig, *, trained: bool = False) -> list[ja
     )
     # All know of it before the first one ends: process 0 has JAX's coordinator, and a process that
     # still waits for that would not know that devices of its own are lost.
-    peers().gather("devices are counted", None)
+    current_peers().gather("devices are counted", None)
     if not lacking or (len(lacking) == count and not trained):
         raise DeviceError(message)
     raise (LostError if jax.process_index() in lacking else PeerError)(message)

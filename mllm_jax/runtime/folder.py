@@ -89,7 +89,7 @@ def report_write_errors(what: str, *, lenient: bool = False) -> Iterator[None]:
         )
         if not may_pass(error):
             raise RunError(message) from error
-        _report(message, lenient=lenient)
+        _report_problem(message, lenient=lenient)
 
 
 @contextmanager
@@ -156,14 +156,14 @@ def check_room(folder: Path, needed_bytes: int, *, lenient: bool = False) -> Non
     free = shutil.disk_usage(folder).free
     needed = FREE_BYTES + needed_bytes
     if free < needed:
-        _report(
+        _report_problem(
             f"run folder {folder}: {free / 2**20:.0f} MiB are free, checkpoints and logs need "
             f"{needed / 2**20:.0f} MiB; free some space or choose another run.directory",
             lenient=lenient,
         )
 
 
-def _report(what: str, *, lenient: bool) -> None:
+def _report_problem(what: str, *, lenient: bool) -> None:
     if not lenient:
         raise RoomError(what)
     logger.warning("%s. Training goes on; what cannot be saved is told, and tried again", what)

@@ -22,7 +22,7 @@ from types import FrameType
 from typing import Self
 
 from mllm_jax.runtime.exits import ExitCode
-from mllm_jax.runtime.part import leave_process, peers
+from mllm_jax.runtime.part import current_peers, leave_process
 from mllm_jax.runtime.supervised.process import supervisor_settings
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -63,7 +63,7 @@ class InterruptibleContext:
             self._send.setblocking(False)
             self._fd = signal.set_wakeup_fd(self._send.fileno(), warn_on_full_buffer=False)
             self._previous_handlers = {
-                number: signal.signal(number, self._raise) for number in SIGNALS
+                number: signal.signal(number, self._raise_interrupt) for number in SIGNALS
             }
             threading.Thread(target=self._watch_signals, args=(receive,), daemon=True).start()
             self._hook, sys.unraisablehook = sys.unraisablehook, self._on_dropped
@@ -77,7 +77,7 @@ class InterruptibleContext:
             signal.set_wakeup_fd(self._fd)
             self._send.close()
 
-    def _raise(self, number: int, frame: FrameType | None) -> None:
+    def _raise_interrupt(self, number: int, frame: FrameType | None) -> None:
         self._handled += 1
         if self._raised and supervisor_settings():
             return
@@ -101,7 +101,7 @@ class InterruptibleContext:
                 received += numbers[0] in SIGNALS
                 if not self._handles_in_time(received):
                     sys.stderr.write(interrupt_message() + "\n")
-                    peers().leave(ExitCode.INTERRUPTED, "interrupted")
+                    current_peers().leave(ExitCode.INTERRUPTED, "interrupted")
                     leave_process(ExitCode.INTERRUPTED)
 
     def _handles_in_time(self, signals: int) -> bool:

@@ -77,7 +77,7 @@ def run_lock(folder: Path, name: str = NAME, patience: float = GLANCE) -> Iterat
     """
     with (folder / name).open("a+") as file:
         try:
-            _acquire(folder, file, patience)
+            _acquire_lock(folder, file, patience)
         except BlockingIOError:
             raise _in_use(
                 folder, file, LockedError if _is_of_another_job(file) else LockHeldError
@@ -125,12 +125,12 @@ def check_unsupervised(folder: Path) -> None:
 
 def _in_use(folder: Path, file: IO[str], kind: type[LockedError]) -> LockedError:
     return kind(
-        f"run folder {folder} is in use by {_holder(file)}; wait until it ends, stop it, or choose "
-        "another run.name"
+        f"run folder {folder} is in use by {_describe_holder(file)}; wait until it ends, stop it, "
+        "or choose another run.name"
     )
 
 
-def _acquire(folder: Path, file: IO[str], patience: float) -> None:
+def _acquire_lock(folder: Path, file: IO[str], patience: float) -> None:
     """Take the lock, or raise BlockingIOError once the time is over."""
     begin, warned = time.monotonic(), False
     while True:
@@ -146,7 +146,7 @@ def _acquire(folder: Path, file: IO[str], patience: float) -> None:
             logger.warning(
                 "run folder %s is in use by %s: it is waited for, %.3g s at most",
                 folder,
-                _holder(file),
+                _describe_holder(file),
                 patience,
             )
             warned = True
@@ -171,7 +171,7 @@ def _is_of_another_job(file: IO[str]) -> bool:
     return job is None or holder.get("job") not in (None, job)
 
 
-def _holder(file: IO[str]) -> str:
+def _describe_holder(file: IO[str]) -> str:
     """The process that has signed the lock, which a process does soon after taking it."""
     holder = _read_holder(file)
     if not holder:

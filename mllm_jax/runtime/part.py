@@ -93,7 +93,7 @@ class ProcessActivity:
     allowed: float = 0.0
 
 
-class Peers:
+class RunPeers:
     """A process that is alone; `mllm_jax.runtime.peers` has one among others.
 
     Attributes:
@@ -206,7 +206,7 @@ class Peers:
         """Tell the others that this process ends, and with `code` other than 0, why."""
 
 
-_current: Peers = Peers()
+_current: RunPeers = RunPeers()
 _on_event: Callable[[], None] = lambda: None  # noqa: E731 - replaced by `on_events`
 
 
@@ -216,22 +216,22 @@ def set_event_listener(listener: Callable[[], None]) -> None:
     _on_event = listener
 
 
-def peers() -> Peers:
+def current_peers() -> RunPeers:
     """The processes of this run, as `set_peers` was told last."""
     return _current
 
 
-def set_peers(group: Peers) -> None:
-    """Let `peers` return `group` from now on."""
+def set_peers(group: RunPeers) -> None:
+    """Let `current_peers` return `group` from now on."""
     global _current
     _current = group
 
 
-def waiting(
+def waiting_for_peers(
     what: str, *, limited: bool = True, by_all: bool = True
 ) -> AbstractContextManager[None]:
     """`Peers.waiting` of the processes of this run."""
-    return peers().waiting(what, limited=limited, by_all=by_all)
+    return current_peers().waiting(what, limited=limited, by_all=by_all)
 
 
 @contextmanager

@@ -43,13 +43,13 @@ from mllm_jax.runtime.messages.typed import MessageError, parse_message
 from mllm_jax.runtime.part import (
     JoinError,
     PeerError,
-    Peers,
     ProcessActivity,
+    RunPeers,
     end_process,
     set_peers,
 )
 from mllm_jax.runtime.supervised.process import attempt_number, supervisor_settings
-from mllm_jax.runtime.watch import Peer, WatchLimits, find_fault
+from mllm_jax.runtime.watch import PeerProcess, WatchLimits, find_fault
 from mllm_jax.runtime.wire import (
     STRANGE,
     Connection,
@@ -70,7 +70,7 @@ BEAT = 0.5
 GRACE = 3.0
 
 
-class PeerGroup(Peers):
+class PeerGroup(RunPeers):
     """A process among several.
 
     Attributes:
@@ -86,9 +86,9 @@ class PeerGroup(Peers):
         self.index, self.count = index, count
         self._address, self._limits = address, limits
         now = time.monotonic()
-        self._self = Peer(index, socket.gethostname(), os.getpid(), now)
+        self._self = PeerProcess(index, socket.gethostname(), os.getpid(), now)
         self.activity = ProcessActivity(since=now)
-        self._peers: dict[int, Peer] = {}
+        self._peers: dict[int, PeerProcess] = {}
         self._gathering: dict[str, asyncio.Future[list[Any]]] = {}
         self._leaving = self._ending = False
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -135,7 +135,7 @@ class PeerGroup(Peers):
         now = time.monotonic()
         heard = self._peers.values()
         return "; ".join(
-            f"{peer}: {peer.describe_last_event(now)}" for peer in sorted(heard, key=_number)
+            f"{peer}: {peer.describe_last_event(now)}" for peer in sorted(heard, key=_number_of)
         )
 
     def leave(self, code: int, reason: str = "") -> None:
@@ -204,7 +204,7 @@ class PeerGroup(Peers):
         raise NotImplementedError
 
     async def _hear(
-        self, peer: Peer, connection: Connection, kinds: Mapping[str, type[Any]]
+        self, peer: PeerProcess, connection: Connection, kinds: Mapping[str, type[Any]]
     ) -> None:
         """Hear another process until its connection ends.
 
@@ -219,7 +219,9 @@ class PeerGroup(Peers):
                 connection.close()
                 return
 
-    def _handle(self, peer: Peer, connection: Connection, content: Any, message: Message) -> None:
+    def _handle(
+        self, peer: PeerProcess, connection: Connection, content: Any, message: Message
+    ) -> None:
         """Handle a message.
 
         Args:
@@ -227,19 +229,19 @@ class PeerGroup(Peers):
         """
         raise NotImplementedError
 
-    def _note_beat(self, peer: Peer, beat: peer_messages.BeatMessage) -> None:
+    def _note_beat(self, peer: PeerProcess, beat: peer_messages.BeatMessage) -> None:
         """Note a sign of life."""
         peer.heard = time.monotonic()
         peer.event, peer.limited, peer.waiting = beat.event, beat.limited, beat.waiting
         peer.allowed, peer.waits = beat.allowed, beat.waits
         peer.since = peer.heard - beat.ago
 
-    def _note_leave(self, peer: Peer, connection: Connection) -> None:
+    def _note_leave(self, peer: PeerProcess, connection: Connection) -> None:
         """Note last words; their sender waits until the connection is closed."""
         peer.ended = True
         connection.close()
 
-    async def _on_closed(self, peer: Peer) -> None:
+    async def _on_closed(self, peer: PeerProcess) -> None:
         """A connection has ended, as it does after last words."""
         if not peer.ended:
             peer.ended = True
@@ -274,7 +276,7 @@ class PeerMember(PeerGroup):
             raise (JoinError if answer.wrong else PeerError)(answer.why)
         now = time.monotonic()
         self.host = self._connection.local_host
-        self._peers[0] = Peer(0, answer.host, answer.pid, now, since=now)
+        self._peers[0] = PeerProcess(0, answer.host, answer.pid, now, since=now)
         relay = CoordinatorRelay(HostAddress(self._address.host, answer.port))
         self.coordinator = await relay.listen()
         self._start_task(self._listen())
@@ -324,7 +326,9 @@ class PeerMember(PeerGroup):
         await self._hear(first, self._connection, peer_messages.FROM_FIRST)
         await self._on_closed(first)
 
-    def _handle(self, peer: Peer, connection: Connection, content: Any, message: Message) -> None:
+    def _handle(
+        self, peer: PeerProcess, connection: Connection, content: Any, message: Message
+    ) -> None:
         match content:
             case peer_messages.BeatMessage():
                 self._note_beat(peer, content)
@@ -420,7 +424,7 @@ class PeerHub(PeerGroup):
         if hello is None:
             return
         now = time.monotonic()
-        peer = Peer(hello.index, hello.host, hello.pid, now, since=now)
+        peer = PeerProcess(hello.index, hello.host, hello.pid, now, since=now)
         if why := self._unfit(peer, hello.count, hello.attempt):
             await refuse_connection(connection, why, wrong=True)
             return
@@ -431,7 +435,7 @@ class PeerHub(PeerGroup):
         with suppress(asyncio.CancelledError):  # as in the relay
             await self._listen(peer, connection)
 
-    def _unfit(self, peer: Peer, count: int, theirs: int | None) -> str:
+    def _unfit(self, peer: PeerProcess, count: int, theirs: int | None) -> str:
         """Why `peer` cannot be one of these processes; a wrong number of them ends all."""
         if theirs != attempt_number():
             return f"{peer} is of attempt {theirs}, process 0 of attempt {attempt_number()}"
@@ -452,7 +456,7 @@ class PeerHub(PeerGroup):
         self._send("refused", why=why, wrong=wrong)
         await self._finish()
 
-    async def _listen(self, peer: Peer, connection: Connection) -> None:
+    async def _listen(self, peer: PeerProcess, connection: Connection) -> None:
         await self._hear(peer, connection, peer_messages.TO_FIRST)
         if self._complete.done():
             await self._on_closed(peer)
@@ -460,7 +464,9 @@ class PeerHub(PeerGroup):
             connection.close()
             del self._peers[peer.index], self._connections[peer.index]
 
-    def _handle(self, peer: Peer, connection: Connection, content: Any, message: Message) -> None:
+    def _handle(
+        self, peer: PeerProcess, connection: Connection, content: Any, message: Message
+    ) -> None:
         match content:
             case peer_messages.BeatMessage():
                 self._note_beat(peer, content)
@@ -513,7 +519,7 @@ class PeerHub(PeerGroup):
         await asyncio.gather(*(connection.finish() for connection in self._connections.values()))
 
 
-def _number(peer: Peer) -> int:
+def _number_of(peer: PeerProcess) -> int:
     return peer.index
 
 

@@ -33,7 +33,7 @@ class ProfileRequest:
 
     def __enter__(self) -> Self:
         if self._in_main_thread:
-            handler = self._record if self._enabled else signal.SIG_IGN
+            handler = self._record_signal if self._enabled else signal.SIG_IGN
             self._previous_handler = signal.signal(PROFILE, handler)
         return self
 
@@ -41,5 +41,5 @@ class ProfileRequest:
         if self._in_main_thread:
             signal.signal(PROFILE, self._previous_handler)  # type: ignore[arg-type]
 
-    def _record(self, number: int, frame: FrameType | None) -> None:
+    def _record_signal(self, number: int, frame: FrameType | None) -> None:
         self._received.set()

@@ -66,7 +66,7 @@ class RecordSchema:
         del values
         return self
 
-    def problem(self, values: Values) -> str:
+    def find_problem(self, values: Values) -> str:
         """What is missing, or of another type; empty if nothing is."""
         missing = [key for key in self.needed if key not in values]
         if missing:
@@ -154,10 +154,10 @@ def _with_checksum(text: str) -> str:
     """The JSON of an object with its checksum."""
     content = text.removesuffix("}").rstrip()
     lead, end = (",\n  ", "\n}") if text.startswith("{\n") else (", ", "}")
-    return f'{content}{lead}"{CRC}": "{_checksum(content.encode())}"{end}'
+    return f'{content}{lead}"{CRC}": "{_line_checksum(content.encode())}"{end}'
 
 
-def _checksum(data: bytes) -> str:
+def _line_checksum(data: bytes) -> str:
     return f"{zlib.crc32(data):08x}"
 
 
@@ -173,7 +173,7 @@ def read_record_lines(path: Path, form: Callable[[Values], RecordSchema]) -> Rec
     if not path.exists():
         return RecordLines(path)
     *ended, last = path.read_bytes().split(b"\n")
-    parsed = [*map(_parse, ended), *_parse_last(last)]
+    parsed = [*map(_parse_line, ended), *_parse_last(last)]
     checked = any(line.signed for line in parsed)
     values, damage, unknown = list[dict[str, Any]](), dict[int, str](), dict[str, None]()
     for number, line in enumerate(parsed, 1):
@@ -194,7 +194,7 @@ def read_record(path: Path, form: RecordSchema) -> dict[str, Any]:
         DamageError: it has changed since it was written, or is none.
         OSError: the file cannot be read.
     """
-    document = _parse(path.read_bytes().removesuffix(b"\n"))
+    document = _parse_line(path.read_bytes().removesuffix(b"\n"))
     why = document.why or _find_problem(document, form, checked=document.signed)
     if why or len(document.values) != 1:
         raise RecordDamageError(f"{path.name} is damaged, and left out: {why or 'several records'}")
@@ -203,7 +203,7 @@ def read_record(path: Path, form: RecordSchema) -> dict[str, Any]:
 
 def is_signed(path: Path) -> bool:
     """Whether the record in a file of its own has a checksum. Raises OSError."""
-    return _parse(path.read_bytes().removesuffix(b"\n")).signed
+    return _parse_line(path.read_bytes().removesuffix(b"\n")).signed
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ class _ParsedLine:
     signed: bool = False
 
 
-def _parse(data: bytes) -> _ParsedLine:
+def _parse_line(data: bytes) -> _ParsedLine:
     """The record on a line, whose checksum holds if it has one."""
     if (record := _parse_verified(data)) is not None:
         return _ParsedLine([record], signed=True)
@@ -229,7 +229,7 @@ def _parse(data: bytes) -> _ParsedLine:
         return several
     if _TAIL.search(data):
         return _ParsedLine(why="its checksum does not hold", signed=True)
-    if any(_checksum(data[:-size]).encode() == data[digits] for size, digits in _ENDS.items()):
+    if any(_line_checksum(data[:-size]).encode() == data[digits] for size, digits in _ENDS.items()):
         return _ParsedLine(why="the key of its checksum is damaged", signed=True)
     try:
         record = json.loads(data.decode())
@@ -245,7 +245,7 @@ def _parse(data: bytes) -> _ParsedLine:
 def _parse_verified(data: bytes) -> dict[str, Any] | None:
     """The record, if its checksum holds."""
     tail = _TAIL.search(data)
-    if tail is None or _checksum(data[: tail.start()]).encode() != (tail[1] or tail[2]):
+    if tail is None or _line_checksum(data[: tail.start()]).encode() != (tail[1] or tail[2]):
         return None
     record: dict[str, Any] = json.loads(data)
     del record[CRC]
@@ -254,7 +254,7 @@ def _parse_verified(data: bytes) -> dict[str, Any] | None:
 
 def _parse_last(data: bytes) -> list[_ParsedLine]:
     """What stands behind the last line break: nothing, the beginning of a record, or damage."""
-    line = _parse(data)
+    line = _parse_line(data)
     broke_off = not line.values and data[:1] in (b"", b"{") and b"\0" not in data
     return [] if broke_off else [line]
 
@@ -280,7 +280,7 @@ def _find_problem(line: _ParsedLine, form: Callable[[Values], RecordSchema], che
     if checked and not line.signed:
         return "it has no checksum"
     for values in line.values:
-        if why := form(values).problem(values):
+        if why := form(values).find_problem(values):
             return why
         if not line.signed and (keys := form(values).unknown(values)):
             return f"unknown key {keys[0]}"
@@ -293,7 +293,7 @@ def _is_of(value: object, types: tuple[type, ...]) -> bool:
 
 def signed_text(text: str) -> str:
     """A text with a last line, a comment of YAML, that holds its checksum."""
-    return f"{text}# crc {_checksum(text.encode())}\n"
+    return f"{text}# crc {_line_checksum(text.encode())}\n"
 
 
 def check_text(path: Path) -> bool:
@@ -305,7 +305,7 @@ def check_text(path: Path) -> bool:
     """
     data = path.read_bytes()
     content, line = data[:-_LINE], data[-_LINE:]
-    if line[_DIGITS] == _checksum(content).encode():
+    if line[_DIGITS] == _line_checksum(content).encode():
         return True
     if any(candidate.startswith(_WORD) for candidate in (line, data.rstrip().rpartition(b"\n")[2])):
         raise RecordDamageError(

@@ -17,9 +17,9 @@ FROM_STEP = "--from-step"
 
 def status_before_first_step(config: ExperimentConfig) -> str:
     """Describe an interruption before this process has taken a step."""
-    steps = [int(path.name) for path in _folder(config).glob("*") if path.name.isdigit()]
+    steps = [int(path.name) for path in _status_folder(config).glob("*") if path.name.isdigit()]
     if steps:
-        where = _folder(config) / str(max(steps))
+        where = _status_folder(config) / str(max(steps))
         resumption = f"step {max(steps)} is saved in {where}; go on with\n  {_original_command()}"
         return f" before a step was taken: {resumption}"
     return f" before a step was taken: nothing was saved; start again with\n  {_original_command()}"
@@ -38,7 +38,7 @@ def status_after_step(config: ExperimentConfig, step: int) -> str:
     """Describe an interruption after `step`, whose checkpoint is complete."""
     if not config.checkpoint.enabled:
         return ": nothing is saved, as checkpoint.enabled is false"
-    where = _folder(config) / str(step)
+    where = _status_folder(config) / str(step)
     return f" after step {step}, which is saved in {where}; go on with\n  {resume_command()}"
 
 
@@ -47,7 +47,7 @@ def status_after_training(config: ExperimentConfig, step: int) -> str:
     if not config.checkpoint.enabled:
         return ": training is complete, but nothing is saved, as checkpoint.enabled is false"
     remaining = "evaluate it" if config.evaluate.enabled else "write its summary"
-    where = _folder(config) / str(step)
+    where = _status_folder(config) / str(step)
     command = resume_command()
     return f": training is complete, step {step} is saved in {where}; {remaining} with\n  {command}"
 
@@ -77,5 +77,5 @@ def _original_command() -> str:
     return shlex.join(original_command())
 
 
-def _folder(config: ExperimentConfig) -> Path:
+def _status_folder(config: ExperimentConfig) -> Path:
     return config.run.path / "checkpoints"

@@ -10,7 +10,7 @@ from typing import Self
 
 from mllm_jax.runtime.collective import holds_everywhere
 from mllm_jax.runtime.interrupt import SIGNALS
-from mllm_jax.runtime.part import peers
+from mllm_jax.runtime.part import current_peers
 from mllm_jax.runtime.supervised.process import supervisor_settings
 
 #: Seconds after which processes agree anew on whether to stop; that takes milliseconds.
@@ -43,12 +43,12 @@ class StopSignal:
         Args:
             step: step that was taken; all processes call this after every step.
         """
-        if peers().count == 1:
+        if current_peers().count == 1:
             return self.requested()
         if step < self._next:
             return False
         now = time.monotonic()
-        reports = peers().gather("signals", [self._requested.is_set(), now - self._since])
+        reports = current_peers().gather("signals", [self._requested.is_set(), now - self._since])
         seconds = max(passed for _, passed in reports) / max(1, step - self._agreed)
         self._agreed, self._since = step, now
         self._next = step + max(1, int(AGREE / max(seconds, 1e-3)))
@@ -75,14 +75,14 @@ class StopSignal:
 
     def __exit__(self, *raised: object) -> None:
         if supervisor_settings() is None or not self._requested.is_set():
-            self._restore()
+            self._restore_handlers()
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self._requested.set()
         if supervisor_settings() is None:
-            self._restore()
+            self._restore_handlers()
 
-    def _restore(self) -> None:
+    def _restore_handlers(self) -> None:
         if self._previous_handlers:
             signal.set_wakeup_fd(self._fd)
         for number, handler in self._previous_handlers.items():

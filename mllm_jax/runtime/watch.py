@@ -58,7 +58,7 @@ LIMITS = WatchLimits()
 
 
 @dataclass
-class Peer:
+class PeerProcess:
     """A process as another one knows it. Times are of the clock of the process that keeps this.
 
     Attributes:
@@ -97,7 +97,7 @@ class Peer:
         return f"its last event: {self.event}, {now - self.since:.0f} s ago"
 
 
-def find_fault(peers: Iterable[Peer], now: float, limits: WatchLimits) -> str | None:
+def find_fault(peers: Iterable[PeerProcess], now: float, limits: WatchLimits) -> str | None:
     """The process at fault and why, or None.
 
     A silent process is at fault, and so is one that takes longer than its activity may. Where all
@@ -118,18 +118,18 @@ def find_fault(peers: Iterable[Peer], now: float, limits: WatchLimits) -> str | 
     return _find_endless(busy, now, limits) if busy else _find_stalled(present, now, limits)
 
 
-def _find_endless(busy: Sequence[Peer], now: float, limits: WatchLimits) -> str | None:
+def _find_endless(busy: Sequence[PeerProcess], now: float, limits: WatchLimits) -> str | None:
     """The process that is at what may take long, such as compiling, for longer than that may."""
-    late = [peer for peer in busy if now - peer.since > _limit(peer, limits).seconds]
+    late = [peer for peer in busy if now - peer.since > _limit_of(peer, limits).seconds]
     if not late:
         return None
-    worst = min(late, key=_since)
-    limit = _limit(worst, limits)
+    worst = min(late, key=_activity_begin)
+    limit = _limit_of(worst, limits)
     last = worst.describe_last_event(now)
     return f"{worst} takes longer than {limit.seconds:.6g} s ({limit.source}); {last}"
 
 
-def _find_stalled(present: Sequence[Peer], now: float, limits: WatchLimits) -> str | None:
+def _find_stalled(present: Sequence[PeerProcess], now: float, limits: WatchLimits) -> str | None:
     """The process that stopped first, if no process goes on and none is at what may take long.
 
     Those that wait for what may take long wait for the others, whose limits hold, if there are any.
@@ -137,8 +137,8 @@ def _find_stalled(present: Sequence[Peer], now: float, limits: WatchLimits) -> s
     if not present:
         return None
     judged = [peer for peer in present if peer.limited] or present
-    limit = max((_limit(peer, limits) for peer in judged), key=lambda limit: limit.seconds)
-    if now - max(map(_since, present)) <= limit.seconds:
+    limit = max((_limit_of(peer, limits) for peer in judged), key=lambda limit: limit.seconds)
+    if now - max(map(_activity_begin, present)) <= limit.seconds:
         return None
     duration = f"since {limit.seconds:.6g} s ({limit.source})"
     working = [peer for peer in present if not peer.waiting]
@@ -147,14 +147,14 @@ def _find_stalled(present: Sequence[Peer], now: float, limits: WatchLimits) -> s
     if not working:
         each = "; ".join(f"{peer}: {peer.describe_last_event(now)}" for peer in present)
         return f"all processes wait for each other {duration}: {each}"
-    worst = min(working, key=_since)
+    worst = min(working, key=_activity_begin)
     return (
         f"{worst} is stuck: no process goes on {duration}, and it is the one that stopped first; "
         f"{worst.describe_last_event(now)}"
     )
 
 
-def _find_trailing(present: Sequence[Peer], now: float, duration: str) -> str:
+def _find_trailing(present: Sequence[PeerProcess], now: float, duration: str) -> str:
     """The process in a wait that others are beyond; empty if there is none."""
     furthest = max(peer.waits for peer in present)
     trailing = [peer for peer in present if peer.waiting and peer.waits < furthest]
@@ -167,9 +167,9 @@ def _find_trailing(present: Sequence[Peer], now: float, duration: str) -> str:
     )
 
 
-def _limit(peer: Peer, limits: WatchLimits) -> ActivityLimit:
+def _limit_of(peer: PeerProcess, limits: WatchLimits) -> ActivityLimit:
     return peer.limit or limits.extend_limit(limits.limit_of(limited=peer.limited), peer.allowed)
 
 
-def _since(peer: Peer) -> float:
+def _activity_begin(peer: PeerProcess) -> float:
     return peer.since

@@ -385,10 +385,10 @@ def _with_tuples(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _explain_errors(details: Iterable[ErrorDetails], kind: type[BaseModel]) -> list[str]:
     """Dotted key, value, reason and, for an unknown key, the valid ones."""
-    return [_explain(detail, kind) for detail in details]
+    return [_explain_failure(detail, kind) for detail in details]
 
 
-def _explain(detail: ErrorDetails, kind: type[BaseModel]) -> str:
+def _explain_failure(detail: ErrorDetails, kind: type[BaseModel]) -> str:
     path = [str(part) for part in detail["loc"] if part != "[key]"]
     name = ".".join(path)
     reason = detail["msg"].removeprefix("Value error, ")

@@ -33,18 +33,18 @@ def environment_record(cluster: AnyBackend) -> str:
 
 
 def _describe_here(root: Path) -> dict[str, Any]:
-    changed = _git(root, "status", "--porcelain")
+    changed = _run_git(root, "status", "--porcelain")
     return {
         "host": platform.node(),
         "user": getpass.getuser(),
         "python": platform.python_version(),
         "versions": package_versions(),
-        "commit": _git(root, "rev-parse", "HEAD"),
+        "commit": _run_git(root, "rev-parse", "HEAD"),
         "uncommitted": None if changed is None else changed.splitlines(),
     }
 
 
-def _git(root: Path, *words: str) -> str | None:
+def _run_git(root: Path, *words: str) -> str | None:
     """What git answers; None if there is no git, or the code is in no repository."""
     command: Sequence[str] = ("git", "-C", str(root), *words)
     try:

@@ -55,7 +55,7 @@ TAINT = JobForm(
 )
 
 
-def _quantity(amount: Any) -> int | str:
+def _parse_quantity(amount: Any) -> int | str:
     """The amount itself. Raises ValueError where it is none."""
     if type(amount) is int and amount >= 1:
         return amount
@@ -160,7 +160,7 @@ OtherResource = Annotated[
     ),
 ]
 #: How much of a resource.
-Quantity = Annotated[int | str, BeforeValidator(_quantity)]
+Quantity = Annotated[int | str, BeforeValidator(_parse_quantity)]
 #: A key of a label of a node, or of an annotation.
 LabelKey = Annotated[str, BeforeValidator(JobForm(_KEY, _KEY_WORDS))]
 #: A value of a node's label.

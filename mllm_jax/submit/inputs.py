@@ -52,7 +52,7 @@ def input_paths(config: ExperimentConfig) -> Iterator[tuple[str, str]]:
         for name in section.split("."):
             values = getattr(values, name, None)
         for key in keys if values is not None else ():
-            yield from _paths(f"{section}.{key}", getattr(values, key, None))
+            yield from _list_paths(f"{section}.{key}", getattr(values, key, None))
 
 
 def _source_paths(at: str, source: Any) -> Iterator[tuple[str, str]]:
@@ -61,7 +61,7 @@ def _source_paths(at: str, source: Any) -> Iterator[tuple[str, str]]:
         for key in type(source).model_fields:
             value = getattr(source, key)
             if key in INPUTS["data.source"]:
-                yield from _paths(f"{at}.{key}", value, f"data.source.{key}")
+                yield from _list_paths(f"{at}.{key}", value, f"data.source.{key}")
             else:
                 yield from _source_paths(f"{at}.{key}", value)
     elif isinstance(source, list | tuple):
@@ -72,11 +72,11 @@ def _source_paths(at: str, source: Any) -> Iterator[tuple[str, str]]:
             yield from _source_paths(f"{at}.{name}", member)
 
 
-def _paths(key: str, value: Any, kind: str = "") -> Iterator[tuple[str, str]]:
+def _list_paths(key: str, value: Any, kind: str = "") -> Iterator[tuple[str, str]]:
     """The path in a value, or the paths by their names."""
     if isinstance(value, dict):
         for name, item in value.items():
-            yield from _paths(f"{key}.{name}", item, kind or key)
+            yield from _list_paths(f"{key}.{name}", item, kind or key)
         return
     path = isinstance(value, str | Path) and str(value) not in NAMES.get(kind or key, ())
     if path and not is_url(str(value)):

@@ -90,7 +90,7 @@ class ClusterJob:
     @property
     def digest(self) -> str:
         """Digest of the configuration and of the record of the environment."""
-        return _digest(self.config + self.environment)
+        return _text_digest(self.config + self.environment)
 
     @property
     def config_file(self) -> Path:
@@ -98,12 +98,12 @@ class ClusterJob:
 
         Another submission cannot change what attempts of this job read.
         """
-        return self.output / f"config-{_digest(self.config)}.yaml"
+        return self.output / f"config-{_text_digest(self.config)}.yaml"
 
     @property
     def environment_file(self) -> Path:
         """File of the record of the environment, which is called by its content, too."""
-        return self.output / f"environment-{_digest(self.environment)}.json"
+        return self.output / f"environment-{_text_digest(self.environment)}.json"
 
     def command(self, python: str, launch: str, config: str) -> tuple[str, ...]:
         """Words of the training's command, without a supervisor and the place of its process.
@@ -123,7 +123,7 @@ class ClusterJob:
         return "--processes", str(self.nodes), "--join-seconds", str(self.join_seconds)
 
 
-def _digest(text: str) -> str:
+def _text_digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
@@ -149,7 +149,7 @@ def make_job(
     Raises:
         ConfigError: cluster and configuration do not fit; the message lists every reason.
     """
-    problems = list(_problems(config, cluster, name, nodes))
+    problems = list(_list_problems(config, cluster, name, nodes))
     problems += input_problems(config, cluster, on_nodes)
     if problems:
         raise ConfigError(f"submit --cluster {name}", problems)
@@ -197,12 +197,14 @@ def checkpoint_bytes(config: ExperimentConfig) -> int:
     values = float(sum(module.parameters for module in modules.values()))
     for name, module in modules.items():
         layer, outside_layers = work.trained(name)[0], module.rest_parameters
-        values += module.layers * _moments(optimizer, layer)
-        values += _moments(optimizer, outside_layers) + _moments(optimizer, module.rest_adapters)
+        values += module.layers * _moment_values(optimizer, layer)
+        values += _moment_values(optimizer, outside_layers) + _moment_values(
+            optimizer, module.rest_adapters
+        )
     return WIDE * round(values)
 
 
-def _moments(optimizer: OptimizerConfig, parameters: Parameters) -> float:
+def _moment_values(optimizer: OptimizerConfig, parameters: Parameters) -> float:
     """Values that the optimizer keeps for parameters; Muon updates what is no matrix as AdamW."""
     return sum(
         count * (optimizer.moments if is_matrix(axes) else AdamWConfig.moments)
@@ -218,7 +220,7 @@ def needed_seconds(config: ExperimentConfig, cluster: AnyBackend, nodes: int) ->
 # ---- checks --------------------------------------------------------------------------------------
 
 
-def _problems(
+def _list_problems(
     config: ExperimentConfig, cluster: AnyBackend, name: str, nodes: int
 ) -> Iterator[str]:
     yield from _device_problems(config, cluster, name, nodes)

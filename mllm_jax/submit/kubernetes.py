@@ -60,7 +60,7 @@ def make_service(job: ClusterJob, cluster: KubernetesBackend) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": _metadata(job, cluster),
+        "metadata": _make_metadata(job, cluster),
         "spec": {
             "clusterIP": "None",
             "publishNotReadyAddresses": True,
@@ -79,7 +79,7 @@ def make_config_map(job: ClusterJob, cluster: KubernetesBackend) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": _metadata(job, cluster) | {"name": _config_name(job)},
+        "metadata": _make_metadata(job, cluster) | {"name": _config_name(job)},
         "immutable": True,
         "data": {CONFIG_NAME: job.config, RECORD_NAME: job.environment},
     }
@@ -88,7 +88,7 @@ def make_config_map(job: ClusterJob, cluster: KubernetesBackend) -> Object:
 def make_jobset(job: ClusterJob, cluster: KubernetesBackend) -> Object:
     """The JobSet: one indexed Job whose pods are the processes of the run."""
     labels = {"kueue.x-k8s.io/queue-name": cluster.queue} if cluster.queue else {}
-    metadata = _metadata(job, cluster)
+    metadata = _make_metadata(job, cluster)
     metadata["labels"] |= labels
     if cluster.tpu:
         metadata["annotations"] = dict(_EXCLUSIVE)
@@ -105,7 +105,7 @@ def make_jobset(job: ClusterJob, cluster: KubernetesBackend) -> Object:
             "failurePolicy": {"maxRestarts": job.restarts, "rules": _restart_rules()},
             "successPolicy": {"operator": "All"},
             "replicatedJobs": [
-                {"name": TRAIN, "replicas": 1, "template": {"spec": _job(job, cluster)}}
+                {"name": TRAIN, "replicas": 1, "template": {"spec": _make_job(job, cluster)}}
             ],
         },
     }
@@ -121,7 +121,7 @@ def coordinator_address(job: ClusterJob, cluster: KubernetesBackend) -> str:
     return f"{job.name}-{TRAIN}-0-0.{job.name}.{domain}:{job.port}"
 
 
-def _metadata(job: ClusterJob, cluster: KubernetesBackend) -> Object:
+def _make_metadata(job: ClusterJob, cluster: KubernetesBackend) -> Object:
     labels = {"app.kubernetes.io/name": "mllm-jax", "app.kubernetes.io/instance": job.name}
     return {"name": job.name, "namespace": cluster.namespace, "labels": labels}
 
@@ -170,14 +170,14 @@ def _restart_rules() -> list[Object]:
 # ---- pods ----------------------------------------------------------------------------------------
 
 
-def _job(job: ClusterJob, cluster: KubernetesBackend) -> Object:
+def _make_job(job: ClusterJob, cluster: KubernetesBackend) -> Object:
     return {
         "completionMode": "Indexed",
         "parallelism": job.nodes,
         "completions": job.nodes,
         "backoffLimit": 0,
         "podFailurePolicy": {"rules": _end_rules()},
-        "template": _template_metadata(cluster) | {"spec": _pod(job, cluster)},
+        "template": _template_metadata(cluster) | {"spec": _make_pod(job, cluster)},
     }
 
 
@@ -186,12 +186,12 @@ def _template_metadata(cluster: KubernetesBackend) -> Object:
     return {"metadata": {"annotations": annotations}} if annotations else {}
 
 
-def _pod(job: ClusterJob, cluster: KubernetesBackend) -> Object:
-    volumes, mounts = _volumes(job, cluster)
+def _make_pod(job: ClusterJob, cluster: KubernetesBackend) -> Object:
+    volumes, mounts = _make_volumes(job, cluster)
     spec: Object = {
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": job.grace,
-        "containers": [_container(job, cluster, mounts)],
+        "containers": [_make_container(job, cluster, mounts)],
         "volumes": volumes,
     }
     selector = dict(cluster.node_selector)
@@ -200,7 +200,7 @@ def _pod(job: ClusterJob, cluster: KubernetesBackend) -> Object:
         selector["cloud.google.com/gke-tpu-topology"] = cluster.tpu.topology
     further = {
         "nodeSelector": selector,
-        "tolerations": [_toleration(taint) for taint in cluster.tolerations],
+        "tolerations": [_make_toleration(taint) for taint in cluster.tolerations],
         "serviceAccountName": cluster.service_account,
         "priorityClassName": cluster.priority_class,
         "imagePullSecrets": [{"name": name} for name in cluster.image_pull_secrets],
@@ -211,32 +211,32 @@ def _pod(job: ClusterJob, cluster: KubernetesBackend) -> Object:
     return spec | {key: value for key, value in further.items() if value}
 
 
-def _toleration(taint: str) -> Object:
+def _make_toleration(taint: str) -> Object:
     match = re.fullmatch(TAINT.pattern, taint)
     assert match is not None  # by the type of the key
     parts = {key: text for key, text in match.groupdict().items() if text is not None}
     return parts | {"operator": "Equal" if "value" in parts else "Exists"}
 
 
-def _container(job: ClusterJob, cluster: KubernetesBackend, mounts: list[Object]) -> Object:
+def _make_container(job: ClusterJob, cluster: KubernetesBackend, mounts: list[Object]) -> Object:
     container: Object = {
         "name": TRAIN,
         "image": cluster.image,
         "imagePullPolicy": cluster.pull_policy,
         "workingDir": cluster.directory,
-        "command": _command(job, cluster),
-        "env": _environment(job, cluster),
+        "command": _make_command(job, cluster),
+        "env": _make_environment(job, cluster),
         "ports": [{"name": "coordinator", "containerPort": job.port}],
-        "resources": _resources(job, cluster),
+        "resources": _make_resources(job, cluster),
         "volumeMounts": mounts,
-        "startupProbe": _probe(job, cluster, math.ceil((job.join_seconds + FOUND) / PERIOD)),
-        "livenessProbe": _probe(job, cluster, FAILURES)
+        "startupProbe": _make_probe(job, cluster, math.ceil((job.join_seconds + FOUND) / PERIOD)),
+        "livenessProbe": _make_probe(job, cluster, FAILURES)
         | {"terminationGracePeriodSeconds": DEAD_GRACE},
     }
     return container
 
 
-def _command(job: ClusterJob, cluster: KubernetesBackend) -> list[str]:
+def _make_command(job: ClusterJob, cluster: KubernetesBackend) -> list[str]:
     """The training's command; Kubernetes itself puts in the number of the process."""
     words = job.command(cluster.python, "launch.py", f"{CONFIG_FOLDER}/{CONFIG_NAME}")
     words = (*words, SUPERVISE)
@@ -258,7 +258,7 @@ def _wait_command(job: ClusterJob, cluster: KubernetesBackend) -> tuple[str, ...
     return "sh", "-c", f'try=0; until {known}; do sleep 1; done; exec "$@"', host
 
 
-def _environment(job: ClusterJob, cluster: KubernetesBackend) -> list[Object]:
+def _make_environment(job: ClusterJob, cluster: KubernetesBackend) -> list[Object]:
     variables = {FILE: PULSE_FILE, JOBSET: f"{cluster.namespace}/{job.name}"} | dict(
         cluster.environment
     )
@@ -273,7 +273,7 @@ def _environment(job: ClusterJob, cluster: KubernetesBackend) -> list[Object]:
     return [*values, *([index] if job.nodes > 1 else []), *secrets]
 
 
-def _resources(job: ClusterJob, cluster: KubernetesBackend) -> Object:
+def _make_resources(job: ClusterJob, cluster: KubernetesBackend) -> Object:
     """What the node must have; of devices, limits are requests."""
     devices = {"gpu": cluster.gpu_resource, "tpu": TPU_RESOURCE}.get(job.platform)
     others = {name: str(amount) for name, amount in cluster.resources.items()}
@@ -288,7 +288,7 @@ def _resources(job: ClusterJob, cluster: KubernetesBackend) -> Object:
     return {name: value for name, value in resources.items() if value}
 
 
-def _volumes(job: ClusterJob, cluster: KubernetesBackend) -> tuple[list[Object], list[Object]]:
+def _make_volumes(job: ClusterJob, cluster: KubernetesBackend) -> tuple[list[Object], list[Object]]:
     """Volumes of a pod, and where its container mounts them."""
     volumes: list[Object] = [
         {"name": "config", "configMap": {"name": _config_name(job)}},
@@ -309,7 +309,7 @@ def _volumes(job: ClusterJob, cluster: KubernetesBackend) -> tuple[list[Object],
     return volumes, mounts
 
 
-def _probe(job: ClusterJob, cluster: KubernetesBackend, failures: int) -> Object:
+def _make_probe(job: ClusterJob, cluster: KubernetesBackend, failures: int) -> Object:
     """A look at the pulse of the process, which begins as soon as its devices are found."""
     age = str(math.ceil(max(job.hang_seconds, 2 * BEAT)))
     return {

@@ -19,7 +19,7 @@ def submit_file(job: ClusterJob, cluster: AnyBackend, file: Path) -> str:
     words = submit_command(cluster, file)
     if isinstance(cluster, SlurmBackend):
         return run_program(words).split(";")[0].strip()
-    return _apply(job, cluster, words)
+    return _apply_objects(job, cluster, words)
 
 
 def submit_command(cluster: AnyBackend, file: Path) -> list[str]:
@@ -29,7 +29,7 @@ def submit_command(cluster: AnyBackend, file: Path) -> list[str]:
     return ["kubectl", "apply", "--filename", str(file)]
 
 
-def _apply(job: ClusterJob, cluster: KubernetesBackend, words: list[str]) -> str:
+def _apply_objects(job: ClusterJob, cluster: KubernetesBackend, words: list[str]) -> str:
     """Apply the objects, of which the JobSet must be new: an equal one is another machine's."""
     try:
         lines = run_program(words).splitlines()

@@ -72,7 +72,7 @@ def sbatch_options(job: ClusterJob, cluster: SlurmBackend) -> Iterator[str]:
     values = {
         "--job-name": job.name,
         # By which a submission finds who has the folder.
-        "--comment": _quote(str(job.folder)),
+        "--comment": _quote_value(str(job.folder)),
         "--partition": cluster.partition,
         "--account": cluster.account,
         "--qos": cluster.qos,
@@ -80,8 +80,8 @@ def sbatch_options(job: ClusterJob, cluster: SlurmBackend) -> Iterator[str]:
         "--nodes": job.nodes,
         "--ntasks-per-node": 1,
         "--cpus-per-task": cluster.cpus_per_node,
-        "--gres": _gpus(job, cluster) if job.platform == "gpu" else None,
-        "--output": _quote(f"{log}/slurm-%j.out"),
+        "--gres": _gpu_option(job, cluster) if job.platform == "gpu" else None,
+        "--output": _quote_value(f"{log}/slurm-%j.out"),
         "--open-mode": "append",
         "--signal": f"TERM@{job.grace}",
         "--export": ",".join(dict.fromkeys((*PASSED, *cluster.pass_environment))),
@@ -93,12 +93,12 @@ def sbatch_options(job: ClusterJob, cluster: SlurmBackend) -> Iterator[str]:
     yield from cluster.options
 
 
-def _gpus(job: ClusterJob, cluster: SlurmBackend) -> str:
+def _gpu_option(job: ClusterJob, cluster: SlurmBackend) -> str:
     kind = f":{cluster.gpu_type}" if cluster.gpu_type else ""
     return f"gpu{kind}:{job.devices}"
 
 
-def _quote(text: str) -> str:
+def _quote_value(text: str) -> str:
     """A value in a line of options, whose quotes are not the shell's.
 
     Folders with quotes are refused before (`mllm_jax.submit.job`).

@@ -160,13 +160,13 @@ def read_attempts(folder: Path) -> AttemptRecords:
             if not path.exists():
                 continue
             try:
-                records.append(_read(path, kind, form))
+                records.append(_read_file(path, kind, form))
             except RecordDamageError as error:
                 damage[path.name] = str(error)
     return AttemptRecords(times_spent, watched, damage)
 
 
-def _read(path: Path, kind: Any, form: RecordSchema) -> Any:
+def _read_file(path: Path, kind: Any, form: RecordSchema) -> Any:
     """The record in a file; keys of later versions are left out."""
     values = read_record(path, form)
     if values["attempt"] != parse_attempt_number(path.name):

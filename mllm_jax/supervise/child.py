@@ -75,7 +75,7 @@ class ChildProcess:
                 start_new_session=True,
             )
         except OSError:
-            self._close()
+            self._close_files()
             raise
         for number in self._early:
             self.signal(number)
@@ -115,14 +115,14 @@ class ChildProcess:
         await self._tidy()
         async with self._halting:
             beat, host = self.beat, socket.gethostname()
-            self._close()
+            self._close_files()
         end = ProcessEnd(self._process, host, pid, code, halted=self._halted, stacks=self._written)
         if beat is None:
             return end
         ago = time.monotonic() - beat.since
         return ProcessEnd(**vars(end) | {"step": beat.step, "event": beat.event, "ago": ago})
 
-    def _close(self) -> None:
+    def _close_files(self) -> None:
         os.close(self._beats)
         os.close(self._stacks)
 
@@ -154,13 +154,13 @@ class ChildProcess:
         """The stacks, once the process has handled the signal for them."""
         assert self._running is not None, "the process is not started"
         until = time.monotonic() + WRITTEN
-        while time.monotonic() < until and _handles(self._running.pid, STACKS):
+        while time.monotonic() < until and _is_handling(self._running.pid, STACKS):
             self.signal(signal.SIGCONT)  # one that is stopped, perhaps in the handler, goes on
             await asyncio.sleep(0.05)
         return os.pread(self._stacks, os.fstat(self._stacks).st_size, 0)
 
 
-def _handles(pid: int, number: int) -> bool:
+def _is_handling(pid: int, number: int) -> bool:
     """Whether a signal waits for a process, or a thread is in its handler, where it is blocked.
 
     The size of what a handler writes does not say that it is through: on a busy machine a process

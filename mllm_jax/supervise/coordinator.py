@@ -21,7 +21,7 @@ from enum import Enum
 
 from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.runtime.supervised.beats import Heartbeat
-from mllm_jax.runtime.watch import LIMITS, Peer, WatchLimits, find_fault
+from mllm_jax.runtime.watch import LIMITS, PeerProcess, WatchLimits, find_fault
 from mllm_jax.supervise.ends import ProcessEnd, find_cause
 from mllm_jax.supervise.pace import EventPace
 from mllm_jax.supervise.policy import NONE, POLICY, AttemptHistory, RestartPolicy
@@ -185,17 +185,19 @@ class HostState:
     pace: EventPace = field(default_factory=EventPace)
 
     @property
-    def peer(self) -> Peer:
+    def peer(self) -> PeerProcess:
         """The training process."""
         beat, who = self.pace.beat, self.joined
         if beat is None:
-            return Peer(who.process, who.host, 0, self.heard, since=self.heard)
+            return PeerProcess(who.process, who.host, 0, self.heard, since=self.heard)
         last_event = beat.event, beat.since, beat.limited, beat.waiting
-        return Peer(who.process, who.host, beat.pid, self.heard, *last_event, waits=beat.waits)
+        return PeerProcess(
+            who.process, who.host, beat.pid, self.heard, *last_event, waits=beat.waits
+        )
 
 
 @dataclass
-class Coordinator:
+class RunCoordinator:
     """Takes the decisions for the processes of one run.
 
     Attributes:
@@ -250,7 +252,9 @@ class Coordinator:
             case LeaderInterrupted():
                 self._interrupted = True
                 if self.phase is RestartPhase.WAITING:
-                    return self._finish(ExitCode.INTERRUPTED, "interrupted between two attempts")
+                    return self._finish_run(
+                        ExitCode.INTERRUPTED, "interrupted between two attempts"
+                    )
         return []
 
     def on_tick(self, now: float) -> list[CoordinatorAction]:
@@ -259,7 +263,7 @@ class Coordinator:
             case RestartPhase.WAITING:
                 return self._begin_or_wait(now)
             case RestartPhase.RUNNING:
-                return self._watch(now)
+                return self._watch_processes(now)
             case RestartPhase.HALTING:
                 return self._force_end(now)
         return []
@@ -289,7 +293,7 @@ class Coordinator:
         if missing or now < self._pause_ends:
             return []
         hosts = self._taking_part()
-        self.attempt = self._next
+        self.attempt = self._next_attempt
         self.phase, self._begun, self._fault, self._halted = RestartPhase.RUNNING, now, "", False
         self._ends = []
         for i, place in self._places.items():
@@ -297,7 +301,7 @@ class Coordinator:
         return [BeginAttempt(self.attempt, self.tries.best == 0, hosts)]
 
     @property
-    def _next(self) -> int:
+    def _next_attempt(self) -> int:
         """Number of the attempt that would begin now: no supervisor has heard of it."""
         return max(self.attempt, self._known) + 1
 
@@ -318,12 +322,12 @@ class Coordinator:
         )
         hosts = self._taking_part()
         if not hosts:
-            return self._finish(ExitCode.LOST_PEER, f"{absence}{self._needed}")
+            return self._finish_run(ExitCode.LOST_PEER, f"{absence}{self._needed_hosts}")
         self.left_behind.update(missing)
         return [LogLine(f"{absence}: {self._going_on(hosts)}")]
 
     @property
-    def _needed(self) -> str:
+    def _needed_hosts(self) -> str:
         """How many hosts the run needs, if it does not need all."""
         least = min(self.fewer, default=None)
         return "" if least is None else f", and run.min_hosts needs {least}"
@@ -335,7 +339,7 @@ class Coordinator:
         )
         return f"going on with {len(hosts)} of {self.count} hosts{waiting}"
 
-    def _watch(self, now: float) -> list[CoordinatorAction]:
+    def _watch_processes(self, now: float) -> list[CoordinatorAction]:
         """Name a process that is at fault, if there is one, and end the attempt."""
         busy = [place for place in self._places.values() if place.busy]
         peers = [replace(place.peer, limit=place.pace.limit(self.limits)) for place in busy]
@@ -345,9 +349,9 @@ class Coordinator:
         if all(now - place.heard <= self.limits.silent for place in busy):
             for place in busy:
                 place.pace = place.pace.stopped(now, self.limits)
-        return self._fail(fault, now)
+        return self._fail_attempt(fault, now)
 
-    def _fail(self, why: str, now: float) -> list[CoordinatorAction]:
+    def _fail_attempt(self, why: str, now: float) -> list[CoordinatorAction]:
         self.phase, self.since, self._fault, self._halted = RestartPhase.HALTING, now, why, True
         return [LogLine(f"attempt {self.attempt}: {why}"), HaltAttempt(self.attempt)]
 
@@ -367,7 +371,7 @@ class Coordinator:
             return []
         stay = [str(place.peer) for place in self._places.values() if place.busy]
         why = f"{', '.join(stay)} cannot be ended within {UNENDING:g} s: the machine is at fault"
-        return self._finish(ExitCode.LOST_PEER, f"attempt {self.attempt} is the last: {why}")
+        return self._finish_run(ExitCode.LOST_PEER, f"attempt {self.attempt} is the last: {why}")
 
     def _on_life_sign(self, sign: LifeSign) -> list[CoordinatorAction]:
         place = self._places.get(sign.process)
@@ -392,7 +396,7 @@ class Coordinator:
         lost = ProcessEnd(process, peer.host, peer.pid, ExitCode.LOST_PEER, step, peer.event, ago)
         actions: list[CoordinatorAction] = []
         if self.phase is RestartPhase.RUNNING:
-            actions = self._fail(
+            actions = self._fail_attempt(
                 f"{peer} is gone with its supervisor; {peer.describe_last_event(now)}", now
             )
         self._ends.append(lost)
@@ -435,10 +439,10 @@ class Coordinator:
     def _decide_next(self, main: ProcessEnd, why: str, now: float) -> list[CoordinatorAction]:
         """Decide what follows an attempt that is over."""
         if all(end.code == ExitCode.OK for end in self._ends):
-            return self._finish(ExitCode.OK, "")
+            return self._finish_run(ExitCode.OK, "")
         if self._interrupted or (main.final and not self._fault):
             code = ExitCode.INTERRUPTED if self._interrupted else main.exit
-            return self._finish(code, f"attempt {self.attempt} is the last: {why}")
+            return self._finish_run(code, f"attempt {self.attempt} is the last: {why}")
         summary = f"attempt {self.attempt} has ended after {now - self._begun:.0f} s"
         summary += "" if self._fault else f": {why}"
         if unfit := [end for end in self._ends if self._unfit[end.process] >= UNFIT and end.unfit]:
@@ -446,19 +450,26 @@ class Coordinator:
             summary += f"; {names} {'is' if len(unfit) == 1 else 'are'} unfit again"
             hosts = self._leave_out(unfit)
             if not hosts:
-                return self._finish(ExitCode.UNFIT, f"{summary}{self._needed}")
+                return self._finish_run(ExitCode.UNFIT, f"{summary}{self._needed_hosts}")
             summary += f": {self._going_on(hosts)}"
             if self.lead not in hosts:
                 self.phase = RestartPhase.OVER
                 return [LeaveRun(ExitCode.UNFIT, summary)]
         if self.tries.exhausted(self.policy):
-            return self._finish(main.exit, f"{summary}; it is the last, as {self._exhausted}")
+            return self._finish_run(
+                main.exit, f"{summary}; it is the last, as {self._exhausted_reason}"
+            )
         pause = self.policy.pause(self.tries.failed)
         self.phase, self.since, self._pause_ends = RestartPhase.WAITING, now, now + pause
-        return [LogLine(f"{summary}; {self._stacks()}attempt {self._next} begins in {pause:g} s")]
+        return [
+            LogLine(
+                f"{summary}; {self._describe_stacks()}attempt {self._next_attempt} begins in "
+                f"{pause:g} s"
+            )
+        ]
 
     @property
-    def _exhausted(self) -> str:
+    def _exhausted_reason(self) -> str:
         """Why no restart is left."""
         if self.policy.restarts == 0:
             return "run.restarts is 0: no attempt follows another"
@@ -480,10 +491,10 @@ class Coordinator:
         self.tries = AttemptHistory(self.tries.best)
         return self._taking_part()
 
-    def _stacks(self) -> str:
+    def _describe_stacks(self) -> str:
         files = [end.stacks for end in self._ends if end.stacks]
         return f"Python stacks are in {', '.join(files)}; " if files else ""
 
-    def _finish(self, code: int, why: str) -> list[CoordinatorAction]:
+    def _finish_run(self, code: int, why: str) -> list[CoordinatorAction]:
         self.phase = RestartPhase.OVER
         return [FinishRun(int(code), why)]

@@ -80,10 +80,10 @@ def find_cause(ends: Sequence[ProcessEnd]) -> ProcessEnd:
     of others, an error that no attempt mends explains everything, and ends that the supervisors
     brought about explain nothing.
     """
-    return min(ends, key=lambda end: (_rank(end), end.process))
+    return min(ends, key=lambda end: (_rank_end(end), end.process))
 
 
-def _rank(end: ProcessEnd) -> int:
+def _rank_end(end: ProcessEnd) -> int:
     if end.halted:
         return 4
     return RANKS.get(end.code, 0 if end.final else 2)

@@ -66,7 +66,7 @@ class FollowerSupervisor(HostSupervisor):
         self._address = settings.address
 
     @property
-    def _who(self) -> str:
+    def _describe_self(self) -> str:
         return f"supervisor of process {self._leader}"
 
     async def _run_until_finished(self) -> None:
@@ -87,7 +87,7 @@ class FollowerSupervisor(HostSupervisor):
         settings, wait = self._settings, 0.0 if self.left else self._settings.wait
         connection = await self._connect(self._address, wait)
         message = (
-            f"process {settings.process} of {settings.count} found no {self._who} at "
+            f"process {settings.process} of {settings.count} found no {self._describe_self} at "
             f"{self._address} within {wait:g} s (run.wait_for_hosts)"
         )
         for number, (process, text) in enumerate(self._successors):
@@ -127,7 +127,7 @@ class FollowerSupervisor(HostSupervisor):
             except (OSError, MessageError) as error:  # TimeoutError is an OSError, too
                 if isinstance(error, MessageError) and str(error) != strange:
                     strange = str(error)
-                    logger.warning("%s is no %s: %s", address, self._who, strange)
+                    logger.warning("%s is no %s: %s", address, self._describe_self, strange)
                 if time.monotonic() + AGAIN > until:
                     return None
                 await asyncio.sleep(AGAIN)
@@ -163,19 +163,19 @@ class FollowerSupervisor(HostSupervisor):
                 async with asyncio.timeout(silent):
                     message = await connection.receive()
             except TimeoutError:
-                logger.warning("no sign of life of the %s for %g s", self._who, silent)
+                logger.warning("no sign of life of the %s for %g s", self._describe_self, silent)
                 return
             if message is None:
                 if self._finish is None:
-                    logger.warning("the connection to the %s is gone", self._who)
+                    logger.warning("the connection to the %s is gone", self._describe_self)
                 return
             try:
-                self._do(messages.parse_order(message))
+                self._do_action(messages.parse_order(message))
             except MessageError as error:
-                logger.warning("the %s: %s; its connection is closed", self._who, error)
+                logger.warning("the %s: %s; its connection is closed", self._describe_self, error)
                 return
 
-    def _do(self, action: SupervisorOrder) -> None:
+    def _do_action(self, action: SupervisorOrder) -> None:
         match action:
             case SupervisorRefused():
                 self._finish = FinishRun(int(ExitCode.BAD_INPUT), action.why)
@@ -187,7 +187,7 @@ class FollowerSupervisor(HostSupervisor):
             case BeginAttempt() if action.attempt <= self._attempt:
                 self._finish = FinishRun(
                     int(ExitCode.BAD_INPUT),
-                    f"the {self._who} is stale: it begins attempt {action.attempt}, "
+                    f"the {self._describe_self} is stale: it begins attempt {action.attempt}, "
                     f"but attempt {self._attempt} of {self._settings.folder} has begun",
                 )
             case BeginAttempt():
@@ -201,7 +201,7 @@ class FollowerSupervisor(HostSupervisor):
             case FinishRun():
                 self._finish = action
             case LeaveRun():
-                logger.warning("the %s has left: %s", self._who, action.why)
+                logger.warning("the %s has left: %s", self._describe_self, action.why)
                 self.left = True
 
     async def _beat(self, connection: Connection) -> None:

@@ -23,7 +23,6 @@ from mllm_jax.supervise.checkpoint_return import CheckpointReturn
 from mllm_jax.supervise.coordinator import (
     AttemptOver,
     BeginAttempt,
-    Coordinator,
     CoordinatorAction,
     CoordinatorEvent,
     FinishRun,
@@ -33,6 +32,7 @@ from mllm_jax.supervise.coordinator import (
     LifeSign,
     LogLine,
     ProcessEnded,
+    RunCoordinator,
     SupervisorJoined,
     SupervisorLeft,
 )
@@ -75,7 +75,7 @@ class LeaderSupervisor(HostSupervisor):
         super().__init__(command, replace(settings, address=lead.address))
         self._return = CheckpointReturn(self._work.words, settings.folder)
         gone_back = int(self._return.has_gone_back())  # by an attempt that has taken some step
-        self._coordinator = Coordinator(
+        self._coordinator = RunCoordinator(
             settings.count,
             settings.policy,
             settings.limits,
@@ -96,7 +96,7 @@ class LeaderSupervisor(HostSupervisor):
     async def _run_until_finished(self) -> None:
         self._on_event(self._settings.joined)
         while self._finish is None:
-            self._look(time.monotonic())
+            self._look_around(time.monotonic())
             await asyncio.sleep(TICK)
         await asyncio.gather(*(other.connection.finish() for other in self._others.values()))
 
@@ -118,7 +118,7 @@ class LeaderSupervisor(HostSupervisor):
                 "valid: a free port and an address of this machine for --coordinator"
             ) from None
 
-    def _look(self, now: float) -> None:
+    def _look_around(self, now: float) -> None:
         """Look at the training process, at the other supervisors, and at the time."""
         if self._slept(now):
             self._coordinator.on_wake(now)
@@ -128,12 +128,12 @@ class LeaderSupervisor(HostSupervisor):
         if beat is not None:
             self._on_event(LifeSign(self._settings.process, beat))
             self._note_step(beat)
-        self._broadcast(LeaderAlive(self._settings.process, self._successors()))
+        self._broadcast_action(LeaderAlive(self._settings.process, self._list_successors()))
         for other in list(self._others.values()):
             if now - other.heard > self._settings.limits.silent:
                 other.connection.close()
                 self._on_closed(other)
-        self._act(self._coordinator.on_tick(now))
+        self._act_on(self._coordinator.on_tick(now))
 
     def _note_step(self, beat: Heartbeat) -> None:
         """Keep that the run has gone back, if it has, once an attempt has taken a step."""
@@ -148,37 +148,37 @@ class LeaderSupervisor(HostSupervisor):
         self._on_event(LeaderInterrupted())
 
     def _on_event(self, event: CoordinatorEvent) -> None:
-        self._act(self._coordinator.on_event(event, time.monotonic()))
+        self._act_on(self._coordinator.on_event(event, time.monotonic()))
 
-    def _act(self, actions: Sequence[CoordinatorAction]) -> None:
+    def _act_on(self, actions: Sequence[CoordinatorAction]) -> None:
         for action in actions:
             match action:
                 case BeginAttempt():
                     action = self._with_meeting_point(action)
-                    self._broadcast(action)
+                    self._broadcast_action(action)
                     self._agent.begin(action)
-                    self._record(WatchedAttempt(action.attempt, time.time()))
+                    self._record_attempt(WatchedAttempt(action.attempt, time.time()))
                 case HaltAttempt():
-                    self._broadcast(action)
+                    self._broadcast_action(action)
                     self._agent.halt()
                 case AttemptOver():
                     now, fields = time.time(), asdict(action)
                     seconds = fields.pop("seconds")
-                    self._record(WatchedAttempt(began=now - seconds, ended=now, **fields))
+                    self._record_attempt(WatchedAttempt(began=now - seconds, ended=now, **fields))
                 case LogLine():
                     logger.warning("%s", action.text)
                 case FinishRun():
-                    self._broadcast(action)
+                    self._broadcast_action(action)
                     self._finish = action
                 case LeaveRun():
-                    self._broadcast(action)
+                    self._broadcast_action(action)
                     self._finish = FinishRun(action.code, action.why)
 
-    def _record(self, record: WatchedAttempt) -> None:
+    def _record_attempt(self, record: WatchedAttempt) -> None:
         """Keep the record of an attempt, beside: the folder may be one of a network."""
         self._writer.submit(_write_record, self._settings.folder, record)
 
-    def _broadcast(self, action: SupervisorOrder) -> None:
+    def _broadcast_action(self, action: SupervisorOrder) -> None:
         for other in self._others.values():
             other.connection.send(messages.message_kind(action), **messages.message_content(action))
 
@@ -191,7 +191,7 @@ class LeaderSupervisor(HostSupervisor):
             overrides=(*settings.overrides, *settings.fallbacks.get(len(begin.hosts), ())),
         )
 
-    def _successors(self) -> tuple[tuple[int, str], ...]:
+    def _list_successors(self) -> tuple[tuple[int, str], ...]:
         """See `messages.LeaderAlive`."""
         address = self._settings.address
         if address is None or not self._settings.fallbacks:
@@ -215,7 +215,7 @@ class LeaderSupervisor(HostSupervisor):
         hello = await self._strangers.introduce(SupervisorHello, connection)
         if hello is None:
             return
-        if why := self._unfit(hello):
+        if why := self._unfit_reason(hello):
             await refuse_connection(connection, why)
             return
         connection.trust(LONGEST)
@@ -229,7 +229,7 @@ class LeaderSupervisor(HostSupervisor):
         with suppress(asyncio.CancelledError):  # at the end, of which asyncio would make an error
             await self._listen(other)
 
-    def _unfit(self, hello: SupervisorHello) -> str:
+    def _unfit_reason(self, hello: SupervisorHello) -> str:
         """Why a supervisor cannot be one of this run; empty if it can."""
         who, settings = f"the supervisor of process {hello.joined.process}", self._settings
         first = f"process {settings.process}"

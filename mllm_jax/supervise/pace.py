@@ -67,30 +67,30 @@ class EventPace:
         """The limit of the present event, by `limits` or by what is known of its kind."""
         if self.beat is None:
             return limits.limit_of(limited=False)
-        limit, kind = limits.limit_of(limited=self.beat.limited), self._kind
+        limit, kind = limits.limit_of(limited=self.beat.limited), self._known_kind
         if kind is not None:
-            usual = _usual(self.longest[kind], limits.silent, limited=self.beat.limited)
+            usual = _usual_limit(self.longest[kind], limits.silent, limited=self.beat.limited)
             granted = ActivityLimit(
                 self.granted.get(kind, 0.0), "twice the limit that has ended an attempt"
             )
-            limit = min(limit, max(usual, granted, key=_seconds), key=_seconds)
+            limit = min(limit, max(usual, granted, key=_limit_seconds), key=_limit_seconds)
         return limits.extend_limit(limit, self.beat.allowed)
 
     def stopped(self, now: float, limits: WatchLimits) -> EventPace:
         """The value once an attempt is ended at the time `now`, as an event takes too long."""
-        kind, seconds = self._kind, self.limit(limits).seconds
+        kind, seconds = self._known_kind, self.limit(limits).seconds
         if self.beat is None or kind is None or now - self.beat.since <= seconds:
             return self
         return replace(self, granted={**self.granted, kind: 2.0 * seconds})
 
     @property
-    def _kind(self) -> str | None:
+    def _known_kind(self) -> str | None:
         """The kind of the present event, if it is known how long events of it last."""
         kind = kind_of(self.beat.event) if self.beat else ""
         return kind if self.seen.get(kind, 0) >= KNOWN else None
 
 
-def _usual(longest: float, silent: float, *, limited: bool) -> ActivityLimit:
+def _usual_limit(longest: float, silent: float, *, limited: bool) -> ActivityLimit:
     """The limit of events whose longest has lasted `longest` seconds; `limited`: as of
     `Heartbeat`."""
     if limited:
@@ -100,7 +100,7 @@ def _usual(longest: float, silent: float, *, limited: bool) -> ActivityLimit:
     return ActivityLimit(FACTOR * max(silent, longest), source)
 
 
-def _seconds(limit: ActivityLimit) -> float:
+def _limit_seconds(limit: ActivityLimit) -> float:
     return limit.seconds
 
 

@@ -79,7 +79,7 @@ class FallbackSearch:
         self._read, self._plans = read, plans
         self._running: subprocess.Popen[str] | None = None
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._search, name="plans", daemon=True)
+        self._thread = threading.Thread(target=self._search_plans, name="plans", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
@@ -89,7 +89,7 @@ class FallbackSearch:
             self._running.kill()
         self._thread.join()
 
-    def _search(self) -> None:
+    def _search_plans(self) -> None:
         for hosts, devices in sorted(self._devices.items(), reverse=True):
             if self._over.is_set():
                 return
@@ -104,13 +104,15 @@ class FallbackSearch:
             _, stderr = self._running.communicate()
             if self._over.is_set():
                 return
-            why = self._accept(hosts, devices, file) if self._running.returncode == 0 else stderr
+            why = (
+                self._accept_plan(hosts, devices, file) if self._running.returncode == 0 else stderr
+            )
             if why:
                 last = why.strip().splitlines()[-1]
                 details = hosts, devices, last
                 logger.warning("no plan is found for %d hosts (%d devices): %s", *details)
 
-    def _accept(self, hosts: int, devices: int, file: Path) -> str:
+    def _accept_plan(self, hosts: int, devices: int, file: Path) -> str:
         """Take a plan that was found; why not, if it cannot be taken."""
         try:
             self._plans.add(hosts, self._read(file, devices))

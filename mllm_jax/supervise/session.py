@@ -32,7 +32,7 @@ class ProcessSession:
         members = []
         for path in Path("/proc").iterdir():
             if path.name.isdigit():
-                fields = _fields(path.name)
+                fields = _status_fields(path.name)
                 if fields and fields[0] != b"Z" and int(fields[3]) == self._number:
                     members.append(int(path.name))
         return members
@@ -45,15 +45,15 @@ class ProcessSession:
         `end` sees to those. One that runs could make another behind our back, so all
         are stopped first.
         """
-        killed = [n for n in self.members() if _TRACKER not in _read(f"/proc/{n}/cmdline")]
+        killed = [n for n in self.members() if _TRACKER not in _read_file(f"/proc/{n}/cmdline")]
         for process in killed:
-            _send(process, signal.SIGSTOP)
+            _send_signal(process, signal.SIGSTOP)
         until = time.monotonic() + _STOPPING
-        while any(map(_runs, killed)) and time.monotonic() < until:
+        while any(map(_is_running, killed)) and time.monotonic() < until:
             time.sleep(0.001)
         for process in killed:
             self._segments.update(_open_segments(process))
-            _send(process, signal.SIGKILL)
+            _send_signal(process, signal.SIGKILL)
 
     def end(self) -> None:
         """Kill what is left, trackers too, and remove segments of processes that were killed."""
@@ -73,18 +73,18 @@ def _open_segments(process: int) -> Iterator[Path]:
                     yield path
 
 
-def _runs(process: int) -> bool:
+def _is_running(process: int) -> bool:
     """Whether a process is there, and neither stopped nor at its end."""
-    fields = _fields(process)
+    fields = _status_fields(process)
     return bool(fields) and fields[0] not in (b"T", b"t", b"Z", b"X")
 
 
-def _fields(process: int | str) -> list[bytes]:
+def _status_fields(process: int | str) -> list[bytes]:
     """What the kernel says of a process, from its state on; nothing of one that has ended."""
-    return _read(f"/proc/{process}/stat").rpartition(b")")[2].split()
+    return _read_file(f"/proc/{process}/stat").rpartition(b")")[2].split()
 
 
-def _read(path: str) -> bytes:
+def _read_file(path: str) -> bytes:
     """What a file of the kernel says; nothing of a process that has ended."""
     try:
         return Path(path).read_bytes()
@@ -92,6 +92,6 @@ def _read(path: str) -> bytes:
         return b""
 
 
-def _send(process: int, number: int) -> None:
+def _send_signal(process: int, number: int) -> None:
     with suppress(ProcessLookupError):
         os.kill(process, number)

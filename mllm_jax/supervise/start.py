@@ -22,7 +22,7 @@ from mllm_jax.supervise.supervisor import SupervisorConfig
 logger = logging.getLogger(__name__)
 
 
-def supervise(
+def supervise_training(
     command: Sequence[str], settings: SupervisorConfig, planning: FallbackSearch | None = None
 ) -> int:
     """Keep the training process of this host going until it is done, or cannot go on.
@@ -41,10 +41,10 @@ def supervise(
         JoinError: the supervisor of process 0 cannot listen at its address.
     """
     with contextlib.closing(planning) if planning else contextlib.nullcontext():
-        return _supervise(command, settings)
+        return _run_supervisor(command, settings)
 
 
-def _supervise(command: Sequence[str], settings: SupervisorConfig) -> int:
+def _run_supervisor(command: Sequence[str], settings: SupervisorConfig) -> int:
     prepare_folder(settings.folder)
     name = f"{SUPERVISOR}-{settings.process}" if settings.process else SUPERVISOR
     # On a disk that hosts share, one that is gone may have it for a time.

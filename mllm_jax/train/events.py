@@ -142,7 +142,7 @@ def ignore_event(event: Event) -> None:
     del event
 
 
-class Stopwatch:
+class StepStopwatch:
     """Measures time from its creation."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import jax
 
-from mllm_jax.train.events import Listener, Phase, PhaseName, Stopwatch
+from mllm_jax.train.events import Listener, Phase, PhaseName, StepStopwatch
 
 #: How profiles name a step of the optimizer.
 STEP = "train"
@@ -39,7 +39,7 @@ def measure_phase(name: PhaseName, step: int, notify: Listener) -> Iterator[Phas
     notify(Phase(name, step))
     work = PhaseWork()
     with jax.profiler.TraceAnnotation(name):
-        watch = Stopwatch()
+        watch = StepStopwatch()
         yield work
     work.seconds = watch.seconds
     notify(Phase(name, step, work.seconds, work.result))

@@ -23,10 +23,10 @@ from mllm_jax.runtime.compiled.synchronized import synchronize_program
 from mllm_jax.runtime.devices import is_primary
 from mllm_jax.runtime.folder import check_room
 from mllm_jax.runtime.interrupt import set_interrupt_status
-from mllm_jax.runtime.part import peers, waiting
+from mllm_jax.runtime.part import current_peers, waiting_for_peers
 from mllm_jax.runtime.run_status import status_after_step, status_after_training, status_unsaved
 from mllm_jax.runtime.supervised.process import was_restarted
-from mllm_jax.train.components.components import Components, due_work
+from mllm_jax.train.components.components import RunComponents, due_work
 from mllm_jax.train.components.evaluator import StoppedError
 from mllm_jax.train.components.guard import DivergedError
 from mllm_jax.train.components.replica_check import ReplicaCheck, check_replicas
@@ -37,7 +37,7 @@ from mllm_jax.train.events import (
     PhaseName,
     StepEnded,
     StepStarted,
-    Stopwatch,
+    StepStopwatch,
     ignore_event,
 )
 from mllm_jax.train.experiment import STEP_PROGRAM, Experiment
@@ -66,7 +66,7 @@ from mllm_jax.train.step.gradient_program import Batch
 
 #: Content of `summary.json`.
 Summary = dict[str, Any]
-#: Results on held-out samples, see `Evaluator`; empty without an evaluation.
+#: Results on held-out samples, see `LossEvaluator`; empty without an evaluation.
 Evaluation = dict[str, Any]
 
 
@@ -78,7 +78,7 @@ class StepResult:
         record: figures of the step.
         state: `params`, `optimizer` and `step` after it, on the devices; the next step takes their
             memory, so whoever wants to keep of them copies it.
-        evaluation: results on held-out samples, see `Evaluator`; None where none was due.
+        evaluation: results on held-out samples, see `LossEvaluator`; None where none was due.
     """
 
     record: StepRecord
@@ -134,7 +134,7 @@ class Trainer:
         state: Any,
         progress: Progress,
         notify: Listener = ignore_event,
-        components: Components | None = None,
+        components: RunComponents | None = None,
     ) -> None:
         config, program = experiment.config, experiment.step
         self.experiment, self.config = experiment, config
@@ -177,7 +177,7 @@ class Trainer:
             while not self.is_done:
                 result = self.after_step(self.train_step())
                 if not self.is_done:
-                    pause = Stopwatch()
+                    pause = StepStopwatch()
                     yield result
                     self.progress.paused += pause.seconds
         evaluation = self.finish()
@@ -200,7 +200,7 @@ class Trainer:
             with open_loader(self.experiment, self.progress.loader) as self.loader:
                 count = self.config.train.steps - self.progress.step
                 self._batches = read_steps(self.experiment, self.loader, count)
-                self._stopwatch, self._paused = Stopwatch(), self.progress.paused
+                self._stopwatch, self._paused = StepStopwatch(), self.progress.paused
                 yield
             self.wait_for_steps()
 
@@ -249,7 +249,7 @@ class Trainer:
         """Wait until no more than `most` steps are in flight."""
         while len(self.in_flight) > most:
             number, loss = self.in_flight.popleft()
-            with self.phase("wait", number), waiting(f"step {number}"):
+            with self.phase("wait", number), waiting_for_peers(f"step {number}"):
                 loss.block_until_ready()
 
     def is_awaited(self, step: int) -> bool:
@@ -290,7 +290,7 @@ class Trainer:
         progress, self._carried = self.progress, results["carried"]
         self._stopwatch.leave_out(progress.paused - self._paused)
         self._paused = progress.paused
-        seconds, self._stopwatch = self._stopwatch.seconds, Stopwatch()
+        seconds, self._stopwatch = self._stopwatch.seconds, StepStopwatch()
         advance_progress(progress, microbatches, seconds)
         refused = progress.skipped.samples.total()
         rate = results["learning_rate"]
@@ -485,7 +485,7 @@ def open_trainer(
     folder, regrouping = config.run.path / "checkpoints", experiment.step.form.regrouping
     checkpoints = Checkpoints(folder, config.checkpoint, regrouping)
     try:
-        peers().note("restoring or making the state", limited=False)
+        current_peers().note("restoring or making the state", limited=False)
         over = DivergedError, GeneratorExit, StoppedRun
         with opened(config, over) as snapshots:
             state, progress = restore_or_init(
@@ -497,7 +497,7 @@ def open_trainer(
                 copying(offers, progress.step),
                 open_listeners(experiment, progress, console, record) as listeners,
             ):
-                components = Components.build(
+                components = RunComponents.build(
                     experiment, progress, checkpoints, listeners, snapshots, offers
                 )
                 yield Trainer(experiment, state, progress, listeners, components)

@@ -90,7 +90,7 @@ def test_predictions_are_those_of_full_rows(
         return {name: run() for name, run in runs.items()}
 
     monkeypatch.setattr(lanes, "compile_gradients_of", compiled)
-    monkeypatch.setattr(lanes, "medians", medians)
+    monkeypatch.setattr(lanes, "median_seconds", medians)
     found = lanes.time_steps(config, lambda _: None)
     for own in found.values():
         assert own["predicted_seconds"] == pytest.approx(own["seconds"])

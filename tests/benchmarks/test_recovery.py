@@ -38,9 +38,9 @@ from mllm_jax.config.load import load
 from mllm_jax.config.sections import ConfigError
 from mllm_jax.runtime.watch import LIMITS
 from mllm_jax.supervise.coordinator import (
-    Coordinator,
     LogLine,
     ProcessEnded,
+    RunCoordinator,
     SupervisorJoined,
     SupervisorLeft,
 )
@@ -178,7 +178,7 @@ def test_processes_are_found_wherever_they_have_gone() -> None:
 
 
 def test_what_supervisors_tell_of_faults_is_understood() -> None:
-    own = Coordinator(2, limits=LIMITS)
+    own = RunCoordinator(2, limits=LIMITS)
     for process in (0, 1):
         own.on_event(SupervisorJoined(process, "ab"[process], 811), 0.0)
     own.on_tick(0.0)

@@ -46,7 +46,7 @@ def text_only(**parallel: int) -> ExperimentConfig:
 def test_a_calibration_is_a_description_to_simulate_with(tmp_path: Path) -> None:
     told: list[str] = []
     own, path = text_only(data=2), tmp_path / "runs" / "mine.yaml"
-    found = calibrate.calibrate(own, path, told.append)
+    found = calibrate.calibrate_hardware(own, path, told.append)
     again = read(path)
     assert again == found.hardware
     assert (again.name, again.platform, again.kinds) == ("mine", "cpu", ())
@@ -69,7 +69,7 @@ def test_a_calibration_is_a_description_to_simulate_with(tmp_path: Path) -> None
 
 def test_a_file_of_another_kind_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
     with pytest.raises(HardwareError, match=r"hardware\.json: .* ends in \.yaml or \.yml"):
-        calibrate.calibrate(text_only(data=1), tmp_path / "hardware.json", lambda _: None)
+        calibrate.calibrate_hardware(text_only(data=1), tmp_path / "hardware.json", lambda _: None)
 
 
 def test_notes_name_what_was_kept_and_what_is_at_a_bound() -> None:
@@ -84,10 +84,10 @@ def test_notes_name_what_was_kept_and_what_is_at_a_bound() -> None:
 
 
 def test_one_device_has_no_link_to_measure() -> None:
-    domains = calibrate._domains(jax.devices()[:1], 1)
+    domains = calibrate._split_domains(jax.devices()[:1], 1)
     assert domains.shape == (1, 1)
-    assert calibrate._domains(jax.devices(), 4).shape == (2, 4)
-    assert calibrate._domains(jax.devices()[:6], 4).shape == (1, 6)
+    assert calibrate._split_domains(jax.devices(), 4).shape == (2, 4)
+    assert calibrate._split_domains(jax.devices()[:6], 4).shape == (1, 6)
 
 
 #: What runs here; layers are traced with its kernels.

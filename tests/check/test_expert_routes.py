@@ -25,7 +25,7 @@ def test_every_copy_comes_to_the_rank_of_its_expert_once(
     rng, taken = np.random.default_rng(seed), min(top_k, count)
     orders = rng.permuted(np.tile(np.arange(count), (ranks, TOKENS, 1)), axis=-1)
     drawn = ExpertRoutes(count, orders[..., :taken], rng.random((ranks, TOKENS, taken)))
-    arrived = [drawn.arrived(rank) for rank in range(ranks)]
+    arrived = [drawn.arrived_copies(rank) for rank in range(ranks)]
     sent = sorted(copy for rank in range(ranks) for copy in drawn.sent(rank))
     assert sorted(copy for one in arrived for copy in one) == sent
     assert len(set(sent)) == ranks * TOKENS * taken

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mllm_jax.check import verify
 from mllm_jax.check.routers import ONE_EXPERT, ONE_RANK
-from mllm_jax.check.verify import Verification, leaf_errors, relative_error, shrink_model
+from mllm_jax.check.verify import VerificationResult, leaf_errors, relative_error, shrink_model
 from mllm_jax.config.configured_step import lower
 from mllm_jax.config.load import ScheduleConfig
 from mllm_jax.models import merge
@@ -42,7 +42,7 @@ def test_collectives_that_the_program_moves_are_verified_too(small_config, monke
     monkeypatch.setattr(verify, "build_step", built)
     config = small_config(parallel__overlap=["tensor"])
     with pytest.raises(BuiltError, match="tensor"):
-        verify.verify(config)
+        verify.verify_plans(config)
 
 
 STAGED = {
@@ -91,7 +91,7 @@ SPARSE = {
 @pytest.mark.slow
 def test_experts_with_encoders_in_the_bubbles_pass(small_config):
     config = small_config(**SPARSE, parallel__decoder={"stage": 2, "expert": 2})
-    result = verify.verify(config)
+    result = verify.verify_plans(config)
     assert result.ok, result
     assert result.to_json() == {
         "ok": True,
@@ -134,7 +134,7 @@ def test_routers_of_experts_are_random_and_adversarial(small_config, monkeypatch
         return right(got, expected)
 
     monkeypatch.setattr(verify, "compare_gradients", compare)
-    result = verify.verify(small_config(**SHARED))
+    result = verify.verify_plans(small_config(**SHARED))
     assert max(result.routers.values()) < 2e-5, result
     assert list(result.routers) == ["random", ONE_EXPERT, ONE_RANK]
     shares = dict(zip(result.routers, loads, strict=True))
@@ -145,10 +145,14 @@ def test_routers_of_experts_are_random_and_adversarial(small_config, monkeypatch
 
 def test_the_largest_errors_of_all_routers_are_told():
     found = {
-        "random": Verification(1e-6, {"decoder": 1e-5, "vision": 2e-6}, DECODER | {"vision": "y"}),
-        ONE_RANK: Verification(2e-6, {"decoder": 3e-2, "vision": 1e-6}, DECODER | {"vision": "z"}),
+        "random": VerificationResult(
+            1e-6, {"decoder": 1e-5, "vision": 2e-6}, DECODER | {"vision": "y"}
+        ),
+        ONE_RANK: VerificationResult(
+            2e-6, {"decoder": 3e-2, "vision": 1e-6}, DECODER | {"vision": "z"}
+        ),
     }
-    worst = Verification.of(found, {})
+    worst = VerificationResult.of(found, {})
     assert not worst.ok
     assert worst.rows == [
         ("loss", "2.0e-06", ""),
@@ -161,8 +165,8 @@ def test_the_largest_errors_of_all_routers_are_told():
 
 
 def test_the_largest_errors_of_all_loads_are_told_beside_those_of_routers():
-    found = [Verification(0.0, {"decoder": error}, DECODER) for error in (1e-5, 2e-5, 3e-2)]
-    worst = Verification.of({"random": found[0]}, {"full": found[1], "late": found[2]})
+    found = [VerificationResult(0.0, {"decoder": error}, DECODER) for error in (1e-5, 2e-5, 3e-2)]
+    worst = VerificationResult.of({"random": found[0]}, {"full": found[1], "late": found[2]})
     assert not worst.ok
     assert worst.worst == {"decoder": 3e-2}
     assert worst.rows[2:] == [
@@ -194,7 +198,7 @@ def test_the_largest_errors_of_all_loads_are_told_beside_those_of_routers():
     ],
 )
 def test_schedules_and_adapters_pass(small_config, changes):
-    result = verify.verify(small_config(**changes))
+    result = verify.verify_plans(small_config(**changes))
     assert result.ok, result
 
 
@@ -216,7 +220,7 @@ def test_a_wrong_exchange_fails(small_config, monkeypatch, exchange, balance):
         return right(outputs, **how) * 1.01
 
     monkeypatch.setattr(merge, name, wrong)
-    result = verify.verify(small_config(data__balance=balance, parallel__exchange=exchange))
+    result = verify.verify_plans(small_config(data__balance=balance, parallel__exchange=exchange))
     assert not result.ok
     assert result.to_json()["ok"] is False
 
@@ -266,9 +270,9 @@ def test_the_shrunken_layers_repeat_like_those_of_the_experiment(small_config):
 
 
 def test_not_a_number_is_not_ok():
-    assert not Verification(0.0, {"decoder": math.nan}, {"decoder": "x"}).ok
-    assert not Verification(math.nan, {"decoder": 0.0}, {"decoder": "x"}).ok
-    assert Verification(0.0, {"decoder": 1e-5}, {"decoder": "x"}).ok
+    assert not VerificationResult(0.0, {"decoder": math.nan}, {"decoder": "x"}).ok
+    assert not VerificationResult(math.nan, {"decoder": 0.0}, {"decoder": "x"}).ok
+    assert VerificationResult(0.0, {"decoder": 1e-5}, {"decoder": "x"}).ok
 
 
 def test_relative_error_of_real_and_of_vanishing_leaves():
@@ -340,7 +344,7 @@ def test_two_encoders_of_images(small_config, case):
         data__routes={"image": {"join": join}},
         **changes,
     )
-    result = verify.verify(config)
+    result = verify.verify_plans(config)
     assert result.ok, result
     assert set(result.worst) == {"decoder", "vision", "audio", "other"}
 

@@ -14,7 +14,7 @@ from mllm_jax.cli.table import COMMANDS
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime import devices
 from mllm_jax.runtime.agreement import AgreementError
-from mllm_jax.runtime.part import peers, set_peers
+from mllm_jax.runtime.part import current_peers, set_peers
 from mllm_jax.train.components import evaluator as evaluate
 from mllm_jax.train.components.evaluator import evaluate_run
 from mllm_jax.train.feed.feed import check_sources
@@ -24,7 +24,7 @@ from tests.runtime.beside import Beside
 @pytest.fixture
 def beside() -> Iterator[Callable[..., Beside]]:
     """Takes part beside another process."""
-    alone = peers()
+    alone = current_peers()
 
     def make(**differs: dict[str, Any]) -> Beside:
         part = Beside(**differs)
@@ -71,7 +71,7 @@ def test_looking_at_data_and_evaluating_may_take_long(own, beside, monkeypatch):
     )
     monkeypatch.setattr(evaluate.Experiment, "build", lambda _: SimpleNamespace(step=step))
     monkeypatch.setattr(evaluate, "Checkpoints", lambda *_, **__: checkpoints)
-    monkeypatch.setattr(evaluate, "Evaluator", lambda _: evaluated)
+    monkeypatch.setattr(evaluate, "LossEvaluator", lambda _: evaluated)
     part = beside()
     assert evaluate_run(own)["while"] == ("evaluating step 4", False)
     assert {name for name, *_ in part.did} == names - {"training data"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mllm_jax.cli.command import Call
+from mllm_jax.cli.command import CommandCall
 from mllm_jax.cli.options import _OPTIONS
 from mllm_jax.cli.table import COMMANDS
 
@@ -12,12 +12,12 @@ CALLS = {
     f"{command.name} {option}".strip(): call
     for command in COMMANDS.values()
     for option, call in {"": command.call, **command.variants}.items()
-    if isinstance(call, Call)
+    if isinstance(call, CommandCall)
 }
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_every_function_of_the_table_can_be_loaded(call: Call) -> None:
+def test_every_function_of_the_table_can_be_loaded(call: CommandCall) -> None:
     assert callable(call.load_function())
 
 
@@ -26,6 +26,6 @@ def test_every_command_has_options() -> None:
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_what_needs_devices_or_budgets_of_a_configuration_loads_one(call: Call) -> None:
+def test_what_needs_devices_or_budgets_of_a_configuration_loads_one(call: CommandCall) -> None:
     if call.budgets or call.devices == "configured":
         assert call.config != "none"

@@ -10,15 +10,15 @@ from mllm_jax.evaluation.evaluate import EvaluationResult, JudgedAnswer
 from mllm_jax.evaluation.metrics import (
     AnswerReference,
     MetricScore,
-    anls,
-    choice,
     edit_distance,
     exact_match,
     find_option,
-    wer,
+    score_anls,
+    score_choice,
+    score_wer,
     wer_normalised,
 )
-from mllm_jax.generate.answers import AnswerTiming, Reply
+from mllm_jax.generate.answers import AnswerReply, AnswerTiming
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_edits_are_a_distance(a: str, b: str, c: str) -> None:
     ],
 )
 def test_anls(answer: str, references: list[str], score: float) -> None:
-    found = anls(answer, AnswerReference(tuple(references)))
+    found = score_anls(answer, AnswerReference(tuple(references)))
     assert found.amount == pytest.approx(score)
     assert found.weight == 1
 
@@ -74,7 +74,7 @@ def test_anls(answer: str, references: list[str], score: float) -> None:
     ],
 )
 def test_word_errors(answer: str, references: list[str], errors: float, words: float) -> None:
-    assert wer(answer, AnswerReference(tuple(references))) == (errors, words)
+    assert score_wer(answer, AnswerReference(tuple(references))) == (errors, words)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_word_errors_of_normalised_texts(
     answer: str, reference: str, plain: int, normalised: int
 ) -> None:
     own = AnswerReference((reference,))
-    assert wer(answer, own).amount == plain
+    assert score_wer(answer, own).amount == plain
     assert wer_normalised(answer, own).amount == normalised
     assert wer_normalised(answer.upper(), own) == wer_normalised(answer, own)
 
@@ -116,8 +116,8 @@ def test_exact_match_is_to_the_letter() -> None:
 def test_an_option_is_named_by_letter_or_text(answer: str) -> None:
     choices = ("cat", "dog", "bird")
     for right in ("B", "dog"):
-        assert choice(answer, AnswerReference((right,), choices)) == (1.0, 1.0)
-    assert choice(answer, AnswerReference(("A",), choices)) == (0.0, 1.0)
+        assert score_choice(answer, AnswerReference((right,), choices)) == (1.0, 1.0)
+    assert score_choice(answer, AnswerReference(("A",), choices)) == (0.0, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -126,8 +126,8 @@ def test_an_option_is_named_by_letter_or_text(answer: str) -> None:
 def test_options_may_end_in_a_full_stop(answer: str) -> None:
     choices = ("It rains.", "It snows.")
     for right in ("A", "It rains.", "It rains"):
-        assert choice(answer, AnswerReference((right,), choices)) == (1.0, 1.0)
-    assert choice(answer, AnswerReference(("It snows.",), choices)) == (0.0, 1.0)
+        assert score_choice(answer, AnswerReference((right,), choices)) == (1.0, 1.0)
+    assert score_choice(answer, AnswerReference(("It snows.",), choices)) == (0.0, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -174,22 +174,22 @@ def test_an_article_is_no_option(answer: str, number: int | None) -> None:
 )
 def test_what_names_no_option_is_wrong(answer: str) -> None:
     for right in "ABC":
-        assert choice(answer, AnswerReference((right,), ("cat", "dog", "bird"))) == (0.0, 1.0)
+        assert score_choice(answer, AnswerReference((right,), ("cat", "dog", "bird"))) == (0.0, 1.0)
 
 
 def test_a_mean_counts_every_word_and_only_what_has_the_metric() -> None:
     """Word errors of all answers together, as speech is measured, and not the mean of rates."""
 
     def judged(source: str, **scores: MetricScore) -> JudgedAnswer:
-        return JudgedAnswer(source, Reply("x", "y"), AnswerReference(("z",)), scores)
+        return JudgedAnswer(source, AnswerReply("x", "y"), AnswerReference(("z",)), scores)
 
     each = [
         judged("a", wer=MetricScore(3, 6)),
         judged("a", wer=MetricScore(2, 2), choice=MetricScore(1, 1)),
         judged("b", wer=MetricScore(0, 4)),
-        JudgedAnswer("b", Reply("x", None, error="unusable"), None, {}),
+        JudgedAnswer("b", AnswerReply("x", None, error="unusable"), None, {}),
     ]
     found = EvaluationResult("m", ("wer", "choice"), each, AnswerTiming())
-    assert found.means("a") == {"wer": 5 / 8, "choice": 1.0}
-    assert found.means("b") == {"wer": 0.0, "choice": None}
+    assert found.mean_scores("a") == {"wer": 5 / 8, "choice": 1.0}
+    assert found.mean_scores("b") == {"wer": 0.0, "choice": None}
     assert found.rows[-1] == ("all", 3, 1, 5 / 12, 1.0)

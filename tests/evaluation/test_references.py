@@ -10,7 +10,7 @@ import pytest
 from data.sample import SampleError
 from data.sources.formats.prompts import QuestionSet, program_questions
 from data.text.options import ASKED
-from mllm_jax.evaluation.metrics import choice
+from mllm_jax.evaluation.metrics import score_choice
 from mllm_jax.evaluation.references import ReferencedSet
 from tests.configs import config
 
@@ -76,7 +76,7 @@ def test_options_are_listed_behind_the_question_and_the_answer_is_not_shown(
     own = {"prompt": "Which animal?", "choices": ANIMALS} | record
     assert questions(tmp_path, own)[0, 0].turns == found[0, 0].turns  # that of `generate`
     assert turn.text == f"Which animal?\nA. cat\nB. dog\n{ASKED}"
-    assert choice("B", found.reference(0)) == (1.0, 1.0)
+    assert score_choice("B", found.reference(0)) == (1.0, 1.0)
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_answers_are_those_without_a_cache() -> None:
         slots.append(PromptSlot(segment, 0, start, len(tokens), segment, ()))
         start += len(tokens)
     columns = AnswerColumns.of(slots, [0], decoding.columns_unit, [MOST] * len(slots))
-    prepared = decoding.prepared(step.form.stored(params))
+    prepared = decoding.prepare_parameters(step.form.stored(params))
     batch = PackedBatch({DECODER: rows})
     found = decoding.write(prepared, batch, columns, MOST, TokenSampling()).answers
     assert found == without_cache(params["decoder"])

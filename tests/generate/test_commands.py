@@ -19,7 +19,7 @@ from mllm_jax.cli import answering
 from mllm_jax.cli.options import MEDIA
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.evaluation.metrics import METRICS
-from mllm_jax.generate.answers import AnswerSet, Reply
+from mllm_jax.generate.answers import AnswerReply, AnswerSet
 from mllm_jax.generate.kept import AnswerFile
 from mllm_jax.runtime.devices import start_in_process
 from mllm_jax.runtime.exits import ExitCode
@@ -236,7 +236,9 @@ def test_what_cannot_be_answered_is_told(
 def test_a_file_without_prompts_is_told() -> None:
     with pytest.raises(DataError, match=r"a\.jsonl has no prompts; valid: at least one"):
         AnswerSet([]).checked("a.jsonl")
-    assert AnswerSet([Reply("0", None, error="x"), Reply("1", "A cat.")]).checked("a.jsonl")
+    assert AnswerSet([AnswerReply("0", None, error="x"), AnswerReply("1", "A cat.")]).checked(
+        "a.jsonl"
+    )
 
 
 def test_an_unknown_metric_is_told_before_anything_is_opened(

@@ -12,14 +12,14 @@ import pytest
 
 from data.sample import DataError
 from data.sources.formats.prompts import program_questions
-from mllm_jax.generate.answers import AnswerTiming, Reply
+from mllm_jax.generate.answers import AnswerReply, AnswerTiming
 from mllm_jax.generate.generator import AnswerGenerator, AnswerOptions
 from mllm_jax.generate.kept import AnswerFile
 from tests.configs import config
 
 OF = {"model": "step 3 of a", "prompts": "x"}
 REPLIES = [
-    Reply(f"a[{n}]", f"line\u2028 {n}", (n, 7), 5, "end", id=f"q{n}" if n % 2 else None)
+    AnswerReply(f"a[{n}]", f"line\u2028 {n}", (n, 7), 5, "end", id=f"q{n}" if n % 2 else None)
     for n in range(4)
 ]
 
@@ -30,7 +30,7 @@ REPLIES = [
 def test_a_second_start_has_what_was_written_whole(cut: bytes, tmp_path: Path) -> None:
     file = AnswerFile(tmp_path / "answers.jsonl", OF)
     assert file.kept() == {}
-    file.add({3: REPLIES[3], 1: REPLIES[1], 2: Reply("a[2]", None, error="gone")})
+    file.add({3: REPLIES[3], 1: REPLIES[1], 2: AnswerReply("a[2]", None, error="gone")})
     with file.part.open("ab") as stream:
         stream.write(cut)
     assert file.kept() == {3: REPLIES[3], 1: REPLIES[1]}
@@ -68,17 +68,19 @@ class Answering(AnswerGenerator):
         return SimpleNamespace(index=index, lengths=SimpleNamespace(tokens=10 - index))
 
     def _answer(self, source: Any, chosen: Sequence[Any], *rest: Any) -> AnswerTiming:
-        replies: dict[int, Reply] = rest[2]
+        replies: dict[int, AnswerReply] = rest[2]
         self.batches.append([own.index for own in chosen])
-        replies |= {own.index: Reply(source.name(own.index), str(own.index)) for own in chosen}
+        replies |= {
+            own.index: AnswerReply(source.name(own.index), str(own.index)) for own in chosen
+        }
         return AnswerTiming()
 
 
 def test_prompts_that_have_answers_are_not_answered_again(tmp_path: Path) -> None:
     records = [{"prompt": "x", "id": 10 + n} for n in range(5)]
     source, own = program_questions(config().data, records, tmp_path), Answering()
-    heard: list[Mapping[int, Reply]] = []
-    kept = {1: Reply("prompt 1", "one"), 4: Reply("prompt 4", "four")}
+    heard: list[Mapping[int, AnswerReply]] = []
+    kept = {1: AnswerReply("prompt 1", "one"), 4: AnswerReply("prompt 4", "four")}
     found = own.answers(source, AnswerOptions(), known_replies=kept, on_answered=heard.append)
     assert own.batches == [[3, 2], [0]]
     assert [[*batch] for batch in heard] == own.batches

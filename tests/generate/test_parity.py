@@ -76,7 +76,7 @@ def written(folder: str, plan: ParallelPlan, rows: list[int], count: int) -> lis
     decoding = DecodingPrograms(step, (), "layer")
     stored = step.form.stored(params)
     laid_out = jax.tree.map(lambda leaf: leaf.sharding, step.abstract["params"])
-    prepared = decoding.prepared(jax.device_put(stored, laid_out))
+    prepared = decoding.prepare_parameters(jax.device_put(stored, laid_out))
     batch, slots = laid(texts(folder), rows, count)
     own = local_rows(step, count)["decoder"]
     columns = AnswerColumns.of(slots, own, decoding.columns_unit, [MOST] * len(slots))

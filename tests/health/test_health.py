@@ -19,10 +19,10 @@ from jax.sharding import Mesh
 
 from mllm_jax.health import devices, links, machine
 from mllm_jax.health.check import list_checks, require_healthy, run_checks, should_check
-from mllm_jax.health.finding import Finding, Health, HealthError, judge_findings
+from mllm_jax.health.finding import HealthError, HealthFinding, HealthReport, judge_findings
 from mllm_jax.runtime.agreement import installed_versions
 from mllm_jax.runtime.exits import ExitCode, exit_code_of
-from mllm_jax.runtime.part import PeerError, Peers, peers, set_peers
+from mllm_jax.runtime.part import PeerError, RunPeers, current_peers, set_peers
 from tests.runtime.beside import Beside
 
 #: Devices of the checks here.
@@ -45,16 +45,16 @@ def written(file: Path, data: bytes) -> float:
     return 0.01
 
 
-def faults(findings: Iterator[Finding]) -> list[Finding]:
+def faults(findings: Iterator[HealthFinding]) -> list[HealthFinding]:
     return [finding for finding in judge_findings(findings) if finding.fault]
 
 
 @pytest.fixture
-def beside() -> Iterator[Callable[..., Peers]]:
+def beside() -> Iterator[Callable[..., RunPeers]]:
     """Lets this process be the first of two."""
-    before = peers()
+    before = current_peers()
 
-    def begin(part: Peers) -> Peers:
+    def begin(part: RunPeers) -> RunPeers:
         set_peers(part)
         return part
 
@@ -78,7 +78,7 @@ def test_nothing_is_found_where_nothing_is_wrong(
     places = {name: sum(found.check == name for found in health.findings) for name in every}
     once = dict.fromkeys(("packages", "clock", "disk", "loopback"), 1)
     assert places == {**once, "products": 4, "memory": 4, "host to device": 4, "neighbours": 8}
-    assert Finding.from_json(health.findings[0].to_json()) == health.findings[0]
+    assert HealthFinding.from_json(health.findings[0].to_json()) == health.findings[0]
     assert [*tmp_path.iterdir()] == []
     assert {own.processes for own in health.findings} == {(0,)}
     require_healthy(health)
@@ -87,7 +87,7 @@ def test_nothing_is_found_where_nothing_is_wrong(
 @pytest.mark.parametrize("dtype", devices.TYPES)
 def test_a_device_that_computes_one_bit_wrongly_is_named(dtype: str) -> None:
     def flipped(left: jax.Array, right: jax.Array) -> jax.Array:
-        found = np.array(devices.multiply(left, right))
+        found = np.array(devices.multiply_matrices(left, right))
         if left.devices() == {own()[2]} and left.dtype == dtype:
             found.view(np.uint32)[7, 9] ^= 1
         return jnp.asarray(found)
@@ -113,7 +113,7 @@ def test_slow_memory_and_a_slow_way_to_a_device_are_found() -> None:
 
 
 def test_memory_far_below_its_data_sheet_is_found_without_others() -> None:
-    alone = Finding("memory", "device 0", rate=1e12, sheet=3.35e12)
+    alone = HealthFinding("memory", "device 0", rate=1e12, sheet=3.35e12)
     (found,) = faults(iter([alone]))
     assert found.fault == "1 TB/s, by its data sheet 3.35 TB/s"
     assert not faults(iter([replace(alone, rate=2.8e12)]))
@@ -174,7 +174,7 @@ def test_a_slow_link_is_found_by_both_of_its_ends(
         slow = {device.id for device in mesh.devices.flat} == {1, 2}
         return partial(swapped, seconds=0.01 * times if slow else 0.01)
 
-    monkeypatch.setattr(links, "_exchange", exchange)
+    monkeypatch.setattr(links, "_compile_exchange", exchange)
     monkeypatch.setattr(links, "time_best", lambda work: work.args[0].keywords["seconds"])
     found = faults(links.check_neighbours(own(), lambda program, x: program(x)))
     first, second = found
@@ -203,10 +203,10 @@ def gpus(hosts: int, each: int = 8, kind: str = Gpu.device_kind) -> list[Any]:
     return [Gpu(host * each + at, host, host, kind) for host in range(hosts) for at in range(each)]
 
 
-def rated(devices: list[Any], rates: dict[str, float], **slow: float) -> list[Finding]:
+def rated(devices: list[Any], rates: dict[str, float], **slow: float) -> list[HealthFinding]:
     """Findings of links of the same rate by what they are like, but for slow ones: `of_3=1e9`."""
     return [
-        Finding(
+        HealthFinding(
             "neighbours",
             f"{link.left}-{link.right}",
             rate=slow.get(f"of_{link.left}", rates[link.among]),
@@ -242,13 +242,15 @@ def test_a_link_is_of_the_processes_at_its_ends() -> None:
     (found,) = links._received_findings(done, three, links.DeviceLink(1, 2, "x"), 1e9)
     assert found.fault == "8 of 8 numbers have changed on the way"
     assert found.processes == (1, 2)
-    assert Health((found, replace(found, processes=(0, 1)))).unfit == {1}
+    assert HealthReport((found, replace(found, processes=(0, 1)))).unfit == {1}
 
 
 def test_places_on_one_host_may_differ_more_than_accelerators(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    rates = [Finding("memory", f"device {at}", rate=own) for at, own in enumerate((1e9, 1e9, 3e8))]
+    rates = [
+        HealthFinding("memory", f"device {at}", rate=own) for at, own in enumerate((1e9, 1e9, 3e8))
+    ]
     assert run_checks({"memory": lambda: iter(rates)}).ok
     slower = [*rates[:2], replace(rates[2], rate=0.9e8)]
     assert not run_checks({"memory": lambda: iter(slower)}).ok
@@ -301,7 +303,7 @@ def test_a_disk_that_is_full_slow_or_forgetful_is_found(
     assert machine._fault_of_disk(1e9, 2**20, same=True).startswith("1 MiB are free")
 
 
-class Skewed(Peers):
+class Skewed(RunPeers):
     """One of several processes whose clocks are ahead by so many seconds."""
 
     def __init__(self, index: int, *ahead: float) -> None:
@@ -313,7 +315,7 @@ class Skewed(Peers):
 
 
 @pytest.mark.parametrize("wrong", [0, 1])
-def test_a_clock_that_is_wrong_is_found(beside: Callable[[Peers], Peers], wrong: int) -> None:
+def test_a_clock_that_is_wrong_is_found(beside: Callable[[RunPeers], RunPeers], wrong: int) -> None:
     assert not faults(machine.check_clock())
     ahead = [90.0 if process == wrong else 0.0 for process in range(3)]
     found = []
@@ -325,13 +327,13 @@ def test_a_clock_that_is_wrong_is_found(beside: Callable[[Peers], Peers], wrong:
     assert own.fault == "its clock is +90.0 s from the median of all"
 
 
-def test_of_two_clocks_that_differ_both_are_named(beside: Callable[[Peers], Peers]) -> None:
+def test_of_two_clocks_that_differ_both_are_named(beside: Callable[[RunPeers], RunPeers]) -> None:
     for process in (0, 1):
         beside(Skewed(process, 0.0, 1.2))
         assert "0.6 s from the median of all" in faults(machine.check_clock())[0].fault
 
 
-class Late(Peers):
+class Late(RunPeers):
     """Process 0 of three; what the others told in one round has come very late."""
 
     index, count = 0, 3
@@ -347,7 +349,7 @@ class Late(Peers):
 
 
 def test_clocks_are_looked_at_together_and_a_message_that_is_late_is_no_clock_that_is_wrong(
-    beside: Callable[[Peers], Peers],
+    beside: Callable[[RunPeers], RunPeers],
 ) -> None:
     own = Late()
     beside(own)
@@ -362,7 +364,7 @@ def test_clocks_are_looked_at_together_and_a_message_that_is_late_is_no_clock_th
     assert own.told.count("looks") == machine.TIMES
 
 
-class Third(Peers):
+class Third(RunPeers):
     """Process 2 of three; the others have another version of a package."""
 
     index, count = 2, 3
@@ -372,7 +374,7 @@ class Third(Peers):
         return [other, other, value]
 
 
-def test_a_package_in_another_version_is_found(beside: Callable[[Peers], Peers]) -> None:
+def test_a_package_in_another_version_is_found(beside: Callable[[RunPeers], RunPeers]) -> None:
     installed = installed_versions()
     assert installed["jax"] == jax.__version__
     beside(Beside())
@@ -384,10 +386,10 @@ def test_a_package_in_another_version_is_found(beside: Callable[[Peers], Peers])
 
 
 def test_faults_keep_training_from_beginning_and_say_whose_they_are(
-    beside: Callable[[Peers], Peers],
+    beside: Callable[[RunPeers], RunPeers],
 ) -> None:
-    fault = Finding("products", "device 3", fault="1 of 9 numbers are wrong", processes=(1,))
-    sick = Health((fault,), 1.0)
+    fault = HealthFinding("products", "device 3", fault="1 of 9 numbers are wrong", processes=(1,))
+    sick = HealthReport((fault,), 1.0)
     with pytest.raises(PeerError, match="1 of 9 numbers are wrong"):
         require_healthy(sick)
     beside(Skewed(1, 0.0, 0.0))
@@ -415,8 +417,8 @@ def test_faults_keep_training_from_beginning_and_say_whose_they_are(
 def test_as_few_processes_are_unfit_as_explain_all_faults(
     faults: list[tuple[int, ...]], unfit: set[int]
 ) -> None:
-    found = [Finding("x", "y", fault="z", processes=own) for own in faults]
-    assert Health((*found, Finding("x", "y", processes=(5,)))).unfit == unfit
+    found = [HealthFinding("x", "y", fault="z", processes=own) for own in faults]
+    assert HealthReport((*found, HealthFinding("x", "y", processes=(5,)))).unfit == unfit
 
 
 def test_devices_of_cpus_are_checked_only_if_that_is_asked_for() -> None:

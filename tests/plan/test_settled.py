@@ -227,11 +227,11 @@ def test_processes_take_what_the_first_one_has_chosen(
 ) -> None:
     budgets = {"tokens": 96, "segments": 8, "vision": 64, "audio": 640}
     first = {"budgets": budgets, "origin": "elsewhere"}
-    monkeypatch.setattr(module, "peers", lambda: Peers(1, first))
+    monkeypatch.setattr(module, "current_peers", lambda: Peers(1, first))
     told: list[str] = []
     assert settle_budgets(load(file), told.append).data.budgets == budgets
     assert told == []
-    monkeypatch.setattr(module, "peers", lambda: Peers(1, {"error": "no such file"}))
+    monkeypatch.setattr(module, "current_peers", lambda: Peers(1, {"error": "no such file"}))
     with pytest.raises(DataError, match="no such file"):
         settle_budgets(load(file))
 

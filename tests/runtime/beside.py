@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from mllm_jax.runtime.part import Peers
+from mllm_jax.runtime.part import RunPeers
 
 
-class Beside(Peers):
+class Beside(RunPeers):
     """Process 0 beside one that says the same, but where `differs` gives it other facts.
 
     Args:

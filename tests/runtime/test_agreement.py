@@ -25,7 +25,7 @@ from mllm_jax.runtime.agreement import (
     package_versions,
     version_of,
 )
-from mllm_jax.runtime.watch import Peer, WatchLimits, find_fault
+from mllm_jax.runtime.watch import PeerProcess, WatchLimits, find_fault
 from tests.configs import ROOT, config
 
 VALUES = st.dictionaries(st.sampled_from("abc"), st.integers(0, 2))
@@ -64,8 +64,8 @@ def test_code_is_told_file_by_file():
 
 
 def test_who_is_silent_is_at_fault_before_who_stands_still():
-    quiet = Peer(1, "there", 7, heard=0.0, event="step 3", since=0.0, limited=True)
-    waiting = Peer(0, "here", 5, heard=99.0, event="step 4", since=20.0, limited=True)
+    quiet = PeerProcess(1, "there", 7, heard=0.0, event="step 3", since=0.0, limited=True)
+    waiting = PeerProcess(0, "here", 5, heard=99.0, event="step 4", since=20.0, limited=True)
     assert "process 1 (host there, pid 7) is stuck or gone" in str(
         find_fault([waiting, quiet], 100.0, WatchLimits(60.0, 50.0))
     )

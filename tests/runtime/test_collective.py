@@ -15,7 +15,7 @@ from mllm_jax.config.sections import ParallelConfig
 from mllm_jax.runtime import collective, devices, part
 from mllm_jax.runtime.collective import CollectivePeers, holds_everywhere
 from mllm_jax.runtime.exits import ExitCode
-from mllm_jax.runtime.part import PeerError, Peers, ProcessPlace
+from mllm_jax.runtime.part import PeerError, ProcessPlace, RunPeers
 from mllm_jax.runtime.watch import WatchLimits
 from mllm_jax.runtime.wire import HostAddress
 from tests.timing import PATIENCE
@@ -137,7 +137,7 @@ def test_sigterm_stays_ours_where_jax_finds_the_processes(monkeypatch: pytest.Mo
     assert set_to == {"jax_enable_preemption_service": False}
 
 
-class Met(Peers):
+class Met(RunPeers):
     """Process 1 of three, which have met, and of which JAX connects none."""
 
     index, count, coordinator, bind = 1, 3, HostAddress("127.0.0.1", 9), None
@@ -173,7 +173,7 @@ def test_a_process_that_jax_does_not_connect_says_what_it_hears_of_the_others(
     assert "process 0 (host a, pid 7): its last event: start" in why
 
 
-def found_by_jax(monkeypatch: pytest.MonkeyPatch, told: dict[str, list[Any]]) -> Peers:
+def found_by_jax(monkeypatch: pytest.MonkeyPatch, told: dict[str, list[Any]]) -> RunPeers:
     """The part of process 0 of two, by `join_discovered`; `told` has what process 1 answers by
     name."""
 
@@ -187,20 +187,20 @@ def found_by_jax(monkeypatch: pytest.MonkeyPatch, told: dict[str, list[Any]]) ->
 
     def joined(
         index: int, count: int, address: HostAddress, limits: WatchLimits, seconds: float
-    ) -> Peers:
+    ) -> RunPeers:
         tried.append(address)
         if told["join"]:
             raise PeerError(told["join"][0])
-        return Peers()
+        return RunPeers()
 
     tried: list[HostAddress] = []
     monkeypatch.setattr(collective, "CollectivePeers", Two)
     monkeypatch.setattr(collective, "join_peers", joined)
-    monkeypatch.setattr(part, "_current", Peers())
+    monkeypatch.setattr(part, "_current", RunPeers())
     collective.join_discovered(WatchLimits(), 1)
     (address,) = tried
     assert address.port
-    return part.peers()
+    return part.current_peers()
 
 
 HERE: dict[str, list[Any]] = {
@@ -239,11 +239,11 @@ def test_process_0_listens_where_others_can_reach_it(monkeypatch: pytest.MonkeyP
 
 
 def test_what_one_process_denies_holds_nowhere(monkeypatch: pytest.MonkeyPatch):
-    class Two(Peers):
+    class Two(RunPeers):
         def gather(self, name, value):
             return [value, name == "agreed"]
 
-    monkeypatch.setattr(collective, "peers", Two)
+    monkeypatch.setattr(collective, "current_peers", Two)
     assert holds_everywhere("agreed", True)
     assert not holds_everywhere("denied", True)
     assert not holds_everywhere("agreed", False)

@@ -27,7 +27,7 @@ def devices(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Lets JAX find so many devices of each process; what is gathered is listed."""
     gathered: list[str] = []
     met = SimpleNamespace(gather=lambda name, value: gathered.append(name))
-    monkeypatch.setattr("mllm_jax.runtime.devices.peers", lambda: met)
+    monkeypatch.setattr("mllm_jax.runtime.devices.current_peers", lambda: met)
 
     def there(*counts: int, index: int = 0) -> list[str]:
         every = [SimpleNamespace(process_index=i) for i, n in enumerate(counts) for _ in range(n)]

@@ -15,7 +15,7 @@ import pytest
 from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.runtime.part import PeerError
 from mllm_jax.runtime.peers import PeerHub, join_peers
-from mllm_jax.runtime.watch import Peer, WatchLimits
+from mllm_jax.runtime.watch import PeerProcess, WatchLimits
 from mllm_jax.runtime.wire import HostAddress, hold_port
 from tests.configs import ROOT
 from tests.timing import PATIENCE, soon
@@ -209,8 +209,8 @@ def test_a_process_of_another_attempt_is_refused_by_name(monkeypatch):
     monkeypatch.setattr("mllm_jax.runtime.peers.attempt_number", lambda: 4)
     first = PeerHub(0, 2, HostAddress("127.0.0.1", 1), WatchLimits())
     told = "process 1 (host b, pid 7) is of attempt 3, process 0 of attempt 4"
-    assert first._unfit(Peer(1, "b", 7, heard=0.0), 2, 3) == told
-    assert first._unfit(Peer(1, "b", 7, heard=0.0), 2, 4) == ""
+    assert first._unfit(PeerProcess(1, "b", 7, heard=0.0), 2, 3) == told
+    assert first._unfit(PeerProcess(1, "b", 7, heard=0.0), 2, 4) == ""
 
 
 def test_a_number_that_is_taken_is_refused_and_the_others_go_on(processes, address):

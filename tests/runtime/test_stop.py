@@ -12,7 +12,7 @@ from mllm_jax.runtime import part
 from mllm_jax.runtime.stop import AGREE, StopSignal
 
 
-class Two(part.Peers):
+class Two(part.RunPeers):
     """Two processes, of which the other one hears of a signal; both take equally long."""
 
     count = 2
@@ -29,7 +29,7 @@ class Two(part.Peers):
 
 @pytest.fixture
 def two() -> Iterator[Two]:
-    before, found = part.peers(), Two()
+    before, found = part.current_peers(), Two()
     part.set_peers(found)
     yield found
     part.set_peers(before)

@@ -12,10 +12,10 @@ from jax import monitoring
 
 from mllm_jax.runtime.agreement import AgreementError
 from mllm_jax.runtime.compiled.synchronized import synchronize_program
-from mllm_jax.runtime.part import Peers, peers, set_peers
+from mllm_jax.runtime.part import RunPeers, current_peers, set_peers
 
 
-class Two(Peers):
+class Two(RunPeers):
     """Process 0 beside one that says the same, or for a program another thing."""
 
     count = 2
@@ -46,7 +46,7 @@ def events() -> Iterator[list[str]]:
             happened.append("compiled")
 
     monitoring.register_event_duration_secs_listener(listen)
-    alone = peers()
+    alone = current_peers()
     yield happened
     set_peers(alone)
     monitoring.unregister_event_duration_listener(listen)

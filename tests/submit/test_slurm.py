@@ -261,9 +261,9 @@ JOINS = """
 import sys
 import jax
 from mllm_jax.runtime import devices
-from mllm_jax.runtime.part import Peers
+from mllm_jax.runtime.part import RunPeers
 from mllm_jax.runtime.wire import HostAddress
-met = Peers()
+met = RunPeers()
 met.coordinator = met.bind = HostAddress("127.0.0.1", int(sys.argv[1]))
 devices.join_peers = lambda *of: met
 places = devices.ProcessPlace(2, 0, "127.0.0.1:1")

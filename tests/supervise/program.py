@@ -20,7 +20,7 @@ from multiprocessing import shared_memory
 from pathlib import Path
 
 from mllm_jax.runtime.exits import ExitCode
-from mllm_jax.runtime.part import peers
+from mllm_jax.runtime.part import current_peers
 from mllm_jax.runtime.supervised.process import apply_supervisor_settings, supervisor_settings
 from mllm_jax.runtime.wire import HostAddress
 
@@ -61,14 +61,14 @@ def watch(args: argparse.Namespace) -> int:
     """Supervise; what this needs is not loaded by the processes that are started."""
     from mllm_jax.runtime.watch import WatchLimits
     from mllm_jax.supervise.policy import RestartPolicy
-    from mllm_jax.supervise.start import supervise
+    from mllm_jax.supervise.start import supervise_training
     from mllm_jax.supervise.supervisor import SupervisorConfig
 
     logging.basicConfig(format="%(levelname)s %(message)s")
     limits = WatchLimits(silent=args.silent, stalled=args.stalled, longest=240.0)
     place = args.process, args.processes, args.coordinator
     fallbacks = {int(n): (f"parallel.devices={n}",) for n in args.fewer.split(",") if n}
-    return supervise(
+    return supervise_training(
         sys.orig_argv,
         SupervisorConfig(args.folder, limits, RestartPolicy(2, 0.1), args.wait, *place, fallbacks),
     )
@@ -78,8 +78,8 @@ def act(action: str, folder: Path) -> None:
     """One action of an attempt: `steps4`, `kill`, `stop`, `hang`, `grip`, `wait`, `exit3`, ..."""
     if action.startswith("steps"):
         for step in range(1, int(action.removeprefix("steps")) + 1):
-            peers().note(f"step {step}")
-            peers().note_step(step)
+            current_peers().note(f"step {step}")
+            current_peers().note_step(step)
             time.sleep(0.05)
     elif action.startswith("exit"):
         sys.exit(int(action.removeprefix("exit")))

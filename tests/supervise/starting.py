@@ -18,9 +18,9 @@ from mllm_jax.runtime import agreement, collective, devices, peers
 from mllm_jax.runtime.agreement import AgreementError
 from mllm_jax.runtime.backends.place import place_from_environment
 from mllm_jax.runtime.devices import DeviceError
-from mllm_jax.runtime.part import JoinError, PeerError, Peers, ProcessPlace
+from mllm_jax.runtime.part import JoinError, PeerError, ProcessPlace, RunPeers
 from mllm_jax.runtime.peers import PeerHub, PeerMember
-from mllm_jax.runtime.watch import LIMITS, Peer, WatchLimits
+from mllm_jax.runtime.watch import LIMITS, PeerProcess, WatchLimits
 from mllm_jax.runtime.wire import HostAddress
 from tests.runtime.test_collective import HERE, NONE, found_by_jax
 from tests.supervise.test_messages import shows_nothing
@@ -51,13 +51,13 @@ def of_the_start(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(first, "_end", end)
     now = time.monotonic()
-    asyncio.run(first._on_closed(Peer(1, "b", 97, now, "step 41", since=now - 1.0)))
+    asyncio.run(first._on_closed(PeerProcess(1, "b", 97, now, "step 41", since=now - 1.0)))
     told_apart = [{"train.learning_rate": 0.001}, {"train.learning_rate": 0.002}]
     with monkeypatch.context() as patched:
         gathered = SimpleNamespace(
             gather=lambda name, value: ["0", "1"] if name == "x" else told_apart
         )
-        patched.setattr(agreement, "peers", lambda: gathered)
+        patched.setattr(agreement, "current_peers", lambda: gathered)
         with pytest.raises(AgreementError) as differ:
             agreement.check_agreement("x", {})
     return [*said, str(differ.value)]
@@ -121,7 +121,7 @@ def of_devices(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     with monkeypatch.context() as patched:
         patched.setattr(jax, "process_count", lambda: 2)
         patched.setattr(jax, "process_index", lambda: 1)
-        patched.setattr(devices, "peers", Peers)
+        patched.setattr(devices, "current_peers", RunPeers)
         of = [SimpleNamespace(process_index=process) for process in (0, 1)]
         for there in (lambda: of * 7 + of[:1], lambda: of * 12, fails(AssertionError())):
             patched.setattr(jax, "devices", there)
@@ -132,9 +132,9 @@ def of_devices(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             devices._devices_per_process(16, 3)
         said.append(str(refused.value))
         patched.setattr(devices, "exit_after", too_long(said))
-        patched.setattr(devices, "peers", lambda: SimpleNamespace(count=1, doing=met.doing))
+        patched.setattr(devices, "current_peers", lambda: SimpleNamespace(count=1, doing=met.doing))
         for limits in (LIMITS, WatchLimits(stalled=None)):
-            with devices._looking(own, limits):
+            with devices._looking_for_devices(own, limits):
                 pass
         patched.setattr(devices, "join_peers", lambda *_: met)
         patched.setattr(jax.distributed, "initialize", fails(RuntimeError("no answer")))

@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 
 from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.runtime.supervised.beats import Heartbeat
-from mllm_jax.runtime.watch import ActivityLimit, Peer, WatchLimits, find_fault
+from mllm_jax.runtime.watch import ActivityLimit, PeerProcess, WatchLimits, find_fault
 from mllm_jax.supervise.coordinator import (
     GRACE,
     AttemptOver,
     BeginAttempt,
-    Coordinator,
     CoordinatorAction,
     CoordinatorEvent,
     FinishRun,
@@ -26,6 +25,7 @@ from mllm_jax.supervise.coordinator import (
     LogLine,
     ProcessEnded,
     RestartPhase,
+    RunCoordinator,
     SupervisorJoined,
     SupervisorLeft,
 )
@@ -45,15 +45,15 @@ def end(process=0, code=0, step=0, halted=False) -> ProcessEnd:
     return ProcessEnd(process, f"host{process}", 77, code, step, f"step {step}", 1.0, halted)
 
 
-def coordinator(count=1) -> Coordinator:
-    own = Coordinator(count, POLICY, LIMITS, wait=100.0)
+def coordinator(count=1) -> RunCoordinator:
+    own = RunCoordinator(count, POLICY, LIMITS, wait=100.0)
     for i in range(count):
         assert own.on_event(SupervisorJoined(i, f"host{i}", i), 0.0) == []
     assert own.on_tick(0.0) == [BeginAttempt(1, True, tuple(range(count)))]
     return own
 
 
-def heard(own: Coordinator, event: CoordinatorEvent, now: float) -> list[CoordinatorAction]:
+def heard(own: RunCoordinator, event: CoordinatorEvent, now: float) -> list[CoordinatorAction]:
     """What follows from an event, without records of attempts."""
     return [action for action in own.on_event(event, now) if not isinstance(action, AttemptOver)]
 
@@ -63,7 +63,7 @@ def kinds(actions: list[CoordinatorAction]) -> list[type]:
 
 
 def test_attempts_begin_when_all_hosts_are_there():
-    own = Coordinator(2, POLICY, LIMITS, wait=100.0)
+    own = RunCoordinator(2, POLICY, LIMITS, wait=100.0)
     own.on_event(SupervisorJoined(0, "a", 1, attempt=6), 0.0)
     assert own.on_tick(99.0) == []
     own.on_event(SupervisorJoined(1, "b", 2, attempt=4), 99.0)
@@ -71,7 +71,7 @@ def test_attempts_begin_when_all_hosts_are_there():
 
 
 def test_hosts_that_do_not_come_are_named():
-    own = Coordinator(4, POLICY, LIMITS, wait=100.0)
+    own = RunCoordinator(4, POLICY, LIMITS, wait=100.0)
     for i in (0, 2):
         own.on_event(SupervisorJoined(i, f"host{i}", i), 0.0)
     (finish,) = own.on_tick(100.5)
@@ -82,9 +82,9 @@ def test_hosts_that_do_not_come_are_named():
 
 def without(
     count: int, fewer: tuple[int, ...], *there: int
-) -> tuple[Coordinator, list[CoordinatorAction]]:
+) -> tuple[RunCoordinator, list[CoordinatorAction]]:
     """A coordinator of hosts of which only some have come in time, and what it does then."""
-    own = Coordinator(count, POLICY, LIMITS, wait=100.0, fewer=fewer)
+    own = RunCoordinator(count, POLICY, LIMITS, wait=100.0, fewer=fewer)
     for i in there:
         own.on_event(SupervisorJoined(i, f"host{i}", i), 0.0)
     assert own.on_tick(100.0) == []
@@ -246,7 +246,7 @@ def test_an_interruption_between_attempts_ends_the_run():
     assert finish == FinishRun(ExitCode.INTERRUPTED, "interrupted between two attempts")
 
 
-def unfit(own: Coordinator, *hosts: int, now: float, step: int = 0) -> list[CoordinatorAction]:
+def unfit(own: RunCoordinator, *hosts: int, now: float, step: int = 0) -> list[CoordinatorAction]:
     """What follows an attempt in which some hosts are unfit, and all others lose them."""
     codes = {i: ExitCode.UNFIT if i in hosts else ExitCode.LOST_PEER for i in own._places}
     return [
@@ -254,8 +254,8 @@ def unfit(own: Coordinator, *hosts: int, now: float, step: int = 0) -> list[Coor
     ]
 
 
-def several(count: int, fewer: tuple[int, ...] = (), lead: int = 0) -> Coordinator:
-    own = Coordinator(count, POLICY, LIMITS, wait=100.0, fewer=fewer, lead=lead)
+def several(count: int, fewer: tuple[int, ...] = (), lead: int = 0) -> RunCoordinator:
+    own = RunCoordinator(count, POLICY, LIMITS, wait=100.0, fewer=fewer, lead=lead)
     for i in range(count):
         own.on_event(SupervisorJoined(i, f"host{i}", i), 0.0)
     own.on_tick(0.0)
@@ -372,7 +372,7 @@ CODES = st.sampled_from([-11, -9, 0, 1, 2, 3, 4, 5, 6, 8, 77, 130])
 )
 def test_every_history_ends_within_its_bounds(count, history):
     """Whatever happens, attempts follow each other, never beyond the bound, and one is the last."""
-    own, now, drawn, begun = Coordinator(count, POLICY, LIMITS), 0.0, iter(history * count), []
+    own, now, drawn, begun = RunCoordinator(count, POLICY, LIMITS), 0.0, iter(history * count), []
     for i in range(count):
         own.on_event(SupervisorJoined(i, f"host{i}", i), now)
     best, failed, again = 0, 0, dict.fromkeys(range(count), 0)
@@ -421,7 +421,7 @@ def test_a_cause_is_no_consequence(found):
 
 def test_a_signal_that_ends_a_process_is_a_failure_to_whoever_has_started_the_run():
     assert [end(code=code).exit for code in (-9, -15, 0, 8, 137)] == [1, 1, 0, 8, 137]
-    own = Coordinator(1, RestartPolicy(restarts=0), LIMITS)
+    own = RunCoordinator(1, RestartPolicy(restarts=0), LIMITS)
     own.on_event(SupervisorJoined(0, "host0", 0), 0.0)
     own.on_tick(0.0)
     (finish,) = heard(own, ProcessEnded(1, end(0, -9)), 1.0)
@@ -566,8 +566,10 @@ def test_an_evaluation_that_hangs_is_told_of_by_those_before(waiting):
 
 
 def test_a_process_that_stands_is_told_of_while_another_waits_for_what_may_take_long():
-    stands = Peer(0, "a", 1, heard=100.0, event="saving after step 5", since=20.0, limited=True)
-    waits = Peer(1, "b", 2, heard=100.0, event="held-out losses", since=25.0, waiting=True)
+    stands = PeerProcess(
+        0, "a", 1, heard=100.0, event="saving after step 5", since=20.0, limited=True
+    )
+    waits = PeerProcess(1, "b", 2, heard=100.0, event="held-out losses", since=25.0, waiting=True)
     told = find_fault([stands, waits], 100.0, WatchLimits(60.0, 50.0))
     assert "process 0 (host a, pid 1) is stuck: no process goes on since 50 s" in str(told)
     assert find_fault([stands, replace(waits, since=51.0)], 100.0, WatchLimits(60.0, 50.0)) is None

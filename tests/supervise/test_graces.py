@@ -10,7 +10,6 @@ from mllm_jax.supervise.coordinator import (
     UNENDING,
     AttemptOver,
     BeginAttempt,
-    Coordinator,
     FinishRun,
     HaltAttempt,
     LeaderInterrupted,
@@ -18,6 +17,7 @@ from mllm_jax.supervise.coordinator import (
     LogLine,
     ProcessEnded,
     RestartPhase,
+    RunCoordinator,
     SupervisorJoined,
 )
 from mllm_jax.supervise.ends import FINAL
@@ -35,7 +35,7 @@ from tests.supervise.test_coordinator import (
 )
 
 
-def halted_at(own: Coordinator, now: float) -> float:
+def halted_at(own: RunCoordinator, now: float) -> float:
     """The time at which the processes that are left are ended."""
     while not (actions := own.on_tick(now)):
         now += 0.5
@@ -117,7 +117,7 @@ def test_a_host_that_takes_part_may_connect_again():
 
 
 def test_one_that_was_behind_and_comes_back_is_told_once():
-    own = Coordinator(2, POLICY, LIMITS, wait=100.0, fewer=(1,), left_behind={1})
+    own = RunCoordinator(2, POLICY, LIMITS, wait=100.0, fewer=(1,), left_behind={1})
     own.on_event(SupervisorJoined(0, "host0", 0), 0.0)
     assert own.on_tick(0.0) == [BeginAttempt(1, True, (0,))]
     (say,) = own.on_event(SupervisorJoined(1, "host1", 1), 1.0)
@@ -150,7 +150,7 @@ def test_after_a_supervisor_was_stopped_itself_all_have_their_time_again():
 
 @pytest.mark.parametrize("restarts", [0, 1, 3])
 def test_attempts_without_a_new_step_are_bounded(restarts):
-    own = Coordinator(1, RestartPolicy(restarts=restarts, backoff=1.0), LIMITS, wait=100.0)
+    own = RunCoordinator(1, RestartPolicy(restarts=restarts, backoff=1.0), LIMITS, wait=100.0)
     own.on_event(SupervisorJoined(0, "host0", 0), 0.0)
     now, steps = 0.0, [3, *[3] * restarts]
     for attempt, step in enumerate(steps, 1):

@@ -8,8 +8,8 @@ import pytest
 
 from data.waits import SOURCE, RetriedCall
 from mllm_jax.runtime import part
-from mllm_jax.runtime.part import Peers
-from mllm_jax.runtime.watch import Peer, WatchLimits, find_fault
+from mllm_jax.runtime.part import RunPeers
+from mllm_jax.runtime.watch import PeerProcess, WatchLimits, find_fault
 from mllm_jax.train.events import Phase
 from mllm_jax.train.listeners.listeners import note_activity
 
@@ -19,9 +19,9 @@ LIMITS = WatchLimits(60.0, 100.0)
 def test_a_place_that_holds_up_the_data_is_told_and_the_wait_begins_anew_behind_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    own, found = Peers(), list[RetriedCall]()
+    own, found = RunPeers(), list[RetriedCall]()
     monkeypatch.setattr(part, "current", lambda key: found[0] if found and key == SOURCE else None)
-    monkeypatch.setattr("mllm_jax.train.listeners.listeners.peers", lambda: own)
+    monkeypatch.setattr("mllm_jax.train.listeners.listeners.current_peers", lambda: own)
     note_activity(Phase("read", 50))
     assert own.present == own.activity
     found.append(RetriedCall(SOURCE, "s3://bucket/train.jsonl", own.activity.since - 7.0, 300.0))
@@ -45,8 +45,10 @@ def test_a_place_that_holds_up_the_data_is_told_and_the_wait_begins_anew_behind_
 def test_a_process_that_a_place_holds_up_is_given_its_retry_seconds(
     allowed: float, seconds: float
 ) -> None:
-    held = Peer(0, "a", 1, seconds, "waiting for the data", 0.0, limited=True, allowed=allowed)
-    waits = Peer(1, "b", 2, seconds, "step 4", 1.0, limited=True, waiting=True)
+    held = PeerProcess(
+        0, "a", 1, seconds, "waiting for the data", 0.0, limited=True, allowed=allowed
+    )
+    waits = PeerProcess(1, "b", 2, seconds, "step 4", 1.0, limited=True, waiting=True)
     assert find_fault([held, waits], seconds + 1.0, LIMITS) is None
     told = find_fault([held, waits], seconds + 1.1, LIMITS)
     by = "run.stall_seconds" if allowed < 300 else "run.hang_seconds beyond retry_seconds"

@@ -137,10 +137,12 @@ def test_a_supervisor_whose_connection_was_cut_may_come_again_at_once(tmp_path):
     old = OtherSupervisor(SupervisorJoined(1, "b", 90), None, time.monotonic())
     leader._others[1] = old
     assert (
-        leader._unfit(SupervisorHello(str(tmp_path), 2, SupervisorJoined(1, "b", 90, attempt=3)))
+        leader._unfit_reason(
+            SupervisorHello(str(tmp_path), 2, SupervisorJoined(1, "b", 90, attempt=3))
+        )
         == ""
     )
-    assert "comes too late" in leader._unfit(
+    assert "comes too late" in leader._unfit_reason(
         SupervisorHello(str(tmp_path), 2, SupervisorJoined(1, "b", 98))
     )
 
@@ -214,7 +216,7 @@ def test_a_leader_that_leaves_ends_and_the_others_do_not(tmp_path):
     line = SimpleNamespace(send=lambda kind, **rest: said.append({"kind": kind, **rest}))
     leader = LeaderSupervisor(["x"], SupervisorConfig(tmp_path, count=2, fallbacks={1: ()}))
     leader._others[1] = OtherSupervisor(SupervisorJoined(1, "b", 90), line, time.monotonic())
-    leader._act([LeaveRun(ExitCode.UNFIT, "process 0 is unfit again")])
+    leader._act_on([LeaveRun(ExitCode.UNFIT, "process 0 is unfit again")])
     assert leader._finish == FinishRun(ExitCode.UNFIT, "process 0 is unfit again")
     place = {
         "process": 1,
@@ -223,8 +225,8 @@ def test_a_leader_that_leaves_ends_and_the_others_do_not(tmp_path):
         "wait": 3600.0,
     }
     follower = FollowerSupervisor(["x"], SupervisorConfig(tmp_path, fallbacks={1: ()}, **place))
-    follower._do(LeaderAlive(0, ((1, "127.0.0.1:1"),)))
-    follower._do(messages.parse_order(said[0]))
+    follower._do_action(LeaderAlive(0, ((1, "127.0.0.1:1"),)))
+    follower._do_action(messages.parse_order(said[0]))
     assert asyncio.run(follower._find_leader()) is None  # without waiting for the one that has left
     assert follower.lead is not None
     assert follower.lead.left_behind == {0}

@@ -22,13 +22,13 @@ import pytest
 
 from mllm_jax.health import check
 from mllm_jax.health.devices import describe_wrong_bits
-from mllm_jax.health.finding import Finding, Health, judge_findings
+from mllm_jax.health.finding import HealthFinding, HealthReport, judge_findings
 from mllm_jax.health.machine import fault_of_clock
 from mllm_jax.runtime.exits import ExitCode, exit_code_of
 from mllm_jax.runtime.part import JoinError
 from mllm_jax.runtime.peers import PeerHub
 from mllm_jax.runtime.records import record_line
-from mllm_jax.runtime.watch import LIMITS, Peer, WatchLimits, find_fault
+from mllm_jax.runtime.watch import LIMITS, PeerProcess, WatchLimits, find_fault
 from mllm_jax.runtime.wire import HostAddress
 from mllm_jax.supervise import child, start
 from mllm_jax.supervise.agent import ProcessAgent, SupervisedRun
@@ -37,7 +37,6 @@ from mllm_jax.supervise.child import ChildProcess
 from mllm_jax.supervise.coordinator import (
     UNENDING,
     BeginAttempt,
-    Coordinator,
     CoordinatorAction,
     FinishRun,
     LeaderInterrupted,
@@ -45,6 +44,7 @@ from mllm_jax.supervise.coordinator import (
     LifeSign,
     LogLine,
     ProcessEnded,
+    RunCoordinator,
     SupervisorJoined,
     SupervisorLeft,
 )
@@ -63,7 +63,7 @@ from mllm_jax.train.components.replica_check import (
     check_replicas,
 )
 from mllm_jax.train.listeners.stragglers.compare import TimeComparison
-from mllm_jax.train.listeners.stragglers.judge import Straggler
+from mllm_jax.train.listeners.stragglers.judge import SlowPlace
 from mllm_jax.train.listeners.stragglers.window import HOST
 from tests.runbook import messages, unsaid
 from tests.supervise.starting import of_clusters, of_devices, of_the_start, too_long
@@ -80,8 +80,8 @@ def words(actions: list[CoordinatorAction]) -> list[str]:
     ]
 
 
-def coordinator(attempt: int = 0, restarts: int = 5, count: int = 1) -> Coordinator:
-    own = Coordinator(count, RestartPolicy(restarts, 1.0), LIMITS, 600.0, attempt=attempt)
+def coordinator(attempt: int = 0, restarts: int = 5, count: int = 1) -> RunCoordinator:
+    own = RunCoordinator(count, RestartPolicy(restarts, 1.0), LIMITS, 600.0, attempt=attempt)
     for process in range(count):
         own.on_event(SupervisorJoined(process, "ab"[process], 811), 0.0)
     own.on_tick(0.0)
@@ -121,11 +121,11 @@ def of_faults() -> list[str | None]:
         pace = pace.after(beat(event=f"waiting for the data of step {step}", since=now))
         now += 0.1
     peers = [
-        Peer(0, "a", 812, heard=0.0, event="step 41", limited=True),
-        Peer(0, "a", 812, heard=60.2, event="waiting for the data of step 42", limited=True),
-        Peer(0, "a", 812, heard=43201.0, event="compiling"),
+        PeerProcess(0, "a", 812, heard=0.0, event="step 41", limited=True),
+        PeerProcess(0, "a", 812, heard=60.2, event="waiting for the data of step 42", limited=True),
+        PeerProcess(0, "a", 812, heard=43201.0, event="compiling"),
     ]
-    evaluating = Peer(0, "a", 812, heard=600.6, event="evaluating after step 40")
+    evaluating = PeerProcess(0, "a", 812, heard=600.6, event="evaluating after step 40")
     long = paced(5.0, limited=False).limit(LIMITS)
     return [
         find_fault([peers[0]], 61.0, LIMITS),
@@ -141,38 +141,40 @@ def of_hosts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     last = beat(event="step 41", since=9.0, time=9.9)
     pair.on_event(LifeSign(1, replace(last, pid=97)), 9.9)
     said = words(pair.on_event(SupervisorLeft(1), 10.0))
-    three = Coordinator(4, wait=600.0, fewer=(3,))
+    three = RunCoordinator(4, wait=600.0, fewer=(3,))
     for process in (0, 1, 3):
         three.on_event(SupervisorJoined(process, "abcd"[process], 811), 0.0)
     said += words(three.on_tick(601.0))
     said += words(three.on_event(SupervisorJoined(2, "c", 811), 602.0))
     for again in (unfit_again(1), unfit_again(2)):
         said += words(again)
-    alone = Coordinator(2, wait=600.0)
+    alone = RunCoordinator(2, wait=600.0)
     alone.on_event(SupervisorJoined(0, "a", 811), 0.0)
     said += words(alone.on_tick(601.0))
-    few = Coordinator(4, wait=600.0, fewer=(2, 3))
+    few = RunCoordinator(4, wait=600.0, fewer=(2, 3))
     few.on_event(SupervisorJoined(0, "a", 811), 0.0)
     said += words(few.on_tick(601.0))
     leader = LeaderSupervisor(["x"], SupervisorConfig(folder, count=2))
     leader._others[1] = OtherSupervisor(SupervisorJoined(1, "b", 90), None, time.monotonic())  # type: ignore[arg-type]
-    said.append(leader._unfit(SupervisorHello(str(folder), 2, SupervisorJoined(1, "b", 98))))
+    said.append(leader._unfit_reason(SupervisorHello(str(folder), 2, SupervisorJoined(1, "b", 98))))
     leader._settings = replace(leader._settings, folder=Path("runs/demo"))
-    said.append(leader._unfit(SupervisorHello("runs/demo", 3, SupervisorJoined(1, "b", 98))))
-    said.append(leader._unfit(SupervisorHello("runs/other", 2, SupervisorJoined(1, "b", 98))))
-    said.append(leader._unfit(SupervisorHello("runs/demo", 2, SupervisorJoined(7, "b", 98))))
+    said.append(leader._unfit_reason(SupervisorHello("runs/demo", 3, SupervisorJoined(1, "b", 98))))
+    said.append(
+        leader._unfit_reason(SupervisorHello("runs/other", 2, SupervisorJoined(1, "b", 98)))
+    )
+    said.append(leader._unfit_reason(SupervisorHello("runs/demo", 2, SupervisorJoined(7, "b", 98))))
     monkeypatch.setattr("mllm_jax.runtime.peers.attempt_number", lambda: 4)
     first = PeerHub(0, 2, HostAddress("127.0.0.1", 1), WatchLimits())
-    said.append(first._unfit(Peer(1, "b", 97, heard=0.0), 2, 3))
-    first._peers[1] = Peer(1, "b", 97, heard=0.0)
-    said += [first._unfit(Peer(own, "b", 97, heard=0.0), 2, 4) for own in (1, 7)]
+    said.append(first._unfit(PeerProcess(1, "b", 97, heard=0.0), 2, 3))
+    first._peers[1] = PeerProcess(1, "b", 97, heard=0.0)
+    said += [first._unfit(PeerProcess(own, "b", 97, heard=0.0), 2, 4) for own in (1, 7)]
     return said
 
 
 def unfit_again(least: int) -> list[CoordinatorAction]:
     """Of the second of two hosts, and of a third one that is gone where two are needed."""
     own, followed = (
-        Coordinator(2 + (least > 1), wait=0.0, fewer=(least,)),
+        RunCoordinator(2 + (least > 1), wait=0.0, fewer=(least,)),
         list[CoordinatorAction](),
     )
     for process in (0, 1):
@@ -189,9 +191,9 @@ def of_slow_ones() -> list[str]:
     """Of processes and devices that are slower than the others."""
     process = "process 1 (host b)"
     return [
-        str(Straggler("between", process, 0.36, 0.3, (0.2,), 1.0)),
-        *(str(Straggler(phase, process, 0.36, 0.3, (0.2,), 1.0)) for phase in ("place", HOST)),
-        str(Straggler("device", f"device 3 of {process}", 0.006, 0.005, (0.2,))),
+        str(SlowPlace("between", process, 0.36, 0.3, (0.2,), 1.0)),
+        *(str(SlowPlace(phase, process, 0.36, 0.3, (0.2,), 1.0)) for phase in ("place", HOST)),
+        str(SlowPlace("device", f"device 3 of {process}", 0.006, 0.005, (0.2,))),
     ]
 
 
@@ -206,17 +208,19 @@ def of_self_checks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     wrong[7, 9], wanted[7, 9] = 31, 30
     kind = "(NVIDIA H100 80GB HBM3)"
     inside = "links within domains"
-    links = [Finding("neighbours", f"link {at}", rate=220e9, among=inside) for at in range(3)]
+    links = [HealthFinding("neighbours", f"link {at}", rate=220e9, among=inside) for at in range(3)]
     slow, far = (f"link of device {at + 1} to device {at} {kind} of process 0" for at in (3, 7))
     bits = describe_wrong_bits("bfloat16", wrong, wanted)
     found = [
-        Finding("products", f"device 2 {kind} of process 1", fault=bits),
-        *judge_findings([*links, Finding("neighbours", slow, rate=90e9, among=inside)]),
-        *judge_findings([Finding("neighbours", far, rate=1e9, sheet=50e9)]),
-        Finding("clock", "process 2 (host c)", fault=fault_of_clock(90.0)),
-        Finding("packages", "process 2 (host c)", fault='has msgpack "1.0.0", the others "1.1.0"'),
+        HealthFinding("products", f"device 2 {kind} of process 1", fault=bits),
+        *judge_findings([*links, HealthFinding("neighbours", slow, rate=90e9, among=inside)]),
+        *judge_findings([HealthFinding("neighbours", far, rate=1e9, sheet=50e9)]),
+        HealthFinding("clock", "process 2 (host c)", fault=fault_of_clock(90.0)),
+        HealthFinding(
+            "packages", "process 2 (host c)", fault='has msgpack "1.0.0", the others "1.1.0"'
+        ),
     ]
-    return [*said, *str(Health(tuple(found))).splitlines()]
+    return [*said, *str(HealthReport(tuple(found))).splitlines()]
 
 
 def of_replicas() -> list[str]:
@@ -246,7 +250,8 @@ def of_what_stays() -> list[str | None]:
     """Of processes that wait, and of one that nobody can end."""
     step = "waiting for the others (step 41), after: step 41"
     waits = [
-        Peer(i, "ab"[i], 812, heard=1801.0, event=step, limited=True, waiting=True) for i in (0, 1)
+        PeerProcess(i, "ab"[i], 812, heard=1801.0, event=step, limited=True, waiting=True)
+        for i in (0, 1)
     ]
     stuck = coordinator()
     place = stuck._places[0]
@@ -282,10 +287,10 @@ async def of_followers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         await follower()._serve(line(received))
     stale = follower()
     stale._attempt = 4
-    stale._do(BeginAttempt(3, False))
-    stale._do(LeaderAlive(1, ()))
+    stale._do_action(BeginAttempt(3, False))
+    stale._do_action(LeaderAlive(1, ()))
     await stale._find_leader()
-    follower()._do(LeaveRun(8, "process 0 (host a) is unfit again"))
+    follower()._do_action(LeaveRun(8, "process 0 (host a) is unfit again"))
     alone = follower()
     await alone._find_leader()
     refused = follower()
@@ -343,7 +348,7 @@ async def of_children(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         patched.setattr(ChildProcess, "_stacks_written", stacks)
         patched.setattr(child, "_write_file", full)
         await own._write_stacks()
-    own._close()
+    own._close_files()
 
 
 def of_plans_and_records(folder: Path) -> list[str]:
@@ -368,8 +373,8 @@ def of_losses(folder: Path) -> list[str]:
             guarded(losses, **config)
         said.append(str(diverged.value))
     comparing = TimeComparison(folder, 0)
-    comparing._warn([Straggler("between", "process 1 (host b)", 0.36, 0.3, (0.2,), 1.0)])
-    comparing._warn([])
+    comparing._warn_of([SlowPlace("between", "process 1 (host b)", 0.36, 0.3, (0.2,), 1.0)])
+    comparing._warn_of([])
     return said
 
 

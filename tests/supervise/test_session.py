@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from mllm_jax.supervise import session
-from mllm_jax.supervise.session import ProcessSession, _fields, _runs
+from mllm_jax.supervise.session import ProcessSession, _is_running, _status_fields
 from tests.timing import soon
 
 SLEEP = [sys.executable, "-c", "import time; print(flush=True); time.sleep(60)"]
@@ -33,18 +33,18 @@ def test_a_session_has_its_processes_and_no_others(sleeper: subprocess.Popen[byt
     assert os.getpid() not in ProcessSession(sleeper.pid).members()
     sleeper.kill()
     soon(lambda: not ProcessSession(sleeper.pid).members())  # at its end it is no member, nor gone
-    assert _fields(sleeper.pid)[0] == b"Z"
-    assert not _runs(sleeper.pid)
+    assert _status_fields(sleeper.pid)[0] == b"Z"
+    assert not _is_running(sleeper.pid)
 
 
 def test_a_process_runs_until_it_is_stopped(sleeper: subprocess.Popen[bytes]) -> None:
-    assert _runs(sleeper.pid)
+    assert _is_running(sleeper.pid)
     sleeper.send_signal(signal.SIGSTOP)
-    soon(lambda: not _runs(sleeper.pid))
+    soon(lambda: not _is_running(sleeper.pid))
     sleeper.send_signal(signal.SIGCONT)
-    soon(lambda: _runs(sleeper.pid))
-    assert not _runs(2**22 + 1)  # above all numbers of processes
-    assert _fields(2**22 + 1) == []
+    soon(lambda: _is_running(sleeper.pid))
+    assert not _is_running(2**22 + 1)  # above all numbers of processes
+    assert _status_fields(2**22 + 1) == []
 
 
 @pytest.mark.parametrize(("looks", "waits"), [([], 0), ([False], 0), ([True, True, False], 2)])
@@ -61,9 +61,9 @@ def test_processes_are_killed_once_they_stand(
 
     left = iter(looks)
     monkeypatch.setattr(ProcessSession, "members", lambda _: [7] if looks else [])
-    monkeypatch.setattr(session, "_read", lambda path: b"")
-    monkeypatch.setattr(session, "_send", lambda process, how: sent.append((process, how)))
-    monkeypatch.setattr(session, "_runs", lambda process: next(left))
+    monkeypatch.setattr(session, "_read_file", lambda path: b"")
+    monkeypatch.setattr(session, "_send_signal", lambda process, how: sent.append((process, how)))
+    monkeypatch.setattr(session, "_is_running", lambda process: next(left))
     clock = SimpleNamespace(sleep=sleep, monotonic=lambda: 0.0)
     monkeypatch.setattr(session, "time", clock)
     ProcessSession(1).kill()
@@ -77,9 +77,9 @@ def test_processes_that_do_not_stand_are_killed_in_the_end(
     times = iter([0.0, 0.1, 0.3])
     sent: list[int] = []
     monkeypatch.setattr(ProcessSession, "members", lambda _: [7])
-    monkeypatch.setattr(session, "_read", lambda path: b"")
-    monkeypatch.setattr(session, "_send", lambda process, how: sent.append(how))
-    monkeypatch.setattr(session, "_runs", lambda process: True)
+    monkeypatch.setattr(session, "_read_file", lambda path: b"")
+    monkeypatch.setattr(session, "_send_signal", lambda process, how: sent.append(how))
+    monkeypatch.setattr(session, "_is_running", lambda process: True)
     clock = SimpleNamespace(sleep=lambda seconds: None, monotonic=lambda: next(times))
     monkeypatch.setattr(session, "time", clock)
     ProcessSession(1).kill()
@@ -90,8 +90,8 @@ def test_trackers_end_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[int] = []
     lines = {"/proc/7/cmdline": b"python -c train", "/proc/8/cmdline": session._TRACKER}
     monkeypatch.setattr(ProcessSession, "members", lambda _: [7, 8])
-    monkeypatch.setattr(session, "_read", lambda path: lines.get(path, b""))
-    monkeypatch.setattr(session, "_send", lambda process, how: sent.append(process))
+    monkeypatch.setattr(session, "_read_file", lambda path: lines.get(path, b""))
+    monkeypatch.setattr(session, "_send_signal", lambda process, how: sent.append(process))
     ProcessSession(1).kill()
     assert sent == [7, 7]
 

@@ -16,7 +16,7 @@ from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.runtime.lock import SUPERVISOR, LockedError, LockHeldError, run_lock
 from mllm_jax.supervise.child import ChildProcess
 from mllm_jax.supervise.ends import ProcessEnd
-from mllm_jax.supervise.start import supervise
+from mllm_jax.supervise.start import supervise_training
 from mllm_jax.supervise.supervisor import SupervisorConfig
 from tests.configs import ROOT
 from tests.timing import PATIENCE, soon
@@ -277,10 +277,10 @@ def test_a_job_waits_for_the_folder_as_long_as_for_other_hosts(
     settings = SupervisorConfig(tmp_path, wait=0.5)
     with run_lock(tmp_path, SUPERVISOR):
         with pytest.raises(LockedError) as told:
-            supervise((), settings)
+            supervise_training((), settings)
         assert told.type is LockedError
         monkeypatch.setenv("SLURM_JOB_ID", "41")
         begin = time.monotonic()
         with pytest.raises(LockHeldError):
-            supervise((), settings)
+            supervise_training((), settings)
         assert time.monotonic() - begin >= 0.5

@@ -28,7 +28,7 @@ from mllm_jax.check.verify import compare_gradients, initial_parameters
 from mllm_jax.config.inputs import row_specs
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.graph import ModelConfig
-from mllm_jax.train.components.evaluator import Evaluator
+from mllm_jax.train.components.evaluator import LossEvaluator
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.feed import open_loader, shared_source, training_demand
 from mllm_jax.train.listeners.figures import StepRecorder
@@ -224,6 +224,6 @@ def test_a_run_has_figures_of_lanes_and_evaluates_encoders(experiment: Experimen
     assert progress.step == 2
     params = trainer.state["params"]
     assert {*params} == {"decoder", "audio", "vision"}
-    found = Evaluator(experiment)(params)
+    found = LossEvaluator(experiment)(params)
     assert {*found["exact_match"]} <= {"vision", "audio", "text"}
     assert found["heldout_tokens"] > 0

@@ -16,10 +16,10 @@ import pytest
 from data.planning.groups.group import HostGroupSpec
 from data.planning.stream import LoaderState
 from mllm_jax.check.trace import write_trace
-from mllm_jax.check.verify import verify
+from mllm_jax.check.verify import verify_plans
 from mllm_jax.config.load import CheckpointConfig, ExperimentConfig
 from mllm_jax.runtime.folder import RunError
-from mllm_jax.train.components.evaluator import Evaluator
+from mllm_jax.train.components.evaluator import LossEvaluator
 from mllm_jax.train.events import Phase, StepEnded
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.batches import place_step, read_steps
@@ -215,7 +215,7 @@ def test_a_pipelined_run_equals_a_plain_one(small_config: Make, tmp_path: Path) 
     assert 0 < figures["bubble_share"] < 0.5 < 1 < figures["tick_imbalance"]
     assert pipeline_figures(plain) == {}
     evaluated = [
-        Evaluator(experiment)(state["params"])
+        LossEvaluator(experiment)(state["params"])
         for experiment, state in ((plain, first), (piped, second))
     ]
     assert evaluated[0]["evaluated"] == evaluated[1]["evaluated"]
@@ -306,10 +306,10 @@ def test_a_trace_into_a_file_is_refused(small_config: Make, tmp_path: Path) -> N
 
 @pytest.mark.slow
 def test_verify_holds_for_a_pipeline(small_config: Make) -> None:
-    result = verify(small_config(**MODEL, **PIPELINED))
+    result = verify_plans(small_config(**MODEL, **PIPELINED))
     assert result.ok, result
     frozen = small_config(**MODEL, **PIPELINED, train__freeze=["vision", "audio.connector"])
-    result = verify(frozen)
+    result = verify_plans(frozen)
     assert result.ok, result
 
 

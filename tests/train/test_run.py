@@ -28,7 +28,7 @@ from mllm_jax.runtime.records import read_record, read_record_lines
 from mllm_jax.supervise import attempts
 from mllm_jax.supervise.ends import ProcessEnd
 from mllm_jax.train.components.saves import SaveError
-from mllm_jax.train.records.forms import SUMMARY, metrics
+from mllm_jax.train.records.forms import SUMMARY, metrics_schema
 from tests.configs import CHANGES, ROOT, config, values
 from tests.train.runs import keep_until
 
@@ -99,7 +99,7 @@ def finish(process: subprocess.Popen[str], code: int = 0) -> tuple[str, str]:
 
 
 def losses(run: Path) -> list[float]:
-    lines = read_record_lines(run / "metrics.jsonl", metrics).values
+    lines = read_record_lines(run / "metrics.jsonl", metrics_schema).values
     return [line["loss"] for line in lines if "loss" in line]
 
 

@@ -128,7 +128,7 @@ def test_a_run_without_steps_left_is_evaluated(experiment, tmp_path, monkeypatch
     complete = Progress(config.train.steps, LoaderState(0), loss=3.0)
     monkeypatch.setattr(loop, "restore_or_init", lambda *_: ({"params": {}}, complete))
     monkeypatch.setattr(loop, "check_sources", lambda _: {})
-    monkeypatch.setattr(components, "Evaluator", Asking)
+    monkeypatch.setattr(components, "LossEvaluator", Asking)
     left = training(replace(experiment, config=config), Console(quiet=True))
     with pytest.raises(StopIteration) as ended:
         next(left)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mllm_jax.pages.html.markup import Markup, join_markup, script_data, tag
+from mllm_jax.pages.html.markup import Markup, join_markup, make_tag, script_data
 from mllm_jax.pages.html.scale import ChartScale, make_scale
 from mllm_jax.pages.html.words import Words, format_known, format_number
 
@@ -53,15 +53,15 @@ class ChartSeries:
         present = [(step, value) for step, value in pairs if value is not None]
         finite = [(step, value) for step, value in present if math.isfinite(value)]
         every = -(-len(finite) // POINTS)
-        return [_mean(finite[at : at + every]) for at in range(0, len(finite), every or 1)]
+        return [_mean_point(finite[at : at + every]) for at in range(0, len(finite), every or 1)]
 
 
-def _mean(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
+def _mean_point(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
     """The last step and the mean value of some points."""
     return points[-1][0], sum(value for _, value in points) / len(points)
 
 
-def smooth(series: ChartSeries, name: str) -> ChartSeries:
+def smooth_series(series: ChartSeries, name: str) -> ChartSeries:
     """The running mean of a series over about 1/40 of its points, without a bias at its start."""
     total = mass = 0.0
     weight = len(series.points) / (len(series.points) + 40)
@@ -100,22 +100,24 @@ def line_chart(
     across = _horizontal_scale([step for step, _ in points])
     up = make_scale(values, HEIGHT - BOTTOM, TOP, zero=zero, log=log)
     drawn = [_draw_series(one, colour, across, up) for one, colour in shown]
-    svg = tag(
+    svg = make_tag(
         "svg",
-        *_axes(across, up, words),
+        *_draw_axes(across, up, words),
         *drawn,
-        tag("line", x1=0.0, x2=0.0, y1=TOP, y2=HEIGHT - BOTTOM, class_="pointer"),
+        make_tag("line", x1=0.0, x2=0.0, y1=TOP, y2=HEIGHT - BOTTOM, class_="pointer"),
         viewBox=f"0 0 {WIDTH:g} {HEIGHT:g}",
         role="img",
         aria_label=label,
     )
     strong = [(one, colour) for one, colour in shown if not one.faint]
-    parts = [_legend(strong, words)] if len(strong) > 1 else []
-    parts += [tag("p", LOGARITHMIC, class_="note")] if up.log else []
+    parts = [_draw_legend(strong, words)] if len(strong) > 1 else []
+    parts += [make_tag("p", LOGARITHMIC, class_="note")] if up.log else []
     points_data = script_data(
         [_point_data(one, colour, across, words) for one, colour in shown], "points"
     )
-    return tag("figure", *parts, svg, points_data, tag("div", class_="tip"), class_="chart lines")
+    return make_tag(
+        "figure", *parts, svg, points_data, make_tag("div", class_="tip"), class_="chart lines"
+    )
 
 
 def _horizontal_scale(steps: Sequence[float]) -> ChartScale:
@@ -123,19 +125,19 @@ def _horizontal_scale(steps: Sequence[float]) -> ChartScale:
     return ChartScale(low if low < high else low - 1, high, LEFT, WIDTH - RIGHT)
 
 
-def _axes(across: ChartScale, up: ChartScale, words: Words) -> list[Markup]:
+def _draw_axes(across: ChartScale, up: ChartScale, words: Words) -> list[Markup]:
     """Lines at the values' ticks, with their words; steps below."""
     parts = []
     for value in up.ticks():
         y = up(value)
-        parts.append(tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y, class_="grid"))
-        parts.append(tag("text", words(value), x=LEFT - 8, y=y + 3.5, class_="tick end"))
+        parts.append(make_tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y, class_="grid"))
+        parts.append(make_tag("text", words(value), x=LEFT - 8, y=y + 3.5, class_="tick end"))
     steps = [step for step in across.ticks(6) if step == int(step)]
     for step in steps:
         label = "step " * (step == steps[0]) + format_number(step)
         # Narrow screens have room for every second one.
         name = "tick middle" + " spare" * (steps.index(step) % 2)
-        parts.append(tag("text", label, x=across(step), y=HEIGHT - 8, class_=name))
+        parts.append(make_tag("text", label, x=across(step), y=HEIGHT - 8, class_=name))
     return parts
 
 
@@ -144,24 +146,24 @@ def _draw_series(series: ChartSeries, colour: int, across: ChartScale, up: Chart
     name = f"c{colour % COLOURS}" + " faint" * series.faint
     if series.dots or len(places) == 1:
         return join_markup(
-            tag("circle", cx=x, cy=y, r=4.0, class_=f"dot {name}") for x, y in places
+            make_tag("circle", cx=x, cy=y, r=4.0, class_=f"dot {name}") for x, y in places
         )
     path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
-    return tag("path", d=path, class_=f"line {name}")
+    return make_tag("path", d=path, class_=f"line {name}")
 
 
-def _legend(entries_shown: Iterable[tuple[ChartSeries, int]], words: Words) -> Markup:
+def _draw_legend(entries_shown: Iterable[tuple[ChartSeries, int]], words: Words) -> Markup:
     """Names of the series, with their last values."""
     entries = [
-        tag(
+        make_tag(
             "span",
-            tag("i", class_=f"key c{colour % COLOURS}"),
+            make_tag("i", class_=f"key c{colour % COLOURS}"),
             series.name,
-            tag("b", format_known(series.points[-1][1], words)),
+            make_tag("b", format_known(series.points[-1][1], words)),
         )
         for series, colour in entries_shown
     ]
-    return tag("div", *entries, class_="legend")
+    return make_tag("div", *entries, class_="legend")
 
 
 def _point_data(
@@ -191,25 +193,30 @@ def stacked_bars(
     every = dict.fromkeys(name for _, parts in rows for name in parts)
     names = [name for name in every if any(parts.get(name) for _, parts in rows)]
     longest = max(sum(parts.values()) for _, parts in rows) or 1.0
-    bars = [_bar(name, parts, names, longest, words) for name, parts in rows]
+    bars = [_draw_bar(name, parts, names, longest, words) for name, parts in rows]
     totals = {name: sum(parts.get(name, 0.0) for _, parts in rows) for name in names}
     legend = [
-        tag("span", tag("i", class_=f"key c{at % COLOURS}"), name, tag("b", words(totals[name])))
+        make_tag(
+            "span",
+            make_tag("i", class_=f"key c{at % COLOURS}"),
+            name,
+            make_tag("b", words(totals[name])),
+        )
         for at, name in enumerate(names)
     ]
-    return tag(
+    return make_tag(
         "figure",
-        tag("div", *legend, class_="legend"),
-        tag("div", *bars, class_="bars", role="img", aria_label=label),
+        make_tag("div", *legend, class_="legend"),
+        make_tag("div", *bars, class_="bars", role="img", aria_label=label),
         class_="chart",
     )
 
 
-def _bar(
+def _draw_bar(
     name: str, parts: Mapping[str, float], names: Sequence[str], longest: float, words: Words
 ) -> Markup:
     pieces = [
-        tag(
+        make_tag(
             "i",
             class_=f"c{names.index(part) % COLOURS}",
             style=f"width:{100 * value / longest:.3f}%",
@@ -219,4 +226,6 @@ def _bar(
         if value > 0
     ]
     total = words(sum(parts.values()))
-    return join_markup((tag("span", name), tag("div", *pieces, class_="bar"), tag("b", total)))
+    return join_markup(
+        (make_tag("span", name), make_tag("div", *pieces, class_="bar"), make_tag("b", total))
+    )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from pathlib import Path
 
-from mllm_jax.pages.html.markup import Markup, tag
+from mllm_jax.pages.html.markup import Markup, make_tag
 from mllm_jax.pages.html.panel import PagePanel
 from mllm_jax.runtime.folder import RunError
 
@@ -23,22 +23,22 @@ def render_document(
         title: heading.
         subtitle: a sentence below it.
     """
-    head = tag(
+    head = make_tag(
         "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("title", f"{title} \N{MIDDLE DOT} mllm_jax"),
-        tag("style", Markup(_read_asset("page.css"))),
+        make_tag("meta", charset="utf-8"),
+        make_tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        make_tag("meta", name="color-scheme", content="light dark"),
+        make_tag("title", f"{title} \N{MIDDLE DOT} mllm_jax"),
+        make_tag("style", Markup(_read_asset("page.css"))),
     )
-    links = tag("nav", *(panel.link for panel in panels))
-    body = tag(
+    links = make_tag("nav", *(panel.link for panel in panels))
+    body = make_tag(
         "body",
-        tag("header", tag("h1", title), tag("p", subtitle), links),
-        tag("main", _make_tiles(figures), *(panel.section for panel in panels)),
-        tag("script", Markup(_read_asset("page.js"))),
+        make_tag("header", make_tag("h1", title), make_tag("p", subtitle), links),
+        make_tag("main", _make_tiles(figures), *(panel.section for panel in panels)),
+        make_tag("script", Markup(_read_asset("page.js"))),
     )
-    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
+    return f"<!doctype html>\n{make_tag('html', head, body, lang='en')}\n"
 
 
 def write_page(text: str, path: Path, option: str) -> Path:
@@ -66,6 +66,7 @@ def _read_asset(name: str) -> str:
 def _make_tiles(figures: Figures) -> Markup:
     """The main figures."""
     tiles = [
-        tag("div", tag("span", name), tag("b", value), class_="tile") for name, value in figures
+        make_tag("div", make_tag("span", name), make_tag("b", value), class_="tile")
+        for name, value in figures
     ]
-    return tag("div", *tiles, class_="tiles")
+    return make_tag("div", *tiles, class_="tiles")

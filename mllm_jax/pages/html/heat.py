@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from mllm_jax.pages.html.embedded import encode_png
-from mllm_jax.pages.html.markup import Markup, tag
+from mllm_jax.pages.html.markup import Markup, make_tag
 
 #: Colours of what is above and of what is below; between them the page shines through.
 ABOVE, BELOW = (208, 60, 48), (44, 110, 214)
@@ -22,10 +22,10 @@ LEAST, MOST, HEIGHT = 2.0, 18.0, 360.0
 def heat_scale(above: str, below: str) -> Markup:
     """What the darkest colours stand for, in words."""
     entries = [
-        tag("span", tag("i", class_="key", style=f"background:rgb{colour}"), name)
+        make_tag("span", make_tag("i", class_="key", style=f"background:rgb{colour}"), name)
         for colour, name in ((ABOVE, above), (BELOW, below))
     ]
-    return tag("div", *entries, class_="legend")
+    return make_tag("div", *entries, class_="legend")
 
 
 def heat_map(
@@ -46,20 +46,20 @@ def heat_map(
     count = len(names)
     row = min(MOST, max(LEAST, HEIGHT / count))
     every = -(-count // NAMED)
-    labels = [tag("span", name, style=f"height:{row * every:g}px") for name in names[::every]]
-    source = _pixels(ratio, factor)
-    picture = tag("img", alt=title, src=source, style=f"height:{row * count:g}px")
-    below = tag("div", *(tag("span", end) for end in ends), class_="ends")
-    rows = tag("div", *labels, class_="names")
-    return tag(
+    labels = [make_tag("span", name, style=f"height:{row * every:g}px") for name in names[::every]]
+    source = _encode_pixels(ratio, factor)
+    picture = make_tag("img", alt=title, src=source, style=f"height:{row * count:g}px")
+    below = make_tag("div", *(make_tag("span", end) for end in ends), class_="ends")
+    rows = make_tag("div", *labels, class_="names")
+    return make_tag(
         "figure",
-        tag("figcaption", title),
-        tag("div", rows, tag("div", picture, below), class_="heat"),
+        make_tag("figcaption", title),
+        make_tag("div", rows, make_tag("div", picture, below), class_="heat"),
         class_="chart",
     )
 
 
-def _pixels(ratio: NDArray[np.float64], factor: float) -> str:
+def _encode_pixels(ratio: NDArray[np.float64], factor: float) -> str:
     """A PNG of a pixel for each cell, as an address that holds its content."""
     known = np.isfinite(ratio)
     # Nothing at all is as far below as there is a colour for.

@@ -17,7 +17,7 @@ class Markup(str):
     __slots__ = ()
 
 
-def tag(name: str, /, *content: str, **attributes: str | float) -> Markup:
+def make_tag(name: str, /, *content: str, **attributes: str | float) -> Markup:
     """An element; in names of attributes `_` stands for `-`, and `class_` for `class`.
 
     >>> tag("text", "a < b", x=1, class_="tick", text_anchor="end")
@@ -46,24 +46,26 @@ def script_data(value: Any, name: str) -> Markup:
 
 def make_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Markup:
     """A table; numbers are aligned to the right."""
-    head = tag("tr", *(tag("th", column) for column in columns))
-    body = [tag("tr", *map(_cell, row)) for row in rows]
-    element = tag("table", tag("thead", head), tag("tbody", *body))
-    return tag("div", element, class_="scroll")
+    head = make_tag("tr", *(make_tag("th", column) for column in columns))
+    body = [make_tag("tr", *map(_make_cell, row)) for row in rows]
+    element = make_tag("table", make_tag("thead", head), make_tag("tbody", *body))
+    return make_tag("div", element, class_="scroll")
 
 
-def _cell(value: object) -> Markup:
+def _make_cell(value: object) -> Markup:
     if isinstance(value, int | float):
-        return tag("td", f"{value:.4g}" if isinstance(value, float) else f"{value}", class_="right")
-    return tag("td", value if isinstance(value, str) else str(value))
+        return make_tag(
+            "td", f"{value:.4g}" if isinstance(value, float) else f"{value}", class_="right"
+        )
+    return make_tag("td", value if isinstance(value, str) else str(value))
 
 
 def make_facts(pairs: Iterable[tuple[str, str]]) -> Markup:
     """Names with their values."""
-    rows = [tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs]
-    return tag("dl", *rows, class_="facts")
+    rows = [make_tag("div", make_tag("dt", name), make_tag("dd", value)) for name, value in pairs]
+    return make_tag("dl", *rows, class_="facts")
 
 
 def make_note(*text: str) -> Markup:
     """A sentence in small letters."""
-    return tag("p", *text, class_="note")
+    return make_tag("p", *text, class_="note")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mllm_jax.pages.html.markup import Markup, join_markup, make_note, tag
+from mllm_jax.pages.html.markup import Markup, join_markup, make_note, make_tag
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,11 @@ class PagePanel:
     @property
     def section(self) -> Markup:
         """The panel in the page."""
-        heading = tag("h2", self.title)
+        heading = make_tag("h2", self.title)
         shape = " ".join(["panel", *["wide"] * self.wide, *["empty"] * (not self.content)])
-        return tag("section", join_markup((heading, self.body)), id=self.key, class_=shape)
+        return make_tag("section", join_markup((heading, self.body)), id=self.key, class_=shape)
 
     @property
     def link(self) -> Markup:
         """A link to the panel, pale without data."""
-        return tag("a", self.title, href=f"#{self.key}", class_="" if self.content else "pale")
+        return make_tag("a", self.title, href=f"#{self.key}", class_="" if self.content else "pale")

@@ -30,10 +30,10 @@ class ChartScale:
 
     def __call__(self, value: float) -> float:
         """The place of a value; values beyond the ends lie at them."""
-        at = self._share(min(max(value, self.low), self.high))
+        at = self._share_of(min(max(value, self.low), self.high))
         return self.start + at * (self.end - self.start)
 
-    def _share(self, value: float) -> float:
+    def _share_of(self, value: float) -> float:
         if self.log:
             return math.log(value / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)

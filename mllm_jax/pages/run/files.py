@@ -24,7 +24,7 @@ from mllm_jax.runtime.records import (
 from mllm_jax.supervise.attempts import FOLDER as ATTEMPTS
 from mllm_jax.supervise.attempts import AttemptRecords, compute_goodput, read_attempts
 from mllm_jax.train.listeners.stragglers.heat import RankLine, read_times, times_of
-from mllm_jax.train.records.forms import SAMPLES, SKIPPED, SUMMARY, is_report, metrics
+from mllm_jax.train.records.forms import SAMPLES, SKIPPED, SUMMARY, is_report, metrics_schema
 from mllm_jax.train.records.samples import LIST as STEPS_LIST
 from mllm_jax.train.records.skips import LIST
 from mllm_jax.train.state.saved import CheckpointDamageError as SavedDamageError
@@ -116,7 +116,7 @@ def read_run(folder: Path) -> RunFiles:
             "begun, such as runs/demo"
         )
     try:
-        lines = read_record_lines(metrics_file, metrics)
+        lines = read_record_lines(metrics_file, metrics_schema)
         lists = [read_record_lines(path, SKIPPED) for path in sorted(folder.glob(f"{LIST}*.jsonl"))]
         samples = [
             read_record_lines(path, SAMPLES) for path in sorted(folder.glob(f"{STEPS_LIST}*.jsonl"))

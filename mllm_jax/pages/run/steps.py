@@ -26,12 +26,13 @@ def wrong_steps(
         damaged: damaged lines, which are told by themselves, and may be those that are missing.
     """
     steps = [int(line["step"]) for line in reports]
-    sentences = [_disordered(steps)]
-    missing = _missing(steps, every)
+    sentences = [_describe_disorder(steps)]
+    missing = _missing_steps(steps, every)
     if len(missing) > damaged:
         sentences.append(
-            f"{METRICS} has no report of step {_named(missing)}, though run.log_every is {every}: "
-            "lines are lost, or the run was interrupted there or had another run.log_every"
+            f"{METRICS} has no report of step {_name_items(missing)}, though run.log_every is "
+            f"{every}: lines are lost, or the run was interrupted there or had another "
+            "run.log_every"
         )
     ended = int(summary["steps"]) if summary else 0
     last = max(steps, default=0)
@@ -43,24 +44,24 @@ def wrong_steps(
     return [sentence for sentence in sentences if sentence]
 
 
-def _disordered(steps: Sequence[int]) -> str:
+def _describe_disorder(steps: Sequence[int]) -> str:
     """A sentence about steps that are there twice, or behind a later one; empty without any."""
     wrong = [
         f"step {other} twice" if one == other else f"step {other} behind step {one}"
         for one, other in pairwise(steps)
         if other <= one
     ]
-    return f"{METRICS} has lines out of order: {_named(wrong)}" if wrong else ""
+    return f"{METRICS} has lines out of order: {_name_items(wrong)}" if wrong else ""
 
 
-def _missing(steps: Sequence[int], every: int | None) -> list[int]:
+def _missing_steps(steps: Sequence[int], every: int | None) -> list[int]:
     """Steps before the last one that is there of which there is no report."""
     if every is None or not steps:
         return []
     return sorted({*range(every, max(steps), every)} - {*steps})
 
 
-def _named(items: Sequence[object]) -> str:
+def _name_items(items: Sequence[object]) -> str:
     """The first of some items, and how many more there are."""
     more = len(items) - _NAMED
     return ", ".join([*map(str, items[:_NAMED]), *([f"{more} more"] if more > 0 else [])])

@@ -62,9 +62,9 @@ class PreviewPage:
         )
         padding = [f"padding: {shares}"] * bool(shares)
         written = f"written: {self.file}"
-        return [*self._skipped(), *padding, *notes(self.preview), written]
+        return [*self._skipped_lines(), *padding, *preview_notes(self.preview), written]
 
-    def _skipped(self) -> list[str]:
+    def _skipped_lines(self) -> list[str]:
         """A line for each reason, with the first sample."""
         kinds: dict[str, list[RefusedSample]] = {}
         for sample in self.preview.skipped:
@@ -76,7 +76,11 @@ class PreviewPage:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able dict."""
-        return {**self.preview.to_json(), "notes": notes(self.preview), "file": str(self.file)}
+        return {
+            **self.preview.to_json(),
+            "notes": preview_notes(self.preview),
+            "file": str(self.file),
+        }
 
 
 def write_preview(config: ExperimentConfig, count: int, output: Path | None = None) -> PreviewPage:
@@ -99,7 +103,7 @@ def write_preview(config: ExperimentConfig, count: int, output: Path | None = No
 
 def render_page(preview: DataPreview) -> str:
     """The whole page."""
-    subtitle = " ".join((_describe_progress(preview), *notes(preview)))
+    subtitle = " ".join((_describe_progress(preview), *preview_notes(preview)))
     panels = WITHOUT_SAMPLES if preview.refused else PANELS
     return render_document(
         preview.config.run.name,
@@ -109,7 +113,7 @@ def render_page(preview: DataPreview) -> str:
     )
 
 
-def notes(preview: DataPreview) -> list[str]:
+def preview_notes(preview: DataPreview) -> list[str]:
     """What is not as in the run, and what was read of records."""
     if preview.refused:
         total = sum(preview.sizes.values())

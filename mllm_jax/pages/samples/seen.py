@@ -257,16 +257,16 @@ def build_preview(config: ExperimentConfig, samples: int) -> DataPreview:
         token_spec(config.model.decoder),
     )
     microbatches: list[Microbatch] = []
-    sizes = _sizes(source, config)
+    sizes = _source_sizes(source, config)
     try:
         with open_single_loader(config, source, processor) as loader:
             while sum(microbatch.stats.samples for microbatch in microbatches) < samples:
                 microbatches.append(next(loader))
     except UnusableError as error:
         return DataPreview(config, processor.specs, [], [], [], sizes, refused=error.skipped)
-    all_samples = list(_samples(microbatches, source, config))
+    all_samples = list(_list_samples(microbatches, source, config))
     details = [
-        _detail(sample, microbatches[sample.microbatch], source, processor)
+        _sample_detail(sample, microbatches[sample.microbatch], source, processor)
         for sample in all_samples[:samples]
     ]
     keys = [source[sample.placement.key].keys for sample in all_samples[:samples]]
@@ -279,14 +279,14 @@ def build_preview(config: ExperimentConfig, samples: int) -> DataPreview:
     )
 
 
-def _sizes(source: Source, config: ExperimentConfig) -> dict[str, int]:
+def _source_sizes(source: Source, config: ExperimentConfig) -> dict[str, int]:
     """Number of samples of every source."""
     if isinstance(source, SourceMixture):
         return {name: len(member) for name, member in source.members.items()}
     return {config.data.source.kind: len(source)}
 
 
-def _samples(
+def _list_samples(
     microbatches: Sequence[Microbatch], source: Source, config: ExperimentConfig
 ) -> Iterator[SeenSample]:
     """Samples of microbatch after microbatch, row by row."""
@@ -295,13 +295,13 @@ def _samples(
         faults = dict(microbatch.skipped)
         for placement in sorted(microbatch.stats.placements, key=lambda p: (p.row, p.segment)):
             name, index = source.name(placement.index), placement.index
-            member = _member(source, index, config)
+            member = _member_name(source, index, config)
             learnt = int(_slice_sample(targets_of(microbatch).weights, placement).sum())
             yield SeenSample(number, name, member, at, placement, learnt, faults.get(name))
             number += 1
 
 
-def _member(source: Source, index: int, config: ExperimentConfig) -> str:
+def _member_name(source: Source, index: int, config: ExperimentConfig) -> str:
     """The source of a sample."""
     return (
         source.member_name(index) if isinstance(source, SourceMixture) else config.data.source.kind
@@ -318,19 +318,19 @@ def _slice_sample(array: NDArray[Any], placement: SamplePlacement) -> NDArray[An
     return array[placement.row, placement.start : placement.start + placement.lengths.tokens]
 
 
-def _detail(
+def _sample_detail(
     sample: SeenSample, microbatch: Microbatch, source: Source, processor: Processor
 ) -> SampleDetail:
     """Tokens and media of a sample; nothing of one that is unusable."""
     if sample.fault is not None:
         return SampleDetail(sample, (), ())
-    tokens = tuple(_tokens(sample.placement, microbatch, processor))
+    tokens = tuple(_list_tokens(sample.placement, microbatch, processor))
     return SampleDetail(
-        sample, tokens, tuple(_media(sample.placement, microbatch, source, processor))
+        sample, tokens, tuple(_list_media(sample.placement, microbatch, source, processor))
     )
 
 
-def _tokens(
+def _list_tokens(
     placement: SamplePlacement, microbatch: Microbatch, processor: Processor
 ) -> Iterator[SeenToken]:
     """The tokens of a sample; the last one is a target alone."""
@@ -339,7 +339,7 @@ def _tokens(
     ids, targets, weight = (_slice_sample(array, placement) for array in arrays)
     all_ids = [*ids.tolist(), int(targets[-1])]
     learnt = [False, *(weight > 0).tolist()]
-    spans, at = _spans(placement, processor), 0
+    spans, at = _media_spans(placement, processor), 0
     while at < len(all_ids):
         end = next((begin for begin in sorted(spans) if begin >= at), len(all_ids))
         for offset, text in enumerate(processor.pieces(all_ids[at:end])):
@@ -351,7 +351,9 @@ def _tokens(
         at = end
 
 
-def _spans(placement: SamplePlacement, processor: Processor) -> dict[int, tuple[list[str], int]]:
+def _media_spans(
+    placement: SamplePlacement, processor: Processor
+) -> dict[int, tuple[list[str], int]]:
     """The tokens of media: by the first of them, lanes whose outputs land there, and how many."""
     spans: dict[int, tuple[list[str], int]] = {}
     for lane, starts in placement.lengths.starts.items():
@@ -363,7 +365,7 @@ def _spans(placement: SamplePlacement, processor: Processor) -> dict[int, tuple[
     return {start: span for start, span in spans.items() if span[1]}
 
 
-def _media(
+def _list_media(
     placement: SamplePlacement, microbatch: Microbatch, source: Source, processor: Processor
 ) -> Iterator[SeenMedium]:
     """The media of a sample, as they lie in the rows of their lanes."""
@@ -381,12 +383,12 @@ def _media(
             yield SeenMedium(lane, row, start, count, spec.landed(count, grid), look)
 
 
-def quantiles(values: Sequence[int]) -> tuple[int, float, int]:
+def find_quantiles(values: Sequence[int]) -> tuple[int, float, int]:
     """Least, median and largest of some numbers; zeros without any."""
     return (min(values), float(np.median(values)), max(values)) if values else (0, 0.0, 0)
 
 
-def width(values: Sequence[int], parts: int) -> int:
+def range_width(values: Sequence[int], parts: int) -> int:
     """Width of about `parts` ranges that hold `values`: 1, 2 or 5 times a power of ten."""
     rough = max(1.0, max(values, default=1) / parts)
     power = 10 ** math.floor(math.log10(rough))

@@ -68,8 +68,8 @@ class PrecompiledPrograms:
             RunError: the folder cannot be written.
         """
         payload, _, _ = serialize_executable.serialize(lowered.compile())
-        facts = self.facts(lowered) | {STORED: _checksum(payload)}
-        file = self._file(name)
+        facts = self.facts(lowered) | {STORED: _payload_checksum(payload)}
+        file = self._file_of(name)
         new = file.with_suffix(".new")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -84,9 +84,9 @@ class PrecompiledPrograms:
 
         None, with a warning of the reason, if there is none that may be used.
         """
-        file = self._file(name)
+        file = self._file_of(name)
         try:
-            program = self._load(file, lowered)
+            program = self._load_file(file, lowered)
         except ProgramRefusedError as error:
             logger.warning(
                 "%s is compiled anew: the one that was compiled ahead of time is refused, as %s",
@@ -112,7 +112,7 @@ class PrecompiledPrograms:
             "program": program_digest(lowered),
         }
 
-    def _load(self, file: Path, lowered: Any) -> Callable[..., Any]:
+    def _load_file(self, file: Path, lowered: Any) -> Callable[..., Any]:
         try:
             first, _, payload = file.read_bytes().partition(b"\n")
             stored = json.loads(first)
@@ -125,17 +125,17 @@ class PrecompiledPrograms:
         for key, value in self.facts(lowered).items():
             if stored.get(key) != value:
                 raise ProgramRefusedError(f"its {key} is {stored.get(key)}, and here it is {value}")
-        if stored.get(STORED) != _checksum(payload):
+        if stored.get(STORED) != _payload_checksum(payload):
             raise ProgramRefusedError(f"{file} is damaged: its checksum is not that of its content")
         program: Callable[..., Any] = serialize_executable.deserialize_and_load(
             payload, lowered.in_tree, lowered.out_tree, execution_devices=self.devices
         )
         return program
 
-    def _file(self, name: str) -> Path:
+    def _file_of(self, name: str) -> Path:
         words = re.sub(r"\W+", "-", name)
         return self.folder / f"{words}-{jax.process_index()}-of-{jax.process_count()}.xla"
 
 
-def _checksum(payload: bytes) -> str:
+def _payload_checksum(payload: bytes) -> str:
     return hashlib.sha256(payload).hexdigest()

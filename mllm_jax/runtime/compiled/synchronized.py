@@ -15,7 +15,7 @@ import jax
 
 from mllm_jax.runtime.agreement import check_agreement
 from mllm_jax.runtime.compiled.precompiled import PrecompiledPrograms, program_digest
-from mllm_jax.runtime.part import peers
+from mllm_jax.runtime.part import current_peers
 
 
 class SynchronizedProgram:
@@ -41,24 +41,26 @@ class SynchronizedProgram:
         Raises:
             AgreementError: the processes have traced different programs.
         """
-        signature = _signature(arguments)
+        signature = _shape_signature(arguments)
         if signature not in self._ready:
-            self._ready[signature] = _prepare(self._name, self._program, self._ahead, arguments)
+            self._ready[signature] = _prepare_program(
+                self._name, self._program, self._ahead, arguments
+            )
         return self._ready[signature]
 
     def __call__(self, *arguments: Any) -> Any:
         """Run the program.
 
         Raises:
-            AgreementError: as of `prepared`.
+            AgreementError: as of `_prepare_program`.
         """
-        if peers().count > 1 or self._ahead is not None:
+        if current_peers().count > 1 or self._ahead is not None:
             return self.prepare(*arguments)(*arguments)
-        signature = _signature(arguments)
+        signature = _shape_signature(arguments)
         if signature in self._ready:
             return self._ready[signature](*arguments)
         self._ready[signature] = self._program
-        with peers().doing(f"compiling {self._name}", limited=False):
+        with current_peers().doing(f"compiling {self._name}", limited=False):
             return self._program(*arguments)
 
 
@@ -69,25 +71,25 @@ def synchronize_program(
     return SynchronizedProgram(name, program, precompiled)
 
 
-def _prepare(
+def _prepare_program(
     name: str, program: Any, precompiled: PrecompiledPrograms | None, arguments: Any
 ) -> Callable[..., Any]:
     """Return what runs the next call: the precompiled program, or `program`, compiled by now.
 
     JAX keeps a compiled program for the call of `program`.
     """
-    with peers().doing(f"tracing {name}", limited=False):
+    with current_peers().doing(f"tracing {name}", limited=False):
         lowered = program.lower(*arguments)
-    if peers().count > 1:
+    if current_peers().count > 1:
         check_agreement(f"program of {name}", {f"program of {name}": program_digest(lowered)})
-    with peers().doing(f"compiling {name}", limited=False):
+    with current_peers().doing(f"compiling {name}", limited=False):
         stored = precompiled.load(name, lowered) if precompiled else None
         if stored is None:
             lowered.compile()
-    peers().gather(f"{name} is compiled", None)
+    current_peers().gather(f"{name} is compiled", None)
     return stored or program
 
 
-def _signature(arguments: Any) -> Any:
+def _shape_signature(arguments: Any) -> Any:
     leaves, tree = jax.tree.flatten(arguments)
     return tree, tuple((leaf.shape, leaf.dtype) for leaf in leaves)

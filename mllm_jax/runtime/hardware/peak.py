@@ -109,7 +109,7 @@ def host_peak() -> DevicePeak:
     flops, source = stored, f"({CPU_TYPE}, the best measured here, kept in {file})"
     if flops is None or measured > _BETTER * flops:
         flops = measured
-        source = _store(file, {"flops": flops, "cpu": cpu, "cores": cores}, source)
+        source = _store_number(file, {"flops": flops, "cpu": cpu, "cores": cores}, source)
     return DevicePeak(f"{cores} cores of {cpu}", flops, source)
 
 
@@ -126,7 +126,7 @@ def _read_stored(file: Path, cpu: str, cores: int) -> float | None:
     return float(record["flops"]) if same else None
 
 
-def _store(file: Path, values: dict[str, Any], source: str) -> str:
+def _store_number(file: Path, values: dict[str, Any], source: str) -> str:
     """Store a number that was measured; return where the number comes from."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

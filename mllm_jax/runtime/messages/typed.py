@@ -33,7 +33,7 @@ def parse_content(kind: type[T], message: Message | None) -> T:
     names = [field.name for field in fields(kind) if field.name in message]  # type: ignore[arg-type]
     try:
         text = json.dumps({name: message[name] for name in names})
-        value: T = _adapter(kind).validate_json(text, strict=True)  # type: ignore[arg-type]
+        value: T = _type_adapter(kind).validate_json(text, strict=True)  # type: ignore[arg-type]
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
@@ -55,5 +55,5 @@ def parse_message(kinds: Mapping[str, type[Any]], message: Message | None) -> An
 
 
 @cache
-def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
+def _type_adapter(kind: type[Any]) -> TypeAdapter[Any]:
     return TypeAdapter(kind)

@@ -67,10 +67,10 @@ def read_beat(file: int) -> Heartbeat | None:
     """The newest sign of life; None before the first one."""
     for _ in range(_READS - 1):
         with suppress(ValueError):  # it was being replaced
-            return _read(file)
-    return _read(file)
+            return _read_beat(file)
+    return _read_beat(file)
 
 
-def _read(file: int) -> Heartbeat | None:
+def _read_beat(file: int) -> Heartbeat | None:
     text = os.pread(file, LENGTH, 0).rstrip(b"\0")
     return Heartbeat(**json.loads(text)) if text else None

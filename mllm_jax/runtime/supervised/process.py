@@ -19,7 +19,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from mllm_jax.runtime.part import peers, set_event_listener
+from mllm_jax.runtime.part import current_peers, set_event_listener
 from mllm_jax.runtime.profile_request import PROFILE
 from mllm_jax.runtime.supervised.beats import Heartbeat, write_beat
 
@@ -110,7 +110,7 @@ def apply_supervisor_settings() -> None:
     faulthandler.register(STACKS, file=_current.stacks, all_threads=True)
     writer = _BeatWriter(_current)
     set_event_listener(writer.write)
-    peers().note("start", limited=False)
+    current_peers().note("start", limited=False)
     threading.Thread(target=writer.write_repeatedly, name="beats", daemon=True).start()
 
 
@@ -150,7 +150,7 @@ class _BeatWriter:
             write_beat(self._settings.beats, self._make_beat())
 
     def _make_beat(self) -> Heartbeat:
-        group = peers()
+        group = current_peers()
         activity = group.present
         return Heartbeat(
             attempt=self._settings.attempt,

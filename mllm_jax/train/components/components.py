@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.stop import StopSignal
-from mllm_jax.train.components.evaluator import Evaluator
-from mllm_jax.train.components.guard import Guard
+from mllm_jax.train.components.evaluator import LossEvaluator
+from mllm_jax.train.components.guard import StepGuard
 from mllm_jax.train.components.saves import CheckpointPolicy
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.listeners.listeners import Listeners
+from mllm_jax.train.listeners.listeners import RunListeners
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.copies.offers import Offers
 from mllm_jax.train.state.progress import Progress
@@ -19,7 +19,7 @@ from mllm_jax.train.state.snapshots.memory import SnapshotMemory
 
 
 @dataclass(frozen=True)
-class Components:
+class RunComponents:
     """What works between the steps of a run.
 
     Attributes:
@@ -32,12 +32,12 @@ class Components:
         offers: copies of checkpoints behind a URL; None if the run makes none.
     """
 
-    listeners: Listeners
+    listeners: RunListeners
     stop: StopSignal
-    guard: Guard
+    guard: StepGuard
     checkpoints: CheckpointPolicy
     snapshots: SnapshotMemory | None
-    evaluator: Evaluator | None
+    evaluator: LossEvaluator | None
     offers: Offers | None
 
     @classmethod
@@ -46,17 +46,17 @@ class Components:
         experiment: Experiment,
         progress: Progress,
         checkpoints: Checkpoints,
-        listeners: Listeners,
+        listeners: RunListeners,
         snapshots: SnapshotMemory | None,
         offers: Offers | None,
-    ) -> Components:
+    ) -> RunComponents:
         """Build the components of a run that continues from `progress`."""
         config = experiment.config
         policy = CheckpointPolicy(checkpoints, config, progress)
         layers = config.model.decoder.layers_with_experts
         names = experiment.step.form.names
-        guard = Guard(config.train.guard, progress, policy.give_advice, layers, names)
-        evaluator = Evaluator(experiment) if config.evaluate.enabled else None
+        guard = StepGuard(config.train.guard, progress, policy.give_advice, layers, names)
+        evaluator = LossEvaluator(experiment) if config.evaluate.enabled else None
         return cls(listeners, StopSignal(), guard, policy, snapshots, evaluator, offers)
 
 

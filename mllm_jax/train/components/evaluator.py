@@ -37,7 +37,7 @@ from mllm_jax.models.batch import DECODER, NEXT_TOKEN
 from mllm_jax.models.model import Model
 from mllm_jax.runtime.compiled.synchronized import synchronize_program
 from mllm_jax.runtime.folder import RunError
-from mllm_jax.runtime.part import peers, waiting
+from mllm_jax.runtime.part import current_peers, waiting_for_peers
 from mllm_jax.train.decoding.columns import AnswerColumns
 from mllm_jax.train.decoding.programs import DecodingPrograms
 from mllm_jax.train.decoding.sampling import TokenSampling
@@ -60,7 +60,7 @@ class StoppedError(Exception):
     """An evaluation that is not to go on."""
 
 
-class Evaluator:
+class LossEvaluator:
     """The compiled programs of an experiment for its held-out samples.
 
     Args:
@@ -168,7 +168,7 @@ class Evaluator:
             self._begin_batch(examples.skipped)
             batch = place([examples.batch], self._step)
             sums = self._sum_losses(params, batch)
-            with waiting("held-out losses", limited=False):
+            with waiting_for_peers("held-out losses", limited=False):
                 total += [float(value) for value in sums]
         return total
 
@@ -238,7 +238,7 @@ class Evaluator:
 
     def prepare_params(self, params: Any) -> Any:
         """Parameters that `convert_params` returned, laid out for `decode_answers`."""
-        return self._decoding.prepared(params)
+        return self._decoding.prepare_parameters(params)
 
     def read_prompts(self) -> Iterator[PromptBatch]:
         """Held-out prompts, every sample once."""
@@ -292,7 +292,7 @@ def evaluate_run(config: ExperimentConfig) -> dict[str, Any]:
     folder = config.run.path / "checkpoints"
     if not folder.is_dir():
         raise RunError(f"run {config.run.path} has no checkpoint; train it first")
-    peers().note("looking at the held-out samples", limited=False, key=SOURCE)
+    current_peers().note("looking at the held-out samples", limited=False, key=SOURCE)
     processor = run_on_all(
         lambda: make_processor(
             config.data,
@@ -302,7 +302,7 @@ def evaluate_run(config: ExperimentConfig) -> dict[str, Any]:
         )
     )
     check_heldout_data(config, processor)
-    peers().note("restoring the state", limited=False)
+    current_peers().note("restoring the state", limited=False)
     experiment = Experiment.build(config)
     regrouping = experiment.step.form.regrouping
     checkpoints = Checkpoints(folder, config.checkpoint, regrouping, read_only=True)
@@ -315,5 +315,5 @@ def evaluate_run(config: ExperimentConfig) -> dict[str, Any]:
         checkpoints.close()
     if restored is None:
         raise RunError(f"run {config.run.path} has no checkpoint; train it first")
-    peers().note(f"evaluating step {restored.step}", limited=False, key=SOURCE)
-    return {"step": restored.step, **Evaluator(experiment)(restored.state["params"])}
+    current_peers().note(f"evaluating step {restored.step}", limited=False, key=SOURCE)
+    return {"step": restored.step, **LossEvaluator(experiment)(restored.state["params"])}

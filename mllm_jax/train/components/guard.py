@@ -22,7 +22,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from mllm_jax.config.sections import GuardConfig
 from mllm_jax.runtime.compiled.synchronized import synchronize_program
 from mllm_jax.runtime.folder import RunError
-from mllm_jax.runtime.part import waiting
+from mllm_jax.runtime.part import waiting_for_peers
 from mllm_jax.train.records.expert_loads import find_insane_layer
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.regroup import leaf_name
@@ -62,7 +62,7 @@ class DivergedError(RunError):
     """A run whose loss, gradients or parameters are of no use any more."""
 
 
-class Guard:
+class StepGuard:
     """Looks at every step, a little later than it is dispatched.
 
     Args:
@@ -123,7 +123,7 @@ class Guard:
 
     def _check_step(self, figures: GuardFigures) -> None:
         step = figures.step
-        with waiting(f"step {step}"):
+        with waiting_for_peers(f"step {step}"):
             loss, norm = float(figures.loss), float(figures.gradient_norm)
             layer = find_insane_layer(self._expert_layers, figures.expert_loads)
         if problem := _describe_not_finite(step, loss, norm, layer):
@@ -192,7 +192,7 @@ def _are_finite(leaves: Sequence[jax.Array]) -> np.ndarray:
     assert isinstance(layout, NamedSharding)  # as all of a run's state
     everywhere = NamedSharding(layout.mesh, PartitionSpec())
     flags = _finite_program(everywhere)(list(leaves))
-    with waiting("the look at a state"):
+    with waiting_for_peers("the look at a state"):
         return np.asarray(flags.addressable_data(0))
 
 

@@ -109,13 +109,13 @@ class ReplicaCheck:
             params, batch: those of a step, before it is taken.
         """
         first = _first_microbatch(self._step, batch)
-        digests = whole(self._digest(params, first))
+        digests = whole(self._digest_of(params, first))
         moved = self._move_to_neighbours(params, first)
         again = whole(self._digest_again(*moved))
         return self._find_difference(digests, again)
 
     @cached_property
-    def _digest(self) -> Any:
+    def _digest_of(self) -> Any:
         return synchronize_program("the check of replicas", _digest_program(self._step))
 
     @cached_property
@@ -125,22 +125,22 @@ class ReplicaCheck:
         )
 
     @cached_property
-    def _move(self) -> Any:
+    def _move_program(self) -> Any:
         """Moves what is dealt over replicas to the next one."""
 
-        def move(params: Any, batch: Batch) -> Any:
-            specs = self._specs(batch)
+        def move_leaf(params: Any, batch: Batch) -> Any:
+            specs = self._input_specs(batch)
             return jax.tree.map(self._to_next, (params, batch), specs)
 
-        def run(params: Any, batch: Batch) -> Any:
-            specs = self._specs(batch)
+        def run_move(params: Any, batch: Batch) -> Any:
+            specs = self._input_specs(batch)
             # Copies that were alike stay so, which types cannot tell; nothing is differentiated.
             layout = {"mesh": self._step.mesh, "in_specs": specs, "out_specs": specs}
-            return jax.shard_map(move, check_vma=False, **layout)(params, batch)
+            return jax.shard_map(move_leaf, check_vma=False, **layout)(params, batch)
 
-        return synchronize_program("the move to the next replicas", jax.jit(run))
+        return synchronize_program("the move to the next replicas", jax.jit(run_move))
 
-    def _specs(self, batch: Batch) -> Any:
+    def _input_specs(self, batch: Batch) -> Any:
         return self._step.state_specs["params"], self._step.program.layout.specs(batch)
 
     def _to_next(self, x: jax.Array, spec: PartitionSpec) -> jax.Array:
@@ -148,8 +148,8 @@ class ReplicaCheck:
 
     def _move_to_neighbours(self, params: Any, batch: Batch) -> Any:
         """The same logical arrays on the other mesh; no copy is taken from another replica."""
-        mesh, specs = self._other.mesh, self._specs(batch)
-        moved = self._move(params, batch)
+        mesh, specs = self._other.mesh, self._input_specs(batch)
+        moved = self._move_program(params, batch)
 
         def place(array: jax.Array, moved: jax.Array, spec: PartitionSpec) -> jax.Array:
             source = moved if _axis_names(spec) & {*self._axes} else array
@@ -223,12 +223,12 @@ def _digest_program(step: TrainStep) -> Any:
     """`[devices, leaves, halves]`: digests of what every device makes of a batch, jitted."""
     everywhere = PartitionSpec(step.mesh.axis_names)
 
-    def body(params: Any, batch: Batch) -> jax.Array:
+    def digest_leaves(params: Any, batch: Batch) -> jax.Array:
         local = step.program.own(params, batch)
         leaves = jax.tree.leaves(local.gradients)  # the loss is a sum over replicas already
         return jnp.stack([_digest_leaf(leaf) for leaf in leaves])[None]
 
-    return jax.jit(step.shard(body, step.state_specs["params"], everywhere))
+    return jax.jit(step.shard(digest_leaves, step.state_specs["params"], everywhere))
 
 
 def _digest_leaf(x: jax.Array) -> jax.Array:

@@ -15,7 +15,7 @@ import jax
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.collective import holds_everywhere
 from mllm_jax.runtime.folder import RoomError
-from mllm_jax.runtime.part import peers
+from mllm_jax.runtime.part import current_peers
 from mllm_jax.runtime.run_status import resume_command
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.progress import Progress
@@ -107,7 +107,7 @@ class CheckpointPolicy:
         self.wait_for_save()
         while self._newest != step:
             pause = _PAUSE * 2 ** (self._failures - 1)
-            with peers().doing(f"saving step {step} again in {pause:g} s", limited=False):
+            with current_peers().doing(f"saving step {step} again in {pause:g} s", limited=False):
                 time.sleep(pause)
             self._begin_save(step, state, progress)
             self.wait_for_save()

@@ -22,7 +22,7 @@ from mllm_jax.runtime.devices import is_primary
 from mllm_jax.runtime.folder import IDENTITY, RunError, created_folder, read_identity
 from mllm_jax.runtime.lock import GLANCE, check_unsupervised, run_lock
 from mllm_jax.runtime.lock import NAME as LOCK
-from mllm_jax.runtime.part import peers
+from mllm_jax.runtime.part import current_peers
 from mllm_jax.runtime.supervised.process import PATIENCE, supervisor_settings, was_restarted
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.feed import check_continuation
@@ -55,7 +55,7 @@ def locked_run(folder: Path) -> Iterator[None]:
             if supervisor_settings() is None:
                 check_unsupervised(folder)
             read_identity(folder)  # before the others read it, as a damaged one is removed
-        peers().gather("the run's folder is locked", None)
+        current_peers().gather("the run's folder is locked", None)
         remove_left(run := owner_of(folder))
         with loaders_of_run(run):
             yield

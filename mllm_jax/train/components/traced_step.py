@@ -8,7 +8,7 @@ import jax
 
 from mllm_jax.config.configured_step import lower
 from mllm_jax.runtime.hardware.peak import peak_flops
-from mllm_jax.runtime.part import peers, waiting
+from mllm_jax.runtime.part import current_peers, waiting_for_peers
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.records.recorder import (
     UNKNOWN_RATE,
@@ -28,9 +28,9 @@ def take_traced_step(
     schedule = observed.program.schedule
     assert schedule is not None  # a configuration without stages has no trace_step
     # Its program is compiled for another frame, which has rows of its own.
-    with peers().doing("compiling the step with observers", limited=False):
+    with current_peers().doing("compiling the step with observers", limited=False):
         state, scalars = observed.update(state, batch.with_schedule(observed.schedule))
-    with waiting(f"step {number}"):
+    with waiting_for_peers(f"step {number}"):
         jax.block_until_ready(scalars)
         jax.effects_barrier()
     rate = peak_flops(experiment.mesh.devices.flat[0]) or UNKNOWN_RATE

@@ -30,7 +30,7 @@ from mllm_jax.models.decoding import Cache, CachedDecoder, in_type_of_use, next_
 from mllm_jax.models.model import Model
 from mllm_jax.models.module import parameter_axes
 from mllm_jax.runtime.compiled.synchronized import SynchronizedProgram, synchronize_program
-from mllm_jax.runtime.part import waiting
+from mllm_jax.runtime.part import waiting_for_peers
 from mllm_jax.train.decoding.columns import NAMES, AnswerColumns
 from mllm_jax.train.decoding.sampling import TokenDraw, TokenSampling, draw_tokens
 from mllm_jax.train.step.batch import place, whole
@@ -98,8 +98,8 @@ class DecodingPrograms:
     Args:
         step: step whose layouts serve forward passes (`Experiment.forward`).
         ends: tokens that end an answer.
-        gather: `step`: parameters are made whole along fsdp once, by `prepared`; `layer`: layer by
-            layer for every token, which takes less memory and more communication.
+        gather: `step`: parameters are made whole along fsdp once, by `prepare_parameters`; `layer`:
+            layer by layer for every token, which takes less memory and more communication.
     """
 
     def __init__(self, step: TrainStep, ends: Sequence[int], gather: Gather = "step") -> None:
@@ -116,23 +116,24 @@ class DecodingPrograms:
     # ---- parameters ------------------------------------------------------------------------------
 
     @cached_property
-    def prepared(self) -> Callable[[Any], Any]:
+    def prepare_parameters(self) -> Callable[[Any], Any]:
         """From parameters of the step to those that `write` takes.
 
         Layers of the decoder lie apart, in the type in which they are used.
         """
         convert = jax.jit(
-            self._convert, out_shardings=named_shardings(self._step.mesh, self._specs)
+            self._convert_parameters,
+            out_shardings=named_shardings(self._step.mesh, self._parameter_specs),
         )
         return synchronize_program("parameters for decoding", convert)
 
-    def _convert(self, params: Any) -> Any:
+    def _convert_parameters(self, params: Any) -> Any:
         axes = parameter_axes(self._step.program.model)
         decoder = in_type_of_use(params["decoder"], axes["decoder"], self._decoder.dtype)
         return params | {"decoder": self._decoder.apart(decoder)}
 
     @cached_property
-    def _specs(self) -> Any:
+    def _parameter_specs(self) -> Any:
         """Layouts of prepared parameters."""
         layout = jax.tree.map(self._own_layout, self._step.form.layout)
         decoder = self._decoder.apart(layout["decoder"], _of_one)
@@ -159,7 +160,7 @@ class DecodingPrograms:
         """Answers to the prompts of a batch.
 
         Args:
-            params: parameters that `prepared` returned.
+            params: parameters that `prepare_parameters` returned.
             batch: packed prompts, rows of this process, see `data.loading.assemble`.
             columns: the answers of these rows.
             most: largest limit that there can be: the length of the answers' arrays.
@@ -169,47 +170,53 @@ class DecodingPrograms:
         prompts = replace(batch.decoder, arrays=arrays)
         placed = place([replace(batch, rows={**batch.rows, DECODER: prompts})], self._step)
         draw = sampling.draw
-        prefill = self._program("prefill", most, sampling.greedy)
-        decode = self._program("decode", most, sampling.greedy)
-        state, first = self._timed("prompts", prefill, {"params": params, "draw": draw}, placed)
-        tokens, rest_seconds = self._timed("answers", decode, params, draw, state)
+        prefill = self._make_program("prefill", most, sampling.greedy)
+        decode = self._make_program("decode", most, sampling.greedy)
+        state, first = self._time_program(
+            "prompts", prefill, {"params": params, "draw": draw}, placed
+        )
+        tokens, rest_seconds = self._time_program("answers", decode, params, draw, state)
         token_rows = whole(tokens)
         answers = [token_rows[at][token_rows[at] >= 0].tolist() for at in columns.places]
         return WrittenAnswers(
             answers, first.run, rest_seconds.run, first.compile + rest_seconds.compile
         )
 
-    def _program(self, name: str, most: int, greedy: bool) -> SynchronizedProgram:
+    def _make_program(self, name: str, most: int, greedy: bool) -> SynchronizedProgram:
         """A program, which is compiled for every shape of a batch."""
         key = name, most, greedy
         if key not in self._programs:
-            program = self._prefill(most, greedy) if name == "prefill" else self._decode(greedy)
+            program = (
+                self._prefill_program(most, greedy)
+                if name == "prefill"
+                else self._decode_program(greedy)
+            )
             self._programs[key] = program
         return self._programs[key]
 
-    def _timed(
+    def _time_program(
         self, name: str, program: SynchronizedProgram, *arguments: Any
     ) -> tuple[Any, _ProgramSeconds]:
         """The result of a program, and its seconds."""
         began = time.perf_counter()
         ready = program.prepare(*arguments)
         compiled = time.perf_counter()
-        with waiting(name, limited=False):
+        with waiting_for_peers(name, limited=False):
             result = jax.block_until_ready(ready(*arguments))
         return result, _ProgramSeconds(compiled - began, time.perf_counter() - compiled)
 
     # ---- programs --------------------------------------------------------------------------------
 
-    def _prefill(self, most: int, greedy: bool) -> SynchronizedProgram:
+    def _prefill_program(self, most: int, greedy: bool) -> SynchronizedProgram:
         """Program of prompts: `({"params", "draw"}, batch)` to a `State`."""
-        specs = {"params": self._specs, "draw": _DRAW_SPECS}
+        specs = {"params": self._parameter_specs, "draw": _DRAW_SPECS}
         body = partial(self._begin_state, most, greedy)
         program = self._step.shard(body, specs, self._state_specs)
         return synchronize_program("the prompts", jax.jit(program))
 
-    def _decode(self, greedy: bool) -> SynchronizedProgram:
+    def _decode_program(self, greedy: bool) -> SynchronizedProgram:
         """Program of answers: `(params, draw, state)` to `State.written`."""
-        specs = self._specs, _DRAW_SPECS, self._state_specs
+        specs = self._parameter_specs, _DRAW_SPECS, self._state_specs
         body = partial(self._finish_answers, greedy)
         program = shard_map(
             body, mesh=self._step.mesh, in_specs=specs, out_specs=self._state_specs.written

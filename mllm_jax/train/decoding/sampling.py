@@ -100,11 +100,11 @@ def draw_tokens(
     likely_logits = mask_unlikely(logits / draw.temperature, draw.top_k, draw.top_p)
     key = jax.random.key(draw.seed)
 
-    def one(logits: jax.Array, number: jax.Array, place: jax.Array) -> jax.Array:
+    def draw_token(logits: jax.Array, number: jax.Array, place: jax.Array) -> jax.Array:
         token_key = jax.random.fold_in(jax.random.fold_in(key, number), place)
         return jax.random.categorical(token_key, logits)
 
-    return jax.vmap(jax.vmap(one))(likely_logits, numbers, places).astype(jnp.int32)
+    return jax.vmap(jax.vmap(draw_token))(likely_logits, numbers, places).astype(jnp.int32)
 
 
 def mask_unlikely(logits: jax.Array, top_k: jax.Array, top_p: jax.Array) -> jax.Array:

@@ -11,7 +11,7 @@ import jax
 from data.batch import DECODER
 from data.loading.assemble import leave_out
 from data.loading.loader import Microbatch, MicrobatchLoader
-from mllm_jax.runtime.part import peers
+from mllm_jax.runtime.part import current_peers
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.groups import exchange_with_groups
 from mllm_jax.train.step.batch import PlacedBatch, local_rows, place, place_batch
@@ -74,9 +74,11 @@ def leave_out_everywhere(experiment: Experiment, microbatches: Sequence[Microbat
     """
     config = experiment.config
     has_media_rows = config.data.balance == "per_phase" and config.model.lanes
-    if peers().count == 1 or config.data.lengths != "cached" or not has_media_rows:
+    if current_peers().count == 1 or config.data.lengths != "cached" or not has_media_rows:
         return
-    holes = peers().gather("samples that cannot be read", [list(m.holes) for m in microbatches])
+    holes = current_peers().gather(
+        "samples that cannot be read", [list(m.holes) for m in microbatches]
+    )
     rows = local_rows(experiment.step, config.data.rows)[DECODER]
     for number, microbatch in enumerate(microbatches):
         unreadable = {position for process in holes for position in process[number]}

@@ -42,7 +42,7 @@ from mllm_jax.models.work.flops import tower_works
 from mllm_jax.runtime.agreement import check_agreement, flatten_config
 from mllm_jax.runtime.compiled.synchronized import synchronize_program
 from mllm_jax.runtime.devices import is_primary
-from mllm_jax.runtime.part import peers, waiting
+from mllm_jax.runtime.part import current_peers, waiting_for_peers
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.group_size import choose_group_size
 from mllm_jax.train.feed.groups import find_group, gather_from_groups
@@ -68,7 +68,7 @@ def open_loader(experiment: Experiment, state: LoaderState) -> MicrobatchLoader:
         DataError: the source, the budgets or the measured lengths cannot be used.
     """
     config = experiment.config
-    peers().note("indexing and measuring the data", limited=False, key=SOURCE)
+    current_peers().note("indexing and measuring the data", limited=False, key=SOURCE)
     rows = process_rows(experiment.step, config.data.rows)
     if isinstance(config.data.balance_group, int):
         find_group(config.data, rows, config.data.balance_group)  # refused before data are measured
@@ -77,7 +77,7 @@ def open_loader(experiment: Experiment, state: LoaderState) -> MicrobatchLoader:
     if config.data.lengths == "on_read":
         group = _choose_group(experiment, rows, lambda: _read_lengths(*common[:2]))
         demand = training_demand(experiment, group)
-        hosts = ProcessGroup(synchronize_program, group.hosts or None, waiting)
+        hosts = ProcessGroup(synchronize_program, group.hosts or None, waiting_for_peers)
         group_rows = [rows[host] for host in hosts.members]
         start = _start_of_group(state, group)
         reading = run_on_all(lambda: ReadingLoader(*common, group_rows, start, demand, hosts))
@@ -135,7 +135,9 @@ def _choose_group(
         return choose_group_size(config, capacity, samples(), ranks, len(rows), sizes).hosts
 
     size = run_on_all(lambda: choose_size() if is_primary() else None)
-    return find_group(config.data, rows, peers().gather("hosts that balance together", size)[0])
+    return find_group(
+        config.data, rows, current_peers().gather("hosts that balance together", size)[0]
+    )
 
 
 def _draw_lengths(table: LengthTable) -> list[Lengths]:
@@ -167,7 +169,7 @@ def check_sources(config: ExperimentConfig) -> Identities:
         SampleError: a sample cannot be used, with `data.on_error: raise`.
         AgreementError: the processes have other data, or other tokenizers.
     """
-    peers().note("indexing and measuring the data", limited=False, key=SOURCE)
+    current_peers().note("indexing and measuring the data", limited=False, key=SOURCE)
     source = shared_source(config.data)
     if not len(source):
         raise DataError("data.source has no samples; valid: at least one")
@@ -319,7 +321,7 @@ def run_on_all(action: Callable[[], T]) -> T:
         result = action()
     except (DataError, SampleError) as failure:
         error = failure
-    outcomes = peers().gather("data can be read", _outcome_of(error))
+    outcomes = current_peers().gather("data can be read", _outcome_of(error))
     if {*outcomes} != {_READ}:
         kind = DataError if _UNUSABLE in outcomes else AwayError
         raise error or kind("another process cannot read the data; see its message")
@@ -339,7 +341,7 @@ def check_same(table: LengthTable) -> None:
     Raises:
         DataError: the lengths differ.
     """
-    digests = peers().gather("lengths of the samples", table.digest)
+    digests = current_peers().gather("lengths of the samples", table.digest)
     for process, digest in enumerate(digests):
         if digest != digests[0]:
             raise DataError(

@@ -17,7 +17,7 @@ from data.config import DataConfig
 from data.planning.groups.group import WHOLE, HostGroupSpec, Rows, make_groups
 from data.planning.independent_microbatches import feeds_of_all
 from data.planning.stream import LoaderState, joined
-from mllm_jax.runtime.part import peers
+from mllm_jax.runtime.part import current_peers
 from mllm_jax.train.records.metrics import PhaseLoad, StepRecord, sum_over_microbatches
 from mllm_jax.train.step.host_groups import ALONE, Among
 from scheduling.schedules.tasks import Consumers
@@ -48,8 +48,8 @@ def gather_from_groups(group: HostGroupSpec, name: str, value: Any) -> list[Any]
         name: what is gathered.
         value: value of this group, as JSON.
     """
-    speaks = peers().index == group.hosts[0]
-    answers = peers().gather(name, [group.number, value] if speaks else None)
+    speaks = current_peers().index == group.hosts[0]
+    answers = current_peers().gather(name, [group.number, value] if speaks else None)
     return list(dict(filter(None, answers)).values())
 
 
@@ -81,7 +81,7 @@ def state_of_all(state: LoaderState, group: HostGroupSpec) -> LoaderState:
     """The state of the loaders of all groups, from that of this process after the same step."""
     if group.count == 1:
         return state
-    gathered = peers().gather("states of the loaders", [group.number, state.to_json()])
+    gathered = current_peers().gather("states of the loaders", [group.number, state.to_json()])
     states = {number: LoaderState.from_json(values) for number, values in gathered}
     return joined([states[number] for number in range(group.count)])
 
@@ -91,7 +91,7 @@ def records_of_all(records: Sequence[StepRecord]) -> list[StepRecord]:
     if not records or records[0].group.count == 1:
         return list(records)
     figures = [_group_figures(record) for record in records]
-    gathered = peers().gather("figures of the groups", [records[0].group.number, figures])
+    gathered = current_peers().gather("figures of the groups", [records[0].group.number, figures])
     by_group = dict(gathered).values()
     together = zip(records, *by_group, strict=True)
     return [_merge_record(record, groups) for record, *groups in together]

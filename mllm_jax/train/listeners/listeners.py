@@ -14,19 +14,19 @@ from data.waits import SOURCE
 from mllm_jax.config.run import RunConfig
 from mllm_jax.runtime.devices import is_primary
 from mllm_jax.runtime.folder import RoomError
-from mllm_jax.runtime.part import peers
+from mllm_jax.runtime.part import current_peers
 from mllm_jax.runtime.profile_request import ProfileRequest
 from mllm_jax.train.events import Event, Listener, Phase, StepEnded
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.listeners.figures import StepFigures
-from mllm_jax.train.listeners.goodput.listener import Goodput
+from mllm_jax.train.listeners.goodput.listener import GoodputListener
 from mllm_jax.train.listeners.goodput.record import TimeRecord
-from mllm_jax.train.listeners.notices import FirstLines, Notices
-from mllm_jax.train.listeners.profile import Profile
+from mllm_jax.train.listeners.notices import FirstLines, StepNotices
+from mllm_jax.train.listeners.profile import StepProfile
 from mllm_jax.train.listeners.stragglers.compare import TimeComparison
 from mllm_jax.train.listeners.stragglers.garbage import collect_together
-from mllm_jax.train.listeners.stragglers.heat import PICTURE, draw, heat_maps, load_times
-from mllm_jax.train.listeners.stragglers.probe import Probes
+from mllm_jax.train.listeners.stragglers.heat import PICTURE, draw_maps, heat_maps, load_times
+from mllm_jax.train.listeners.stragglers.probe import DeviceProbes
 from mllm_jax.train.listeners.stragglers.timing import StepTimer
 from mllm_jax.train.records.dashboards.open import open_dashboards
 from mllm_jax.train.records.metrics import StepRecord
@@ -37,7 +37,7 @@ from mllm_jax.train.records.skips import LIST
 from mllm_jax.train.state.progress import Progress
 
 
-class Listeners:
+class RunListeners:
     """All listeners of a run as one.
 
     Args:
@@ -47,7 +47,11 @@ class Listeners:
     """
 
     def __init__(
-        self, console: Console, figures: StepFigures, goodput: Goodput, others: Sequence[Listener]
+        self,
+        console: Console,
+        figures: StepFigures,
+        goodput: GoodputListener,
+        others: Sequence[Listener],
     ) -> None:
         self._console, self._figures, self._goodput = console, figures, goodput
         self._all: Sequence[Listener] = (*others, goodput, figures)
@@ -77,7 +81,7 @@ class Listeners:
         if is_primary():
             try:
                 if maps := heat_maps(load_times(folder)):
-                    draw(maps, folder / PICTURE)
+                    draw_maps(maps, folder / PICTURE)
                 write_summary(path, summary)
             except OSError as error:
                 raise RoomError(
@@ -90,7 +94,7 @@ class Listeners:
 @contextmanager
 def open_listeners(
     experiment: Experiment, progress: Progress, console: Console, record: TimeRecord
-) -> Iterator[Listeners]:
+) -> Iterator[RunListeners]:
     """Context with the listeners of a run that continues after `progress.step`.
 
     Files of the listeners are closed at its end.
@@ -111,33 +115,33 @@ def open_listeners(
     )
     with metrics, ExitStack() as stack:
         signals = stack.enter_context(ProfileRequest(config.run.profile_on_signal is not None))
-        profile = stack.enter_context(closing(Profile(config.run, progress, signals.consume)))
+        profile = stack.enter_context(closing(StepProfile(config.run, progress, signals.consume)))
         collect = stack.enter_context(collect_together(config.run.gc_every))
         timers = _open_timers(config.run, progress)
-        others: list[Listener] = [note_activity, Notices(experiment), profile, *timers, collect]
+        others: list[Listener] = [note_activity, StepNotices(experiment), profile, *timers, collect]
         others.append(FirstLines(config, console))
         if config.run.list_samples:
             samples = stack.enter_context(closing(SampleList(folder, progress.step)))
             others.append(list_samples(samples))
-        goodput = Goodput(record, progress)
-        yield Listeners(console, StepFigures(experiment, progress, metrics), goodput, others)
+        goodput = GoodputListener(record, progress)
+        yield RunListeners(console, StepFigures(experiment, progress, metrics), goodput, others)
 
 
 def list_samples(samples: SampleList) -> Listener:
     """A listener that notes the samples of every step."""
 
-    def listen(event: Event) -> None:
+    def listen_for_samples(event: Event) -> None:
         if isinstance(event, StepEnded):
             samples.note(event.step, event.microbatches)
 
-    return listen
+    return listen_for_samples
 
 
 def _open_timers(run: RunConfig, progress: Progress) -> list[Listener]:
     """The listeners that time this process, and on process 0 compare all of them."""
     if not run.stragglers:
         return []
-    timer = StepTimer(run.log_every, Probes())
+    timer = StepTimer(run.log_every, DeviceProbes())
     return [timer, TimeComparison(run.path, progress.step)] if is_primary() else [timer]
 
 
@@ -145,14 +149,14 @@ def note_activity(event: Event) -> None:
     """Note for the other processes what this one does."""
     match event:
         case Phase("read", step, seconds=None):
-            peers().note(f"waiting for the data of step {step}", key=SOURCE)
+            current_peers().note(f"waiting for the data of step {step}", key=SOURCE)
         case Phase("place", step) if event.is_over:
-            peers().note(f"step {step}")
+            current_peers().note(f"step {step}")
         case StepEnded():
-            peers().note_step(event.step)
+            current_peers().note_step(event.step)
         case Phase("copy", step, seconds=None):
-            peers().note(f"copying the state after step {step}")
+            current_peers().note(f"copying the state after step {step}")
         case Phase("save", step, seconds=None):
-            peers().note(f"saving after step {step}")
+            current_peers().note(f"saving after step {step}")
         case Phase("evaluate", step, seconds=None):
-            peers().note(f"evaluating after step {step}", limited=False, key=SOURCE)
+            current_peers().note(f"evaluating after step {step}", limited=False, key=SOURCE)

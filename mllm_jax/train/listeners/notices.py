@@ -83,7 +83,7 @@ class IdleParts:
             self._read_norms()
             is_last = ended.step == self._steps
             if self._idle == set() or self._count >= IDLE or is_last:
-                self._warn()
+                self._warn_idle()
 
     def _read_norms(self) -> None:
         for norms in self._unread:
@@ -93,7 +93,7 @@ class IdleParts:
         self._count += len(self._unread)
         self._unread.clear()
 
-    def _warn(self) -> None:
+    def _warn_idle(self) -> None:
         self._is_done = True
         if not self._idle or not is_primary():
             return
@@ -129,10 +129,10 @@ class SlowData:
             return
         self._has_warned = True
         logger.warning(
-            "%.0f %% of a step is waiting for data; %s", 100 * share, self._advice(report)
+            "%.0f %% of a step is waiting for data; %s", 100 * share, self._give_advice(report)
         )
 
-    def _advice(self, report: StepsReport) -> str:
+    def _give_advice(self, report: StepsReport) -> str:
         data = self._data
         planning = report.planning_seconds / (report.step_seconds or math.inf)
         if not data.workers:
@@ -156,7 +156,7 @@ class SlowData:
 
 
 @dataclass
-class Notices:
+class StepNotices:
     """Looks at the microbatches of every step that is read, and logs each notice once.
 
     Attributes:
@@ -272,10 +272,12 @@ class FirstLines:
             return
         if self._count == 1:
             number = f"{event.step:>{len(str(self._steps))}}/{self._steps}"
-            self._print(f"step {number}  loss {float(event.loss):.4f}")
+            self._print_line(f"step {number}  loss {float(event.loss):.4f}")
         elif self._count == 1 + ESTIMATED_BY:
             pace, left = self._seconds / ESTIMATED_BY, self._steps - event.step
-            self._print(f"about {format_clock(pace * left)} for {left} more steps of {pace:.2g} s")
+            self._print_line(
+                f"about {format_clock(pace * left)} for {left} more steps of {pace:.2g} s"
+            )
 
-    def _print(self, line: str) -> None:
+    def _print_line(self, line: str) -> None:
         self._console.print(line, markup=False, soft_wrap=True)

@@ -10,8 +10,8 @@ import jax
 
 from mllm_jax.config.run import RunConfig
 from mllm_jax.runtime.folder import RunError
-from mllm_jax.runtime.part import peers, waiting
-from mllm_jax.train.events import Event, StepEnded, StepStarted, Stopwatch
+from mllm_jax.runtime.part import current_peers, waiting_for_peers
+from mllm_jax.train.events import Event, StepEnded, StepStarted, StepStopwatch
 from mllm_jax.train.state.progress import Progress
 
 logger = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ def check_processes(config: RunConfig) -> None:
     Raises:
         RunError: a process is not there.
     """
-    count = peers().count
+    count = current_peers().count
     absent = [index for index in config.profile_processes if index >= count]
     if absent:
         valid = f"0 to {count - 1}" if count > 1 else "0, as there is one process"
@@ -36,7 +36,7 @@ def check_processes(config: RunConfig) -> None:
         )
 
 
-class Profile:
+class StepProfile:
     """Writes a profile of the steps that `run.profile_steps` names, or that are asked for.
 
     If a run resumes within the named steps, the profile has the steps that are left.
@@ -57,7 +57,7 @@ class Profile:
         self._folder, self._progress = config.path / FOLDER, progress
         self._is_requested, self._count = is_requested, config.profile_on_signal
         self._last: int | None = None  # step with which the running profile ends
-        is_profiled = peers().index in config.profile_processes
+        is_profiled = current_peers().index in config.profile_processes
         self._steps = config.profile_steps if is_profiled else None
         if self._steps and self._steps[1] <= progress.step:
             logger.warning(
@@ -70,7 +70,7 @@ class Profile:
     @property
     def folder(self) -> Path:
         """The folder of profiles; each process but the first has a folder of its own."""
-        index = peers().index
+        index = current_peers().index
         return self._folder / f"process-{index}" if index else self._folder
 
     def __call__(self, event: Event) -> None:
@@ -82,10 +82,10 @@ class Profile:
         if isinstance(event, StepStarted) and self._last is None:
             last = self._find_last(event.step)
             if last is not None:
-                self._pause_for(self._start)
+                self._pause_for(self._start_profile)
                 self._last = last
         if isinstance(event, StepEnded) and event.step == self._last:
-            with waiting(f"step {event.step}", by_all=False):
+            with waiting_for_peers(f"step {event.step}", by_all=False):
                 jax.block_until_ready(dict(event.results))
             self._pause_for(self.close)
 
@@ -108,11 +108,11 @@ class Profile:
 
     def _pause_for(self, action: Callable[[], None]) -> None:
         """Do something that is no part of a step."""
-        watch = Stopwatch()
+        watch = StepStopwatch()
         action()
         self._progress.paused += watch.seconds
 
-    def _start(self) -> None:
+    def _start_profile(self) -> None:
         try:
             jax.profiler.start_trace(self.folder)
         except RuntimeError as error:

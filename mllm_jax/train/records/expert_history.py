@@ -20,7 +20,7 @@ from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.experts import ExpertsConfig
 from mllm_jax.runtime.folder import RunError, prepare_folder
 from mllm_jax.runtime.records import read_record_lines
-from mllm_jax.train.records.forms import metrics as form
+from mllm_jax.train.records.forms import metrics_schema as form
 
 if TYPE_CHECKING:  # which reading needs not
     from matplotlib.axes import Axes
@@ -105,18 +105,18 @@ def read_expert_history(metrics: Path) -> ExpertHistory:
 
 def history_of(reports: Sequence[Mapping[str, Any]]) -> ExpertHistory:
     """The loads in lines of the metrics, each of which has some."""
-    shares = _values(reports, "shares")
+    shares = _stack_values(reports, "shares")
     mean = shares.mean(-1, keepdims=True)
     return ExpertHistory(
         np.array([line["step"] for line in reports], np.float64),
         tuple(layer["layer"] for layer in reports[0]["experts"]),
         np.divide(shares, mean, out=np.full_like(shares, np.nan), where=mean > 0),
-        _values(reports, "imbalance"),
-        _values(reports, "entropy"),
+        _stack_values(reports, "imbalance"),
+        _stack_values(reports, "entropy"),
     )
 
 
-def _values(reports: Sequence[Mapping[str, Any]], name: str) -> Numbers:
+def _stack_values(reports: Sequence[Mapping[str, Any]], name: str) -> Numbers:
     """`[lines, layers, ..]` of a figure; null, in JSON, is no number."""
     return np.array([[layer[name] for layer in line["experts"]] for line in reports], np.float64)
 

@@ -29,27 +29,27 @@ SKIPPED = RecordSchema({"step": INT, "sample": TEXT, "reason": TEXT, "text": TEX
 SUMMARY = RecordSchema({"steps": INT})
 
 
-def _types(field_of_report: Field[object]) -> tuple[type, ...]:
+def _field_types(field_of_report: Field[object]) -> tuple[type, ...]:
     begin = str(field_of_report.type).partition("[")[0].partition(" ")[0]
     return _TYPES[begin]
 
 
-def _report() -> RecordSchema:
+def _report_schema() -> RecordSchema:
     needed: dict[str, tuple[type, ...]] = {}
     others: dict[str, tuple[type, ...]] = {}
     for field_of_report in fields(StepsReport):
         optional = (
             field_of_report.default is not MISSING or field_of_report.default_factory is not MISSING
         )
-        (others if optional else needed)[field_of_report.name] = _types(field_of_report)
+        (others if optional else needed)[field_of_report.name] = _field_types(field_of_report)
     return RecordSchema(needed, others)
 
 
 #: A report of the log in `metrics.jsonl`.
-REPORT = _report()
+REPORT = _report_schema()
 
 
-def metrics(values: Values) -> RecordSchema:
+def metrics_schema(values: Values) -> RecordSchema:
     """The form of a line of `metrics.jsonl`: a report, or values that were logged by name."""
     return REPORT if is_report(values) else STEP
 

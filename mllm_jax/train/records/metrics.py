@@ -225,8 +225,10 @@ class StepsReport:
     def fields(self) -> list[tuple[str, str]]:
         """Labels and values of the log line: a fixed set, then values that deviate."""
         width = len(str(self.steps))
-        paddings = {modality(name): share for name, share in self.padding.items()}
-        imbalances = {phase(name): imbalance["after"] for name, imbalance in self.imbalance.items()}
+        paddings = {modality_of(name): share for name, share in self.padding.items()}
+        imbalances = {
+            phase_name(name): imbalance["after"] for name, imbalance in self.imbalance.items()
+        }
         ranks = imbalances.pop(EXPERT_RANKS, 1.0)
         busiest = {f"layer {load.layer}": load.imbalance for load in self.experts}
         shown = [
@@ -426,7 +428,7 @@ class FigureMeter:
         self._add_up()
         last, window = self._last, self.window
         self._last, self.window = None, FigureWindow()
-        return self._report(last, window) if last else None
+        return self._make_report(last, window) if last else None
 
     @property
     def sums(self) -> FigureTotals:
@@ -472,10 +474,10 @@ class FigureMeter:
             "data_wait_share": timed.wait_share,
             "place_seconds": timed.place_seconds / max(1, timed.steps),
             "device_wait_seconds": timed.device_wait_seconds / max(1, timed.steps),
-            "mfu": self._mfu(timed),
+            "mfu": self._mfu_of(timed),
         }
 
-    def _report(self, last: StepRecord, window: FigureWindow) -> StepsReport:
+    def _make_report(self, last: StepRecord, window: FigureWindow) -> StepsReport:
         everything, timed = window.every, window.timed
         pace = timed.seconds / timed.steps if timed.steps else None
         return StepsReport(
@@ -485,7 +487,7 @@ class FigureMeter:
             learning_rate=float(last.learning_rate),
             gradient_norm=float(last.gradient_norm),
             tokens_per_second=timed.rate("tokens"),
-            mfu=self._mfu(timed),
+            mfu=self._mfu_of(timed),
             padding=everything.padding,
             wait_share=timed.wait_share,
             eta_seconds=None if pace is None else pace * (self.steps - last.step),
@@ -504,7 +506,7 @@ class FigureMeter:
             spilled_steps=everything.spilled_steps,
         )
 
-    def _mfu(self, sums: FigureSums) -> float | None:
+    def _mfu_of(self, sums: FigureSums) -> float | None:
         if not self.peak_flops or not sums.seconds:
             return None
         return sums.flops / sums.seconds / self.peak_flops
@@ -514,12 +516,12 @@ def _add_maps(left: Mapping[str, Any], right: Mapping[str, Any], zero: Any = 0) 
     return {name: left.get(name, zero) + right.get(name, zero) for name in {**left, **right}}
 
 
-def modality(module: str) -> str:
+def modality_of(module: str) -> str:
     """Name of the contents of positions: tokens are text."""
     return "text" if module == "tokens" else module
 
 
-def phase(module: str) -> str:
+def phase_name(module: str) -> str:
     """Name of the medium of a module: the decoder works on text."""
     return "text" if module == "decoder" else module
 

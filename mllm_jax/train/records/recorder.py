@@ -34,7 +34,7 @@ class TaskRecorder:
     """
 
     def __init__(self, grid: JointGrid) -> None:
-        self._stage, self._rank = _places(grid)
+        self._stage, self._rank = _device_places(grid)
         self._lock = threading.Lock()
         self._seconds: dict[tuple[int, int, bool], float] = {}
 
@@ -58,16 +58,16 @@ class TaskRecorder:
         )
 
 
-def _places(grid: JointGrid) -> tuple[np.ndarray, np.ndarray]:
+def _device_places(grid: JointGrid) -> tuple[np.ndarray, np.ndarray]:
     """Stage of every device, and its number among the devices of its stage."""
     sizes = [size for _, size in grid.axes]
     stages = [i for i, (name, _) in enumerate(grid.axes) if name in grid.backbone.stage]
     others = [i for i in range(len(sizes)) if i not in stages]
     numbers = np.unravel_index(np.arange(grid.devices), sizes)
-    return _number(numbers, sizes, stages), _number(numbers, sizes, others)
+    return _number_along(numbers, sizes, stages), _number_along(numbers, sizes, others)
 
 
-def _number(numbers: tuple[np.ndarray, ...], sizes: list[int], axes: list[int]) -> np.ndarray:
+def _number_along(numbers: tuple[np.ndarray, ...], sizes: list[int], axes: list[int]) -> np.ndarray:
     total = np.zeros_like(numbers[0])
     for axis in axes:
         total = total * sizes[axis] + numbers[axis]

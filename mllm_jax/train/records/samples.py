@@ -41,7 +41,7 @@ class SampleList:
         """Append a line for a step; a disk that takes none gets it later."""
         if self._file is None:
             group = microbatches[0].stats.group
-            self._file = self._opened.enter_context(self._open(group))
+            self._file = self._opened.enter_context(self._open_file(group))
         positions = [p for microbatch in microbatches for p in microbatch.stats.stream_positions]
         self._file.log(step, {"samples": positions})
 
@@ -49,7 +49,7 @@ class SampleList:
         """Write lines that could not be written before."""
         self._opened.close()
 
-    def _open(self, group: HostGroupSpec) -> MetricSinks:
+    def _open_file(self, group: HostGroupSpec) -> MetricSinks:
         """The file; nothing for a process that writes none."""
         if jax.process_index() != (group.hosts or (0,))[0]:
             return MetricSinks(())

@@ -33,7 +33,7 @@ from mllm_jax.runtime.records import (
     records_text,
     write_atomically,
 )
-from mllm_jax.train.records.forms import metrics
+from mllm_jax.train.records.forms import metrics_schema
 from mllm_jax.train.records.metrics import StepsReport
 from mllm_jax.train.records.scalars import report_scalars
 
@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 _LATE_LINES = 10_000
 
 
-class Sink(Protocol):
+class MetricSink(Protocol):
     """A receiver of reports; `name` is its name in messages."""
 
     name: str
@@ -87,7 +87,10 @@ class JsonlSink:
     """`metrics.jsonl`, or such a file: a record a line, on disk as soon as it is written."""
 
     def __init__(
-        self, path: Path, resumed_step: int = 0, form: Callable[[Values], RecordSchema] = metrics
+        self,
+        path: Path,
+        resumed_step: int = 0,
+        form: Callable[[Values], RecordSchema] = metrics_schema,
     ) -> None:
         """Append to `path`; lines of an interrupted run after `resumed_step` are dropped.
 
@@ -104,23 +107,23 @@ class JsonlSink:
 
     def write(self, report: StepsReport) -> None:
         """Append all figures of the report."""
-        self._append(asdict(report))
+        self._append_values(asdict(report))
 
     def log(self, step: int, values: Mapping[str, Any]) -> None:
         """Append the values."""
-        self._append({"step": step, **values})
+        self._append_values({"step": step, **values})
 
     def close(self) -> None:
         """Write lines that could not be written before."""
         if self._late:
-            self._write()
+            self._write_waiting()
 
-    def _append(self, values: Mapping[str, object]) -> None:
+    def _append_values(self, values: Mapping[str, object]) -> None:
         self._late.append(record_line(_drop_infinite(values)))
         del self._late[:-_LATE_LINES]
-        self._write()
+        self._write_waiting()
 
-    def _write(self) -> None:
+    def _write_waiting(self) -> None:
         """Write all waiting lines or none. If it raises OSError they keep waiting."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with self._path.open("ab", buffering=0) as file:
@@ -145,7 +148,7 @@ class TensorBoardSink:
         self._file: RecordWriter | None = None
         if resumed_step:
             start = SessionLog(status=SessionLog.START)
-            self._add(Event(step=resumed_step + 1, session_log=start))
+            self._add_event(Event(step=resumed_step + 1, session_log=start))
 
     def write(self, report: StepsReport) -> None:
         """Add a scalar for every figure that is known."""
@@ -154,7 +157,7 @@ class TensorBoardSink:
     def log(self, step: int, values: Mapping[str, float]) -> None:
         """Add a scalar for each value."""
         for name, value in values.items():
-            self._add(Event(step=step, summary=scalar(name, value)))
+            self._add_event(Event(step=step, summary=scalar(name, value)))
 
     def close(self) -> None:
         """Close the event file."""
@@ -162,10 +165,10 @@ class TensorBoardSink:
         if file is not None:
             file.close()
 
-    def _add(self, event: Event) -> None:
+    def _add_event(self, event: Event) -> None:
         event.wall_time = time.time()
         try:
-            file = self._open()
+            file = self._open_writer()
             file.write(event.SerializeToString())
             file.flush()
         except OSError:
@@ -173,7 +176,7 @@ class TensorBoardSink:
                 self.close()
             raise
 
-    def _open(self) -> RecordWriter:
+    def _open_writer(self) -> RecordWriter:
         if self._file is None or not self._folder.is_dir():
             self.close()
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -189,9 +192,9 @@ class TensorBoardSink:
 class MetricSinks:
     """All sinks of a run as one; a context manager that closes them."""
 
-    def __init__(self, sinks: Iterable[Sink]) -> None:
+    def __init__(self, sinks: Iterable[MetricSink]) -> None:
         self._sinks = tuple(sinks)
-        self._failing: set[Sink] = set()
+        self._failing: set[MetricSink] = set()
 
     @classmethod
     def open(
@@ -202,7 +205,7 @@ class MetricSinks:
         tensorboard: bool,
         primary: bool,
         resumed_step: int,
-        others: Callable[[], Iterable[Sink]] = tuple,
+        others: Callable[[], Iterable[MetricSink]] = tuple,
     ) -> Self:
         """Sinks of the run in `folder`; none unless `primary`.
 
@@ -220,7 +223,7 @@ class MetricSinks:
         if not primary:
             return cls(())
         folder.mkdir(parents=True, exist_ok=True)
-        sinks: list[Sink] = [
+        sinks: list[MetricSink] = [
             ConsoleSink(console),
             JsonlSink(folder / "metrics.jsonl", resumed_step),
         ]
@@ -230,13 +233,13 @@ class MetricSinks:
 
     def write(self, report: StepsReport) -> None:
         """Pass a report to every sink."""
-        self._each(lambda sink: sink.write(report))
+        self._with_each(lambda sink: sink.write(report))
 
     def log(self, step: int, values: Mapping[str, Any]) -> None:
         """Pass named values to every sink."""
-        self._each(lambda sink: sink.log(step, values))
+        self._with_each(lambda sink: sink.log(step, values))
 
-    def _each(self, action: Callable[[Sink], None]) -> None:
+    def _with_each(self, action: Callable[[MetricSink], None]) -> None:
         """Do something with every sink; one that fails is told of when it begins to."""
         for sink in self._sinks:
             try:
@@ -252,7 +255,7 @@ class MetricSinks:
         return self
 
     def __exit__(self, *raised: object) -> None:
-        self._each(lambda sink: sink.close())
+        self._with_each(lambda sink: sink.close())
 
 
 def write_summary(path: Path, summary: Mapping[str, object]) -> None:

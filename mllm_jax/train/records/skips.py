@@ -22,7 +22,7 @@ LIST = "skipped"
 
 
 @dataclass
-class Skips:
+class SkippedSamples:
     """Samples skipped so far.
 
     Attributes:
@@ -49,7 +49,7 @@ class Skips:
         self.samples |= listed
         self.lost = self.samples - listed
         if path.exists():
-            self._write(path, records_text(earlier), again=True)
+            self._write_list(path, records_text(earlier), again=True)
 
     def note(self, step: int, skipped: Iterable[SkippedSample]) -> None:
         """Count the skipped samples of a step; warn of new ones, and list them."""
@@ -63,12 +63,12 @@ class Skips:
                 self.lost[fault.kind] -= 1
             else:
                 self.samples[fault.kind] += 1
-            self._warn(name, fault.text)
+            self._warn_once(name, fault.text)
             lines.append({"step": step, "sample": name, "reason": fault.kind, "text": fault.text})
         if lines and self.path is not None:
-            self._write(self.path, records_text(lines))
+            self._write_list(self.path, records_text(lines))
 
-    def _write(self, path: Path, text: str, *, again: bool = False) -> None:
+    def _write_list(self, path: Path, text: str, *, again: bool = False) -> None:
         """Append to the list, or begin it again; a run goes on without it."""
         try:
             if again:
@@ -80,7 +80,7 @@ class Skips:
             logger.warning("skipped samples are no longer listed: %s", error)
             self.path = None
 
-    def _warn(self, name: str, text: str) -> None:
+    def _warn_once(self, name: str, text: str) -> None:
         if len(self.kinds) <= TOLD:
             logger.warning("skipped sample %s: %s", name, text)
         if len(self.kinds) == TOLD:
@@ -95,10 +95,10 @@ class Skips:
     @classmethod
     def from_json(cls, times: Mapping[str, int], samples: Mapping[str, int]) -> Self:
         """From the counts that were saved with a run, by kind: how often, and how many samples."""
-        return cls(_known(times), _known(samples))
+        return cls(_count_by_kind(times), _count_by_kind(samples))
 
 
-def _known(counts: Mapping[str, int]) -> Counter[str]:
+def _count_by_kind(counts: Mapping[str, int]) -> Counter[str]:
     """Counts by kind; reasons that earlier versions had are of one kind."""
     by_kind: Counter[str] = Counter()
     for reason, count in counts.items():

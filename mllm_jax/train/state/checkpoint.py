@@ -24,7 +24,7 @@ import orbax.checkpoint as ocp
 from mllm_jax.config.renamed_keys import of_command
 from mllm_jax.config.sections import CheckpointConfig
 from mllm_jax.runtime.collective import holds_everywhere
-from mllm_jax.runtime.part import peers
+from mllm_jax.runtime.part import current_peers
 from mllm_jax.train.state.copies.offers import Offer, Offers
 from mllm_jax.train.state.fit import check_same_model
 from mllm_jax.train.state.items import JsonHandler, JsonSave, StateHandler, StateRestore, StateSave
@@ -221,7 +221,7 @@ class Checkpoints:
         """Reset after a failed save: its files are removed, a missing folder is made."""
         if jax.process_index() == 0:
             _remove_drafts(self.directory)
-        peers().gather("what a failed save has left is removed", None)
+        current_peers().gather("what a failed save has left is removed", None)
         self._manager = self._open()
 
     def _open(self) -> ocp.CheckpointManager:
@@ -349,7 +349,7 @@ class Checkpoints:
         if jax.process_index() == 0:
             for step, why in steps.items():
                 set_aside(self.directory / str(step), why)
-        peers().gather("checkpoints are set aside", None)
+        current_peers().gather("checkpoints are set aside", None)
         self._manager.reload()
 
     def _diagnose(self, folder: Path, target: Any, error: Exception) -> str:
@@ -388,10 +388,10 @@ def telling_of_writes(directory: Path) -> Iterator[None]:
         while not over.wait(LOOK):
             size = _drafted_bytes(directory)
             if size != known:
-                peers().note(_written(size), limited=False)
+                current_peers().note(_written(size), limited=False)
             known = size
 
-    with peers().doing(_written(0), limited=False):
+    with current_peers().doing(_written(0), limited=False):
         looking = threading.Thread(target=look, name="writes", daemon=True)
         looking.start()
         try:

@@ -21,7 +21,7 @@ from mllm_jax.train.records.metrics import (
     FigureTotals,
     FigureWindow,
 )
-from mllm_jax.train.records.skips import Skips
+from mllm_jax.train.records.skips import SkippedSamples
 
 
 class ProgressError(ValueError):
@@ -44,7 +44,7 @@ class Progress:
         skipped_updates: steps whose update was left out, see `train.guard.skip`.
         skipped_in_row: how many of them are the last steps.
         good: newest step with a checkpoint that is known to be good; None if none is.
-        usual_loss: usual loss of a step, see `Guard`; None before the first.
+        usual_loss: usual loss of a step, see `StepGuard`; None before the first.
         peak: the peak against which MFU is reported, which the run keeps on the same devices; None
             before it is known.
         sources: identities of the data; empty for runs of older versions.
@@ -60,7 +60,7 @@ class Progress:
     loss: float | None = None
     figures: FigureTotals = field(default_factory=FigureTotals)
     window: FigureWindow = field(default_factory=FigureWindow)
-    skipped: Skips = field(default_factory=Skips)
+    skipped: SkippedSamples = field(default_factory=SkippedSamples)
     skipped_updates: int = 0
     skipped_in_row: int = 0
     good: int | None = None
@@ -113,7 +113,7 @@ class Progress:
             loss=stored.loss,
             figures=FigureTotals(stored.figures_of_all or stored.figures, stored.figures),
             window=stored.window,
-            skipped=Skips.from_json(stored.skipped, stored.skipped_samples),
+            skipped=SkippedSamples.from_json(stored.skipped, stored.skipped_samples),
             skipped_updates=stored.skipped_updates,
             skipped_in_row=stored.skipped_in_row,
             good=stored.good,

@@ -15,7 +15,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from data.batch import PackedBatch
 from mllm_jax.models.batch import ModuleRows
-from mllm_jax.runtime.part import peers
+from mllm_jax.runtime.part import current_peers
 from mllm_jax.train.step.gradient_program import Batch, PlacedSchedule, StageAssignment
 from mllm_jax.train.step.host_groups import ALONE, Among
 from mllm_jax.train.step.independent_microbatches import in_units
@@ -293,7 +293,7 @@ def whole(array: jax.Array) -> np.ndarray:
     """The whole of a global array, on every process."""
     if array.is_fully_addressable:
         return np.asarray(array)
-    with peers().meeting("an array is collected"):
+    with current_peers().meeting("an array is collected"):
         return np.asarray(multihost_utils.process_allgather(array, tiled=True))
 
 

@@ -12,7 +12,7 @@ from data.batch import NEXT_TOKEN
 from data.loading.loader import DataLoader, Microbatch
 from data.planning.stream import TrainingDemand
 from data.processing.processor import Processor
-from mllm_jax.runtime.part import Peers
+from mllm_jax.runtime.part import RunPeers
 from mllm_jax.train.feed import batches
 from tests.data.samples import (
     WORK,
@@ -29,7 +29,7 @@ TEXTS = {"decoder": [0, 1], "vision": [], "audio": []}
 IMAGES = {"decoder": [], "vision": [0, 1], "audio": [0, 1]}
 
 
-class Other(Peers):
+class Other(RunPeers):
     """One of two processes; the other one tells what it has found."""
 
     count = 2
@@ -69,7 +69,7 @@ def test_the_text_beside_an_image_that_another_process_cannot_read_is_left_out(
     model = SimpleNamespace(lanes={"vision": "vision", "audio": "audio"})
     experiment = SimpleNamespace(config=SimpleNamespace(data=data, model=model), step=None)
     monkeypatch.setattr(batches, "local_rows", lambda step, rows: TEXTS)
-    monkeypatch.setattr(batches, "peers", lambda: Other([[bad]]))
+    monkeypatch.setattr(batches, "current_peers", lambda: Other([[bad]]))
     before = texts.batch.decoder.targets[NEXT_TOKEN].weights.sum()
     batches.leave_out_everywhere(experiment, [texts])  # type: ignore[arg-type]
     assert_same_arrays(texts.batch.decoder, alone.batch.decoder)

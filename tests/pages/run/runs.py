@@ -14,7 +14,7 @@ from mllm_jax.supervise.attempts import TimeSpent, WatchedAttempt, write_attempt
 from mllm_jax.train.records.metrics import StepsReport
 from mllm_jax.train.records.resolved import write_resolved
 from mllm_jax.train.records.sinks import JsonlSink, write_summary
-from mllm_jax.train.records.skips import Skips
+from mllm_jax.train.records.skips import SkippedSamples
 from tests.configs import config
 from tests.train.records.test_metrics import REPORT
 
@@ -84,7 +84,7 @@ def ended(folder: Path, steps: Sequence[int] = range(10, 1001, 10)) -> Experimen
     times = JsonlSink(own.run.path / "ranks.jsonl")
     for step in steps:
         times.log(step, ranks(step))
-    skips = Skips(path=own.run.path / "skipped.jsonl")
+    skips = SkippedSamples(path=own.run.path / "skipped.jsonl")
     skips.note(7, [HOSTILE])
     seconds = {"start": 3.0, "compile": 9.0, "step": 250.0, "save": 2.0}
     for attempt in (1, 2):

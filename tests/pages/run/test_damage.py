@@ -19,7 +19,7 @@ from mllm_jax.pages.run.page import render_page
 from mllm_jax.train.listeners.stragglers.heat import FORM
 from mllm_jax.train.records.forms import SAMPLES
 from mllm_jax.train.records.sinks import JsonlSink
-from mllm_jax.train.records.skips import Skips
+from mllm_jax.train.records.skips import SkippedSamples
 from mllm_jax.train.state.checksums import write_checksums
 from mllm_jax.train.state.progress import Progress
 from tests.pages.run.runs import ended, report
@@ -111,7 +111,7 @@ def resumed(folder: Path) -> None:
     JsonlSink(folder / "metrics.jsonl", 1000)
     JsonlSink(folder / "samples.jsonl", 1000, SAMPLES)
     JsonlSink(folder / "ranks.jsonl", 1000, FORM)
-    Skips().listed_in(folder / "skipped.jsonl", 1000)
+    SkippedSamples().listed_in(folder / "skipped.jsonl", 1000)
 
 
 def test_the_page_and_the_log_name_what_is_left_out(

@@ -15,10 +15,10 @@ from mllm_jax.pages.html.charts import (
     POINTS,
     ChartSeries,
     line_chart,
-    smooth,
+    smooth_series,
     stacked_bars,
 )
-from mllm_jax.pages.html.markup import tag
+from mllm_jax.pages.html.markup import make_tag
 from mllm_jax.pages.html.scale import make_scale
 from mllm_jax.pages.html.words import format_number, format_percent, format_seconds
 from mllm_jax.pages.run.files import RunFiles, read_run
@@ -231,7 +231,7 @@ def test_lines_are_thinned_out_by_means(tmp_path: Path) -> None:
 
 
 def test_a_running_mean_begins_at_the_first_value() -> None:
-    means = smooth(ChartSeries("x", [1, 2, 3], [4.0, 4.0, 4.0]), "mean")
+    means = smooth_series(ChartSeries("x", [1, 2, 3], [4.0, 4.0, 4.0]), "mean")
     assert means.values == [4.0, 4.0, 4.0]
 
 
@@ -262,6 +262,6 @@ def test_words_and_markup() -> None:
     assert [format_seconds(x) for x in (0.0, 0.0123, 97, 243, 7500)] == [
         *("0 s", "12.3 ms", "97 s", "4 min 03 s", "2 h 05 min")
     ]
-    assert tag("text", "a < b", x=1, text_anchor="end") == (
+    assert make_tag("text", "a < b", x=1, text_anchor="end") == (
         '<text x="1" text-anchor="end">a &lt; b</text>'
     )

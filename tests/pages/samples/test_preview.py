@@ -26,7 +26,13 @@ from data.sample import DataError
 from mllm_jax.config.load import ExperimentConfig, resolve
 from mllm_jax.pages.samples.page import PANELS, PreviewPage, render_page
 from mllm_jax.pages.samples.panels.samples import samples_panel
-from mllm_jax.pages.samples.seen import DataPreview, SampleDetail, build_preview, quantiles, width
+from mllm_jax.pages.samples.seen import (
+    DataPreview,
+    SampleDetail,
+    build_preview,
+    find_quantiles,
+    range_width,
+)
 from mllm_jax.plan.budgets import advise_budgets
 from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.train.experiment import Experiment
@@ -195,8 +201,8 @@ def test_figures_add_up(seen: DataPreview) -> None:
     assert seen.padding["tokens"] == 1 - tokens / room
     assert seen.sizes == {"llava": 12}
     assert [*seen.by_source] == ["llava"]
-    assert quantiles([3, 9, 4]) == (3, 4.0, 9)
-    assert [width([n], 12) for n in (7, 80, 4000)] == [1, 10, 500]
+    assert find_quantiles([3, 9, 4]) == (3, 4.0, 9)
+    assert [range_width([n], 12) for n in (7, 80, 4000)] == [1, 10, 500]
 
 
 def test_the_page_is_whole_and_names_nothing_outside_itself(seen: DataPreview) -> None:

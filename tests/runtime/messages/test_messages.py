@@ -28,7 +28,7 @@ from mllm_jax.runtime.messages.secret import (
 )
 from mllm_jax.runtime.messages.typed import MessageError, parse_content, parse_message
 from mllm_jax.runtime.peers import PeerHub
-from mllm_jax.runtime.watch import Peer, WatchLimits
+from mllm_jax.runtime.watch import PeerProcess, WatchLimits
 from mllm_jax.runtime.wire import Connection, HostAddress, Message
 
 HELLO = {"kind": "hello", "index": 1, "host": "b", "pid": 7, "count": 2, "attempt": None}
@@ -214,4 +214,4 @@ def test_proofs_are_compared_in_a_time_that_tells_nothing(monkeypatch) -> None:
 def test_a_number_that_no_process_has_takes_no_seat(index):
     first = PeerHub(0, 2, HostAddress("127.0.0.1", 1), WatchLimits())
     told = f"process {index} (host b, pid 7) is none of --processes 2; valid: 1 to 1"
-    assert first._unfit(Peer(index, "b", 7, heard=0.0), 2, None) == told
+    assert first._unfit(PeerProcess(index, "b", 7, heard=0.0), 2, None) == told

@@ -20,7 +20,7 @@ from data.sources.mixture import SourceMixture
 from mllm_jax.models.batch import DECODER, NEXT_TOKEN, ModuleRows
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.runtime.folder import RunError
-from mllm_jax.train.components.evaluator import Evaluator, StoppedError
+from mllm_jax.train.components.evaluator import LossEvaluator, StoppedError
 from mllm_jax.train.records.evaluation_figures import figures_of
 from sharding.grid import MeshView
 from tests.models import towers
@@ -108,7 +108,7 @@ def params(experiment, fresh_state) -> Any:
 
 def test_answers_equal_those_of_each_sample_alone(experiment, params):
     count = experiment.config.evaluate.max_new_tokens
-    evaluator = Evaluator(experiment)
+    evaluator = LossEvaluator(experiment)
     host = jax.tree.map(np.asarray, params)
     alone = {i: decode_alone(experiment, host, i, count) for i in range(4)}
     assert len({tuple(ids) for ids in alone.values()}) > 1
@@ -122,7 +122,7 @@ def _ended(ids: list[int], ends: tuple[int, ...]) -> list[int]:
     return next((ids[: n + 1] for n, own in enumerate(ids) if own in ends), ids)
 
 
-def packed(evaluator: Evaluator, params: Any, wanted: range) -> dict[int, list[int]]:
+def packed(evaluator: LossEvaluator, params: Any, wanted: range) -> dict[int, list[int]]:
     prepared = evaluator.prepare_params(params)
     found = {}
     for prompts in evaluator.read_prompts():
@@ -135,11 +135,11 @@ def packed(evaluator: Evaluator, params: Any, wanted: range) -> dict[int, list[i
 
 
 def test_decoding_stops_at_the_end_token_and_not_before(experiment, params):
-    free = packed(Evaluator(experiment), params, range(8))
+    free = packed(LossEvaluator(experiment), params, range(8))
     end = next(iter(free.values()))[1]
     processor = OtherEnd(experiment.processor, end)
     ending = dataclasses.replace(experiment, processor=processor)
-    stopped = packed(Evaluator(ending), params, range(8))
+    stopped = packed(LossEvaluator(ending), params, range(8))
     ends = *experiment.processor.end_ids, end
     assert any(len(ids) > len(stopped[index]) for index, ids in free.items())
     for index, ids in free.items():
@@ -154,12 +154,12 @@ def test_an_evaluation_ends_before_the_next_batch_if_it_is_asked_to(experiment, 
         return len(asked) > 1
 
     with pytest.raises(StoppedError):
-        Evaluator(experiment)(params, second)
+        LossEvaluator(experiment)(params, second)
     assert asked == [0, 1]
 
 
 def test_exact_match_counts_by_encoder(experiment, params):
-    result = Evaluator(experiment)(params)
+    result = LossEvaluator(experiment)(params)
     assert set(result["exact_match"]) == {"vision", "audio"}
     assert result["evaluated"] == {"vision": 4, "audio": 4}
     assert result["evaluate_skipped"] == {}
@@ -188,7 +188,7 @@ def losses(experiment, params) -> list[tuple[float, float]]:
 
 
 def test_the_loss_of_packed_samples_is_that_of_each_alone(experiment, params, losses):
-    result = Evaluator(experiment)(params)
+    result = LossEvaluator(experiment)(params)
     total, tokens = np.sum(losses, axis=0)
     assert result["heldout_tokens"] == tokens
     assert result["heldout_loss"] == pytest.approx(total / tokens, rel=1e-5)
@@ -197,7 +197,7 @@ def test_the_loss_of_packed_samples_is_that_of_each_alone(experiment, params, lo
 
 
 def test_the_members_of_a_mixture_have_losses_of_their_own(experiment, params, losses):
-    result = Evaluator(mixture(experiment, samples=10))(params)
+    result = LossEvaluator(mixture(experiment, samples=10))(params)
     # Held-out samples of the members take turns, so that five are of each.
     total, tokens = np.sum(losses[:5], axis=0)
     assert result["heldout_tokens"] == 2 * tokens
@@ -220,7 +220,7 @@ def test_a_member_without_a_usable_sample_is_named_and_has_no_loss(
         return measured(mixture, at)
 
     monkeypatch.setattr(SourceMixture, "__getitem__", broken)
-    evaluator = Evaluator(mixture(experiment, samples=10))
+    evaluator = LossEvaluator(mixture(experiment, samples=10))
     results = [evaluator(params) for _ in range(2)]
     total, tokens = np.sum(losses[:5], axis=0)
     for result in results:
@@ -235,7 +235,7 @@ def test_a_member_without_a_usable_sample_is_named_and_has_no_loss(
 
 
 def test_a_member_that_no_sample_is_left_for_is_named(experiment, params, caplog):
-    result = Evaluator(mixture(experiment, samples=1))(params)
+    result = LossEvaluator(mixture(experiment, samples=1))(params)
     assert [*result["heldout_losses"].values()].count(None) == 1
     assert "evaluate.samples=1 leaves it no held-out sample" in caplog.text
 
@@ -261,7 +261,7 @@ def test_a_bad_sample_is_told_once_and_counted_once(experiment, params, caplog):
     # Seven tokens are too few for any answer of the demo, so that no sample has room.
     budgets = experiment.config.data.budgets | {"tokens": 8}
     short = changed(experiment, data={"budgets": budgets})
-    evaluator = Evaluator(short)
+    evaluator = LossEvaluator(short)
     with pytest.raises(RunError, match="no held-out sample can be evaluated"):
         evaluator(params)
     told = [record.args[0] for record in caplog.records]

@@ -31,12 +31,12 @@ from mllm_jax.config.sections import GuardConfig
 from mllm_jax.runtime.exits import ExitCode, exit_code_of
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.runtime.interrupt import interrupt_message
-from mllm_jax.runtime.part import Peers
+from mllm_jax.runtime.part import RunPeers
 from mllm_jax.train import trainer as loop
 from mllm_jax.train.components import components, saves, start
 from mllm_jax.train.components import evaluator as evaluate
 from mllm_jax.train.components.evaluator import StoppedError
-from mllm_jax.train.components.guard import DivergedError, Guard, not_finite
+from mllm_jax.train.components.guard import DivergedError, StepGuard, not_finite
 from mllm_jax.train.components.saves import SaveError
 from mllm_jax.train.events import StepEnded
 from mllm_jax.train.experiment import Experiment
@@ -54,9 +54,9 @@ def record(step: int, loss: float, norm: float = 1.0, *, skips: bool = False) ->
     return StepRecord(step, loss, 0.1, norm, 1.0, 0.0, {}, {}, 0.0, skips=skips)
 
 
-def guarded(losses: Sequence[float], **config: Any) -> Guard:
+def guarded(losses: Sequence[float], **config: Any) -> StepGuard:
     """A guard that has seen these losses."""
-    guard = Guard(GuardConfig(**config), Progress(0, LoaderState(0)), "sane: {}".format)
+    guard = StepGuard(GuardConfig(**config), Progress(0, LoaderState(0)), "sane: {}".format)
     for step, loss in enumerate(losses, 1):
         guard.watch_step(record(step, loss))
     guard.check_all()
@@ -72,7 +72,7 @@ def test_a_step_that_is_not_finite_ends_the_run(loss, norm):
 
 
 def test_a_router_whose_logits_are_not_finite_is_told_by_its_layer():
-    guard = Guard(GuardConfig(), Progress(0, LoaderState(0)), str, expert_layers=(1, 3, 5))
+    guard = StepGuard(GuardConfig(), Progress(0, LoaderState(0)), str, expert_layers=(1, 3, 5))
     loads = np.array([[1.0, 1.0], [NAN, NAN], [NAN, NAN]])
     guard.watch_step(replace(record(3, NAN), expert_loads=loads))
     with pytest.raises(DivergedError, match="step 3, logits of the router of layer 3 are not fin"):
@@ -80,7 +80,9 @@ def test_a_router_whose_logits_are_not_finite_is_told_by_its_layer():
 
 
 def test_a_router_without_finite_logits_makes_a_bad_step_though_the_loss_is_finite(caplog):
-    guard = Guard(GuardConfig(skip=1), Progress(0, LoaderState(0)), str, expert_layers=(1, 3, 5))
+    guard = StepGuard(
+        GuardConfig(skip=1), Progress(0, LoaderState(0)), str, expert_layers=(1, 3, 5)
+    )
     sane, insane = np.ones((3, 2)), np.array([[1.0, 1.0], [NAN, NAN], [1.0, 1.0]])
     for step, loads in enumerate((sane, insane, sane, insane), 1):
         guard.watch_step(replace(record(step, 2.0), expert_loads=loads))
@@ -96,7 +98,7 @@ def test_a_router_without_finite_logits_makes_a_bad_step_though_the_loss_is_fini
 def test_updates_that_are_left_out_before_a_cut_count_behind_it(caplog):
     progress = guarded([2.0, NAN, NAN], skip=2)._progress
     progress.step = 3
-    resumed = Guard(GuardConfig(skip=2), Progress.from_json(progress.to_json()), str)
+    resumed = StepGuard(GuardConfig(skip=2), Progress.from_json(progress.to_json()), str)
     resumed.watch_step(record(4, NAN))
     with pytest.raises(DivergedError, match="nan at step 4, after 2 updates left out"):
         resumed.check_all()
@@ -314,7 +316,7 @@ def test_a_checkpoint_is_evaluated_with_the_tokenizer_of_its_training(
         run = {"name": "run", "directory": str(runs.folder)}
         return evaluate.evaluate_run(runs.make(run=run, **changes))
 
-    monkeypatch.setattr(evaluate, "Evaluator", Evaluated)
+    monkeypatch.setattr(evaluate, "LossEvaluator", Evaluated)
     runs([4.0])
     source = small_config().data.source.model_dump() | {"train": 60}
     assert asked(data__source=source) == {"step": 1, "heldout_loss": 1.5}  # no matter what trained
@@ -403,7 +405,7 @@ def test_what_is_done_with_steps_is_no_part_of_them(runs):
 
 @pytest.mark.parametrize(("count", "valid"), [(1, "0, as there is one process"), (2, "0 to 1")])
 def test_a_process_that_is_not_there_writes_no_profile(runs, monkeypatch, count, valid):
-    monkeypatch.setattr(Peers, "count", count)
+    monkeypatch.setattr(RunPeers, "count", count)
     said = rf"run\.profile_processes: 3 in \[0, 3\] would be behind .*; valid: {valid}$"
     with pytest.raises(RunError, match=said):
         runs([4.0], run__profile_processes=[0, 3])
@@ -420,7 +422,7 @@ def test_a_signal_in_the_last_step_leaves_the_evaluation_to_the_same_command(run
     def stop() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
-    monkeypatch.setattr(components, "Evaluator", Evaluated)
+    monkeypatch.setattr(components, "LossEvaluator", Evaluated)
     monkeypatch.setattr(sys, "orig_argv", ["python", "launch.py", "train", "--from-step=1"])
     with pytest.raises(KeyboardInterrupt):
         runs([4.0] * 3, at={3: stop}, evaluated=True)
@@ -448,7 +450,7 @@ def test_a_signal_ends_an_evaluation_between_steps_and_saves(runs, monkeypatch):
                 os.kill(os.getpid(), signal.SIGTERM)
             raise StoppedError
 
-    monkeypatch.setattr(components, "Evaluator", Evaluated)
+    monkeypatch.setattr(components, "LossEvaluator", Evaluated)
     for checkpoint in ({"every": 100}, {"every": 2}):  # not saved yet, and saved
         batches.clear()
         with pytest.raises(KeyboardInterrupt):

@@ -17,7 +17,7 @@ from data.sample import AwayError, DataError, Lengths, SampleError
 from data.sources.cache import in_cache
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.exits import ExitCode, exit_code_of
-from mllm_jax.runtime.part import Peers
+from mllm_jax.runtime.part import RunPeers
 from mllm_jax.train import trainer as loop
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed import feed
@@ -29,7 +29,7 @@ def fail() -> int:
     raise DataError("no such file")
 
 
-class Told(Peers):
+class Told(RunPeers):
     """One of two processes; it keeps what it tells the other."""
 
     def __init__(self, other: str = "read") -> None:
@@ -44,7 +44,7 @@ class Told(Peers):
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> Told:
     own = Told()
-    monkeypatch.setattr(feed, "peers", lambda: own)
+    monkeypatch.setattr(feed, "current_peers", lambda: own)
     return own
 
 
@@ -92,7 +92,7 @@ def test_one_process_makes_the_index_before_the_others_open_it(
     done: list[str] = []
     source = object()
 
-    class Two(Peers):
+    class Two(RunPeers):
         def gather(self, name: str, value: Any) -> list[Any]:
             done.append("together")
             return [value]
@@ -101,7 +101,7 @@ def test_one_process_makes_the_index_before_the_others_open_it(
         done.append("opened")
         return source
 
-    monkeypatch.setattr(feed, "peers", Two)
+    monkeypatch.setattr(feed, "current_peers", Two)
     monkeypatch.setattr(feed, "make_source", opened)
     monkeypatch.setattr(feed, "is_primary", lambda: primary)
     monkeypatch.setattr(jax, "process_count", lambda: 2)
@@ -116,11 +116,11 @@ def test_processes_with_other_lengths_are_refused(monkeypatch: pytest.MonkeyPatc
     ]
     assert tables[0].digest == tables[1].digest != tables[2].digest
 
-    class Three(Peers):
+    class Three(RunPeers):
         def gather(self, name: str, value: Any) -> list[Any]:
             return [table.digest for table in tables]
 
-    monkeypatch.setattr(feed, "peers", Three)
+    monkeypatch.setattr(feed, "current_peers", Three)
     with pytest.raises(DataError, match="processes 0 and 2 have measured other lengths"):
         feed.check_same(tables[0])
 

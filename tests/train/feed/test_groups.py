@@ -9,7 +9,7 @@ import pytest
 
 from data.planning.groups.group import HostGroupSpec
 from data.planning.stream import LoaderState
-from mllm_jax.runtime.part import Peers, peers, set_peers
+from mllm_jax.runtime.part import RunPeers, current_peers, set_peers
 from mllm_jax.train.feed.groups import exchange_with_groups, records_of_all, state_of_all
 from mllm_jax.train.records.metrics import FigureMeter, PhaseLoad, StepRecord
 
@@ -17,7 +17,7 @@ from mllm_jax.train.records.metrics import FigureMeter, PhaseLoad, StepRecord
 OWN = HostGroupSpec(0, 2, (0, 1))
 
 
-class Told(Peers):
+class Told(RunPeers):
     """Four processes in two groups, which say what they are given in turn."""
 
     def __init__(self, *values: Any) -> None:
@@ -34,7 +34,7 @@ class Told(Peers):
 @pytest.fixture
 def others() -> Iterator[Any]:
     """Gives this process, which is in group 0, peers that say these values."""
-    alone = peers()
+    alone = current_peers()
 
     def say(*values: Any) -> Told:
         told = Told(*values)

@@ -12,7 +12,7 @@ from data.planning.row_assignment import Loads
 from data.planning.stream import LoaderState
 from mllm_jax.train.events import Phase, StepEnded
 from mllm_jax.train.listeners import notices
-from mllm_jax.train.listeners.notices import IDLE, IdleParts, Notices, SlowData, UnfitSchedules
+from mllm_jax.train.listeners.notices import IDLE, IdleParts, SlowData, StepNotices, UnfitSchedules
 from mllm_jax.train.records.metrics import StepsReport
 from mllm_jax.train.step.batch import PlacedBatch
 from sharding.grid import MeshView
@@ -50,7 +50,7 @@ def microbatch(
     return SimpleNamespace(stats=stats, state=LoaderState(0))
 
 
-def messages(caplog: pytest.LogCaptureFixture, notice: Notices, *steps: list[Any]) -> list[str]:
+def messages(caplog: pytest.LogCaptureFixture, notice: StepNotices, *steps: list[Any]) -> list[str]:
     caplog.clear()
     with caplog.at_level("INFO", "mllm_jax"):
         for step in steps:
@@ -60,49 +60,49 @@ def messages(caplog: pytest.LogCaptureFixture, notice: Notices, *steps: list[Any
 
 
 def test_a_sample_that_no_balancing_helps_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
-    notice, giant = Notices(experiment()), microbatch((9.0, "big.png", 2))
+    notice, giant = StepNotices(experiment()), microbatch((9.0, "big.png", 2))
     (message,) = messages(caplog, notice, [giant], [giant])
     assert "big.png alone is 1.50 times the mean work of a rank of vision; rank 1" in message
     assert not messages(caplog, notice, [microbatch((5.9, "small.png", 2))])
     view = MeshView(data=("data",), sizes=(("data", 4),))  # of which the group has half
     both, group = experiment(), HostGroupSpec(1, 2, rows={"vision": (4, 5, 6, 7)})
     both.step.program.views["vision"] = view
-    (message,) = messages(caplog, Notices(both), [microbatch((9.0, "big.png", 2), group=group)])
+    (message,) = messages(caplog, StepNotices(both), [microbatch((9.0, "big.png", 2), group=group)])
     assert "big.png alone is 1.50 times the mean work of a rank of vision; rank 3" in message
     assert not messages(caplog, notice, [microbatch((9.0, "only.png", 2), items=1)])
 
 
 def test_many_giants_are_not_all_named(caplog: pytest.LogCaptureFixture) -> None:
     steps = [[microbatch((9.0, f"{i}.png", 2))] for i in range(3 * notices.GIANTS)]
-    assert len(messages(caplog, Notices(experiment()), *steps)) == notices.GIANTS
+    assert len(messages(caplog, StepNotices(experiment()), *steps)) == notices.GIANTS
 
 
 def test_other_processes_tell_nothing(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(notices, "is_primary", lambda: False)
-    assert not messages(caplog, Notices(experiment()), [microbatch((9.0, "big.png", 2))])
+    assert not messages(caplog, StepNotices(experiment()), [microbatch((9.0, "big.png", 2))])
 
 
 def test_a_group_that_waits_for_others_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     step = [microbatch(samples=0, offered=0, items=0, group=HostGroupSpec(0, 2, (0,)))] * 2
     for samples in (None, 16):
-        (message,) = messages(caplog, Notices(experiment(samples)), step, step)
+        (message,) = messages(caplog, StepNotices(experiment(samples)), step, step)
         assert message.startswith("the rows of this group of hosts are padding in a step: it has")
 
 
 def test_steps_of_too_few_samples_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
-    notice, step = Notices(experiment(samples=9)), [microbatch(), microbatch()]
+    notice, step = StepNotices(experiment(samples=9)), [microbatch(), microbatch()]
     (message,) = messages(caplog, notice, step, step)
     assert "holds 8 of its 9 samples" in message
-    assert not messages(caplog, Notices(experiment(samples=8)), step)
+    assert not messages(caplog, StepNotices(experiment(samples=8)), step)
 
 
 def test_a_short_look_ahead_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     step = [microbatch(offered=4)]
-    (message,) = messages(caplog, Notices(experiment(lookahead=4)), step, step)
+    (message,) = messages(caplog, StepNotices(experiment(lookahead=4)), step, step)
     assert "all 4 samples on offer had room in one step; raise data.lookahead" in message
-    assert not messages(caplog, Notices(experiment(samples=4)), step)
+    assert not messages(caplog, StepNotices(experiment(samples=4)), step)
 
 
 def test_a_step_that_is_not_full_at_the_end_of_an_epoch_is_told_once(
@@ -110,13 +110,13 @@ def test_a_step_that_is_not_full_at_the_end_of_an_epoch_is_told_once(
 ) -> None:
     step = [microbatch(samples=4, offered=7), microbatch(samples=3, offered=7)]
     for samples in (None, 9):
-        (message,) = messages(caplog, Notices(experiment(samples)), step, step)
+        (message,) = messages(caplog, StepNotices(experiment(samples)), step, step)
         assert message.startswith("a step holds 7 samples, the last of an epoch, and its rows have")
-    assert not messages(caplog, Notices(experiment()), [microbatch(samples=3, offered=7)])
+    assert not messages(caplog, StepNotices(experiment()), [microbatch(samples=3, offered=7)])
 
 
 def test_new_shapes_are_told_but_the_first(caplog: pytest.LogCaptureFixture) -> None:
-    notice, steps = Notices(experiment()), [[microbatch(tokens=n)] for n in (8, 16, 8, 16, 24)]
+    notice, steps = StepNotices(experiment()), [[microbatch(tokens=n)] for n in (8, 16, 8, 16, 24)]
     told = messages(caplog, notice, *steps)
     assert told == [
         f"compiling the step for positions of a microbatch: tokens {n}" for n in (16, 24)

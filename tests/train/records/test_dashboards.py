@@ -24,7 +24,7 @@ from mllm_jax.config.load import ConfigError
 from mllm_jax.config.run import MlflowConfig, RunConfig, WandbConfig
 from mllm_jax.runtime.folder import RunError, ensure_identity
 from mllm_jax.train.records.dashboards import dashboard
-from mllm_jax.train.records.dashboards.dashboard import Dashboard, RunDescription
+from mllm_jax.train.records.dashboards.dashboard import DashboardSink, RunDescription
 from mllm_jax.train.records.dashboards.open import check_loggers, open_dashboards
 from mllm_jax.train.records.scalars import report_scalars
 from mllm_jax.train.records.sinks import MetricSinks
@@ -64,7 +64,7 @@ class Kept:
 
 def test_a_service_gets_every_figure_and_the_end() -> None:
     service = Kept()
-    board = Dashboard("kept", service.connect)
+    board = DashboardSink("kept", service.connect)
     soon(lambda: service.connected == 1)
     board.write(REPORT)
     board.log(120, {"heldout_loss": 0.5, "heldout_losses": {"mine": 0.5}})
@@ -75,7 +75,7 @@ def test_a_service_gets_every_figure_and_the_end() -> None:
     assert service.ended == [True]
     assert service.connected == 1
     early = Kept()
-    stopped = Dashboard("kept", early.connect)
+    stopped = DashboardSink("kept", early.connect)
     stopped.write(REPORT)
     stopped.close()
     assert early.ended == [False]
@@ -86,7 +86,7 @@ def test_a_service_that_is_away_is_told_once_and_comes_back(
 ) -> None:
     service = Kept()
     service.away = True
-    board = Dashboard("kept", service.connect)
+    board = DashboardSink("kept", service.connect)
     metrics = MetricSinks.open(
         tmp_path,
         Console(file=io.StringIO()),
@@ -121,7 +121,7 @@ def test_training_waits_for_no_service_but_at_its_end_and_not_for_long(
         stuck.wait()
         return Kept()
 
-    board = Dashboard("stuck", connect)
+    board = DashboardSink("stuck", connect)
     for _ in range(100):
         board.write(REPORT)
     board.close()
@@ -130,7 +130,7 @@ def test_training_waits_for_no_service_but_at_its_end_and_not_for_long(
 
 
 def test_only_process_0_has_dashboards(tmp_path: Path) -> None:
-    def never() -> list[Dashboard]:
+    def never() -> list[DashboardSink]:
         raise AssertionError
 
     opened = MetricSinks.open(

@@ -11,7 +11,7 @@ import pytest
 
 from data.planning.stream import LoaderState
 from mllm_jax.runtime.hardware.peak import DevicePeak
-from mllm_jax.runtime.part import Peers
+from mllm_jax.runtime.part import RunPeers
 from mllm_jax.supervise.attempts import read_attempts
 from mllm_jax.train import trainer as loop
 from mllm_jax.train.events import Phase, StepEnded, StepStarted
@@ -19,7 +19,7 @@ from mllm_jax.train.feed.feed import open_loader
 from mllm_jax.train.listeners import figures, listeners
 from mllm_jax.train.listeners.figures import StepRecorder
 from mllm_jax.train.listeners.goodput.ledger import TimeLedger
-from mllm_jax.train.listeners.goodput.listener import Goodput
+from mllm_jax.train.listeners.goodput.listener import GoodputListener
 from mllm_jax.train.listeners.goodput.record import TimeRecord
 from mllm_jax.train.records.metrics import FigureMeter
 from mllm_jax.train.state.progress import Progress
@@ -98,7 +98,7 @@ def test_a_step_that_is_reported_waits_for_itself_within_its_time(
         time.sleep(slow)
         yield
 
-    monkeypatch.setattr(loop, "waiting", waiting)
+    monkeypatch.setattr(loop, "waiting_for_peers", waiting)
     monkeypatch.setattr(loop.Trainer, "is_awaited", lambda trainer, step: step == 2)
     state, progress = fresh_state()
     told, recorder = [], StepRecorder(experiment)
@@ -124,7 +124,7 @@ def test_a_step_that_is_reported_waits_for_itself_within_its_time(
 def test_the_record_of_an_attempt_knows_the_steps_of_earlier_ones(tmp_path):
     progress = Progress(7, LoaderState(0), effective=100.0)
     record = TimeRecord(TimeLedger(0.0), tmp_path)
-    goodput = Goodput(record, progress)
+    goodput = GoodputListener(record, progress)
     goodput(StepStarted(8))
     for name in ("read", "agree", "place", "dispatch", "wait"):
         goodput(Phase(name, 8))
@@ -135,12 +135,12 @@ def test_the_record_of_an_attempt_knows_the_steps_of_earlier_ones(tmp_path):
 
 
 def test_the_other_processes_are_told_what_may_take_long(monkeypatch):
-    class Noted(Peers):
+    class Noted(RunPeers):
         def note(self, event, *, limited=True, key=""):
             told.append((event, limited, key))
 
     told = []
-    monkeypatch.setattr(listeners, "peers", Noted)
+    monkeypatch.setattr(listeners, "current_peers", Noted)
     for name in ("read", "place", "save", "evaluate"):
         for seconds in (None, 0.1):
             listeners.note_activity(Phase(name, 7, seconds))

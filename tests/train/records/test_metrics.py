@@ -23,7 +23,7 @@ from data.planning.stream import LoaderState
 from mllm_jax.console import finite, print_json, print_table
 from mllm_jax.runtime.records import RecordSchema, read_record, read_record_lines, write_atomically
 from mllm_jax.train.records.forms import SUMMARY
-from mllm_jax.train.records.forms import metrics as form
+from mllm_jax.train.records.forms import metrics_schema as form
 from mllm_jax.train.records.metrics import (
     FigureMeter,
     FigureTotals,

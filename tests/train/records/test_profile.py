@@ -16,7 +16,7 @@ from data.planning.stream import LoaderState
 from mllm_jax.config.run import RunConfig
 from mllm_jax.runtime.profile_request import PROFILE, ProfileRequest
 from mllm_jax.train.events import StepEnded, StepStarted
-from mllm_jax.train.listeners.profile import Profile
+from mllm_jax.train.listeners.profile import StepProfile
 from mllm_jax.train.state.progress import Progress
 
 
@@ -24,7 +24,7 @@ def profiles(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*.xplane.pb"))
 
 
-def take(profile: Profile, step: int) -> None:
+def take(profile: StepProfile, step: int) -> None:
     profile(StepStarted(step))
     with jax.profiler.StepTraceAnnotation("train", step_num=step):
         scalars: dict[str, Any] = {"loss": jax.jit(jnp.sin)(float(step))}
@@ -36,7 +36,7 @@ def test_a_signal_profiles_the_next_steps(tmp_path: Path, steps: tuple[int, int]
     own = RunConfig(name="x", directory=str(tmp_path), profile_steps=steps, profile_on_signal=2)
     progress = Progress(0, LoaderState(0))
     with ProfileRequest(enabled=True) as asked:
-        profile = Profile(own, progress, asked.consume)
+        profile = StepProfile(own, progress, asked.consume)
         for step in range(1, 9):
             if step == 5:
                 time.sleep(1.1 if steps else 0)  # folders of profiles are named by the second
@@ -54,7 +54,7 @@ def test_a_signal_profiles_the_next_steps(tmp_path: Path, steps: tuple[int, int]
 def test_a_signal_may_have_no_effect(tmp_path: Path) -> None:
     own = RunConfig(name="x", directory=str(tmp_path), profile_on_signal=None)
     with ProfileRequest(enabled=False) as asked:
-        profile = Profile(own, Progress(0, LoaderState(0)), asked.consume)
+        profile = StepProfile(own, Progress(0, LoaderState(0)), asked.consume)
         os.kill(os.getpid(), PROFILE)
         take(profile, 1)
         profile.close()

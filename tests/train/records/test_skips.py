@@ -11,7 +11,7 @@ import pytest
 from data.faults import FaultKind, SampleFault
 from mllm_jax.runtime.records import read_record_lines
 from mllm_jax.train.records.forms import SKIPPED
-from mllm_jax.train.records.skips import TOLD, Skips
+from mllm_jax.train.records.skips import TOLD, SkippedSamples
 
 GONE = SampleFault(FaultKind.MISSING, "'gone.png' is missing")
 LONG = SampleFault(FaultKind.BUDGET, "needs 400 tokens")
@@ -20,7 +20,7 @@ LONG = SampleFault(FaultKind.BUDGET, "needs 400 tokens")
 def test_a_sample_is_told_once_and_counted_each_time(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    path, skips = tmp_path / "skipped.jsonl", Skips()
+    path, skips = tmp_path / "skipped.jsonl", SkippedSamples()
     skips.listed_in(path, 0)
     assert not path.exists()
     for step in range(1, 5):
@@ -44,12 +44,12 @@ def test_a_sample_is_told_once_and_counted_each_time(
 def test_a_resumed_run_knows_what_has_been_skipped(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    path, first = tmp_path / "skipped.jsonl", Skips()
+    path, first = tmp_path / "skipped.jsonl", SkippedSamples()
     first.listed_in(path, 0)
     first.note(1, [("a[0]", GONE)])
     saved = dict(first.times), dict(first.samples)
     first.note(4, [("a[1]", GONE)])
-    again = Skips.from_json(*json.loads(json.dumps(saved)))
+    again = SkippedSamples.from_json(*json.loads(json.dumps(saved)))
     again.listed_in(path, 2)  # what came after the checkpoint is yet to come
     caplog.clear()
     again.note(3, [("a[0]", GONE), ("a[1]", GONE)])
@@ -61,11 +61,11 @@ def test_a_resumed_run_knows_what_has_been_skipped(
 def test_a_damaged_line_of_the_list_changes_no_count(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, recurs: bool
 ) -> None:
-    path, first = tmp_path / "skipped.jsonl", Skips()
+    path, first = tmp_path / "skipped.jsonl", SkippedSamples()
     first.listed_in(path, 0)
     first.note(1, [("a[0]", GONE), ("a[1]", LONG), ("a[2]", GONE)])
     path.write_bytes(path.read_bytes().replace(b"a[0]", b"a[9]"))
-    again = Skips.from_json(first.times, first.samples)
+    again = SkippedSamples.from_json(first.times, first.samples)
     caplog.clear()
     again.listed_in(path, 1)
     assert caplog.messages == [
@@ -80,7 +80,7 @@ def test_a_damaged_line_of_the_list_changes_no_count(
 def test_many_samples_are_listed_and_not_told(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    path, skips = tmp_path / "skipped.jsonl", Skips()
+    path, skips = tmp_path / "skipped.jsonl", SkippedSamples()
     skips.listed_in(path, 0)
     skips.note(1, [(f"a[{i}]", GONE) for i in range(10 * TOLD)])
     assert len(caplog.records) == TOLD + 1
@@ -90,19 +90,19 @@ def test_many_samples_are_listed_and_not_told(
 
 def test_reasons_of_earlier_versions_are_counted_as_one_kind() -> None:
     saved = {"'gone.png' is missing in the media folder m": 2, "missing file": 1, "not JSON": 3}
-    times = Skips.from_json(saved, {}).times
+    times = SkippedSamples.from_json(saved, {}).times
     assert times == {FaultKind.UNKNOWN: 5, FaultKind.MISSING: 1}
-    assert Skips.from_json(times, {}).times == times
+    assert SkippedSamples.from_json(times, {}).times == times
 
 
 def test_nothing_is_listed_without_a_folder(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
-        Skips().note(1, [("a[0]", GONE)])
+        SkippedSamples().note(1, [("a[0]", GONE)])
     assert len(caplog.records) == 1
 
 
 def test_a_run_goes_on_without_its_list(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    skips = Skips()
+    skips = SkippedSamples()
     skips.listed_in(tmp_path / "removed" / "skipped.jsonl", 0)
     for step in (1, 2):
         skips.note(step, [(f"a[{step}]", GONE)])

@@ -17,7 +17,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from data.planning.stream import LoaderState
 from mllm_jax.config.sections import CheckpointConfig, ParallelConfig
 from mllm_jax.runtime.devices import disconnect_processes, start_devices
-from mllm_jax.runtime.part import ProcessPlace, peers
+from mllm_jax.runtime.part import ProcessPlace, current_peers
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.regroup import Regrouping
@@ -55,7 +55,7 @@ def main(index: int, address: str, folder: str) -> None:
     checkpoints = Checkpoints(Path(folder), CheckpointConfig(), Regrouping(1, None))
     checkpoints.save(1, saved, Progress(1, LoaderState(0, step=1)).to_json(), CONFIG)
     checkpoints.wait()
-    peers().gather("all is saved", None)
+    current_peers().gather("all is saved", None)
     before = bytes_read()
     target = jax.tree.map(
         lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding), saved
@@ -68,7 +68,7 @@ def main(index: int, address: str, folder: str) -> None:
     print(bytes_read() - before)  # noqa: T201 - for the test
     checkpoints.close()
     disconnect_processes()
-    peers().leave(0)
+    current_peers().leave(0)
 
 
 if __name__ == "__main__":

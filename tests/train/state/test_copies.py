@@ -25,7 +25,7 @@ from data.sample import AwayError, StorageError
 from data.sources.formats import patience
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.folder import IDENTITY, RunError, ensure_identity, steps_in
-from mllm_jax.runtime.part import Peers
+from mllm_jax.runtime.part import RunPeers
 from mllm_jax.train.records.resolved import write_resolved
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.copies import copier
@@ -496,9 +496,9 @@ def test_other_processes_copy_once_the_first_has_set_aside_what_is_left(run, mon
     found: Any = SimpleNamespace(store=Store(run), run=run.run.path, answered=False, asked=None)
     with ExitStack() as both:
         for index in (1, 0):
-            part: Any = Peers()
+            part: Any = RunPeers()
             part.index, part.count, part.gather = index, 2, lambda *_: ["this start"]
-            monkeypatch.setattr(copier, "peers", lambda part=part: part)
+            monkeypatch.setattr(copier, "current_peers", lambda part=part: part)
             both.enter_context(copying(found, 1))
             time.sleep(0.1)
     assert [copy.step for copy in Store(run).copies()] == [2, 1]

@@ -34,7 +34,7 @@ from mllm_jax.runtime.folder import (
     report_write_errors,
 )
 from mllm_jax.runtime.lock import GLANCE, LockedError, LockHeldError, run_lock
-from mllm_jax.runtime.part import Peers
+from mllm_jax.runtime.part import RunPeers
 from mllm_jax.runtime.records import read_record_lines, record_line
 from mllm_jax.runtime.wire import HostAddress
 from mllm_jax.supervise import leader
@@ -44,9 +44,9 @@ from mllm_jax.train.feed import feed
 from mllm_jax.train.listeners import listeners
 from mllm_jax.train.listeners.goodput import record
 from mllm_jax.train.listeners.goodput.ledger import TimeLedger
-from mllm_jax.train.listeners.listeners import Listeners
+from mllm_jax.train.listeners.listeners import RunListeners
 from mllm_jax.train.listeners.stragglers.compare import TimeComparison
-from mllm_jax.train.records.forms import metrics
+from mllm_jax.train.records.forms import metrics_schema
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.copies.copier import _Copier, _put_records
 from mllm_jax.train.state.copies.offers import Offers
@@ -100,7 +100,7 @@ def of_folders(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         check_room(run, 2 * 2**20, lenient=True)
     line = record_line({"step": 1})
     (run / "metrics.jsonl").write_text(f"{line}{line.replace('1', '2', 1)}{line}{line}[\n")
-    assert len(read_record_lines(run / "metrics.jsonl", metrics).warn().values) == 3
+    assert len(read_record_lines(run / "metrics.jsonl", metrics_schema).warn().values) == 3
     (run / ".identity").write_bytes(b"\xff")
     assert read_identity(run) is None
     with monkeypatch.context() as patched:
@@ -131,16 +131,16 @@ def of_the_end(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         untaken.trained = True
         untaken.write()
         patched.setattr(listeners, "write_summary", full)
-        own = Listeners.__new__(Listeners)
+        own = RunListeners.__new__(RunListeners)
         own._figures = own._goodput = nothing  # type: ignore[assignment]
         told = why(RoomError, lambda: own.finish(run, {}))
     comparing = TimeComparison(run, 0)
     monkeypatch.setattr(comparing._sink, "log", full)
-    comparing._write(1, {})
+    comparing._write_line(1, {})
     return [told]
 
 
-class Told(Peers):
+class Told(RunPeers):
     """A process that hears of the snapshots of two."""
 
     states = ("", "")
@@ -154,7 +154,7 @@ def of_snapshots(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Of snapshots that are taken, and of what is found of earlier ones."""
     told, own = Told(), config(run__directory=str(folder), checkpoint__local_folder=str(folder))
     own.run.path.mkdir()
-    monkeypatch.setattr(memory_of_hosts, "peers", lambda: told)
+    monkeypatch.setattr(memory_of_hosts, "current_peers", lambda: told)
     memory = SnapshotMemory(own, folder / "memory")
     take(memory, 30)
     told.states = ("", "running")
@@ -322,7 +322,7 @@ def of_data(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     np.save(lengths / "tokens.npy", np.zeros(9))
     drop_damaged(lengths, "measured lengths")
     two: Any = SimpleNamespace(gather=lambda name, value: ["a", "b"])
-    monkeypatch.setattr(feed, "peers", lambda: two)
+    monkeypatch.setattr(feed, "current_peers", lambda: two)
     table: Any = SimpleNamespace(digest="a", folder=lengths)
     return [why(DataError, lambda: feed.check_same(table))]
 

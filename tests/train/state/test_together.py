@@ -15,9 +15,9 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from mllm_jax.config.pipeline_plan import StageLayers
 from mllm_jax.config.sections import GuardConfig
 from mllm_jax.runtime.compiled.synchronized import synchronize_program
-from mllm_jax.runtime.part import set_peers, waiting
+from mllm_jax.runtime.part import set_peers, waiting_for_peers
 from mllm_jax.train.components import guard
-from mllm_jax.train.components.guard import Guard, not_finite
+from mllm_jax.train.components.guard import StepGuard, not_finite
 from mllm_jax.train.events import ignore_event
 from mllm_jax.train.state.regroup import Regrouping
 from mllm_jax.train.step.step import TrainStep
@@ -48,7 +48,7 @@ def look(program: str) -> object:
         step.mesh, step.state_specs = LAYOUT.mesh, PartitionSpec()
         step._init = lambda key, **_: jax.random.key_data(key)
         return step.init(jax.random.key(5)).tolist()
-    cluster = ProcessGroup(synchronize_program, wait=waiting)
+    cluster = ProcessGroup(synchronize_program, wait=waiting_for_peers)
     words = np.arange(3, dtype=np.int32)
     if program == "numbers to all":
         return [own.tolist() for own in cluster.gather(words)()]
@@ -80,7 +80,7 @@ def test_steps_and_their_figures_are_waited_for_by_their_numbers(events):
     trainer.in_flight, trainer.notify = deque([(7, jnp.ones(()))]), ignore_event
     trainer.wait_for_steps()
     progress: Any = SimpleNamespace(usual_loss=None)
-    own = Guard(GuardConfig(), progress, str)
+    own = StepGuard(GuardConfig(), progress, str)
     own.watch_step(SimpleNamespace(step=6, loss=1.0, gradient_norm=1.0, expert_loads=None))
     own.check_all()
     assert events[-2:] == ["wait: step 7", "wait: step 6"]

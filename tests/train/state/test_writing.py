@@ -13,7 +13,7 @@ import pytest
 
 from data.planning.stream import LoaderState
 from mllm_jax.runtime import part
-from mllm_jax.runtime.part import ProcessActivity, peers
+from mllm_jax.runtime.part import ProcessActivity, current_peers
 from mllm_jax.train.components import saves as module
 from mllm_jax.train.components.saves import CheckpointPolicy
 from mllm_jax.train.state import checkpoint
@@ -31,8 +31,8 @@ def events(monkeypatch: pytest.MonkeyPatch) -> list[ProcessActivity]:
     """The activities of this process from now on; looks at files follow each other quickly."""
     told: list[ProcessActivity] = []
     monkeypatch.setattr(checkpoint, "LOOK", 0.01)
-    monkeypatch.setattr(part, "_on_event", lambda: told.append(peers().activity))
-    peers().note("saving after step 5")
+    monkeypatch.setattr(part, "_on_event", lambda: told.append(current_peers().activity))
+    current_peers().note("saving after step 5")
     told.clear()
     return told
 

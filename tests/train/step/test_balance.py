@@ -22,7 +22,7 @@ from data.planning.steps import StepPacker
 from data.planning.stream import lay_out, runs_of_plan
 from data.processing.processor import make_processor
 from data.sources.make import make_source
-from mllm_jax.check.verify import Verification, compare_gradients, initial_parameters
+from mllm_jax.check.verify import VerificationResult, compare_gradients, initial_parameters
 from mllm_jax.config.inputs import row_specs
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.work.flops import tower_works
@@ -153,7 +153,9 @@ def test_balanced_equals_unbalanced(
     assert max(result.worst.values()) < 2e-5, result
 
 
-def check(laboratory: Laboratory, balanced: PackedBatch, unbalanced: PackedBatch) -> Verification:
+def check(
+    laboratory: Laboratory, balanced: PackedBatch, unbalanced: PackedBatch
+) -> VerificationResult:
     return compare_gradients(laboratory.result(4, balanced), laboratory.result(1, unbalanced))
 
 

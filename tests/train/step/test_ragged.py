@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks.overlap import TARGETS
-from mllm_jax.check.verify import verify
+from mllm_jax.check.verify import verify_plans
 from mllm_jax.compile.target import CompileTarget, training_batch
 from mllm_jax.train.step import batch as batches
 from mllm_jax.train.step.build import train_step
@@ -37,7 +37,7 @@ def ragged(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_ragged_step_equals_one_device(small_config: Make, changes: dict[str, Any]) -> None:
     with ragged_on_cpus() as traced:
         routed = {"data__balance": "per_phase", "parallel__exchange": "all_to_all"}
-        result = verify(small_config(**changes, **routed))
+        result = verify_plans(small_config(**changes, **routed))
     assert result.ok, result
     assert traced
 

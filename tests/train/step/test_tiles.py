@@ -139,7 +139,7 @@ def test_verify_shrinks_tiles(small_config: Any) -> None:
     values["model"]["decoder"]["extra_tokens"] = 1
     values["model"]["encoders"]["vision"]["tiles"] = {"pixels": [16, 16], "pinpoints": [[16, 32]]}
     config = type(small_config()).model_validate(values)
-    result = verify.verify(config)
+    result = verify.verify_plans(config)
     assert result.ok, result
 
 

@@ -28,7 +28,7 @@ def goodput_panel(run: RunFiles) -> PagePanel:
             ("goodput", format_known(goodput["share"], format_percent)),
             ("of", format_seconds(total)),
             ("attempts", str(goodput["attempts"])),
-            ("most time lost to", _largest(goodput["seconds"])),
+            ("most time lost to", _largest_kind(goodput["seconds"])),
         ]
         parts.append(make_facts(pairs))
         if goodput["share"] is None:
@@ -36,10 +36,10 @@ def goodput_panel(run: RunFiles) -> PagePanel:
         accounts = account_attempts(
             run.attempts.times_spent, run.attempts.watched, [*run.attempts.damage]
         )
-        rows = [(f"attempt {number}", _parts(account)) for number, account in accounts.items()]
+        rows = [(f"attempt {number}", _bar_parts(account)) for number, account in accounts.items()]
         if rows:
             what = "seconds of every attempt by what they went into"
-            parts += [stacked_bars(what, rows, format_seconds), _ends(run)]
+            parts += [stacked_bars(what, rows, format_seconds), _attempt_ends(run)]
     explanation = (
         "Bars hold the seconds of process 0, and the pause behind an attempt. Goodput counts steps "
         "that the final state has; steps that were lost by a fault and taken again are rework."
@@ -50,19 +50,19 @@ def goodput_panel(run: RunFiles) -> PagePanel:
     )
 
 
-def _largest(seconds_by_kind: Mapping[str, float]) -> str:
+def _largest_kind(seconds_by_kind: Mapping[str, float]) -> str:
     """What has taken the most seconds beside training."""
     losses = {name: value for name, value in seconds_by_kind.items() if name != "effective"}
     name = max(losses, key=lambda key: losses[key])
     return f"{name}, {format_seconds(losses[name])}" if losses[name] else "none"
 
 
-def _parts(seconds: Mapping[str, float]) -> dict[str, float]:
+def _bar_parts(seconds: Mapping[str, float]) -> dict[str, float]:
     """Seconds of an attempt in the order of its bar."""
     return {kind: seconds.get(kind, 0.0) for kind in ORDER}
 
 
-def _ends(run: RunFiles) -> Markup:
+def _attempt_ends(run: RunFiles) -> Markup:
     """How every attempt has ended, as far as a supervisor has seen it."""
     ended = [attempt for attempt in run.attempts.watched if attempt.ended is not None]
     if not ended:
@@ -70,8 +70,8 @@ def _ends(run: RunFiles) -> Markup:
     rows = [
         (
             str(attempt.attempt),
-            _clock(attempt.began),
-            _clock(attempt.ended or 0.0),
+            _format_clock(attempt.began),
+            _format_clock(attempt.ended or 0.0),
             str(attempt.code),
             attempt.why,
         )
@@ -80,5 +80,5 @@ def _ends(run: RunFiles) -> Markup:
     return make_table(("attempt", "began", "ended", "exit code", "reason"), rows)
 
 
-def _clock(at: float) -> str:
+def _format_clock(at: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(at)) + " UTC"

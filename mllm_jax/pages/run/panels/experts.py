@@ -26,7 +26,7 @@ def experts_panel(run: RunFiles) -> PagePanel | None:
     content = join_markup(
         [
             line_chart(
-                "busiest expert over the mean, over steps", _imbalance(history), format_times
+                "busiest expert over the mean, over steps", _imbalance_series(history), format_times
             ),
             scale,
             heat_map(last, names, history.load[-1], ends, FACTOR),
@@ -39,7 +39,7 @@ def experts_panel(run: RunFiles) -> PagePanel | None:
     return PagePanel("experts", "Experts", content, "", explanation)
 
 
-def _imbalance(history: ExpertHistory) -> list[ChartSeries]:
+def _imbalance_series(history: ExpertHistory) -> list[ChartSeries]:
     """A line for each layer; of many layers their worst and their mean."""
     steps, values = [int(step) for step in history.steps], history.imbalance
     if len(history.layers) <= NAMED:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from mllm_jax.config.configured_step import lower
-from mllm_jax.pages.html.markup import Markup, join_markup, make_facts, tag
+from mllm_jax.pages.html.markup import Markup, join_markup, make_facts, make_tag
 from mllm_jax.pages.html.panel import PagePanel
 from mllm_jax.pages.html.words import format_percent, format_times
 from mllm_jax.pages.run.files import RunFiles
@@ -41,7 +41,7 @@ def schedule_panel(run: RunFiles) -> PagePanel:
     content, empty = Markup(), run.trouble
     if run.config:
         try:
-            content = _pipeline(run)
+            content = _draw_pipeline(run)
         except ScheduleError as error:
             empty = f"The schedule cannot be made here: {error}"
         else:
@@ -53,7 +53,7 @@ def schedule_panel(run: RunFiles) -> PagePanel:
     return PagePanel("schedule", "Schedule of the pipeline", content, empty, explanation, wide=True)
 
 
-def _pipeline(run: RunFiles) -> Markup:
+def _draw_pipeline(run: RunFiles) -> Markup:
     assert run.config is not None
     lowered = lower(run.config)
     if lowered.pipeline is None:
@@ -61,10 +61,12 @@ def _pipeline(run: RunFiles) -> Markup:
     line = timeline(lowered.pipeline.schedule, lowered.costs)
     logged = [(label, words, run.series(name)[1]) for name, (label, words) in PREDICTED.items()]
     pairs = [(label, words(values[-1] or 0.0)) for label, words, values in logged if values]
-    return join_markup((make_facts([("kind", run.config.schedule.kind), *pairs]), _drawing(line)))
+    return join_markup(
+        (make_facts([("kind", run.config.schedule.kind), *pairs]), _draw_timeline(line))
+    )
 
 
-def _drawing(line: Timeline) -> Markup:
+def _draw_timeline(line: Timeline) -> Markup:
     """The boxes of a timeline, those of a colour in one path, with the numbers that fit."""
     shades, across = shades_of([line]), (WIDTH - NAMES) / line.makespan
     boxes = list(boxes_of(line))
@@ -72,30 +74,37 @@ def _drawing(line: Timeline) -> Markup:
     for box in boxes:
         by_colour[shade_of(box.part, shades)].append(box)
     height = ROW * len(line.rows)
-    parts = [*_rows(line.rows)]
+    parts = [*_stage_rows(line.rows)]
     parts += [
-        _path(colour, boxes_of_colour, across) for colour, boxes_of_colour in by_colour.items()
+        _draw_path(colour, boxes_of_colour, across) for colour, boxes_of_colour in by_colour.items()
     ]
-    parts += [text for box in boxes for text in _number(box, shade_of(box.part, shades), across)]
-    svg = tag(
+    parts += [
+        text for box in boxes for text in _draw_number(box, shade_of(box.part, shades), across)
+    ]
+    svg = make_tag(
         "svg",
         *parts,
         viewBox=f"0 0 {WIDTH:g} {height:g}",
         role="img",
         aria_label="timeline of a step of the pipeline",
     )
-    return tag("figure", _legend(shades), tag("div", svg, class_="scroll"), class_="chart timeline")
+    return make_tag(
+        "figure",
+        _draw_legend(shades),
+        make_tag("div", svg, class_="scroll"),
+        class_="chart timeline",
+    )
 
 
-def _rows(names: Iterable[str]) -> Iterable[Markup]:
+def _stage_rows(names: Iterable[str]) -> Iterable[Markup]:
     """A name and a bare row for every stage."""
     for row, name in enumerate(names):
         top = ROW * (row + (1 - BOX) / 2)
-        yield tag("text", name, x=NAMES - 8, y=ROW * (row + 0.5) + 4, class_="tick end")
-        yield tag("rect", x=NAMES, y=top, width=WIDTH - NAMES, height=ROW * BOX, class_="idle")
+        yield make_tag("text", name, x=NAMES - 8, y=ROW * (row + 0.5) + 4, class_="tick end")
+        yield make_tag("rect", x=NAMES, y=top, width=WIDTH - NAMES, height=ROW * BOX, class_="idle")
 
 
-def _path(colour: str, boxes: Iterable[SpanBox], across: float) -> Markup:
+def _draw_path(colour: str, boxes: Iterable[SpanBox], across: float) -> Markup:
     """All boxes of a colour."""
     moves, narrowest = [], WIDTH
     for box in boxes:
@@ -104,10 +113,10 @@ def _path(colour: str, boxes: Iterable[SpanBox], across: float) -> Markup:
         moves.append(f"M{left:.2f} {top:.2f}h{width:.2f}v{height:.2f}h{-width:.2f}z")
         narrowest = min(narrowest, width)
     outlined = "box outlined" if narrowest >= OUTLINED else "box"
-    return tag("path", d="".join(moves), fill=colour, class_=outlined)
+    return make_tag("path", d="".join(moves), fill=colour, class_=outlined)
 
 
-def _number(box: SpanBox, colour: str, across: float) -> Iterable[Markup]:
+def _draw_number(box: SpanBox, colour: str, across: float) -> Iterable[Markup]:
     """The number of the microbatch, if it fits into its box."""
     if box.part.microbatch is None or box.height < BOX:
         return
@@ -116,16 +125,18 @@ def _number(box: SpanBox, colour: str, across: float) -> Iterable[Markup]:
         return
     x = NAMES + (box.left + box.right) / 2 * across
     y = (box.top + 0.5 + box.height / 2) * ROW + 4
-    yield tag("text", text, x=x, y=y, fill=ink_on(colour), class_="number", font_size=DIGIT_SIZE)
+    yield make_tag(
+        "text", text, x=x, y=y, fill=ink_on(colour), class_="number", font_size=DIGIT_SIZE
+    )
 
 
-def _legend(shades: Mapping[Colour, Shades]) -> Markup:
+def _draw_legend(shades: Mapping[Colour, Shades]) -> Markup:
     entries = [
-        tag(
+        make_tag(
             "span",
-            *(tag("i", class_="key", style=f"background:{colour}") for colour in colours),
+            *(make_tag("i", class_="key", style=f"background:{colour}") for colour in colours),
             label_of(*what, colours),
         )
         for what, colours in shades.items()
     ]
-    return tag("div", *entries, class_="legend")
+    return make_tag("div", *entries, class_="legend")

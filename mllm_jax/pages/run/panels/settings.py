@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mllm_jax.config.load import ExperimentConfig, to_yaml
 from mllm_jax.config.strict_yaml import write_yaml
-from mllm_jax.pages.html.markup import Markup, join_markup, make_facts, make_table, tag
+from mllm_jax.pages.html.markup import Markup, join_markup, make_facts, make_table, make_tag
 from mllm_jax.pages.html.panel import PagePanel
 from mllm_jax.pages.html.words import format_number
 from mllm_jax.pages.run.files import RunFiles
@@ -28,7 +28,7 @@ def plan_panel(run: RunFiles) -> PagePanel:
             for name, module_plan in parallel.plans.items()
         ]
         grid = JointGrid.build(parallel.plans, run.config.model.decoder.kv_heads)
-        parts = [make_facts(pairs), make_table(("module", *AXES), rows), tag("pre", str(grid))]
+        parts = [make_facts(pairs), make_table(("module", *AXES), rows), make_tag("pre", str(grid))]
         content = join_markup(parts)
     explanation = (
         "Degrees of every module over the same devices, and the grid that refines all plans."
@@ -41,13 +41,15 @@ def configuration_panel(run: RunFiles) -> PagePanel:
     content = Markup()
     if run.config:
         changed_keys = write_yaml(run.config.model_dump(mode="json", exclude_defaults=True))
-        all_keys = tag("details", tag("summary", "All keys"), tag("pre", to_yaml(run.config)))
-        content = join_markup((_size(run.config), tag("pre", changed_keys), all_keys))
+        all_keys = make_tag(
+            "details", make_tag("summary", "All keys"), make_tag("pre", to_yaml(run.config))
+        )
+        content = join_markup((_model_size(run.config), make_tag("pre", changed_keys), all_keys))
     explanation = "Keys whose values are not the defaults."
     return PagePanel("configuration", "Configuration", content, run.trouble, explanation, wide=True)
 
 
-def _size(config: ExperimentConfig) -> Markup:
+def _model_size(config: ExperimentConfig) -> Markup:
     """The size of the model and of the training."""
     from mllm_jax.models.work.profile import tower_parameters
 

@@ -8,10 +8,10 @@ from mllm_jax.config.load import to_yaml
 from mllm_jax.config.strict_yaml import write_yaml
 from mllm_jax.pages.html import skips
 from mllm_jax.pages.html.charts import stacked_bars
-from mllm_jax.pages.html.markup import join_markup, make_facts, make_table, tag
+from mllm_jax.pages.html.markup import join_markup, make_facts, make_table, make_tag
 from mllm_jax.pages.html.panel import PagePanel
 from mllm_jax.pages.html.words import format_number, format_percent
-from mllm_jax.pages.samples.seen import DataPreview, SeenSample, quantiles, width
+from mllm_jax.pages.samples.seen import DataPreview, SeenSample, find_quantiles, range_width
 
 #: Ranges of the histogram, about.
 RANGES = 12
@@ -21,7 +21,7 @@ def sources_panel(preview: DataPreview) -> PagePanel:
     """Samples of every source, with their tokens and media."""
     buckets = tuple(preview.specs)
     rows = [
-        (name, *_row(source_samples, len(preview.used), buckets), preview.sizes[name])
+        (name, *_source_row(source_samples, len(preview.used), buckets), preview.sizes[name])
         for name, source_samples in preview.by_source.items()
     ]
     columns = ("source", "samples", "share", "tokens", "learnt", *buckets, "samples in all")
@@ -29,7 +29,9 @@ def sources_panel(preview: DataPreview) -> PagePanel:
     return PagePanel("sources", "Sources", make_table(columns, rows), "", explanation, wide=True)
 
 
-def _row(samples: Sequence[SeenSample], every: int, buckets: Sequence[str]) -> tuple[object, ...]:
+def _source_row(
+    samples: Sequence[SeenSample], every: int, buckets: Sequence[str]
+) -> tuple[object, ...]:
     media = [
         sum(len(sample.placement.media.get(bucket, ())) for sample in samples) for bucket in buckets
     ]
@@ -46,19 +48,19 @@ def _row(samples: Sequence[SeenSample], every: int, buckets: Sequence[str]) -> t
 def lengths_panel(preview: DataPreview) -> PagePanel:
     """How many samples have how many tokens, by source."""
     tokens = [sample.tokens for sample in preview.used]
-    least, median, most = quantiles(tokens)
-    range_width = width(tokens, RANGES)
+    least, median, most = find_quantiles(tokens)
+    width = range_width(tokens, RANGES)
     bars = [
         (
-            f"{begin} to {begin + range_width - 1}",
+            f"{begin} to {begin + width - 1}",
             {
                 name: float(
-                    sum(begin <= sample.tokens < begin + range_width for sample in source_samples)
+                    sum(begin <= sample.tokens < begin + width for sample in source_samples)
                 )
                 for name, source_samples in preview.by_source.items()
             },
         )
-        for begin in range(least // range_width * range_width, most + 1, range_width)
+        for begin in range(least // width * width, most + 1, width)
     ]
     pairs = [("least", str(least)), ("median", format_number(median)), ("most", str(most))]
     content = join_markup(
@@ -103,12 +105,14 @@ def configuration_panel(preview: DataPreview) -> PagePanel:
     """The keys that decide what the model sees."""
     config = preview.config
     changed_keys = write_yaml(config.data.model_dump(mode="json", exclude_defaults=True))
-    all_keys = tag("details", tag("summary", "All keys"), tag("pre", to_yaml(config)))
+    all_keys = make_tag(
+        "details", make_tag("summary", "All keys"), make_tag("pre", to_yaml(config))
+    )
     explanation = "Keys of data whose values are not the defaults."
     return PagePanel(
         "configuration",
         "Configuration",
-        join_markup((tag("pre", changed_keys), all_keys)),
+        join_markup((make_tag("pre", changed_keys), all_keys)),
         "",
         explanation,
         wide=True,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mllm_jax.pages.html.charts import COLOURS
-from mllm_jax.pages.html.markup import Markup, join_markup, tag
+from mllm_jax.pages.html.markup import Markup, join_markup, make_tag
 from mllm_jax.pages.html.panel import PagePanel
 from mllm_jax.pages.html.words import format_percent
 from mllm_jax.pages.samples.seen import DataPreview, SeenSample, targets_of
@@ -17,7 +17,9 @@ from mllm_jax.pages.samples.seen import DataPreview, SeenSample, targets_of
 def rows_panel(preview: DataPreview) -> PagePanel:
     """Every row of every microbatch, tower by tower."""
     numbers = range(len(preview.microbatches))
-    content = join_markup([_legend(), *(_microbatch(preview, number) for number in numbers)])
+    content = join_markup(
+        [_draw_legend(), *(_draw_microbatch(preview, number) for number in numbers)]
+    )
     explanation = (
         "A row is a budget of positions; a sample has the same colour in all rows. Point at a "
         "sample for its name, and follow its link to its tokens."
@@ -25,18 +27,20 @@ def rows_panel(preview: DataPreview) -> PagePanel:
     return PagePanel("rows", "Rows", content, "", explanation, wide=True)
 
 
-def _legend() -> Markup:
+def _draw_legend() -> Markup:
     entries = (
         ("key padded", "padding"),
         ("key loss", "the next token is learnt"),
         ("key landing", "outputs of an encoder land"),
     )
-    return tag(
-        "div", *(tag("span", tag("i", class_=k), name) for k, name in entries), class_="legend"
+    return make_tag(
+        "div",
+        *(make_tag("span", make_tag("i", class_=k), name) for k, name in entries),
+        class_="legend",
     )
 
 
-def _microbatch(preview: DataPreview, number: int) -> Markup:
+def _draw_microbatch(preview: DataPreview, number: int) -> Markup:
     samples = [sample for sample in preview.samples if sample.microbatch == number]
     microbatches_per_step = preview.config.train.accumulate
     step = (
@@ -44,7 +48,9 @@ def _microbatch(preview: DataPreview, number: int) -> Markup:
         + f", its microbatch {number % microbatches_per_step + 1}" * (microbatches_per_step > 1)
     )
     modules = [_draw_module(preview, number, name, samples) for name in ("decoder", *preview.specs)]
-    return tag("div", tag("h3", step[0].upper() + step[1:]), *modules, class_="microbatch")
+    return make_tag(
+        "div", make_tag("h3", step[0].upper() + step[1:]), *modules, class_="microbatch"
+    )
 
 
 def _draw_module(
@@ -63,17 +69,19 @@ def _draw_module(
     parts = []
     for row in range(count):
         if name == "decoder":
-            parts_of_row = list(_texts(samples, row, room, details))
-            marks = _marks(preview, number, row, room)
+            parts_of_row = list(_draw_texts(samples, row, room, details))
+            marks = _row_marks(preview, number, row, room)
         else:
-            parts_of_row, marks = list(_media(samples, name, row, room, details)), Markup()
-        strip = tag("div", *parts_of_row, class_="strip")
-        parts += [tag("span", str(row)), tag("div", strip, marks)]
-    strips = tag("div", *parts, class_="strips")
-    return tag("figure", tag("figcaption", caption), strips, class_="chart")
+            parts_of_row, marks = list(_draw_media(samples, name, row, room, details)), Markup()
+        strip = make_tag("div", *parts_of_row, class_="strip")
+        parts += [make_tag("span", str(row)), make_tag("div", strip, marks)]
+    strips = make_tag("div", *parts, class_="strips")
+    return make_tag("figure", make_tag("figcaption", caption), strips, class_="chart")
 
 
-def _texts(samples: Iterable[SeenSample], row: int, room: int, details: int) -> Iterator[Markup]:
+def _draw_texts(
+    samples: Iterable[SeenSample], row: int, room: int, details: int
+) -> Iterator[Markup]:
     """The samples of a row of the decoder."""
     for sample in samples:
         if sample.placement.row == row:
@@ -81,7 +89,7 @@ def _texts(samples: Iterable[SeenSample], row: int, room: int, details: int) -> 
             yield _draw_part(sample, sample.placement.start, sample.tokens, room, title, details)
 
 
-def _media(
+def _draw_media(
     samples: Iterable[SeenSample], bucket: str, row: int, room: int, details: int
 ) -> Iterator[Markup]:
     """The media of a row of a lane."""
@@ -101,17 +109,21 @@ def _draw_part(
     shape = f"piece c{sample.number % COLOURS}" + " hole" * (sample.fault is not None)
     title += f"; {sample.fault}" * (sample.fault is not None)
     if sample.number < details:
-        return tag(
-            "a", class_=shape, style=_span(start, count, room), title=title, href=f"#{sample.key}"
+        return make_tag(
+            "a",
+            class_=shape,
+            style=_span_style(start, count, room),
+            title=title,
+            href=f"#{sample.key}",
         )
-    return tag("i", class_=shape, style=_span(start, count, room), title=title)
+    return make_tag("i", class_=shape, style=_span_style(start, count, room), title=title)
 
 
-def _span(start: int, count: int, room: int) -> str:
+def _span_style(start: int, count: int, room: int) -> str:
     return f"left:{100 * start / room:.4g}%;width:{100 * count / room:.4g}%"
 
 
-def _marks(preview: DataPreview, number: int, row: int, room: int) -> Markup:
+def _row_marks(preview: DataPreview, number: int, row: int, room: int) -> Markup:
     """Below a row of the decoder: positions with a loss, and those where outputs land."""
     microbatch = preview.microbatches[number]
     lines = [_draw_marks(targets_of(microbatch).weights[row] > 0, "loss", room, "learnt")]
@@ -125,12 +137,12 @@ def _marks(preview: DataPreview, number: int, row: int, room: int) -> Markup:
 def _draw_marks(marked: NDArray[np.bool_], shape: str, room: int, title: str) -> Markup:
     edges = np.flatnonzero(np.diff(np.concatenate([[0], marked.astype(np.int8), [0]])))
     runs = [
-        tag(
+        make_tag(
             "i",
             class_=shape,
-            style=_span(begin, end - begin, room),
+            style=_span_style(begin, end - begin, room),
             title=f"{title}: {end - begin}",
         )
         for begin, end in edges.reshape(-1, 2).tolist()
     ]
-    return tag("div", *runs, class_="marks")
+    return make_tag("div", *runs, class_="marks")

@@ -26,7 +26,7 @@ _KINDS = {
 }
 
 
-class Goodput:
+class GoodputListener:
     """Notes what the time of this process goes into: every event ends a piece of it.
 
     Args:

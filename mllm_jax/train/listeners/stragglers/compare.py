@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mllm_jax.runtime.part import peers
+from mllm_jax.runtime.part import current_peers
 from mllm_jax.train.events import Event
 from mllm_jax.train.listeners.stragglers.heat import FORM, RANKS
-from mllm_jax.train.listeners.stragglers.judge import Judge, Straggler
+from mllm_jax.train.listeners.stragglers.judge import SlowPlace, StragglerJudge
 from mllm_jax.train.listeners.stragglers.timing import NAME
 from mllm_jax.train.listeners.stragglers.window import PhaseTimes, StepWindow, compare_windows
 from mllm_jax.train.records.sinks import JsonlSink
@@ -33,7 +33,7 @@ class TimeComparison:
 
     def __init__(self, folder: Path, resumed_step: int) -> None:
         self._sink, self._failed = JsonlSink(folder / RANKS, resumed_step, FORM), False
-        self._judge, self._waiting = Judge(), dict[int, dict[int, StepWindow]]()
+        self._judge, self._waiting = StragglerJudge(), dict[int, dict[int, StepWindow]]()
         self._places: dict[str, tuple[str, ...]] = {}
         self._warned: dict[tuple[str, str], int] = {}
 
@@ -44,21 +44,21 @@ class TimeComparison:
 
     def compare_new(self) -> None:
         """Compare the windows that have come from all processes."""
-        for process, value in peers().take_posts(NAME):
+        for process, value in current_peers().take_posts(NAME):
             window = StepWindow.from_json(value)
             self._waiting.setdefault(window.step, {})[process] = window
-        count = peers().count
+        count = current_peers().count
         complete = sorted(step for step, arrived in self._waiting.items() if len(arrived) == count)
         for step in complete:
             windows = self._waiting.pop(step)
             ordered = [windows[process] for process in sorted(windows)]
-            self._compare(step, compare_windows(ordered))
+            self._compare_times(step, compare_windows(ordered))
         for step in sorted(self._waiting)[:-LATEST]:
             del self._waiting[step]
 
-    def _compare(self, step: int, times: list[PhaseTimes]) -> None:
+    def _compare_times(self, step: int, times: list[PhaseTimes]) -> None:
         slow = self._judge(times)
-        self._warn(slow)
+        self._warn_of(slow)
         line: dict[str, Any] = {
             each.phase: [float(f"{second:.3g}") for second in each.seconds] for each in times
         }
@@ -67,9 +67,9 @@ class TimeComparison:
             line, self._places = {"places": places, **line}, places
         if slow:
             line["slow"] = [str(straggler) for straggler in slow]
-        self._write(step, line)
+        self._write_line(step, line)
 
-    def _warn(self, slow: list[Straggler]) -> None:
+    def _warn_of(self, slow: list[SlowPlace]) -> None:
         """Warn of places that are slow, once and again at times; log which are so no longer."""
         stragglers = {(straggler.phase, straggler.place): straggler for straggler in slow}
         for name in [name for name in self._warned if name not in stragglers]:
@@ -80,7 +80,7 @@ class TimeComparison:
                 logger.warning("%s", straggler)
             self._warned[name] = self._warned.get(name, 0) + 1
 
-    def _write(self, step: int, line: Mapping[str, Any]) -> None:
+    def _write_line(self, step: int, line: Mapping[str, Any]) -> None:
         """Write a line; a disk that takes none ends no run."""
         try:
             self._sink.log(step, line)

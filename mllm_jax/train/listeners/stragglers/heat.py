@@ -137,7 +137,7 @@ def _average_columns(full: HeatMap) -> HeatMap:
     return HeatMap(full.title, full.places, steps, ratio)
 
 
-def draw(maps: Sequence[HeatMap], path: Path) -> None:
+def draw_maps(maps: Sequence[HeatMap], path: Path) -> None:
     """Write a picture of the maps, below one another.
 
     Raises:

@@ -45,7 +45,7 @@ MINOR, UNNOTICED = 0.05, 0.02
 
 
 @dataclass(frozen=True)
-class Straggler:
+class SlowPlace:
     """A process or device that is slower than the others.
 
     Attributes:
@@ -91,17 +91,17 @@ class _PhaseHistory:
     outliers: deque[NDArray[np.bool_]] = field(default_factory=lambda: deque(maxlen=OF))
 
 
-class Judge:
+class StragglerJudge:
     """Compares the windows of a run, one after the other."""
 
     def __init__(self) -> None:
         self._histories: defaultdict[str, _PhaseHistory] = defaultdict(_PhaseHistory)
 
-    def __call__(self, compared: Sequence[PhaseTimes]) -> list[Straggler]:
+    def __call__(self, compared: Sequence[PhaseTimes]) -> list[SlowPlace]:
         """The slow ones after one more window; each call has the same places."""
         return [slow for times in compared for slow in self._find_slow(times)]
 
-    def _find_slow(self, times: PhaseTimes) -> Iterator[Straggler]:
+    def _find_slow(self, times: PhaseTimes) -> Iterator[SlowPlace]:
         values = np.array(times.seconds)
         if len(values) < 2 or not values.all():
             return
@@ -110,7 +110,7 @@ class Judge:
         history.outliers.append(self._find_outliers(history, values, usual, times.pace))
         for at in np.flatnonzero(np.sum(history.outliers, axis=0) >= OFTEN):
             excess = tuple(float(np.expm1(window[at])) for window in [*history.excess][-RECENT:])
-            yield Straggler(
+            yield SlowPlace(
                 times.phase, times.places[at], values[at], float(usual[at]), excess, times.pace
             )
 
@@ -140,12 +140,12 @@ def _deviation_in_time(excess: Numbers) -> Numbers:
 
     Differences of independent values vary by the root of two more than the values.
     """
-    steps = [excess[lag:] - excess[:-lag] for lag in _lags(len(excess))]
+    steps = [excess[lag:] - excess[:-lag] for lag in _choose_lags(len(excess))]
     spreads = [np.median(np.abs(step - np.median(step, axis=0)), axis=0) for step in steps]
     return SCALE * np.max(spreads, axis=0) / np.sqrt(2)
 
 
-def _lags(windows: int) -> list[int]:
+def _choose_lags(windows: int) -> list[int]:
     """Powers of two up to a quarter of the windows, and that quarter: `1 2 4 8 10` of 40."""
     longest = max(1, windows // WINDOWS_PER_LAG)
     return [*(2**power for power in range(longest.bit_length()) if 2**power < longest), longest]

@@ -24,7 +24,7 @@ ACCELERATOR = 2048, 32
 REPEATS = 5
 
 
-class Probes:
+class DeviceProbes:
     """The probes of this process.
 
     Args:
@@ -42,7 +42,7 @@ class Probes:
 
     def time_devices(self) -> list[float]:
         """Seconds of a few products of matrices on each device, whose queue must be empty."""
-        return [_time_work(work) for work in self._products]
+        return [_time_work(work) for work in self._probe_products]
 
     @cached_property
     def names(self) -> list[str]:
@@ -50,7 +50,7 @@ class Probes:
         return [f"device {device.id}" for device in self._devices]
 
     @cached_property
-    def _products(self) -> list[Callable[[], object]]:
+    def _probe_products(self) -> list[Callable[[], object]]:
         """For each device, what does its work; compiled already."""
         if not self._devices:
             return []

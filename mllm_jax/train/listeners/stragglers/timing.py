@@ -7,12 +7,12 @@ from collections import defaultdict
 from statistics import median
 from typing import TYPE_CHECKING
 
-from mllm_jax.runtime.part import peers
+from mllm_jax.runtime.part import current_peers
 from mllm_jax.train.events import Event, Phase, PhaseName, StepEnded
 from mllm_jax.train.listeners.stragglers.window import HOST, LOCAL, StepWindow
 
 if TYPE_CHECKING:  # which compares times without devices, too
-    from mllm_jax.train.listeners.stragglers.probe import Probes
+    from mllm_jax.train.listeners.stragglers.probe import DeviceProbes
 
 #: Name under which windows are sent.
 NAME = "times of a window"
@@ -31,7 +31,7 @@ class StepTimer:
         probes: probes of this process; None: its hosts and devices are not probed.
     """
 
-    def __init__(self, every: int, probes: Probes | None) -> None:
+    def __init__(self, every: int, probes: DeviceProbes | None) -> None:
         self._every, self._probes = every, probes
         self._phases: defaultdict[str, float] = defaultdict(float)
         self._steps: defaultdict[str, list[float]] = defaultdict(list)
@@ -42,7 +42,7 @@ class StepTimer:
         if isinstance(event, StepEnded):
             self._note_step(event)
             if event.step % self._every == 0:
-                self._send(event.step)
+                self._send_window(event.step)
         elif isinstance(event, Phase) and event.seconds is not None:
             self._phases[event.name] += event.seconds
 
@@ -60,7 +60,7 @@ class StepTimer:
             self._steps[name].append(seconds)
         self._steps["pace"].append(ended.seconds)
 
-    def _send(self, step: int) -> None:
+    def _send_window(self, step: int) -> None:
         """Send the window that ends with `step`."""
         if not self._steps:
             return
@@ -71,6 +71,6 @@ class StepTimer:
         if probes is not None:
             seconds[HOST] = probes.time_host()
             devices, names = probes.time_devices(), probes.names
-        index, host = peers().index, socket.gethostname()
+        index, host = current_peers().index, socket.gethostname()
         window = StepWindow(index, host, step, pace, seconds, devices, names)
-        peers().post(NAME, window.to_json())
+        current_peers().post(NAME, window.to_json())

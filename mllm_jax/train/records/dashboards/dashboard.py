@@ -68,7 +68,7 @@ class DashboardRun(Protocol):
         """Send what is left; `done` says whether the run has taken all of its steps."""
 
 
-class Dashboard:
+class DashboardSink:
     """A `Sink` for a service.
 
     Args:
@@ -83,17 +83,19 @@ class Dashboard:
         self._thread = threading.Thread(
             target=self._send_repeatedly, name=f"{name}-figures", daemon=True
         )
-        self._put(0, {})  # the run is there before its first report
+        self._put_values(0, {})  # the run is there before its first report
         self._thread.start()
 
     def write(self, report: StepsReport) -> None:
         """Keep the figures of a report."""
         self._done = report.step == report.steps
-        self._put(report.step, report_scalars(report))
+        self._put_values(report.step, report_scalars(report))
 
     def log(self, step: int, values: Mapping[str, Any]) -> None:
         """Keep the values that are numbers."""
-        self._put(step, {k: float(v) for k, v in values.items() if isinstance(v, int | float)})
+        self._put_values(
+            step, {k: float(v) for k, v in values.items() if isinstance(v, int | float)}
+        )
 
     def close(self) -> None:
         """Wait until the service has taken all, but no longer than `CLOSING` seconds."""
@@ -114,7 +116,7 @@ class Dashboard:
         elif self._lost:
             logger.warning("%s lacks %d reports; metrics.jsonl has all", self.name, self._lost)
 
-    def _put(self, step: int, values: Mapping[str, float]) -> None:
+    def _put_values(self, step: int, values: Mapping[str, float]) -> None:
         try:
             self._waiting.put_nowait((step, values))
         except queue.Full:

@@ -31,7 +31,7 @@ class MlflowBoard:
     """
 
     def __init__(self, config: MlflowConfig, about: RunDescription) -> None:
-        self._client = MlflowClient(_store(config, about))
+        self._client = MlflowClient(_store_address(config, about))
         self._run = self._find_run(config.experiment, about)
         self._client.update_run(self._run, status="RUNNING")
         self._client.log_text(self._run, about.resolved, RESOLVED)
@@ -60,13 +60,13 @@ class MlflowBoard:
         created = client.create_run(
             place, run_name=about.name, tags={**tags, "mlflow.note.content": about.note}
         )
-        params = [Param(name, str(value)[:LONGEST]) for name, value in _flatten(about.config)]
+        params = [Param(name, str(value)[:LONGEST]) for name, value in _flatten_keys(about.config)]
         for at in range(0, len(params), PARAMS):
             client.log_batch(created.info.run_id, params=params[at : at + PARAMS])
         return str(created.info.run_id)
 
 
-def _store(config: MlflowConfig, about: RunDescription) -> str:
+def _store_address(config: MlflowConfig, about: RunDescription) -> str:
     """Address of the store; of a folder MLflow wants to be told that folders are meant."""
     place = config.place or (about.folder.resolve().parent / "mlruns").as_uri()
     if "://" not in place or place.startswith("file:"):
@@ -74,10 +74,10 @@ def _store(config: MlflowConfig, about: RunDescription) -> str:
     return place
 
 
-def _flatten(values: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+def _flatten_keys(values: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """Leaves of the configuration by their dotted keys."""
     if isinstance(values, Mapping):
         for key, value in values.items():
-            yield from _flatten(value, f"{path}.{key}" if path else str(key))
+            yield from _flatten_keys(value, f"{path}.{key}" if path else str(key))
     else:
         yield _OTHER.sub("_", path), values

@@ -12,7 +12,7 @@ from mllm_jax.config.load import ExperimentConfig, to_yaml
 from mllm_jax.config.run import RunConfig
 from mllm_jax.runtime.devices import is_primary
 from mllm_jax.runtime.folder import RunError, ensure_identity
-from mllm_jax.train.records.dashboards.dashboard import Dashboard, DashboardRun, RunDescription
+from mllm_jax.train.records.dashboards.dashboard import DashboardRun, DashboardSink, RunDescription
 
 
 def check_loggers(config: RunConfig) -> None:
@@ -42,7 +42,7 @@ def check_loggers(config: RunConfig) -> None:
         check_login()
 
 
-def open_dashboards(config: ExperimentConfig) -> list[Dashboard]:
+def open_dashboards(config: ExperimentConfig) -> list[DashboardSink]:
     """The dashboards of a run, each of which begins to look for the run in its service."""
     run = config.run
     about = RunDescription(
@@ -52,21 +52,21 @@ def open_dashboards(config: ExperimentConfig) -> list[Dashboard]:
         config.model_dump(mode="json"),
         to_yaml(config),
     )
-    return [Dashboard(name, partial(_CONNECT[name], run, about)) for name in run.loggers]
+    return [DashboardSink(name, partial(_CONNECT[name], run, about)) for name in run.loggers]
 
 
-def _wandb(run: RunConfig, about: RunDescription) -> DashboardRun:
+def _open_wandb(run: RunConfig, about: RunDescription) -> DashboardRun:
     from mllm_jax.train.records.dashboards.on_wandb import WandbBoard  # needs the `wandb` extra
 
     return WandbBoard(run.wandb, about)
 
 
-def _mlflow(run: RunConfig, about: RunDescription) -> DashboardRun:
+def _open_mlflow(run: RunConfig, about: RunDescription) -> DashboardRun:
     from mllm_jax.train.records.dashboards.on_mlflow import MlflowBoard  # needs the `mlflow` extra
 
     return MlflowBoard(run.mlflow, about)
 
 
 _CONNECT: Mapping[str, Callable[[RunConfig, RunDescription], DashboardRun]] = MappingProxyType(
-    {"wandb": _wandb, "mlflow": _mlflow}
+    {"wandb": _open_wandb, "mlflow": _open_mlflow}
 )

@@ -20,7 +20,7 @@ from pathlib import Path
 from data.credentials import hidden
 from data.sample import DataError, StorageError
 from mllm_jax.runtime.folder import RunError, ensure_identity, steps_in
-from mllm_jax.runtime.part import peers
+from mllm_jax.runtime.part import current_peers
 from mllm_jax.train.state.copies.offers import Offers
 from mllm_jax.train.state.copies.store import KEY, Store
 
@@ -63,8 +63,8 @@ def copying(offers: Offers | None, newest: int) -> Iterator[None]:
 
 def copy_records(offers: Offers | None) -> None:
     """Copy the records of a run that has ended beside its checkpoints; a failure is told."""
-    if offers is not None and not peers().index:
-        with peers().doing("copying the records of the run", limited=False, key=KEY):
+    if offers is not None and not current_peers().index:
+        with current_peers().doing("copying the records of the run", limited=False, key=KEY):
             _put_records(offers.store, offers.run)
 
 
@@ -80,8 +80,11 @@ class _Copier:
 
     def __init__(self, offers: Offers, newest: int) -> None:
         self._store, self._run, self._newest = offers.store, offers.run, newest
-        self._identity, self._place = ensure_identity(self._run), (peers().index, peers().count)
-        self._start: str = peers().gather("this start's copies", secrets.token_hex(4))[0]
+        self._identity, self._place = (
+            ensure_identity(self._run),
+            (current_peers().index, current_peers().count),
+        )
+        self._start: str = current_peers().gather("this start's copies", secrets.token_hex(4))[0]
         self._begun = False
         self._seen: set[int] = set()
         self._copied: set[int] = set()
@@ -99,7 +102,7 @@ class _Copier:
     def finish(self) -> None:
         """Wait for the copies of what is saved."""
         self._over.set()
-        with peers().doing("copying the last checkpoint", limited=False, key=KEY):
+        with current_peers().doing("copying the last checkpoint", limited=False, key=KEY):
             self._thread.join()
 
     def leave(self) -> None:
@@ -116,7 +119,7 @@ class _Copier:
     def _begin_now(self, *, asked: bool) -> None:
         """Begin before the first step, so that what the run has left is never taken up again."""
         try:
-            with peers().doing("setting copies aside", limited=False, key=KEY):
+            with current_peers().doing("setting copies aside", limited=False, key=KEY):
                 self._begin()
         except StorageError as error:
             if asked:

@@ -17,7 +17,7 @@ from typing import Any
 from data.sample import AwayError, StorageError
 from mllm_jax.config.load import ExperimentConfig, load
 from mllm_jax.runtime.folder import IDENTITY, RESOLVED, steps_in
-from mllm_jax.runtime.part import peers
+from mllm_jax.runtime.part import current_peers
 from mllm_jax.train.state.copies.store import DRAFT, KEY, Copy, Store
 from mllm_jax.train.state.saved import CheckpointDamageError, SavedParameters
 
@@ -124,10 +124,10 @@ class Offers:
     def _of_first(self, what: str, action: Callable[[], Any]) -> tuple[Any, str]:
         """What process 0 finds, and why it could not; an error of the store is kept by all."""
         told = None
-        if peers().index == 0:
-            with peers().doing(what, limited=False, key=KEY):
+        if current_peers().index == 0:
+            with current_peers().doing(what, limited=False, key=KEY):
                 told = _tried(action)
-        found, why, kind = peers().gather(what, told)[0]
+        found, why, kind = current_peers().gather(what, told)[0]
         if kind:
             self._error = _ERRORS[kind](why)
         return found, why
@@ -168,11 +168,11 @@ def fetch(config: ExperimentConfig) -> None:
         DataError: the URL cannot be opened. AwayError: it stays out of reach.
     """
     wanted = config.checkpoint.copy_to is not None and config.checkpoint.enabled
-    if wanted and peers().index == 0 and not steps_in(config.run.path):
-        with peers().doing("fetching a checkpoint", limited=False, key=KEY):
+    if wanted and current_peers().index == 0 and not steps_in(config.run.path):
+        with current_peers().doing("fetching a checkpoint", limited=False, key=KEY):
             _fetch(Store(config), config.run.path)
     if wanted:
-        peers().gather("checkpoints are fetched", None)
+        current_peers().gather("checkpoints are fetched", None)
 
 
 def saved_parameters(run: Path) -> SavedParameters:

@@ -28,7 +28,7 @@ import numpy as np
 
 from mllm_jax.config.sections import ExperimentConfig
 from mllm_jax.runtime.folder import ensure_identity
-from mllm_jax.runtime.part import peers
+from mllm_jax.runtime.part import current_peers
 from mllm_jax.train.state.snapshots.channel import Channel, connect
 from mllm_jax.train.state.snapshots.copying import Named, copy, elsewhere, named, outline
 from mllm_jax.train.state.snapshots.neighbours import Away, Desk, Member, Where, neighbour, put
@@ -99,16 +99,18 @@ class SnapshotMemory:
     copied = 0
 
     def __init__(self, config: ExperimentConfig, folder: Path) -> None:
-        self._config, self._folder, self._process = config, folder, peers().index
+        self._config, self._folder, self._process = config, folder, current_peers().index
         self._names = StoredNames.of(config.model)
         own = [ensure_identity(config.run.path) if self._process == 0 else "", *_secrets()]
-        self._run, self._series, self._secret = peers().gather("this start of the run", own)[0]
+        self._run, self._series, self._secret = current_peers().gather(
+            "this start of the run", own
+        )[0]
         self._desk = self._listen()
         told = {
             "machine": f"{socket.gethostname()}:{folder}",
             "address": str(self._desk.address) if self._desk else None,
         }
-        everyone = peers().gather("machines of the snapshots", told)
+        everyone = current_peers().gather("machines of the snapshots", told)
         self._members = [Member.of_json(i, own) for i, own in enumerate(everyone)]
         self._neighbour = neighbour(self._members, self._process)
         self._newest, self._others_there = 1, True
@@ -125,7 +127,7 @@ class SnapshotMemory:
             if self._is_ours(each, index)
         ]
         places: dict[tuple[int, str], list[Where]] = {}
-        for told in peers().gather("snapshots in memory", own):
+        for told in current_peers().gather("snapshots in memory", own):
             for place, origin in told:
                 key = origin["step"], origin["series"]
                 places.setdefault(key, []).append(Where(**place))
@@ -211,7 +213,7 @@ class SnapshotMemory:
     def _settled(self, step: int) -> bool:
         """Whether the snapshot before is done with, on all processes; it then is the newest."""
         work = self._work
-        states = peers().gather("the snapshot before", "" if work is None else work.state)
+        states = current_peers().gather("the snapshot before", "" if work is None else work.state)
         if work is None:
             return True
         if RUNNING in states:
@@ -272,8 +274,8 @@ class SnapshotMemory:
 
     def _listen(self) -> Desk | None:
         """Where other processes can ask for shares; None where there are none, or no network."""
-        host = peers().host
-        if peers().count == 1:
+        host = current_peers().host
+        if current_peers().count == 1:
             return None
         if host is None:
             logger.warning(

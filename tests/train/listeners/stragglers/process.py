@@ -12,11 +12,11 @@ import sys
 import time
 from pathlib import Path
 
-from mllm_jax.runtime.part import peers
+from mllm_jax.runtime.part import current_peers
 from mllm_jax.runtime.peers import join_peers
 from mllm_jax.runtime.watch import WatchLimits
 from mllm_jax.runtime.wire import HostAddress
-from mllm_jax.train.events import Event, Phase, StepEnded, Stopwatch, ignore_event
+from mllm_jax.train.events import Event, Phase, StepEnded, StepStopwatch, ignore_event
 from mllm_jax.train.listeners.stragglers.compare import TimeComparison
 from mllm_jax.train.listeners.stragglers.timing import StepTimer
 
@@ -31,20 +31,20 @@ def main(index: int, address: str, folder: str, factor: float, growth: float) ->
     join_peers(index, 2, HostAddress.parse(address), WatchLimits(), 30.0)
     timing = StepTimer(EVERY, None)
     comparing = TimeComparison(Path(folder), 0) if index == 0 else ignore_event
-    since = Stopwatch()
+    since = StepStopwatch()
     for step in range(1, EVERY * WINDOWS + 1):
         time.sleep(READ)
         slow = factor + growth * (step / EVERY) if index == 1 else 1.0
         time.sleep(BETWEEN * slow)
-        seconds, since = since.seconds, Stopwatch()
+        seconds, since = since.seconds, StepStopwatch()
         parts: list[Event] = [Phase("read", step, READ, ()), Phase("place", step, 0.001)]
         parts += [Phase("dispatch", step, 0.0), Phase("wait", step, 0.0)]
         for event in (*parts, StepEnded(step, seconds, (), {}, 0.0)):
             timing(event)
             comparing(event)
-    peers().gather("all steps are taken", None)
+    current_peers().gather("all steps are taken", None)
     comparing(StepEnded(step + 1, 0.0, (), {}, 0.0))  # looks once more
-    peers().leave(0)
+    current_peers().leave(0)
 
 
 if __name__ == "__main__":

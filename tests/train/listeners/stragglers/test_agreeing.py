@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from mllm_jax.runtime.part import Peers, peers, set_peers
+from mllm_jax.runtime.part import RunPeers, current_peers, set_peers
 from mllm_jax.runtime.stop import AGREE, StopSignal
-from mllm_jax.train.events import Event, Phase, StepEnded, Stopwatch
-from mllm_jax.train.listeners.stragglers.judge import Judge
+from mllm_jax.train.events import Event, Phase, StepEnded, StepStopwatch
+from mllm_jax.train.listeners.stragglers.judge import StragglerJudge
 from mllm_jax.train.listeners.stragglers.timing import NAME, StepTimer
 from mllm_jax.train.listeners.stragglers.window import StepWindow, compare_windows
 from mllm_jax.train.trainer import Trainer
@@ -31,7 +31,7 @@ class Clock(threading.local):
     index, now = 0, 0.0
 
 
-class Both(Peers):
+class Both(RunPeers):
     """Two processes; who comes first to a meeting waits for the other one."""
 
     count = 2
@@ -56,7 +56,7 @@ class Both(Peers):
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
-    before, own = peers(), Clock()
+    before, own = current_peers(), Clock()
     set_peers(Both(own))
     monkeypatch.setattr(time, "perf_counter", lambda: own.now)
     monkeypatch.setattr(time, "monotonic", lambda: own.now)
@@ -78,7 +78,7 @@ def run(index: int, clock: Clock, device: float, factor: float) -> None:
     guard: Any = SimpleNamespace(watch_step=lambda ended: None, check_all=lambda: None)
     trainer: Any = Trainer.__new__(Trainer)
     trainer.config, trainer.state, trainer.notify = own, None, tell
-    stop, since = StopSignal(), Stopwatch()
+    stop, since = StopSignal(), StepStopwatch()
     figures = SimpleNamespace(record=None)
     trainer.components = SimpleNamespace(guard=guard, stop=stop, listeners=figures)
     for step in range(1, STEPS + 1):
@@ -86,11 +86,11 @@ def run(index: int, clock: Clock, device: float, factor: float) -> None:
         tell(Phase("read", step, READ, ()))
         clock.now += PLACE
         tell(Phase("place", step, PLACE))
-        waited = Stopwatch()
-        peers().gather("the devices", None)
+        waited = StepStopwatch()
+        current_peers().gather("the devices", None)
         clock.now += device
         tell(Phase("wait", step, waited.seconds))
-        seconds, since = since.seconds, Stopwatch()
+        seconds, since = since.seconds, StepStopwatch()
         trainer.progress = SimpleNamespace(step=step)
         trainer.after_step(StepEnded(step, seconds, (), {}, 0.0))
 
@@ -102,10 +102,10 @@ def test_a_slow_process_is_named_however_often_processes_agree(clock: Clock, dev
         for process in both:
             process.result(60)
     windows: dict[int, dict[int, StepWindow]] = {}
-    for index, value in peers().take_posts(NAME):
+    for index, value in current_peers().take_posts(NAME):
         window = StepWindow.from_json(value)
         windows.setdefault(window.step, {})[index] = window
-    judge, named = Judge(), set()
+    judge, named = StragglerJudge(), set()
     for step in sorted(windows):
         slow = judge(compare_windows([windows[step][index] for index in (0, 1)]))
         named |= {(own.phase, own.place.split(" (")[0]) for own in slow}

@@ -17,18 +17,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from mllm_jax.runtime.part import Peers, peers, set_peers
+from mllm_jax.runtime.part import RunPeers, current_peers, set_peers
 from mllm_jax.train.events import Phase, StepEnded
 from mllm_jax.train.listeners.stragglers.compare import AGAIN, LATEST, TimeComparison
 from mllm_jax.train.listeners.stragglers.heat import (
     COLUMNS,
     RANKS,
-    draw,
+    draw_maps,
     heat_maps,
     load_times,
     slow_ones,
 )
-from mllm_jax.train.listeners.stragglers.probe import Probes
+from mllm_jax.train.listeners.stragglers.probe import DeviceProbes
 from mllm_jax.train.listeners.stragglers.timing import NAME, StepTimer
 from mllm_jax.train.listeners.stragglers.window import DEVICE, HOST, LOCAL, StepWindow
 from mllm_jax.train.records.sinks import JsonlSink
@@ -37,15 +37,15 @@ from tests.runtime.test_peers import free_port
 from tests.timing import PATIENCE
 
 
-class Two(Peers):
+class Two(RunPeers):
     """Process 0 of two."""
 
     count = 2
 
 
 @pytest.fixture
-def two() -> Iterator[Peers]:
-    before = peers()
+def two() -> Iterator[RunPeers]:
+    before = current_peers()
     set_peers(own := Two())
     yield own
     set_peers(before)
@@ -55,7 +55,7 @@ def taken(step: int, seconds: float) -> StepEnded:
     return StepEnded(step, seconds, (), {}, 0.0)
 
 
-def send(own: Peers, step: int, between: float, processes: tuple[int, ...] = (0, 1)) -> None:
+def send(own: RunPeers, step: int, between: float, processes: tuple[int, ...] = (0, 1)) -> None:
     """Windows of both processes; process 1 is slow."""
     for process in processes:
         seconds = {"read": 0.1, "place": 0.1, "between": between if process else 0.2, HOST: 0.001}
@@ -65,7 +65,7 @@ def send(own: Peers, step: int, between: float, processes: tuple[int, ...] = (0,
         own._posts[NAME].append((process, window.to_json()))
 
 
-def test_a_window_has_what_a_process_does_by_itself(two: Peers) -> None:
+def test_a_window_has_what_a_process_does_by_itself(two: RunPeers) -> None:
     timing = StepTimer(2, None)
     for step in (1, 2, 3, 4):
         late = 10.0 if step == 1 else 0.0  # the first step compiles
@@ -85,7 +85,7 @@ def test_a_window_has_what_a_process_does_by_itself(two: Peers) -> None:
 
 
 def test_the_slow_one_is_told_once_and_again_later(
-    two: Peers, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    two: RunPeers, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     comparing = TimeComparison(tmp_path, 0)
     with caplog.at_level(logging.INFO):
@@ -106,7 +106,7 @@ def test_the_slow_one_is_told_once_and_again_later(
     assert first == (80, slow[0])
 
 
-def test_a_window_waits_for_all_processes_but_not_for_ever(two: Peers, tmp_path: Path) -> None:
+def test_a_window_waits_for_all_processes_but_not_for_ever(two: RunPeers, tmp_path: Path) -> None:
     comparing = TimeComparison(tmp_path, 0)
     send(two, 10, 0.2, (0,))
     comparing.compare_new()
@@ -121,7 +121,7 @@ def test_a_window_waits_for_all_processes_but_not_for_ever(two: Peers, tmp_path:
 
 
 def test_a_run_goes_on_with_its_times_and_on_a_full_disk(
-    two: Peers, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    two: RunPeers, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     comparing = TimeComparison(tmp_path, 0)
     for step in (10, 20, 30):
@@ -143,7 +143,7 @@ def test_a_run_goes_on_with_its_times_and_on_a_full_disk(
     assert caplog.text.count("ranks.jsonl cannot be written: [Errno 28]") == 1
 
 
-def test_maps_have_the_seconds_of_all_over_their_median(two: Peers, tmp_path: Path) -> None:
+def test_maps_have_the_seconds_of_all_over_their_median(two: RunPeers, tmp_path: Path) -> None:
     assert heat_maps(load_times(tmp_path)) == []
     comparing = TimeComparison(tmp_path, 0)
     for number in range(2 * COLUMNS):
@@ -155,7 +155,7 @@ def test_maps_have_the_seconds_of_all_over_their_median(two: Peers, tmp_path: Pa
     assert own.ratio.shape == (2, COLUMNS)
     assert own.ratio[:, 0] == pytest.approx([0.8, 1.2])  # 0.4 and 0.6 s over 0.5 s
     assert own.steps[-1] == 20 * COLUMNS
-    draw([own, host, device], tmp_path / "ranks.png")
+    draw_maps([own, host, device], tmp_path / "ranks.png")
     pixels = np.asarray(Image.open(tmp_path / "ranks.png").convert("RGB")).reshape(-1, 3)
     assert len(np.unique(pixels, axis=0)) > 20
 
@@ -178,12 +178,12 @@ def test_a_bit_that_flips_in_the_times_leaves_a_map_of_the_others(at: int, bit: 
 
 
 def test_probes_take_some_time_on_host_and_devices() -> None:
-    probes = Probes(jax.local_devices())
+    probes = DeviceProbes(jax.local_devices())
     assert probes.time_host() > 0
     seconds = probes.time_devices()
     assert len(seconds) == len(probes.names) == 8
     assert all(own > 0 for own in seconds)
-    emulated = Probes()
+    emulated = DeviceProbes()
     assert not emulated.time_devices()
     assert not emulated.names
     assert {HOST, DEVICE}.isdisjoint(LOCAL)

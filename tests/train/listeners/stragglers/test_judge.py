@@ -8,17 +8,17 @@ import pytest
 from mllm_jax.train.listeners.stragglers.judge import (
     FEWEST,
     OFTEN,
-    Judge,
-    Straggler,
+    SlowPlace,
+    StragglerJudge,
     _median_of_others,
 )
 from mllm_jax.train.listeners.stragglers.window import DEVICE, HOST, LOCAL
 from tests.train.listeners.stragglers.noise import windows
 
 
-def judged(**options) -> list[list[Straggler]]:
+def judged(**options) -> list[list[SlowPlace]]:
     """The slow ones after each window."""
-    judge = Judge()
+    judge = StragglerJudge()
     return [judge(times) for times in windows(**options)]
 
 
@@ -94,7 +94,7 @@ def test_one_that_begins_to_get_slower_late_is_said_to() -> None:
 
 def test_times_that_no_step_notices_are_not_told() -> None:
     """A process whose placing takes twice as long, which is 1 % of a step."""
-    judge = Judge()
+    judge = StragglerJudge()
     for times in windows(processes=3, count=20, sigma=0.01, seed=4):
         own = next(one for one in times if one.phase == "place")
         small = own.__class__(own.phase, own.places, (0.01, 0.02, 0.01), own.pace)
@@ -117,7 +117,7 @@ def test_the_median_of_the_others_is_that() -> None:
 
 
 def test_the_message_names_machine_phase_and_share() -> None:
-    slow = Straggler("between", "process 1 (host b)", 0.36, 0.3, (0.19, 0.2), 1.0)
+    slow = SlowPlace("between", "process 1 (host b)", 0.36, 0.3, (0.19, 0.2), 1.0)
     assert str(slow) == (
         "process 1 (host b) is slow: what it does between two steps takes 360 ms, 36% of a step; "
         "of the others 300 ms (+20%)"
