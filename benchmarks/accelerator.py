@@ -338,7 +338,7 @@ def full_batch(config: ExperimentConfig) -> PackedBatch:
     batch = max(drawn, key=_count_used)
     half = -(-data.budgets["tokens"] // 2)
     places = np.broadcast_to(np.arange(data.budgets["tokens"]), batch.decoder.inputs.shape)
-    learnt = batch.decoder.targets[NEXT_TOKEN]
+    learnt = batch.decoder.next_token
     decoder = replace(
         batch.decoder,
         segment_ids=(places // half + 1).astype(np.int32),

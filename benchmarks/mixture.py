@@ -27,7 +27,7 @@ from benchmarks.pipeline import (
     with_section,
 )
 from benchmarks.rotation import TimedGroup, Turn, in_turns, median_of
-from data.batch import DECODER, NEXT_TOKEN, PackedBatch
+from data.batch import DECODER, PackedBatch
 from data.rows.pack import empty_rows, write_medium
 from data.rows.tokens import TEXT
 from mllm_jax.config.inputs import row_specs
@@ -367,7 +367,7 @@ def make_microbatch(config: ExperimentConfig, images: int, seed: int) -> PackedB
     decoder = TEXT.empty_rows((rows, tokens), [spec.name])
     merged, here = decoder.merges[spec.name], np.arange(images * OUTPUTS)
     merged[:, : len(here)] = np.arange(rows)[:, None] * outputs + here
-    learnt = decoder.targets[NEXT_TOKEN]
+    learnt = decoder.next_token
     for words in (decoder.inputs, learnt.labels):
         words[:] = rng.integers(0, config.model.decoder.vocab_size, (rows, tokens))
     learnt.weights[:] = merged < 0

@@ -4,7 +4,8 @@ A row holds samples (of the decoder) or media (of an encoder) one behind the oth
 
     rows["decoder"]   inputs       [R, T] int32, tokens
                       index        [R, T] int32, place of a token in its sample
-                      targets      {NEXT_TOKEN: labels [R, T], weights [R, T]}
+                      targets      {NEXT_TOKEN: labels [R, T], weights [R, T]}, and of other
+                                   objectives {name: values [R, S, ...], weights [R, S]}
                       merges       {bucket: [R, T]}, which output is merged at which token
     rows[bucket]      inputs       [R, Te, F] float32, patches or frames
                       arrays       {name: [R, ...]}, further arrays of the kind of media
@@ -44,6 +45,24 @@ class NextTokenTargets:
 
 
 @dataclass(frozen=True)
+class SampleTargets:
+    """What an objective is to say of every sample; slot `s` of a row is for the segment `s + 1`.
+
+    Attributes:
+        weights: float32 `[rows, segments]`, weight of the sample's loss; 0 where there is none.
+        values: `[rows, segments, ...]`, as the objective's `TargetSpec` makes them; None if it
+            reads nothing of a sample but its outputs.
+    """
+
+    weights: Array
+    values: Array = None
+
+
+#: What an objective is to say.
+Targets = NextTokenTargets | SampleTargets
+
+
+@dataclass(frozen=True)
 class ModuleRows:
     """Rows of one module; arrays of several microbatches have one more dimension in front.
 
@@ -67,8 +86,15 @@ class ModuleRows:
     positions: Array
     index: Array | None = None
     merges: Mapping[str, Array] = field(default_factory=dict)
-    targets: Mapping[str, NextTokenTargets] = field(default_factory=dict)
+    targets: Mapping[str, Targets] = field(default_factory=dict)
     arrays: Mapping[str, Array] = field(default_factory=dict)
+
+    @property
+    def next_token(self) -> NextTokenTargets:
+        """What is learnt of the next token, in rows of a model that writes."""
+        targets = self.targets[NEXT_TOKEN]
+        assert isinstance(targets, NextTokenTargets)
+        return targets
 
 
 @dataclass(frozen=True)

@@ -194,6 +194,7 @@ class Sample:
         encoders: by kind, the encoder that each medium is for, None if `data.routes` decides; a
             kind without an entry has None for all.
         keys: keys of its record that are read, and those that are passed over.
+        labels: what objectives other than the next token learn of it, by objective.
     """
 
     name: str
@@ -201,6 +202,7 @@ class Sample:
     media: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     encoders: Mapping[str, tuple[str | None, ...]] = field(default_factory=dict)
     keys: tuple[tuple[str, ...], tuple[str, ...]] = field(default=((), ()), compare=False)
+    labels: Mapping[str, Any] = field(default_factory=dict)
 
     def of(self, kind: str) -> tuple[Any, ...]:
         """Media of one kind."""
@@ -265,7 +267,8 @@ class Example:
     """A processed sample.
 
     tokens, targets: [n] int32; loss_weight: [n] float32, 1 where `targets` is the assistant's;
-    media: encoder name -> its media in order; starts: as in `Lengths`.
+    media: encoder name -> its media in order; starts: as in `Lengths`; values: by objective, what
+    its `TargetSpec` makes of the sample, if anything.
     """
 
     tokens: NDArray[np.int32]
@@ -273,6 +276,7 @@ class Example:
     loss_weight: NDArray[np.float32]
     media: dict[str, tuple[ProcessedMedium, ...]]
     starts: dict[str, tuple[int, ...]]
+    values: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     @property
     def lengths(self) -> Lengths:

@@ -10,7 +10,7 @@ from typing import get_args
 
 import pytest
 
-from data.batch import ModuleRows, NextTokenTargets, PackedBatch
+from data.batch import ModuleRows, NextTokenTargets, PackedBatch, SampleTargets
 from mllm_jax.families import registry
 from scheduling.executor.batch import StepBatch
 from scheduling.lowering.bounds import InstructionTable
@@ -117,9 +117,17 @@ def test_no_pickle_crosses_the_network() -> None:
 
 
 #: Types of a batch, whose fields are attributes.
-BATCHES = ModuleRows, NextTokenTargets, PackedBatch, StepBatch, RouteArrays, InstructionTable
+BATCHES = (
+    ModuleRows,
+    NextTokenTargets,
+    SampleTargets,
+    PackedBatch,
+    StepBatch,
+    RouteArrays,
+    InstructionTable,
+)
 #: Fields whose names are those of much else.
-COMMON = {"count", "index", "own", "pairs", "rows"}
+COMMON = {"count", "index", "own", "pairs", "rows", "values"}
 #: Dicts that have keys of the same names: file, what is read, and what it is.
 OTHERS = [
     ("benchmarks/padded.py", "decoder['segment_ids']", "a batch of Grain or torch"),

@@ -9,12 +9,13 @@ import jax
 import numpy as np
 
 from benchmarks.registry import BENCHMARKS
-from data.batch import DECODER, ModuleRows, NextTokenTargets, PackedBatch
+from data.batch import DECODER, ModuleRows, NextTokenTargets, PackedBatch, SampleTargets
 from data.media.image.row_spec import ImageRowSpec
 from data.media.image.tiles import ImageTiling
 from data.planning.stream import media_of_plan, runs_of_plan
 from data.rows.pack import empty_rows
 from data.rows.tokens import SPAN_IDS, TokenSpec
+from data.targets import LabelSpec
 from mllm_jax.cli.table import COMMANDS
 from mllm_jax.config.inputs import row_specs
 from mllm_jax.models.module import abstract_parameters
@@ -54,6 +55,8 @@ def test_the_page_of_the_batch_has_its_arrays_and_types() -> None:
     types: dict[str, np.dtype] = {}
     for own in (tiled, audio):
         decoder = TokenSpec(ids=(SPAN_IDS,)).empty_rows((1, 1), [own.name])
+        label = {"<objective>": LabelSpec("<objective>", 2).empty(1, 1, 1)}
+        decoder = replace(decoder, targets={**decoder.targets, **label})
         modules = {DECODER: decoder, own.name: empty_rows(own, 1, own.reduction)}
         batch = PackedBatch(modules, runs_of_plan([], (own,)), media_of_plan([], (own,)))
         types |= {name: array.dtype for name, array in arrays(batch)}
@@ -64,7 +67,7 @@ def test_the_page_of_the_batch_has_its_arrays_and_types() -> None:
 
 def test_the_page_of_the_batch_names_every_field() -> None:
     named = {part for name in first_cells("batch.md") for part in name.split(".")}
-    for kind in (PackedBatch, ModuleRows, NextTokenTargets):
+    for kind in (PackedBatch, ModuleRows, NextTokenTargets, SampleTargets):
         assert {field.name for field in fields(kind)} <= named
     page = (FOLDER / "batch.md").read_text()
     assert all(f"`{field.name}`" in page for field in fields(StepBatch))

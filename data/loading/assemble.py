@@ -8,10 +8,11 @@ where `row` is the bucket's global row.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from data.batch import DECODER, NEXT_TOKEN, ModuleRows, PackedBatch
+from data.batch import DECODER, ModuleRows, NextTokenTargets, PackedBatch
 from data.config import DataConfig
 from data.planning.buckets import by_module, number_of
 from data.planning.packing import Capacity, make_capacity
@@ -22,6 +23,7 @@ from data.rows.spec import RowSpec, blank, medium_lengths
 from data.rows.tokens import TokenSpec, text_spans
 from data.sample import DataError, Example, LengthError, Lengths, ProcessedMedium, SampleError
 from data.sources.source import Source
+from data.targets import NEXT_TOKEN_ONLY, TargetSpec
 
 Rows = Mapping[str, Sequence[int]]
 #: The place of a sample that turned out bad when it was read, and why it cannot be used.
@@ -62,10 +64,16 @@ class BatchArrays:
         specs: row specs of all buckets of the encoders, by name.
         capacity: capacity of a row.
         tokens: what rows of the decoder hold beside tokens.
+        targets: by objective, what it needs of a sample.
     """
 
     def __init__(
-        self, rows: Rows, specs: Mapping[str, RowSpec], capacity: Capacity, tokens: TokenSpec
+        self,
+        rows: Rows,
+        specs: Mapping[str, RowSpec],
+        capacity: Capacity,
+        tokens: TokenSpec,
+        targets: Mapping[str, TargetSpec] = NEXT_TOKEN_ONLY,
     ) -> None:
         self._local = {
             module: {row: i for i, row in enumerate(numbers)} for module, numbers in rows.items()
@@ -81,7 +89,9 @@ class BatchArrays:
             )
             for name, spec in specs.items()
         }
-        decoder = tokens.empty_rows(shape, list(specs))
+        segments = capacity.limit(capacity.segments("tokens"))
+        empty = {name: spec.empty(*shape, segments) for name, spec in targets.items()}
+        decoder = replace(tokens.empty_rows(shape, list(specs)), targets=empty)
         self.batch = PackedBatch({DECODER: decoder, **encoders})
 
     def wants_text(self, placement: SamplePlacement) -> bool:
@@ -131,10 +141,14 @@ def leave_out(batch: PackedBatch, rows: Sequence[int], placement: SamplePlacemen
         return
     decoder, start = batch.decoder, placement.start
     place = list(rows).index(placement.row), slice(start, start + placement.lengths.tokens)
-    targets = [a for target in decoder.targets.values() for a in (target.labels, target.weights)]
     plain = decoder.inputs, decoder.segment_ids, decoder.positions, decoder.index
-    for array in (*plain, *decoder.arrays.values(), *targets):
+    for array in (*plain, *decoder.arrays.values()):
         array[place] = 0
+    for targets in decoder.targets.values():
+        if isinstance(targets, NextTokenTargets):
+            targets.labels[place] = targets.weights[place] = 0
+        else:
+            targets.weights[place[0], placement.segment - 1] = 0
     for merged in decoder.merges.values():
         merged[place] = -1
 
@@ -187,7 +201,8 @@ class BatchAssembler:
         Raises:
             SampleError, DataError: see `__call__`.
         """
-        arrays = BatchArrays(self._rows, self._processor.specs, capacity, self._processor.tokens)
+        own = self._processor
+        arrays = BatchArrays(self._rows, own.specs, capacity, own.tokens, own.targets)
         holes: list[MissingSample] = []
         for placement in placements:
             media = list(arrays.wanted_media(placement))
@@ -284,7 +299,13 @@ def _write_text(
     decoder: ModuleRows, row: int, placement: SamplePlacement, example: Example
 ) -> None:
     written = slice(placement.start, placement.start + len(example.tokens))
-    targets = decoder.targets[NEXT_TOKEN]
     decoder.inputs[row, written] = example.tokens
-    targets.labels[row, written] = example.targets
-    targets.weights[row, written] = example.loss_weight
+    for name, targets in decoder.targets.items():
+        if isinstance(targets, NextTokenTargets):
+            targets.labels[row, written] = example.targets
+            targets.weights[row, written] = example.loss_weight
+            continue
+        slot = row, placement.segment - 1
+        targets.weights[slot] = 1
+        if targets.values is not None:
+            targets.values[slot] = example.values[name]

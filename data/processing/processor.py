@@ -128,6 +128,8 @@ class Processor:
             contents.append(routes)
         if NEXT_TOKEN not in self.targets:
             contents.append("every token is an input")
+        if others := {n: repr(own) for n, own in self.targets.items() if n != NEXT_TOKEN}:
+            contents.append(others)
         own = self.config.image.encoders
         if single := {name: own[name].model_dump(mode="json") for name in sorted(own)}:
             contents.append(single)
@@ -202,7 +204,7 @@ class Processor:
         with _naming(sample):
             self._check_turns(sample, self.targets.values())
         media = self._read_media(sample)
-        return self._example(self._text(sample, _sizes(media), grids_of(media)), media)
+        return self._example(sample, self._text(sample, _sizes(media), grids_of(media)), media)
 
     def prompt(self, sample: Sample, expected: Lengths | None = None) -> Example:
         """The example up to the start of the last answer; nothing in it is learnt.
@@ -256,7 +258,7 @@ class Processor:
         Raises:
             LengthError: the text has other lengths than `expected`.
         """
-        example = self._example(self._text(sample, expected.media, expected.grids), {})
+        example = self._example(sample, self._text(sample, expected.media, expected.grids), {})
         found = replace(expected, tokens=len(example.tokens), starts=example.starts)
         return _agreeing(sample, expected, example, found)
 
@@ -311,12 +313,16 @@ class Processor:
 
     # ------------------------------------------------------------------ parts
 
-    def _example(self, text: _Text, media: dict[str, tuple[ProcessedMedium, ...]]) -> Example:
+    def _example(
+        self, sample: Sample, text: _Text, media: dict[str, tuple[ProcessedMedium, ...]]
+    ) -> Example:
+        made = {name: spec.make(sample) for name, spec in self.targets.items()}
+        values = {name: value for name, value in made.items() if value is not None}
         if NEXT_TOKEN in self.targets:
-            return _shifted(text, media)
+            return replace(_shifted(text, media), values=values)
         ids = np.array(text.ids, np.int32)
         weights = np.zeros(len(ids), np.float32)
-        return Example(ids, np.zeros_like(ids), weights, media, text.starts)
+        return Example(ids, np.zeros_like(ids), weights, media, text.starts, values)
 
     def _check_turns(self, sample: Sample, targets: Iterable[TargetSpec]) -> None:
         """Raise ConversationError or MediaError for turns that cannot be learnt.
@@ -397,6 +403,13 @@ class Processor:
             ]
             for name, spec in self.encoders.items()
         }
+        for name, found in taken.items():
+            if self.encoders[name].selected and len(found) != 1:
+                raise MediaError(
+                    FaultKind.MEDIA,
+                    f"{len(found)} media of {name}, of which an objective reads one; valid: one "
+                    f"{' or '.join(self.encoders[name].kinds)} in every sample",
+                )
         return {name: found for name, found in taken.items() if found}
 
     # ---- media and text --------------------------------------------------------------------------
@@ -493,6 +506,9 @@ class Processor:
             for spec in next(going[kind]):
                 place = spec.name, kind
                 own = spec.in_text(*next(sizes[place]), told.ids[at])
+                if spec.selected:
+                    starts[place].append(0)
+                    continue
                 starts[place].append(begin if added else len(ids))
                 if added and first is not None:
                     _check_alike(kind, spec, first[0], first[1], own)
@@ -519,7 +535,7 @@ def _fields(spec: RowSpec) -> dict[str, Any]:
     """The fields that decide the lengths of an encoder's media; its buckets do not."""
     fields = asdict(spec)
     del fields["bucket"]
-    return fields
+    return fields if spec.selected else {k: own for k, own in fields.items() if k != "selected"}
 
 
 def _one(kind: Kind) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from data.batch import ModuleRows, NextTokenTargets
+from data.batch import ModuleRows, NextTokenTargets, SampleTargets, Targets
 from data.rows.spec import RowSpec, medium_of_arrays, shapes, sizes
 from data.sample import MediumLengths, ProcessedMedium
 
@@ -30,12 +30,18 @@ def empty_like(rows: ModuleRows) -> ModuleRows:
     """Rows of the same shapes, without a sample or a medium."""
     arrays = {name: np.zeros_like(array) for name, array in by_name(rows).items()}
     merges = {name: np.full_like(array, -1) for name, array in rows.merges.items()}
-    targets = {
-        name: NextTokenTargets(np.zeros_like(own.labels), np.zeros_like(own.weights))
-        for name, own in rows.targets.items()
-    }
+    targets = {name: _without(own) for name, own in rows.targets.items()}
     index = None if rows.index is None else np.zeros_like(rows.index)
     return replace(of_names(arrays), index=index, merges=merges, targets=targets)
+
+
+def _without(targets: Targets) -> Targets:
+    """Targets of the same shapes, of no sample."""
+    weights = np.zeros_like(targets.weights)
+    if isinstance(targets, NextTokenTargets):
+        return NextTokenTargets(np.zeros_like(targets.labels), weights)
+    values = targets.values
+    return SampleTargets(weights, None if values is None else np.zeros_like(values))
 
 
 def by_name(rows: ModuleRows) -> dict[str, NDArray[Any]]:

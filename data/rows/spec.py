@@ -122,12 +122,15 @@ class RowSpec(ABC):
 
     name: the bucket's name, which is also its key in `data.budgets` and in batches.
     bucket: media of the encoder that go through the bucket; None for all of the encoder `name`.
+    selected: the first output of a medium alone is of use, for an objective: it lies at the first
+        token of the sample, which has no tokens for the medium.
     """
 
     kind: ClassVar[Kind]
 
     name: str
     bucket: LengthBucket | None = field(default=None, kw_only=True)
+    selected: bool = field(default=False, kw_only=True)
 
     @property
     def module(self) -> str:
@@ -213,7 +216,7 @@ class RowSpec(ABC):
             inputs: number of input positions of the medium.
             grid: see `Lengths.grids`.
         """
-        return iter([(0, 0, self.outputs(inputs))])
+        return iter([(0, 0, 1 if self.selected else self.outputs(inputs))])
 
     def landed(self, inputs: int, grid: Grid) -> int:
         """Number of outputs of a medium that land."""
@@ -221,7 +224,7 @@ class RowSpec(ABC):
 
     def in_text(self, inputs: int, grid: Grid, placeholder: int) -> list[int]:
         """The tokens of a medium: `placeholder` where its outputs land, and newlines."""
-        return [placeholder] * self.landed(inputs, grid)
+        return [] if self.selected else [placeholder] * self.landed(inputs, grid)
 
     def grids(self, lengths: Lengths) -> Sequence[Grid]:
         """Grids of a sample's media; where lengths list none, the outputs of a medium are a row."""
@@ -241,12 +244,20 @@ class RowSpec(ABC):
 
     def lands(self, rows: ModuleRows) -> NDArray[np.bool_]:
         """Which outputs of rows land, `[rows, outputs]`."""
-        real = rows.segment_ids[:, :: self.reduction // self.averaged] > 0
+        ids = rows.segment_ids[:, :: self.reduction // self.averaged]
+        real = first_positions(ids) if self.selected else ids > 0
         return np.all(real.reshape(len(real), -1, self.averaged), axis=-1)
 
     def remixed(self, rng: np.random.Generator, rows: ModuleRows) -> dict[str, NDArray[Any]]:
         """Random arrays that have an entry for each output of a row, if there are such arrays."""
         return {}
+
+
+def first_positions(segment_ids: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Which positions of rows are the first ones of their segments, `[rows, positions]`."""
+    before = np.pad(segment_ids[:, :-1], ((0, 0), (1, 0)))
+    first: NDArray[np.bool_] = (segment_ids > 0) & (segment_ids != before)
+    return first
 
 
 def medium_lengths(spec: RowSpec, lengths: Lengths, number: int) -> MediumLengths:

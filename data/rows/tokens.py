@@ -148,6 +148,8 @@ def text_spans(lengths: Lengths, specs: Mapping[str, RowSpec]) -> list[TextSpan]
     spans = set()
     for name, media in lengths.media.items():
         spec, starts = specs[name], lengths.starts[name]
+        if spec.selected:
+            continue
         for inputs, start, grid in zip(media, starts, spec.grids(lengths), strict=True):
             runs = list(spec.landing(inputs, grid))
             end = max((token + count for _, token, count in runs if count), default=0)

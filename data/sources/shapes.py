@@ -79,6 +79,14 @@ class ShapeScene:
         """What the answers depend on."""
         return self.kind, self.colour, self.places
 
+    @property
+    def caption(self) -> str:
+        """What is there, and where: `2 red circles: top left, bottom right`."""
+        places = [place for place in PLACES if place in self.places]
+        many = "es" if self.kind == "cross" else "s"
+        kind = self.kind + many * (len(places) > 1)
+        return f"{len(places)} {self.colour} {kind}: {', '.join(places)}"
+
     def make_questions(self, rng: random.Random) -> list[ShapeQuestion]:
         """One question of each sort."""
         filled = rng.random() < 0.5
@@ -137,7 +145,9 @@ class ExampleData:
     """What was written.
 
     Attributes:
-        folder: folder with `train.json`, `heldout.json` and `media`.
+        folder: folder with `train.json`, `heldout.json` and `media`; `train_pairs.json`
+            and its like have a caption of each image, `train_labels.json` the number of its kind
+            of shape.
         images: images of the training split, each with four questions.
         heldout: held-out questions, each about an image of its own.
         guessed: share of held-out questions that are answered right without looking: to each
@@ -207,8 +217,8 @@ def _draw_scenes(rng: random.Random, count: int, excluded: frozenset[object]) ->
 def _write_split(
     folder: Path, split: str, scenes: Sequence[ShapeScene], asked: Sequence[Sequence[ShapeQuestion]]
 ) -> None:
-    """Images, and a JSON file of conversations about them in LLaVA's form."""
-    records = []
+    """Images, conversations about them in LLaVA's form, captions, and labels."""
+    records, pairs, labels = list[Any](), list[Any](), list[Any]()
     for number, (scene, questions) in enumerate(zip(scenes, asked, strict=True)):
         name = f"{split}-{number:04}.png"
         scene.draw_image().save(folder / "media" / name)
@@ -219,8 +229,17 @@ def _write_split(
         ]
         turns[0]["value"] = f"<image>\n{turns[0]['value']}"
         records.append({"image": name, "conversations": turns})
-    text = json.dumps(records, indent=1) + "\n"
-    (folder / f"{split}.json").write_text(text, encoding="utf-8")
+        pairs.append({"image": name, "messages": _said(f"<image>{scene.caption}")})
+        number = SHAPES.index(scene.kind)
+        labels.append({"image": name, "messages": _said("<image>"), "labels": {"shape": number}})
+    files = {split: records, f"{split}_pairs": pairs, f"{split}_labels": labels}
+    for name, own in files.items():
+        text = json.dumps(own, indent=1) + "\n"
+        (folder / f"{name}.json").write_text(text, encoding="utf-8")
+
+
+def _said(text: str) -> list[dict[str, str]]:
+    return [{"role": "user", "content": text}]
 
 
 def _guess_rate(

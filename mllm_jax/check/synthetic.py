@@ -13,12 +13,19 @@ from numpy.typing import NDArray
 from data.batch import PackedBatch
 from data.planning.independent_microbatches import MEDIUM
 from data.rows.pack import by_name, empty_rows, of_names, write_medium
-from data.rows.spec import RowSpec
+from data.rows.spec import RowSpec, first_positions
 from data.rows.tokens import TextSpan, TokenSpec
 from data.sample import Grid
-from mllm_jax.config.inputs import row_specs, token_spec
+from data.targets import TargetSpec
+from mllm_jax.config.inputs import row_specs, target_specs, token_spec
 from mllm_jax.layers.config.decoder import DecoderConfig
-from mllm_jax.models.batch import DECODER, NEXT_TOKEN, ModuleRows, NextTokenTargets
+from mllm_jax.models.batch import (
+    DECODER,
+    NEXT_TOKEN,
+    ModuleRows,
+    NextTokenTargets,
+    SampleTargets,
+)
 from mllm_jax.models.graph import ModelConfig
 from sharding.routes import runs_of
 
@@ -54,20 +61,46 @@ def synthetic_batch(
     merges: dict[str, Ints] = {}
     firsts: dict[str, str] = {}
     places: dict[str, NDArray[np.int64]] = {}
-    free = real.copy()
+    free, begins = real.copy(), first_positions(decoder.segment_ids)
     for spec in row_specs(model):
         name = spec.name
         most = longest.get(name, budgets[name])
         encoders[name], places[name] = _random_media(rng, spec, rows, budgets[name], most)
         first = firsts.setdefault(spec.kind, name) if spec.kind in added else name
         tokens_of = free if first == name else merges[first] >= 0
+        tokens_of = begins if spec.selected else tokens_of
         merges[name] = _random_index(rng, spec.lands(encoders[name]), tokens_of)
-        free &= merges[name] < 0
+        free &= spec.selected | (merges[name] < 0)
     inputs = np.where(real, _random_tokens(rng, model.decoder, (rows, tokens)), 0).astype(np.int32)
     labels = np.where(real, rng.integers(0, vocab, (rows, tokens)), 0).astype(np.int32)
-    targets = {NEXT_TOKEN: NextTokenTargets(labels, weight)}
-    decoder = replace(decoder, inputs=inputs, merges=merges, targets=targets)
+    decoder = replace(decoder, inputs=inputs, merges=merges)
+    targets: dict[str, NextTokenTargets | SampleTargets] = {}
+    for objective, own in target_specs(model).items():
+        targets[objective] = NextTokenTargets(labels, weight)
+        if objective != NEXT_TOKEN:
+            targets[objective] = _sample_targets(rng, own, decoder, model)
+    decoder = replace(decoder, targets=targets)
     return PackedBatch({DECODER: decoder, **encoders}, places=places)
+
+
+def _sample_targets(
+    rng: np.random.Generator, spec: TargetSpec, decoder: ModuleRows, model: ModelConfig
+) -> SampleTargets:
+    """Random targets of the samples that have all media of which objectives read an output."""
+    ids = decoder.segment_ids
+    rows, tokens = ids.shape
+    targets = spec.empty(rows, tokens, max(1, int(ids.max())))
+    assert isinstance(targets, SampleTargets)
+    whole = first_positions(ids)
+    for own in row_specs(model):
+        if own.selected and own.bucket is None:
+            whole &= decoder.merges[own.name] >= 0
+    for row, column in zip(*np.nonzero(whole), strict=True):
+        slot = row, ids[row, column] - 1
+        targets.weights[slot] = 1
+        if targets.values is not None:
+            targets.values[slot] = spec.sketch(rng)
+    return targets
 
 
 def scatter_rows(batch: PackedBatch, model: ModelConfig, seed: int) -> PackedBatch:

@@ -21,7 +21,7 @@ from jax.experimental import topologies
 from data.loading.assemble import BatchArrays
 from data.planning.packing import make_capacity
 from mllm_jax.config.hardware import named
-from mllm_jax.config.inputs import row_specs, token_spec
+from mllm_jax.config.inputs import row_specs, target_specs, token_spec
 from mllm_jax.config.load import ConfigError, ExperimentConfig, resolve
 from mllm_jax.runtime.devices import DeviceError
 from mllm_jax.train.step.batch import abstract_batch
@@ -231,6 +231,7 @@ def training_batch(config: ExperimentConfig, step: TrainStep) -> Batch:
     capacity = make_capacity(data.budgets, media)
     by_name = {spec.name: spec for spec in media}
     rows = {name: [0] for name in (config.model.backbone, *by_name)}
-    row = BatchArrays(rows, by_name, capacity, token_spec(config.model.decoder)).batch
+    own = token_spec(config.model.decoder), target_specs(config.model)
+    row = BatchArrays(rows, by_name, capacity, *own).batch
     by_routes = data.balance == "per_phase"
     return abstract_batch(step, row, data.rows, config.train.accumulate, by_routes)

@@ -12,6 +12,7 @@ from data.media.image.row_spec import ImageRowSpec
 from data.rows.pack import empty_rows
 from data.rows.spec import LengthBucket, RowSpec
 from data.rows.tokens import PositionWriter, TokenSpec
+from data.targets import TargetSpec
 from mllm_jax.config.sections import ExperimentConfig
 from mllm_jax.families.family import load_reference
 from mllm_jax.families.media import make_row_spec
@@ -19,6 +20,7 @@ from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.layers.config.kinds import mask_ids
 from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.objectives.config import find_kind
 from sharding.plan import ParallelPlan
 
 #: More input positions than a medium has.
@@ -29,11 +31,19 @@ TOKENS, SEGMENTS, MEDIA = 4096, 64, 4
 
 def row_specs(model: ModelConfig) -> list[RowSpec]:
     """Modalities of the encoders for the data pipeline: one for each of their lanes."""
-    return [
-        lane
-        for name, encoder in model.encoders.items()
-        for lane in _lanes(make_row_spec(name, encoder, model.decoder), encoder)
-    ]
+    merged, found = model.graph.merged, list[RowSpec]()
+    for name, encoder in model.encoders.items():
+        whole = make_row_spec(name, encoder, model.decoder)
+        found += _lanes(replace(whole, selected=name not in merged), encoder)
+    return found
+
+
+def target_specs(model: ModelConfig) -> dict[str, TargetSpec]:
+    """What the objectives need of a sample, by their names."""
+    return {
+        name: load_reference(find_kind(own.kind).targets)(name, **own.spec_options)
+        for name, own in model.graph.objectives.items()
+    }
 
 
 def further_budgets(model: ModelConfig) -> dict[str, tuple[str, str]]:

@@ -21,11 +21,13 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import to_jsonable_python
 
-from mllm_jax.families.choice import FamilyChoice
+from mllm_jax.layers.config.parts import ConfigChoice
 
 KeyPath = tuple[str, ...]
 #: Stands in a path for any key of a mapping, e.g. `model.encoders.<name>.layers`.
 ANY = "<name>"
+#: Stands in a path for the number of an item of a list, e.g. `model.edges.<number>.source`.
+EACH = "<number>"
 #: The first line of every table of keys.
 TABLE_HEAD = "| key | type | default | meaning |\n"
 
@@ -195,7 +197,7 @@ def type_text(annotation: Any) -> str:
 def _matches(pattern: KeyPath, path: KeyPath) -> bool:
     """Whether `pattern`, which may hold `ANY`, stands for `path`."""
     pairs = zip(pattern, path, strict=False)
-    return len(pattern) == len(path) and all(a in (ANY, b) for a, b in pairs)
+    return len(pattern) == len(path) and all(a in (ANY, EACH, b) for a, b in pairs)
 
 
 def _row(same: Sequence[Key]) -> str:
@@ -209,8 +211,8 @@ def _row(same: Sequence[Key]) -> str:
 
 
 def _annotation(field: FieldInfo) -> Any:
-    """The annotation of a field, with the choice of families that pydantic takes from it."""
-    choices = [own for own in field.metadata if isinstance(own, FamilyChoice)]
+    """The annotation of a field, with the choice of classes that pydantic takes from it."""
+    choices = [own for own in field.metadata if isinstance(own, ConfigChoice)]
     return Annotated[field.annotation, choices[0]] if choices else field.annotation
 
 
@@ -223,10 +225,10 @@ def _is_mapping(origin: Any) -> bool:
 
 
 def _options(annotation: Any) -> Iterator[Any]:
-    """Members of a union, or classes of a choice of families; else the annotation itself."""
+    """Members of a union, or classes of a choice; else the annotation itself."""
     origin, args = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        choices = [own for own in args[1:] if isinstance(own, FamilyChoice)]
+        choices = [own for own in args[1:] if isinstance(own, ConfigChoice)]
         for option in [*choices[0].valid_classes().values()] if choices else [args[0]]:
             yield from _options(option)
     elif origin in (Union, types.UnionType):
@@ -236,8 +238,17 @@ def _options(annotation: Any) -> Iterator[Any]:
         yield annotation
 
 
+def _item(annotation: Any) -> Any:
+    """Type of the items of a list of any length, and of nothing else."""
+    args = get_args(annotation)
+    return args[0] if get_origin(annotation) is tuple and args[1:] == (Ellipsis,) else None
+
+
 def _models(annotation: Any) -> Iterator[tuple[KeyPath, type[BaseModel]]]:
     """Model classes that `annotation` holds, with the path that leads to them."""
+    if item := _item(annotation):
+        for suffix, child in _models(item):
+            yield (EACH, *suffix), child
     for option in _options(annotation):
         if _is_model(option):
             yield (), option
@@ -253,13 +264,20 @@ def _owners(
     annotation: Any = model
     for part in path:
         annotation = _step(annotation, part, data)
-        data = data.get(part) if isinstance(data, Mapping) else None
+        data = _value_at(data, part)
     return [(option, _admits(option, data)) for option in _options(annotation) if _is_model(option)]
+
+
+def _value_at(data: object, part: str) -> object:
+    """The value at a key of a mapping, or at the number of an item of a list."""
+    if isinstance(data, list) and part.isdigit():
+        return data[int(part)] if int(part) < len(data) else None
+    return data.get(part) if isinstance(data, Mapping) else None
 
 
 def _step(annotation: Any, part: str, data: object) -> Any:
     """Annotation of `part` inside `annotation`."""
-    inner_type: Any = None
+    inner_type: Any = _item(annotation)
     for option in _options(annotation):
         if _is_mapping(get_origin(option)):
             inner_type = get_args(option)[1]

@@ -13,13 +13,14 @@ from mllm_jax.families import registry
 from mllm_jax.families.family import AnyConfig
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig
+from mllm_jax.layers.config.parts import ConfigChoice
 
 #: The key that names the family.
 KEY = "family"
 
 
 @dataclass(frozen=True)
-class FamilyChoice:
+class FamilyChoice(ConfigChoice):
     """Reads the configuration of a module by the class of the family that it names.
 
     Attributes:

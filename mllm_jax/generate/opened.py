@@ -89,9 +89,12 @@ def open_model(
         load = partial(_load_checkpoint, saved)
     if one_device:
         values = _on_one_device(values)
-    return OpenedModel(
-        resolve(_with_rows(overridden(values, overrides)), description), load, description
-    )
+    config = resolve(_with_rows(overridden(values, overrides)), description)
+    if not config.model.graph.writes:
+        learnt = ", ".join(config.model.graph.objectives)
+        problem = f"model.objectives: {learnt}: the model writes no answers; valid: next_token"
+        raise ConfigError(description, [problem])
+    return OpenedModel(config, load, description)
 
 
 def _on_one_device(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,8 +15,9 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from mllm_jax.layers.config.encoder import EncoderConfig
-from mllm_jax.layers.modules import MLP, Dense, LayerNorm
+from mllm_jax.layers.config.elements import Dims
+from mllm_jax.layers.config.encoder import ConnectorConfig, EncoderConfig
+from mllm_jax.layers.modules import MLP, Dense, LayerNorm, activate
 from mllm_jax.layers.parameters import ParameterBlock
 from sharding.collectives import shard_slice
 from sharding.grid import MeshView
@@ -27,6 +28,43 @@ class Linear(nnx.Module):
 
     def __init__(self, inputs: int, outputs: int, rngs: nnx.Rngs, bias: bool) -> None:
         self.linear = Dense(((None, inputs),), (("embed", outputs),), rngs, bias)
+
+
+class Head(nnx.Module):
+    """One output of every sample to the features that an objective reads.
+
+    Every rank computes all samples of its rows, so that nothing is split over tensor ranks.
+
+    Args:
+        width: features of the output.
+        features: features of the result.
+        connector: layers between them.
+        norm_eps: of a LayerNorm before them; None without a norm.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        features: int,
+        connector: ConnectorConfig,
+        norm_eps: float | None,
+        rngs: nnx.Rngs,
+    ) -> None:
+        self.norm = None if norm_eps is None else LayerNorm(width, norm_eps, rngs)
+        self.activation, bias = connector.activation, connector.bias
+        inputs: Dims = (("embed", width),)
+        middle: Dims = ((None, connector.hidden or width),)
+        has_hidden = connector.kind == "mlp"
+        self.hidden = Dense(inputs, middle, rngs, bias) if has_hidden else None
+        last = middle if has_hidden else inputs
+        self.linear = Dense(last, ((None, features),), rngs, bias)
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        """`[.., width]` to `[.., features]`, float32."""
+        x = x.astype(jnp.float32)
+        x = x if self.norm is None else self.norm(x)
+        x = x if self.hidden is None else activate(self.hidden(x), self.activation)
+        return self.linear(x)
 
 
 def connector_block(config: EncoderConfig, d_decoder: int) -> ParameterBlock:

@@ -464,7 +464,7 @@ class MLP(nnx.Module):
 
     def activated(self, products: Sequence[jax.Array]) -> jax.Array:
         """`first` of all tokens to `[rows, tokens, hidden / tensor]`."""
-        return _activate(*products, self.activation)
+        return activate(*products, self.activation)
 
     @property
     def last(self) -> Dense:
@@ -494,7 +494,8 @@ def gate_activation(gate: jax.Array, up: jax.Array) -> jax.Array:
 
 
 @partial(cheap, static_argnums=1)
-def _activate(hidden: jax.Array, activation: Activation) -> jax.Array:
+def activate(hidden: jax.Array, activation: Activation) -> jax.Array:
+    """What an MLP does between its products."""
     if activation == "quick_gelu":
         return hidden * jax.nn.sigmoid(1.702 * hidden)
     return jax.nn.gelu(hidden) if activation == "gelu_tanh" else gelu(hidden)

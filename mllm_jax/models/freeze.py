@@ -10,6 +10,7 @@ from typing import Any
 import jax
 
 from mllm_jax.layers.trainable import ADAPTERS, FIXED, LOAD, FrozenParts
+from mllm_jax.models.graph import HEAD, OBJECTIVE
 from sharding.layerstack.partition import Path, partition_by
 
 
@@ -71,5 +72,8 @@ def _part(path: Path) -> str:
     module, block, *_ = path
     if block == "extra_embedding":
         return f"{module}.extra"
+    for begin in (HEAD, OBJECTIVE):
+        if block.startswith(begin):
+            return f"{module}.{HEAD}{block.removeprefix(begin)}"
     connects = block == "connector" or block.startswith("deepstack")
     return f"{module}.connector" if connects else module

@@ -1,4 +1,15 @@
-"""Typed configuration of the whole model, made of those of its decoder and its encoders.
+"""Typed configuration of the whole model: modules, the edges between them, and objectives.
+
+The usual model is written as a decoder and encoders, which is the short form of a graph::
+
+    encoders.vision  --connector-->  decoder  -->  next_token
+
+Edges that end in other objectives are written out::
+
+    objectives: {pairs: {kind: contrastive, dimensions: 64}}
+    edges:
+      - {source: decoder, target: pairs, select: last}
+      - {source: vision, target: pairs, select: class_token}
 
 The classes of a model's configuration refuse impossible values when a configuration is loaded.
 `DecoderConfig.requirements` and its siblings list the sizes that a parallel plan must divide, so
@@ -7,24 +18,299 @@ that the caller can name the valid degrees.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, PrivateAttr, model_validator
 
 from mllm_jax.families.choice import AnyDecoder, AnyEncoder
 from mllm_jax.layers.attention.limits import Backend
+from mllm_jax.layers.config import elements
 from mllm_jax.layers.config.adapters import LoraAdapters
 from mllm_jax.layers.config.decoder import DecoderConfig
-from mllm_jax.layers.config.encoder import EncoderConfig
+from mllm_jax.layers.config.encoder import ConnectorConfig, EncoderConfig
 from mllm_jax.layers.config.linear import LinearLayer, decoder_layers, encoder_layers
 from mllm_jax.layers.config.parts import Section
+from mllm_jax.models.objectives.config import AnyObjective, NextTokenConfig, ObjectiveConfig
 from sharding.plan import PlanRequirement
 
 #: Name of the backbone, and of the section that has all other modules by name.
 BACKBONE, ENCODERS = "decoder", "encoders"
+
+
+#: The objective of a language model.
+NEXT_TOKEN = "next_token"
+#: Begins the name of the parameters of an edge into an objective, in the tree of its source.
+HEAD = "head_"
+#: Begins the name of an objective's other parameters, in the tree of the backbone.
+OBJECTIVE = "objective_"
+#: Outputs that an edge brings: of all tokens, or one of every sample or medium.
+Select = Literal["tokens", "mean", "last", "class_token"]
+#: The connector of an edge into an objective, unless it has another.
+LINEAR = ConnectorConfig(kind="linear")
+
+
+class Edge(Section):
+    """Outputs of a module, and what they are for.
+
+    Args:
+        source: name of a module.
+        target: name of the backbone, into whose rows the outputs are merged, or of an objective.
+        connector: maps the width of the source to that of the target; its parameters are the
+            source's. By default the connector of the encoder, and a linear layer into an objective.
+        norm: whether a LayerNorm stands before the connector of an objective.
+        layers: layers of the source, from 1, whose outputs are added behind the first layers of the
+            backbone (DeepStack, arXiv 2406.04334).
+        select: outputs that reach an objective: those of all `tokens`, or one of every sample: the
+            `last`, that of the `class_token`, or their `mean`.
+    """
+
+    source: str
+    target: str
+    connector: ConnectorConfig | None = None
+    norm: bool = False
+    layers: tuple[Annotated[int, Field(gt=0)], ...] = ()
+    select: Select = "tokens"
+
+
+@dataclass(frozen=True)
+class ModelGraph:
+    """The modules of a model, and where their outputs go.
+
+    Attributes:
+        modules: configurations by name, the backbone's first, in the order of initial keys and of
+            sums over gradients.
+        edges: all edges.
+        objectives: configurations by name.
+        backbone: the module whose microbatches count the step, and whose rows hold samples.
+    """
+
+    modules: Mapping[str, DecoderConfig | EncoderConfig]
+    edges: tuple[Edge, ...]
+    objectives: Mapping[str, ObjectiveConfig]
+    backbone: str
+
+    @property
+    def merged(self) -> tuple[str, ...]:
+        """Modules whose outputs are merged into the backbone's rows."""
+        return tuple(edge.source for edge in self.edges if edge.target == self.backbone)
+
+    @property
+    def measured(self) -> str | None:
+        """The objective whose loss is measured on held-out samples: of tokens, if there is one.
+
+        None if all wait for the outputs of a step.
+        """
+        names = [name for name, own in self.objectives.items() if own.scope == "microbatch"]
+        tokens = [name for name in names if self.objectives[name].reads_tokens]
+        return next(iter([*tokens, *names]), None)
+
+    @property
+    def writes(self) -> bool:
+        """Whether the backbone learns to write."""
+        return any(own.reads_tokens for own in self.objectives.values())
+
+    def edges_into(self, target: str) -> tuple[Edge, ...]:
+        """The edges that end in a module or an objective."""
+        return tuple(edge for edge in self.edges if edge.target == target)
+
+    def edges_from(self, source: str) -> tuple[Edge, ...]:
+        """The edges that begin in a module."""
+        return tuple(edge for edge in self.edges if edge.source == source)
+
+    def heads_of(self, source: str) -> dict[str, Edge]:
+        """The edges of a module that end in objectives of samples, by objective."""
+        return {
+            edge.target: edge
+            for edge in self.edges_from(source)
+            if edge.target in self.objectives and not self.objectives[edge.target].reads_tokens
+        }
+
+    def head_elements(self, module: str) -> elements.Elements:
+        """Elements of a module's heads, and of the objectives' parameters in the backbone."""
+        found = elements.Elements()
+        for objective, edge in self.heads_of(module).items():
+            width, connector = self.modules[module].d_model, edge.connector or LINEAR
+            inputs: elements.Dims = (("embed", width),)
+            if edge.norm:
+                found += elements.norm(width, centred=True)
+            if connector.kind == "mlp":
+                middle: elements.Dims = ((None, connector.hidden or width),)
+                found, inputs = found + elements.dense(inputs, middle, connector.bias), middle
+            features: elements.Dims = ((None, self.objectives[objective].width),)
+            found += elements.dense(inputs, features, connector.bias)
+        own = self.objectives.values() if module == self.backbone else ()
+        return sum((elements.vector(objective.parameters) for objective in own), found)
+
+    def heads(self, module: str) -> tuple[str, ...]:
+        """Objectives for which a module has parameters: of its edges, and the backbone of all."""
+        found = [*self.heads_of(module)]
+        if module == self.backbone:
+            found += [name for name, own in self.objectives.items() if own.parameters]
+        return tuple(dict.fromkeys(found))
+
+
+def with_short_form(values: Mapping[str, Any], backbone: str) -> dict[str, Any]:
+    """Values of a graph as those of a decoder and encoders, and edges into objectives.
+
+    Connectors and layers of edges into the backbone become keys of their sources. What has another
+    shape than these keys have is left for the types to refuse.
+
+    Raises:
+        ValueError: modules are written in both forms, or keys of an edge twice.
+    """
+    short = dict(values)
+    if isinstance(modules := short.pop("modules", None), dict):
+        if short.keys() & {BACKBONE, ENCODERS}:
+            raise ValueError(f"modules are given beside {BACKBONE} or {ENCODERS}; valid: either")
+        name = short.pop("backbone", None)
+        if name != backbone or name not in modules:
+            raise ValueError(
+                f"backbone {name!r} is refused, as plans and budgets call the module whose rows "
+                f"hold samples {backbone}; valid: {backbone}, which is one of modules"
+            )
+        others = {key: own for key, own in modules.items() if key != name}
+        short |= {BACKBONE: modules[name], ENCODERS: others}
+    edges = short.get("edges")
+    if not isinstance(edges, list) or not all(isinstance(edge, dict) for edge in edges):
+        return short
+    left = [edge for edge in edges if edge.get("target") != backbone]
+    encoders = dict(short.get(ENCODERS) or {})
+    for edge in edges:
+        source = edge.get("source")
+        if edge.get("target") == backbone and isinstance(encoders.get(source), dict):
+            encoders[source] = _with_edge(encoders[source], edge)
+        elif edge.get("target") == backbone:
+            left.append(edge)
+    return short | {"edges": left} | ({ENCODERS: encoders} if encoders else {})
+
+
+def _with_edge(encoder: Mapping[str, Any], edge: Mapping[str, Any]) -> dict[str, Any]:
+    """Keys of an encoder, with those of its edge into the backbone."""
+    where = f"edge {edge['source']} -> {edge['target']}"
+    own = {"connector": edge.get("connector"), "deepstack": edge.get("layers")}
+    own = {key: value for key, value in own.items() if value is not None}
+    if twice := sorted(own.keys() & encoder.keys()):
+        raise ValueError(f"{where}: {', '.join(twice)} of {edge['source']} are given twice")
+    if more := sorted({*edge} - {"source", "target", "connector", "layers"}):
+        raise ValueError(
+            f"{where}: {', '.join(more)} are keys of edges into objectives; valid: connector, "
+            "layers"
+        )
+    return {**encoder, **own}
+
+
+def check_graph(graph: ModelGraph) -> None:
+    """See that edges begin and end somewhere, and that every module and objective has some.
+
+    Raises:
+        ValueError: they do not; the message lists what is valid.
+    """
+    for edge in graph.edges:
+        _check_ends(graph, edge)
+        _check_output(graph, edge)
+    for name in graph.modules:
+        own = graph.edges_from(name)
+        if not own:
+            raise ValueError(
+                f"{name} feeds nothing; valid: an edge from {name} to one of "
+                f"{', '.join(graph.objectives)}, or objectives with next_token"
+            )
+        if name != graph.backbone and len(own) > 1:
+            targets = ", ".join(edge.target for edge in own)
+            raise ValueError(
+                f"edges from {name} lead to {targets}; valid: one edge from a module other than "
+                f"{graph.backbone}"
+            )
+    for name, objective in graph.objectives.items():
+        if objective.reads_tokens and name != objective.kind:
+            raise ValueError(f"objectives.{name}: {objective.kind} is called {objective.kind}")
+        if name in graph.modules:
+            raise ValueError(f"objectives.{name}: a module has that name; valid: another name")
+        sources = [edge.source for edge in graph.edges_into(name)]
+        if len(sources) != objective.sources or len({*sources}) < len(sources):
+            count, one = objective.sources, objective.sources == 1
+            raise ValueError(
+                f"objective {name} has edges from {', '.join(sources) or 'nothing'}; valid: "
+                f"{'one edge' if one else f'{count} edges'} from {', '.join(graph.modules)}"
+            )
+
+
+def _check_ends(graph: ModelGraph, edge: Edge) -> None:
+    where, valid = f"edge {edge.source} -> {edge.target}", ", ".join(graph.modules)
+    if edge.source not in graph.modules:
+        raise ValueError(f"{where}: {edge.source!r} is no module; valid: {valid}")
+    if edge.target in graph.objectives:
+        return
+    names = ", ".join(graph.objectives)
+    if edge.target not in graph.modules:
+        raise ValueError(
+            f"{where}: {edge.target!r} is neither a module nor an objective; valid: "
+            f"{graph.backbone}, {names}"
+        )
+    if edge.source == graph.backbone or edge.target != graph.backbone:
+        reason = (
+            "closes a circle"
+            if edge.source in (edge.target, graph.backbone)
+            else (f"is refused, as outputs are merged into the rows of {graph.backbone} alone")
+        )
+        valid = names if edge.source == graph.backbone else f"{graph.backbone}, {names}"
+        raise ValueError(f"{where} {reason}; valid: an edge to {valid}")
+
+
+def _check_output(graph: ModelGraph, edge: Edge) -> None:
+    """See that a module has the outputs that an edge brings to an objective."""
+    objective = graph.objectives.get(edge.target)
+    if objective is None:
+        return
+    where, source = f"edge {edge.source} -> {edge.target}", graph.modules[edge.source]
+    if edge.layers:
+        raise ValueError(f"{where}: layers are added to {graph.backbone}; valid: layers []")
+    if objective.reads_tokens:
+        if edge.source != graph.backbone or edge.select != "tokens" or edge.connector or edge.norm:
+            raise ValueError(
+                f"{where}: {objective.kind} reads all tokens by the head of the vocabulary; valid: "
+                f"an edge from {graph.backbone} without select, connector and norm"
+            )
+        return
+    valid = _selects(source)
+    if edge.select not in valid:
+        raise ValueError(
+            f"{where}: select {edge.select} is refused, as {objective.kind} reads one output of "
+            f"{edge.source} for every sample; valid: {', '.join(valid)}"
+        )
+    if edge.connector and (edge.connector.kind == "average" or edge.connector.stack != 1):
+        raise ValueError(
+            f"{where}: connector {edge.connector.kind} with stack {edge.connector.stack} joins "
+            "outputs, and there is one; valid: kind mlp or linear, without stack"
+        )
+    if isinstance(source, EncoderConfig):
+        _check_source(where, edge.source, source)
+
+
+def _check_source(where: str, name: str, source: EncoderConfig) -> None:
+    """Refuse keys of an encoder that its edge into an objective does not read."""
+    if source.connector != ConnectorConfig() or source.deepstack:
+        raise ValueError(
+            f"{where}: encoders.{name}.connector and deepstack are of an edge into the backbone; "
+            f"valid: without them, and connector in the edge"
+        )
+    if source.tile_inputs:
+        raise ValueError(f"{where}: tiles have an output each; valid: encoders.{name}.tiles null")
+
+
+def _selects(source: DecoderConfig | EncoderConfig) -> list[Select]:
+    """Outputs of a module of which a sample has one."""
+    if isinstance(source, DecoderConfig):
+        return ["last", "mean"]
+    return ["class_token", "mean"] if source.class_token_kept else ["mean"]
+
+
+def _is_empty(value: Sequence[Edge] | Mapping[str, ObjectiveConfig]) -> bool:
+    """Whether a key has its default, with which files are as before there was the key."""
+    return not value
 
 
 class ModelConfig(Section):
@@ -33,6 +319,10 @@ class ModelConfig(Section):
     Args:
         encoders: name of each encoder (chosen freely; it also names the encoder's parallel plan and
             budget, unless the encoder has `buckets`) to its configuration.
+        edges: outputs that feed objectives, each edge with `source`, `target`, and as needed
+            `connector`, `norm` and `select`; see docs/concepts/objectives.md. Outputs of an encoder
+            without an edge are merged into the decoder's rows.
+        objectives: name of each objective to its configuration; by default `next_token` alone.
         dtype: data type of activations; `auto` = bfloat16 on accelerators, float32 on CPU.
             Parameters, statistics and losses are always float32.
         attention: implementation, see `models.attention.dispatch`; `auto` picks by platform.
@@ -41,12 +331,15 @@ class ModelConfig(Section):
         loss_chunk: number of tokens whose logits exist at a time.
         pretrained: source of the initial parameters, which are random without it: the folder of a
             released checkpoint of the whole model; or for each part (`decoder`, `decoder.extra` if
-            there are extra tokens, `<encoder>`, `<encoder>.connector`) a folder, or null for random
-            values. Keys of these modules that the section leaves out come from their `config.json`.
+            there are extra tokens, `<encoder>`, `<encoder>.connector`,
+            `<module>.head_<objective>`) a folder, or null for random values, which a head always
+            has. Keys of these modules that the section leaves out come from their `config.json`.
     """
 
     decoder: AnyDecoder
     encoders: dict[str, AnyEncoder] = Field({})
+    edges: tuple[Edge, ...] = Field((), exclude_if=_is_empty)
+    objectives: dict[str, AnyObjective] = Field({}, exclude_if=_is_empty)
     pretrained: str | dict[str, str | None] | None = None
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
     attention: Backend = "auto"
@@ -69,6 +362,40 @@ class ModelConfig(Section):
         """All modules by name, in the order of initial keys and of sums over gradients."""
         others = {name: self.encoders[name] for name in sorted(self.encoders)}
         return {self.backbone: self.decoder, **others}
+
+    @property
+    def graph(self) -> ModelGraph:
+        """The graph of which this is the written form."""
+        objectives = self.objectives or {NEXT_TOKEN: NextTokenConfig()}
+        edges = *self._implied(objectives), *self.edges
+        return ModelGraph(self.modules, edges, objectives, self.backbone)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_form(cls, values: Any) -> Any:
+        return with_short_form(values, BACKBONE) if isinstance(values, dict) else values
+
+    @model_validator(mode="after")
+    def _sound_graph(self) -> ModelConfig:
+        check_graph(self.graph)
+        return self
+
+    def _implied(self, objectives: Mapping[str, ObjectiveConfig]) -> Iterator[Edge]:
+        """The edges that the short form leaves out."""
+        written = {edge.source for edge in self.edges}
+        for name in sorted(self.encoders):
+            if name not in written:
+                own = self.encoders[name]
+                yield Edge(
+                    source=name,
+                    target=self.backbone,
+                    connector=own.connector,
+                    layers=own.deepstack,
+                )
+        reached = {edge.target for edge in self.edges}
+        for name, objective in objectives.items():
+            if objective.reads_tokens and name not in reached:
+                yield Edge(source=self.backbone, target=name)
 
     @property
     def adapters(self) -> LoraAdapters | None:
@@ -102,8 +429,11 @@ class ModelConfig(Section):
     @property
     def linear_layers(self) -> list[LinearLayer]:
         """The linear layers that can have adapters."""
-        width = self.decoder.d_model
-        encoders = (encoder_layers(name, own, width) for name, own in self.encoders.items())
+        merged, width = self.graph.merged, self.decoder.d_model
+        encoders = (
+            encoder_layers(name, own, width if name in merged else None)
+            for name, own in self.encoders.items()
+        )
         return [*decoder_layers(self.decoder), *chain(*encoders)]
 
     @model_validator(mode="after")
@@ -122,6 +452,11 @@ class ModelConfig(Section):
                 f"pretrained is given for {', '.join(self.pretrained) or 'nothing'}; valid: a "
                 f"folder, or null, for each of {', '.join(self.parts)}"
             )
+        for part in self._unreleased:
+            if self.sources[part] is not None:
+                raise ValueError(
+                    f"pretrained is given for {part}, which no released model has; valid: null"
+                )
         return self
 
     @model_validator(mode="after")
@@ -176,25 +511,33 @@ class ModelConfig(Section):
 
     @property
     def layer_inputs(self) -> int:
-        """First layers of the decoder behind which outputs of encoders are added."""
-        return max((len(encoder.deepstack) for encoder in self.encoders.values()), default=0)
+        """First layers of the backbone behind which outputs of other modules are added."""
+        return max((len(edge.layers) for edge in self.graph.edges), default=0)
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """`decoder`, its extra tokens if any, and of every encoder it and its connector.
+        """`decoder`, its extra tokens if any, every encoder, connectors, and heads of objectives.
 
-        They are called `decoder.extra`, `<encoder>` and `<encoder>.connector`.
+        They are called `decoder.extra`, `<encoder>`, `<encoder>.connector` and
+        `<module>.head_<objective>`.
         """
-        extra = ("decoder.extra",) if self.decoder.extra_tokens else ()
-        connectors = (f"{name}.connector" for name in self.encoders)
-        return (self.backbone, *extra, *self.encoders, *connectors)
+        extra = (f"{self.backbone}.extra",) if self.decoder.extra_tokens else ()
+        merged = self.graph.merged
+        connectors = (f"{name}.connector" for name in self.encoders if name in merged)
+        return (self.backbone, *extra, *self.encoders, *connectors, *self._unreleased)
+
+    @property
+    def _unreleased(self) -> list[str]:
+        """Parts that no released model has: the heads of objectives."""
+        graph = self.graph
+        return [f"{name}.{HEAD}{own}" for name in graph.modules for own in graph.heads(name)]
 
     @property
     def sources(self) -> dict[str, str | None]:
         """Folder of the initial parameters, by part."""
         if isinstance(self.pretrained, dict):
             return self.pretrained
-        return dict.fromkeys(self.parts, self.pretrained)
+        return dict.fromkeys(self.parts, self.pretrained) | dict.fromkeys(self._unreleased)
 
     def dtype_on(self, platform: str) -> str:
         """`dtype`, with `auto` settled for `cpu`, `gpu` or `tpu`."""

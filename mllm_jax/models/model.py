@@ -6,8 +6,9 @@ belongs to a bucket of it, of which it may have several (`ModelConfig.lanes`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -15,16 +16,22 @@ import jax.numpy as jnp
 from jax import lax
 
 from mllm_jax.models import module as modules
-from mllm_jax.models.batch import ModuleRows
+from mllm_jax.models.batch import ModuleRows, NextTokenTargets
 from mllm_jax.models.freeze import NOTHING_FROZEN, Frozen
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.graph import OBJECTIVE, Edge, ModelConfig
 from mllm_jax.models.merge import land
+from mllm_jax.models.objectives.samples import Choice, select_samples
 from sharding.collectives import psum, vary
 from sharding.exchange import RouteArrays
 from sharding.exchange_kinds import DEFAULT_EXCHANGE, DEFAULT_EXCHANGES, Exchanges
 from sharding.grid import Views
 from sharding.layerstack.module import Merge
 from sharding.layerstack.run import Aux
+
+#: Outputs of a sample's tokens that an edge of the backbone brings.
+_CHOICES: Mapping[str, Choice] = MappingProxyType({"last": "last", "mean": "mean"})
+#: By objective and by the source of an edge, what the edge brings.
+Outputs = dict[str, dict[str, Any]]
 
 
 class Model:
@@ -37,9 +44,11 @@ class Model:
         exchanges: the exchanges of buckets, `DEFAULT_EXCHANGE` if not named.
 
     Attributes:
-        backbone: the module whose outputs have a loss.
-        others: the buckets of all other modules, whose outputs are merged into the backbone's rows.
-        merges: by bucket, how its outputs are merged.
+        graph: the modules, and where their outputs go.
+        backbone: the module whose rows hold samples.
+        others: the buckets of all other modules.
+        merges: by bucket, how its outputs reach the backbone's rows.
+        objectives: losses by name.
     """
 
     def __init__(
@@ -49,7 +58,7 @@ class Model:
         frozen: Frozen = NOTHING_FROZEN,
         exchanges: Exchanges = DEFAULT_EXCHANGES,
     ) -> None:
-        self.config, self._exchanges = config, exchanges
+        self.config, self.graph, self._exchanges = config, config.graph, exchanges
         own = config.backbone
         self.backbone = modules.ShardedModule(config, own, views[own], frozen)
         self.others = {
@@ -57,6 +66,9 @@ class Model:
             for bucket in config.lanes
         }
         self.merges: dict[str, Merge] = {name: partial(self._merge, name) for name in self.others}
+        self.objectives = {
+            name: modules.load_objective(config, name) for name in self.graph.objectives
+        }
 
     def _merge(
         self, bucket: str, outputs: jax.Array, routes: RouteArrays | None, rows: ModuleRows
@@ -71,9 +83,9 @@ class Model:
     def merged(
         self, params: Any, rows: Mapping[str, ModuleRows], routes: Mapping[str, RouteArrays]
     ) -> jax.Array | None:
-        """Outputs of all buckets where they are merged, `[rows, tokens / shards, d_model]`.
+        """Outputs of other modules where they are merged, `[rows, tokens / shards, d_model]`.
 
-        Zero elsewhere; None of a model of the backbone alone.
+        Zero elsewhere; None where nothing is merged.
 
         Args:
             params: local shards of the whole model.
@@ -81,10 +93,23 @@ class Model:
             routes: routes of its outputs, by bucket; nothing if media are in the rows of their
                 samples.
         """
+        return self._brought(self.graph.merged, params, rows, routes)
+
+    def _brought(
+        self,
+        names: Collection[str],
+        params: Any,
+        rows: Mapping[str, ModuleRows],
+        routes: Mapping[str, RouteArrays],
+    ) -> jax.Array | None:
+        """Sum of the outputs of modules in the backbone's rows; arguments as of `merged`."""
         target = rows[self.config.backbone]
         landed = [
-            self.merges[name](self._outputs(name, params, rows[name]), routes.get(name), target)
-            for name in self.others
+            self.merges[bucket](
+                self._outputs(bucket, params, rows[bucket]), routes.get(bucket), target
+            )
+            for bucket, module in self.others.items()
+            if module.name in names
         ]
         return sum(landed[1:], landed[0]) if landed else None
 
@@ -105,27 +130,96 @@ class Model:
 
         return filled(rows) if bucket == module.name else _one_by_one(filled, rows)
 
-    def loss(
+    def forward(
         self, params: Any, rows: Mapping[str, ModuleRows], routes: Mapping[str, RouteArrays]
-    ) -> tuple[jax.Array, Aux]:
-        """Sums of the losses and of the auxiliary losses of one microbatch.
-
-        They are the same scalars on every rank.
+    ) -> tuple[Outputs, Aux]:
+        """What the objectives read of one microbatch, and this rank's shares of auxiliary losses.
 
         Args:
             params, rows, routes: as of `merged`.
         """
-        name, view = self.config.backbone, self.backbone.view
+        name = self.config.backbone
         merged = self.merged(params, rows, routes)
         with jax.named_scope("decode"):
             outputs, aux = self.backbone.forward(params[name], rows[name], merged)
+        own: Outputs = {}
+        for objective in self.graph.objectives:
+            for edge in self.graph.edges_into(objective):
+                with jax.named_scope("loss"):
+                    found = self._edge(edge, outputs, params, rows, routes)
+                own.setdefault(objective, {})[edge.source] = found
+        return own, aux
+
+    def _edge(
+        self,
+        edge: Edge,
+        outputs: jax.Array,
+        params: Any,
+        rows: Mapping[str, ModuleRows],
+        routes: Mapping[str, RouteArrays],
+    ) -> Any:
+        """What an edge brings to its objective; the `outputs` are the backbone's."""
+        name, view = self.config.backbone, self.backbone.view
+        targets = rows[name].targets[edge.target]
+        if isinstance(targets, NextTokenTargets):
+            return modules.token_outputs(params[name], outputs, self.config, view)
+        source, choice = self.backbone, _CHOICES.get(edge.select, "first")
+        if edge.source != name:  # one output of a medium lies at the first token of its sample
+            source = next(own for own in self.others.values() if own.name == edge.source)
+            brought = self._brought((edge.source,), params, rows, routes)
+            assert brought is not None  # the source has a bucket
+            outputs, choice = brought, "first"
+        count = targets.weights.shape[1]
+        ids = rows[name].segment_ids
+        samples = select_samples(outputs, ids, count, choice, view)
+        return source.head(edge.target, params[edge.source], samples)
+
+    def losses(
+        self, params: Any, outputs: Outputs, targets: Mapping[str, Any]
+    ) -> dict[str, jax.Array]:
+        """Sums of losses, not divided, the same scalars on every rank.
+
+        Args:
+            params: local shards of the whole model.
+            outputs: as of `forward`, of some objectives.
+            targets: those of the backbone's rows.
+        """
         with jax.named_scope("loss"):
-            total = self.loss_of(params[name], outputs, rows[name])
-        return psum(total, view.token_axes), psum(aux, view.position_axes)
+            return {name: self._loss(name, params, outputs[name], targets) for name in outputs}
+
+    def _loss(
+        self, name: str, params: Any, outputs: Mapping[str, Any], targets: Mapping[str, Any]
+    ) -> jax.Array:
+        objective, view = self.objectives[name], self.backbone.view
+        own = params[self.config.backbone].get(f"{OBJECTIVE}{name}", {})
+        return psum(objective.loss(own, outputs, targets[name], view), objective.summed(view))
+
+    def loss(
+        self, params: Any, rows: Mapping[str, ModuleRows], routes: Mapping[str, RouteArrays]
+    ) -> tuple[dict[str, jax.Array], Aux]:
+        """Sums of the losses of a microbatch by objective, and of the auxiliary losses.
+
+        They are the same scalars on every rank; objectives of a whole step have none.
+
+        Args:
+            params, rows, routes: as of `merged`.
+        """
+        outputs, aux = self.forward(params, rows, routes)
+        outputs = {name: own for name, own in outputs.items() if name not in self.of_a_step}
+        losses = self.losses(params, outputs, rows[self.config.backbone].targets)
+        return losses, psum(aux, self.backbone.view.position_axes)
+
+    @property
+    def of_a_step(self) -> frozenset[str]:
+        """Objectives that wait for the outputs of all microbatches of a step."""
+        objectives = self.graph.objectives.items()
+        return frozenset(name for name, own in objectives if own.scope == "step")
 
     def loss_of(self, params: Any, outputs: jax.Array, rows: ModuleRows) -> jax.Array:
-        """See `sharding.layerstack.module.Loss`: the loss of outputs of the backbone."""
-        return modules.loss(params, outputs, rows, self.config, self.backbone.view)
+        """See `sharding.layerstack.module.Loss`: of a model whose one objective reads tokens."""
+        view, ((name, objective),) = self.backbone.view, self.objectives.items()
+        own = modules.token_outputs(params, outputs, self.config, view)
+        return objective.loss({}, {self.config.backbone: own}, rows.targets[name], view)
 
 
 def _one_by_one(make: Callable[[Any], jax.Array], rows: Any) -> jax.Array:

@@ -1,6 +1,6 @@
 """The modules of a model as pure functions; what moves between them is the caller's.
 
-    forward -> (merge) -> forward -> loss or greedy_tokens
+    forward -> (merge) -> forward -> heads of objectives, or greedy_tokens
 
 All run inside a fully manual `jax.shard_map` on local shards, or outside it with `MeshView()`.
 """
@@ -8,6 +8,7 @@ All run inside a fully manual `jax.shard_map` on local shards, or outside it wit
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Any
@@ -15,15 +16,23 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from mllm_jax.families.family import load_reference
 from mllm_jax.families.functions import ModuleFunctions, load_functions
 from mllm_jax.layers import transformer as decoder
 from mllm_jax.layers import vocabulary
 from mllm_jax.layers.adapters import adapted_tower
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig
-from mllm_jax.layers.connector import connect_outputs, connector_block, deepstack_blocks, norm_block
+from mllm_jax.layers.connector import (
+    Head,
+    connect_outputs,
+    connector_block,
+    deepstack_blocks,
+    norm_block,
+)
 from mllm_jax.layers.modules import LayerContext, gather_sequence
 from mllm_jax.layers.parameters import (
+    ParameterBlock,
     Params,
     Tower,
     init_tower,
@@ -32,11 +41,15 @@ from mllm_jax.layers.parameters import (
 )
 from mllm_jax.layers.tile_mixing import mix_taps
 from mllm_jax.layers.varying import vary_like
-from mllm_jax.models.batch import NEXT_TOKEN, ModuleRows
+from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.freeze import NOTHING_FROZEN, Frozen
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.graph import HEAD, LINEAR, OBJECTIVE, Edge, ModelConfig
+from mllm_jax.models.objectives.config import find_kind
+from mllm_jax.models.objectives.next_token import TokenOutputs
+from mllm_jax.models.objectives.objective import Objective
+from mllm_jax.models.objectives.samples import average_segments
 from mllm_jax.models.work.flops import model_flops, tower_work
-from sharding.collectives import join_slices, psum, shard_slice
+from sharding.collectives import join_slices, psum
 from sharding.grid import MeshView
 from sharding.layerstack.prefetch import PrefetchedLayerStack, apply_layers
 from sharding.layerstack.run import Aux, LayerStackSpec
@@ -48,7 +61,7 @@ __all__ = [
     "compute_dtype",
     "greedy_tokens",
     "init_parameters",
-    "loss",
+    "load_objective",
     "model_flops",
     "parameter_axes",
     "tower_work",
@@ -99,7 +112,8 @@ class ShardedModule:
         dtype: type of its activations.
         traits: how layers differ, and what else they take and give.
         aux: auxiliary losses that every layer gives, and their weights in the loss.
-        frozen: whether the module is, its connectors aside.
+        frozen: whether the module is, its connectors and heads aside.
+        graph: the modules of the model, and where their outputs go.
     """
 
     def __init__(
@@ -108,6 +122,7 @@ class ShardedModule:
         self.name = config.lanes.get(bucket, bucket)
         self.config, self.view, self.dtype = config, view, compute_dtype(config)
         self.settings, self.tower = config.modules[self.name], _blocks(config, self.name)
+        self.graph = config.graph
         self.aux, self.traits = self._layers()
         self.frozen, self._frozen = frozen.is_trunk_frozen(self.name), frozen
         self._family = _functions(self.settings)
@@ -145,6 +160,11 @@ class ShardedModule:
 
     def embed(self, params: Params, rows: ModuleRows) -> jax.Array:
         """See `Module.embed`; behind the features is room for what `traits` says."""
+        lanes, unmerged = self.config.lanes, {*self.graph.modules} - {*self.graph.merged}
+        merges = {
+            name: own for name, own in rows.merges.items() if lanes.get(name, name) not in unmerged
+        }
+        rows = replace(rows, merges=merges)
         own = self.tower, params, rows, self.settings, self.view, self.dtype
         beside = max(self.traits.side_inputs, len(self.traits.tapped_layers))
         return _with_room(self._family.embed(*own), beside)
@@ -224,6 +244,8 @@ class ShardedModule:
         if isinstance(settings, DecoderConfig):
             return self.norm(params, x)
         ids = self.context(rows).segment_ids
+        if self.name not in self.graph.merged:
+            return self._selected(self.norm(params, x), ids)
 
         def connected(name: str, x: jax.Array, norm: Callable[[jax.Array], jax.Array]) -> jax.Array:
             return connect_outputs(
@@ -241,6 +263,22 @@ class ShardedModule:
             joined = mix_taps(joined, rows.arrays["taps"], rows.arrays["shares"], self.view)
         return _with_room(joined, self.config.layer_inputs - len(names), 1 + len(names))
 
+    def _selected(self, x: jax.Array, segment_ids: jax.Array) -> jax.Array:
+        """Outputs of which the first one of every medium is that which reaches the objective."""
+        (edge,) = self.graph.edges_from(self.name)
+        return average_segments(x, segment_ids, self.view) if edge.select == "mean" else x
+
+    def head(self, objective: str, params: Params, x: jax.Array) -> jax.Array:
+        """The features that an edge brings to an objective, `[.., features]` float32.
+
+        Args:
+            params: local shards of the module.
+            x: `[.., d_model]`, one output of every sample.
+        """
+        name = f"{HEAD}{objective}"
+        found: jax.Array = self.tower[name].bind(params[name], self.view)(x)
+        return found
+
     def has_inputs(self, rows: ModuleRows) -> jax.Array:
         """Whether these rows have inputs on any rank that shares gathered parameters.
 
@@ -249,31 +287,27 @@ class ShardedModule:
         return psum(jnp.count_nonzero(rows.segment_ids), self.view.fsdp) > 0
 
 
-def loss(
-    params: Params, hidden: jax.Array, rows: ModuleRows, config: ModelConfig, view: MeshView
-) -> jax.Array:
-    """Weighted sum of cross entropies over the local tokens.
+def load_objective(config: ModelConfig, name: str) -> Objective:
+    """The loss of an objective of the model."""
+    settings = config.graph.objectives[name]
+    objective: Objective = load_reference(find_kind(settings.kind).loss)(settings)
+    return objective
 
-    A float32 scalar, equal on all tensor ranks and different along `MeshView.tokens`.
-    """
-    targets = rows.targets[NEXT_TOKEN]
-    return vocabulary.cross_entropy(
-        decoder.head_terms(_blocks(config, config.backbone), params, _flat(hidden, view), view),
-        shard_slice(targets.labels, view.context, dim=1).reshape(-1),
-        shard_slice(targets.weights, view.context, dim=1).reshape(-1),
-        config.decoder.vocab_size,
-        config.loss_chunk,
-        view,
-    )
+
+def token_outputs(
+    params: Params, hidden: jax.Array, config: ModelConfig, view: MeshView
+) -> TokenOutputs:
+    """What an objective of tokens reads of outputs `[rows, tokens / shards, d_model]`."""
+    terms = decoder.head_terms(_blocks(config, config.backbone), params, _flat(hidden, view), view)
+    return TokenOutputs(terms, config.decoder.vocab_size, config.loss_chunk)
 
 
 def greedy_tokens(
     params: Params, hidden: jax.Array, config: ModelConfig, view: MeshView
 ) -> jax.Array:
     """Most likely next token at every position, `[rows, tokens]` int32, equal on a row's ranks."""
-    terms = decoder.head_terms(_blocks(config, config.backbone), params, _flat(hidden, view), view)
-    vocab, chunk = config.decoder.vocab_size, config.loss_chunk
-    best = vocabulary.argmax(terms, vocab, chunk, view)
+    own = token_outputs(params, hidden, config, view)
+    best = vocabulary.argmax(own.terms, own.vocab, own.chunk, view)
     return join_slices(best.reshape(hidden.shape[0], -1), view.context, dim=1)
 
 
@@ -289,15 +323,27 @@ def _functions(settings: DecoderConfig | EncoderConfig) -> ModuleFunctions:
 @lru_cache(maxsize=64)  # Blocks find shapes and axes of their parameters once.
 def _blocks(config: ModelConfig, name: str) -> Tower:
     """The blocks of a module, with those of its connectors."""
-    settings = config.modules[name]
+    settings, graph = config.modules[name], config.graph
     tower = dict(_functions(settings).tower(settings, config.attention))
-    if not isinstance(settings, DecoderConfig):
+    if not isinstance(settings, DecoderConfig) and name in graph.merged:
         width = config.decoder.d_model
         tower["connector"] = connector_block(settings, width)
         for block in deepstack_blocks(settings):
             tower[block] = connector_block(settings, width)
             tower[f"{block}_norm"] = norm_block(settings)
+    for objective, edge in graph.heads_of(name).items():
+        width = graph.objectives[objective].width
+        tower[f"{HEAD}{objective}"] = _head_block(settings, edge, width)
+    own = {n: load_objective(config, n).block() for n in graph.objectives if name == graph.backbone}
+    tower |= {f"{OBJECTIVE}{n}": block for n, block in own.items() if block is not None}
     return MappingProxyType(adapted_tower(tower, name, config.adapters))
+
+
+def _head_block(settings: DecoderConfig | EncoderConfig, edge: Edge, width: int) -> ParameterBlock:
+    """The parameters of an edge into an objective of samples."""
+    eps = settings.norm_eps if edge.norm else None
+    own = settings.d_model, width, edge.connector or LINEAR, eps
+    return ParameterBlock(lambda rngs: Head(*own, rngs))
 
 
 def _with_room(x: jax.Array, count: int, parts: int = 1) -> jax.Array:

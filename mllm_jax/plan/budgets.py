@@ -29,7 +29,15 @@ from data.sources.order import SampleOrder
 from data.sources.source import Source
 from mllm_jax.config.buckets import planned
 from mllm_jax.config.checks.checks import check_unplanned
-from mllm_jax.config.inputs import TOKENS, rounded, row_specs, token_spec, with_budgets, with_plans
+from mllm_jax.config.inputs import (
+    TOKENS,
+    rounded,
+    row_specs,
+    target_specs,
+    token_spec,
+    with_budgets,
+    with_plans,
+)
 from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.models.work.flops import tower_works
 
@@ -169,8 +177,9 @@ class _MeasuredSamples:
         if not len(source):
             raise DataError("data.source has no samples; valid: at least one")
         lanes = row_specs(config.model) if config.data.auto_budgets else planned(config)
-        decoder = config.model.decoder
-        processor = make_processor(config.data, lanes, decoder.max_positions, token_spec(decoder))
+        model = config.model
+        own = model.decoder.max_positions, token_spec(model.decoder), target_specs(model)
+        processor = make_processor(config.data, lanes, *own)
         lengths = open_lengths(source, processor, config.data)
         return cls(config, source, lengths, tuple(processor.specs.values()))
 

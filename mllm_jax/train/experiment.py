@@ -11,7 +11,7 @@ from jax.sharding import Mesh
 
 from data.processing.processor import Processor, make_processor
 from mllm_jax.config.buckets import planned
-from mllm_jax.config.inputs import token_spec
+from mllm_jax.config.inputs import target_specs, token_spec
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.compiled.precompiled import PrecompiledPrograms
 from mllm_jax.train.step.build import build_step, train_step, with_plan
@@ -57,6 +57,7 @@ class Experiment:
             planned(config),
             config.model.decoder.max_positions,
             token_spec(config.model.decoder),
+            target_specs(config.model),
         )
         return cls(config, step.program.grid, step.mesh, processor, step)
 

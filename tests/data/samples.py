@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from data.batch import NEXT_TOKEN, ModuleRows
+from data.batch import ModuleRows
 from data.config import Balance, DataConfig
 from data.faults import FaultKind, SampleFault
 from data.media.audio.row_spec import AudioRowSpec, LazyAudio
@@ -68,7 +68,7 @@ def assert_same_arrays(actual: Any, expected: Any) -> None:
 
 def of_example(decoder: ModuleRows) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """What the decoder's rows have of `Example`: tokens, targets and weights of the loss."""
-    learnt = decoder.targets[NEXT_TOKEN]
+    learnt = decoder.next_token
     return decoder.inputs, learnt.labels, learnt.weights
 
 

@@ -184,7 +184,7 @@ def test_bfloat16_decoder_has_a_float32_loss(family: str) -> None:
         def loss(params: Any, config: ModelConfig = config, batch: ModuleRows = batch) -> Any:
             hidden, _ = towers.decode_hidden(params, batch, None, config, MeshView())
             assert hidden.dtype == config.dtype
-            return multimodal.loss(params, hidden, batch, config, MeshView())
+            return towers.loss(params, hidden, batch, config, MeshView())
 
         losses.append(towers.quick(loss)(params))
         assert losses[-1].dtype == np.float32

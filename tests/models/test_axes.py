@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from data.batch import DECODER, NEXT_TOKEN, PackedBatch
+from data.batch import DECODER, PackedBatch
 from data.rows.tokens import TextSpan
 from data.sample import Grid
 from mllm_jax.check.synthetic import synthetic_batch
@@ -53,7 +53,7 @@ def batch(places: list[tuple[int, int]]) -> PackedBatch:
     """The samples, each at a row and a place in it."""
     spec, rng = token_spec(model().decoder), np.random.default_rng(0)
     rows = spec.empty_rows((2, TOKENS), [])
-    learnt = rows.targets[NEXT_TOKEN]
+    learnt = rows.next_token
     for segment, ((row, start), (length, spans)) in enumerate(zip(places, SAMPLES, strict=True), 1):
         here = row, slice(start, start + length)
         spec.write(rows, row, start, segment, length, spans)

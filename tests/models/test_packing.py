@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mllm_jax.models import module as multimodal
 from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.graph import ModelConfig
 from sharding.grid import MeshView
@@ -27,7 +26,7 @@ WINDOWED = "siglip windows"
 def decoder_loss(config: ModelConfig) -> Callable[..., Any]:
     def loss(params: Any, batch: ModuleRows) -> Any:
         hidden, _ = towers.decode_hidden(params, batch, None, config, VIEW)
-        return multimodal.loss(params, hidden, batch, config, VIEW), hidden
+        return towers.loss(params, hidden, batch, config, VIEW), hidden
 
     return towers.quick(jax.value_and_grad(loss, has_aux=True))
 

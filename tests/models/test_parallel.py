@@ -42,7 +42,7 @@ SELDOM = (0, 2, 4)
 def decoder_loss(config: ModelConfig, params: Any, batch: ModuleRows, view: MeshView) -> Any:
     """Loss over all rows, and the most likely tokens."""
     hidden, _ = towers.decode_hidden(params, batch, None, config, view)
-    total = multimodal.loss(params, hidden, batch, config, view)
+    total = towers.loss(params, hidden, batch, config, view)
     return psum(total, view.token_axes), multimodal.greedy_tokens(params, hidden, config, view)
 
 

@@ -205,3 +205,12 @@ def decode_hidden(
 ) -> tuple[jax.Array, Aux]:
     """Outputs of the decoder's last norm for local rows, and shares of its auxiliary losses."""
     return multimodal.ShardedModule(config, config.backbone, view).forward(params, rows, media)
+
+
+def loss(
+    params: Any, hidden: jax.Array, rows: ModuleRows, config: ModelConfig, view: MeshView
+) -> Any:
+    """Sum of the losses of next tokens on this rank, of outputs of the decoder."""
+    outputs = multimodal.token_outputs(params, hidden, config, view)
+    objective = multimodal.load_objective(config, NEXT_TOKEN)
+    return objective.loss({}, {config.backbone: outputs}, rows.targets[NEXT_TOKEN], view)

@@ -31,6 +31,7 @@ def families() -> dict[str, Callable[[], None]]:
         for checkpoint in module.CHECKPOINTS
     }
     makers |= {family.name: family.make for family in (LLAVA, ONEVISION, QWEN2_AUDIO)}
+    makers[vision.PAIRS.name] = vision.make_pairs
     return makers | {LORA_NAME: make_lora, EXPORTED_NAME: make_exported}
 
 

@@ -1,9 +1,12 @@
-"""Image encoders: SigLIP, SigLIP 2 (fixed resolution and NaFlex) and CLIP."""
+"""Image encoders: SigLIP, SigLIP 2 (fixed resolution and NaFlex) and CLIP, alone and with texts."""
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from transformers import (
     CLIPImageProcessorPil,
@@ -14,6 +17,7 @@ from transformers import (
     SiglipModel,
 )
 
+from tests.models.pretrained import pairs
 from tests.parity.checkpoint import CLOSE, Checkpoint, Tensors, probe, write_arrays, write_json
 from tests.parity.media import IMAGES, image
 
@@ -234,3 +238,73 @@ def _check_alone(model: Any, inputs: Tensors, row: int, batch: Tensors) -> None:
             alone[name] = alone[name][:, :count]
     for name, state in _states(model, alone).items():
         torch.testing.assert_close(batch[name][row, : state.shape[1]], state[0], **CLOSE)
+
+
+#: The token that ends a text, whose output is that of the text; it has no other place in texts.
+END = 261
+#: Side of an image and of a patch, in pixels.
+SIDE, PATCH = 48, 12
+_WIDTHS = {
+    "hidden_size": 16,
+    "intermediate_size": 32,
+    "num_attention_heads": 2,
+    "num_hidden_layers": 2,
+    "projection_dim": 8,
+    "layer_norm_eps": 1e-5,
+}
+# The text's activation is that of GPT; OpenAI's models have quick_gelu in both.
+PAIRS_CONFIG = {
+    "architectures": ["CLIPModel"],
+    "logit_scale_init_value": float(np.log(1 / 0.07)),
+    "model_type": "clip",
+    "projection_dim": 8,
+    "text_config": {
+        **_WIDTHS,
+        "bos_token_id": 259,
+        "eos_token_id": END,
+        "hidden_act": "gelu_pytorch_tanh",
+        "max_position_embeddings": 256,
+        "model_type": "clip_text_model",
+        "pad_token_id": 0,
+        "vocab_size": 320,
+    },
+    "vision_config": {
+        **_WIDTHS,
+        "hidden_act": "quick_gelu",
+        "image_size": SIDE,
+        "model_type": "clip_vision_model",
+        "patch_size": PATCH,
+    },
+}
+#: CLIP whole: the loss of a step of images and captions, and its gradients by all weights.
+PAIRS = Checkpoint("pairs", CLIPModel, PAIRS_CONFIG)
+
+
+def make_pairs() -> None:
+    """Write the folder of CLIP whole."""
+    model = PAIRS.build()
+    PAIRS.save(model)
+    with tempfile.TemporaryDirectory() as folder:
+        samples = pairs.inputs(pairs.experiment(Path(folder)))
+    found = model(**_pairs(samples), return_loss=True)
+    names = tuple(PAIRS.released(model, model.state_dict()))
+    gradients = PAIRS.gradients(model, found.loss, names)
+    write_arrays(PAIRS.folder / "expected.npz", {"loss": found.loss, **gradients})
+
+
+def _pairs(samples: list[tuple[np.ndarray, np.ndarray]]) -> Tensors:
+    """Texts padded on the right, and pixels of patches row by row."""
+    longest = max(len(tokens) for tokens, _ in samples)
+    ids, mask = (np.zeros((len(samples), longest), np.int64) for _ in range(2))
+    for row, (tokens, _) in enumerate(samples):
+        if np.flatnonzero(tokens == END).tolist() != [len(tokens) - 1]:
+            raise ValueError(f"text {row} does not end with its one token {END}")
+        ids[row, : len(tokens)], mask[row, : len(tokens)] = tokens, 1
+    count = SIDE // PATCH
+    patches = np.stack([own for _, own in samples])
+    pixels = patches.reshape(-1, count, count, PATCH, PATCH, 3).transpose(0, 5, 1, 3, 2, 4)
+    return {
+        "input_ids": torch.from_numpy(ids),
+        "attention_mask": torch.from_numpy(mask),
+        "pixel_values": torch.from_numpy(pixels.reshape(-1, 3, SIDE, SIDE).copy()),
+    }

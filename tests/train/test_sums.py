@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from mllm_jax.layers.trainable import LOAD
 from mllm_jax.models.batch import DECODER, NEXT_TOKEN, ModuleRows, NextTokenTargets
+from mllm_jax.models.objectives.config import NextTokenConfig
 from mllm_jax.train.step.gradient_program import Batch, GradientProgram, Gradients, with_aux
 from scheduling.executor.batch import StepBatch
 from sharding.layerstack.run import Aux
@@ -26,10 +28,13 @@ class Fixed(GradientProgram):
 
     def __init__(self, ahead: int = 0) -> None:
         self._ahead = ahead
-        alone: Any = SimpleNamespace(decoder=SimpleNamespace(batch=()))
+        alone: Any = SimpleNamespace(backbone=SimpleNamespace(batch_axes=()))
         self.grid = alone
-        own: Any = SimpleNamespace(decoder=SimpleNamespace(aux={"balance": FACTOR}))
-        self.model = own
+        graph = SimpleNamespace(objectives={NEXT_TOKEN: NextTokenConfig()})
+        model: Any = SimpleNamespace(
+            decoder=SimpleNamespace(aux={"balance": FACTOR}), graph=graph, backbone=DECODER
+        )
+        self.model = model
         whole = SimpleNamespace(replicated=())
         self.__dict__["trained_layout"] = {"router": {LOAD: whole}, "q": whole}
         self.asked: list[tuple[float, float]] = []
@@ -38,8 +43,10 @@ class Fixed(GradientProgram):
     def ahead(self) -> int:
         return self._ahead
 
-    def shares(self, params: Any, batch: Batch, weight: jax.Array, aux: Aux) -> Gradients:
-        self.asked.append((float(weight), float(aux["balance"])))
+    def shares(
+        self, params: Any, batch: Batch, weights: Mapping[str, jax.Array], aux: Aux
+    ) -> Gradients:
+        self.asked.append((float(weights[NEXT_TOKEN]), float(aux["balance"])))
         gradients = {"router": {LOAD: jnp.array(LOADS)}, "q": jnp.array(GRADIENT)}
         return Gradients(jnp.float32(LOSS), gradients, {}, {"balance": jnp.float32(SUM)})
 

@@ -134,7 +134,7 @@ class ImageRowSpec(RowSpec):
     def landed(self, inputs: int, grid: Grid) -> int:
         """Outputs of an image that land."""
         if self.tiling is None:
-            return self.outputs(inputs)
+            return super().landed(inputs, grid)
         return outputs_in_text(self.tiling.tile_outputs, grid)
 
     def in_text(self, inputs: int, grid: Grid, placeholder: int) -> list[int]:

@@ -162,7 +162,9 @@ class ConversationSet:
             for kind, items in blobs.items()
         }
         keys = (*conversation.met.read, *others.read), (*conversation.met.passed, *others.passed)
-        return Sample(name, conversation.turns, media, conversation.encoders, keys)
+        return Sample(
+            name, conversation.turns, media, conversation.encoders, keys, conversation.labels
+        )
 
     def _open_medium(self, kind: Kind, blob: FileBytes, epoch: int) -> Any:
         """A medium in a file, as it is in an epoch."""

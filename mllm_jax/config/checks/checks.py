@@ -239,6 +239,7 @@ def _placeholders(config: ExperimentConfig) -> Iterator[Problem]:
 def _evaluation(config: ExperimentConfig) -> Iterator[Problem]:
     """An answer leaves room for its prompt, and a rhythm belongs to an evaluation."""
     evaluate, tokens = config.evaluate, config.data.budgets["tokens"]
+    yield from _measured(config)
     if evaluate.enabled and not (evaluate.loss or evaluate.exact_match):
         reason = "true measures nothing, as evaluate.loss and evaluate.exact_match are false"
         kinds = [_on("evaluate.loss"), _on("evaluate.exact_match")]
@@ -254,6 +255,21 @@ def _evaluation(config: ExperimentConfig) -> Iterator[Problem]:
         key = "evaluate.every"
         reason = f"{evaluate.every} has no effect, as evaluate.enabled is false"
         yield Problem(key, reason, lambda: [[Choice.of(key, None), _on("evaluate.enabled")]])
+
+
+def _measured(config: ExperimentConfig) -> Iterator[Problem]:
+    """What an evaluation measures is something that the model learns."""
+    evaluate, graph = config.evaluate, config.model.graph
+    learnt = ", ".join(graph.objectives)
+    off = [no_evaluation(config)]
+    if evaluate.enabled and evaluate.exact_match and not graph.writes:
+        key = "evaluate.exact_match"
+        reason = f"true needs answers, and a model that learns {learnt} writes none"
+        yield Problem(key, reason, lambda: [[Choice.of(key, False), *off]])
+    if evaluate.enabled and evaluate.loss and graph.measured is None:
+        name = "evaluate.loss"
+        why = f"true is refused, as {learnt} has a loss of whole steps alone"
+        yield Problem(name, why, lambda: [[*off, Choice.of(name, False)]])
 
 
 def _on(key: str) -> Choice:

@@ -31,8 +31,19 @@ def pipeline_checks(config: ExperimentConfig) -> list[Problem]:
         return [*_hardware(config), *_without_stages(config)]
     layers = [*_layers(config), *_length(config), *_cuts(config), *_deepstack(config)]
     placing = [*_first_stage(config), *_live(config), *_of_bubbles_alone(config)]
-    further = [*_independent_microbatches(config), *_weights_apart(config)]
+    further = [*_independent_microbatches(config), *_weights_apart(config), *_objectives(config)]
     return [*_hardware(config), *_names(config), *layers, *placing, *further]
+
+
+def _objectives(config: ExperimentConfig) -> Iterator[Problem]:
+    """Stages learn the next token alone."""
+    others = [n for n, own in config.model.graph.objectives.items() if not own.reads_tokens]
+    if others:
+        reason = (
+            f"{', '.join(others)}: objectives of samples need a step without stages, and "
+            f"parallel.decoder.stage is {config.parallel.decoder.stage}"
+        )
+        yield Problem("model.objectives", reason, further="next_token, or parallel.decoder.stage 1")
 
 
 def _hardware(config: ExperimentConfig) -> Iterator[Problem]:

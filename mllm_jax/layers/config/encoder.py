@@ -175,6 +175,11 @@ class EncoderConfig(Section):
         return self.stride * self.stack
 
     @property
+    def class_token_kept(self) -> bool:
+        """Whether the first output of every medium is that of its class token."""
+        return False
+
+    @property
     def tile_outputs(self) -> tuple[int, int] | None:
         """Rows and columns of a tile's outputs; None for media that are not cut into tiles."""
         return None
@@ -319,6 +324,11 @@ class ImageEncoderConfig(EncoderConfig):
     def class_tokens(self) -> Literal["none", "dropped", "kept"]:
         """Whether every image has a class token, and whether its output lands."""
         return "none"
+
+    @property
+    def class_token_kept(self) -> bool:
+        """See `EncoderConfig.class_token_kept`."""
+        return self.class_tokens == "kept"
 
     @property
     def tile_outputs(self) -> tuple[int, int] | None:

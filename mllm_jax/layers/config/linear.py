@@ -73,12 +73,20 @@ def decoder_layers(config: DecoderConfig) -> Iterator[LinearLayer]:
         yield LinearLayer(HEAD, "decoder", width, (("vocab", config.vocab_size),))
 
 
-def encoder_layers(name: str, config: EncoderConfig, d_decoder: int) -> Iterator[LinearLayer]:
-    """Those of an encoder and its connectors."""
-    width, outputs = _single_dim("embed", config.d_model), _single_dim("embed", d_decoder)
+def encoder_layers(
+    name: str, config: EncoderConfig, d_decoder: int | None
+) -> Iterator[LinearLayer]:
+    """Those of an encoder and its connectors.
+
+    Args:
+        d_decoder: width of the module that outputs are merged into; None: into none.
+    """
+    width = _single_dim("embed", config.d_model)
     yield from _attention_layers(name, config.d_model, config.heads, config.heads, config.head_dim)
     yield from _two_layers(name, "layers.mlp", width, _single_dim("mlp", config.d_ff), width)
-    connector = config.connector
+    if d_decoder is None:
+        return
+    connector, outputs = config.connector, _single_dim("embed", d_decoder)
     blocks = ["connector", *(f"deepstack{number}" for number in range(len(config.deepstack)))]
     for block in blocks:
         if connector.kind == "mlp":

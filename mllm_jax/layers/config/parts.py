@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -16,6 +18,15 @@ class Section(BaseModel):
     """A part of a configuration: no other keys, and nothing that changes."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+@dataclass(frozen=True)
+class ConfigChoice:
+    """The choice of a section's class by one of its keys; it stands in the metadata of a type."""
+
+    def valid_classes(self) -> Mapping[str, type[Section]]:
+        """All classes that are valid, by the value of that key."""
+        raise NotImplementedError
 
 
 class RopeScaling(Section):

@@ -119,8 +119,9 @@ def work_parts(config: ModelConfig, module: str) -> WorkParts:
     if module == config.backbone:
         parts, stride, reduction = _decoder_parts(config.decoder), 1, 1
     else:
-        own = config.encoder(module)
-        parts = _encoder_parts(own, config.decoder.d_model)
+        own, merged = config.encoder(module), config.lanes[module] in config.graph.merged
+        # A head reads one output of a medium, which counts for nothing beside its layers.
+        parts = _encoder_parts(own, config.decoder.d_model if merged else 0)
         stride, reduction = own.stride, own.reduction
     if adapters is None:
         return parts
@@ -240,7 +241,9 @@ def _encoder_parts(config: EncoderConfig, d_decoder: int) -> WorkParts:
 
 
 def _connector(config: EncoderConfig, d_decoder: int) -> float:
-    """Products of the connector, per input position."""
+    """Products of the connector, per input position; without a width there is none."""
+    if not d_decoder:
+        return 0.0
     if config.connector.kind != "mlp":
         return 2 * config.connected * d_decoder / config.reduction
     hidden = config.connector.hidden or d_decoder

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from mllm_jax.layers.config import elements
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.layers.config.linear import HEAD
@@ -25,15 +26,20 @@ def tower_parameters(config: ModelConfig) -> dict[str, int]:
 
 def _profile(config: ModelConfig, name: str) -> TowerProfile:
     tower: DecoderConfig | EncoderConfig
+    graph = config.graph
     if name == config.backbone:
         tower, stride, reduction, features = config.decoder, 1, 1, 0
         outputs, rest = tower.vocab_size, tower.rest_elements
         beside = config.layer_inputs
+        rest = rest + graph.head_elements(name)
     else:
         tower = config.encoder(name)
         stride, reduction, features = tower.stride, tower.reduction, tower.features
-        outputs, beside = config.decoder.d_model, len(tower.deepstack)
-        rest = tower.rest_elements + tower.connectors_elements(outputs)
+        beside, module = len(tower.deepstack), config.lanes[name]
+        is_merged = module in graph.merged
+        outputs = config.decoder.d_model if is_merged else tower.d_model
+        connectors = tower.connectors_elements(outputs) if is_merged else elements.Elements()
+        rest = tower.rest_elements + connectors + graph.head_elements(module)
     parts, adapters, part = work_parts(config, name), config.adapters, config.lanes.get(name, name)
     return TowerProfile(
         layers=tower.layers,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from data.batch import NEXT_TOKEN, NextTokenTargets
+from data.batch import NextTokenTargets
 from data.faults import SampleFault
 from data.loading.loader import Microbatch
 from data.media.preview import MediaPreview
@@ -26,7 +26,7 @@ from data.sources.make import make_source
 from data.sources.mixture import SourceMixture
 from data.sources.source import Source
 from mllm_jax.config.buckets import planned
-from mllm_jax.config.inputs import token_spec
+from mllm_jax.config.inputs import target_specs, token_spec
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.train.feed.feed import open_single_loader
 
@@ -255,6 +255,7 @@ def build_preview(config: ExperimentConfig, samples: int) -> DataPreview:
         planned(config),
         config.model.decoder.max_positions,
         token_spec(config.model.decoder),
+        target_specs(config.model),
     )
     microbatches: list[Microbatch] = []
     sizes = _source_sizes(source, config)
@@ -310,7 +311,7 @@ def _member_name(source: Source, index: int, config: ExperimentConfig) -> str:
 
 def targets_of(microbatch: Microbatch) -> NextTokenTargets:
     """What the decoder learns in a microbatch."""
-    return microbatch.batch.decoder.targets[NEXT_TOKEN]
+    return microbatch.batch.decoder.next_token
 
 
 def _slice_sample(array: NDArray[Any], placement: SamplePlacement) -> NDArray[Any]:

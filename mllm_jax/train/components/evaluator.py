@@ -31,9 +31,8 @@ from data.processing.processor import make_processor
 from data.sources.make import make_source
 from data.waits import SOURCE
 from mllm_jax.config.buckets import planned
-from mllm_jax.config.inputs import token_spec
+from mllm_jax.config.inputs import target_specs, token_spec
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.models.batch import DECODER, NEXT_TOKEN
 from mllm_jax.models.model import Model
 from mllm_jax.runtime.compiled.synchronized import synchronize_program
 from mllm_jax.runtime.folder import RunError
@@ -266,12 +265,14 @@ class LossEvaluator:
         return self._config.evaluate.max_new_tokens
 
     def _sum_loss(self, params: Any, batch: Batch) -> tuple[jax.Array, jax.Array]:
-        """Sum of the losses of one batch, without auxiliary ones, and of its weights."""
+        """Sum of the losses of one batch, of the measured objective, and of its weights."""
         rows, routes = jax.tree.map(lambda leaf: leaf[0], (batch.rows, batch.routes))
         view = self._modules.backbone.view
-        weights = psum(jnp.sum(rows[DECODER].targets[NEXT_TOKEN].weights), view.batch_axes)
-        loss, _ = self._modules.loss(params, rows, routes)
-        return loss, weights
+        losses, _ = self._modules.loss(params, rows, routes)
+        name, backbone = self._modules.graph.measured, self._modules.config.backbone
+        assert name is not None  # else `evaluate.loss` is refused
+        weights = jnp.sum(rows[backbone].targets[name].weights)
+        return losses[name], psum(weights, view.batch_axes)
 
 
 def _join_reasons(faults: Iterable[SampleFault]) -> str:
@@ -299,6 +300,7 @@ def evaluate_run(config: ExperimentConfig) -> dict[str, Any]:
             planned(config),
             config.model.decoder.max_positions,
             token_spec(config.model.decoder),
+            target_specs(config.model),
         )
     )
     check_heldout_data(config, processor)

@@ -25,7 +25,7 @@ import numpy as np
 from jax.sharding import PartitionSpec
 
 from mllm_jax.config.pipeline_plan import StageLayers
-from mllm_jax.models.batch import NEXT_TOKEN, ModuleRows
+from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.freeze import Frozen
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.model import Model
@@ -236,10 +236,18 @@ class GradientProgram(ABC):
 
     def _own(self, params: Any, batch: Batch, tokens: jax.Array) -> Gradients:
         self._check_carried(batch.carried)
-        weight = psum(jnp.sum(self._loss_weights(batch)), self.grid.backbone.batch_axes)
         aux = {name: own / tokens for name, own in self.model.decoder.aux.items()}
+        weights = {name: self._divisor(batch, name) for name in self.model.graph.objectives}
+        return self.shares(params, batch, weights, aux)
+
+    def _divisor(self, batch: Batch, objective: str) -> jax.Array:
+        """Divisor of the losses of an objective, so that its weight in the loss is its factor."""
+        weights = self._loss_weights(batch, objective)
+        weight = psum(jnp.sum(weights), self.grid.backbone.batch_axes)
         # All samples may turn out bad when they are read: then nothing is learnt, and not 0 / 0.
-        return self.shares(params, batch, jnp.where(weight > 0, weight, 1), aux)
+        weight = jnp.where(weight > 0, weight, 1)
+        factor = self.model.graph.objectives[objective].weight
+        return weight if factor == 1 else weight / factor
 
     def _tokens(self, batch: Batch) -> jax.Array:
         """Number of tokens of the step, of which auxiliary losses and loads are means.
@@ -251,7 +259,9 @@ class GradientProgram(ABC):
         return jnp.maximum(tokens, 1).astype(jnp.float32)
 
     @abstractmethod
-    def shares(self, params: Any, batch: Batch, weight: jax.Array, aux: Aux) -> Gradients:
+    def shares(
+        self, params: Any, batch: Batch, weights: Mapping[str, jax.Array], aux: Aux
+    ) -> Gradients:
         """The loss, and this device's shares of the gradients.
 
         Every device differentiates its own copy of the parameters, marked as varying over all
@@ -260,7 +270,7 @@ class GradientProgram(ABC):
 
         Args:
             params, batch: as in `__call__`.
-            weight: divisor of the summed losses; of the whole batch.
+            weights: by objective, the divisor of its summed losses; of the whole batch.
             aux: factors by which the sums of auxiliary losses are multiplied.
         """
 
@@ -270,8 +280,10 @@ class GradientProgram(ABC):
         return {}
 
     def targets(self, batch: Batch) -> jax.Array:
-        """Tokens of the step that have a loss."""
-        return psum(jnp.count_nonzero(self._loss_weights(batch)), self.grid.backbone.batch_axes)
+        """Tokens of the step, or samples, that have a loss."""
+        names = self.model.graph.objectives
+        first, *others = (jnp.count_nonzero(self._loss_weights(batch, n)) for n in names)
+        return psum(sum(others, first), self.grid.backbone.batch_axes)
 
     @cached_property
     def trained_layout(self) -> Any:
@@ -329,9 +341,9 @@ class GradientProgram(ABC):
         rows |= {name: dealing.spec for name, dealing in self.tables.assignments.items()}
         return BatchLayout(rows, self.grid.backbone, self.carried_specs, self.table_specs)
 
-    def _loss_weights(self, batch: Batch) -> jax.Array:
-        """Weights of the tokens of this step, without those of microbatches of the next."""
-        return self._of_step(batch.rows[self.model.backbone].targets[NEXT_TOKEN].weights)
+    def _loss_weights(self, batch: Batch, objective: str) -> jax.Array:
+        """Weights of the targets of this step, without those of microbatches of the next."""
+        return self._of_step(batch.rows[self.model.backbone].targets[objective].weights)
 
     def _of_step(self, microbatches: jax.Array) -> jax.Array:
         """Without those of the next step."""

@@ -163,8 +163,11 @@ class PipelineProgram(GradientProgram):
         """The largest number of all encoders; additional microbatches of others are not encoded."""
         return max((module.prefetch for module in self.schedule.sources), default=0)
 
-    def shares(self, params: Any, batch: Batch, weight: jax.Array, aux: Aux) -> Gradients:
-        """Outputs as this device's stage makes them."""
+    def shares(
+        self, params: Any, batch: Batch, weights: Mapping[str, jax.Array], aux: Aux
+    ) -> Gradients:
+        """Outputs as this device's stage makes them; there is one objective."""
+        (weight,) = weights.values()
         with jax.named_scope("gather_parameters"):
             whole = self._whole(params)
         loss, sums, grads, carried = self._pipeline.loss_and_gradients(

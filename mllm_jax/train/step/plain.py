@@ -3,10 +3,15 @@
 ::
 
     encode (encoder's view)  ->  exchange  ->  decode, loss (decoder's view)  ->  gradients
+
+An objective that waits for a whole step has two passes: the first makes the outputs of all
+microbatches, of which the loss and its gradients are then known; the second goes back from these,
+microbatch by microbatch (gradient caching, arXiv 2101.06983).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -14,7 +19,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from mllm_jax.train.step.gradient_program import Batch, GradientProgram, Gradients, with_aux
-from sharding.collectives import vary
+from sharding.collectives import psum, vary
 from sharding.layerstack.partition import combine
 from sharding.layerstack.run import Aux
 
@@ -22,21 +27,70 @@ from sharding.layerstack.run import Aux
 class PlainProgram(GradientProgram):
     """The program of a decoder without stages."""
 
-    def shares(self, params: Any, batch: Batch, weight: jax.Array, aux: Aux) -> Gradients:
+    def shares(
+        self, params: Any, batch: Batch, weights: Mapping[str, jax.Array], aux: Aux
+    ) -> Gradients:
         """The gradients of one microbatch after the other, added up."""
         axes = self.grid.backbone.all_axes
 
-        def loss_of(trained: Any, rows: Any, routes: Any) -> tuple[jax.Array, Aux]:
-            loss, sums = self.modules.loss(combine(trained, constant), rows, routes)
-            return with_aux(loss / weight, sums, aux), sums
+        def loss_of(trained: Any, rows: Any, routes: Any, back: Any) -> tuple[jax.Array, Any]:
+            whole = combine(trained, constant)
+            outputs, sums = self.modules.forward(whole, rows, routes)
+            now = {name: own for name, own in outputs.items() if name not in back}
+            losses = self.modules.losses(whole, now, rows[self.model.backbone].targets)
+            loss, sums = _total(losses, weights), psum(sums, self.grid.backbone.position_axes)
+            loss = with_aux(loss, sums, aux)
+            return loss + psum(_product(outputs, back), axes) if back else loss, (loss, sums)
 
         def add(carry: Any, microbatch: Any) -> tuple[Any, None]:
-            made = jax.value_and_grad(loss_of, has_aux=True)(trained, *microbatch)
-            return jax.tree.map(jnp.add, carry, made), None
+            (_, made), grads = jax.value_and_grad(loss_of, has_aux=True)(trained, *microbatch)
+            return jax.tree.map(jnp.add, carry, (made, grads)), None
 
         trained, constant = self.frozen.apart(vary(params, axes))
-        zeros = vary(jax.tree.map(jnp.zeros_like, trained), axes)
+        loss, zeros, back = self._of_step_objectives(trained, constant, batch, weights)
         nothing = jax.tree.map(jnp.zeros_like, dict(aux))
-        start, microbatches = ((jnp.zeros(()), nothing), zeros), (batch.rows, batch.routes)
+        start, microbatches = ((loss, nothing), zeros), (batch.rows, batch.routes, back)
         ((loss, sums), grads), _ = lax.scan(add, start, microbatches)
         return Gradients(loss, grads, {}, sums)
+
+    def _of_step_objectives(
+        self, trained: Any, constant: Any, batch: Batch, weights: Mapping[str, jax.Array]
+    ) -> tuple[jax.Array, Any, Any]:
+        """The loss of objectives that wait for all microbatches, and its gradients.
+
+        Returns:
+            The loss; its gradients by parameters, of which those through outputs are no part; and
+            those by the outputs of every microbatch, by objective and source.
+        """
+        axes, names = self.grid.backbone.all_axes, self.modules.of_a_step
+        if not names:
+            return jnp.zeros(()), vary(jax.tree.map(jnp.zeros_like, trained), axes), {}
+        targets = jax.tree.map(
+            lambda own: own.reshape(-1, *own.shape[3:]),
+            {name: batch.rows[self.model.backbone].targets[name] for name in names},
+        )
+
+        def make(_: Any, microbatch: Any) -> tuple[None, Any]:
+            outputs, _ = self.modules.forward(combine(trained, constant), *microbatch)
+            return None, {name: own for name, own in outputs.items() if name in names}
+
+        def loss_of(trained: Any, outputs: Any) -> jax.Array:
+            flat = jax.tree.map(lambda own: own.reshape(-1, own.shape[-1]), outputs)
+            return _total(self.modules.losses(combine(trained, constant), flat, targets), weights)
+
+        _, outputs = lax.scan(make, None, (batch.rows, batch.routes))
+        loss, (grads, back) = jax.value_and_grad(loss_of, argnums=(0, 1))(trained, outputs)
+        return loss, vary(grads, axes), back
+
+
+def _total(losses: Mapping[str, jax.Array], weights: Mapping[str, jax.Array]) -> jax.Array:
+    """Sum of the divided losses."""
+    divided = [loss / weights[name] for name, loss in losses.items()]
+    return sum(divided[1:], divided[0]) if divided else jnp.zeros(())
+
+
+def _product(outputs: Any, back: Any) -> jax.Array:
+    """What has the gradients `back` by those outputs, of this rank."""
+    own = {name: outputs[name] for name in back}
+    products = jax.tree.leaves(jax.tree.map(lambda x, g: jnp.sum(x * g), own, back))
+    return jnp.sum(jnp.stack(products))

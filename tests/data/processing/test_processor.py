@@ -14,7 +14,7 @@ from data.media.image.row_spec import ImageRowSpec
 from data.processing.processor import Processor, make_processor
 from data.sample import ConversationError, DataError, Sample, SampleError, Turn
 from data.sources.source import Source
-from data.targets import NEXT_TOKEN_ONLY
+from data.targets import NEXT_TOKEN_ONLY, PairSpec
 from tests.data.samples import AUDIO, VISION, MakeConfig, Picture, make_sample, mixed_source
 
 
@@ -55,7 +55,7 @@ def test_only_answers_are_learnt(processor: Processor) -> None:
     assert example.targets[-1] == processor.end_ids[0]
 
 
-class Captions:
+class Captions(PairSpec):
     """An objective that compares a text with an image."""
 
     def check(self, sample: Sample) -> None:
@@ -68,7 +68,7 @@ def test_an_objective_says_what_it_needs_of_a_sample(
 ) -> None:
     """Without the next token no answer is needed, and every token of the text is an input."""
     config, specs = make_config(), [VISION, AUDIO]
-    captions = make_processor(config, specs, targets={"captions": Captions()})
+    captions = make_processor(config, specs, targets={"captions": Captions("captions")})
     asked = Turn("user", "<image> a cat")
     sample = Sample("s", (asked,), {"image": (Picture(16, 30),)})
     example = captions.process(sample)
@@ -83,7 +83,9 @@ def test_an_objective_says_what_it_needs_of_a_sample(
     ):
         with pytest.raises(SampleError, match=message):
             captions.measure(bad)
-    both = make_processor(config, specs, targets={**NEXT_TOKEN_ONLY, "captions": Captions()})
+    both = make_processor(
+        config, specs, targets={**NEXT_TOKEN_ONLY, "captions": Captions("captions")}
+    )
     with pytest.raises(SampleError, match="does not end with an answer"):
         both.measure(sample)
 

@@ -41,7 +41,12 @@ def test_equal_seeds_give_equal_files(made: ExampleData, tmp_path: Path) -> None
     same = write_example(tmp_path / "same", IMAGES, seed=3)
     other = write_example(tmp_path / "other", IMAGES, seed=4)
     assert files(same.folder) == files(made.folder) != files(other.folder)
-    assert len(files(made.folder)) == 2 + IMAGES + HELDOUT
+    assert len(files(made.folder)) == 6 + IMAGES + HELDOUT
+
+
+def test_captions_say_what_is_there() -> None:
+    scene = ShapeScene("cross", "blue", frozenset({"bottom right", "top left"}), seed=0)
+    assert scene.caption == "2 blue crosses: top left, bottom right"
 
 
 def test_held_out_images_have_contents_of_their_own(made: ExampleData) -> None:

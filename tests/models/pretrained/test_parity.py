@@ -12,7 +12,6 @@ import pytest
 
 from mllm_jax.check.verify import relative_error
 from mllm_jax.layers import transformer as decoder
-from mllm_jax.models import module as multimodal
 from mllm_jax.models.batch import NEXT_TOKEN, ModuleRows, NextTokenTargets
 from mllm_jax.models.graph import ModelConfig
 from sharding.grid import MeshView
@@ -48,7 +47,7 @@ def run(config: ModelConfig, params: Any, rows: ModuleRows) -> tuple[jax.Array, 
     hidden, _ = towers.decode_hidden(params, rows, None, config, MeshView())
     tower = decoder.decoder_tower(config.decoder, "reference")
     ((states, kernel),) = decoder.head_terms(tower, params, hidden, MeshView())
-    return hidden, states @ kernel, multimodal.loss(params, hidden, rows, config, MeshView())
+    return hidden, states @ kernel, towers.loss(params, hidden, rows, config, MeshView())
 
 
 @pytest.mark.parametrize("family", DECODERS)

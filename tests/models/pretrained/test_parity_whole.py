@@ -15,7 +15,6 @@ from mllm_jax.check.verify import loss_and_gradients, relative_error
 from mllm_jax.layers import transformer as decoder
 from mllm_jax.layers.adapters import adapted_tower
 from mllm_jax.models import module as multimodal
-from mllm_jax.models.batch import NEXT_TOKEN
 from mllm_jax.models.graph import ModelConfig
 from sharding.grid import MeshView
 from sharding.plan import ParallelPlan
@@ -78,7 +77,7 @@ def forward(config: ModelConfig, params: Any, batch: PackedBatch) -> tuple[jax.A
     tower = adapted_tower(tower, "decoder", config.adapters)
     terms = decoder.head_terms(tower, params["decoder"], hidden, MeshView())
     logits = sum((x @ kernel for x, kernel in terms), jnp.zeros(()))
-    targets = rows.targets[NEXT_TOKEN]
+    targets = rows.next_token
     labels = jnp.where(targets.weights > 0, targets.labels, 0)
     chosen = jnp.take_along_axis(logits, labels[..., None], axis=-1)[..., 0]
     nll = jax.nn.logsumexp(logits, axis=-1) - chosen
@@ -152,7 +151,7 @@ def test_a_batch_gives_the_same_gradients(family: str, plan: str) -> None:
     (name,) = config.encoders
     plans = dict(zip(("decoder", name), PLANS[plan], strict=True))
     loss, gradients = loss_and_gradients(config, plans, params, [batch])
-    weight = batch.decoder.targets[NEXT_TOKEN].weights.sum()
+    weight = batch.decoder.next_token.weights.sum()
     assert relative_error(loss * weight, expected["batch.loss"]) < LIMIT
     scaled = jax.tree.map(lambda leaf: leaf * weight, gradients)
     check_gradients(scaled, expected, imported(family)[2])

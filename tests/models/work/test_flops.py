@@ -38,7 +38,7 @@ def decoder_flops(config: ModelConfig, tokens: int) -> float:
 
     def forward(params: Any) -> Any:
         hidden, _ = towers.decode_hidden(params, batch, None, config, MeshView())
-        return multimodal.loss(params, hidden, batch, config, MeshView())
+        return towers.loss(params, hidden, batch, config, MeshView())
 
     return counted(forward, shapes["decoder"])
 

@@ -17,7 +17,7 @@ from data.loading.evaluation import example_batches, prompt_batches
 from data.sample import Sample, SampleError
 from data.sources.make import make_source
 from data.sources.mixture import SourceMixture
-from mllm_jax.models.batch import DECODER, NEXT_TOKEN, ModuleRows
+from mllm_jax.models.batch import DECODER, ModuleRows
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.train.components.evaluator import LossEvaluator, StoppedError
@@ -175,7 +175,7 @@ def loss_alone(experiment: Any, params: Any, index: int) -> tuple[float, float]:
     logits = jax.jit(partial(_logits, experiment.config.model))(
         params, jax.tree.map(jnp.asarray, example.batch.rows), own.inputs
     )
-    targets = own.targets[NEXT_TOKEN]
+    targets = own.next_token
     each = jax.nn.logsumexp(logits, axis=-1) - logits[np.arange(len(logits)), targets.labels[0]]
     return float((each * targets.weights[0]).sum()), float(targets.weights.sum())
 

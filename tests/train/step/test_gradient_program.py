@@ -1,5 +1,6 @@
 """Gradient programs are open: what runs another way is another class, and nothing else changes."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -36,7 +37,9 @@ class Unrolled(GradientProgram):
     def __init__(self, model: ModelConfig, grid: JointGrid, frozen: Frozen) -> None:
         super().__init__(model, grid, frozen, StageLayers(model.decoder.layers, 1, 2))
 
-    def shares(self, params: Any, batch: Batch, weight: jax.Array, aux: Aux) -> Gradients:
+    def shares(
+        self, params: Any, batch: Batch, weights: Mapping[str, jax.Array], aux: Aux
+    ) -> Gradients:
         rows = [jax.tree.map(lambda x, i=i: x[i], batch.rows[DECODER]) for i in (1, 0)]
 
         def total(params: Any) -> jax.Array:
@@ -47,8 +50,8 @@ class Unrolled(GradientProgram):
             )
             whole = params | {"decoder": decoder | {"layers": layers}}
             made = [self.modules.loss(whole, {DECODER: own}, {}) for own in rows]
-            losses = [loss for loss, _ in made]
-            return sum(losses[1:], losses[0]) / weight
+            losses = [loss[NEXT_TOKEN] for loss, _ in made]
+            return sum(losses[1:], losses[0]) / weights[NEXT_TOKEN]
 
         loss, grads = jax.value_and_grad(total)(vary(params, self.grid.backbone.all_axes))
         return Gradients(loss, grads, {}, aux)

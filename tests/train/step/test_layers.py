@@ -15,7 +15,6 @@ from mllm_jax.check.synthetic import scatter_rows, synthetic_batch
 from mllm_jax.check.verify import compare_gradients, initial_parameters, loss_and_gradients
 from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.layers.parameters import ParameterBlock
-from mllm_jax.models import module as modules
 from mllm_jax.models.batch import NEXT_TOKEN, ModuleRows
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.module import ShardedModule, abstract_parameters
@@ -27,6 +26,7 @@ from scheduling.schedules.tasks import ModuleStages
 from sharding.grid import MeshView
 from sharding.layerstack.run import LayerStack, LayerStackSpec
 from sharding.plan import ParallelPlan
+from tests.models import towers
 from tests.scheduling.placing import naive
 from tests.train.models import small_model
 
@@ -213,7 +213,7 @@ def test_outputs_of_earlier_layers_are_added_behind_the_first_layers() -> None:
 def loss_of(decoder: ShardedModule, params: Any, x: jax.Array, rows: ModuleRows) -> jax.Array:
     """The loss of what comes out of the decoder's layers."""
     outputs = decoder.output(params, x, rows)
-    return modules.loss(params, outputs, rows, decoder.config, decoder.view)
+    return towers.loss(params, outputs, rows, decoder.config, decoder.view)
 
 
 def unlike(params: Any) -> Any:

@@ -13,6 +13,8 @@ from data.sources.formats.records.keys import ShapeError
 
 #: Fields that hold conversations, if `data.source.fields` names none.
 CONVERSATIONS = ("conversations", "messages", "texts")
+#: Field of what objectives other than the next token learn.
+LABELS = "labels"
 #: Field of a system message that stands before a conversation, if `data.source.fields` names none.
 SYSTEM = "system"
 #: Fields of a question and an answer that are likely.

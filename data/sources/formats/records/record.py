@@ -15,9 +15,10 @@ or a list), and belong to the placeholders in order, or to the parts of messages
 or they are in the turns, or in the parts of a message. Each is a path, a data URI, base64, bytes,
 or `{"bytes", "path"}` as hubs have it. Where a kind has several encoders, the field `image_encoder`
 or `image_encoders` may name that of all images, or a list that of each, null for those of
-`data.routes`. `data.source.fields` gives all of these other names (`records/fields.py`). `keys.py`
-says what becomes of other keys: some are harmless, and all others make a bad sample.
-`records/forms.py` says what a record is that has no conversation.
+`data.routes`. `data.source.fields` gives all of these other names (`records/fields.py`). The field
+`labels` has what objectives other than the next token learn of the record, by objective:
+`{"scene": 3}`. `keys.py` says what becomes of other keys: some are harmless, and all others make a
+bad sample. `records/forms.py` says what a record is that has no conversation.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from data.sources.formats.records.advice import RecordReading, advice_for
 from data.sources.formats.records.fields import (
     ANSWERS,
     CONVERSATIONS,
+    LABELS,
     PairFields,
     RecordFields,
     is_empty_conversation,
@@ -86,12 +88,14 @@ class ParsedConversation:
         media: media by kind.
         encoders: encoders that the record names.
         met: keys of the record.
+        labels: what objectives other than the next token learn of it, by objective.
     """
 
     turns: tuple[Turn, ...]
     media: Media
     encoders: Encoders = field(default_factory=dict)
     met: MetKeys = field(default_factory=MetKeys, compare=False)
+    labels: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -260,7 +264,7 @@ class RecordForm(RecordFields):
         earlier = [] if pair.history is None else self._parse_history(keys, pair.history)
         system, listed = self._system_turns(keys), self._listed_media(keys)
         media = {kind: listed[kind] or (attached or {}).get(kind, ()) for kind in MEDIA_TYPES}
-        encoders = self._listed_encoders(keys, media)
+        encoders, labels = self._listed_encoders(keys, media), _read_labels(keys)
         self._close_keys(keys)
         self._check_media(keys, media, attached)
         self._check_mentions(keys, media)
@@ -270,7 +274,7 @@ class RecordForm(RecordFields):
             none = f"there is neither a question nor a medium{before}"
             raise ShapeError(f"{none}; valid: one of them, or messages", MEDIA)
         turns = self._in_front((*earlier, *self._make_turns(question or "", answer)), media)
-        return ParsedConversation((*system, *turns), media, encoders, keys.met)
+        return ParsedConversation((*system, *turns), media, encoders, keys.met, labels)
 
     def _parse_history(self, keys: RecordKeys, name: str) -> list[Turn]:
         """Earlier questions with their answers: a list of pairs."""
@@ -407,7 +411,7 @@ class RecordForm(RecordFields):
         }
         for kind in MEDIA_TYPES:
             _check_parts(name, kind, dialogue, len(media[kind]))
-        encoders = self._listed_encoders(keys, media)
+        encoders, labels = self._listed_encoders(keys, media), _read_labels(keys)
         self._close_keys(keys)
         if system and any(turn.role == "system" for turn in dialogue.turns):
             raise ShapeError(
@@ -430,7 +434,7 @@ class RecordForm(RecordFields):
         ordered = {
             k: tuple(_pick_places(k, names, dialogue.places[k])) for k, names in encoders.items()
         }
-        return ParsedConversation((*system, *spoken_turns), media, ordered, keys.met)
+        return ParsedConversation((*system, *spoken_turns), media, ordered, keys.met, labels)
 
     def _parse_turns(self, keys: RecordKeys, name: str, turns: object) -> SpokenTurns:
         return join_utterances(utterances_of(keys, name, turns), self.marks)
@@ -475,6 +479,16 @@ class RecordForm(RecordFields):
             if value is not None and media[kind]:
                 encoders[kind] = _encoder_names(name, value, len(media[kind]), kind)
         return encoders
+
+
+def _read_labels(keys: RecordKeys) -> dict[str, Any]:
+    """Labels of a record, by objective; a list of labels is one of tokens, which is refused."""
+    value = keys.values.get(LABELS)
+    if not isinstance(value, Mapping):
+        return {}
+    return {
+        str(name): label for name, label in keys.read_value(LABELS).items() if label is not None
+    }
 
 
 def _is_number(kind: Kind, value: object) -> bool:

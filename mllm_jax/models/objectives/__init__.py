@@ -1,0 +1,1 @@
+"""Objectives: the losses that outputs of modules feed."""

@@ -1,0 +1,63 @@
+"""One output of every sample, out of packed rows.
+
+Products with matrices of zeros and ones, so that gradients are no sums of scattered rows::
+
+    segment ids   1 1 1 2 2 0        last of 1   0 0 1 0 0 0
+                                     last of 2   0 0 0 0 1 0
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+
+from sharding.collectives import psum, reduce_scatter, shard_slice
+from sharding.grid import MeshView
+
+#: Outputs of a segment of which one is taken.
+Choice = Literal["first", "last", "mean"]
+
+
+def select_samples(
+    x: jax.Array, segment_ids: jax.Array, segments: int, choice: Choice, view: MeshView
+) -> jax.Array:
+    """One output of every segment, `[rows, segments, width]`, the same on all ranks of a row.
+
+    Args:
+        x: `[rows, positions / shards, width]`.
+        segment_ids: `[rows, positions]`, whole on every rank of the row.
+        segments: most segments of a row; slots without a segment are zero.
+        choice: the output that is taken, or their mean.
+    """
+    shares = _shares(segment_ids, choice)
+    is_of = segment_ids[:, None] == 1 + jnp.arange(segments)[None, :, None]
+    chosen = shard_slice(jnp.where(is_of, shares[:, None], 0), view.sequence_axes, dim=2)
+    own = jnp.einsum("rsp,rpw->rsw", chosen.astype(x.dtype), x, precision="highest")
+    return psum(own, view.sequence_axes)
+
+
+def average_segments(x: jax.Array, segment_ids: jax.Array, view: MeshView) -> jax.Array:
+    """The mean of each segment at its first position, and zero elsewhere; shapes as of `x`.
+
+    Args:
+        x, segment_ids: as of `select_samples`.
+    """
+    shares, begins = _shares(segment_ids, "mean"), _shares(segment_ids, "first")
+    same = segment_ids[:, :, None] == segment_ids[:, None]
+    chosen = jnp.where(same, begins[:, :, None] * shares[:, None], 0)
+    chosen = shard_slice(chosen, view.sequence_axes, dim=2).astype(x.dtype)
+    own = jnp.einsum("rqp,rpw->rqw", chosen, x, precision="highest")
+    return reduce_scatter(own, view.sequence_axes, dim=1)
+
+
+def _shares(segment_ids: jax.Array, choice: Choice) -> jax.Array:
+    """Share of every position in what is taken of its segment, `[rows, positions]` float32."""
+    real = segment_ids > 0
+    if choice == "mean":
+        same = (segment_ids[:, :, None] == segment_ids[:, None]) & real[:, None]
+        return jnp.where(real, 1 / jnp.maximum(jnp.sum(same, axis=-1), 1), 0.0)
+    behind, edge = (1, 0) if choice == "first" else (-1, segment_ids.shape[1] - 1)
+    other = jnp.roll(segment_ids, behind, axis=1).at[:, edge].set(0)
+    return (real & (other != segment_ids)).astype(jnp.float32)
