@@ -88,7 +88,7 @@ def bench_sharding(config: ExperimentConfig, print_line: PrintLine) -> dict[str,
 def _measure_steps(config: ExperimentConfig) -> dict[str, float]:
     train = config.train.model_copy(update={"steps": WARM_UP + STEPS})
     experiment = Experiment.build(config.model_copy(update={"train": train}))
-    peak = peak_flops(experiment.mesh.devices.flat[0])
+    peak = peak_flops(experiment.step.devices[0])
     meter = FigureMeter(STEPS, None if peak is None else peak * experiment.grid.devices)
     seed = config.train.seed
     first = None

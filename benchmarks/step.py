@@ -104,7 +104,7 @@ class _Run:
     def row(self, first: _Run) -> dict[str, float | None]:
         """Columns of the table, beside the `first` run."""
         records, grid = self.records, self._experiment.grid
-        peak = peak_flops(self._experiment.mesh.devices.flat[0])
+        peak = peak_flops(self._experiment.step.devices[0])
         flops = sum(record.model_flops for record in records) / self._seconds
         used, capacity = (
             sum(sum(getattr(record, kind).values()) for record in records)

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+import numpy as np
 from jax.experimental.mesh_utils import create_device_mesh
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from sharding.grid import JointGrid
+from sharding.grid import Axes, JointGrid
 from sharding.plan import PlanError
 
 
@@ -36,6 +37,15 @@ def mesh_like(grid: JointGrid, mesh: Mesh) -> Mesh:
     names, sizes = zip(*grid.axes, strict=True)
     kinds = (AxisType.Auto,) * len(names)
     return Mesh(mesh.devices.reshape(sizes), names, axis_types=kinds)
+
+
+def rolled_mesh(mesh: Mesh, axes: Axes) -> Mesh:
+    """The same mesh, each rank along `axes` on the devices of the next one."""
+    numbers = [mesh.axis_names.index(axis) for axis in axes]
+    front = np.moveaxis(mesh.devices, numbers, range(len(numbers)))
+    rolled = np.roll(front.reshape(-1, *front.shape[len(numbers) :]), -1, axis=0)
+    devices = np.moveaxis(rolled.reshape(front.shape), range(len(numbers)), numbers)
+    return Mesh(devices, mesh.axis_names, axis_types=mesh.axis_types)
 
 
 def named_shardings(mesh: Mesh, specs: object) -> object:

@@ -225,6 +225,28 @@ def test_names_of_modules_come_from_the_graph() -> None:
     assert found - families == SHORT_FORM | NAMED_MODULES
 
 
+#: Files that read the mesh of an array, beside those of the step and of sharding.
+MESHES_OF_ARRAYS = {
+    "mllm_jax/models/pretrained/load.py",
+    "mllm_jax/train/components/guard.py",
+    "mllm_jax/train/state/regroup.py",
+    "mllm_jax/train/state/replicas.py",
+}
+
+
+def test_nobody_outside_the_step_reads_its_mesh() -> None:
+    """Modules may come to lie on parts of the devices, of which there is no one mesh."""
+    found = {
+        str(path.relative_to(ROOT))
+        for floor in ("benchmarks", *FLOORS)
+        for path in (ROOT / floor).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and node.attr == "mesh"
+    }
+    rooms = ("mllm_jax/train/step/", "sharding/")
+    assert {name for name in found if not name.startswith(rooms)} == MESHES_OF_ARRAYS
+
+
 def test_no_room_holds_too_many_files() -> None:
     """About fifteen that are not alike; benchmarks are alike."""
     counts = {

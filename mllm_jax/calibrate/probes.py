@@ -314,12 +314,7 @@ def update_probe(config: ExperimentConfig, devices: list[jax.Device]) -> TimedPr
         params = optax.apply_updates(state["params"], updates)
         return state | {"params": params, "optimizer": optimizer}
 
-    sharded = shard_map(
-        run_update,
-        mesh=step.mesh,
-        in_specs=(state_specs, state_specs["params"]),
-        out_specs=state_specs,
-    )
+    sharded = step.map_shards(run_update, (state_specs, state_specs["params"]), state_specs)
     state = step.init(jax.random.key(0))
     grads = jax.tree.map(jnp.ones_like, state["params"])
     program = jax.jit(sharded, donate_argnums=0).lower(state, grads).compile()

@@ -53,6 +53,6 @@ def save_step(
     notify("tracing and lowering the step")
     lowered = step.update.lower(step.abstract, training_batch(config, step))
     notify("compiling it")
-    programs = PrecompiledPrograms(folder, step.options, [*step.mesh.devices.flat])
+    programs = PrecompiledPrograms(folder, step.options, step.devices)
     file = programs.save(STEP_PROGRAM, lowered)
     return SavedStep(file, programs.facts(lowered), time.perf_counter() - begin)

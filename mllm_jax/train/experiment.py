@@ -7,14 +7,13 @@ from functools import cached_property
 from pathlib import Path
 
 import jax
-from jax.sharding import Mesh
 
 from data.processing.processor import Processor, make_processor
 from mllm_jax.config.buckets import planned
 from mllm_jax.config.inputs import target_specs, token_spec
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.compiled.precompiled import PrecompiledPrograms
-from mllm_jax.train.step.build import build_step, train_step, with_plan
+from mllm_jax.train.step.build import step_beside, train_step, with_plan
 from mllm_jax.train.step.plain import PlainProgram
 from mllm_jax.train.step.step import TrainStep
 from scheduling.schedules.tasks import Observer
@@ -29,7 +28,7 @@ Shape = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True)
 class Experiment:
-    """A configuration with its grid, mesh, processor and compiled programs.
+    """A configuration with its grid, processor and compiled programs.
 
     Attributes:
         shapes: shapes of microbatches, by resource, that the step has been compiled for.
@@ -37,7 +36,6 @@ class Experiment:
 
     config: ExperimentConfig
     grid: JointGrid
-    mesh: Mesh
     processor: Processor
     step: TrainStep
     shapes: set[Shape] = field(default_factory=set)
@@ -59,7 +57,7 @@ class Experiment:
             token_spec(config.model.decoder),
             target_specs(config.model),
         )
-        return cls(config, step.program.grid, step.mesh, processor, step)
+        return cls(config, step.program.grid, processor, step)
 
     @cached_property
     def forward(self) -> TrainStep:
@@ -67,7 +65,7 @@ class Experiment:
         if isinstance(self.step.program, PlainProgram):
             return self.step
         plans = without_stages(self.config.parallel.plans)
-        return build_step(self.config.model, plans, devices=self.mesh)
+        return step_beside(self.step, self.config.model, plans)
 
     @property
     def compiled_ahead(self) -> PrecompiledPrograms | None:
@@ -75,7 +73,7 @@ class Experiment:
         folder = self.config.run.compiled_steps
         if folder is None:
             return None
-        return PrecompiledPrograms(Path(folder), self.step.options, [*self.mesh.devices.flat])
+        return PrecompiledPrograms(Path(folder), self.step.options, self.step.devices)
 
     def observed(self, observe: Observer) -> TrainStep:
         """The train step of a pipeline that calls `observe` at the start and end of bundles."""

@@ -47,7 +47,6 @@ from mllm_jax.train.state.copies.offers import fetch
 from mllm_jax.train.step.batch import local_rows, place
 from mllm_jax.train.step.gradient_program import Batch
 from sharding.collectives import psum
-from sharding.mesh import named_shardings
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +85,7 @@ class LossEvaluator:
         form, trained = self._step.form, self._trained.form
         convert = jax.jit(
             lambda params: form.stored(trained.canonical(params)),
-            out_shardings=named_shardings(self._step.mesh, specs),
+            out_shardings=self._step.layouts(specs),
         )
         self._convert = synchronize_program("parameters for evaluation", convert)
         self._skipped: dict[str, SampleFault] = {}

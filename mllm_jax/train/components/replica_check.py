@@ -25,19 +25,19 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax import lax
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import PartitionSpec
 from numpy.typing import NDArray
 
 from mllm_jax.runtime.compiled.synchronized import synchronize_program
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.train.step.batch import whole
+from mllm_jax.train.step.build import rolled_step
 from mllm_jax.train.step.gradient_program import Batch
 from mllm_jax.train.step.plain import PlainProgram
 from mllm_jax.train.step.step import TrainStep
 from sharding.collectives import ppermute
-from sharding.grid import Axes
+from sharding.grid import Axes, JointGrid
 
 #: Seeds of the two halves of a digest: binary digits of pi.
 SEEDS = 0x243F6A88, 0x85A308D3
@@ -95,12 +95,7 @@ class ReplicaCheck:
 
     def __init__(self, step: TrainStep) -> None:
         self._step, self._axes = step, step.program.grid.backbone.batch_axes
-        rolled = Mesh(
-            rolled_devices(step.mesh, self._axes),
-            step.mesh.axis_names,
-            axis_types=step.mesh.axis_types,
-        )
-        self._other = TrainStep(step.program, rolled, optax.identity())
+        self._other = rolled_step(step, self._axes)
 
     def __call__(self, params: Any, batch: Batch) -> ReplicaDifference | None:
         """What differs; None if all bits are the same.
@@ -135,8 +130,7 @@ class ReplicaCheck:
         def run_move(params: Any, batch: Batch) -> Any:
             specs = self._input_specs(batch)
             # Copies that were alike stay so, which types cannot tell; nothing is differentiated.
-            layout = {"mesh": self._step.mesh, "in_specs": specs, "out_specs": specs}
-            return jax.shard_map(move_leaf, check_vma=False, **layout)(params, batch)
+            return self._step.map_shards(move_leaf, specs, specs, typed=False)(params, batch)
 
         return synchronize_program("the move to the next replicas", jax.jit(run_move))
 
@@ -148,13 +142,12 @@ class ReplicaCheck:
 
     def _move_to_neighbours(self, params: Any, batch: Batch) -> Any:
         """The same logical arrays on the other mesh; no copy is taken from another replica."""
-        mesh, specs = self._other.mesh, self._input_specs(batch)
-        moved = self._move_program(params, batch)
+        specs, moved = self._input_specs(batch), self._move_program(params, batch)
 
         def place(array: jax.Array, moved: jax.Array, spec: PartitionSpec) -> jax.Array:
             source = moved if _axis_names(spec) & {*self._axes} else array
             shards = [shard.data for shard in source.addressable_shards]
-            layout = NamedSharding(mesh, spec)
+            layout = self._other.layouts(spec)
             return jax.make_array_from_single_device_arrays(source.shape, layout, shards)
 
         return jax.tree.map(place, (params, batch), moved, specs)
@@ -172,9 +165,9 @@ class ReplicaCheck:
             return None
         counts = np.where(differs.any(0), differs.sum(0), len(differs) + 1)
         bad = np.flatnonzero(differs[:, counts.argmin()])
-        first, second = self._step.mesh.devices, self._other.mesh.devices
-        ranks = _ranks_of_devices(self._step.mesh, self._axes)
-        pairs = [{first.flat[at], second.flat[at]} for at in bad]
+        first, second = self._step.devices, self._other.devices
+        ranks = _ranks_of_devices(self._step.program.grid, self._axes)
+        pairs = [{first[at], second[at]} for at in bad]
         common = _common_devices(pairs)
         suspects = sorted(common, key=lambda device: int(device.id))
         return ReplicaDifference(tuple(sorted({int(ranks[at]) for at in bad})), tuple(suspects))
@@ -201,27 +194,20 @@ def _axis_names(spec: PartitionSpec) -> set[str]:
     return {name for axes in names for name in axes}
 
 
-def rolled_devices(mesh: Mesh, axes: Axes) -> NDArray[Any]:
-    """The devices of a mesh in its shape, each rank along `axes` on those of the next one."""
-    numbers = [mesh.axis_names.index(axis) for axis in axes]
-    front = np.moveaxis(mesh.devices, numbers, range(len(numbers)))
-    rolled = np.roll(front.reshape(-1, *front.shape[len(numbers) :]), -1, axis=0)
-    return np.moveaxis(rolled.reshape(front.shape), range(len(numbers)), numbers)
-
-
-def _ranks_of_devices(mesh: Mesh, axes: Axes) -> NDArray[np.int64]:
-    """By device in the order of the mesh, its rank along `axes`."""
-    places = np.unravel_index(np.arange(mesh.size), mesh.devices.shape)
-    ranks = np.zeros(mesh.size, np.int64)
+def _ranks_of_devices(grid: JointGrid, axes: Axes) -> NDArray[np.int64]:
+    """By device in the order of the grid, its rank along `axes`."""
+    names, sizes = zip(*grid.axes, strict=True)
+    places = np.unravel_index(np.arange(grid.devices), sizes)
+    ranks = np.zeros(grid.devices, np.int64)
     for axis in axes:
-        number = mesh.axis_names.index(axis)
-        ranks = ranks * mesh.devices.shape[number] + places[number]
+        number = names.index(axis)
+        ranks = ranks * sizes[number] + places[number]
     return ranks
 
 
 def _digest_program(step: TrainStep) -> Any:
     """`[devices, leaves, halves]`: digests of what every device makes of a batch, jitted."""
-    everywhere = PartitionSpec(step.mesh.axis_names)
+    everywhere = PartitionSpec(step.program.grid.backbone.all_axes)
 
     def digest_leaves(params: Any, batch: Batch) -> jax.Array:
         local = step.program.own(params, batch)

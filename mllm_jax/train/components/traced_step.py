@@ -33,7 +33,7 @@ def take_traced_step(
     with waiting_for_peers(f"step {number}"):
         jax.block_until_ready(scalars)
         jax.effects_barrier()
-    rate = peak_flops(experiment.mesh.devices.flat[0]) or UNKNOWN_RATE
+    rate = peak_flops(experiment.step.devices[0]) or UNKNOWN_RATE
     write_timelines(
         config.run.path,
         name_by_process(f"step-{number}"),

@@ -37,8 +37,6 @@ from mllm_jax.train.step.batch import place, whole
 from mllm_jax.train.step.gradient_program import Batch
 from mllm_jax.train.step.step import TrainStep
 from sharding.collectives import join_slices, psum, shard_slice
-from sharding.in_order import shard_map
-from sharding.mesh import named_shardings
 from sharding.rules import ParameterSharding
 
 #: When parameters are made whole along fsdp: once, or layer by layer for every token.
@@ -122,8 +120,7 @@ class DecodingPrograms:
         Layers of the decoder lie apart, in the type in which they are used.
         """
         convert = jax.jit(
-            self._convert_parameters,
-            out_shardings=named_shardings(self._step.mesh, self._parameter_specs),
+            self._convert_parameters, out_shardings=self._step.layouts(self._parameter_specs)
         )
         return synchronize_program("parameters for decoding", convert)
 
@@ -218,9 +215,7 @@ class DecodingPrograms:
         """Program of answers: `(params, draw, state)` to `State.written`."""
         specs = self._parameter_specs, _DRAW_SPECS, self._state_specs
         body = partial(self._finish_answers, greedy)
-        program = shard_map(
-            body, mesh=self._step.mesh, in_specs=specs, out_specs=self._state_specs.written
-        )
+        program = self._step.map_shards(body, specs, self._state_specs.written)
         return synchronize_program("the answers", jax.jit(program))
 
     @property

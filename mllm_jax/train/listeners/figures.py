@@ -227,7 +227,7 @@ def _phase_loads(experiment: Experiment, microbatch: Microbatch) -> dict[str, Ph
 
 def _peak_of_devices(experiment: Experiment, progress: Progress) -> float | None:
     """Peak FLOP/s of all devices: the one that `progress` keeps, while these are the same."""
-    devices = list(experiment.mesh.devices.flat)
+    devices = experiment.step.devices
     measured = device_peak(devices[0])
     if measured is None:
         return None

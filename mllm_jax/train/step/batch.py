@@ -23,7 +23,7 @@ from mllm_jax.train.step.routes import Pair, lane_routes
 from mllm_jax.train.step.step import TrainStep
 from scheduling.executor.batch import StepBatch
 from sharding.exchange import is_ragged
-from sharding.mesh import named_shardings, sharded_shapes
+from sharding.mesh import sharded_shapes
 
 
 class PlacedBatch(NamedTuple):
@@ -94,7 +94,7 @@ def place_batch(
     counts = among.counts({name: lane.counts for name, lane in routes.items()})
     routes = {name: replace(lane, counts=counts[name]) for name, lane in routes.items()}
     shapes = {name: lane.shapes for name, lane in routes.items()}
-    layout: Any = named_shardings(step.mesh, program.layout.specs(StepBatch(stacked, shapes)))
+    layout: Any = step.layouts(program.layout.specs(StepBatch(stacked, shapes)))
     batch = StepBatch(
         _placed(step, own.assignments, layout.rows, stacked),
         {name: lane.placed(layout.routes[name]) for name, lane in routes.items()},

@@ -22,8 +22,8 @@ from mllm_jax.train.step.pipeline import PipelineProgram
 from mllm_jax.train.step.plain import PlainProgram
 from mllm_jax.train.step.step import TrainStep
 from sharding.exchange_kinds import DEFAULT_EXCHANGES, Exchanges
-from sharding.grid import JointGrid, ReduceDtype
-from sharding.mesh import make_mesh, mesh_like
+from sharding.grid import Axes, JointGrid, ReduceDtype
+from sharding.mesh import make_mesh, mesh_like, rolled_mesh
 from sharding.plan import ParallelPlan
 
 #: Nothing runs beside compute, unless the compiler sees to it.
@@ -90,6 +90,18 @@ def build_step(
     skips = train.guard.skip > 0
     schedule = learning_rate(train)
     return TrainStep(program, mesh, optimizer, skips=skips, rate=schedule, options=overlap.options)
+
+
+def step_beside(
+    step: TrainStep, model: ModelConfig, plans: Mapping[str, ParallelPlan]
+) -> TrainStep:
+    """A step without an optimizer on the devices of another one, in their order."""
+    return build_step(model, plans, devices=step.mesh)
+
+
+def rolled_step(step: TrainStep, axes: Axes) -> TrainStep:
+    """The same program without an optimizer, each rank along `axes` on the next one's devices."""
+    return TrainStep(step.program, rolled_mesh(step.mesh, axes), optax.identity())
 
 
 def gradient_program(

@@ -131,7 +131,7 @@ class TrainStep:
                 array.shape, layout, array.__getitem__
             ),
             tables.arrays,
-            named_shardings(self.mesh, self.program.table_specs),
+            self.layouts(self.program.table_specs),
         )
 
     def init(self, key: jax.Array) -> State:
@@ -147,7 +147,7 @@ class TrainStep:
         return self._making(released=False)
 
     def _making(self, *, released: bool) -> Callable[..., Any]:
-        layout = named_shardings(self.mesh, self.state_specs)
+        layout = self.layouts(self.state_specs)
         make = jax.jit(partial(self._init, released=released), out_shardings=layout)
         return synchronize_program("the initial state", make)
 
@@ -156,13 +156,35 @@ class TrainStep:
         """Shapes, types and layouts of the state."""
         return sharded_shapes(self._shapes, self.mesh, self.state_specs)
 
+    @property
+    def devices(self) -> list[jax.Device]:
+        """The devices, in the order of the grid."""
+        return [*self.mesh.devices.flat]
+
+    def layouts(self, specs: Any) -> Any:
+        """How arrays lie on the devices, from a tree of their specs."""
+        return named_shardings(self.mesh, specs)
+
+    def map_shards(
+        self, body: Callable[..., Any], in_specs: Any, out_specs: Any, *, typed: bool = True
+    ) -> Callable[..., Any]:
+        """`body` of local shards, on all devices.
+
+        Args:
+            typed: whether types tell along which axes values vary; else `body` has no gradients.
+        """
+        layout = {"mesh": self.mesh, "in_specs": in_specs, "out_specs": out_specs}
+        if typed:
+            return shard_map(body, **layout)
+        mapped: Callable[..., Any] = jax.shard_map(body, check_vma=False, **layout)
+        return mapped
+
     def shard(self, body: Callable[..., Any], specs: Any, out_specs: Any) -> Callable[..., Any]:
         """`body(tree, batch)` over the mesh; `tree` lies as `specs` says, the batch by rows."""
 
         def run(tree: Any, batch: Batch) -> Any:
             in_specs = specs, self.program.layout.specs(batch)
-            mapped = shard_map(body, mesh=self.mesh, in_specs=in_specs, out_specs=out_specs)
-            return mapped(tree, batch)
+            return self.map_shards(body, in_specs, out_specs)(tree, batch)
 
         return run
 

@@ -241,9 +241,7 @@ class Runs:
 @pytest.fixture
 def runs(small_config, experiment, new_state, tmp_path, monkeypatch, caplog) -> Runs:
     def same(config: ExperimentConfig) -> Experiment:
-        return Experiment(
-            config, experiment.grid, experiment.mesh, experiment.processor, experiment.step
-        )
+        return Experiment(config, experiment.grid, experiment.processor, experiment.step)
 
     monkeypatch.setattr(Experiment, "build", same)
     monkeypatch.setattr(start, "initial_state", lambda experiment, console: new_state()[0])

@@ -17,12 +17,12 @@ from mllm_jax.train.components.replica_check import (
     ReplicaCheck,
     ReplicaDifference,
     _digest_leaf,
-    rolled_devices,
 )
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import build_step, gradient_step
 from mllm_jax.train.step.gradient_program import Batch
 from mllm_jax.train.step.step import TrainStep
+from sharding.mesh import rolled_mesh
 from sharding.plan import ParallelPlan
 from tests.train.models import small_model
 
@@ -128,9 +128,9 @@ def test_a_digest_tells_values_that_have_changed_their_places_and_all_signs() ->
 def test_each_rank_lies_on_the_devices_of_the_next_one() -> None:
     devices = np.array(jax.devices()).reshape(2, 2, 2)
     mesh = Mesh(devices, ("data", "stage", "fsdp"))
-    one = rolled_devices(mesh, ("data",))
+    one = rolled_mesh(mesh, ("data",)).devices
     assert [device.id for device in one.flat] == [4, 5, 6, 7, 0, 1, 2, 3]
-    two = rolled_devices(mesh, ("data", "fsdp"))
+    two = rolled_mesh(mesh, ("data", "fsdp")).devices
     # Ranks 0 to 3 of stage 0 have devices 0, 1, 4 and 5.
     assert [device.id for device in two[:, 0].flat] == [1, 4, 5, 0]
     assert [device.id for device in two[:, 1].flat] == [3, 6, 7, 2]

@@ -67,8 +67,8 @@ def test_one_reader_feeds_all_devices(
     assert set(reads.values()) == {1}, "devices that share a sample's row share its reading"
     tokens = place([own.batch], experiment.step).rows["decoder"].inputs
     shards = tokens.addressable_shards
-    assert {shard.device for shard in shards} == set(experiment.mesh.devices.flat)
-    assert len(experiment.mesh.devices.flat) == 4
+    assert {shard.device for shard in shards} == set(experiment.step.devices)
+    assert len(experiment.step.devices) == 4
     for shard in shards:
         np.testing.assert_array_equal(shard.data, own.batch.decoder.inputs[None][shard.index])
 
