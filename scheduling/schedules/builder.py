@@ -144,6 +144,12 @@ class PlacedTasks:
     where: np.ndarray
     tasks: np.ndarray
 
+    @property
+    def task_costs(self) -> np.ndarray:
+        """`[tasks]`: cost of each task."""
+        cost = dict(zip(self.flow.pieces, self.flow.costs, strict=True))
+        return np.array([cost[piece] for piece in self.tasks[:, 1].tolist()])
+
     def at(self, ticks: np.ndarray) -> PlacedTasks:
         """A copy in a table in which tick i has become `ticks[i]`."""
         tick, stage = self.where.T
@@ -224,10 +230,26 @@ class ScheduleBuilder:
         """Number of stages of the decoder."""
         return self.decoder.stages
 
-    @property
+    @cached_property
     def makespan(self) -> float:
         """Length of the step without its ends, in the unit of the costs."""
-        return float(self.length.sum()) + self.shared
+        length = float(self.length.sum())
+        if self._shares_forwards:
+            # The tick becomes several, and stages may meet behind another one than the last.
+            exact = self._rows_length()
+            length = exact if abs(exact - length) > TOLERANCE * length else length
+        return length + self.shared
+
+    @property
+    def _shares_forwards(self) -> bool:
+        """Whether forwards of several modules stand on one stage in a tick without the backbone."""
+        modules: dict[str, np.ndarray] = {}
+        for part in self.placed:
+            if part.flow.kind.forward:
+                runs = modules.setdefault(part.flow.module.name, np.zeros(self.load.shape, bool))
+                runs[tuple(part.where.T)] = True
+        shared = np.sum([*modules.values()], axis=0) > 1
+        return bool(np.any(shared & (self.source < 0)[:, None]))
 
     def seconds(self, gather: float, scatter: float) -> float:
         """Length of the step with its ends, also where no ticks stand for them."""
@@ -316,14 +338,58 @@ class ScheduleBuilder:
             placed=tuple(part.at(new) for part in self.placed),
         )
 
+    def _rows_length(self) -> float:
+        """Sum of what the stages take from sync to sync, once ticks are split as `build` does."""
+        parts = sorted(self.placed, key=_sync_order)
+        depth, ranks = self._split_ticks(parts)
+        last = np.cumsum(depth) - 1
+        rows = [last[part.where[:, 0]] - rank for part, rank in zip(parts, ranks, strict=True)]
+        load, backbone = np.zeros((int(depth.sum()), self.stages)), self.load.copy()
+        for part, row in zip(parts, rows, strict=True):
+            (tick, stage), cost = part.where.T, part.task_costs
+            np.add.at(load, (row, stage), cost)
+            np.subtract.at(backbone, (tick, stage), cost)
+        load[last] += backbone
+        meets = self._syncs(last, dict(zip(parts, rows, strict=True)))
+        segment = np.flatnonzero(np.diff(np.cumsum(meets) - meets, prepend=-1))
+        floor = np.zeros(len(load))
+        floor[last] = self.floor
+        longest = np.add.reduceat(load, segment).max(axis=1)
+        return float(np.maximum(longest, np.add.reduceat(floor, segment)).sum())
+
+    def _split_ticks(self, parts: Sequence[PlacedTasks]) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Number of ticks that each becomes; how far each task of a part is before the last one."""
+        behind: dict[tuple[int, int, TaskKind], int] = {}
+        depth, ranks = np.ones(len(self.source), np.intp), []
+        for part in reversed(parts):
+            rank = np.zeros(len(part.where), np.intp)
+            for task in range(len(rank) - 1, -1, -1):
+                tick, stage = part.where[task].tolist()
+                place = tick, stage, part.flow.kind
+                rank[task] = behind.get(place, 0)
+                behind[place] = int(rank[task]) + 1
+                depth[tick] = max(depth[tick], behind[place])
+            ranks.append(rank)
+        return depth, ranks[::-1]
+
     def _stage_syncs(self) -> np.ndarray:
-        """`[ticks]`: `Schedule.stage_syncs` of the resulting schedule."""
+        """`[ticks]`: `Schedule.stage_syncs` of the resulting schedule, if no tick is split."""
+        ticks = np.arange(len(self.source))
+        return self._syncs(ticks, {part: part.where[:, 0] for part in self.placed})
+
+    def _syncs(self, last: np.ndarray, places: Mapping[PlacedTasks, np.ndarray]) -> np.ndarray:
+        """`[rows]`: whether the stages meet, where a tick ends in row `last[tick]`.
+
+        Args:
+            places: the row of each task.
+        """
+        meets = np.zeros(int(last[-1]) + 1, bool)
         # All stages wait for the parameters; the scatter is the last tick.
-        meets = (self.source >= 0) | (self.floor > 0)
-        entry = np.flatnonzero(self.source >= 0)[self.first[F]]
+        meets[last[(self.source >= 0) | (self.floor > 0)]] = True
+        entry = last[np.flatnonzero(self.source >= 0)[self.first[F]]]
         encoded = np.full(len(entry), -1)
-        for part in self.placed:
-            tick, (microbatch, piece) = part.where[:, 0], part.tasks.T
+        for part, tick in places.items():
+            microbatch, piece = part.tasks.T
             if part.flow.moves_between_stages:
                 meets[tick] = True
             if part.flow.kind.forward and not part.flow.prefetch:
@@ -363,8 +429,7 @@ class ScheduleBuilder:
     def _encoder_tasks(self) -> dict[int, dict[tuple[int, TaskKind], list[Task]]]:
         """Encoder tasks by tick, then by stage and kind, in the order in which they run."""
         bundles: dict[int, dict[tuple[int, TaskKind], list[Task]]] = {}
-        # Pieces that move between stages come last: their outputs must be ready at the stage sync.
-        for placed in sorted(self.placed, key=lambda placed: placed.flow.moves_between_stages):
+        for placed in sorted(self.placed, key=_sync_order):
             kind, name = placed.flow.kind, placed.flow.module.name
             step = self.decoder.microbatches if placed.flow.prefetch else 0
             pairs = zip(placed.where.tolist(), placed.tasks.tolist(), strict=True)
@@ -372,6 +437,11 @@ class ScheduleBuilder:
                 tasks = bundles.setdefault(tick, {}).setdefault((stage, kind), [])
                 tasks.append(Task(kind, name, microbatch + step, piece))
         return bundles
+
+
+def _sync_order(placed: PlacedTasks) -> bool:
+    """Order of tasks in a tick: what moves comes last, to be ready where the stages meet."""
+    return placed.flow.moves_between_stages
 
 
 def _add_encoder_tasks(

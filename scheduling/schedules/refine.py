@@ -76,8 +76,7 @@ class _Windows:
         ends = (tick, last + 1) if flow.reverse else (first - 1, tick)
         np.add.at(waiting, ends[0][begin], 1)
         np.add.at(waiting, ends[1][begin], -1)
-        cost = dict(zip(flow.pieces, flow.costs, strict=True))
-        costs = np.array([cost[piece] for piece in part.tasks[:, 1].tolist()])
+        costs = part.task_costs
         live = inf if flow.prefetch else rules.live
         counted = waiting.cumsum()
         return cls(part, costs, before, after, first, last, begin, counted, live, table.floor)
