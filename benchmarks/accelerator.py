@@ -21,7 +21,7 @@ import numpy as np
 from benchmarks.emulated import emulated_rows
 from benchmarks.findings import BenchmarkFindings, line_of, make_row
 from benchmarks.pipeline import PrintLine, Row
-from data.batch import DECODER, NEXT_TOKEN, PackedBatch
+from data.batch import NEXT_TOKEN, PackedBatch
 from mllm_jax.calibrate.measure import REPETITIONS, CalibrationPrograms
 from mllm_jax.calibrate.probes import InPlaceProgram, make_copy, make_matmul
 from mllm_jax.calibrate.timing import lower_quartiles
@@ -36,6 +36,7 @@ from mllm_jax.config.hardware import of_kind
 from mllm_jax.config.load import ConfigError, ExperimentConfig, resolve
 from mllm_jax.layers.attention.limits import PREFERRED, able_backends
 from mllm_jax.layers.config.kinds import MaskKind
+from mllm_jax.models.graph import BACKBONE
 from mllm_jax.models.module import model_flops
 from mllm_jax.models.work.profile import tower_parameters
 from mllm_jax.plan.memory import predict_memory
@@ -346,7 +347,7 @@ def full_batch(config: ExperimentConfig) -> PackedBatch:
         index=(places % half).astype(np.int32),
         targets={NEXT_TOKEN: replace(learnt, weights=np.ones(places.shape, np.float32))},
     )
-    return replace(batch, rows={**batch.rows, DECODER: decoder})
+    return replace(batch, rows={**batch.rows, BACKBONE: decoder})
 
 
 def _count_used(batch: PackedBatch) -> float:

@@ -11,8 +11,7 @@ import numpy as np
 from benchmarks.pipeline import PrintLine, Row
 from data.planning.balance import deal
 from data.planning.problem import BalanceProblem, Ints
-from data.sample import Lengths
-from data.sources.distributions import draw_lengths
+from data.sources.distributions import SampleShape, draw_lengths
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.work.flops import tower_works
 
@@ -56,7 +55,7 @@ def bench_balance(
 
 
 def _list_phases(
-    config: ExperimentConfig, drawn: Sequence[Lengths], owners: Ints, ranks: int
+    config: ExperimentConfig, drawn: Sequence[SampleShape], owners: Ints, ranks: int
 ) -> list[tuple[str, BalanceProblem, Ints]]:
     """The problem of every phase, and the ranks of its items as they come."""
     phases = []

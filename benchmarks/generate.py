@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 
 from benchmarks.peers import QUIET, check_installed, write_tensors
 from benchmarks.turns import TurnWorker
-from data.batch import DECODER, PackedBatch
+from data.batch import PackedBatch
 from data.loading.evaluation import PromptSlot
-from data.rows.tokens import TEXT
+from data.rows.tokens import TokenSpec
 from mllm_jax.check.verify import initial_parameters
 from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.families.releases import format_named
 from mllm_jax.hf_format.release_format import ReleasedModel
+from mllm_jax.models.graph import BACKBONE
 from mllm_jax.train.decoding.columns import AnswerColumns
 from mllm_jax.train.decoding.programs import DecodingPrograms, WrittenAnswers
 from mllm_jax.train.decoding.sampling import TokenSampling
@@ -115,11 +116,12 @@ class OurDecoding:
 def _pack_prompts(prompts: Tokens) -> tuple[PackedBatch, list[PromptSlot]]:
     """Prompts in a row each, and where they lie."""
     count, length = prompts.shape
-    rows = TEXT.empty_rows((count, length), [])
+    spec = TokenSpec(BACKBONE)
+    rows = spec.empty_rows((count, length), [])
     rows.inputs[:] = prompts
     for row in range(count):
-        TEXT.write(rows, row, 0, 1, length)
-    return PackedBatch({DECODER: rows}), [
+        spec.write(rows, row, 0, 1, length)
+    return PackedBatch({BACKBONE: rows}), [
         PromptSlot(row, row, 0, length, 1, ()) for row in range(count)
     ]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from statistics import mean
@@ -26,11 +26,12 @@ from data.planning.packing import make_capacity
 from data.planning.row_assignment import RowAssigner, RowAssignment
 from data.planning.steps import Packed
 from data.rows.pack import WORD, words_of
-from data.rows.spec import RowSpec
-from data.sample import Lengths, MediumLengths
+from data.rows.spec import MediaRowSpec
+from data.sample import Lengths
 from data.sources.distributions import draw_lengths
-from mllm_jax.config.inputs import row_specs
+from mllm_jax.config.inputs import media_specs, row_specs
 from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.models.graph import BACKBONE
 from mllm_jax.models.module import compute_dtype
 from mllm_jax.models.work.flops import tower_works
 
@@ -126,15 +127,20 @@ def _measure_groups(config: ExperimentConfig, ranks: int, hosts: int, print_line
 def _predict_evenness(config: ExperimentConfig, ranks: int, groups: int) -> float:
     """`step` of groups by the cost model, from other samples."""
     work, ranks_of_group = tower_works(config.model), ranks // groups
-    capacity = make_capacity(_row_budgets(row_specs(config.model)), row_specs(config.model))
+    capacity = make_capacity(_row_budgets(media_specs(config.model)), row_specs(config.model))
     shares = Shares(
         groups, ranks_of_group, dict.fromkeys(work, ranks_of_group), ranks_of_group * SAMPLES
     )
-    drawn = draw_steps(draw_lengths("web", OTHERS, seed=STEPS), capacity, work, shares)
+    drawn = draw_steps(_draw_lengths(OTHERS, STEPS), capacity, work, shares)
     return sum(drawn.heaviest.values()) / sum(drawn.mean.values())
 
 
-def _row_budgets(kinds: Sequence[RowSpec]) -> dict[str, int]:
+def _draw_lengths(count: int, seed: int) -> list[Lengths]:
+    """Lengths of so many samples of the shipped distribution."""
+    return [shape.lengths(BACKBONE) for shape in draw_lengths("web", count, seed)]
+
+
+def _row_budgets(kinds: Sequence[MediaRowSpec]) -> dict[str, int]:
     """Budgets of a row that has room for all."""
     return ROOM | {kind.name: ROOM["tokens"] // kind.reduction * kind.reduction for kind in kinds}
 
@@ -147,7 +153,8 @@ def _of_step(step: _Step) -> float:
 
 def _assign_step(config: ExperimentConfig, ranks: int, hosts: int, seed: int) -> _Step:
     """One step of samples, dealt by every group."""
-    drawn, kinds = draw_lengths("web", ranks * SAMPLES, seed), row_specs(config.model)
+    drawn, kinds = _draw_lengths(ranks * SAMPLES, seed), media_specs(config.model)
+    described = row_specs(config.model)
     deal, samples_of_group = _make_assigner(config, kinds, hosts), hosts * LOCAL * SAMPLES
     width = 2 * config.model.decoder.d_model * compute_dtype(config.model).itemsize
     step = _Step()
@@ -159,7 +166,7 @@ def _assign_step(config: ExperimentConfig, ranks: int, hosts: int, seed: int) ->
         step.seconds.append(time.process_time() - began)
         for phase, loads in assigned.loads.items():
             step.loads[phase].append(loads.after)
-        words = sum(len(numbers_of(_with_starts(lengths), kinds)) for lengths in samples)
+        words = sum(len(numbers_of(lengths, described)) for lengths in samples)
         step.length_bytes.append(WORD * words * (hosts - 1) // hosts)
         step.samples += WORD * sum(_count_sent(samples, readers, assigned, kinds))
         step.outputs += width * sum(assigned.crossing.values())
@@ -167,52 +174,39 @@ def _assign_step(config: ExperimentConfig, ranks: int, hosts: int, seed: int) ->
 
 
 def _make_assigner(
-    config: ExperimentConfig, kinds: Sequence[RowSpec], hosts: int
+    config: ExperimentConfig, kinds: Sequence[MediaRowSpec], hosts: int
 ) -> Callable[[Sequence[Lengths], Sequence[int]], RowAssignment]:
     """Deals the samples of a group, given the hosts that have read them."""
     rows = hosts * LOCAL
     budgets = _row_budgets(kinds)
     data = config.data.model_copy(update={"rows": rows, "budgets": budgets})
-    capacity = make_capacity(budgets, kinds)
+    capacity = make_capacity(budgets, row_specs(config.model))
     ladder = Ladder.build(data, {"tokens": 1} | {kind.name: kind.reduction for kind in kinds})
     places = {name: [row // LOCAL for row in range(rows)] for name in ("decoder", *budgets)}
     dealer = RowAssigner(data, capacity, ladder, tower_works(config.model), places)
 
     def deal(samples: Sequence[Lengths], readers: Sequence[int]) -> RowAssignment:
-        packed = Packed.together(samples, in_turn(len(samples), rows))
+        packed = Packed.together(samples, in_turn(len(samples), rows), kinds)
         return dealer(samples, packed, readers=readers)
 
     return deal
-
-
-def _with_starts(lengths: Lengths) -> Lengths:
-    """Lengths that also say where media land, as those of real samples; anywhere."""
-    return replace(lengths, starts=lengths.media)
 
 
 def _count_sent(
     samples: Sequence[Lengths],
     readers: Sequence[int],
     assigned: RowAssignment,
-    kinds: Sequence[RowSpec],
+    kinds: Sequence[MediaRowSpec],
 ) -> list[int]:
     """Words of every sample that its reader sends to other hosts."""
     sent = []
     for lengths, reader, row, media in zip(
         samples, readers, assigned.rows, assigned.media, strict=True
     ):
-        words = 3 * lengths.tokens * (row // LOCAL != reader)
+        words = 3 * lengths.total(BACKBONE) * (row // LOCAL != reader)
         for kind in kinds:
-            parts = zip(
-                media.get(kind.name, ()),
-                lengths.media.get(kind.name, ()),
-                kind.grids(lengths),
-                strict=True,
-            )
-            words += sum(
-                words_of(kind, MediumLengths(n, grid)) * (r // LOCAL != reader)
-                for r, n, grid in parts
-            )
+            parts = zip(media.get(kind.name, ()), lengths.of(kind.name), strict=True)
+            words += sum(words_of(kind, medium) * (r // LOCAL != reader) for r, medium in parts)
         sent.append(words)
     return sent
 

@@ -17,18 +17,18 @@ from typing import Any
 import numpy as np
 
 from benchmarks.pipeline import PrintLine, init_parameters, with_section
-from data.batch import DECODER, PackedBatch
+from data.batch import PackedBatch
 from data.loading.assemble import BatchArrays
 from data.planning.bucket_thresholds import bucket_seconds
 from data.planning.packing import make_capacity
 from data.planning.stream import MicrobatchPlan, media_of_plan, runs_of_plan, used_lengths
 from data.rows.spec import BucketCost
-from data.rows.tokens import TEXT
-from data.sample import Example, Lengths
+from data.sample import Example, Lengths, MediumLengths
 from mllm_jax.calibrate.timing import median_seconds
 from mllm_jax.config.buckets import lane_cost
-from mllm_jax.config.inputs import row_specs
+from mllm_jax.config.inputs import media_specs
 from mllm_jax.config.load import ExperimentConfig, load
+from mllm_jax.models.graph import BACKBONE
 from mllm_jax.plan.lanes import (
     WAYS,
     BucketVariant,
@@ -93,8 +93,8 @@ def time_steps(config: ExperimentConfig, print_line: PrintLine) -> Found:
 
 def of_medians(config: ExperimentConfig, lengths: Sequence[int]) -> list[Lengths]:
     """Samples with a medium each, of so many medians."""
-    (encoder,) = {spec.module for spec in row_specs(config.model)}
-    (reduction,) = {spec.reduction for spec in row_specs(config.model)}
+    (encoder,) = {spec.module for spec in media_specs(config.model)}
+    (reduction,) = {spec.reduction for spec in media_specs(config.model)}
     return [make_sample(encoder, n * median_positions(config), reduction) for n in lengths]
 
 
@@ -120,19 +120,21 @@ def batch_of(way: BucketVariant, plan: MicrobatchPlan) -> PackedBatch:
     """All rows of a planned step, with noise for media and text."""
     rng, rows = np.random.default_rng(0), range(way.config.data.rows)
     capacity = make_capacity(way.config.data.budgets, way.lanes)
-    kinds = {spec.name: spec for spec in way.lanes}
-    arrays = BatchArrays(dict.fromkeys((DECODER, *kinds), rows), kinds, capacity, TEXT)
+    kinds = {spec.name: spec for spec in capacity.media}
+    arrays = BatchArrays(dict.fromkeys((BACKBONE, *kinds), rows), capacity)
     for placed in plan.placements:
-        tokens = rng.integers(0, way.config.model.decoder.vocab_size, placed.lengths.tokens)
+        count = placed.lengths.total(BACKBONE)
+        tokens = rng.integers(0, way.config.model.decoder.vocab_size, count)
         weight = np.ones(len(tokens), np.float32)
         words = tokens.astype(np.int32)
-        arrays.write_text(placed, Example(words, words, weight, {}, placed.lengths.starts))
+        starts = placed.lengths.starts
+        arrays.write_text(placed, Example(words, words, weight, {}, starts, BACKBONE))
         for lane, number in arrays.wanted_media(placed):
-            count = kinds[lane].outputs(placed.lengths.media[lane][number])
+            count = kinds[lane].outputs(placed.lengths.of(lane)[number].count)
             medium = kinds[lane].sketch(rng, count)
             noise = rng.normal(size=medium.inputs.shape).astype(np.float32)
             arrays.write_medium(placed, lane, number, replace(medium, inputs=noise))
-    planned = plan.placements, way.lanes
+    planned = plan.placements, capacity.media
     return replace(arrays.batch, runs=runs_of_plan(*planned), places=media_of_plan(*planned))
 
 
@@ -154,7 +156,7 @@ def calibrate_buckets(
     )
     way = BucketVariant.of(config, "lanes", {})
     loads: dict[str, list[Lengths]] = {
-        "text": [Lengths(median_positions(config))] * short,
+        "text": [Lengths({BACKBONE: (MediumLengths(median_positions(config)),)})] * short,
         "short": of_medians(config, [full] * short),
         "long": of_medians(config, [longest]),
         "longer": of_medians(config, [longest] * 2),

@@ -29,10 +29,9 @@ from data.config import LlavaSource
 from data.loading.loader import MicrobatchLoader, MicrobatchStats
 from data.media.image.row_spec import ImageRowSpec
 from data.processing.processor import Processor, make_processor
-from data.sample import Lengths
-from data.sources.distributions import REDUCTION, draw_lengths
+from data.sources.distributions import REDUCTION, SampleShape, draw_lengths
 from data.sources.make import make_source
-from mllm_jax.config.inputs import row_specs
+from mllm_jax.config.inputs import media_specs, row_specs
 from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.train.feed.feed import open_single_loader
 
@@ -101,7 +100,7 @@ def _check_config(config: ExperimentConfig) -> None:
             f"data.source.kind: {config.data.source.kind}; valid: llava, as which the benchmark "
             "writes its files"
         )
-    kinds = {spec.kind for spec in row_specs(config.model)}
+    kinds = {spec.kind for spec in media_specs(config.model)}
     for kind in ("image", "audio"):
         if kind not in kinds:
             problems.append(f"model.encoders: none takes {kind}, which the files hold")
@@ -129,12 +128,12 @@ def write_folder(root: Path, config: ExperimentConfig) -> Path:
 
 
 def _write_sample(
-    root: Path, name: str, lengths: Lengths, config: ExperimentConfig, rng: np.random.Generator
+    root: Path, name: str, lengths: SampleShape, config: ExperimentConfig, rng: np.random.Generator
 ) -> dict[str, Any]:
     """Write the media of one sample; its record."""
     images = [f"{name}-{i}.png" for i in range(len(lengths.media["vision"]))]
     clips = [f"{name}-{i}.wav" for i in range(len(lengths.media["audio"]))]
-    patch = next(m.patch for m in row_specs(config.model) if isinstance(m, ImageRowSpec))
+    patch = next(m.patch for m in media_specs(config.model) if isinstance(m, ImageRowSpec))
     for file, n in zip(images, lengths.media["vision"], strict=True):
         _make_picture(n * SCALE * math.prod(patch), rng).save(root / file, compress_level=1)
     audio = config.data.audio

@@ -27,11 +27,11 @@ from benchmarks.pipeline import (
     with_section,
 )
 from benchmarks.rotation import TimedGroup, Turn, in_turns, median_of
-from data.batch import DECODER, PackedBatch
+from data.batch import PackedBatch
 from data.rows.pack import empty_rows, write_medium
-from data.rows.tokens import TEXT
-from mllm_jax.config.inputs import row_specs
+from mllm_jax.config.inputs import media_specs, token_spec
 from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.models.graph import BACKBONE
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import gradient_step
 from sharding.routes import runs_of
@@ -190,7 +190,7 @@ class _Programs:
         """The program whose microbatches have room for so many images."""
         config = with_images(self._config, images)
         config = with_section(config, "schedule", placement=placement)
-        (spec,) = row_specs(config.model)
+        (spec,) = media_specs(config.model)
         key = placement, config.data.budgets[spec.name]
         if key not in self._made:
             self._print_line(
@@ -279,7 +279,7 @@ def _text_step(config: ExperimentConfig) -> Callable[[], Any]:
         }
     )
     batches = [
-        PackedBatch({DECODER: replace(batch.decoder, merges={})})
+        PackedBatch({BACKBONE: replace(batch.decoder, merges={})})
         for batch in make_microbatches(config, images_of_row(config))
     ]
     return on_every_device(without_placement(alone), batches)
@@ -329,13 +329,13 @@ def share_of(config: ExperimentConfig, images: int) -> float:
 
 def images_of_row(config: ExperimentConfig) -> int:
     """Images that fill a row of the encoder's own microbatches."""
-    (spec,) = row_specs(config.model)
+    (spec,) = media_specs(config.model)
     return config.schedule.budgets[spec.name] // (OUTPUTS * spec.reduction)
 
 
 def with_images(config: ExperimentConfig, images: int) -> ExperimentConfig:
     """`config` with room for so many images in a row of a microbatch."""
-    (spec,) = row_specs(config.model)
+    (spec,) = media_specs(config.model)
     budget = max(images, images_of_row(config)) * OUTPUTS * spec.reduction
     return with_section(config, "data", budgets={**config.data.budgets, spec.name: budget})
 
@@ -354,7 +354,7 @@ def make_microbatches(config: ExperimentConfig, images: int) -> list[PackedBatch
 def make_microbatch(config: ExperimentConfig, images: int, seed: int) -> PackedBatch:
     """A microbatch of full rows: text with so many images in every row."""
     rng, rows = np.random.default_rng(seed), config.data.rows
-    (spec,), tokens = row_specs(config.model), config.data.budgets["tokens"]
+    (spec,), tokens = media_specs(config.model), config.data.budgets["tokens"]
     budget, span = config.data.budgets[spec.name], OUTPUTS * spec.reduction
     encoder, places = empty_rows(spec, rows, max(budget, images * span)), []
     for row in range(rows):
@@ -364,7 +364,8 @@ def make_microbatch(config: ExperimentConfig, images: int, seed: int) -> PackedB
             places.append((row, i * span, span, i + 1, 1))
     noise = rng.normal(size=encoder.inputs.shape).astype(np.float32)
     outputs = encoder.segment_ids.shape[1] // spec.reduction
-    decoder = TEXT.empty_rows((rows, tokens), [spec.name])
+    text = token_spec(config.model)
+    decoder = text.empty_rows((rows, tokens), [spec.name])
     merged, here = decoder.merges[spec.name], np.arange(images * OUTPUTS)
     merged[:, : len(here)] = np.arange(rows)[:, None] * outputs + here
     learnt = decoder.next_token
@@ -372,9 +373,9 @@ def make_microbatch(config: ExperimentConfig, images: int, seed: int) -> PackedB
         words[:] = rng.integers(0, config.model.decoder.vocab_size, (rows, tokens))
     learnt.weights[:] = merged < 0
     for row in range(rows):
-        TEXT.write(decoder, row, 0, 1, tokens)
+        text.write(decoder, row, 0, 1, tokens)
     return PackedBatch(
-        {DECODER: decoder, spec.name: replace(encoder, inputs=noise)},
+        {BACKBONE: decoder, spec.name: replace(encoder, inputs=noise)},
         {spec.name: runs_of(merged, outputs)},
         {spec.name: np.array(places, np.int64).reshape(-1, 5)},
     )

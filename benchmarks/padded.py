@@ -192,10 +192,8 @@ def padded_share(batches: Sequence[Sequence[Lengths]]) -> float:
     """
     used = total = 0
     for batch in batches:
-        lengths = {"decoder": [sample.tokens for sample in batch]}
-        for name in {name for sample in batch for name in sample.media}:
-            lengths[name] = [n for sample in batch for n in sample.media.get(name, ())]
-        for numbers in lengths.values():
+        names = {name for sample in batch for name in sample.modules}
+        for numbers in ([n for sample in batch for n in sample.counts(name)] for name in names):
             used += sum(numbers)
             total += len(numbers) * max(numbers, default=0)
     return 1 - used / total

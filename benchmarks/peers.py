@@ -19,8 +19,8 @@ from benchmarks.peer import IGNORED, PeerSamples, TorchSetting
 from benchmarks.turns import TurnWorker
 from data.config import LlavaSource
 from data.processing.processor import make_processor
-from data.sample import Example, Lengths, ProcessedMedium
-from data.sources.distributions import REDUCTION, draw_lengths
+from data.sample import Example, ProcessedMedium
+from data.sources.distributions import REDUCTION, SampleShape, draw_lengths
 from data.sources.make import make_source
 from mllm_jax.check.verify import initial_parameters
 from mllm_jax.config.inputs import row_specs
@@ -207,7 +207,7 @@ def write_samples(folder: Path, vision: ClipConfig) -> Path:
     return path
 
 
-def _count_text(lengths: Lengths) -> int:
+def _count_text(lengths: SampleShape) -> int:
     """Tokens that are not of media."""
     media = ((name, n) for name, counts in lengths.media.items() for n in counts)
     return lengths.tokens - sum(-(-n // REDUCTION[name]) for name, n in media)

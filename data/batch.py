@@ -2,12 +2,12 @@
 
 A row holds samples (of the decoder) or media (of an encoder) one behind the other::
 
-    rows["decoder"]   inputs       [R, T] int32, tokens
+    of the text       inputs       [R, T] int32, tokens
                       index        [R, T] int32, place of a token in its sample
                       targets      {NEXT_TOKEN: labels [R, T], weights [R, T]}, and of other
                                    objectives {name: values [R, S, ...], weights [R, S]}
                       merges       {bucket: [R, T]}, which output is merged at which token
-    rows[bucket]      inputs       [R, Te, F] float32, patches or frames
+    of a bucket       inputs       [R, Te, F] float32, patches or frames
                       arrays       {name: [R, ...]}, further arrays of the kind of media
     both              segment_ids  [R, T or Te] int32, 0 = padding
                       positions    [R, T or Te, axes] int32
@@ -25,8 +25,6 @@ from typing import Any
 #: An array of numpy, or of JAX, or what stands for one: a shape, a layout.
 Array = Any
 
-#: The rows of the decoder among those of a batch.
-DECODER = "decoder"
 #: The objective of a language model: the next token of the answer.
 NEXT_TOKEN = "next_token"
 
@@ -102,7 +100,8 @@ class PackedBatch:
     """A microbatch on the host: the rows of each module that are here.
 
     Attributes:
-        rows: by module, the decoder's first, then one entry for each bucket of each encoder.
+        rows: by module: one entry for that which takes the text, and one for each bucket of each
+            encoder.
         runs: by bucket, `[runs, 5]`: which outputs are merged where, of all rows of the microbatch
             (`sharding.routes`); None where media are in the rows of their samples.
         places: by bucket, `[media, 5]`: where media lie (`data.planning.independent_microbatches`).
@@ -113,11 +112,17 @@ class PackedBatch:
     places: Mapping[str, Array] | None = None
 
     @property
+    def text(self) -> str:
+        """Name of the module that takes the text: its rows alone have an index."""
+        return next(name for name, rows in self.rows.items() if rows.index is not None)
+
+    @property
     def decoder(self) -> ModuleRows:
-        """The rows of the decoder."""
-        return self.rows[DECODER]
+        """The rows of the module that takes the text."""
+        return self.rows[self.text]
 
     @property
     def encoders(self) -> Mapping[str, ModuleRows]:
         """The rows of the encoders, by bucket."""
-        return {name: rows for name, rows in self.rows.items() if name != DECODER}
+        text = self.text
+        return {name: rows for name, rows in self.rows.items() if name != text}

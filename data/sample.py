@@ -44,12 +44,12 @@ class Grid(NamedTuple):
         return f"{times}{self.h} rows and {self.w} columns"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class MediumLengths:
-    """Lengths of a medium.
+    """Lengths of a medium, or of a text.
 
     Attributes:
-        count: number of input positions.
+        count: number of input positions; of a text, its tokens with those of the media in it.
         grid: its outputs, of media that have several rows or times.
         entries: number of entries on each further axis that the medium has, in the order of
             `data.rows.spec.RowSpec.axes`: say, of edges between positions.
@@ -211,34 +211,42 @@ class Sample:
 
 @dataclass(frozen=True)
 class Lengths:
-    """Lengths of a sample: decoder tokens, and input positions of each of its media.
+    """Lengths of what the modules take of a sample.
 
-    starts: by encoder, the token at which the outputs of each medium begin to land; they land side
-    by side, the outputs of a tiled image with newlines between.
-    grids: by encoder whose media have several rows or times, the grid of each; that of a tiled
-    image has the outputs that follow those of the whole image, see `data.media.image.tiles`.
-    numbers: by bucket, which of its encoder's media go through it; nothing until a step is planned.
-    From then on all attributes are by bucket (`data.planning.buckets`).
-    entries: by encoder whose media have further axes than positions, see `MediumLengths.entries`.
+    A text with an image, for a backbone `decoder` and an encoder `vision`::
+
+        modules   decoder  (40 tokens,)        vision  (64 positions,)
+        starts                                 vision  (7,)
+
+    Attributes:
+        modules: by module, the lengths of each medium that it takes; of the module that takes the
+            text, those of the text alone. A module without media has no entry. The grid of a tiled
+            image has the outputs that follow those of the whole image, see
+            `data.media.image.tiles`.
+        starts: by module that takes media, the token at which the outputs of each begin to be
+            merged; they are merged side by side, those of a tiled image with newlines between.
+        numbers: by bucket, which of its module's media go through it; nothing until a step is
+            planned. From then on all attributes are by bucket (`data.planning.buckets`).
     """
 
-    tokens: int
-    media: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    starts: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    grids: dict[str, tuple[Grid, ...]] = field(default_factory=dict)
-    numbers: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    entries: dict[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
+    modules: Mapping[str, tuple[MediumLengths, ...]] = field(default_factory=dict)
+    starts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    numbers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        return f"{self.tokens} tokens, media {self.media}"
+        return ", ".join(f"{name} {list(self.counts(name))}" for name in self.modules)
 
-    def items(self, module: str, text: str) -> tuple[int, ...]:
-        """Positions of what a module or bucket takes of the sample.
+    def of(self, module: str) -> tuple[MediumLengths, ...]:
+        """Lengths of the media that a module or bucket takes."""
+        return self.modules.get(module, ())
 
-        Args:
-            text: name of the module that takes the text.
-        """
-        return (self.tokens,) if module == text else self.media.get(module, ())
+    def counts(self, module: str) -> tuple[int, ...]:
+        """Input positions of the media that a module or bucket takes; the tokens of a text."""
+        return tuple(medium.count for medium in self.of(module))
+
+    def total(self, module: str) -> int:
+        """Input positions of all of these media together: the tokens, of the text's module."""
+        return sum(medium.count for medium in self.of(module))
 
 
 @dataclass(frozen=True)
@@ -246,8 +254,8 @@ class ProcessedMedium:
     """A medium as encoder input, in arrays that `data.rows.spec.RowSpec.arrays` lists.
 
     inputs: [n, F] float32, for a tiled image the inputs of its tiles one after the other, the whole
-    image first; positions: [n, ...] int32; more: other arrays by name; grid: as in `Lengths`, for
-    media that have a grid; entries: as in `MediumLengths`.
+    image first; positions: [n, ...] int32; more: other arrays by name; grid, entries: as in
+    `MediumLengths`.
     """
 
     inputs: NDArray[np.float32]
@@ -261,40 +269,38 @@ class ProcessedMedium:
         """All arrays by name."""
         return {"inputs": self.inputs, "positions": self.positions, **self.more}
 
+    @property
+    def lengths(self) -> MediumLengths:
+        """Lengths that the medium has."""
+        return MediumLengths(len(self.inputs), self.grid, self.entries)
+
 
 @dataclass(frozen=True)
 class Example:
     """A processed sample.
 
     tokens, targets: [n] int32; loss_weight: [n] float32, 1 where `targets` is the assistant's;
-    media: encoder name -> its media in order; starts: as in `Lengths`; values: by objective, what
-    its `TargetSpec` makes of the sample, if anything.
+    media: by module, its media in order; starts: as in `Lengths`; text: name of the module that
+    takes the tokens; values: by objective, what its `TargetSpec` makes of the sample, if anything.
     """
 
     tokens: NDArray[np.int32]
     targets: NDArray[np.int32]
     loss_weight: NDArray[np.float32]
-    media: dict[str, tuple[ProcessedMedium, ...]]
-    starts: dict[str, tuple[int, ...]]
+    media: Mapping[str, tuple[ProcessedMedium, ...]]
+    starts: Mapping[str, tuple[int, ...]]
+    text: str
     values: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     @property
     def lengths(self) -> Lengths:
         """Lengths actually produced, to compare with `Processor.measure`."""
-        media = {k: tuple(len(m.inputs) for m in v) for k, v in self.media.items()}
-        grids, entries = grids_of(self.media), entries_of(self.media)
-        return Lengths(len(self.tokens), media, self.starts, grids, entries=entries)
+        text = {self.text: (MediumLengths(len(self.tokens)),)}
+        return Lengths(text | lengths_of(self.media), self.starts)
 
 
-def grids_of(media: Mapping[str, Sequence[ProcessedMedium]]) -> dict[str, tuple[Grid, ...]]:
-    """Grids of media that have one, by encoder."""
-    found = {name: tuple(m.grid for m in own if m.grid is not None) for name, own in media.items()}
-    return {name: grids for name, grids in found.items() if grids}
-
-
-def entries_of(
+def lengths_of(
     media: Mapping[str, Sequence[ProcessedMedium]],
-) -> dict[str, tuple[tuple[int, ...], ...]]:
-    """Entries of media on further axes, by encoder whose media have some."""
-    found = {name: tuple(m.entries for m in every) for name, every in media.items()}
-    return {name: entries for name, entries in found.items() if any(entries)}
+) -> dict[str, tuple[MediumLengths, ...]]:
+    """Lengths of media, by module."""
+    return {name: tuple(medium.lengths for medium in every) for name, every in media.items()}

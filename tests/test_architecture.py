@@ -170,7 +170,6 @@ SHORT_FORM = {
 }
 #: Other files that still name modules by literals: the list shrinks, and nothing joins it.
 NAMED_MODULES = {
-    "data/batch.py",
     "data/config.py",
     "data/planning/row_assignment.py",
     "data/processing/processor.py",

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from benchmarks.registry import BENCHMARKS
-from data.batch import DECODER, ModuleRows, NextTokenTargets, PackedBatch, SampleTargets
+from data.batch import ModuleRows, NextTokenTargets, PackedBatch, SampleTargets
 from data.media.image.row_spec import ImageRowSpec
 from data.media.image.tiles import ImageTiling
 from data.planning.stream import media_of_plan, runs_of_plan
@@ -17,7 +17,8 @@ from data.rows.pack import empty_rows
 from data.rows.tokens import SPAN_IDS, TokenSpec
 from data.targets import LabelSpec
 from mllm_jax.cli.table import COMMANDS
-from mllm_jax.config.inputs import row_specs
+from mllm_jax.config.inputs import media_specs
+from mllm_jax.models.graph import BACKBONE
 from mllm_jax.models.module import abstract_parameters
 from mllm_jax.runtime.exits import MEANINGS
 from mllm_jax.train.state.regroup import leaf_name
@@ -49,15 +50,15 @@ def first_cells(page: str) -> list[str]:
 
 
 def test_the_page_of_the_batch_has_its_arrays_and_types() -> None:
-    image, audio = (replace(own, name="<bucket>") for own in row_specs(MODEL))
+    image, audio = (replace(own, name="<bucket>") for own in media_specs(MODEL))
     assert isinstance(image, ImageRowSpec)
     tiled = replace(image, tiling=ImageTiling(((16, 16),), (16, 16), (1, 1), 1), newline=1)
     types: dict[str, np.dtype] = {}
     for own in (tiled, audio):
-        decoder = TokenSpec(ids=(SPAN_IDS,)).empty_rows((1, 1), [own.name])
+        decoder = TokenSpec(BACKBONE, ids=(SPAN_IDS,)).empty_rows((1, 1), [own.name])
         label = {"<objective>": LabelSpec("<objective>", 2).empty(1, 1, 1)}
         decoder = replace(decoder, targets={**decoder.targets, **label})
-        modules = {DECODER: decoder, own.name: empty_rows(own, 1, own.reduction)}
+        modules = {BACKBONE: decoder, own.name: empty_rows(own, 1, own.reduction)}
         batch = PackedBatch(modules, runs_of_plan([], (own,)), media_of_plan([], (own,)))
         types |= {name: array.dtype for name, array in arrays(batch)}
     page = (FOLDER / "batch.md").read_text()

@@ -271,7 +271,7 @@ class ReleasedImages:
         return DataError(f"data.processor {has}, but the encoder {self.spec.name!r} has {encoder}")
 
     def measure(self, size: Size, alone: bool) -> tuple[int, Grid]:
-        """Input positions of an image of `size`, and its grid (`Lengths.grids`).
+        """Input positions of an image of `size`, and its grid (`MediumLengths.grid`).
 
         Args:
             size: size of the image.
@@ -331,7 +331,7 @@ class ReleasedImages:
         return _with_taps(_join_parts(parts), layout, tiling)
 
     def measure_frames(self, count: int, interval: float) -> tuple[int, Grid]:
-        """Input positions of a video of so many frames, and its grid (`Lengths.grids`).
+        """Input positions of a video of so many frames, and its grid (`MediumLengths.grid`).
 
         Args:
             interval: seconds from one frame to the next.

@@ -12,11 +12,11 @@ from data.hf_format.files import ReleasedFiles
 from data.hf_format.images import ImageTransforms, ReleasedImages
 from data.media.audio.row_spec import AudioRowSpec
 from data.media.image.row_spec import ImageRowSpec
-from data.rows.spec import Kind, RowSpec
+from data.rows.spec import Kind, MediaRowSpec
 from data.sample import DataError
 
 
-def released_reader(files: ReleasedFiles, config: DataConfig, spec: RowSpec) -> Any:
+def released_reader(files: ReleasedFiles, config: DataConfig, spec: MediaRowSpec) -> Any:
     """The reader of media for one encoder; None if the folder does not describe them.
 
     Raises:

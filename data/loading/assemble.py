@@ -12,15 +12,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from data.batch import DECODER, ModuleRows, NextTokenTargets, PackedBatch
+from data.batch import ModuleRows, NextTokenTargets, PackedBatch
 from data.config import DataConfig
 from data.planning.buckets import by_module, number_of
 from data.planning.packing import Capacity, make_capacity
 from data.planning.stream import SamplePlacement, SkippedSample, runs_of_plan
 from data.processing.processor import Processor
 from data.rows.pack import empty_rows, write_medium
-from data.rows.spec import RowSpec, blank, medium_lengths
-from data.rows.tokens import TokenSpec, text_spans
+from data.rows.spec import blank
+from data.rows.tokens import text_spans
 from data.sample import DataError, Example, LengthError, Lengths, ProcessedMedium, SampleError
 from data.sources.source import Source
 from data.targets import NEXT_TOKEN_ONLY, TargetSpec
@@ -30,15 +30,14 @@ Rows = Mapping[str, Sequence[int]]
 MissingSample = tuple[SamplePlacement, SkippedSample]
 
 
-def check_rows(rows: Rows, encoders: Sequence[str], total: int) -> None:
+def check_rows(rows: Rows, modules: Sequence[str], total: int) -> None:
     """Check the global rows of each module that a process asks for.
 
     Raises:
         ValueError: a module is missing or unknown, or a row is out of range or repeated.
     """
-    modules = [DECODER, *encoders]
     if sorted(rows) != sorted(modules):
-        raise ValueError(f"rows are given for {sorted(rows)}; valid: exactly {modules}")
+        raise ValueError(f"rows are given for {sorted(rows)}; valid: exactly {[*modules]}")
     for module, numbers in rows.items():
         if len(set(numbers)) < len(numbers) or not set(numbers) <= set(range(total)):
             raise ValueError(
@@ -52,8 +51,7 @@ def capacity_of(config: DataConfig, processor: Processor) -> Capacity:
     Raises:
         DataError: budgets that do not fit the encoders.
     """
-    specs, text = tuple(processor.specs.values()), processor.tokens.module
-    return make_capacity(config.budgets, specs, processor.longest, text)
+    return make_capacity(config.budgets, [*processor.specs.values()], processor.longest)
 
 
 class BatchArrays:
@@ -61,25 +59,22 @@ class BatchArrays:
 
     Args:
         rows: global rows of each module.
-        specs: row specs of all buckets of the encoders, by name.
         capacity: capacity of a row.
-        tokens: what rows of the decoder hold beside tokens.
         targets: by objective, what it needs of a sample.
     """
 
     def __init__(
         self,
         rows: Rows,
-        specs: Mapping[str, RowSpec],
         capacity: Capacity,
-        tokens: TokenSpec,
         targets: Mapping[str, TargetSpec] = NEXT_TOKEN_ONLY,
     ) -> None:
         self._local = {
             module: {row: i for i, row in enumerate(numbers)} for module, numbers in rows.items()
         }
-        self._specs, self._capacity, self._tokens = specs, capacity, tokens
-        shape = (len(rows[DECODER]), capacity.limit("tokens"))
+        self._specs = {spec.name: spec for spec in capacity.media}
+        self._capacity, self._text = capacity, capacity.text
+        shape = (len(rows[self._text.name]), capacity.limit(self._text.positions_budget))
         encoders = {
             name: empty_rows(
                 spec,
@@ -87,16 +82,16 @@ class BatchArrays:
                 capacity.limit(name),
                 [capacity.limit(spec.budgets[axis]) for axis in spec.axes],
             )
-            for name, spec in specs.items()
+            for name, spec in self._specs.items()
         }
-        segments = capacity.limit(capacity.segments("tokens"))
+        segments = capacity.limit(self._text.segments_resource)
         empty = {name: spec.empty(*shape, segments) for name, spec in targets.items()}
-        decoder = replace(tokens.empty_rows(shape, list(specs)), targets=empty)
-        self.batch = PackedBatch({DECODER: decoder, **encoders})
+        decoder = replace(self._text.empty_rows(shape, list(self._specs)), targets=empty)
+        self.batch = PackedBatch({self._text.name: decoder, **encoders})
 
     def wants_text(self, placement: SamplePlacement) -> bool:
         """Whether the decoder row of a sample is among these."""
-        return placement.row in self._local[DECODER]
+        return placement.row in self._local[self._text.name]
 
     def wanted_media(self, placement: SamplePlacement) -> Iterator[tuple[str, int]]:
         """Bucket and number in it of the media of a sample whose rows are among these."""
@@ -107,11 +102,12 @@ class BatchArrays:
 
     def write_text(self, placement: SamplePlacement, example: Example) -> None:
         """Write a sample into its decoder row, with the places where its media are merged."""
-        row, decoder = self._local[DECODER][placement.row], self.batch.decoder
-        place = row, placement.start, placement.segment, placement.lengths.tokens
-        self._tokens.write(decoder, *place, text_spans(placement.lengths, self._specs))
+        name, decoder = self._text.name, self.batch.decoder
+        row, count = self._local[name][placement.row], placement.lengths.total(name)
+        spans = text_spans(placement.lengths, self._capacity.media)
+        self._text.write(decoder, row, placement.start, placement.segment, count, spans)
         _write_text(decoder, row, placement, example)
-        for name, runs in runs_of_plan([placement], self._capacity.specs).items():
+        for name, runs in runs_of_plan([placement], self._capacity.media).items():
             outputs = self._capacity.limit(name) // self._specs[name].reduction
             for encoder_row, first, _, token, count in runs.tolist():
                 index = encoder_row * outputs + first + np.arange(count)
@@ -140,7 +136,8 @@ def leave_out(batch: PackedBatch, rows: Sequence[int], placement: SamplePlacemen
     if placement.row not in rows:
         return
     decoder, start = batch.decoder, placement.start
-    place = list(rows).index(placement.row), slice(start, start + placement.lengths.tokens)
+    count = placement.lengths.total(batch.text)
+    place = list(rows).index(placement.row), slice(start, start + count)
     plain = decoder.inputs, decoder.segment_ids, decoder.positions, decoder.index
     for array in (*plain, *decoder.arrays.values()):
         array[place] = 0
@@ -201,8 +198,7 @@ class BatchAssembler:
         Raises:
             SampleError, DataError: see `__call__`.
         """
-        own = self._processor
-        arrays = BatchArrays(self._rows, own.specs, capacity, own.tokens, own.targets)
+        arrays = BatchArrays(self._rows, capacity, self._processor.targets)
         holes: list[MissingSample] = []
         for placement in placements:
             media = list(arrays.wanted_media(placement))
@@ -220,7 +216,7 @@ class BatchAssembler:
             except SampleError as error:
                 self._note_missing(error, placement, holes)
         for placement, _ in holes:
-            leave_out(arrays.batch, self._rows[DECODER], placement)
+            leave_out(arrays.batch, self._rows[capacity.text.name], placement)
         return arrays.batch, tuple(holes)
 
     def _note_missing(
@@ -279,8 +275,9 @@ class BatchAssembler:
                 medium = self._processor.medium(sample, encoder, index, lengths)
             except SampleError as error:
                 errors.append(error)
-                spec = self._processor.specs[name]
-                medium = blank(spec, medium_lengths(spec, placement.lengths, number))
+                medium = blank(
+                    self._processor.encoders[encoder], placement.lengths.of(name)[number]
+                )
             arrays.write_medium(placement, name, number, medium)
         if errors:
             raise errors[0]

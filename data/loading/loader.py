@@ -164,17 +164,15 @@ class _HostPart:
 
 def with_places(batch: PackedBatch, plan: MicrobatchPlan) -> PackedBatch:
     """A batch whose media are in rows of their own: it lists `runs` and `places`."""
-    planned = plan.placements, plan.capacity.specs
+    planned = plan.placements, plan.capacity.media
     return replace(batch, runs=runs_of_plan(*planned), places=media_of_plan(*planned))
 
 
 def microbatch_stats(plan: MicrobatchPlan, rows: int, sent: int = 0) -> MicrobatchStats:
     """Statistics of a microbatch of `rows` rows in all groups from a plan and the bytes sent."""
-    lengths, text = (
-        used_lengths(plan.placements, plan.capacity.specs, plan.capacity.text),
-        plan.capacity.text,
-    )
-    used = {("tokens" if k == text else k): int(v.sum()) for k, v in lengths.items()}
+    specs = plan.capacity.specs
+    lengths = used_lengths(plan.placements, specs)
+    used = {spec.positions_budget: int(lengths[spec.name].sum()) for spec in specs}
     group_rows = rows // plan.group.count
     total = {name: group_rows * plan.capacity.limit(name) for name in used}
     return MicrobatchStats(

@@ -45,7 +45,8 @@ from data.planning.stream import (
 )
 from data.processing.processor import Processor
 from data.rows.pack import WORD, Words, medium_of, medium_words, words_of
-from data.rows.spec import RowSpec, medium_lengths
+from data.rows.spec import MediaRowSpec, RowSpec
+from data.rows.tokens import media_of, text_of
 from data.sample import DataError, Example, Grid, Lengths, MediumLengths, SampleError
 from data.sources.order import SampleOrder, StreamPlace
 from data.sources.source import Source
@@ -222,12 +223,13 @@ def numbers_of(lengths: Lengths, specs: Sequence[RowSpec]) -> list[int]:
     """The numbers that tell lengths to other hosts: tokens, and for every encoder a count, lengths,
     starts and, if its media have them, grids and entries on further axes.
     """
-    words = [lengths.tokens]
-    for name in (spec.name for spec in specs):
-        media = lengths.media.get(name, ())
-        words += [len(media), *media, *lengths.starts.get(name, ())]
-        words += chain.from_iterable(map(_grid_words, lengths.grids.get(name, ())))
-        words += chain.from_iterable(lengths.entries.get(name, ()))
+    words = [lengths.total(text_of(specs).name)]
+    for spec in media_of(specs):
+        media = lengths.of(spec.name)
+        words += [len(media), *lengths.counts(spec.name), *lengths.starts.get(spec.name, ())]
+        if spec.is_gridded:
+            words += chain.from_iterable(_grid_words(spec.grid_of(medium)) for medium in media)
+        words += chain.from_iterable(medium.entries for medium in media)
     return words
 
 
@@ -237,17 +239,18 @@ def _decode_lengths(words: Iterator[int], specs: Sequence[RowSpec]) -> Lengths |
     if tokens < 0:
         kind = _KINDS[next(words)]
         return SampleFault(kind, bytes(next(words) for _ in range(next(words))).decode())
-    media, starts, grids, entries = {}, {}, {}, {}
-    for spec in specs:
+    name = text_of(specs).name
+    modules: dict[str, tuple[MediumLengths, ...]] = {name: (MediumLengths(tokens),)}
+    starts = {}
+    for spec in media_of(specs):
         name, number = spec.name, next(words)
         if number:
-            media[name] = tuple(next(words) for _ in range(number))
+            counts = [next(words) for _ in range(number)]
             starts[name] = tuple(next(words) for _ in range(number))
-            if spec.is_gridded:
-                grids[name] = tuple(_grid_of(words) for _ in range(number))
-            if spec.axes:
-                entries[name] = tuple(tuple(next(words) for _ in spec.axes) for _ in range(number))
-    return Lengths(tokens, media, starts, grids, entries=entries)
+            grids = [_grid_of(words) if spec.is_gridded else None for _ in counts]
+            entries = [tuple(next(words) for _ in spec.axes) for _ in counts]
+            modules[name] = tuple(map(MediumLengths, counts, grids, entries))
+    return Lengths(modules, starts)
 
 
 def _grid_words(grid: Grid) -> tuple[int, int, int, int]:
@@ -307,7 +310,7 @@ class _PartExchange:
         """The arrays of a part, of words of four bytes."""
         if part.bucket is None:
             return [example.tokens, example.targets, example.loss_weight]
-        spec = self._processor.specs[part.bucket]
+        spec, _ = self._medium_spec(part)
         number = number_of(part.placement.lengths, part.bucket, part.number)
         return [medium_words(spec, example.media[spec.module][number])]
 
@@ -315,14 +318,14 @@ class _PartExchange:
         """Words of a part."""
         lengths = part.placement.lengths
         if part.bucket is None:
-            return 3 * lengths.tokens
+            return 3 * lengths.total(self._processor.tokens.name)
         return words_of(*self._medium_spec(part))
 
-    def _medium_spec(self, part: _SamplePart) -> tuple[RowSpec, MediumLengths]:
-        """The bucket of a medium, and the medium's lengths."""
+    def _medium_spec(self, part: _SamplePart) -> tuple[MediaRowSpec, MediumLengths]:
+        """The description of a medium's rows, and the medium's lengths."""
         assert part.bucket is not None
-        spec = self._processor.specs[part.bucket]
-        return spec, medium_lengths(spec, part.placement.lengths, part.number)
+        spec = self._processor.encoders[self._processor.specs[part.bucket].module]
+        return spec, part.placement.lengths.of(part.bucket)[part.number]
 
     def write_part(self, arrays: BatchArrays, part: _SamplePart, words: Words) -> None:
         """Write a part that has been sent as `words`."""
@@ -332,8 +335,9 @@ class _PartExchange:
             medium = medium_of(spec, words, measured)
             arrays.write_medium(part.placement, part.bucket, part.number, medium)
             return
-        tokens, targets, weight = words.reshape(3, lengths.tokens)
-        example = Example(tokens, targets, weight.view(np.float32), {}, lengths.starts)
+        name = self._processor.tokens.name
+        tokens, targets, weight = words.reshape(3, lengths.total(name))
+        example = Example(tokens, targets, weight.view(np.float32), {}, lengths.starts, name)
         arrays.write_text(part.placement, example)
 
 
@@ -398,9 +402,7 @@ class ReadingLoader(MicrobatchLoader):
         samples = config.prefetch * group.share(config).pool(consumer.microbatches)
         per_worker = samples // (cluster.count * max(1, config.workers)) + 1
         self._reads = PrefetchedElements(reads, config.workers, per_worker)
-        self._waiting = _WaitingSamples(
-            self._reads, cluster, tuple(processor.encoders.values()), group
-        )
+        self._waiting = _WaitingSamples(self._reads, cluster, processor.modules, group)
         capacity = capacity_of(config, processor)
         begin = replace(state, done=0)
         self._planner = BatchPlanner(source, self._waiting, config, capacity, begin, consumer)
@@ -454,9 +456,7 @@ class ReadingLoader(MicrobatchLoader):
     def _receive_parts(self, sent: _SentMicrobatch) -> Microbatch:
         """The microbatch of parts that have arrived."""
         plan, words = sent.plan, sent.received()
-        arrays = BatchArrays(
-            self._rows, self._processor.specs, plan.capacity, self._processor.tokens
-        )
+        arrays = BatchArrays(self._rows, plan.capacity)
         offsets = [0] * self._cluster.count
         for part in sent.parts:
             if part.sender == part.receiver:

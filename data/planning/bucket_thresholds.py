@@ -86,7 +86,7 @@ def choose_thresholds(
 
     for pair in _pairs(capacity):
         encoder = pair.short.module
-        media = [n for lengths in whole for n in lengths.media.get(encoder, ())]
+        media = [n for lengths in whole for n in lengths.counts(encoder)]
         lengths, best = np.sort(np.array(media, np.int64)), (np.inf, np.inf)
         for steps, bound, most in _candidates(lengths, capacity, rows, pair):
             if (steps, bound) >= best:
@@ -165,7 +165,7 @@ def of_group(capacity: Capacity, count: int) -> Capacity:
 
 def _filling(samples: Sequence[Lengths], capacity: Capacity, rows: int) -> int:
     """Number of the oldest samples whose text fills so many rows; at least one."""
-    ends = np.cumsum([lengths.tokens for lengths in samples])
+    ends = np.cumsum([lengths.total(capacity.text.name) for lengths in samples])
     room = capacity.limit("tokens") * rows
     return max(1, int(np.searchsorted(ends, room, side="right")))
 

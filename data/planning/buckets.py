@@ -40,14 +40,8 @@ def by_bucket(lengths: Lengths, specs: Sequence[RowSpec]) -> Lengths:
             if m.module in values
         }
 
-    return Lengths(
-        lengths.tokens,
-        pick(lengths.media),
-        pick(lengths.starts),
-        pick(lengths.grids),
-        {m.name: numbers[m.name] for m in taken},
-        pick(lengths.entries),
-    )
+    own_numbers = {m.name: numbers[m.name] for m in taken}
+    return Lengths(pick(lengths.modules), pick(lengths.starts), own_numbers)
 
 
 def by_module(lengths: Lengths, specs: Iterable[RowSpec]) -> Lengths:
@@ -66,13 +60,7 @@ def by_module(lengths: Lengths, specs: Iterable[RowSpec]) -> Lengths:
             if names[0] in values
         }
 
-    return Lengths(
-        lengths.tokens,
-        join(lengths.media),
-        join(lengths.starts),
-        join(lengths.grids),
-        entries=join(lengths.entries),
-    )
+    return Lengths(join(lengths.modules), join(lengths.starts))
 
 
 def number_of(lengths: Lengths, bucket: str, number: int) -> int:
@@ -82,7 +70,7 @@ def number_of(lengths: Lengths, bucket: str, number: int) -> int:
 
 def _numbers(lengths: Lengths, spec: RowSpec) -> tuple[int, ...]:
     """Which media of its encoder a bucket takes."""
-    own, bucket = lengths.media.get(spec.module, ()), spec.bucket
+    own, bucket = lengths.counts(spec.module), spec.bucket
     if bucket is None:
         return tuple(range(len(own)))
     return tuple(np.flatnonzero(bucket.takes(own)).tolist())

@@ -33,14 +33,13 @@ import multiprocessing
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
-from itertools import starmap
+from itertools import repeat, starmap
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -50,7 +49,9 @@ from data.config import DataConfig
 from data.faults import SampleFault
 from data.folders import FolderLock, drop_damaged, put_folder
 from data.processing.processor import Processor
-from data.sample import DataError, Grid, Lengths, SampleError
+from data.rows.spec import MediaRowSpec, RowSpec
+from data.rows.tokens import media_of, text_of
+from data.sample import DataError, Grid, Lengths, MediumLengths, SampleError
 from data.sources.cache import keep_last, unwritable_error
 from data.sources.mixture import SourceMixture
 from data.sources.order import StreamPlace
@@ -94,13 +95,17 @@ class MediaLengths:
         every = {name: getattr(self, name) for name in _EVERY_PART}
         return {name: array for name, array in every.items() if array is not None}
 
-    def grids_between(self, first: int, end: int) -> tuple[Grid, ...] | None:
-        """Grids of the media from number `first` up to `end`; None where media have none."""
-        if self.grids is None or self.intervals is None:
-            return None
-        intervals = self.intervals[first:end].tolist()
-        shapes = zip(*self.grids[first:end].T.tolist(), intervals, strict=True)
-        return tuple(starmap(Grid, shapes))
+    def between(self, first: int, end: int) -> tuple[MediumLengths, ...]:
+        """Lengths of the media from number `first` up to `end`."""
+        counts = self.lengths[first:end].tolist()
+        grids: Iterable[Grid | None] = repeat(None, len(counts))
+        entries: Iterable[tuple[int, ...]] = repeat((), len(counts))
+        if self.grids is not None and self.intervals is not None:
+            intervals = self.intervals[first:end].tolist()
+            grids = starmap(Grid, zip(*self.grids[first:end].T.tolist(), intervals, strict=True))
+        if self.entries is not None:
+            entries = map(tuple, self.entries[first:end].tolist())
+        return tuple(MediumLengths(*own) for own in zip(counts, grids, entries, strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +113,7 @@ class LengthTable:
     """Lengths of the samples of a source.
 
     Attributes:
+        text: name of the module that takes texts.
         tokens: `[samples]`: number of tokens, -1 for an unusable sample.
         media: lengths of media by encoder.
         unusable: by sample, the reason why it cannot be used.
@@ -115,6 +121,7 @@ class LengthTable:
         held: keeps the folder from being removed as long as the table is there.
     """
 
+    text: str
     tokens: Ints
     media: Mapping[str, MediaLengths]
     unusable: Mapping[int, SampleFault]
@@ -124,8 +131,9 @@ class LengthTable:
     def __reduce__(self) -> tuple[object, ...]:
         # A worker process maps the folder itself: nothing large is pickled.
         if self.folder is None:
-            return LengthTable, (self.tokens, self.media, self.unusable)
-        return _load, (self.folder, len(self), list(self.media), self._gridded, self._axes)
+            return LengthTable, (self.text, self.tokens, self.media, self.unusable)
+        parts = {name: list(own.parts) for name, own in self.media.items()}
+        return _load, (self.folder, len(self), self.text, parts)
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -135,27 +143,14 @@ class LengthTable:
         tokens = int(self.tokens[index])
         if tokens < 0:
             return self.unusable[index]
-        media, starts, grids, entries = {}, {}, {}, {}
+        modules: dict[str, tuple[MediumLengths, ...]] = {self.text: (MediumLengths(tokens),)}
+        starts = {}
         for name, own in self.media.items():
             first, end = own.offsets[index : index + 2].tolist()
             if end > first:
-                media[name] = tuple(own.lengths[first:end].tolist())
+                modules[name] = own.between(first, end)
                 starts[name] = tuple(own.starts[first:end].tolist())
-                if (found := own.grids_between(first, end)) is not None:
-                    grids[name] = found
-                if own.entries is not None:
-                    entries[name] = tuple(map(tuple, own.entries[first:end].tolist()))
-        return Lengths(tokens, media, starts, grids, entries=entries)
-
-    @property
-    def _gridded(self) -> list[str]:
-        return [name for name, own in self.media.items() if own.grids is not None]
-
-    @property
-    def _axes(self) -> dict[str, int]:
-        """Number of further axes, by encoder."""
-        media = self.media.items()
-        return {name: own.entries.shape[1] for name, own in media if own.entries is not None}
+        return Lengths(modules, starts)
 
     @property
     def digest(self) -> int:
@@ -171,37 +166,39 @@ class LengthTable:
         return [self[index] for _, index, _ in places]
 
     @classmethod
-    def of(
-        cls,
-        samples: Sequence[Lengths | SampleFault],
-        encoders: Sequence[str],
-        gridded: Sequence[str] = (),
-        axes: Mapping[str, int] = MappingProxyType({}),
-    ) -> LengthTable:
+    def of(cls, samples: Sequence[Lengths | SampleFault], specs: Sequence[RowSpec]) -> LengthTable:
         """The table of given lengths, and of reasons why samples cannot be used.
 
         Args:
             samples: length or reason of every sample, in the order of the source.
-            encoders: names of all encoders.
-            gridded: names of the encoders whose media have grids.
-            axes: by encoder, the number of further axes of its media, where they have some.
+            specs: descriptions of the rows of all modules.
         """
-        measured = [s if isinstance(s, Lengths) else Lengths(-1) for s in samples]
-        media = {}
-        for name in encoders:
-            lengths = [s.media.get(name, ()) for s in measured]
-            starts = [s.starts.get(name, ()) for s in measured]
-            offsets = np.cumsum([0, *map(len, lengths)])
-            grids = [grid for s in measured for grid in s.grids.get(name, ())]
-            shapes = _grid_arrays(grids) if name in gridded else (None, None)
-            entries: NDArray[np.int32] | None = None
-            if count := axes.get(name):
-                listed = [own for s in measured for own in s.entries.get(name, ())]
-                entries = np.array(listed, np.int32).reshape(-1, count)
-            without = MediaLengths(offsets, _flat(lengths), _flat(starts), *shapes)
-            media[name] = replace(without, entries=entries)
+        measured = [sample if isinstance(sample, Lengths) else None for sample in samples]
+        text = text_of(specs).module
+        tokens = [-1 if own is None else own.total(text) for own in measured]
+        usable = [own or Lengths() for own in measured]
+        media = {spec.module: _media_lengths(usable, spec) for spec in media_of(specs)}
         unusable = {i: s for i, s in enumerate(samples) if isinstance(s, SampleFault)}
-        return cls(np.array([s.tokens for s in measured], np.int32), media, unusable)
+        return cls(text, np.array(tokens, np.int32), media, unusable)
+
+
+def _media_lengths(samples: Sequence[Lengths], spec: MediaRowSpec) -> MediaLengths:
+    """Lengths of the media of one module."""
+    counts = [sample.counts(spec.module) for sample in samples]
+    starts = [sample.starts.get(spec.module, ()) for sample in samples]
+    media = [medium for sample in samples for medium in sample.of(spec.module)]
+    grids, intervals = None, None
+    if spec.is_gridded:
+        grids, intervals = _grid_arrays([spec.grid_of(medium) for medium in media])
+    entries = [medium.entries for medium in media]
+    return MediaLengths(
+        np.cumsum([0, *map(len, counts)]),
+        _flat(counts),
+        _flat(starts),
+        grids,
+        intervals,
+        np.array(entries, np.int32).reshape(-1, len(spec.axes)) if spec.axes else None,
+    )
 
 
 def _flat(values: Sequence[Sequence[int]]) -> NDArray[np.int32]:
@@ -233,7 +230,7 @@ def measure(source: Source, processor: Processor, known: Sequence[LengthTable] =
         if time.monotonic() - told > _SECONDS:
             told = time.monotonic()
             logger.info("measured %d of %d samples", len(found), len(source))
-    return LengthTable.of(found, *_encoders(processor))
+    return LengthTable.of(found, processor.modules)
 
 
 def check_records(source: Source) -> None:
@@ -257,13 +254,6 @@ def check_records(source: Source) -> None:
         raise DataError(
             f"data.source: no sample is usable ({which}); the first, {first.name}: {first.fault}"
         ) from first
-
-
-def _encoders(processor: Processor) -> tuple[list[str], list[str], dict[str, int]]:
-    """Names of all encoders, and of those whose media have grids."""
-    gridded = [name for name, spec in processor.encoders.items() if spec.is_gridded]
-    axes = {name: len(spec.axes) for name, spec in processor.encoders.items() if spec.axes}
-    return list(processor.encoders), gridded, axes
 
 
 def _known_parts(
@@ -348,18 +338,20 @@ def open_lengths(source: Source, processor: Processor, config: DataConfig) -> Le
     folder = lengths_folder(source, processor, config)
     if folder is None or processor.is_drawn:
         return measure(source, processor)
-    size, encoders = len(source), _encoders(processor)
+    size, modules = len(source), processor.modules
+    parts = {spec.module: _parts_of(spec) for spec in media_of(modules)}
+    text = text_of(modules).module
     with _keeping(folder):
         drop_damaged(folder, "measured lengths")
     if folder.is_dir():
-        table = _load(folder, size, *encoders)
+        table = _load(folder, size, text, parts)
         again = _measured_again(table, source, processor)
         if again == table.unusable:
             keep_last(folder, _PREFIX, _TOKENS)
             return table
         logger.info("%d of %d unusable samples have changed", *_changes(table, again))
         samples = [again.get(i, table[i]) for i in range(size)]
-        table = LengthTable.of(samples, *encoders)
+        table = LengthTable.of(samples, modules)
     else:
         # Logged before measuring, which may take long.
         with _keeping(folder):
@@ -371,7 +363,7 @@ def open_lengths(source: Source, processor: Processor, config: DataConfig) -> Le
         table = measure(source, processor, [open_lengths(m, processor, config) for m in known])
     with _keeping(folder):
         _save(table, folder)
-    table = _load(folder, size, *encoders)
+    table = _load(folder, size, text, parts)
     keep_last(folder, _PREFIX, _TOKENS)
     return table
 
@@ -423,14 +415,18 @@ def _save(table: LengthTable, folder: Path) -> None:
     put_folder(folder, write, replace=True, seal=True)
 
 
-def _load(
-    folder: Path,
-    size: int,
-    encoders: Sequence[str],
-    gridded: Sequence[str] = (),
-    axes: Mapping[str, int] = MappingProxyType({}),
-) -> LengthTable:
+def _parts_of(spec: MediaRowSpec) -> list[str]:
+    """Names of the arrays of the media of a module."""
+    further = (*(_GRID_PARTS if spec.is_gridded else ()), *(_ENTRY_PARTS if spec.axes else ()))
+    return [*_PARTS, *further]
+
+
+def _load(folder: Path, size: int, text: str, parts: Mapping[str, Sequence[str]]) -> LengthTable:
     """A table whose arrays are mapped, so that the processes of a host share them.
+
+    Args:
+        text: name of the module that takes texts.
+        parts: by module that takes media, the names of its arrays.
 
     Raises:
         DataError: a file is missing or damaged, or the lengths are not of `size` samples.
@@ -439,21 +435,12 @@ def _load(
     try:
         held = FolderLock(tokens)
         media = {
-            name: MediaLengths(
-                **{
-                    part: _mapped(folder / f"{name}.{part}.npy")
-                    for part in (
-                        *_PARTS,
-                        *(_GRID_PARTS if name in gridded else ()),
-                        *(_ENTRY_PARTS if name in axes else ()),
-                    )
-                }
-            )
-            for name in encoders
+            name: MediaLengths(**{part: _mapped(folder / f"{name}.{part}.npy") for part in own})
+            for name, own in parts.items()
         }
         listed = json.loads((folder / _UNUSABLE).read_text())
         unusable = {int(i): SampleFault.from_json(fault) for i, fault in listed.items()}
-        table = LengthTable(_mapped(tokens), media, unusable, folder, held)
+        table = LengthTable(text, _mapped(tokens), media, unusable, folder, held)
         _check_whole(table, size)
     except (OSError, EOFError, ValueError, AttributeError) as error:
         raise DataError(f"measured lengths in {folder} are damaged: {error}; delete it") from error

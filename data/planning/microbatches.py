@@ -44,15 +44,9 @@ def spread_over_time(
     return chosen
 
 
-def costs_of(
-    samples: Sequence[Lengths], work: Mapping[str, WorkModel], text: str
-) -> NDArray[np.float64]:
-    """Forward FLOPs of every sample in every phase whose `work` is known, `[samples, phases]`.
-
-    Args:
-        text: name of the phase that takes texts.
-    """
-    costs = [[_work_of(s.items(name, text), own) for name, own in work.items()] for s in samples]
+def costs_of(samples: Sequence[Lengths], work: Mapping[str, WorkModel]) -> NDArray[np.float64]:
+    """Forward FLOPs of every sample in every phase whose `work` is known, `[samples, phases]`."""
+    costs = [[_work_of(s.counts(name), own) for name, own in work.items()] for s in samples]
     return np.array(costs, np.float64).reshape(len(samples), len(work))
 
 

@@ -20,11 +20,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from data.batch import DECODER
 from data.faults import FaultKind, SampleFault
 from data.planning.buckets import by_bucket
 from data.planning.problem import RESOLUTION
-from data.rows.spec import RowSpec
+from data.rows.spec import MediaRowSpec, RowSpec
+from data.rows.tokens import TokenSpec, media_of, text_of
 from data.sample import DataError, Lengths
 
 #: Row of a sample that waits, in arrays of rows.
@@ -33,13 +33,12 @@ WAITS = -1
 PARTNERS = 128
 
 
-def longer_than(longest: int | None, lengths: Lengths) -> SampleFault | None:
-    """Why a model of `longest` positions cannot take a sample, or None."""
-    if longest is None or lengths.tokens <= longest:
+def longer_than(longest: int | None, tokens: int) -> SampleFault | None:
+    """Why a model of `longest` positions cannot take a sample of so many tokens, or None."""
+    if longest is None or tokens <= longest:
         return None
     text = (
-        f"has {lengths.tokens} tokens, media included, above the {longest} of "
-        "model.decoder.max_positions"
+        f"has {tokens} tokens, media included, above the {longest} of model.decoder.max_positions"
     )
     return SampleFault(FaultKind.POSITIONS, text)
 
@@ -48,17 +47,26 @@ def longer_than(longest: int | None, lengths: Lengths) -> SampleFault | None:
 class Capacity:
     """Capacity of one row: `limits` in the order of `resources`.
 
-    specs: row specs of all buckets of the encoders; lengths of samples are by bucket.
-    longest: number of tokens of the longest sample that the decoder has positions for; None for
-        any number. A row of several samples may hold more.
-    text: name of the module whose rows hold texts.
+    specs: descriptions of the rows of all buckets, that of the text first; lengths of samples are
+        by bucket.
+    longest: number of tokens of the longest sample that the text's module has positions for; None
+        for any number. A row of several samples may hold more.
     """
 
     resources: tuple[str, ...]
     limits: tuple[int, ...]
     specs: tuple[RowSpec, ...]
     longest: int | None = None
-    text: str = DECODER
+
+    @property
+    def text(self) -> TokenSpec:
+        """Description of the rows that hold texts."""
+        return text_of(self.specs)
+
+    @property
+    def media(self) -> tuple[MediaRowSpec, ...]:
+        """Descriptions of the rows of the buckets of media."""
+        return media_of(self.specs)
 
     def by_bucket(self, lengths: Lengths) -> Lengths:
         """Lengths of a sample by bucket, as all other methods take them; from those by encoder."""
@@ -73,19 +81,15 @@ class Capacity:
         """The limit of a row in one resource."""
         return self.limits[self.resources.index(resource)]
 
-    def segments(self, resource: str) -> str:
-        """The resource that counts the segments of another one's positions."""
-        return "segments" if resource == "tokens" else f"{resource} segments"
-
     def needs(self, lengths: Lengths) -> tuple[int, ...]:
         """Need of a sample in each resource; media occupy whole multiples of the reduction.
 
         It raises no error for a sample that does not fit, see `misfit`.
         """
-        spans = [spans_of(m, lengths.media.get(m.name, ())) for m in self.specs]
-        segments = [len(lengths.media.get(m.name, ())) for m in self.specs]
-        entries = [sum(own) for m in self.specs for own in entries_by_axis(m, lengths)]
-        return (lengths.tokens, *map(sum, spans), 1, *segments, *entries)
+        spans = [sum(spans_of(spec, lengths.counts(spec.name))) for spec in self.specs]
+        segments = [len(lengths.of(spec.name)) for spec in self.specs]
+        entries = [sum(own) for spec in self.specs for own in entries_by_axis(spec, lengths)]
+        return (*spans, *segments, *entries)
 
     def misfit(self, lengths: Lengths, rows: int = 1) -> SampleFault | None:
         """Why rows cannot hold a sample, or None.
@@ -95,7 +99,8 @@ class Capacity:
             rows: number of rows over which text and media may be spread; with 1, all of the sample
                 is in the same row.
         """
-        if (longer := longer_than(self.longest, lengths)) is not None:
+        longer = longer_than(self.longest, lengths.total(self.text.name))
+        if longer is not None:
             return longer
         fault = self._exceeded(zip(self.resources, self.needs(lengths), strict=True))
         if fault is None or rows == 1:
@@ -116,20 +121,19 @@ class Capacity:
 
     def parts(self, lengths: Lengths) -> Iterator[dict[str, int]]:
         """Needs by resource of the text of a sample, then of each of its media; positions first."""
-        yield {"tokens": lengths.tokens, self.segments("tokens"): 1}
         for spec in self.specs:
             for needs in needs_of_media(spec, lengths):
                 yield dict(zip(self.resources_of(spec), needs, strict=True))
 
     def limits_of_parts(self) -> dict[str, tuple[int, ...]]:
-        """Limits of a row by text (`tokens`) and by bucket, in the order of `resources_of`."""
-        texts = {"tokens": ("tokens", self.segments("tokens"))}
-        parts = texts | {spec.name: self.resources_of(spec) for spec in self.specs}
+        """Limits of a row of each bucket, in the order of `resources_of`."""
+        parts = {spec.name: self.resources_of(spec) for spec in self.specs}
         return {name: tuple(map(self.limit, resources)) for name, resources in parts.items()}
 
     def resources_of(self, spec: RowSpec) -> tuple[str, ...]:
         """The resources of which media of a bucket need some: positions, segments, further axes."""
-        return (spec.name, self.segments(spec.name), *(spec.budgets[axis] for axis in spec.axes))
+        further = (spec.budgets[axis] for axis in spec.axes)
+        return (spec.positions_budget, spec.segments_resource, *further)
 
 
 def spans_of(spec: RowSpec, lengths: Sequence[int]) -> list[int]:
@@ -139,54 +143,50 @@ def spans_of(spec: RowSpec, lengths: Sequence[int]) -> list[int]:
 
 def needs_of_media(spec: RowSpec, lengths: Lengths) -> list[tuple[int, ...]]:
     """Needs of each medium of a bucket, in the order of `Capacity.resources_of`."""
-    spans = spans_of(spec, lengths.media.get(spec.name, ()))
-    entries = lengths.entries.get(spec.name, ()) if spec.axes else ((),) * len(spans)
-    return [(span, 1, *more) for span, more in zip(spans, entries, strict=True)]
+    return [(spec.span(medium.count), 1, *medium.entries) for medium in lengths.of(spec.name)]
 
 
 def entries_by_axis(spec: RowSpec, lengths: Lengths) -> list[list[int]]:
     """Entries of the media of a bucket, by further axis."""
-    media = lengths.entries.get(spec.name, ())
-    return [[entries[axis] for entries in media] for axis in range(len(spec.axes))]
+    media = lengths.of(spec.name)
+    return [[medium.entries[axis] for medium in media] for axis in range(len(spec.axes))]
 
 
 def make_capacity(
     budgets: Mapping[str, int],
     specs: Sequence[RowSpec],
     longest: int | None = None,
-    text: str = DECODER,
 ) -> Capacity:
-    """Check `data.budgets` against the encoders.
+    """Check `data.budgets` against the modules.
 
     Args:
         budgets: capacities of a row.
-        specs: row specs of all buckets of the encoders.
-        longest, text: as in `Capacity`.
+        specs: descriptions of the rows of all buckets, that of the text among them.
+        longest: as in `Capacity`.
 
     Raises:
         DataError: a budget is missing, of an unknown encoder or axis, or not a multiple of the
             reduction.
     """
-    names = [m.name for m in specs]
-    further = [m.budgets[axis] for m in specs for axis in m.axes]
-    wanted = ["tokens", *names, *further, "segments"]
-    if sorted(budgets) != sorted(wanted):
+    ordered = (text_of(specs), *media_of(specs))
+    positions = [spec.positions_budget for spec in ordered]
+    further = [spec.budgets[axis] for spec in ordered for axis in spec.axes]
+    names = [*positions, *further, "segments"]
+    if sorted(budgets) != sorted(names):
         raise DataError(
-            f"data.budgets has {sorted(budgets)}; valid: exactly {wanted} "
+            f"data.budgets has {sorted(budgets)}; valid: exactly {names} "
             "(`launch.py budgets` suggests good values)"
         )
-    for spec in specs:
-        if budgets[spec.name] % spec.reduction:
+    for spec in ordered:
+        if budgets[spec.positions_budget] % spec.reduction:
             raise DataError(
                 f"data.budgets.{spec.name} = {budgets[spec.name]} is not a multiple of "
                 f"the encoder's reduction {spec.reduction}"
             )
-    segments = budgets["segments"]
-    positions = ("tokens", *names)
-    limits = (*(budgets[n] for n in positions), *[segments] * len(positions))
-    limits += tuple(budgets[name] for name in further)
-    resources = (*positions, "segments", *(f"{n} segments" for n in names), *further)
-    return Capacity(resources, limits, tuple(specs), longest, text)
+    segments = [budgets["segments"]] * len(ordered)
+    limits = *map(budgets.__getitem__, positions), *segments, *map(budgets.__getitem__, further)
+    resources = *positions, *(spec.segments_resource for spec in ordered), *further
+    return Capacity(resources, limits, ordered, longest)
 
 
 def pack(needs: Sequence[Sequence[int]], rows: int, limits: Sequence[int]) -> list[int | None]:

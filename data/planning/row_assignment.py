@@ -21,7 +21,7 @@ from data.planning.packing import Capacity, FreeSpans, in_few_rows, needs_of_med
 from data.planning.placement import place
 from data.planning.problem import BalanceProblem, Ints, WorkModel
 from data.planning.steps import MediaRows, Packed, by_module_rows
-from data.rows.spec import RowSpec
+from data.rows.spec import MediaRowSpec
 from data.sample import DataError, Lengths
 
 #: Host of every row, by module.
@@ -125,12 +125,13 @@ class RowAssigner:
         hosts: Hosts,
     ) -> None:
         self._balance, self._rows = config.balance, config.rows
-        self._capacity, self._specs = capacity, capacity.specs
+        self._capacity, self._specs = capacity, capacity.media
         self._limits_of = capacity.limits_of_parts()
+        self._budget_of = {spec.name: spec.positions_budget for spec in capacity.specs}
         self._in_turn = config.batch == "samples"
         self._ladder, self._balancing = ladder, config.balancing
-        self._text = capacity.text
-        modules = [self._text, *(m.name for m in capacity.specs)]
+        self._text = capacity.text.name
+        modules = [spec.name for spec in capacity.specs]
         needed = {"none": [], "decoder": modules[:1], "per_phase": modules}[config.balance]
         missing = [name for name in needed if name not in work]
         if missing:
@@ -180,21 +181,21 @@ class RowAssigner:
         items = _Items(
             self._text,
             here,
-            [lengths.tokens for lengths in samples],
+            [lengths.total(self._text) for lengths in samples],
             np.array(needs, np.int64).reshape(len(here), len(self._capacity.limits)),
             self._capacity.limits,
             offer.packed[0],
         )
         dealt = self._balanced(items, offer.name)
         dealt = self._placed(self._text, dealt, offer.read(here, items.needs[:, 0]))
-        return _with_media(samples, dealt.tolist())
+        return self._with_media(samples, dealt.tolist())
 
     def _per_phase(self, offer: _Offer) -> Arrangement:
         """Rows of samples balanced by the decoder's work, rows of media by their encoder's."""
         samples, here = offer.samples, range(len(offer.samples))
-        tokens = [lengths.tokens for lengths in samples]
+        tokens = [lengths.total(self._text) for lengths in samples]
         needs = np.array([(n, 1) for n in tokens], np.int64).reshape(-1, 2)
-        limits = self._limits_of["tokens"]
+        limits = self._limits_of[self._text]
         items = _Items(self._text, here, tokens, needs, limits, offer.packed[0])
         dealt = self._balanced(items, offer.name)
         rows = self._placed(self._text, dealt, offer.read(here, needs[:, 0]))
@@ -217,21 +218,21 @@ class RowAssigner:
 
     def _media_items(
         self,
-        spec: RowSpec,
+        spec: MediaRowSpec,
         samples: Sequence[Lengths],
         packed: Sequence[MediaRows],
     ) -> _Items:
         """Media of one encoder."""
         name = spec.name
         owners = [i for i, own in enumerate(packed) for _ in own.get(name, ())]
-        lengths = [n for own in samples for n in own.media.get(name, ())]
+        lengths = [n for own in samples for n in own.counts(name)]
         limits = self._limits_of[name]
         listed = [needs for own in samples for needs in needs_of_media(spec, own)]
         needs = np.array(listed, np.int64).reshape(-1, len(limits))
         first = [row for own in packed for row in own.get(name, ())]
         return _Items(name, owners, lengths, needs, limits, first)
 
-    def _in_groups(self, spec: RowSpec, items: _Items) -> Ints | None:
+    def _in_groups(self, spec: MediaRowSpec, items: _Items) -> Ints | None:
         """Rows of the media of a bucket by cost, each group of whose devices has several rows.
 
         A group's media fill as few of its rows as they can, as a row without media is not computed;
@@ -270,7 +271,8 @@ class RowAssigner:
         elif self._balance == "decoder":
             needs = [self._capacity.needs(lengths) for lengths in samples]
             rows = pack(needs, self._rows, self._capacity.limits)
-            found = None if None in rows else Packed.together(samples, rows)
+            together = Packed.together(samples, rows, self._specs)
+            found = None if None in rows else together
         else:
             found = self._pack_parts(samples)
         return found
@@ -280,11 +282,12 @@ class RowAssigner:
         used = np.zeros((self._rows, len(self._capacity.limits)), np.int64)
         for lengths, row in zip(samples, rows, strict=True):
             used[row] += self._capacity.needs(lengths)
-        return Packed.together(samples, rows) if (used <= self._capacity.limits).all() else None
+        together = Packed.together(samples, rows, self._specs)
+        return together if (used <= self._capacity.limits).all() else None
 
     def _as_they_come(self, samples: Sequence[Lengths]) -> Arrangement:
         """Equally many samples in every row, whatever its room."""
-        return _with_media(samples, in_turn(len(samples), self._rows))
+        return self._with_media(samples, in_turn(len(samples), self._rows))
 
     def _pack_parts(self, samples: Sequence[Lengths]) -> Packed | None:
         """Each sample and each medium in the fullest row that has room; None if there is none."""
@@ -294,7 +297,7 @@ class RowAssigner:
             parts = [list(needs.items()) for needs in self._capacity.parts(lengths)]
             taken = [
                 free[name].take(span, *(amount for _, amount in entries))
-                for (name, span), _, *entries in parts
+                for name, ((_, span), _, *entries) in zip(self._names(lengths), parts, strict=True)
             ]
             rows = [row for row in taken if row is not None]
             if len(rows) < len(taken):
@@ -311,7 +314,7 @@ class RowAssigner:
         """The lowest rung of each resource that holds the fullest row."""
         used = {name: np.zeros(self._rows, np.int64) for name in self._ladder.rungs}
         for lengths, row, inner in zip(samples, rows, media, strict=True):
-            used["tokens"][row] += lengths.tokens
+            used[self._capacity.text.positions_budget][row] += lengths.total(self._text)
             for spec in self._specs:
                 rows_of_media = inner.get(spec.name, ())
                 for media_row, needs in zip(
@@ -321,6 +324,14 @@ class RowAssigner:
                         if name in used:
                             used[name][media_row] += need
         return {name: self._ladder.lowest(name, int(own.max())) for name, own in used.items()}
+
+    def _with_media(self, samples: Sequence[Lengths], rows: Sequence[int]) -> Arrangement:
+        """Rows of samples, with all media in the rows of their samples."""
+        return rows, Packed.together(samples, rows, self._specs).media
+
+    def _names(self, lengths: Lengths) -> list[str]:
+        """The bucket of each of `Capacity.parts`."""
+        return [name for name in self._limits_of for _ in lengths.of(name)]
 
     # ---- balancing and loads ---------------------------------------------------------------------
 
@@ -353,7 +364,7 @@ class RowAssigner:
         """The problem under every rung that may have a deal, and under the top one."""
         how, lengths = self._how(items.phase), np.array(items.lengths, np.int64)
         names = [name(i) for i in items.owners] if how.algorithm else None
-        *lower, top = self._ladder.rungs["tokens" if items.phase == self._text else items.phase]
+        *lower, top = self._ladder.rungs[self._budget_of[items.phase]]
         positions = items.needs[:, 0] if len(items.needs) else np.zeros(1, np.int64)
         least = max(int(positions.max()), -(-int(positions.sum()) // self._rows))
         work, rungs = self._work[items.phase], [*(n for n in lower if n >= least), top]
@@ -391,7 +402,7 @@ class RowAssigner:
     ) -> dict[str, Loads]:
         """Work of the rows of every phase whose work is known."""
         loads = {}
-        for name in (self._text, *(m.name for m in self._specs)):
+        for name in self._limits_of:
             if name in self._work:
                 _, where, work = self._items(name, samples, *packed)
                 before = np.bincount(where, work, minlength=self._rows)
@@ -412,9 +423,11 @@ class RowAssigner:
             (number, row, n)
             for number, (lengths, own, inner) in enumerate(zip(samples, rows, media, strict=True))
             for row, n in (
-                [(own, lengths.tokens)]
-                if name == self._text
-                else zip(inner.get(name, ()), lengths.media.get(name, ()), strict=True)
+                zip(
+                    (own,) if name == self._text else inner.get(name, ()),
+                    lengths.counts(name),
+                    strict=True,
+                )
             )
         ]
         owners, where, lengths_ = np.array(items, np.int64).reshape(-1, 3).T
@@ -434,15 +447,10 @@ class RowAssigner:
             name = spec.name
             sources = self._hosts.get(name, ())
             crossing[name] = sum(
-                spec.landed(n, grid)
+                spec.landed(medium)
                 for lengths, row, inner in zip(samples, rows, media, strict=True)
                 if targets and sources
-                for n, grid, own in zip(
-                    lengths.media.get(name, ()),
-                    spec.grids(lengths),
-                    inner.get(name, ()),
-                    strict=True,
-                )
+                for medium, own in zip(lengths.of(name), inner.get(name, ()), strict=True)
                 if sources[own] != targets[row]
             )
         return crossing
@@ -454,8 +462,3 @@ def _dearest(owners: Ints, rows: Ints, work: np.ndarray) -> tuple[float, int, in
         return 0.0, 0, 0
     most = int(work.argmax())
     return float(work[most]), int(owners[most]), int(rows[most])
-
-
-def _with_media(samples: Sequence[Lengths], rows: Sequence[int]) -> Arrangement:
-    """Rows of samples, with all media in the rows of their samples."""
-    return rows, Packed.together(samples, rows).media

@@ -30,6 +30,7 @@ from data.faults import SampleFault
 from data.planning.microbatches import costs_of, spread_over_time
 from data.planning.packing import WAITS, Capacity, FreeRows, block_of, fill, numbered
 from data.planning.problem import RESOLUTION, Ints, WorkModel
+from data.rows.spec import MediaRowSpec
 from data.sample import Lengths
 
 MediaRows = Mapping[str, tuple[int, ...]]
@@ -51,9 +52,14 @@ class Packed:
     block: int = 1
 
     @classmethod
-    def together(cls, samples: Sequence[Lengths], rows: Sequence[int | None]) -> Packed:
-        """The packing with all media in the rows of their samples."""
-        return cls(rows, [_in_row(n, row) for n, row in zip(samples, rows, strict=True)])
+    def together(
+        cls,
+        samples: Sequence[Lengths],
+        rows: Sequence[int | None],
+        specs: Sequence[MediaRowSpec],
+    ) -> Packed:
+        """The packing with all media of the buckets `specs` in the rows of their samples."""
+        return cls(rows, [_in_row(n, row, specs) for n, row in zip(samples, rows, strict=True)])
 
     @property
     def placed(self) -> list[int]:
@@ -122,14 +128,16 @@ class StepPacker:
                 rows[number] = WAITS if row is None else row
             elif taken := self._take_apart(free, samples[number]):
                 apart[number] = taken
-        rows[alone] = fill(free, needs[alone], rows[alone], 1 + len(self._capacity.specs))
+        rows[alone] = fill(free, needs[alone], rows[alone], len(self._capacity.specs))
         return self._packed(samples, rows, apart)
 
     def _packed(
         self, samples: Sequence[Lengths], rows: Ints, apart: Mapping[int, tuple[list[int], int]]
     ) -> Packed:
         """The packing of samples with one row each, and of others by `_take_apart`."""
-        packed = Packed.together(samples, [None if r == WAITS else r for r in rows.tolist()])
+        packed = Packed.together(
+            samples, [None if r == WAITS else r for r in rows.tolist()], self._capacity.media
+        )
         own, media = list(packed.rows), list(packed.media)
         for number, (parts, _) in apart.items():
             own[number], media[number] = by_module_rows(self._capacity, samples[number], parts)
@@ -155,7 +163,7 @@ class StepPacker:
         block = packed.block
         rows = np.array(packed.rows, np.int64)
         costs = np.zeros((self._total // block, len(work)))
-        np.add.at(costs, rows // block, costs_of(samples, work, self._capacity.text))
+        np.add.at(costs, rows // block, costs_of(samples, work))
         owners = spread_over_time(costs, self._microbatches, self._rows // block)
         first = np.zeros(len(owners), np.int64)  # first row of a block within its microbatch
         for microbatch in range(self._microbatches):
@@ -174,10 +182,7 @@ def by_module_rows(
 ) -> tuple[int, MediaRows]:
     """Row of the text and rows of the media of a sample, from those of `capacity.parts`."""
     rest = iter(rows[1:])
-    media = {
-        spec.name: tuple(islice(rest, len(lengths.media.get(spec.name, ()))))
-        for spec in capacity.specs
-    }
+    media = {spec.name: tuple(islice(rest, len(lengths.of(spec.name)))) for spec in capacity.media}
     return rows[0], media
 
 
@@ -187,9 +192,12 @@ def _moved(packed: Packed, moved: Sequence[int]) -> Packed:
     return Packed([None if row is None else moved[row] for row in packed.rows], media)
 
 
-def _in_row(lengths: Lengths, row: int | None) -> MediaRows:
+def _in_row(lengths: Lengths, row: int | None, specs: Sequence[MediaRowSpec]) -> MediaRows:
     """Rows of the media of a sample, all in one row."""
-    return {} if row is None else {name: (row,) * len(n) for name, n in lengths.media.items()}
+    if row is None:
+        return {}
+    counts = {spec.name: len(lengths.of(spec.name)) for spec in specs}
+    return {name: (row,) * count for name, count in counts.items() if count}
 
 
 def _evenly(needs: Ints, left: list[list[int]], limits: tuple[int, ...]) -> list[int] | None:

@@ -24,7 +24,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from data.batch import DECODER
 from data.config import DataConfig
 from data.faults import SampleFault
 from data.planning.bucket_thresholds import choose_thresholds, has_thresholds, of_group, relaid
@@ -38,7 +37,8 @@ from data.planning.packing import Capacity, spans_of
 from data.planning.problem import WorkModel
 from data.planning.row_assignment import Hosts, Loads, RowAssigner, RowAssignment
 from data.planning.steps import Packed, StepPacker
-from data.rows.spec import RowSpec
+from data.rows.spec import MediaRowSpec, RowSpec
+from data.rows.tokens import media_of, text_of
 from data.sample import DataError, Lengths, SampleError, UnusableError
 from data.sources.mixture import SourceMixture
 from data.sources.order import SampleOrder, StreamPlace, shuffle_samples
@@ -214,11 +214,12 @@ def lay_out(
     Args:
         samples: index in the source and lengths of every sample.
         rows: row of the decoder of every sample, None for a sample that waits.
-        specs: row specs of the encoders.
+        specs: descriptions of the rows of all buckets, that of the text among them.
         media_rows: by sample and encoder, the encoder's row of every medium; by default the row of
             the sample.
         drawn: position in the stream and epoch of every sample, if they come from it.
     """
+    text, media_specs = text_of(specs), media_of(specs)
     cursors: dict[tuple[str, int], list[int]] = {}  # next position, next segment
 
     def advance(module: str, row: int, span: int, segments: int = 1) -> tuple[int, int]:
@@ -232,9 +233,9 @@ def lay_out(
         if row is None:
             continue
         media, offsets = {}, {}
-        for spec in specs:
+        for spec in media_specs:
             name = spec.name
-            inputs = lengths.media.get(name, ())
+            inputs = lengths.counts(name)
             spans, counts = spans_of(spec, inputs), map(spec.segments, inputs)
             own = media_rows[number].get(name, ()) if media_rows else [row] * len(spans)
             media[name] = tuple(
@@ -245,11 +246,11 @@ def lay_out(
                 offsets[name] = tuple(
                     tuple(
                         advance(spec.budgets[axis], r, count)[0]
-                        for axis, count in zip(spec.axes, entries, strict=True)
+                        for axis, count in zip(spec.axes, medium.entries, strict=True)
                     )
-                    for r, entries in zip(own, lengths.entries.get(name, ()), strict=True)
+                    for r, medium in zip(own, lengths.of(name), strict=True)
                 )
-        start, segment = advance("tokens", row, lengths.tokens)
+        start, segment = advance(text.name, row, lengths.total(text.name))
         position, epoch = drawn[number] if drawn else (0, 0)
         placements.append(
             SamplePlacement(index, row, start, segment, lengths, media, position, epoch, offsets)
@@ -314,7 +315,7 @@ class BatchPlanner:
         self._readers = consumer.readers
         spread = config.balance != "none" and consumer.microbatches > 1
         self._work = consumer.work if spread else {}
-        units = {"tokens": 1} | {m.name: m.reduction for m in capacity.specs}
+        units = {m.positions_budget: m.reduction for m in capacity.specs}
         units |= {m.budgets[axis]: 1 for m in capacity.specs for axis in m.axes}
         ladder = Ladder.build(config, {**units, **consumer.units})
         self._deal = RowAssigner(config, capacity, ladder, consumer.work, consumer.hosts)
@@ -400,7 +401,7 @@ class BatchPlanner:
         """The samples of each microbatch among those of a step, and the rows that hold them."""
         samples, count = [item.lengths for item in placed], self._microbatches
         if self._config.batch == "samples":
-            owners = spread_over_time(costs_of(samples, self._work, self._capacity.text), count)
+            owners = spread_over_time(costs_of(samples, self._work), count)
             parts = [np.flatnonzero(owners == m).tolist() for m in range(count)]
             found = [(own, self._deal.pack([samples[i] for i in own])) for own in parts]
             roomy = [(own, rows) for own, rows in found if rows is not None]
@@ -439,7 +440,7 @@ class BatchPlanner:
             for phase, load in dealt.loads.items()
         }
         return MicrobatchPlan(
-            tuple(_in_batch(p, self._group, capacity.text) for p in placements),
+            tuple(_in_batch(p, self._group, capacity.text.name) for p in placements),
             skipped,
             state,
             capacity,
@@ -523,18 +524,17 @@ def stream(source: Source, seed: int) -> SampleOrder:
 
 
 def used_lengths(
-    placements: tuple[SamplePlacement, ...], specs: tuple[RowSpec, ...], text: str = DECODER
+    placements: Sequence[SamplePlacement], specs: Sequence[RowSpec]
 ) -> dict[str, np.ndarray]:
-    """Segment lengths of the module `text`, which takes texts, and of every bucket, int64."""
-    lengths = {text: [p.lengths.tokens for p in placements]}
-    for spec in specs:
-        media = [p.lengths.media.get(spec.name, ()) for p in placements]
-        lengths[spec.name] = [n for item in media for n in item]
-    return {name: np.array(values, np.int64) for name, values in lengths.items()}
+    """Segment lengths of every bucket, int64; those of the text are first among them."""
+    return {
+        spec.name: np.array([n for p in placements for n in p.lengths.counts(spec.name)], np.int64)
+        for spec in specs
+    }
 
 
 def media_of_plan(
-    placements: Sequence[SamplePlacement], specs: tuple[RowSpec, ...]
+    placements: Sequence[SamplePlacement], specs: Sequence[MediaRowSpec]
 ) -> dict[str, np.ndarray]:
     """The places of all media by bucket, `[media, columns]` int64.
 
@@ -543,26 +543,21 @@ def media_of_plan(
     found: dict[str, list[tuple[int, ...]]] = {m.name: [] for m in specs}
     for p in placements:
         for m in specs:
-            counts = p.lengths.media.get(m.name, ())
-            pairs: Sequence[tuple[int, ...]] = ((),) * len(counts)
-            if m.axes:
-                pairs = [
-                    tuple(chain.from_iterable(zip(*own, strict=True)))
-                    for own in zip(p.offsets[m.name], p.lengths.entries[m.name], strict=True)
-                ]
-            for (row, start, segment), length, more in zip(
-                p.media[m.name], counts, pairs, strict=True
+            offsets = p.offsets[m.name] if m.axes else ((),) * len(p.media[m.name])
+            for (row, start, segment), medium, firsts in zip(
+                p.media[m.name], p.lengths.of(m.name), offsets, strict=True
             ):
-                medium = row, start, m.span(length), segment, m.segments(length)
-                found[m.name].append((*medium, *more))
-    widths = {m.name: len(MEDIUM) + 2 * len(m.axes) for m in specs}
+                place = row, start, m.span(medium.count), segment, m.segments(medium.count)
+                further = chain.from_iterable(zip(firsts, medium.entries, strict=True))
+                found[m.name].append((*place, *further))
     return {
-        name: np.array(rows, np.int64).reshape(-1, widths[name]) for name, rows in found.items()
+        m.name: np.array(found[m.name], np.int64).reshape(-1, len(MEDIUM) + 2 * len(m.axes))
+        for m in specs
     }
 
 
 def runs_of_plan(
-    placements: Sequence[SamplePlacement], specs: tuple[RowSpec, ...]
+    placements: Sequence[SamplePlacement], specs: Sequence[MediaRowSpec]
 ) -> dict[str, np.ndarray]:
     """The runs of outputs of every medium, for each encoder, `[runs, 5]` int64.
 
@@ -573,12 +568,11 @@ def runs_of_plan(
     for p in placements:
         for spec in specs:
             name = spec.name
-            lengths, starts = (part.get(name, ()) for part in (p.lengths.media, p.lengths.starts))
-            places = zip(p.media[name], lengths, starts, spec.grids(p.lengths), strict=True)
-            for (row, start, _), length, at, grid in places:
+            media, starts = p.lengths.of(name), p.lengths.starts.get(name, ())
+            for (row, start, _), medium, at in zip(p.media[name], media, starts, strict=True):
                 first, token = start // spec.reduction, p.start + at
                 runs[name] += [
                     (row, first + output, p.row, token + behind, count)
-                    for output, behind, count in spec.landing(length, grid)
+                    for output, behind, count in spec.landing(medium)
                 ]
     return {name: np.array(rows, np.int64).reshape(-1, 5) for name, rows in runs.items()}

@@ -13,7 +13,8 @@ from data.planning.buckets import by_bucket
 from data.planning.lengths import LengthTable
 from data.planning.packing import entries_by_axis, longer_than, spans_of
 from data.rows.spec import RowSpec
-from data.sample import DataError
+from data.rows.tokens import media_of, text_of
+from data.sample import DataError, Lengths
 from data.sources.order import SampleOrder
 
 #: Outputs (tokens) of which budgets are multiples.
@@ -90,25 +91,27 @@ def _probe(
     longest: int | None,
 ) -> tuple[dict[str, tuple[np.ndarray, int]], float]:
     """Needs of samples per budget with its rounding unit, and segments per sample."""
-    rows: list[list[int]] = []
+    text, *others = text_of(specs), *media_of(specs)
+    specs, rows = [text, *others], list[list[int]]()
     media: list[int] = []
     faults: list[SampleFault] = []
     for index in chosen:
         own = lengths[index]
-        own = own if isinstance(own, SampleFault) else longer_than(longest, own) or own
+        if isinstance(own, Lengths):
+            own = longer_than(longest, own.total(text.module)) or own
         if isinstance(own, SampleFault):  # the loader will count and report it
             faults.append(own)
             continue
         laid = by_bucket(own, specs)
-        media_of = laid.media
-        spans = [spans_of(m, media_of.get(m.name, ())) for m in specs]
+        spans = [spans_of(m, laid.counts(m.name)) for m in specs]
         entries = [sum(axis) for m in specs for axis in entries_by_axis(m, laid)]
-        rows.append([own.tokens, *map(sum, spans), *entries])
-        media.append(max(map(len, spans), default=1))
+        rows.append([*map(sum, spans), *entries])
+        own_media = [len(of) for m, of in zip(specs, spans, strict=True) if m is not text]
+        media.append(max(own_media, default=1))
     if not rows:
         raise DataError(_none(faults))
     table = np.array(rows)
-    units = {"tokens": MULTIPLE} | {m.name: m.reduction * _unit(m) for m in specs}
+    units = {m.positions_budget: m.reduction * (m.unit or MULTIPLE) for m in specs}
     units |= {m.budgets[axis]: MULTIPLE for m in specs for axis in m.axes}
     needs = {name: (table[:, i], unit) for i, (name, unit) in enumerate(units.items())}
     return needs, max(1.0, float(np.mean(media)))
@@ -120,8 +123,3 @@ def _none(faults: Sequence[SampleFault]) -> str:
     firsts = {fault.kind: fault for fault in reversed(faults)}
     counts = Counter(fault.kind for fault in faults)
     return "; ".join([told, *(f"{kind}, {n}: {firsts[kind]}" for kind, n in counts.items())])
-
-
-def _unit(spec: RowSpec) -> int:
-    """Number of outputs of which a budget is a whole multiple."""
-    return spec.unit or MULTIPLE

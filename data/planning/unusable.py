@@ -12,7 +12,7 @@ from data.faults import SampleFault
 from data.planning.lengths import LengthTable, MediaLengths
 from data.planning.packing import Capacity
 from data.planning.problem import Ints
-from data.rows.spec import RowSpec
+from data.rows.spec import MediaRowSpec
 from data.sample import SampleError
 from data.sources.source import Source
 
@@ -60,20 +60,20 @@ def names(source: Source, indices: list[int]) -> str:
 
 def _doubtful(lengths: LengthTable, capacity: Capacity) -> NDArray[np.bool_]:
     """`[samples]`: whether a sample may be too long for one row; true for all that are."""
-    most = capacity.limit("tokens")
+    most = capacity.limit(capacity.text.positions_budget)
     most = most if capacity.longest is None else min(most, capacity.longest)
     above = np.asarray(lengths.tokens) > most
-    for spec in capacity.specs:
+    for spec in capacity.media:
         own, name = lengths.media[spec.module], spec.name
         taken, positions = _taken(own, spec)
-        above |= taken > capacity.limit(f"{name} segments")
+        above |= taken > capacity.limit(spec.segments_resource)
         above |= positions > capacity.limit(name)
         for axis, key in enumerate(spec.budgets[axis] for axis in spec.axes):
             above |= _entries(own, spec, axis) > capacity.limit(key)
     return above
 
 
-def _taken(own: MediaLengths, spec: RowSpec) -> tuple[Ints, Ints]:
+def _taken(own: MediaLengths, spec: MediaRowSpec) -> tuple[Ints, Ints]:
     """`[samples]`, media of each sample that a bucket takes, and positions of a row for them."""
     reduction, lengths = spec.reduction, np.asarray(own.lengths, np.int64)
     spans, bucket = -(-lengths // reduction) * reduction, spec.bucket
@@ -81,7 +81,7 @@ def _taken(own: MediaLengths, spec: RowSpec) -> tuple[Ints, Ints]:
     return _by_sample(here, own.offsets), _by_sample(np.where(here, spans, 0), own.offsets)
 
 
-def _entries(own: MediaLengths, spec: RowSpec, axis: int) -> Ints:
+def _entries(own: MediaLengths, spec: MediaRowSpec, axis: int) -> Ints:
     """`[samples]`, entries of the media of a bucket on one of its further axes."""
     assert own.entries is not None
     lengths = np.asarray(own.lengths, np.int64)

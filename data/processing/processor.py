@@ -27,13 +27,12 @@ from data.hf_format.readers import released_reader
 from data.media.preview import MediaPreview
 from data.media.registry import MEDIA_TYPES
 from data.processing.configured_chat import make_chat, read_files
-from data.rows.spec import Kind, RowSpec, medium_lengths
-from data.rows.tokens import TEXT, TokenSpec
+from data.rows.spec import Kind, MediaRowSpec, RowSpec
+from data.rows.tokens import media_of, text_of
 from data.sample import (
     ConversationError,
     DataError,
     Example,
-    Grid,
     LengthError,
     Lengths,
     MediaError,
@@ -42,7 +41,7 @@ from data.sample import (
     Sample,
     SampleError,
     Turn,
-    grids_of,
+    lengths_of,
     pattern_of,
 )
 from data.targets import NEXT_TOKEN_ONLY, TargetSpec
@@ -52,11 +51,10 @@ _VERSION = 3  # version of the processing; raised when the same sample gets othe
 _SURROGATES = re.compile("[\ud800-\udfff]")  # JSON may hold unpaired ones; tokenizers refuse them
 
 
-#: By encoder, input positions of its media, or the tokens at which their outputs begin to land.
-Numbers = dict[str, tuple[int, ...]]
-Grids = dict[str, tuple[Grid, ...]]
-#: Input positions and grids of media in the order of the text, by encoder and kind.
-_Sizes = Mapping[tuple[str, Kind], Iterator[tuple[int, Grid]]]
+#: Lengths of media, by encoder.
+Measured = Mapping[str, tuple[MediumLengths, ...]]
+#: Lengths of media in the order of the text, by encoder and kind.
+_Sizes = Mapping[tuple[str, Kind], Iterator[MediumLengths]]
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,7 @@ class _Text:
 
     ids: tuple[int, ...]
     learnt: tuple[bool, ...]
-    starts: Numbers
+    starts: dict[str, tuple[int, ...]]
 
 
 class Processor:
@@ -73,17 +71,17 @@ class Processor:
 
     Args:
         config: configuration of the data.
-        specs: row specs of all buckets of the encoders.
+        specs: descriptions of the rows of all buckets, that of the text among them.
         longest: number of tokens of the longest sample that the decoder has positions for; None
             for any number. Plans leave longer samples out; their lengths are measured all the same.
-        tokens: what rows of the decoder hold beside tokens.
         targets: by objective, what it needs of a sample. Without the next token among them, all
             tokens of a sample are inputs, and none has a weight.
 
     Attributes:
-        longest, tokens, targets: as given.
-        specs: row specs by the name of the bucket.
-        encoders: row specs of whole encoders, by name.
+        longest, targets: as given.
+        specs: descriptions of all rows by the name of the bucket, that of the text first.
+        tokens: that of the text.
+        encoders: those of whole encoders, by name.
 
     Raises:
         DataError: a tokenizer, chat template or processor cannot be used or does not fit the
@@ -95,14 +93,13 @@ class Processor:
         config: DataConfig,
         specs: Sequence[RowSpec],
         longest: int | None = None,
-        tokens: TokenSpec = TEXT,
         targets: Mapping[str, TargetSpec] = NEXT_TOKEN_ONLY,
     ) -> None:
-        self.config, self.longest, self.tokens = config, longest, tokens
-        self.targets = dict(targets)
-        self.specs = {spec.name: spec for spec in specs}
-        self.encoders = {spec.module: spec.of_module for spec in specs}
-        self._by_kind: dict[Kind, list[RowSpec]] = {}
+        self.config, self.longest, self.tokens = config, longest, text_of(specs)
+        self.targets, media = dict(targets), media_of(specs)
+        self.specs: dict[str, RowSpec] = {spec.name: spec for spec in (self.tokens, *media)}
+        self.encoders = {spec.module: spec.of_module for spec in media}
+        self._by_kind: dict[Kind, list[MediaRowSpec]] = {}
         for spec in self.encoders.values():
             for kind in spec.kinds:
                 self._by_kind.setdefault(kind, []).append(spec)
@@ -141,6 +138,11 @@ class Processor:
         return self.chat.end_ids
 
     @property
+    def modules(self) -> tuple[RowSpec, ...]:
+        """Descriptions of the rows of all modules, that of the text first."""
+        return (self.tokens, *self.encoders.values())
+
+    @property
     def is_drawn(self) -> bool:
         """Whether some media are drawn anew in every epoch, and so the lengths of samples."""
         return any(MEDIA_TYPES[kind].is_drawn for kind in self._by_kind)
@@ -165,10 +167,9 @@ class Processor:
         with _naming(sample):
             self._check_turns(sample, self.targets.values())
         media = self._measure_media(sample)
-        text = self._text(sample, media.media, media.grids)
+        text = self._text(sample, media)
         # The last token is only a target, so it takes no position.
-        inputs = len(text.ids) - (NEXT_TOKEN in self.targets)
-        return replace(media, tokens=inputs, starts=text.starts)
+        return self._lengths(len(text.ids) - (NEXT_TOKEN in self.targets), media, text)
 
     def measure_prompt(self, sample: Sample, *, answered: bool = True) -> Lengths:
         """The lengths of a sample without its last answer and the media of this answer.
@@ -182,8 +183,12 @@ class Processor:
                 raise ConversationError("the last answer has a weight of 0")
         prompt = self._without_answer(sample)
         media = self._measure_media(prompt)
-        text = self._text(prompt, media.media, media.grids, opened=True)
-        return replace(media, tokens=len(text.ids), starts=text.starts)
+        text = self._text(prompt, media, opened=True)
+        return self._lengths(len(text.ids), media, text)
+
+    def _lengths(self, tokens: int, media: Measured, text: _Text) -> Lengths:
+        """Lengths of a sample of so many tokens."""
+        return Lengths({self.tokens.module: (MediumLengths(tokens),), **media}, text.starts)
 
     def process(self, sample: Sample, expected: Lengths | None = None) -> Example:
         """Read the media and build the example.
@@ -204,7 +209,7 @@ class Processor:
         with _naming(sample):
             self._check_turns(sample, self.targets.values())
         media = self._read_media(sample)
-        return self._example(sample, self._text(sample, _sizes(media), grids_of(media)), media)
+        return self._example(sample, self._text(sample, lengths_of(media)), media)
 
     def prompt(self, sample: Sample, expected: Lengths | None = None) -> Example:
         """The example up to the start of the last answer; nothing in it is learnt.
@@ -217,10 +222,10 @@ class Processor:
         expected = expected or self.measure_prompt(sample)
         prompt = self._without_answer(sample)
         media = self._read_media(prompt)
-        text = self._text(prompt, _sizes(media), grids_of(media), opened=True)
+        text = self._text(prompt, lengths_of(media), opened=True)
         # One more position is for the first generated token, which is not an input.
         more = _Text((*text.ids, PAD_ID), (*text.learnt, False), text.starts)
-        example = _shifted(more, media)
+        example = self._shifted(more, media)
         nothing = np.zeros_like(example.loss_weight)
         return _agreeing(sample, expected, replace(example, loss_weight=nothing))
 
@@ -258,9 +263,10 @@ class Processor:
         Raises:
             LengthError: the text has other lengths than `expected`.
         """
-        example = self._example(sample, self._text(sample, expected.media, expected.grids), {})
-        found = replace(expected, tokens=len(example.tokens), starts=example.starts)
-        return _agreeing(sample, expected, example, found)
+        media = {name: expected.of(name) for name in self.encoders if expected.of(name)}
+        text = self._text(sample, media)
+        example = self._example(sample, text, {})
+        return _agreeing(sample, expected, example, self._lengths(len(example.tokens), media, text))
 
     def medium(
         self, sample: Sample, encoder: str, number: int, expected: Lengths
@@ -273,7 +279,7 @@ class Processor:
         """
         with _naming(sample):
             medium = self._read(sample, encoder, *self._taken(sample)[encoder][number])
-        measured = medium_lengths(self.encoders[encoder], expected, number)
+        measured = expected.of(encoder)[number]
         if len(medium.inputs) != measured.count:
             raise LengthError(
                 sample.name,
@@ -319,10 +325,16 @@ class Processor:
         made = {name: spec.make(sample) for name, spec in self.targets.items()}
         values = {name: value for name, value in made.items() if value is not None}
         if NEXT_TOKEN in self.targets:
-            return replace(_shifted(text, media), values=values)
+            return replace(self._shifted(text, media), values=values)
         ids = np.array(text.ids, np.int32)
-        weights = np.zeros(len(ids), np.float32)
-        return Example(ids, np.zeros_like(ids), weights, media, text.starts, values)
+        weights, module = np.zeros(len(ids), np.float32), self.tokens.module
+        return Example(ids, np.zeros_like(ids), weights, media, text.starts, module, values)
+
+    def _shifted(self, text: _Text, media: dict[str, tuple[ProcessedMedium, ...]]) -> Example:
+        """The example in which every token but the last is an input, and the next its target."""
+        ids = np.array(text.ids, np.int32)
+        weight, module = np.array(text.learnt[1:], np.float32), self.tokens.module
+        return Example(ids[:-1], ids[1:], weight, media, text.starts, module)
 
     def _check_turns(self, sample: Sample, targets: Iterable[TargetSpec]) -> None:
         """Raise ConversationError or MediaError for turns that cannot be learnt.
@@ -361,7 +373,7 @@ class Processor:
 
     # ---- routes ----------------------------------------------------------------------------------
 
-    def _route(self, kind: Kind) -> tuple[RowSpec, ...]:
+    def _route(self, kind: Kind) -> tuple[MediaRowSpec, ...]:
         """Encoders that take a medium whose record names none. Raises DataError."""
         names, own = self.config.route(kind).encoders, self._by_kind[kind]
         known = {spec.name: spec for spec in own}
@@ -373,13 +385,13 @@ class Processor:
                 )
         return tuple(own) if names is None else tuple(known[name] for name in names)
 
-    def _going(self, sample: Sample, kind: Kind) -> list[tuple[RowSpec, ...]]:
+    def _going(self, sample: Sample, kind: Kind) -> list[tuple[MediaRowSpec, ...]]:
         """The encoders that each medium of a kind goes to. Raises MediaError."""
         default, named = self._routes[kind], sample.encoders.get(kind, ())
         names = named or (None,) * len(sample.of(kind))
         return [default if name is None else (self._named(kind, name),) for name in names]
 
-    def _named(self, kind: Kind, name: str) -> RowSpec:
+    def _named(self, kind: Kind, name: str) -> MediaRowSpec:
         found = self.encoders.get(name)
         if found is None or kind not in found.kinds:
             valid = ", ".join(spec.name for spec in self._by_kind[kind])
@@ -426,18 +438,13 @@ class Processor:
         encoders = {kind: own[: len(media[kind])] for kind, own in sample.encoders.items()}
         return replace(sample, turns=turns, media=media, encoders=encoders)
 
-    def _measure_media(self, sample: Sample) -> Lengths:
-        """Lengths of a sample of which only those of its media are known."""
-        lengths = Lengths(0)
+    def _measure_media(self, sample: Sample) -> Measured:
+        """Lengths of the media of a sample."""
         with _naming(sample):
-            for name, taken in self._taken(sample).items():
-                media = [self._measured(sample, name, *own) for own in taken]
-                lengths.media[name] = tuple(medium.count for medium in media)
-                if grids := tuple(medium.grid for medium in media if medium.grid is not None):
-                    lengths.grids[name] = grids
-                if self.encoders[name].axes:
-                    lengths.entries[name] = tuple(medium.entries for medium in media)
-        return lengths
+            return {
+                name: tuple(self._measured(sample, name, *own) for own in taken)
+                for name, taken in self._taken(sample).items()
+            }
 
     def _read_media(self, sample: Sample) -> dict[str, tuple[ProcessedMedium, ...]]:
         media: dict[str, tuple[ProcessedMedium, ...]] = {}
@@ -456,13 +463,13 @@ class Processor:
         media, spec, reader = sample.of(kind), self.encoders[encoder], self._readers[encoder]
         return MEDIA_TYPES[kind].read(reader, spec, media[number], len(media) == 1)
 
-    def _text(self, sample: Sample, media: Numbers, grids: Grids, opened: bool = False) -> _Text:
+    def _text(self, sample: Sample, media: Measured, opened: bool = False) -> _Text:
         """Tokens of the conversation; with `opened`, an assistant's turn is begun at the end."""
         with _naming(sample):
             told = self.chat.tokenize_turns(self._turns(sample), opened)
         with _naming(sample):
             going = {kind: iter(self._going(sample, kind)) for kind in self._by_kind}
-            return self._placed(told, going, self._in_text(sample, media, grids))
+            return self._placed(told, going, self._in_text(sample, media))
 
     def _turns(self, sample: Sample) -> tuple[Turn, ...]:
         """Turns, in which placeholders of what neither model nor sample has are words."""
@@ -474,19 +481,18 @@ class Processor:
         marks = pattern_of(words)
         return tuple(turn.with_words(marks) for turn in sample.turns) if words else sample.turns
 
-    def _in_text(self, sample: Sample, media: Numbers, grids: Grids) -> _Sizes:
-        """Input positions and grid of each medium, by encoder and kind."""
-        own, found = Lengths(0, media, {}, grids), defaultdict[tuple[str, Kind], list[Any]](list)
+    def _in_text(self, sample: Sample, media: Measured) -> _Sizes:
+        """Lengths of the media, by encoder and kind."""
+        found = defaultdict[tuple[str, Kind], list[MediumLengths]](list)
         for name, taken in self._taken(sample).items():
-            sizes = zip(media[name], self.encoders[name].grids(own), strict=True)
-            for (kind, _), size in zip(taken, sizes, strict=True):
-                found[name, kind].append(size)
-        return {place: iter(sizes) for place, sizes in found.items()}
+            for (kind, _), lengths in zip(taken, media[name], strict=True):
+                found[name, kind].append(lengths)
+        return {place: iter(lengths) for place, lengths in found.items()}
 
     def _placed(
         self,
         told: RenderedChat,
-        going: Mapping[Kind, Iterator[tuple[RowSpec, ...]]],
+        going: Mapping[Kind, Iterator[tuple[MediaRowSpec, ...]]],
         sizes: _Sizes,
     ) -> _Text:
         """Tokens in which each medium's placeholder is replaced by the medium's tokens.
@@ -505,7 +511,7 @@ class Processor:
             begin, first = len(ids), None
             for spec in next(going[kind]):
                 place = spec.name, kind
-                own = spec.in_text(*next(sizes[place]), told.ids[at])
+                own = spec.in_text(next(sizes[place]), told.ids[at])
                 if spec.selected:
                     starts[place].append(0)
                     continue
@@ -524,14 +530,13 @@ def make_processor(
     config: DataConfig,
     specs: Sequence[RowSpec],
     longest: int | None = None,
-    tokens: TokenSpec = TEXT,
     targets: Mapping[str, TargetSpec] = NEXT_TOKEN_ONLY,
 ) -> Processor:
     """The configured processor. Raises DataError, see `Processor`."""
-    return Processor(config, specs, longest, tokens, targets)
+    return Processor(config, specs, longest, targets)
 
 
-def _fields(spec: RowSpec) -> dict[str, Any]:
+def _fields(spec: MediaRowSpec) -> dict[str, Any]:
     """The fields that decide the lengths of an encoder's media; its buckets do not."""
     fields = asdict(spec)
     del fields["bucket"]
@@ -543,7 +548,7 @@ def _one(kind: Kind) -> str:
 
 
 def _check_alike(
-    kind: Kind, spec: RowSpec, first: RowSpec, tokens: list[int], own: list[int]
+    kind: Kind, spec: MediaRowSpec, first: MediaRowSpec, tokens: list[int], own: list[int]
 ) -> None:
     """Raise MediaError unless two encoders make the same tokens of a medium."""
     if tokens != own:
@@ -555,7 +560,7 @@ def _check_alike(
         )
 
 
-def _reader(config: DataConfig, spec: RowSpec, files: ReleasedFiles | None) -> Any:
+def _reader(config: DataConfig, spec: MediaRowSpec, files: ReleasedFiles | None) -> Any:
     """The reader of one encoder's media: by the released processor, or by `data`."""
     released = released_reader(files, config, spec) if files else None
     return released or MEDIA_TYPES[spec.kind].make_reader(config, spec)
@@ -570,23 +575,12 @@ def _naming(sample: Sample) -> Iterator[None]:
         raise SampleError(sample.name, error.fault) from error
 
 
-def _fixed(starts: Mapping[tuple[str, Kind], list[int]]) -> Numbers:
+def _fixed(starts: Mapping[tuple[str, Kind], list[int]]) -> dict[str, tuple[int, ...]]:
     """Starts by encoder, of whose kinds of media one lies behind the other."""
-    found: Numbers = {}
+    found: dict[str, tuple[int, ...]] = {}
     for (name, _), own in starts.items():
         found[name] = (*found.get(name, ()), *own)
     return found
-
-
-def _sizes(media: dict[str, tuple[ProcessedMedium, ...]]) -> Numbers:
-    return {name: tuple(len(m.inputs) for m in items) for name, items in media.items()}
-
-
-def _shifted(text: _Text, media: dict[str, tuple[ProcessedMedium, ...]]) -> Example:
-    """The example in which every token but the last is an input, and the next one its target."""
-    ids = np.array(text.ids, np.int32)
-    weight = np.array(text.learnt[1:], np.float32)
-    return Example(ids[:-1], ids[1:], weight, media, text.starts)
 
 
 def _agreeing(

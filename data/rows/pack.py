@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from data.batch import ModuleRows, NextTokenTargets, SampleTargets, Targets
-from data.rows.spec import RowSpec, medium_of_arrays, shapes, sizes
+from data.rows.spec import MediaRowSpec, RowSpec, medium_of_arrays, shapes, sizes
 from data.sample import MediumLengths, ProcessedMedium
 
 Words = NDArray[np.int32]
@@ -88,7 +88,7 @@ def entries_of_row(spec: RowSpec, rows: ModuleRows) -> tuple[int, ...]:
 
 def write_medium(
     rows: ModuleRows,
-    spec: RowSpec,
+    spec: MediaRowSpec,
     row: int,
     start: int,
     segment: int,
@@ -134,7 +134,7 @@ def _first_entries(spec: RowSpec, start: int, offsets: Sequence[int]) -> dict[st
 
 def read_medium(
     rows: ModuleRows,
-    spec: RowSpec,
+    spec: MediaRowSpec,
     row: int,
     start: int,
     lengths: MediumLengths,
@@ -158,19 +158,19 @@ def read_medium(
 # ---- from host to host ---------------------------------------------------------------------------
 
 
-def medium_words(spec: RowSpec, medium: ProcessedMedium) -> Words:
+def medium_words(spec: MediaRowSpec, medium: ProcessedMedium) -> Words:
     """A medium in words of four bytes."""
     arrays = medium.arrays
     own = (np.asarray(arrays[name], array.dtype) for name, array in spec.arrays.items())
     return np.concatenate([array.ravel().view(np.int32) for array in own])
 
 
-def words_of(spec: RowSpec, lengths: MediumLengths) -> int:
+def words_of(spec: MediaRowSpec, lengths: MediumLengths) -> int:
     """Words of a medium."""
     return sum(sizes(spec, lengths))
 
 
-def medium_of(spec: RowSpec, words: Words, lengths: MediumLengths) -> ProcessedMedium:
+def medium_of(spec: MediaRowSpec, words: Words, lengths: MediumLengths) -> ProcessedMedium:
     """The inverse of `medium_words`."""
     ends = np.cumsum(sizes(spec, lengths))[:-1]
     parts = zip(shapes(spec, lengths).items(), np.split(words, ends), strict=True)

@@ -1,22 +1,23 @@
-"""An encoder as the data pipeline sees it: its inputs from a medium, and the outputs that land.
+"""Modules as the data pipeline sees them: what their rows hold, and the outputs that land.
 
-An encoder's rows are arrays of the names that `RowSpec.arrays` lists; `data.rows.pack` makes,
-writes, sends and reads them, whatever the kind of media.
+Rows of tokens are described in `data.rows.tokens`, those of media in a folder for each kind. Rows
+are arrays of the names that `RowSpec.arrays` lists; `data.rows.pack` makes, writes, sends and
+reads them, whatever the kind of media.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from data.batch import ModuleRows
-from data.sample import NO_TILES, Grid, Lengths, MediumLengths, ProcessedMedium
+from data.sample import Grid, MediumLengths, ProcessedMedium
 
 #: Name of a kind of media: its section of `data`, its field of records, its key in a sample.
 Kind = str
@@ -24,7 +25,7 @@ Kind = str
 
 @dataclass(frozen=True)
 class ArraySpec:
-    """An array of an encoder's rows, which is zero where no medium lies.
+    """An array of a module's rows, which is zero where no medium lies.
 
     Attributes:
         axis: what a medium has an entry for: each input `position`, each `output` that lands,
@@ -116,17 +117,15 @@ class LengthBucket:
 
 @dataclass(frozen=True)
 class RowSpec(ABC):
-    """Input format of one bucket of an encoder; a subclass for each kind of media.
+    """What the rows of one bucket of a module hold: tokens, or media of one kind.
 
-    An encoder without buckets has one, of its own name, which takes all of its media.
+    A module without buckets has one, of its own name, which takes all of its media.
 
-    name: the bucket's name, which is also its key in `data.budgets` and in batches.
-    bucket: media of the encoder that go through the bucket; None for all of the encoder `name`.
+    name: the bucket's name, which is also its key in batches.
+    bucket: media of the module that go through the bucket; None for all of the module `name`.
     selected: the first output of a medium alone is of use, for an objective: it lies at the first
         token of the sample, which has no tokens for the medium.
     """
-
-    kind: ClassVar[Kind]
 
     name: str
     bucket: LengthBucket | None = field(default=None, kw_only=True)
@@ -138,24 +137,9 @@ class RowSpec(ABC):
         return self.name if self.bucket is None else self.bucket.module
 
     @property
-    def of_module(self) -> RowSpec:
-        """The input format of the whole encoder, which all of its buckets share."""
+    def of_module(self) -> Self:
+        """The description of the whole module, which all of its buckets share."""
         return self if self.bucket is None else replace(self, name=self.bucket.module, bucket=None)
-
-    @property
-    def kinds(self) -> tuple[Kind, ...]:
-        """Kinds of media that the encoder takes, in the order in which its media lie."""
-        return (self.kind,)
-
-    @property
-    @abstractmethod
-    def reduction(self) -> int:
-        """Input positions per output position."""
-
-    @property
-    @abstractmethod
-    def features(self) -> int:
-        """Width F of an input position."""
 
     @property
     @abstractmethod
@@ -173,19 +157,64 @@ class RowSpec(ABC):
         return {"position": self.name}
 
     @property
+    def positions_budget(self) -> str:
+        """The key of `data.budgets` that bounds the positions of a row."""
+        return self.budgets["position"]
+
+    @property
+    def segments_resource(self) -> str:
+        """The resource that counts the media in a row."""
+        return f"{self.name} segments"
+
+    @property
     def axes(self) -> tuple[str, ...]:
         """Further axes than positions on which a medium has entries."""
         return tuple(axis for axis in self.budgets if axis != "position")
 
     @property
-    def is_gridded(self) -> bool:
-        """Whether media have grids of several rows or times, which lengths then list."""
-        return False
+    def reduction(self) -> int:
+        """Input positions per output position."""
+        return 1
 
     @property
     def unit(self) -> int | None:
         """Number of outputs of which a medium has a whole multiple; None for any number."""
         return None
+
+    def span(self, inputs: int) -> int:
+        """Positions of a row that such a medium takes, rounded up to whole outputs."""
+        return -(-inputs // self.reduction) * self.reduction
+
+    def segments(self, inputs: int) -> int:
+        """Number of parts of a medium, each of which attends only to itself."""
+        return 1
+
+
+@dataclass(frozen=True)
+class MediaRowSpec(RowSpec):
+    """Input format of one bucket of an encoder; a subclass for each kind of media."""
+
+    kind: ClassVar[Kind]
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """Kinds of media that the encoder takes, in the order in which its media lie."""
+        return (self.kind,)
+
+    @property
+    @abstractmethod
+    def reduction(self) -> int:
+        """Input positions per output position."""
+
+    @property
+    @abstractmethod
+    def features(self) -> int:
+        """Width F of an input position."""
+
+    @property
+    def is_gridded(self) -> bool:
+        """Whether media have grids of several rows or times, which lengths then list."""
+        return False
 
     @property
     def averaged(self) -> int:
@@ -201,37 +230,21 @@ class RowSpec(ABC):
         """Outputs that land in the decoder, the first ones of a medium with `inputs` positions."""
         return -(-(inputs - self.behind) // (self.reduction // self.averaged)) // self.averaged
 
-    def span(self, inputs: int) -> int:
-        """Positions of a row that such a medium takes, rounded up to whole outputs."""
-        return -(-inputs // self.reduction) * self.reduction
+    def landing(self, lengths: MediumLengths) -> Iterator[tuple[int, int, int]]:
+        """The runs of a medium's outputs that land: (first output, first token, number) of each."""
+        return iter([(0, 0, 1 if self.selected else self.outputs(lengths.count))])
 
-    def segments(self, inputs: int) -> int:
-        """Number of parts of a medium, each of which attends only to itself."""
-        return 1
-
-    def landing(self, inputs: int, grid: Grid) -> Iterator[tuple[int, int, int]]:
-        """The runs of a medium's outputs that land: (first output, first token, number) of each.
-
-        Args:
-            inputs: number of input positions of the medium.
-            grid: see `Lengths.grids`.
-        """
-        return iter([(0, 0, 1 if self.selected else self.outputs(inputs))])
-
-    def landed(self, inputs: int, grid: Grid) -> int:
+    def landed(self, lengths: MediumLengths) -> int:
         """Number of outputs of a medium that land."""
-        return sum(count for _, _, count in self.landing(inputs, grid))
+        return sum(count for _, _, count in self.landing(lengths))
 
-    def in_text(self, inputs: int, grid: Grid, placeholder: int) -> list[int]:
+    def in_text(self, lengths: MediumLengths, placeholder: int) -> list[int]:
         """The tokens of a medium: `placeholder` where its outputs land, and newlines."""
-        return [] if self.selected else [placeholder] * self.landed(inputs, grid)
+        return [] if self.selected else [placeholder] * self.landed(lengths)
 
-    def grids(self, lengths: Lengths) -> Sequence[Grid]:
-        """Grids of a sample's media; where lengths list none, the outputs of a medium are a row."""
-        if (grids := lengths.grids.get(self.name)) is not None:
-            return grids
-        media = lengths.media.get(self.name, ())
-        return [Grid(1, 1, self.outputs(inputs)) for inputs in media]
+    def grid_of(self, lengths: MediumLengths) -> Grid:
+        """Grid of a medium's outputs; where lengths have none, the outputs are one row."""
+        return lengths.grid or Grid(1, 1, self.outputs(lengths.count))
 
     # ---- of random media, for verification and tests ---------------------------------------------
 
@@ -260,13 +273,7 @@ def first_positions(segment_ids: NDArray[np.int32]) -> NDArray[np.bool_]:
     return first
 
 
-def medium_lengths(spec: RowSpec, lengths: Lengths, number: int) -> MediumLengths:
-    """Lengths of one medium of a sample, whose lengths are by the name of `spec`."""
-    entries = lengths.entries[spec.name][number] if spec.axes else ()
-    return MediumLengths(lengths.media[spec.name][number], spec.grids(lengths)[number], entries)
-
-
-def blank(spec: RowSpec, lengths: MediumLengths) -> ProcessedMedium:
+def blank(spec: MediaRowSpec, lengths: MediumLengths) -> ProcessedMedium:
     """A replacement for a medium that cannot be read."""
     arrays = {
         name: np.full(shape, array.blank, array.dtype)
@@ -276,7 +283,7 @@ def blank(spec: RowSpec, lengths: MediumLengths) -> ProcessedMedium:
 
 
 def medium_of_arrays(
-    spec: RowSpec, arrays: Mapping[str, NDArray[Any]], lengths: MediumLengths
+    spec: MediaRowSpec, arrays: Mapping[str, NDArray[Any]], lengths: MediumLengths
 ) -> ProcessedMedium:
     """The medium of such arrays."""
     more, grid = dict(arrays), lengths.grid if spec.is_gridded else None
@@ -284,9 +291,11 @@ def medium_of_arrays(
     return ProcessedMedium(inputs, positions, more, grid, lengths.entries)
 
 
-def shapes(spec: RowSpec, lengths: MediumLengths) -> dict[str, tuple[ArraySpec, tuple[int, ...]]]:
+def shapes(
+    spec: MediaRowSpec, lengths: MediumLengths
+) -> dict[str, tuple[ArraySpec, tuple[int, ...]]]:
     """The arrays of a medium, and their shapes."""
-    landed = spec.landed(lengths.count, lengths.grid or NO_TILES)
+    landed = spec.landed(lengths)
     counts = {"position": (lengths.count,), "output": (landed,), "medium": ()}
     counts |= {axis: (n,) for axis, n in zip(spec.axes, lengths.entries, strict=True)}
     return {
@@ -294,6 +303,6 @@ def shapes(spec: RowSpec, lengths: MediumLengths) -> dict[str, tuple[ArraySpec, 
     }
 
 
-def sizes(spec: RowSpec, lengths: MediumLengths) -> list[int]:
+def sizes(spec: MediaRowSpec, lengths: MediumLengths) -> list[int]:
     """Elements of the arrays of a medium, in the order of `RowSpec.arrays`."""
     return [math.prod(shape) for _, shape in shapes(spec, lengths).values()]

@@ -17,14 +17,15 @@ compare it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from data.batch import DECODER, NEXT_TOKEN, ModuleRows, NextTokenTargets
-from data.rows.spec import Kind, RowSpec
+from data.batch import NEXT_TOKEN, ModuleRows, NextTokenTargets
+from data.rows.pack import empty_rows
+from data.rows.spec import ArraySpec, Kind, MediaRowSpec, RowSpec
 from data.sample import Grid, Lengths
 
 #: Ids that a decoder's rows may have beside those of segments.
@@ -59,41 +60,52 @@ def sequential(tokens: int, spans: Sequence[TextSpan]) -> NDArray[np.int32]:
 
 
 @dataclass(frozen=True)
-class TokenSpec:
-    """The arrays of a decoder's rows beside its tokens; picklable.
+class TokenSpec(RowSpec):
+    """Rows of tokens: those of the module that takes texts; picklable.
 
     Attributes:
-        axes: number of axes of a position.
-        positions: writer of the positions of a sample.
+        position_axes: number of axes of a position.
+        write_positions: writer of the positions of a sample.
         ids: names of the ids that masks read beside those of segments.
-        module: name of the module whose rows these are.
 
     Raises:
         ValueError: ids that no rows of tokens have.
     """
 
-    axes: int = 1
-    positions: PositionWriter = sequential
+    position_axes: int = 1
+    write_positions: PositionWriter = sequential
     ids: tuple[str, ...] = ()
-    module: str = DECODER
 
     def __post_init__(self) -> None:
         """Refuse ids that nothing writes."""
         if unknown := sorted({*self.ids} - {SPAN_IDS}):
             raise ValueError(f"masks read {', '.join(unknown)} of tokens; valid: {SPAN_IDS}")
 
+    @property
+    def budgets(self) -> Mapping[str, str]:
+        """Tokens have the budget of that name, whatever the module's name is."""
+        return {"position": "tokens"}
+
+    @property
+    def segments_resource(self) -> str:
+        """The budget of samples in a row."""
+        return "segments"
+
+    @property
+    def arrays(self) -> Mapping[str, ArraySpec]:
+        """Tokens, positions, and the ids that masks read."""
+        positions = ArraySpec("position", (self.position_axes,))
+        ids = dict.fromkeys(self.ids, ArraySpec("position"))
+        return {"inputs": ArraySpec("position"), "positions": positions, **ids}
+
     def empty_rows(self, shape: tuple[int, int], buckets: Sequence[str]) -> ModuleRows:
         """Rows `[rows, tokens]` without a sample; no output is merged at any token."""
-        inputs, segment_ids, index, labels = (np.zeros(shape, np.int32) for _ in range(4))
-        targets = NextTokenTargets(labels, np.zeros(shape, np.float32))
-        return ModuleRows(
-            inputs,
-            segment_ids,
-            np.zeros((*shape, self.axes), np.int32),
-            index,
+        zeros, weights = np.zeros(shape, np.int32), np.zeros(shape, np.float32)
+        return replace(
+            empty_rows(self, *shape),
+            index=zeros.copy(),
             merges={name: np.full(shape, -1, np.int32) for name in buckets},
-            targets={NEXT_TOKEN: targets},
-            arrays={name: np.zeros(shape, np.int32) for name in self.ids},
+            targets={NEXT_TOKEN: NextTokenTargets(zeros.copy(), weights)},
         )
 
     def write(
@@ -117,11 +129,11 @@ class TokenSpec:
             ValueError: the writer returns positions of another shape.
         """
         here = row, slice(start, start + tokens)
-        positions = self.positions(tokens, spans)
-        if positions.shape != (tokens, self.axes):
+        positions = self.write_positions(tokens, spans)
+        if positions.shape != (tokens, self.position_axes):
             raise ValueError(
                 f"positions of {tokens} tokens have the shape {positions.shape}; valid: "
-                f"{(tokens, self.axes)}"
+                f"{(tokens, self.position_axes)}"
             )
         assert rows.index is not None  # as `empty_rows` made them
         rows.segment_ids[here], rows.positions[here] = segment, positions
@@ -132,27 +144,42 @@ class TokenSpec:
                 rows.arrays[SPAN_IDS][row, first : first + span.count] = first + 1
 
 
-#: Rows of a decoder whose positions have one axis and whose masks read no further ids.
-TEXT = TokenSpec()
+def text_of(specs: Sequence[RowSpec]) -> TokenSpec:
+    """The description of the rows of texts, of which there is one.
+
+    Raises:
+        ValueError: there is none, or several.
+    """
+    texts = [spec for spec in specs if isinstance(spec, TokenSpec)]
+    if len(texts) != 1:
+        names = ", ".join(spec.name for spec in specs)
+        raise ValueError(f"{len(texts)} of the specs {names} are of tokens; valid: one of them")
+    return texts[0]
 
 
-def text_spans(lengths: Lengths, specs: Mapping[str, RowSpec]) -> list[TextSpan]:
+def media_of(specs: Sequence[RowSpec]) -> tuple[MediaRowSpec, ...]:
+    """The descriptions of the rows of media."""
+    return tuple(spec for spec in specs if isinstance(spec, MediaRowSpec))
+
+
+def text_spans(lengths: Lengths, specs: Iterable[MediaRowSpec]) -> list[TextSpan]:
     """The spans of a sample's media, in the order of its text; media without outputs have none.
 
     Outputs of several encoders that are merged at the same tokens have one span.
 
     Args:
         lengths: lengths by bucket.
-        specs: row specs by bucket.
+        specs: descriptions of the buckets of media.
     """
     spans = set()
-    for name, media in lengths.media.items():
-        spec, starts = specs[name], lengths.starts[name]
+    for spec in specs:
+        media = lengths.of(spec.name)
         if spec.selected:
             continue
-        for inputs, start, grid in zip(media, starts, spec.grids(lengths), strict=True):
-            runs = list(spec.landing(inputs, grid))
-            end = max((token + count for _, token, count in runs if count), default=0)
+        for medium, start in zip(media, lengths.starts.get(spec.name, ()), strict=True):
+            end = max(
+                (token + count for _, token, count in spec.landing(medium) if count), default=0
+            )
             if end:
-                spans.add(TextSpan(start, end, grid, spec.kind))
+                spans.add(TextSpan(start, end, spec.grid_of(medium), spec.kind))
     return sorted(spans)

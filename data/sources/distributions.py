@@ -23,10 +23,11 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from data.sample import DataError, Lengths
+from data.sample import DataError, Lengths, MediumLengths
 
 #: Numbers of patches and of frames that become one token of the decoder.
 REDUCTION = {"vision": 4, "audio": 8}
@@ -56,7 +57,27 @@ _SPEECH = (
 _FRAMES_PER_SECOND = 100
 
 
-def web_lengths(rng: np.random.Generator, count: int) -> list[Lengths]:
+class SampleShape(NamedTuple):
+    """Lengths of a sample whose media have the names of the distribution.
+
+    Attributes:
+        tokens: number of tokens, those of the media among them.
+        media: by name, input positions of each medium.
+    """
+
+    tokens: int
+    media: Mapping[str, tuple[int, ...]]
+
+    def lengths(self, text: str) -> Lengths:
+        """The same by module, for a module `text` that takes the text.
+
+        Outputs may be merged anywhere.
+        """
+        media = {name: tuple(map(MediumLengths, own)) for name, own in self.media.items()}
+        return Lengths({text: (MediumLengths(self.tokens),), **media}, self.media)
+
+
+def web_lengths(rng: np.random.Generator, count: int) -> list[SampleShape]:
     """`count` samples of the shipped mixture."""
     text = np.minimum(rng.exponential(_TURNS * _TURN_TOKENS, count), LONGEST["text"])
     images = rng.geometric(1 / _IMAGES, count) * (rng.random(count) < 2 / 3)
@@ -71,7 +92,7 @@ def web_lengths(rng: np.random.Generator, count: int) -> list[Lengths]:
         }
         at += number
         outputs = sum(-(-n // REDUCTION[name]) for name, ns in media.items() for n in ns)
-        samples.append(Lengths(1 + int(tokens) + outputs, media))
+        samples.append(SampleShape(1 + int(tokens) + outputs, media))
     return samples
 
 
@@ -91,12 +112,12 @@ def _draw_frames(rng: np.random.Generator, count: int) -> np.ndarray:
 
 
 #: Shipped distributions by name.
-DISTRIBUTIONS: Mapping[str, Callable[[np.random.Generator, int], list[Lengths]]] = {
+DISTRIBUTIONS: Mapping[str, Callable[[np.random.Generator, int], list[SampleShape]]] = {
     "web": web_lengths
 }
 
 
-def draw_lengths(distribution: str, count: int, seed: int) -> list[Lengths]:
+def draw_lengths(distribution: str, count: int, seed: int) -> list[SampleShape]:
     """Lengths of `count` samples.
 
     Args:
@@ -129,7 +150,7 @@ def draw_lengths(distribution: str, count: int, seed: int) -> list[Lengths]:
     return [samples[i] for i in rng.integers(0, len(samples), count)]
 
 
-def _parse_line(path: Path, number: int, line: str) -> Lengths:
+def _parse_line(path: Path, number: int, line: str) -> SampleShape:
     try:
         value = json.loads(line)
         tokens, media = value.pop("tokens"), {k: tuple(v) for k, v in value.items()}
@@ -138,4 +159,4 @@ def _parse_line(path: Path, number: int, line: str) -> Lengths:
     lengths = (tokens, *(n for counts in media.values() for n in counts))
     if not all(type(n) is int and n >= 0 for n in lengths):
         raise DataError(f"{path}:{number}: {line[:80]!r}: lengths are whole numbers from 0 on")
-    return Lengths(tokens, media)
+    return SampleShape(tokens, media)

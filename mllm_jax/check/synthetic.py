@@ -13,20 +13,14 @@ from numpy.typing import NDArray
 from data.batch import PackedBatch
 from data.planning.independent_microbatches import MEDIUM
 from data.rows.pack import by_name, empty_rows, of_names, write_medium
-from data.rows.spec import RowSpec, first_positions
+from data.rows.spec import MediaRowSpec, first_positions
 from data.rows.tokens import TextSpan, TokenSpec
 from data.sample import Grid
 from data.targets import TargetSpec
-from mllm_jax.config.inputs import row_specs, target_specs, token_spec
+from mllm_jax.config.inputs import media_specs, target_specs, token_spec
 from mllm_jax.layers.config.decoder import DecoderConfig
-from mllm_jax.models.batch import (
-    DECODER,
-    NEXT_TOKEN,
-    ModuleRows,
-    NextTokenTargets,
-    SampleTargets,
-)
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.batch import NEXT_TOKEN, ModuleRows, NextTokenTargets, SampleTargets
+from mllm_jax.models.graph import BACKBONE, ModelConfig
 from sharding.routes import runs_of
 
 Ints = NDArray[np.int32]
@@ -54,7 +48,7 @@ def synthetic_batch(
     """
     rng = np.random.default_rng(seed)
     vocab = model.decoder.vocab_size
-    decoder = _random_segments(rng, token_spec(model.decoder), rows, tokens)
+    decoder = _random_segments(rng, token_spec(model), rows, tokens)
     real = decoder.segment_ids > 0
     weight = (real & (rng.random((rows, tokens)) < 0.7)).astype(np.float32)
     encoders: dict[str, ModuleRows] = {}
@@ -62,7 +56,7 @@ def synthetic_batch(
     firsts: dict[str, str] = {}
     places: dict[str, NDArray[np.int64]] = {}
     free, begins = real.copy(), first_positions(decoder.segment_ids)
-    for spec in row_specs(model):
+    for spec in media_specs(model):
         name = spec.name
         most = longest.get(name, budgets[name])
         encoders[name], places[name] = _random_media(rng, spec, rows, budgets[name], most)
@@ -80,7 +74,7 @@ def synthetic_batch(
         if objective != NEXT_TOKEN:
             targets[objective] = _sample_targets(rng, own, decoder, model)
     decoder = replace(decoder, targets=targets)
-    return PackedBatch({DECODER: decoder, **encoders}, places=places)
+    return PackedBatch({BACKBONE: decoder, **encoders}, places=places)
 
 
 def _sample_targets(
@@ -92,7 +86,7 @@ def _sample_targets(
     targets = spec.empty(rows, tokens, max(1, int(ids.max())))
     assert isinstance(targets, SampleTargets)
     whole = first_positions(ids)
-    for own in row_specs(model):
+    for own in media_specs(model):
         if own.selected and own.bucket is None:
             whole &= decoder.merges[own.name] >= 0
     for row, column in zip(*np.nonzero(whole), strict=True):
@@ -131,7 +125,7 @@ def scatter_rows(batch: PackedBatch, model: ModelConfig, seed: int) -> PackedBat
         places[name] = (batch.places or {})[name].copy()
         places[name][:, 0] = np.argsort(order)[places[name][:, 0]]
     decoder = replace(batch.decoder, merges=merges)
-    return PackedBatch({DECODER: decoder, **encoders}, runs, places)
+    return PackedBatch({BACKBONE: decoder, **encoders}, runs, places)
 
 
 def _random_tokens(
@@ -168,7 +162,7 @@ def _random_segments(
 
 
 def _random_media(
-    rng: np.random.Generator, spec: RowSpec, rows: int, budget: int, most: int
+    rng: np.random.Generator, spec: MediaRowSpec, rows: int, budget: int, most: int
 ) -> tuple[ModuleRows, NDArray[np.int64]]:
     """Encoder rows of random media, and their places as `plan_independent_microbatches` takes them.
 
@@ -196,7 +190,7 @@ def _random_media(
     return module_rows, np.array(places, np.int64).reshape(-1, columns)
 
 
-def _media_outputs(rng: np.random.Generator, spec: RowSpec, budget: int) -> list[int]:
+def _media_outputs(rng: np.random.Generator, spec: MediaRowSpec, budget: int) -> list[int]:
     """Outputs of the media of a row, or of their parts, all of which are alike."""
     unit, total = spec.unit, budget // spec.reduction
     return [unit] * int(rng.integers(1, total // unit + 1)) if unit else _random_lengths(rng, total)

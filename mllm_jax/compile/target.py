@@ -21,7 +21,7 @@ from jax.experimental import topologies
 from data.loading.assemble import BatchArrays
 from data.planning.packing import make_capacity
 from mllm_jax.config.hardware import named
-from mllm_jax.config.inputs import row_specs, target_specs, token_spec
+from mllm_jax.config.inputs import row_specs, target_specs
 from mllm_jax.config.load import ConfigError, ExperimentConfig, resolve
 from mllm_jax.runtime.devices import DeviceError
 from mllm_jax.train.step.batch import abstract_batch
@@ -227,11 +227,8 @@ def configure_for_target(
 
 def training_batch(config: ExperimentConfig, step: TrainStep) -> Batch:
     """Shapes, types and layouts of the batches of `step`, whose rows are as long as they can be."""
-    data, media = config.data, row_specs(config.model)
-    capacity = make_capacity(data.budgets, media)
-    by_name = {spec.name: spec for spec in media}
-    rows = {name: [0] for name in (config.model.backbone, *by_name)}
-    own = token_spec(config.model.decoder), target_specs(config.model)
-    row = BatchArrays(rows, by_name, capacity, *own).batch
+    data, specs = config.data, row_specs(config.model)
+    rows, capacity = {spec.name: [0] for spec in specs}, make_capacity(data.budgets, specs)
+    row = BatchArrays(rows, capacity, target_specs(config.model)).batch
     by_routes = data.balance == "per_phase"
     return abstract_batch(step, row, data.rows, config.train.accumulate, by_routes)

@@ -9,7 +9,7 @@ from functools import partial
 from data.rows.spec import BucketCost, LengthBucket, RowSpec
 from mllm_jax.config.configured_step import lower
 from mllm_jax.config.hardware import named
-from mllm_jax.config.inputs import own_positions, row_specs
+from mllm_jax.config.inputs import media_specs, own_positions, token_spec
 from mllm_jax.config.sections import ExperimentConfig
 from scheduling.costs.estimate import Timing
 from scheduling.costs.hardware import Hardware
@@ -27,7 +27,7 @@ def planned(config: ExperimentConfig) -> list[RowSpec]:
     Raises:
         HardwareError: `schedule.hardware` lacks the type of the activations.
     """
-    specs = row_specs(config.model)
+    specs, text = media_specs(config.model), token_spec(config.model)
     shorts = {
         encoder: name
         for encoder, encoder_config in config.model.encoders.items()
@@ -35,12 +35,13 @@ def planned(config: ExperimentConfig) -> list[RowSpec]:
         if most == "auto"
     }
     if config.schedule.hardware is None or not any(spec.bucket for spec in specs):
-        return specs
+        return [text, *specs]
     price = _make_pricing(config)
-    return [
+    priced = [
         _with_cost(config, spec, shorts.get(spec.module), price(spec.name)) if spec.bucket else spec
         for spec in specs
     ]
+    return [text, *priced]
 
 
 def _with_cost(

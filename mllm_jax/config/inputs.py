@@ -6,17 +6,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Literal
 
-from data.batch import DECODER, ModuleRows
+from data.batch import ModuleRows
 from data.media.audio.row_spec import AudioRowSpec
 from data.media.image.row_spec import ImageRowSpec
 from data.rows.pack import empty_rows
-from data.rows.spec import LengthBucket, RowSpec
+from data.rows.spec import LengthBucket, MediaRowSpec, RowSpec
 from data.rows.tokens import PositionWriter, TokenSpec
 from data.targets import TargetSpec
 from mllm_jax.config.sections import ExperimentConfig
 from mllm_jax.families.family import load_reference
 from mllm_jax.families.media import make_row_spec
-from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.layers.config.kinds import mask_ids
 from mllm_jax.models.graph import ModelConfig
@@ -30,8 +29,13 @@ TOKENS, SEGMENTS, MEDIA = 4096, 64, 4
 
 
 def row_specs(model: ModelConfig) -> list[RowSpec]:
-    """Modalities of the encoders for the data pipeline: one for each of their lanes."""
-    merged, found = model.graph.merged, list[RowSpec]()
+    """What the rows of all modules hold, for the data pipeline; the text's are first."""
+    return [token_spec(model), *media_specs(model)]
+
+
+def media_specs(model: ModelConfig) -> list[MediaRowSpec]:
+    """What the rows of the encoders hold: one description for each of their lanes."""
+    merged, found = model.graph.merged, list[MediaRowSpec]()
     for name, encoder in model.encoders.items():
         whole = make_row_spec(name, encoder, model.decoder)
         found += _lanes(replace(whole, selected=name not in merged), encoder)
@@ -49,17 +53,19 @@ def target_specs(model: ModelConfig) -> dict[str, TargetSpec]:
 def further_budgets(model: ModelConfig) -> dict[str, tuple[str, str]]:
     """Keys of `data.budgets` of further axes than positions: by key, the lane and the axis."""
     return {
-        spec.budgets[axis]: (spec.name, axis) for spec in row_specs(model) for axis in spec.axes
+        spec.budgets[axis]: (spec.name, axis) for spec in media_specs(model) for axis in spec.axes
     }
 
 
-def token_spec(decoder: DecoderConfig) -> TokenSpec:
-    """What rows of the decoder hold beside tokens, for the data pipeline."""
+def token_spec(model: ModelConfig) -> TokenSpec:
+    """What rows of the backbone hold, for the data pipeline."""
+    decoder = model.decoder
     writer: PositionWriter = load_reference(decoder.position_writer)
-    return TokenSpec(decoder.position_axes, writer, mask_ids(decoder.layer_kinds))
+    ids = mask_ids(decoder.layer_kinds)
+    return TokenSpec(model.backbone, decoder.position_axes, writer, ids)
 
 
-def _lanes(whole: RowSpec, encoder: EncoderConfig) -> Iterator[RowSpec]:
+def _lanes(whole: MediaRowSpec, encoder: EncoderConfig) -> Iterator[MediaRowSpec]:
     """The lanes of an encoder, in their order; the encoder itself if it has none.
 
     What `auto` means follows from the whole configuration (`config.buckets.planned`); by itself it
@@ -92,7 +98,7 @@ def unbounded_by(config: ExperimentConfig, name: str) -> tuple[str, ...]:
 
 def _bounds(config: ExperimentConfig, name: str) -> dict[str, int]:
     """By key, bounds on the input positions of a medium of a lane, in whole outputs."""
-    (spec,) = (spec for spec in row_specs(config.model) if spec.name == name)
+    (spec,) = (spec for spec in media_specs(config.model) if spec.name == name)
     known = {}
     if config.model.encoder(name).buckets.get(name) == "auto":
         known["lanes"] = own_positions(config, name)
@@ -130,10 +136,10 @@ def packing(model: ModelConfig, module: str, rows: int, positions: int) -> Modul
     Args:
         positions: number of positions of a row, for an encoder its input positions.
     """
-    if module == DECODER:
-        empty = token_spec(model.decoder).empty_rows((rows, positions), ())
+    if module == model.backbone:
+        empty = token_spec(model).empty_rows((rows, positions), ())
     else:
-        (own,) = (spec for spec in row_specs(model) if spec.name == module)
+        (own,) = (spec for spec in media_specs(model) if spec.name == module)
         empty = empty_rows(own, rows, positions, [0] * len(own.axes))
     return replace(empty, inputs=None, targets={})
 

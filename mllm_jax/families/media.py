@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from data.rows.spec import RowSpec
+from data.rows.spec import MediaRowSpec
 from mllm_jax.families import registry
 from mllm_jax.families.family import load_reference
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig
 
 
-def make_row_spec(name: str, encoder: EncoderConfig, decoder: DecoderConfig) -> RowSpec:
+def make_row_spec(name: str, encoder: EncoderConfig, decoder: DecoderConfig) -> MediaRowSpec:
     """The description of an encoder's media.
 
     Args:
@@ -22,6 +22,6 @@ def make_row_spec(name: str, encoder: EncoderConfig, decoder: DecoderConfig) -> 
     if reference is None:
         raise TypeError(f"family {encoder.family} has no processor of media")
     spec = load_reference(reference)(name, encoder, decoder)
-    if not isinstance(spec, RowSpec):
-        raise TypeError(f"{reference} returned {spec!r:.80}; valid: a RowSpec")
+    if not isinstance(spec, MediaRowSpec):
+        raise TypeError(f"{reference} returned {spec!r:.80}; valid: a MediaRowSpec")
     return spec

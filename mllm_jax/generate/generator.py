@@ -160,13 +160,14 @@ class AnswerGenerator:
                 raise error
             replies[index] = AnswerReply(source.name(index), None, error=str(error.fault))
 
+        text = self.processor.tokens.module
         unanswered = [index for index in range(len(source)) if index not in known_replies]
         fitting = [
             prompt
             for index in unanswered
             if (prompt := self._measure_prompt(source, index, note_missing))
         ]
-        fitting.sort(key=lambda prompt: (prompt.lengths.tokens, prompt.index))
+        fitting.sort(key=lambda prompt: (prompt.lengths.total(text), prompt.index))
         rows, timing = self._choose_rows(min(len(fitting), options.rows)), AnswerTiming()
         last_progress = time.monotonic()
         for begin in range(0, len(fitting), rows):
@@ -196,9 +197,10 @@ class AnswerGenerator:
         longest = self.config.model.decoder.max_positions
         try:
             lengths = self.processor.measure_prompt(source[index, 0], answered=False)
-            if lengths.tokens > longest:
+            tokens = lengths.total(self.processor.tokens.module)
+            if tokens > longest:
                 text = (
-                    f"the prompt has {lengths.tokens} tokens, above the {longest} of "
+                    f"the prompt has {tokens} tokens, above the {longest} of "
                     "model.decoder.max_positions; valid: a shorter prompt, or fewer media"
                 )
                 raise SampleError(source.name(index), SampleFault(FaultKind.BUDGET, text))

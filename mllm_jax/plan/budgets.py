@@ -34,7 +34,6 @@ from mllm_jax.config.inputs import (
     rounded,
     row_specs,
     target_specs,
-    token_spec,
     with_budgets,
     with_plans,
 )
@@ -177,9 +176,8 @@ class _MeasuredSamples:
         if not len(source):
             raise DataError("data.source has no samples; valid: at least one")
         lanes = row_specs(config.model) if config.data.auto_budgets else planned(config)
-        model = config.model
-        own = model.decoder.max_positions, token_spec(model.decoder), target_specs(model)
-        processor = make_processor(config.data, lanes, *own)
+        most, targets = config.model.decoder.max_positions, target_specs(config.model)
+        processor = make_processor(config.data, lanes, most, targets)
         lengths = open_lengths(source, processor, config.data)
         return cls(config, source, lengths, tuple(processor.specs.values()))
 

@@ -24,12 +24,13 @@ from data.planning.stream import (
     used_lengths,
 )
 from data.rows.spec import BucketCost, LengthBucket, RowSpec
-from data.sample import Lengths
+from data.sample import Lengths, MediumLengths
 from mllm_jax.config.buckets import compute_lane_cost
 from mllm_jax.config.configured_step import lower
 from mllm_jax.config.hardware import named
-from mllm_jax.config.inputs import own_positions, row_specs
+from mllm_jax.config.inputs import media_specs, own_positions, token_spec
 from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.models.graph import BACKBONE
 from mllm_jax.models.work.flops import tower_works
 from mllm_jax.plan.known_lengths import KnownLengths
 from scheduling.costs.estimate import step_times
@@ -80,7 +81,7 @@ class BucketVariant:
                     modality.module, *ends[modality.name], costs.get(modality.name)
                 ),
             )
-            for modality in row_specs(config.model)
+            for modality in media_specs(config.model)
         )
         return cls(config, lanes, costs)
 
@@ -88,7 +89,10 @@ class BucketVariant:
         """Steps of a run whose source has these samples."""
         data, seed = self.config.data, self.config.train.seed
         data = data.model_copy(update={"samples": len(samples) // steps})
-        capacity, source = make_capacity(data.budgets, self.lanes), KnownLengths(samples)
+        capacity, source = (
+            make_capacity(data.budgets, [token_spec(self.config.model), *self.lanes]),
+            KnownLengths(samples),
+        )
         consumer = TrainingDemand(tower_works(self.config.model))
         planner = BatchPlanner(source, source, data, capacity, LoaderState(seed), consumer)
         return [planner.plan() for _ in range(steps)]
@@ -118,7 +122,8 @@ def single_lane(
 
 def make_sample(encoder: str, positions: int, reduction: int) -> Lengths:
     """A sample of one medium, and a token of text for every two of its outputs."""
-    return Lengths(3 * positions // reduction // 2, {encoder: (positions,)}, {encoder: (0,)})
+    tokens, medium = MediumLengths(3 * positions // reduction // 2), MediumLengths(positions)
+    return Lengths({BACKBONE: (tokens,), encoder: (medium,)}, {encoder: (0,)})
 
 
 def median_positions(config: ExperimentConfig) -> int:
@@ -204,8 +209,8 @@ def _simulate_steps(
 
 def draw_heavy(config: ExperimentConfig) -> list[Lengths]:
     """Samples of all steps: log-normal lengths of media, none above `TAIL` medians."""
-    (encoder,) = {modality.module for modality in row_specs(config.model)}
-    (reduction,) = {own.reduction for own in row_specs(config.model)}
+    (encoder,) = {modality.module for modality in media_specs(config.model)}
+    (reduction,) = {own.reduction for own in media_specs(config.model)}
     count = STEPS * EACH * config.parallel.encoders["short"].batch
     draw = np.random.default_rng(config.train.seed).lognormal(0.0, SIGMA, count)
     outputs = np.rint(np.minimum(draw, TAIL) * median_positions(config) / reduction)
@@ -234,7 +239,7 @@ def _loads(way: BucketVariant, plan: MicrobatchPlan, lane: str) -> np.ndarray:
     media = [
         (row, n)
         for p in plan.placements
-        for (row, *_), n in zip(p.media[lane], p.lengths.media.get(lane, ()), strict=True)
+        for (row, *_), n in zip(p.media[lane], p.lengths.counts(lane), strict=True)
     ]
     cost = way.costs[lane]
     rows, lengths = np.array(media, np.int64).reshape(-1, 2).T

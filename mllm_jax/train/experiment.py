@@ -10,7 +10,7 @@ import jax
 
 from data.processing.processor import Processor, make_processor
 from mllm_jax.config.buckets import planned
-from mllm_jax.config.inputs import target_specs, token_spec
+from mllm_jax.config.inputs import target_specs
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.compiled.precompiled import PrecompiledPrograms
 from mllm_jax.train.step.build import step_beside, train_step, with_plan
@@ -54,7 +54,6 @@ class Experiment:
             config.data,
             planned(config),
             config.model.decoder.max_positions,
-            token_spec(config.model.decoder),
             target_specs(config.model),
         )
         return cls(config, step.program.grid, processor, step)

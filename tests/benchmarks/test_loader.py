@@ -22,12 +22,13 @@ from benchmarks.padded import (
     torch_batches,
 )
 from data.processing.processor import make_processor
-from data.sample import Example, Lengths, ProcessedMedium, SampleError
+from data.sample import Example, ProcessedMedium, SampleError
 from data.sources.distributions import draw_lengths
 from mllm_jax.config.inputs import row_specs
 from mllm_jax.config.load import ConfigError, load
 from mllm_jax.runtime.exits import ExitCode
 from tests.configs import ROOT
+from tests.data.samples import make_lengths
 
 SAMPLES, BATCH = 12, 5
 WORKERS = (0, pytest.param(2, marks=pytest.mark.slow))
@@ -118,7 +119,7 @@ def test_the_padding_that_is_told_is_that_of_the_arrays(make, folder):
 def test_arrays_are_padded_to_the_longest_of_the_batch():
     def example(*ids, **media):
         tokens = np.array(ids, np.int32)
-        return Example(tokens, tokens + 1, np.ones(len(ids), np.float32), media, {})
+        return Example(tokens, tokens + 1, np.ones(len(ids), np.float32), media, {}, "decoder")
 
     def clip(frames):
         return ProcessedMedium(
@@ -145,9 +146,9 @@ def test_arrays_are_padded_to_the_longest_of_the_batch():
 
 
 def test_padding_is_counted_over_all_towers():
-    samples = [Lengths(2), Lengths(4, {"audio": (1, 3), "vision": ()})]
+    samples = [make_lengths(2), make_lengths(4, {"audio": (1, 3), "vision": ()})]
     assert padded_share([samples]) == pytest.approx(4 / 14)
-    assert padded_share([samples, [Lengths(5)]]) == pytest.approx(4 / 19)
+    assert padded_share([samples, [make_lengths(5)]]) == pytest.approx(4 / 19)
 
 
 def test_the_folder_is_as_long_as_the_distribution_says(folder):
@@ -155,12 +156,16 @@ def test_the_folder_is_as_long_as_the_distribution_says(folder):
     drawn = draw_lengths("web", SAMPLES, seed=written.train.seed)
     assert len(reader) == SAMPLES
     for found, asked in zip(reader.lengths, drawn, strict=True):
-        assert found.media.get("audio", ()) == tuple(-(-n // 8) for n in asked.media["audio"])
-        assert len(found.media.get("vision", ())) == len(asked.media["vision"])
-    assert {name for lengths in reader.lengths for name in lengths.media} == {"vision", "audio"}
+        assert found.counts("audio") == tuple(-(-n // 8) for n in asked.media["audio"])
+        assert len(found.counts("vision")) == len(asked.media["vision"])
+    assert {name for lengths in reader.lengths for name in lengths.modules} == {
+        "decoder",
+        "vision",
+        "audio",
+    }
     (pictures, wanted) = (
-        sum(sum(lengths.media.get("vision", ())) for lengths in every)
-        for every in (reader.lengths, drawn)
+        sum(sum(lengths.counts("vision")) for lengths in every)
+        for every in (reader.lengths, [shape.lengths("decoder") for shape in drawn])
     )
     assert pictures == pytest.approx(wanted / 8, rel=0.2)
 

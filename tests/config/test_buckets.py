@@ -14,7 +14,7 @@ from data.rows.spec import BucketCost, LengthBucket
 from mllm_jax.config.buckets import lane_cost, planned
 from mllm_jax.config.configured_step import lower, on_platform, workload
 from mllm_jax.config.hardware import named
-from mllm_jax.config.inputs import row_specs
+from mllm_jax.config.inputs import media_specs
 from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.plan.traced import traced_workload
 from scheduling.costs.estimate import Timing
@@ -40,7 +40,7 @@ def test_lanes_are_to_plans_and_budgets_what_encoders_are() -> None:
     own = laned()
     assert own.model.lanes == {"short": "vision", "long": "vision", "audio": "audio"}
     assert own.budget_units == {"tokens": 2, "short": 1, "long": 2, "audio": 16}
-    found = {m.name: (m.module, m.bucket) for m in row_specs(own.model)}
+    found = {m.name: (m.module, m.bucket) for m in media_specs(own.model)}
     assert found == {
         "short": ("vision", LengthBucket("vision", 0, 16)),
         "long": ("vision", LengthBucket("vision", 16, None)),
@@ -72,7 +72,7 @@ BY_COST = {
 
 def test_auto_is_cut_up_to_the_rows_of_short_media_by_seconds() -> None:
     own = laned(**BY_COST)
-    found = {m.name: m.bucket for m in planned(own)}
+    found = {m.name: m.bucket for m in planned(own)[1:]}
     short, long = (lane_cost(own, name) for name in ("short", "long"))
     assert found == {
         "short": LengthBucket("vision", 0, 32, short),
@@ -86,7 +86,7 @@ def test_auto_is_cut_up_to_the_rows_of_short_media_by_seconds() -> None:
 
 def test_lanes_with_thresholds_have_seconds_and_are_not_cut() -> None:
     own = laned(schedule__hardware="h100")
-    found = {m.name: m.bucket for m in planned(own)}
+    found = {m.name: m.bucket for m in planned(own)[1:]}
     short, long = (lane_cost(own, name) for name in ("short", "long"))
     assert found == {
         "short": LengthBucket("vision", 0, 16, short, fixed=True),
@@ -96,7 +96,9 @@ def test_lanes_with_thresholds_have_seconds_and_are_not_cut() -> None:
     assert not has_thresholds(make_capacity(own.data.budgets, planned(own)))
     assert has_thresholds(make_capacity(own.data.budgets, planned(laned(**BY_COST))))
     # Without hardware there are no seconds.
-    assert [m.bucket for m in planned(laned())] == [m.bucket for m in row_specs(laned().model)]
+    assert [m.bucket for m in planned(laned())[1:]] == [
+        m.bucket for m in media_specs(laned().model)
+    ]
 
 
 def test_seconds_of_lanes_differ_by_the_exchange_of_heads() -> None:

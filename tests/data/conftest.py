@@ -11,7 +11,7 @@ from data.config import DataConfig
 from data.processing.processor import Processor, make_processor
 from data.sources.make import make_source
 from data.sources.source import Source
-from tests.data.samples import AUDIO, BUDGETS, VISION, MakeConfig
+from tests.data.samples import AUDIO, BUDGETS, TEXT, VISION, MakeConfig
 
 
 @pytest.fixture(scope="session")
@@ -44,7 +44,7 @@ def config(make_config: MakeConfig) -> DataConfig:
 @pytest.fixture(scope="session")
 def processor(config: DataConfig) -> Processor:
     """The processor of the demo set."""
-    return make_processor(config, [VISION, AUDIO])
+    return make_processor(config, [TEXT, VISION, AUDIO])
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import repeat
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,14 +22,35 @@ from data.planning.ladder import Ladder
 from data.planning.packing import Capacity, make_capacity
 from data.planning.row_assignment import Hosts, RowAssigner, RowAssignment
 from data.planning.steps import StepPacker
-from data.sample import Example, Lengths, Sample, SampleError, Turn
+from data.rows.tokens import TokenSpec
+from data.sample import Example, Grid, Lengths, MediumLengths, Sample, SampleError, Turn
 from data.sources.source import SampleKey
 
+TEXT = TokenSpec("decoder")
 VISION = ImageRowSpec("vision", patch=(16, 8), channels=1)
 AUDIO = AudioRowSpec("audio", mels=40, stride=8)
 BUDGETS = {"tokens": 312, "vision": 72, "audio": 640, "segments": 24}
-CAPACITY = make_capacity(BUDGETS, (VISION, AUDIO))
+CAPACITY = make_capacity(BUDGETS, (TEXT, VISION, AUDIO))
 UNITS = {"tokens": 1, "vision": VISION.reduction, "audio": AUDIO.reduction}
+
+
+def make_lengths(
+    tokens: int,
+    media: Mapping[str, Sequence[int]] = MappingProxyType({}),
+    starts: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
+    grids: Mapping[str, Sequence[Grid | None]] = MappingProxyType({}),
+) -> Lengths:
+    """Lengths of a sample with media of so many positions by module."""
+    listed = {
+        name: tuple(map(MediumLengths, counts, grids.get(name) or repeat(None, len(counts))))
+        for name, counts in media.items()
+    }
+    return Lengths({TEXT.module: (MediumLengths(tokens),), **listed}, dict(starts))
+
+
+def media_counts(lengths: Lengths) -> dict[str, tuple[int, ...]]:
+    """Input positions of the media of a sample, by module."""
+    return {name: lengths.counts(name) for name in lengths.modules if name != TEXT.module}
 
 
 @dataclass(frozen=True)
@@ -196,7 +219,7 @@ def deal(
     **changes: Any,
 ) -> tuple[list[int], RowAssignment]:
     """Samples that do not wait, dealt over rows of `capacity`; others are keys of `data:`."""
-    units = {"tokens": 1, **{m.name: m.reduction for m in capacity.specs}}
+    units = {spec.positions_budget: spec.reduction for spec in capacity.specs}
     budgets = {resource: capacity.limit(resource) for resource in (*units, "segments")}
     values = {"budgets": budgets, "balance": balance, "rows": rows} | changes
     config = DataConfig.model_validate(values)

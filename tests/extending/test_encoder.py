@@ -15,7 +15,7 @@ import pytest
 from data.batch import PackedBatch
 from mllm_jax.check.synthetic import scatter_rows, synthetic_batch
 from mllm_jax.check.verify import compare_gradients, initial_parameters, loss_and_gradients
-from mllm_jax.config.inputs import row_specs
+from mllm_jax.config.inputs import media_specs
 from mllm_jax.families import registry
 from mllm_jax.hf_format.files import OtherModulesError, PretrainedError
 from mllm_jax.hf_format.release_format import ReleasedModel
@@ -163,7 +163,7 @@ def test_its_cost_is_counted() -> None:
     # Four projections and three products of the MLP; a query against every key, and back.
     assert work.linear > 2 * 2 * (4 * 16 * 16 + 3 * 16 * 24)
     assert work.quadratic == 2 * 4 * 16
-    (spec,) = row_specs(config)
+    (spec,) = media_specs(config)
     assert (spec.kind, spec.features, spec.reduction) == ("image", 12, 2)
 
 

@@ -36,6 +36,7 @@ import numpy as np
 from data.config import DataConfig
 from data.media.image.row_spec import ImageRowSpec
 from data.rows.pack import empty_rows, write_medium
+from data.rows.tokens import TokenSpec
 from data.loading.loader import DataLoader
 from data.loading.on_read import LoneHost, ReadingLoader
 from data.planning.stream import TrainingDemand
@@ -44,7 +45,7 @@ from data.sources.make import make_source
 from data.media.cloud.row_spec import CloudRowSpec
 from scheduling.costs.work import TowerWork
 
-clouds, coarse = CloudRowSpec("points", 4), CloudRowSpec("coarse", 8)
+text, clouds, coarse = TokenSpec("decoder"), CloudRowSpec("points", 4), CloudRowSpec("coarse", 8)
 rows = {name: [0, 1] for name in ("decoder", "vision", "points", "coarse")}
 work = TowerWork(linear=1.0, quadratic=0.01)
 config = DataConfig.model_validate({
@@ -52,10 +53,10 @@ config = DataConfig.model_validate({
     "budgets": {"tokens": 256, "segments": 16, "vision": 64, "points": 128, "coarse": 128},
     "rows": 2, "lookahead": 8, "tokenizer": "bytes",
 })
-processor = make_processor(config, [ImageRowSpec("vision"), clouds, coarse])
+processor = make_processor(config, [text, ImageRowSpec("vision"), clouds, coarse])
 source = make_source(config)
 measured = processor.measure(source[0, 0])
-assert measured.media["points"] == (10,), measured
+assert measured.counts("points") == (10,), measured
 assert processor.process(source[0, 0]).lengths == measured
 consumer = TrainingDemand(dict.fromkeys(rows, work))
 loaders = (
@@ -175,7 +176,7 @@ from data.media.graph.row_spec import GraphRowSpec
 from data.planning.stream import TrainingDemand
 from data.processing.processor import make_processor
 from data.rows.pack import read_medium
-from data.rows.spec import medium_lengths
+from data.rows.tokens import TokenSpec
 from data.sources.make import make_source
 from scheduling.costs.work import TowerWork
 
@@ -191,7 +192,7 @@ def check(microbatch, source, processor, epochs):
     for placement in microbatch.stats.placements:
         medium = processor.process(source[placement.key]).media["graphs"][0]
         epochs.setdefault(placement.index, {})[placement.epoch] = len(medium.inputs)
-        lengths = medium_lengths(spec, placement.lengths, 0)
+        lengths = placement.lengths.of("graphs")[0]
         (row, start, _), offsets = placement.media["graphs"][0], placement.offsets["graphs"][0]
         packed = read_medium(encoder, spec, row, start, lengths, offsets)
         np.testing.assert_equal(packed.arrays, medium.arrays)
@@ -211,7 +212,8 @@ for balance, batch, kind in WAYS:
         "lengths": "cached" if kind is DataLoader else "on_read",
         **({"samples": 3} if batch == "samples" else {"lookahead": 8}),
     })
-    processor, source, epochs = make_processor(config, [spec]), make_source(config), {}
+    processor = make_processor(config, [TokenSpec("decoder"), spec])
+    source, epochs = make_source(config), {}
     last = ([rows], None, demand, LoneHost()) if kind is ReadingLoader else (rows, None, demand)
     with kind(source, processor, config, 0, *last) as loader:
         microbatches = [next(loader) for _ in range(STEPS)]

@@ -14,7 +14,7 @@ import pytest
 from pydantic import ValidationError
 
 from mllm_jax import families
-from mllm_jax.config.inputs import row_specs
+from mllm_jax.config.inputs import media_specs
 from mllm_jax.families import registry
 from mllm_jax.families.family import Family, FamilyModule, load_reference
 from mllm_jax.families.functions import ModuleFunctions
@@ -143,7 +143,7 @@ FOLDER = "mllm_jax.families."
 
 @pytest.mark.parametrize("encoder", towers.ENCODERS)
 def test_a_worker_reads_media_without_jax(encoder: str) -> None:
-    media = row_specs(towers.model("llama", encoder))
+    media = media_specs(towers.model("llama", encoder))
     assert len(media) == 1
     found = _modules_of(READ, pickled=pickle.dumps(media))
     assert "numpy" in found

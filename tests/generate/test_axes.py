@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from data.batch import DECODER, PackedBatch
+from data.batch import PackedBatch
 from data.loading.evaluation import PromptSlot
 from data.rows.tokens import TextSpan
 from data.sample import Grid
@@ -16,6 +16,7 @@ from mllm_jax.check.verify import initial_parameters
 from mllm_jax.config.inputs import token_spec
 from mllm_jax.models import module as multimodal
 from mllm_jax.models.batch import ModuleRows
+from mllm_jax.models.graph import BACKBONE
 from mllm_jax.train.decoding.columns import AnswerColumns
 from mllm_jax.train.decoding.programs import DecodingPrograms
 from mllm_jax.train.decoding.sampling import TokenSampling
@@ -26,7 +27,7 @@ from tests.models import towers
 from tests.models.layer_kinds import three_axes
 
 MODEL = three_axes()
-SPEC = token_spec(MODEL.decoder)
+SPEC = token_spec(MODEL)
 TOKENS, MOST = 32, 6
 RNG = np.random.default_rng(0)
 #: The tokens of prompts, and their spans. The first has fewer positions than tokens.
@@ -49,7 +50,7 @@ def test_answers_are_those_without_a_cache() -> None:
         start += len(tokens)
     columns = AnswerColumns.of(slots, [0], decoding.columns_unit, [MOST] * len(slots))
     prepared = decoding.prepare_parameters(step.form.stored(params))
-    batch = PackedBatch({DECODER: rows})
+    batch = PackedBatch({BACKBONE: rows})
     found = decoding.write(prepared, batch, columns, MOST, TokenSampling()).answers
     assert found == without_cache(params["decoder"])
     assert len({*found[0], *found[1]}) > 2

@@ -14,17 +14,18 @@ import PIL.Image
 import pytest
 import soundfile
 
-from data.batch import DECODER, PackedBatch
+from data.batch import PackedBatch
 from data.loading.evaluation import PromptSlot
-from data.rows.tokens import TEXT
 from mllm_jax.generate.generator import AnswerGenerator, AnswerOptions
 from mllm_jax.generate.opened import open_model
+from mllm_jax.models.graph import BACKBONE
 from mllm_jax.train.decoding.columns import AnswerColumns
 from mllm_jax.train.decoding.programs import DecodingPrograms
 from mllm_jax.train.decoding.sampling import TokenSampling
 from mllm_jax.train.step.batch import local_rows
 from mllm_jax.train.step.build import build_step
 from sharding.plan import ParallelPlan
+from tests.data.samples import TEXT
 from tests.models.pretrained.stored import ROOT, arrays, imported
 
 DECODERS = (
@@ -66,7 +67,7 @@ def laid(
         TEXT.write(decoder, row, ends[row], segments[row], len(ids))
         slots.append(PromptSlot(number, row, ends[row], len(ids), segments[row], ()))
         ends[row] += len(ids)
-    return PackedBatch({DECODER: decoder}), slots
+    return PackedBatch({BACKBONE: decoder}), slots
 
 
 def written(folder: str, plan: ParallelPlan, rows: list[int], count: int) -> list[list[int]]:

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from data.batch import DECODER, PackedBatch
+from data.batch import PackedBatch
 from data.rows.tokens import TextSpan
 from data.sample import Grid
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.check.verify import compare_gradients, initial_parameters, loss_and_gradients
 from mllm_jax.config.inputs import token_spec
 from mllm_jax.config.pipeline_plan import PipelinePlan, check_layers
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.graph import BACKBONE, ModelConfig
 from scheduling.schedules.schedule import ScheduleError, interleaved
 from scheduling.schedules.tasks import ModuleStages
 from sharding.plan import ParallelPlan
@@ -51,7 +51,7 @@ def on_one_device() -> CompiledOnce:
 
 def batch(places: list[tuple[int, int]]) -> PackedBatch:
     """The samples, each at a row and a place in it."""
-    spec, rng = token_spec(model().decoder), np.random.default_rng(0)
+    spec, rng = token_spec(model()), np.random.default_rng(0)
     rows = spec.empty_rows((2, TOKENS), [])
     learnt = rows.next_token
     for segment, ((row, start), (length, spans)) in enumerate(zip(places, SAMPLES, strict=True), 1):
@@ -60,7 +60,7 @@ def batch(places: list[tuple[int, int]]) -> PackedBatch:
         for array in (rows.inputs, learnt.labels):
             array[here] = rng.integers(0, 32, length)
         learnt.weights[here] = 1
-    return PackedBatch({DECODER: rows})
+    return PackedBatch({BACKBONE: rows})
 
 
 def test_packed_equals_alone() -> None:
@@ -83,7 +83,7 @@ def test_what_masks_and_rotations_read_decides_the_loss() -> None:
         replace(rows, index=np.minimum(rows.index, 5)),
         replace(rows, arrays={"span_ids": np.zeros_like(rows.index)}),
     ):
-        other, _ = on_one_device()([replace(whole, rows={DECODER: changed})] * 2)
+        other, _ = on_one_device()([replace(whole, rows={BACKBONE: changed})] * 2)
         assert abs(float(other) - float(loss)) > 1e-5
 
 

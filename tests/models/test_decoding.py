@@ -74,7 +74,7 @@ def model_of(name: str) -> ModelConfig:
 
 def rows_of(model: ModelConfig, lengths: tuple[int, ...], tokens: Any) -> ModuleRows:
     """A row of segments, one behind the other."""
-    spec, starts = token_spec(model.decoder), np.cumsum([0, *lengths]).tolist()
+    spec, starts = token_spec(model), np.cumsum([0, *lengths]).tolist()
     rows = spec.empty_rows((1, starts[-1]), [])
     for segment, (start, length) in enumerate(zip(starts[:-1], lengths, strict=True), 1):
         spec.write(rows, 0, start, segment, length, SPANS)
@@ -142,7 +142,7 @@ def test_layers_of_a_period_lie_apart_with_what_they_have() -> None:
 def test_an_answer_begins_behind_the_largest_position_of_its_prompt() -> None:
     """An image of two rows is two tokens, and reaches as far as text of two would."""
     model = three_axes()
-    spec = token_spec(model.decoder)
+    spec = token_spec(model)
     rows = spec.empty_rows((2, 12), [])
     spec.write(rows, 0, 0, 1, 6, [TextSpan(1, 4, Grid(1, 2, 2), "image")])
     spec.write(rows, 0, 6, 2, 3)

@@ -88,7 +88,7 @@ def check_computed(folder: Path, expected: Mapping[str, np.ndarray]) -> None:
     batch, placements = packed(examples, own, BUDGETS["llava"], *LAYOUTS["alone"]["llava"])
     _, _, logits, nll = jax.jit(lambda p: forward(own, p, batch))(whole)
     for name, own_place in zip(CHATS["llava"], placements, strict=True):
-        start, tokens = own_place.start, own_place.lengths.tokens
+        start, tokens = own_place.start, own_place.lengths.total("decoder")
         here = own_place.row, slice(start, start + tokens)
         close(logits[here][None, -2:], expected[f"{name}.logits"], name)
         np.testing.assert_allclose(nll[here].sum(), expected[f"{name}.loss"], rtol=2e-5)

@@ -36,6 +36,7 @@ from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.trainer import train
 from tests.configs import ROOT
+from tests.data.samples import TEXT
 from tests.train.llava_folder import write_folder
 
 PARITY = ROOT / "tests" / "parity"
@@ -267,13 +268,13 @@ def test_ids_behind_the_embeddings_are_no_problem_until_a_text_has_one(
     values = imported(run, source)
     values["model"]["decoder"]["rope_theta"] = 5.0  # so that `config.json` is made anew
     config = planned(values, **SHARDED)
-    processor = make_processor(config.data, [])
+    processor = make_processor(config.data, [TEXT])
     assert any(f"{vocab} embeddings" in own for own in processor.chat.check_training())
     for text, known in ((f"<free{vocab - 1}>", True), (f"<free{vocab}>", False)):
         sample = Sample("s", (Turn("user", f"What is {text}?"), Turn("assistant", "A cat.")))
         for read in (processor.measure, processor.measure_prompt):
             if known or more == 1:  # the last is `pad_token`, which no text spells
-                assert read(sample).tokens
+                assert read(sample).total("decoder")
                 continue
             with pytest.raises(SampleError, match=rf"has the token '<free{vocab}>' \(id {vocab}, "):
                 read(sample)

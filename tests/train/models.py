@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from data.batch import DECODER, PackedBatch
-from mllm_jax.models.graph import ModelConfig
+from data.batch import PackedBatch
+from mllm_jax.models.graph import BACKBONE, ModelConfig
 
 #: What Qwen2-Audio has beside Whisper's encoder, for clips of up to 64 frames.
 QWEN2_AUDIO = {
@@ -85,5 +85,5 @@ def without_media(batch: PackedBatch, lanes: Collection[str]) -> PackedBatch:
         rows[name] = replace(rows[name], segment_ids=np.zeros_like(rows[name].segment_ids))
         merges[name] = np.full_like(merges[name], -1)
         places[name] = places[name][:0]
-    rows[DECODER] = replace(batch.decoder, merges=merges)
+    rows[BACKBONE] = replace(batch.decoder, merges=merges)
     return replace(batch, rows=rows, places=places)

@@ -13,7 +13,8 @@ import pytest
 from numpy.typing import NDArray
 
 from mllm_jax.layers.trainable import LOAD
-from mllm_jax.models.batch import DECODER, NEXT_TOKEN, ModuleRows, NextTokenTargets
+from mllm_jax.models.batch import NEXT_TOKEN, ModuleRows, NextTokenTargets
+from mllm_jax.models.graph import BACKBONE
 from mllm_jax.models.objectives.config import NextTokenConfig
 from mllm_jax.train.step.gradient_program import Batch, GradientProgram, Gradients, with_aux
 from scheduling.executor.batch import StepBatch
@@ -32,7 +33,7 @@ class Fixed(GradientProgram):
         self.grid = alone
         graph = SimpleNamespace(objectives={NEXT_TOKEN: NextTokenConfig()})
         model: Any = SimpleNamespace(
-            decoder=SimpleNamespace(aux={"balance": FACTOR}), graph=graph, backbone=DECODER
+            decoder=SimpleNamespace(aux={"balance": FACTOR}), graph=graph, backbone=BACKBONE
         )
         self.model = model
         whole = SimpleNamespace(replicated=())
@@ -55,7 +56,7 @@ def batch(ids: list[NDArray[np.int32]], weights: list[NDArray[np.float32]]) -> B
     """A batch of microbatches of one row."""
     targets = NextTokenTargets(None, jnp.array(weights)[:, None])
     decoder = ModuleRows(None, jnp.array(ids)[:, None], None, targets={NEXT_TOKEN: targets})
-    return StepBatch({DECODER: decoder})
+    return StepBatch({BACKBONE: decoder})
 
 
 IDS = np.array([[1, 1, 2, 0], [1, 0, 0, 0], [1, 2, 3, 4]], np.int32)

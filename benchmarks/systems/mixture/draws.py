@@ -12,7 +12,7 @@ full rows:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil
 
@@ -28,10 +28,11 @@ from data.planning.stream import (
     TrainingDemand,
     media_of_plan,
 )
-from data.rows.spec import RowSpec
-from data.sample import Lengths
-from mllm_jax.config.inputs import longest, row_specs
+from data.rows.spec import MediaRowSpec
+from data.sample import Lengths, MediumLengths
+from mllm_jax.config.inputs import longest, media_specs, row_specs
 from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.models.graph import BACKBONE
 from mllm_jax.models.work.flops import tower_works
 from mllm_jax.plan.known_lengths import KnownLengths
 from scheduling.costs.loads import Load, Uneven
@@ -85,8 +86,8 @@ class DrawnMixture:
         return cls(config, rows, list(_draw_samples(config, share, draw, OFFER * rows * STEPS)))
 
     @cached_property
-    def _row_specs(self) -> tuple[RowSpec, ...]:
-        return tuple(row_specs(self.config.model))
+    def _row_specs(self) -> tuple[MediaRowSpec, ...]:
+        return tuple(media_specs(self.config.model))
 
     @cached_property
     def _arrived_positions(self) -> dict[str, np.ndarray]:
@@ -143,7 +144,10 @@ class DrawnMixture:
         """Plans the steps of a run over the samples."""
         update = {"rows": rows, "batch": "tokens", "lookahead": OFFER * self.rows, **changes}
         data: DataConfig = self.config.data.model_copy(update=update)
-        capacity, source = make_capacity(data.budgets, self._row_specs), KnownLengths(self.samples)
+        capacity, source = (
+            make_capacity(data.budgets, row_specs(self.config.model)),
+            KnownLengths(self.samples),
+        )
         state = LoaderState(self.config.train.seed)
         return BatchPlanner(source, source, data, capacity, state, consumer)
 
@@ -174,7 +178,7 @@ def _draw_samples(
     rng, tokens = np.random.default_rng(draw.seed), config.data.budgets["tokens"]
     middle = tokens / RANGE**0.5
     drawn = np.clip(middle * rng.lognormal(0.0, draw.sigma, count), tokens / RANGE, tokens)
-    ways = [_Way.of(config, spec) for spec in row_specs(config.model)]
+    ways = [_Way.of(config, spec) for spec in media_specs(config.model)]
     rounding, own_share = rng.random(count), max(MEDIA, share)
     drawn_samples = [
         ways[i % len(ways)].sample(length, own_share, more)
@@ -183,11 +187,14 @@ def _draw_samples(
     order, text_tokens = rng.permutation(count), np.rint(drawn).astype(np.int64)
     # So many samples have media that the share of all tokens is the wanted one.
     media_tokens = np.array([outputs for _, outputs in drawn_samples])[order]
-    longer = np.array([lengths.tokens for lengths, _ in drawn_samples])[order] - text_tokens[order]
+    longer = (
+        np.array([lengths.total(BACKBONE) for lengths, _ in drawn_samples])[order]
+        - text_tokens[order]
+    )
     below_share = np.cumsum(media_tokens) - share * np.cumsum(longer) < share * text_tokens.sum()
     chosen = set(order[: 1 + int(below_share.sum())].tolist())
     for i, (lengths, _) in enumerate(drawn_samples):
-        yield lengths if i in chosen else Lengths(int(text_tokens[i]))
+        yield lengths if i in chosen else _sample_lengths(int(text_tokens[i]), {})
 
 
 @dataclass(frozen=True)
@@ -206,7 +213,7 @@ class _Way:
     row: int
 
     @classmethod
-    def of(cls, config: ExperimentConfig, spec: RowSpec) -> _Way:
+    def of(cls, config: ExperimentConfig, spec: MediaRowSpec) -> _Way:
         positions = longest(config, spec.name)
         tokens = config.data.budgets["tokens"]
         return cls(spec.module, positions, positions // spec.reduction, tokens)
@@ -221,6 +228,11 @@ class _Way:
         count = max(1, min(int(share * tokens / self.outputs + more), most))
         media_tokens = count * self.outputs
         starts = tuple(range(0, media_tokens, self.outputs))
-        media = {self.encoder: (self.positions,) * count}
+        media = {self.encoder: (MediumLengths(self.positions),) * count}
         total = max(round(tokens), ceil(media_tokens / share))
-        return Lengths(total, media, {self.encoder: starts}), media_tokens
+        return replace(_sample_lengths(total, media), starts={self.encoder: starts}), media_tokens
+
+
+def _sample_lengths(tokens: int, media: Mapping[str, tuple[MediumLengths, ...]]) -> Lengths:
+    """Lengths of a sample of so many tokens."""
+    return Lengths({BACKBONE: (MediumLengths(tokens),), **media})

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from data.rows.spec import ArraySpec, Kind, RowSpec
+from data.rows.spec import ArraySpec, Kind, MediaRowSpec
 from data.sample import ProcessedMedium
 
 
@@ -35,7 +35,7 @@ class LazyAudio(ABC):
 
 
 @dataclass(frozen=True)
-class AudioRowSpec(RowSpec):
+class AudioRowSpec(MediaRowSpec):
     """Clips for one encoder.
 
     mels: mel bands.

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from data.batch import ModuleRows
 from data.media.image.tiles import TAPS, ImageTiling, no_taps, outputs_in_text, runs_of, tokens_of
-from data.rows.spec import ArraySpec, Kind, RowSpec
-from data.sample import NO_TILES, Grid, ProcessedMedium, Size
+from data.rows.spec import ArraySpec, Kind, MediaRowSpec
+from data.sample import NO_TILES, Grid, MediumLengths, ProcessedMedium, Size
 
 #: Whether images have a class token, and whether its output lands in the decoder.
 ClassToken = Literal["none", "dropped", "kept"]
@@ -33,7 +33,7 @@ class LazyImage(ABC):
 
 
 @dataclass(frozen=True)
-class ImageRowSpec(RowSpec):
+class ImageRowSpec(MediaRowSpec):
     """Images for one encoder.
 
     patch: (height, width) of a patch in pixels.
@@ -125,24 +125,24 @@ class ImageRowSpec(RowSpec):
         """Tiles of an image, or frames of a video, which attend each to itself alone."""
         return 1 if self.tiling is None else inputs // (self.tiling.tile_outputs * self.reduction)
 
-    def landing(self, inputs: int, grid: Grid) -> Iterator[tuple[int, int, int]]:
-        """The places where an image's outputs land, see `RowSpec.landing`."""
+    def landing(self, lengths: MediumLengths) -> Iterator[tuple[int, int, int]]:
+        """The places where an image's outputs land, see `MediaRowSpec.landing`."""
         if self.tiling is None:
-            return super().landing(inputs, grid)
-        return runs_of(self.tiling.tile_outputs, grid)
+            return super().landing(lengths)
+        return runs_of(self.tiling.tile_outputs, lengths.grid or NO_TILES)
 
-    def landed(self, inputs: int, grid: Grid) -> int:
+    def landed(self, lengths: MediumLengths) -> int:
         """Outputs of an image that land."""
         if self.tiling is None:
-            return super().landed(inputs, grid)
-        return outputs_in_text(self.tiling.tile_outputs, grid)
+            return super().landed(lengths)
+        return outputs_in_text(self.tiling.tile_outputs, lengths.grid or NO_TILES)
 
-    def in_text(self, inputs: int, grid: Grid, placeholder: int) -> list[int]:
+    def in_text(self, lengths: MediumLengths, placeholder: int) -> list[int]:
         """The tokens of an image: `placeholder` where its outputs land, and newlines."""
         if self.tiling is None or self.newline is None:
-            return super().in_text(inputs, grid, placeholder)
-        tokens = [self.newline] * tokens_of(self.tiling.tile_outputs, grid)
-        for _, first, count in self.landing(inputs, grid):
+            return super().in_text(lengths, placeholder)
+        tokens = [self.newline] * tokens_of(self.tiling.tile_outputs, lengths.grid or NO_TILES)
+        for _, first, count in self.landing(lengths):
             tokens[first : first + count] = [placeholder] * count
         return tokens
 

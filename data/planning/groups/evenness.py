@@ -76,8 +76,8 @@ def draw_steps(
     if not samples:
         raise DataError("no sample can be used to draw steps from; valid: at least one")
     phases = list(work)
-    costs = costs_of(samples, work, capacity.text)
-    dearest = _dearest(samples, work, capacity.text)
+    costs = costs_of(samples, work)
+    dearest = _dearest(samples, work)
     needs = np.array([capacity.needs(own) for own in samples], np.int64)
     rng, limits = np.random.default_rng(0), shares.rows * np.array(capacity.limits)
     count = shares.samples or _filling(needs, limits)
@@ -105,11 +105,11 @@ def _filling(needs: NDArray[np.int64], limits: NDArray[np.int64]) -> int:
     return SPARE * int((limits[mean > 0] / mean[mean > 0]).min()) + 1
 
 
-def _dearest(samples: Sequence[Lengths], work: Mapping[str, WorkModel], text: str) -> Floats:
+def _dearest(samples: Sequence[Lengths], work: Mapping[str, WorkModel]) -> Floats:
     """FLOPs of the dearest item of every sample by phase, `[samples, phases]`."""
     found = np.zeros((len(samples), len(work)))
     for number, lengths in enumerate(samples):
         for phase, (name, own) in enumerate(work.items()):
-            n = np.array(lengths.items(name, text), np.float64)
+            n = np.array(lengths.counts(name), np.float64)
             found[number, phase] = (own.linear * n + own.attention(n)).max(initial=0.0)
     return found

@@ -28,7 +28,7 @@ from mllm_jax.config.checks.plan_checks import (
 from mllm_jax.config.checks.problems import LEFT_OUT, Choice, Problem, Side, advised
 from mllm_jax.config.configured_step import lower
 from mllm_jax.config.hardware import names
-from mllm_jax.config.inputs import further_budgets, own_positions, row_specs
+from mllm_jax.config.inputs import further_budgets, media_specs, own_positions
 from mllm_jax.config.sections import ExperimentConfig, TrainConfig
 from mllm_jax.layers.attention.limits import LIMITS, able_backends
 from mllm_jax.layers.config.encoder import ImageEncoderConfig
@@ -166,7 +166,7 @@ def _media(config: ExperimentConfig) -> Iterator[Problem]:
 
 def _route(config: ExperimentConfig, kind: str) -> Iterator[Problem]:
     """A route is to encoders of its kind, and there are several."""
-    taking = (spec.module for spec in row_specs(config.model) if kind in spec.kinds)
+    taking = (spec.module for spec in media_specs(config.model) if kind in spec.kinds)
     encoders_of_kind = tuple(dict.fromkeys(taking))
     routes, where = config.data.routes, f"data.routes.{kind}"
     names = routes[kind].encoders or ()

@@ -20,14 +20,15 @@ from data.planning.buckets import number_of
 from data.planning.stream import SamplePlacement
 from data.processing.processor import Processor, make_processor
 from data.rows.pack import read_medium
-from data.rows.spec import RowSpec, medium_lengths
+from data.rows.spec import RowSpec
 from data.sample import UnusableError
 from data.sources.make import make_source
 from data.sources.mixture import SourceMixture
 from data.sources.source import Source
 from mllm_jax.config.buckets import planned
-from mllm_jax.config.inputs import target_specs, token_spec
+from mllm_jax.config.inputs import target_specs
 from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.models.graph import BACKBONE
 from mllm_jax.train.feed.feed import open_single_loader
 
 
@@ -96,7 +97,7 @@ class SeenSample:
     @property
     def tokens(self) -> int:
         """Positions of the decoder's row."""
-        return self.placement.lengths.tokens
+        return self.placement.lengths.total(BACKBONE)
 
     @property
     def key(self) -> str:
@@ -115,7 +116,11 @@ class SeenSample:
             "segment": placement.segment,
             "tokens": self.tokens,
             "learnt": self.learnt,
-            "media": {lane: list(counts) for lane, counts in placement.lengths.media.items()},
+            "media": {
+                lane: list(placement.lengths.counts(lane))
+                for lane in placement.lengths.modules
+                if lane != BACKBONE
+            },
             "unusable": self.fault and self.fault.text,
         }
 
@@ -215,6 +220,11 @@ class DataPreview:
         return {name: (room[name], used[name]) for name in room}
 
     @property
+    def buckets(self) -> tuple[str, ...]:
+        """Names of the buckets of media."""
+        return tuple(name for name in self.specs if name != BACKBONE)
+
+    @property
     def padding(self) -> dict[str, float]:
         """Share of positions that hold no sample, by budget."""
         return {name: 1 - used / room for name, (room, used) in self.budgets.items()}
@@ -254,7 +264,6 @@ def build_preview(config: ExperimentConfig, samples: int) -> DataPreview:
         config.data,
         planned(config),
         config.model.decoder.max_positions,
-        token_spec(config.model.decoder),
         target_specs(config.model),
     )
     microbatches: list[Microbatch] = []
@@ -316,7 +325,9 @@ def targets_of(microbatch: Microbatch) -> NextTokenTargets:
 
 def _slice_sample(array: NDArray[Any], placement: SamplePlacement) -> NDArray[Any]:
     """An array of the decoder, `[rows, tokens]`, at the positions of a sample."""
-    return array[placement.row, placement.start : placement.start + placement.lengths.tokens]
+    return array[
+        placement.row, placement.start : placement.start + placement.lengths.total(BACKBONE)
+    ]
 
 
 def _sample_detail(
@@ -358,11 +369,10 @@ def _media_spans(
     """The tokens of media: by the first of them, lanes whose outputs land there, and how many."""
     spans: dict[int, tuple[list[str], int]] = {}
     for lane, starts in placement.lengths.starts.items():
-        spec = processor.specs[lane]
-        grids, inputs = spec.grids(placement.lengths), placement.lengths.media[lane]
-        for start, count, grid in zip(starts, inputs, grids, strict=True):
+        spec = processor.encoders[processor.specs[lane].module]
+        for start, medium in zip(starts, placement.lengths.of(lane), strict=True):
             names, _ = spans.get(start, ([], 0))
-            spans[start] = [*names, lane], len(spec.in_text(count, grid, 0))
+            spans[start] = [*names, lane], len(spec.in_text(medium, 0))
     return {start: span for start, span in spans.items() if span[1]}
 
 
@@ -372,16 +382,14 @@ def _list_media(
     """The media of a sample, as they lie in the rows of their lanes."""
     sample = source[placement.key]
     for lane, places in placement.media.items():
-        spec, rows = processor.specs[lane], microbatch.batch.rows[lane]
-        counts, grids = placement.lengths.media.get(lane, ()), spec.grids(placement.lengths)
-        every = zip(places, counts, grids, strict=True)
-        for number, ((row, start, _), count, grid) in enumerate(every):
-            measured = medium_lengths(spec, placement.lengths, number)
+        spec = processor.encoders[processor.specs[lane].module]
+        rows, media = microbatch.batch.rows[lane], placement.lengths.of(lane)
+        for number, ((row, start, _), measured) in enumerate(zip(places, media, strict=True)):
             offsets = placement.offsets[lane][number] if spec.axes else ()
             content = read_medium(rows, spec, row, start, measured, offsets)
             position = number_of(placement.lengths, lane, number)
             look = processor.look(sample, spec.module, position, content)
-            yield SeenMedium(lane, row, start, count, spec.landed(count, grid), look)
+            yield SeenMedium(lane, row, start, measured.count, spec.landed(measured), look)
 
 
 def find_quantiles(values: Sequence[int]) -> tuple[int, float, int]:

@@ -31,7 +31,7 @@ from data.processing.processor import make_processor
 from data.sources.make import make_source
 from data.waits import SOURCE
 from mllm_jax.config.buckets import planned
-from mllm_jax.config.inputs import target_specs, token_spec
+from mllm_jax.config.inputs import target_specs
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.model import Model
 from mllm_jax.runtime.compiled.synchronized import synchronize_program
@@ -298,7 +298,6 @@ def evaluate_run(config: ExperimentConfig) -> dict[str, Any]:
             config.data,
             planned(config),
             config.model.decoder.max_positions,
-            token_spec(config.model.decoder),
             target_specs(config.model),
         )
     )

@@ -25,8 +25,9 @@ from jax.sharding import PartitionSpec
 from data.batch import PackedBatch
 from mllm_jax.layers.attention.masks import TokenIds
 from mllm_jax.layers.config.kinds import SPAN_IDS
-from mllm_jax.models.batch import DECODER, ModuleRows
+from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.decoding import Cache, CachedDecoder, in_type_of_use, next_positions
+from mllm_jax.models.graph import BACKBONE
 from mllm_jax.models.model import Model
 from mllm_jax.models.module import parameter_axes
 from mllm_jax.runtime.compiled.synchronized import SynchronizedProgram, synchronize_program
@@ -165,7 +166,7 @@ class DecodingPrograms:
         """
         arrays = {**batch.decoder.arrays, **columns.arrays}
         prompts = replace(batch.decoder, arrays=arrays)
-        placed = place([replace(batch, rows={**batch.rows, DECODER: prompts})], self._step)
+        placed = place([replace(batch, rows={**batch.rows, BACKBONE: prompts})], self._step)
         draw = sampling.draw
         prefill = self._make_program("prefill", most, sampling.greedy)
         decode = self._make_program("decode", most, sampling.greedy)
@@ -236,7 +237,7 @@ class DecodingPrograms:
         """Prompts of this rank's rows, and the first token of every answer."""
         params, draw = tree["params"], tree["draw"]
         modules, routes = jax.tree.map(lambda leaf: leaf[0], (batch.rows, batch.routes))
-        rows: ModuleRows = modules[DECODER]
+        rows: ModuleRows = modules[BACKBONE]
         last, segments, lengths, limits, numbers = (rows.arrays[name] for name in NAMES)
         count, tokens = rows.inputs.shape
         cache = self._decoder.empty(count, tokens + last.shape[1] * most)

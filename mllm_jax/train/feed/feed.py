@@ -36,7 +36,7 @@ from data.sources.mixture import SourceMixture
 from data.sources.source import Source
 from data.waits import SOURCE
 from mllm_jax.config.buckets import planned
-from mllm_jax.config.inputs import target_specs, token_spec
+from mllm_jax.config.inputs import target_specs
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.work.flops import tower_works
 from mllm_jax.runtime.agreement import check_agreement, flatten_config
@@ -178,7 +178,6 @@ def check_sources(config: ExperimentConfig) -> Identities:
             config.data,
             planned(config),
             config.model.decoder.max_positions,
-            token_spec(config.model.decoder),
             target_specs(config.model),
         )
     )

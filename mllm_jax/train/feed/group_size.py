@@ -20,7 +20,7 @@ from data.loading.on_read import numbers_of
 from data.planning.groups.evenness import DrawnSteps, Shares, draw_steps
 from data.planning.packing import Capacity
 from data.rows.pack import WORD, words_of
-from data.rows.spec import RowSpec, medium_lengths
+from data.rows.spec import MediaRowSpec
 from data.sample import Lengths
 from mllm_jax.config.hardware import named
 from mllm_jax.config.load import ExperimentConfig
@@ -154,33 +154,31 @@ def _sending_seconds(
     Args:
         placed: samples of a group in a step.
     """
-    kinds = [spec.of_module for spec in capacity.specs]
-    kinds = list({kind.name: kind for kind in kinds}.values())
+    kinds = list({spec.module: spec.of_module for spec in capacity.media}.values())
     link, each = hardware.reached_network, placed / len(samples)
     seconds = 0.0
     if config.data.balance == "per_phase":
         width = config.model.decoder.d_model * (1 + config.model.layer_inputs)
         outputs = sum(
-            kind.landed(n, grid)
+            kind.landed(medium)
             for lengths in samples
             for kind in kinds
-            for n, grid in zip(lengths.media.get(kind.name, ()), kind.grids(lengths), strict=True)
+            for medium in lengths.of(kind.name)
         )
         devices = size * config.parallel.decoder.devices / hosts
         bytes_ = 2 * outputs * each * width * compute_dtype(config.model).itemsize
         seconds += link.send_seconds(bytes_ / devices)
     if config.data.lengths == "on_read":
-        numbers = sum(len(numbers_of(lengths, kinds)) for lengths in samples)
-        words = sum(3 * lengths.tokens + _media_words(lengths, kinds) for lengths in samples)
+        text = capacity.text
+        numbers = sum(len(numbers_of(lengths, [text, *kinds])) for lengths in samples)
+        words = sum(
+            3 * lengths.total(text.name) + _media_words(lengths, kinds) for lengths in samples
+        )
         seconds += link.send_seconds(WORD * each * numbers)
         seconds += link.send_seconds(WORD * each * words / size)
     return seconds
 
 
-def _media_words(lengths: Lengths, kinds: Sequence[RowSpec]) -> int:
+def _media_words(lengths: Lengths, kinds: Sequence[MediaRowSpec]) -> int:
     """Words of the media of a sample."""
-    return sum(
-        words_of(kind, medium_lengths(kind, lengths, number))
-        for kind in kinds
-        for number in range(len(lengths.media.get(kind.name, ())))
-    )
+    return sum(words_of(kind, medium) for kind in kinds for medium in lengths.of(kind.name))

@@ -19,7 +19,7 @@ from data.planning.independent_microbatches import (
     rows_of_independent_microbatches,
 )
 from data.rows.pack import entries_of_row
-from mllm_jax.config.inputs import row_specs
+from mllm_jax.config.inputs import media_specs
 from mllm_jax.train.step.gradient_program import (
     AdaptiveSchedules,
     GradientProgram,
@@ -63,7 +63,7 @@ def in_units(
         The tables of the step; the microbatches, whose `runs` name units; and the encoders' rows,
         `[units, rows, ...]`.
     """
-    kinds = {own.name: own for own in row_specs(program.model)}
+    kinds = {own.name: own for own in media_specs(program.model)}
     entries = {
         name: entries_of_row(spec, microbatches[0].rows[name]) for name, spec in kinds.items()
     }

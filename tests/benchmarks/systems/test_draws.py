@@ -36,13 +36,13 @@ def test_samples_have_the_share_of_media_and_lengths_in_their_range(
     share: float, sigma: float, seed: int
 ) -> None:
     samples = drawn(share, sigma, seed).samples
-    tokens = np.array([own.tokens for own in samples])
-    landed = sum(sum(own.media.get("vision", ())) for own in samples) / REDUCTION
+    tokens = np.array([own.total("decoder") for own in samples])
+    landed = sum(sum(own.counts("vision")) for own in samples) / REDUCTION
     # One sample more or less, and rounding to whole images.
     assert landed / tokens.sum() == pytest.approx(share, abs=0.03)
     assert 512 / RANGE - 1 <= tokens.min() <= tokens.max() <= 512
     for own in samples:
-        assert 16 * own.tokens >= sum(own.media.get("vision", ()))
+        assert 16 * own.total("decoder") >= sum(own.counts("vision"))
 
 
 def test_the_same_seed_draws_the_same_samples() -> None:

@@ -35,7 +35,7 @@ from tests.data.hf_format.stored import (
     read_json,
     wave,
 )
-from tests.data.samples import WORK, ListSource
+from tests.data.samples import TEXT, WORK, ListSource
 
 NEWLINE = 999
 VISION = ImageRowSpec("vision", patch=(4, 4), class_token="dropped")
@@ -87,7 +87,7 @@ def config_of(family: str, **changes: Any) -> DataConfig:
 
 
 def processor_of(family: str, **changes: Any) -> Processor:
-    return make_processor(config_of(family, **changes), ENCODERS.get(family, []))
+    return make_processor(config_of(family, **changes), [TEXT, *ENCODERS.get(family, [])])
 
 
 def sample_of(name: str, messages: Sequence[dict[str, Any]]) -> Sample:
@@ -145,10 +145,8 @@ def test_outputs_land_at_placeholders_and_not_at_newlines() -> None:
         example = processor.process(stored_samples("llava_onevision")[name])
         landing = np.zeros(len(example.tokens), bool)
         lengths = example.lengths
-        for start, n, grid in zip(
-            lengths.starts["vision"], lengths.media["vision"], lengths.grids["vision"], strict=True
-        ):
-            for _, first, count in TILED.landing(n, grid):
+        for start, medium in zip(lengths.starts["vision"], lengths.of("vision"), strict=True):
+            for _, first, count in TILED.landing(medium):
                 landing[start + first : start + first + count] = True
         assert landing.tolist() == (example.tokens == processor.placeholder_id("vision")).tolist()
         assert np.count_nonzero(example.tokens == NEWLINE) == (3 if name == "wide" else 2)
@@ -184,9 +182,9 @@ def test_measured_is_processed(
     assert example.lengths == measured == processor.read(sample).lengths
     assert processor.text(sample, measured).tokens.tolist() == example.tokens.tolist()
     assert processor.prompt(sample).lengths == processor.measure_prompt(sample)
-    for name, lengths in measured.media.items():
-        for number, length in enumerate(lengths):
-            assert len(processor.medium(sample, name, number, measured).inputs) == length
+    for name in processor.encoders:
+        for number, length in enumerate(measured.of(name)):
+            assert processor.medium(sample, name, number, measured).lengths == length
 
 
 PROCESSORS: dict[str, Processor] = {}
@@ -239,7 +237,7 @@ def test_a_header_that_lies_is_refused_by_name() -> None:
 @pytest.mark.parametrize("lengths", ["cached", "on_read"])
 def test_the_loader_packs_what_is_processed(family: str, lengths: str) -> None:
     config = config_of(family, balance="per_phase")
-    processor = make_processor(config, ENCODERS[family])
+    processor = make_processor(config, [TEXT, *ENCODERS[family]])
     samples = list(stored_samples(family).values())
     source, seen = ListSource(samples), set()
     for batch in batches(source, processor, config, lengths):
@@ -266,7 +264,7 @@ def batches(
 
 def test_prompts_are_packed_without_their_answers() -> None:
     config = config_of("llava_onevision")
-    processor = make_processor(config, [TILED])
+    processor = make_processor(config, [TEXT, TILED])
     samples = stored_samples("llava_onevision")
     source = ListSource(list(samples.values()))
     rows = {module: [0, 1] for module in ("decoder", "vision")}
@@ -338,7 +336,7 @@ def test_an_encoder_with_settings_of_its_own_takes_none_of_the_folder() -> None:
     sample = Sample("s", turns, {"image": (Picture(np.zeros((20, 40, 3), np.uint8)),)})
     own = {"encoders": {"vision": {"height": 8}}}
     for changes, positions in ({}, 4 * 4 + 1), ({"image": own}, 2 * 4 + 1):
-        assert processor_of("llava", **changes).measure(sample).media == {"vision": (positions,)}
+        assert processor_of("llava", **changes).measure(sample).counts("vision") == (positions,)
 
 
 @pytest.mark.parametrize("changes", [{"tokenizer": "bytes"}, {"chat": {"end": "</s>"}}])
@@ -360,12 +358,12 @@ def test_a_processor_that_keeps_other_outputs_is_refused(tmp_path: Path) -> None
 
 def test_tiles_need_a_released_processor() -> None:
     with pytest.raises(DataError, match="takes tiles, into which images are cut by"):
-        make_processor(config_of("llava_onevision", processor=None), [TILED])
+        make_processor(config_of("llava_onevision", processor=None), [TEXT, TILED])
 
 
 def test_a_folder_without_images_leaves_them_to_the_configuration() -> None:
     config = config_of("qwen2_5", image={"mean": [0.0], "std": [1.0]})
-    medium = make_processor(config, [VISION])._read(
+    medium = make_processor(config, [TEXT, VISION])._read(
         stored_samples("llava")["one"], VISION.name, "image", 0
     )
     assert medium.more["sizes"].tolist() == [5, 13]

@@ -16,7 +16,7 @@ from data.sample import DataError, Sample, Turn
 from tests.data.hf_format.stored import ROOT, arrays, changed, composed, read_json
 from tests.data.hf_format.test_images import close, patches_of
 from tests.data.hf_format.test_processor import TILED, config_of
-from tests.data.samples import Frames
+from tests.data.samples import TEXT, Frames
 
 VIDEOS, CLASS = "video_preprocessor_config.json", "LlavaOnevisionVideoProcessor"
 FRAMES = read_json("llava_onevision", "frames.json")
@@ -70,7 +70,7 @@ def test_frames_are_as_released(tmp_path: Path) -> None:
     stored = arrays("llava_onevision", "videos.npz")
     video = Frames(stored["video.frames"])
     config = config_of("llava_onevision", processor=folder, video={"frames": 5})
-    processor = make_processor(config, [TILED])
+    processor = make_processor(config, [TEXT, TILED])
     sample = Sample("s", (Turn("user", "<video>?"), Turn("assistant", "so")), {"video": (video,)})
     medium = processor.medium(sample, "vision", 0, processor.measure(sample))
     close(medium.inputs, np.concatenate([patches_of(own) for own in stored["video.pixels"]]))
@@ -105,4 +105,4 @@ def test_videos_of_another_encoder_are_refused(
     changed(folder, VIDEOS, **FRAMES | changes)
     config = config_of("llava_onevision", processor=folder, video={"frames": frames})
     with pytest.raises(DataError, match=reason):
-        make_processor(config, [TILED])
+        make_processor(config, [TEXT, TILED])

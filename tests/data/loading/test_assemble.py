@@ -11,18 +11,19 @@ from hypothesis import strategies as st
 
 from data.batch import NEXT_TOKEN, PackedBatch
 from data.config import DataConfig
-from data.loading.assemble import BatchAssembler
+from data.loading.assemble import BatchAssembler, capacity_of
 from data.media.audio.row_spec import AudioRowSpec
 from data.media.image.row_spec import ImageRowSpec
 from data.planning.lengths import measure
-from data.planning.packing import make_capacity
 from data.planning.stream import NO_DEMAND, BatchPlanner, LoaderState, SamplePlacement
 from data.processing.processor import Processor, make_processor
-from data.rows.spec import LengthBucket, RowSpec
+from data.rows.spec import LengthBucket, MediaRowSpec
+from data.rows.tokens import media_of
 from data.sample import Example
 from tests.data.samples import (
     AUDIO,
     BUDGETS,
+    TEXT,
     VISION,
     ListSource,
     MakeConfig,
@@ -50,17 +51,16 @@ LANES = (
 def first_step(
     source: ListSource, processor: Processor, config: DataConfig
 ) -> tuple[PackedBatch, tuple[SamplePlacement, ...]]:
-    specs = tuple(processor.specs.values())
-    capacity = make_capacity(config.budgets, specs)
+    capacity = capacity_of(config, processor)
     lengths = measure(source, processor)
     plan = BatchPlanner(source, lengths, config, capacity, LoaderState(0), NO_DEMAND).plan()
-    rows = {module: list(range(config.rows)) for module in ("decoder", *processor.specs)}
+    rows = {module: list(range(config.rows)) for module in processor.specs}
     batch, skipped = BatchAssembler(source, processor, config, rows)(plan.placements, plan.capacity)
     assert not skipped
     return batch, plan.placements
 
 
-def outputs_of(batch: PackedBatch, spec: RowSpec) -> np.ndarray:
+def outputs_of(batch: PackedBatch, spec: MediaRowSpec) -> np.ndarray:
     """All encoder inputs as [rows * T_out, reduction * F]: what one output is made of."""
     inputs = batch.rows[spec.name].inputs
     return inputs.reshape(-1, spec.reduction * spec.features)
@@ -69,13 +69,13 @@ def outputs_of(batch: PackedBatch, spec: RowSpec) -> np.ndarray:
 @settings(max_examples=10)
 @given(seed=st.integers(0, 1000), encoders=st.sampled_from([*ENCODERS, LANES]))
 def test_every_sample_can_be_read_back_from_the_batch(
-    seed: int, encoders: tuple[RowSpec, ...], make_config: MakeConfig
+    seed: int, encoders: tuple[MediaRowSpec, ...], make_config: MakeConfig
 ) -> None:
     budgets = BUDGETS | {"short": 36, "long": 72}
     names = ("tokens", "segments", *(spec.name for spec in encoders))
     config = make_config(rows=3, budgets={name: budgets[name] for name in names})
     source = mixed_source(40, seed)
-    processor = make_processor(config, encoders)
+    processor = make_processor(config, [TEXT, *encoders])
     batch, placements = first_step(source, processor, config)
     decoder = batch.decoder
     for placement in placements:
@@ -86,7 +86,7 @@ def test_every_sample_can_be_read_back_from_the_batch(
             np.testing.assert_array_equal(array[span], values)
         np.testing.assert_array_equal(decoder.positions[span][:, 0], np.arange(len(example.tokens)))
         assert set(decoder.segment_ids[span].tolist()) == {placement.segment}
-        for spec in processor.specs.values():
+        for spec in media_of([*processor.specs.values()]):
             index = decoder.merges[spec.name][span]
             own = of_lane(example, spec)
             slots = slots_of(own, spec)
@@ -95,7 +95,7 @@ def test_every_sample_can_be_read_back_from_the_batch(
             np.testing.assert_array_equal(landed, expected_outputs(own, spec))
 
 
-def of_lane(example: Example, spec: RowSpec) -> Example:
+def of_lane(example: Example, spec: MediaRowSpec) -> Example:
     """The example with the media of one bucket alone, by the name of the bucket."""
     bucket = spec.bucket or LengthBucket(spec.name)
     media = example.media.get(bucket.module, ())
@@ -108,7 +108,7 @@ def of_lane(example: Example, spec: RowSpec) -> Example:
     )
 
 
-def slots_of(example: Example, spec: RowSpec) -> np.ndarray:
+def slots_of(example: Example, spec: MediaRowSpec) -> np.ndarray:
     """Tokens at which the outputs of a sample's media land."""
     media = example.media.get(spec.name, ())
     starts = example.starts.get(spec.name, ())
@@ -119,7 +119,7 @@ def slots_of(example: Example, spec: RowSpec) -> np.ndarray:
     return np.concatenate([np.zeros(0, np.int64), *runs])
 
 
-def expected_outputs(example: object, spec: RowSpec) -> np.ndarray:
+def expected_outputs(example: object, spec: MediaRowSpec) -> np.ndarray:
     """The features of a sample's media, padded to whole outputs that land: [n, reduction * F]."""
     parts = [np.zeros((0, spec.reduction * spec.features), np.float32)]
     for medium in example.media.get(spec.name, ()):  # type: ignore[attr-defined]
@@ -136,14 +136,14 @@ def test_what_no_sample_takes_is_padding(processor: Processor, make_config: Make
     batch, placements = first_step(source, processor, config)
     decoder = batch.decoder
     empty = decoder.segment_ids == 0
-    assert (~empty).sum() == sum(p.lengths.tokens for p in placements)
+    assert (~empty).sum() == sum(p.lengths.total("decoder") for p in placements)
     for array in of_tokens(decoder):
         assert not array[empty].any()
     for name in ("vision", "audio"):
         assert (decoder.merges[name][empty] == -1).all()
         encoder = batch.rows[name]
         free = encoder.segment_ids == 0
-        used = sum(sum(p.lengths.media.get(name, ())) for p in placements)
+        used = sum(sum(p.lengths.counts(name)) for p in placements)
         assert (~free).sum() == used
         assert not encoder.inputs[free].any()
 
@@ -155,7 +155,7 @@ def test_each_medium_is_a_segment_with_its_own_positions(
     batch, placements = first_step(mixed_source(30), processor, config)
     for row in range(2):
         audio = batch.rows["audio"]
-        media = [n for p in placements if p.row == row for n in p.lengths.media.get("audio", ())]
+        media = [n for p in placements if p.row == row for n in p.lengths.counts("audio")]
         for segment, length in enumerate(media, start=1):
             at = np.flatnonzero(audio.segment_ids[row] == segment)
             np.testing.assert_array_equal(audio.positions[row, at, 0], np.arange(length))
@@ -170,17 +170,19 @@ def test_each_medium_is_a_segment_with_its_own_positions(
 
 @pytest.mark.parametrize("encoders", ENCODERS[2:])
 def test_what_is_no_patch_and_no_frame_of_a_clip_is_marked(
-    encoders: tuple[RowSpec, ...], make_config: MakeConfig
+    encoders: tuple[MediaRowSpec, ...], make_config: MakeConfig
 ) -> None:
     """Class tokens by their position, frames behind a clip by the sign of its segment."""
     image, clip = encoders
     assert isinstance(image, ImageRowSpec)
     config = make_config(rows=2)
-    batch, placements = first_step(mixed_source(30), make_processor(config, encoders), config)
+    batch, placements = first_step(
+        mixed_source(30), make_processor(config, [TEXT, *encoders]), config
+    )
     vision, audio = (batch.rows[name] for name in ("vision", "audio"))
     for placement in placements:
-        lengths = placement.lengths.media
-        media = zip(placement.media["vision"], lengths.get("vision", ()), strict=True)
+        lengths = placement.lengths
+        media = zip(placement.media["vision"], lengths.counts("vision"), strict=True)
         for (row, start, _), length in media:
             at = start + (0 if image.class_token == "kept" else length - 1)
             assert vision.positions[row, at].tolist() == [-1, -1]
@@ -189,7 +191,7 @@ def test_what_is_no_patch_and_no_frame_of_a_clip_is_marked(
             output = (row * vision.inputs.shape[1] + at) // image.reduction
             landed = batch.decoder.merges["vision"]
             assert (output in landed) == (image.class_token == "kept")
-        media = zip(placement.media["audio"], lengths.get("audio", ()), strict=True)
+        media = zip(placement.media["audio"], lengths.counts("audio"), strict=True)
         for (row, start, segment), length in media:
             ids = audio.segment_ids[row, start : start + length]
             expected = [segment] * (length - clip.behind) + [-segment] * clip.behind

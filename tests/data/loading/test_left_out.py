@@ -44,7 +44,7 @@ def test_exactly_the_tokens_of_the_sample_become_padding(step: Any, order: list[
     for placement in plan.placements:
         batch, before = made(order), made(order)
         leave_out(batch, order, placement)
-        begin, end = placement.start, placement.start + placement.lengths.tokens
+        begin, end = placement.start, placement.start + placement.lengths.total("decoder")
         if placement.row in order:
             row = order.index(placement.row)
             assert before.decoder.segment_ids[row, begin:end].all()
@@ -77,7 +77,7 @@ def test_a_row_without_any_of_its_samples_is_padding(step: Any) -> None:
 )
 def test_rows_are_distinct_and_those_of_the_batch(rows: Any, valid: bool) -> None:
     if valid:
-        check_rows(rows, ["a"], 3)
+        check_rows(rows, ["decoder", "a"], 3)
         return
     with pytest.raises(ValueError, match="valid: "):
-        check_rows(rows, ["a"], 3)
+        check_rows(rows, ["decoder", "a"], 3)

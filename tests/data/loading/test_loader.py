@@ -29,6 +29,7 @@ from data.waits import SLOT
 from tests.configs import ROOT
 from tests.data.samples import (
     AUDIO,
+    TEXT,
     VISION,
     WORK,
     ListSource,
@@ -254,7 +255,7 @@ def test_a_sample_that_turns_out_bad_leaves_a_hole(
         )
     }
     hole = missing["rows.decoder.segment_ids"]
-    assert hole.sum() == processor.measure(honest).tokens
+    assert hole.sum() == processor.measure(honest).total("decoder")
     assert not microbatch.batch.decoder.targets[NEXT_TOKEN].weights[hole].any()
     assert not missing["rows.decoder.inputs"][~hole].any()
     assert missing["rows.vision.segment_ids"].sum() == 8
@@ -301,7 +302,7 @@ def test_a_state_of_another_seed_and_an_empty_source_are_refused(
 
 def test_text_only_samples_need_no_encoder(make_config: MakeConfig) -> None:
     config = make_config(budgets={"tokens": 64, "segments": 8}, rows=2)
-    processor = make_processor(config, [])
+    processor = make_processor(config, [TEXT])
     rows = {"decoder": [0, 1]}
     source = ListSource([make_sample(name) for name in "abcd"])
     (microbatch,) = take(1, source, processor, config, rows=rows)
@@ -312,7 +313,7 @@ def test_text_only_samples_need_no_encoder(make_config: MakeConfig) -> None:
 def test_budgets_of_other_encoders_are_refused(
     demo: Source, config: DataConfig, make_config: MakeConfig
 ) -> None:
-    processor = make_processor(config, [VISION, AUDIO])
+    processor = make_processor(config, [TEXT, VISION, AUDIO])
     other = make_config(budgets={"tokens": 64, "segments": 8, "vision": 64})
     with pytest.raises(DataError, match=r"valid: exactly \['tokens', 'vision', 'audio'"):
         take(1, demo, processor, other)

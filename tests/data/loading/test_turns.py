@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.batch import DECODER, PackedBatch
+from data.batch import PackedBatch
 from data.loading.loader import DataLoader, Microbatch, MicrobatchLoader, microbatch_stats
 from data.loading.on_read import LoneHost, ReadingLoader
 from data.loading.turns import GatherFromGroups, TurnsLoader, padding_of
@@ -23,13 +23,13 @@ from data.planning.groups.turns import GroupOffer, contested, of_oldest_epoch, w
 from data.planning.lengths import LengthTable
 from data.planning.stream import BatchPlanner, LoaderState, TrainingDemand, joined, stream
 from data.processing.processor import Processor
-from data.rows.tokens import TEXT
 from data.sources.make import make_source
 from data.sources.order import MixedOrder, SampleOrder
 from data.sources.source import Source
+from mllm_jax.models.graph import BACKBONE
 from tests.data.planning.groups.test_group import held
 from tests.data.planning.test_epochs import BUDGETS, CAPACITY, lengths_of, mixture_of
-from tests.data.samples import WORK, ListSource, MakeConfig, arrays, mixed_source, of_tokens
+from tests.data.samples import TEXT, WORK, ListSource, MakeConfig, arrays, mixed_source, of_tokens
 
 ROWS, HOSTS = 8, 4
 
@@ -42,7 +42,7 @@ class Planned(MicrobatchLoader):
 
     def __next__(self) -> Microbatch:
         plan = self._planner.plan()
-        batch = PackedBatch({DECODER: TEXT.empty_rows((0, 0), [])})
+        batch = PackedBatch({BACKBONE: TEXT.empty_rows((0, 0), [])})
         return Microbatch(batch, microbatch_stats(plan, ROWS), plan.skipped, plan.state)
 
     def close(self) -> None: ...

@@ -14,7 +14,7 @@ from tests.data.hf_format.test_processor import TILED, VISION, config_of
 from tests.data.loading import test_on_read
 from tests.data.loading.test_loader import assert_same_microbatch, take
 from tests.data.loading.test_on_read import read
-from tests.data.samples import ListSource
+from tests.data.samples import TEXT, ListSource
 
 
 def sample(number: int) -> Sample:
@@ -41,7 +41,7 @@ def test_batches_do_not_depend_on_who_reads(hosts: int, monkeypatch: pytest.Monk
     ]
     monkeypatch.setitem(test_on_read.HOSTS, hosts, rows)
     config = config_of("llava_onevision", rows=4, lookahead=24, balance="per_phase")
-    processor = make_processor(config, [TILED])
+    processor = make_processor(config, [TEXT, TILED])
     source = ListSource([sample(number) for number in range(40)])
     expected = [take(4, source, processor, config, rows=own) for own in rows]
     for found, wanted in zip(read(4, source, processor, config, hosts), expected, strict=True):
@@ -50,12 +50,12 @@ def test_batches_do_not_depend_on_who_reads(hosts: int, monkeypatch: pytest.Monk
 
 
 def test_videos_follow_the_images_of_an_encoder() -> None:
-    processor = make_processor(config_of("llava_onevision"), [TILED])
+    processor = make_processor(config_of("llava_onevision"), [TEXT, TILED])
     media = {"video": (NoiseVideo(3, (9, 9), 0),), "image": (NoiseImage((20, 30), 1),)}
     turns = (Turn("user", "<video>\n<image>\ncat?"), Turn("assistant", "so"))
     lengths = processor.measure(Sample("s", turns, media))
-    (image, video), tile = lengths.media["vision"], TILED.tiling.tile_outputs  # type: ignore[union-attr]
-    assert (video, lengths.grids["vision"][1]) == (3 * tile, (3, 2, 2, 1.0))
+    (image, video), tile = lengths.counts("vision"), TILED.tiling.tile_outputs  # type: ignore[union-attr]
+    assert (video, lengths.of("vision")[1].grid) == (3 * tile, (3, 2, 2, 1.0))
     assert image > tile
     example = processor.process(Sample("s", turns, media), lengths)
     starts = lengths.starts["vision"]
@@ -70,15 +70,15 @@ def test_a_video_of_other_frames_than_its_header_says_is_refused() -> None:
         def frame_timing(self) -> FrameTiming:
             return FrameTiming(self.frames + 1, 1.0)
 
-    processor = make_processor(config_of("llava_onevision"), [TILED])
+    processor = make_processor(config_of("llava_onevision"), [TEXT, TILED])
     turns = (Turn("user", "<video>\ncat?"), Turn("assistant", "so"))
     with pytest.raises(LengthError, match="sample s: was measured as"):
         processor.process(Sample("s", turns, {"video": (Lying(2, (9, 9), 0),)}))
 
 
 def test_models_without_videos_take_the_word_as_text() -> None:
-    processor = make_processor(config_of("llava"), [VISION])
+    processor = make_processor(config_of("llava"), [TEXT, VISION])
     turns = (Turn("user", "Is <video> a tag?"), Turn("assistant", "so"))
-    assert processor.measure(Sample("s", turns)).media == {}
+    assert processor.measure(Sample("s", turns)).modules.keys() == {"decoder"}
     with pytest.raises(SampleError, match="no encoder takes video; valid: image"):
         processor.measure(Sample("s", turns, {"video": (NoiseVideo(2, (9, 9), 0),)}))

@@ -27,20 +27,29 @@ from data.planning.stream import (
 )
 from data.planning.suggest import suggest_budgets
 from data.processing.processor import Processor
-from data.rows.tokens import TEXT
 from data.sample import NO_TILES, DataError, Grid, Lengths, ProcessedMedium, Sample, SampleError
 from tests.data.loading.test_loader import assert_same_microbatch, take
 from tests.data.loading.test_on_read import HOSTS, read
 from tests.data.media.tiled import PLACEHOLDER, TILE, TILED, TILING, TiledProcessor, tiled_source
-from tests.data.samples import AUDIO, WORK, ListSource, MakeConfig, Picture, all_rows, make_sample
+from tests.data.samples import (
+    AUDIO,
+    TEXT,
+    WORK,
+    ListSource,
+    MakeConfig,
+    Picture,
+    all_rows,
+    make_lengths,
+    make_sample,
+)
 
 BUDGETS = {"tokens": 160, "vision": 9 * TILE, "audio": 8, "segments": 24}
-CAPACITY = make_capacity(BUDGETS, (TILED, AUDIO))
+CAPACITY = make_capacity(BUDGETS, (TEXT, TILED, AUDIO))
 
 
 @pytest.fixture
 def processor(make_config: MakeConfig) -> TiledProcessor:
-    return TiledProcessor(make_config(budgets=BUDGETS), [TILED, AUDIO])
+    return TiledProcessor(make_config(budgets=BUDGETS), [TEXT, TILED, AUDIO])
 
 
 def microbatch(
@@ -74,7 +83,7 @@ def test_every_output_lands_where_its_image_stands(
     seed: int, balance: str, make_config: MakeConfig
 ) -> None:
     config = make_config(budgets=BUDGETS, rows=3, balance=balance)
-    processor = TiledProcessor(config, [TILED, AUDIO])
+    processor = TiledProcessor(config, [TEXT, TILED, AUDIO])
     source = tiled_source(40, seed)
     batch, placements = microbatch(source, processor, config)
     decoder, vision = batch.decoder, batch.encoders["vision"]
@@ -86,7 +95,7 @@ def test_every_output_lands_where_its_image_stands(
     flat = np.concatenate(made)
     for p in placements:
         example = processor.process(source[p.index, 0])
-        span = np.s_[p.row, p.start : p.start + p.lengths.tokens]
+        span = np.s_[p.row, p.start : p.start + p.lengths.total("decoder")]
         tokens, index = decoder.inputs[span], decoder.merges["vision"][span]
         np.testing.assert_array_equal(tokens, example.tokens)
         np.testing.assert_array_equal(index >= 0, tokens == PLACEHOLDER)
@@ -102,7 +111,7 @@ def test_each_tile_is_a_segment_of_its_own(
     config = make_config(budgets=BUDGETS, rows=3, balance=balance)
     batch, placements = microbatch(tiled_source(40), processor, config)
     vision = batch.encoders["vision"]
-    media = [n for p in placements for n in p.lengths.media.get("vision", ())]
+    media = [n for p in placements for n in p.lengths.counts("vision")]
     tiles = sum(media) // TILE
     assert min(media) == TILE < max(media)
     for row in range(3):
@@ -141,8 +150,10 @@ def test_arrays_of_tiles_are_those_of_tiled_encoders_alone(
 
 
 def test_what_crosses_hosts_is_what_lands() -> None:
-    lengths = Lengths(90, {"vision": (5 * TILE,)}, {"vision": (2,)}, {"vision": (Grid(1, 2, 4),)})
-    assert TILED.landed(5 * TILE, TILED.grids(lengths)[0]) == 8 + 8
+    lengths = make_lengths(
+        90, {"vision": (5 * TILE,)}, {"vision": (2,)}, {"vision": (Grid(1, 2, 4),)}
+    )
+    assert TILED.landed(lengths.of("vision")[0]) == 8 + 8
     assert TILED.segments(5 * TILE) == 5
 
 
@@ -160,7 +171,7 @@ def test_grids_are_kept_and_found_again(
     again = open_lengths(source, processor, config)
     for found in (table, again, pickle.loads(pickle.dumps(again))):
         assert [found[i] for i in range(30)] == measured
-    assert any(NO_TILES in own.grids.get("vision", ()) for own in measured)
+    assert any(medium.grid == NO_TILES for own in measured for medium in own.of("vision"))
     assert again.folder is not None
     (again.folder / "vision.grids.npy").unlink()
     with pytest.raises(DataError, match="are damaged"):
@@ -171,9 +182,8 @@ def test_other_grids_are_other_lengths() -> None:
     grids = [(Grid(1, 2, 4),), (Grid(1, 1, 4),)]
     tables = [
         LengthTable.of(
-            [Lengths(9, {"vision": (2 * TILE,)}, {"vision": (1,)}, {"vision": grid})],
-            ["vision"],
-            ["vision"],
+            [make_lengths(9, {"vision": (2 * TILE,)}, {"vision": (1,)}, {"vision": grid})],
+            [TEXT, TILED],
         )
         for grid in grids
     ]
@@ -206,7 +216,7 @@ def test_an_image_that_cannot_be_read_is_blank(make_config: MakeConfig) -> None:
 
     bare = make_sample("one")
     source = ListSource([Sample(bare.name, bare.turns, {"image": (Picture(16, 16),)})])
-    processor = Broken(config, [TILED, AUDIO])
+    processor = Broken(config, [TEXT, TILED, AUDIO])
     lengths = measure(source, processor)
     state = LoaderState(0)
     plan = BatchPlanner(source, lengths, config, CAPACITY, state, TrainingDemand(WORK)).plan()
@@ -223,9 +233,9 @@ def test_an_image_that_cannot_be_read_is_blank(make_config: MakeConfig) -> None:
 def test_suggested_budgets_are_whole_tiles(processor: TiledProcessor) -> None:
     lengths = measure(tiled_source(60), processor)
     larger = replace(TILED, tiling=replace(TILING, outputs=(3, 5)))
-    budgets = suggest_budgets(lengths, (larger, AUDIO), rows=2, samples_per_step=16)
+    budgets = suggest_budgets(lengths, (TEXT, larger, AUDIO), rows=2, samples_per_step=16)
     assert budgets["vision"] % (15 * TILED.reduction) == 0
-    most = max(sum(own.media.get("vision", ())) for own in map(lengths.__getitem__, range(60)))  # type: ignore[union-attr]
+    most = max(sum(own.counts("vision")) for own in map(lengths.__getitem__, range(60)))  # type: ignore[union-attr]
     assert budgets["vision"] >= most
 
 
@@ -237,9 +247,9 @@ def test_images_that_are_not_cut_are_refused(
 ) -> None:
     source = tiled_source(5)
     _, placements = microbatch(source, processor, make_config(budgets=BUDGETS, rows=1))
-    placement = next(p for p in placements if p.lengths.media)
+    placement = next(p for p in placements if p.lengths.of("vision"))
     medium = processor.process(source[placement.index, 0]).media["vision"][0]
-    arrays = BatchArrays(all_rows(1), processor.specs, CAPACITY, TEXT)
+    arrays = BatchArrays(all_rows(1), CAPACITY)
     with pytest.raises(ValueError, match=r"has the arrays inputs, positions; .* takes .*, taps"):
         arrays.write_medium(placement, "vision", 0, replace(medium, more={}))
 

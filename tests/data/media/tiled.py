@@ -12,8 +12,17 @@ from data.media.image.row_spec import ImageRowSpec
 from data.media.image.tiles import ImageTiling, TileLayout, grid_of_tiles, layout_of, taps_of
 from data.processing.processor import Processor
 from data.rows.spec import RowSpec
-from data.sample import Example, Lengths, MediaError, ProcessedMedium, Sample, SampleError
-from tests.data.samples import ListSource, Picture, make_sample
+from data.rows.tokens import media_of
+from data.sample import (
+    Example,
+    Lengths,
+    MediaError,
+    MediumLengths,
+    ProcessedMedium,
+    Sample,
+    SampleError,
+)
+from tests.data.samples import TEXT, ListSource, Picture, make_lengths, make_sample
 
 TILING = ImageTiling(((8, 8), (8, 16), (16, 8), (16, 16)), (8, 8), (2, 4), most=2)
 TILED = ImageRowSpec("vision", patch=(2, 2), channels=1, block=(2, 1), tiling=TILING, newline=9999)
@@ -33,12 +42,12 @@ class TiledProcessor(Processor):
         ]
         super().__init__(config, plain)
         self.specs = {spec.name: spec for spec in specs}
-        self.encoders = self.specs
+        self.encoders = {spec.name: spec for spec in media_of(specs)}
 
     def measure(self, sample: Sample) -> Lengths:
         layouts = _layouts(sample, [image.image_size() for image in sample.of("image")])
         tokens, starts, _ = _text(sample, layouts)
-        return Lengths(len(tokens) - 1, *_by_encoder(layouts, starts))
+        return make_lengths(len(tokens) - 1, *_by_encoder(layouts, starts))
 
     def read(self, sample: Sample) -> Example:
         sizes = [image.load(1).shape for image in sample.of("image")]
@@ -84,7 +93,10 @@ def _text(
     ids, starts = [1, 2], []
     for layout in layouts:
         starts.append(len(ids))
-        ids += [*TILED.in_text(_inputs(layout), grid_of_tiles(layout), PLACEHOLDER), 3]
+        ids += [
+            *TILED.in_text(MediumLengths(_inputs(layout), grid_of_tiles(layout)), PLACEHOLDER),
+            3,
+        ]
     asked = len(ids)
     ids += list(range(100, 101 + len(sample.turns[-1].text)))
     return ids, starts, [i >= asked for i in range(len(ids))]
@@ -98,7 +110,7 @@ def _example(
     tokens, starts, learnt = _text(sample, layouts)
     ids, weight = np.array(tokens, np.int32), np.array(learnt[1:], np.float32)
     first = {"vision": tuple(starts)} if layouts else {}
-    return Example(ids[:-1], ids[1:], weight, media, first)
+    return Example(ids[:-1], ids[1:], weight, media, first, TEXT.module)
 
 
 def _medium(layout: TileLayout | None) -> ProcessedMedium:

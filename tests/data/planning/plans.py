@@ -26,7 +26,7 @@ from data.planning.problem import BalanceProblem
 from data.planning.steps import StepPacker
 from data.rows.spec import BucketCost, LengthBucket
 from data.sample import Lengths
-from tests.data.samples import AUDIO, CAPACITY, VISION, WORK, deal
+from tests.data.samples import AUDIO, CAPACITY, TEXT, VISION, WORK, deal, make_lengths
 
 FILE = Path(__file__).with_name("plans.json")
 COUNT = 30
@@ -40,7 +40,7 @@ def samples(draw: np.random.Generator) -> list[Lengths]:
         audio = (8 * draw.integers(1, 20, draw.integers(0, 3))).tolist()
         media = {"vision": tuple(vision), "audio": tuple(audio)}
         starts = {name: tuple(range(1, 1 + len(own))) for name, own in media.items()}
-        made.append(Lengths(int(draw.integers(20, 150)), media, starts))
+        made.append(make_lengths(int(draw.integers(20, 150)), media, starts))
     return made
 
 
@@ -110,7 +110,7 @@ def _cuts(draw: np.random.Generator, every: list[Lengths]) -> dict[str, Any]:
         ]
         capacity = _with_lanes(*costs)
         cut = choose_thresholds([capacity.by_bucket(own) for own in every], capacity, 4)
-        lengths = np.sort([n for own in every for n in own.media["vision"]]).astype(np.int64)
+        lengths = np.sort([n for own in every for n in own.counts("vision")]).astype(np.int64)
         found[f"cut {row} {by_segment}"] = [
             [[m.bucket.above, m.bucket.up_to] for m in cut.specs if m.bucket],
             [bucket_seconds(lengths, cost) for cost in costs],
@@ -125,7 +125,7 @@ def _with_lanes(short: BucketCost, long: BucketCost) -> Capacity:
         AUDIO,
     )
     budgets = {"tokens": 400, "segments": 90, "short": 600, "long": 600, "audio": 640}
-    return make_capacity(budgets, buckets)
+    return make_capacity(budgets, (TEXT, *buckets))
 
 
 def _units(draw: np.random.Generator) -> dict[str, Any]:

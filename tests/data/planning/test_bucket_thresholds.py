@@ -27,7 +27,16 @@ from data.planning.stream import BatchPlanner, LoaderState, MicrobatchPlan, Trai
 from data.processing.processor import Processor
 from data.rows.spec import BucketCost, LengthBucket
 from data.sample import Lengths
-from tests.data.samples import AUDIO, CAPACITY, VISION, WORK, MakeConfig, mixed_source
+from tests.data.samples import (
+    AUDIO,
+    CAPACITY,
+    TEXT,
+    VISION,
+    WORK,
+    MakeConfig,
+    make_lengths,
+    mixed_source,
+)
 
 ROWS, MOST = 4, 24
 #: Whole media on four ranks; media split over two, with exchanges.
@@ -48,7 +57,7 @@ def capacity(
         AUDIO,
     )
     budgets = {"tokens": 100, "segments": segments, "short": room, "long": room, "audio": 64}
-    return make_capacity(budgets, buckets)
+    return make_capacity(budgets, (TEXT, *buckets))
 
 
 def by_bucket(samples: Sequence[Lengths], own: Capacity) -> list[Lengths]:
@@ -56,7 +65,7 @@ def by_bucket(samples: Sequence[Lengths], own: Capacity) -> list[Lengths]:
 
 
 def lanes_of(own: Capacity) -> tuple[LengthBucket, LengthBucket]:
-    short, long = (m.bucket for m in own.specs[:2])
+    short, long = (m.bucket for m in own.media[:2])
     assert short
     assert long
     return short, long
@@ -67,9 +76,9 @@ def outcome(samples: Sequence[Lengths], own: Capacity, rows: int = ROWS) -> tupl
     needs = np.array([own.needs(lengths) for lengths in by_bucket(samples, own)])
     shares = needs.sum(0) / rows / own.limits
     kept = [own.resources.index(n) for n in ("short", "long", "short segments", "long segments")]
-    media = [n for lengths in samples for n in lengths.media.get("vision", ())]
+    media = [n for lengths in samples for n in lengths.counts("vision")]
     seconds = 0.0
-    for spec, bucket in zip(own.specs, lanes_of(own), strict=False):
+    for spec, bucket in zip(own.media, lanes_of(own), strict=False):
         assert bucket.cost
         taken = np.sort([n for n in media if bucket.takes(n)]).astype(np.int64)
         seconds += bucket_seconds(taken, bucket.cost)
@@ -88,7 +97,9 @@ costs = st.builds(
 )
 samples_of = st.lists(
     st.lists(st.integers(1, 40), max_size=3).map(
-        lambda media: Lengths(5, {"vision": tuple(media)} if media else {}, {"vision": (0,) * 3})
+        lambda media: make_lengths(
+            5, {"vision": tuple(media)} if media else {}, {"vision": (0,) * 3}
+        )
     ),
     min_size=1,
     max_size=14,
@@ -98,7 +109,7 @@ samples_of = st.lists(
 def whole(samples: list[Lengths]) -> list[Lengths]:
     """Samples whose starts are as many as their media."""
     return [
-        replace(n, starts={k: tuple(range(len(own))) for k, own in n.media.items()})
+        replace(n, starts={k: tuple(range(len(own))) for k, own in n.modules.items()})
         for n in samples
     ]
 
@@ -178,7 +189,7 @@ def test_what_does_not_fit_is_never_cut_off(
     laid = relaid(by_bucket(usable, highest), found)
     assert laid == by_bucket(usable, found)
     assert all(found.misfit(lengths) is None for lengths in laid)
-    assert all(n <= MOST for lengths in laid for n in lengths.media.get("short", ()))
+    assert all(n <= MOST for lengths in laid for n in lengths.counts("short"))
     order = np.random.default_rng(seed).permutation(len(usable))
     assert choose_thresholds([by_bucket(usable, highest)[i] for i in order], highest, ROWS) == found
 
@@ -186,7 +197,7 @@ def test_what_does_not_fit_is_never_cut_off(
 def test_a_long_medium_that_keeps_ranks_waiting_is_split() -> None:
     """The example of the module: 16, 16 and 90 positions on two ranks."""
     own = capacity(BucketCost(2, 0, 1, 0), BucketCost(1, 0, 0.5 + 1 / 30, 0), most=100)
-    samples = [Lengths(5, {"vision": (n,)}, {"vision": (0,)}) for n in (16, 16, 90)]
+    samples = [make_lengths(5, {"vision": (n,)}, {"vision": (0,)}) for n in (16, 16, 90)]
     seconds = [outcome(samples, cut_at(own, "vision", most))[1] for most in (90, 16, 0)]
     assert seconds == pytest.approx([90, 64, 61 + 122 / 30])
     found = choose_thresholds(by_bucket(samples, own), own, ROWS)
@@ -195,7 +206,7 @@ def test_a_long_medium_that_keeps_ranks_waiting_is_split() -> None:
 
 def test_rows_that_are_computed_whole_are_counted() -> None:
     """Short media beside a long one take a second long row, which is dear if computed whole."""
-    samples = [Lengths(5, {"vision": (n,)}, {"vision": (0,)}) for n in (16, 16, 90)]
+    samples = [make_lengths(5, {"vision": (n,)}, {"vision": (0,)}) for n in (16, 16, 90)]
     for rows, expected, cut in (
         ((0, 0), [16 + 0.45 * 90, 0.45 * 122], 0),
         ((24, 96), [24 + 0.45 * 96, 2 * 0.45 * 96], 16),
@@ -210,20 +221,20 @@ def test_rows_that_are_computed_whole_are_counted() -> None:
 
 
 def test_an_empty_lane_takes_no_seconds() -> None:
-    samples = [Lengths(5, {"vision": (8, 8)}, {"vision": (0, 1)})] * 4
+    samples = [make_lengths(5, {"vision": (8, 8)}, {"vision": (0, 1)})] * 4
     dear, cheap = BucketCost(4, 9.0, 1.0, 0.0), BucketCost(4, 1.0, 0.5, 0.0)
     for costs_, bucket in (((dear, cheap), "long"), ((cheap, dear), "short")):
         own = capacity(*costs_)
         laid = relaid(
             by_bucket(samples, own), choose_thresholds(by_bucket(samples, own), own, ROWS)
         )
-        assert [{*lengths.media} for lengths in laid] == [{bucket}] * 4
+        assert [{*lengths.modules} for lengths in laid] == [{"decoder", bucket}] * 4
 
 
 def test_budgets_come_before_seconds() -> None:
     """The cheaper bucket takes as many media as its rows hold, and no more."""
     free, dear = BucketCost(4, 0.0, 0.0, 0.0), BucketCost(1, 0.0, 5.0, 0.0)
-    samples = [Lengths(5, {"vision": (n,)}, {"vision": (0,)}) for n in (4, 8, 12, 16, 20, 24)]
+    samples = [make_lengths(5, {"vision": (n,)}, {"vision": (0,)}) for n in (4, 8, 12, 16, 20, 24)]
     own = capacity(free, dear, room=40)
     assert choose_thresholds(by_bucket(samples, own), own, 1) == cut_at(own, "vision", 16)
 
@@ -252,7 +263,7 @@ def plans_of(
     work = {**WORK, "short": WORK["vision"], "long": WORK["vision"]}
     owners = {name: [row % hosts for row in range(config.rows)] for name in work}
     consumer = TrainingDemand(work, owners, 2, readers=hosts)
-    lengths, own = measure(source, processor), make_capacity(budgets, buckets)
+    lengths, own = measure(source, processor), make_capacity(budgets, (TEXT, *buckets))
     planner = BatchPlanner(source, lengths, config, own, state, consumer)
     return [planner.plan() for _ in range(6)]
 
@@ -267,11 +278,12 @@ def test_steps_are_cut_alike_wherever_they_are_planned(
     assert len({*cuts}) > 1
     for plan, most in zip(plans, cuts, strict=True):
         for placement in plan.placements:
-            lengths = placement.lengths.media
-            assert all(n <= (most or 0) for n in lengths.get("short", ()))
-            assert all(n > (most or 0) for n in lengths.get("long", ()))
-            assert {name: len(own) for name, own in lengths.items()} == {
-                name: len(own) for name, own in placement.media.items() if own
+            lengths = placement.lengths
+            assert all(n <= (most or 0) for n in lengths.counts("short"))
+            assert all(n > (most or 0) for n in lengths.counts("long"))
+            assert {name: len(own) for name, own in lengths.modules.items()} == {
+                "decoder": 1,
+                **{name: len(own) for name, own in placement.media.items() if own},
             }
     alone = plans_of(processor, make_config, LoaderState(3), 1, balance)
     assert [lanes_of(plan.capacity) for plan in alone] == [lanes_of(p.capacity) for p in plans]

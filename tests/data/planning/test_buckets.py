@@ -13,7 +13,8 @@ from data.planning.packing import make_capacity
 from data.planning.unusable import unusable_samples
 from data.rows.spec import LengthBucket, RowSpec
 from data.sample import Grid, Lengths
-from tests.data.samples import AUDIO, VISION
+from tests.data.media.tiled import TILED
+from tests.data.samples import AUDIO, TEXT, VISION, make_lengths
 
 
 @st.composite
@@ -37,10 +38,10 @@ def measured(draw: st.DrawFn) -> Lengths:
     media = {name: own for name in ("vision", "audio") if (own := draw(counts))}
     starts = {name: tuple(range(0, 3 * len(own), 3)) for name, own in media.items()}
     grids = {n: tuple(Grid(1, i, length) for i, length in enumerate(m)) for n, m in media.items()}
-    return Lengths(50, media, starts, {n: own for n, own in grids.items() if n == "vision"})
+    return make_lengths(50, media, starts, {n: own for n, own in grids.items() if n == "vision"})
 
 
-BOTH = st.tuples(buckets(VISION), buckets(AUDIO)).map(lambda pair: [*pair[0], *pair[1]])
+BOTH = st.tuples(buckets(VISION), buckets(AUDIO)).map(lambda pair: [TEXT, *pair[0], *pair[1]])
 
 
 @given(measured(), BOTH)
@@ -51,17 +52,17 @@ def test_every_medium_goes_through_the_one_lane_for_its_length(
     found: dict[tuple[str, int], str] = {}
     for spec in specs:
         name, bucket = spec.name, spec.bucket or LengthBucket(spec.name)
-        for number, length in enumerate(dealt.media.get(name, ())):
+        for number, length in enumerate(dealt.counts(name)):
             original = number_of(dealt, name, number)
             assert (bucket.module, original) not in found
             found[bucket.module, original] = name
             assert bucket.above < length
             assert bucket.up_to is None or length <= bucket.up_to
-            assert length == whole.media[bucket.module][original]
-            assert dealt.starts[name][number] == whole.starts[bucket.module][original]
-            if bucket.module in whole.grids:
-                assert dealt.grids[name][number] == whole.grids[bucket.module][original]
-    assert len(found) == sum(map(len, whole.media.values()))
+            assert length == whole.counts(bucket.module)[original]
+            if spec is not TEXT:
+                assert dealt.starts[name][number] == whole.starts[bucket.module][original]
+            assert dealt.of(name)[number] == whole.of(bucket.module)[original]
+    assert len(found) == sum(map(len, whole.modules.values()))
 
 
 @given(measured(), BOTH)
@@ -70,9 +71,9 @@ def test_lengths_by_encoder_come_back(whole: Lengths, specs: list[RowSpec]) -> N
 
 
 def test_encoders_without_lanes_change_nothing() -> None:
-    whole = Lengths(4, {"vision": (3, 1)}, {"vision": (0, 2)})
-    assert by_bucket(whole, [VISION, AUDIO]) is whole
-    assert by_module(whole, [VISION, AUDIO]) is whole
+    whole = make_lengths(4, {"vision": (3, 1)}, {"vision": (0, 2)})
+    assert by_bucket(whole, [TEXT, VISION, AUDIO]) is whole
+    assert by_module(whole, [TEXT, VISION, AUDIO]) is whole
     assert number_of(whole, "vision", 1) == 1
 
 
@@ -80,9 +81,9 @@ def test_encoders_without_lanes_change_nothing() -> None:
 def test_samples_that_no_rows_of_a_lane_hold_are_found(
     samples: list[Lengths], specs: list[RowSpec], rows: int
 ) -> None:
-    budgets = {m.name: 24 if m.module == "vision" else 32 for m in specs}
+    budgets = {m.name: 24 if m.module == "vision" else 32 for m in specs[1:]}
     capacity = make_capacity({"tokens": 60, "segments": 2, **budgets}, specs)
-    table = LengthTable.of(samples, ["vision", "audio"], ["vision"])
+    table = LengthTable.of(samples, [TEXT, TILED, AUDIO])
     misfits = {i: capacity.misfit(capacity.by_bucket(own), rows) for i, own in enumerate(samples)}
     expected = {index: fault for index, fault in misfits.items() if fault}
     assert unusable_samples(table, capacity, rows) == expected

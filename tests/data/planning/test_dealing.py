@@ -34,6 +34,7 @@ from tests.data.planning.test_packing import sample_lengths
 from tests.data.samples import (
     AUDIO,
     CAPACITY,
+    TEXT,
     UNITS,
     VISION,
     WORK,
@@ -43,6 +44,7 @@ from tests.data.samples import (
     Picture,
     assert_same_arrays,
     deal,
+    make_lengths,
     make_sample,
     mixed_source,
     of_example,
@@ -70,16 +72,14 @@ def test_rows_keep_their_limits_and_the_oldest_is_placed(
     used: Counter[tuple[str, int]] = Counter()
     for number, row, media in zip(here, dealt.rows, dealt.media, strict=True):
         lengths = samples[number]
-        used["tokens", row] += lengths.tokens
+        used["tokens", row] += lengths.total("decoder")
         used["segments", row] += 1
         assert {name: len(own) for name, own in media.items() if own} == {
-            name: len(own) for name, own in lengths.media.items() if own
+            name: len(own) for name, own in lengths.modules.items() if own and name != "decoder"
         }
         for spec in (VISION, AUDIO):
             where = media.get(spec.name, ())
-            for r, span in zip(
-                where, spans_of(spec, lengths.media.get(spec.name, ())), strict=True
-            ):
+            for r, span in zip(where, spans_of(spec, lengths.counts(spec.name)), strict=True):
                 used[spec.name, r] += span
                 used[f"{spec.name} segments", r] += 1
             if balance != "per_phase":
@@ -98,7 +98,7 @@ def test_rows_keep_their_limits_and_the_oldest_is_placed(
 def test_every_phase_is_balanced_by_itself() -> None:
     """Long and short texts, each with large and with small images."""
     images = (30, 30, 4, 4)
-    samples = [Lengths(n, {"vision": (patches,)}) for n in (60, 10) for patches in images]
+    samples = [make_lengths(n, {"vision": (patches,)}) for n in (60, 10) for patches in images]
     by = {name: deal(samples, name, 4)[1] for name in get_args(Balance)}
     even = {
         n: [float(d.loads[n].after.max() / d.loads[n].after.mean()) for d in by.values()]
@@ -116,7 +116,11 @@ def test_every_phase_is_balanced_by_itself() -> None:
 
 def test_a_sample_that_waits_takes_nothing() -> None:
     """There is room for the second one's text but not for its image; the third needs that room."""
-    samples = [Lengths(100, {"vision": (72,)}), Lengths(200, {"vision": (8,)}), Lengths(212)]
+    samples = [
+        make_lengths(100, {"vision": (72,)}),
+        make_lengths(200, {"vision": (8,)}),
+        make_lengths(212),
+    ]
     assert deal(samples, "per_phase", 1)[0] == [0, 2]
 
 
@@ -125,10 +129,10 @@ def test_media_are_encoded_on_the_host_that_needs_them(bucket: LengthBucket | No
     name = "vision" if bucket is None else "wide"
     capacity = make_capacity(
         {"tokens": 312, name: 72, "audio": 640, "segments": 24},
-        (replace(VISION, name=name, bucket=bucket), AUDIO),
+        (TEXT, replace(VISION, name=name, bucket=bucket), AUDIO),
     )
     work = WORK | {name: WORK["vision"]}
-    samples = [Lengths(200 + i, {name: (40 + 2 * i,)}) for i in range(4)]
+    samples = [make_lengths(200 + i, {name: (40 + 2 * i,)}) for i in range(4)]
     hosts = {"decoder": [0, 1, 1, 0], name: [0, 0, 1, 1], "audio": [0, 0, 0, 0]}
     crossing = []
     for where in ({}, hosts):
@@ -155,9 +159,10 @@ def test_groups_of_a_lane_by_cost_are_even_and_fill_few_rows(
     cost = BucketCost(groups, 0.0, 1.0, 0.01, row)
     budgets = {"tokens": 312, "long": 72, "audio": 640, "segments": 24}
     capacity = make_capacity(
-        budgets, (replace(VISION, name="long", bucket=LengthBucket("vision", cost=cost)), AUDIO)
+        budgets,
+        (TEXT, replace(VISION, name="long", bucket=LengthBucket("vision", cost=cost)), AUDIO),
     )
-    samples = [Lengths(10, {"long": (n,)}) for n in lengths]
+    samples = [make_lengths(10, {"long": (n,)}) for n in lengths]
     _, dealt = deal(samples, "per_phase", 8, WORK | {"long": WORK["vision"]}, capacity=capacity)
     rows = np.array([own["long"][0] for own in dealt.media], np.int64)
     spans = np.array(spans_of(VISION, lengths), np.int64)
@@ -193,9 +198,9 @@ def test_what_the_groups_of_a_lane_cannot_hold_has_a_row_all_the_same(
     cost = BucketCost(2, 0.0, each, 0.01, 0)
     budgets = {"tokens": 312, "long": 72, "audio": 640, "segments": 24}
     bucket = replace(VISION, name="long", bucket=LengthBucket("vision", cost=cost))
-    samples = [Lengths(10, {"long": (n,)}) for n in lengths]
+    samples = [make_lengths(10, {"long": (n,)}) for n in lengths]
     work = WORK | {"long": WORK["vision"]}
-    capacity = make_capacity(budgets, (bucket, AUDIO))
+    capacity = make_capacity(budgets, (TEXT, bucket, AUDIO))
     here, dealt = deal(samples, "per_phase", 8, work, capacity=capacity)
     spans = spans_of(VISION, [lengths[number] for number in here])
     filled = Counter[int]()
@@ -238,7 +243,7 @@ def unable(problem: BalanceProblem) -> np.ndarray:
     return rank
 
 
-SMALL = [Lengths(20 + n, {"vision": (8 * n,)}) for n in range(1, 6)]
+SMALL = [make_lengths(20 + n, {"vision": (8 * n,)}) for n in range(1, 6)]
 
 
 @pytest.mark.parametrize("phase", ["decoder", "vision"])
@@ -253,7 +258,7 @@ def test_an_algorithm_of_a_user_deals_its_tower(phase: str, monkeypatch: Any) ->
     how = {phase: {"algorithm": f"{__name__}:one_by_one"}}
     here, _ = deal(SMALL, "per_phase", 2, balancing=how)
     assert len(here) == len(SMALL)
-    lengths = [n.tokens if phase == "decoder" else n.media["vision"][0] for n in SMALL]
+    lengths = [n.total("decoder") if phase == "decoder" else n.counts("vision")[0] for n in SMALL]
     assert [problem.lengths.tolist() for problem in called] == [lengths]
 
 
@@ -279,11 +284,11 @@ def test_an_algorithm_that_drops_or_repeats_a_sample_is_refused(
 def test_a_tower_that_pads_is_dealt_by_runs_of_like_lengths(
     cost: str, rows: list[list[int]]
 ) -> None:
-    samples = [Lengths(20, {"vision": (n,)}) for n in (8, 32, 8, 8, 32, 8)]
+    samples = [make_lengths(20, {"vision": (n,)}) for n in (8, 32, 8, 8, 32, 8)]
     _, dealt = deal(samples, "per_phase", 2, balancing={"vision": {"cost": cost}})
     by_row: dict[int, set[int]] = {}
     for lengths, media in zip(samples, dealt.media, strict=True):
-        by_row.setdefault(media["vision"][0], set()).update(lengths.media["vision"])
+        by_row.setdefault(media["vision"][0], set()).update(lengths.counts("vision"))
     assert sorted(map(sorted, by_row.values())) == rows
 
 
@@ -334,10 +339,10 @@ def test_what_lands_is_the_same_under_every_balance(
 
 def content(batch: PackedBatch, placement: Any, processor: Processor) -> list[bytes]:
     start, row = placement.start, placement.row
-    span = np.s_[row, start : start + placement.lengths.tokens]
+    span = np.s_[row, start : start + placement.lengths.total("decoder")]
     decoder = batch.decoder
     found = [array[span].tobytes() for array in of_example(decoder)]
-    for name, spec in processor.specs.items():
+    for name, spec in processor.encoders.items():
         inputs = batch.rows[name].inputs
         outputs = inputs.reshape(-1, spec.reduction * spec.features)
         index = decoder.merges[name][span]
@@ -414,7 +419,7 @@ def test_rows_lie_where_most_of_their_tokens_are_read(
     balance: Balance, lengths: list[int], readers: list[int]
 ) -> None:
     """However rows are numbered, no more tokens would stay on the host that has read them."""
-    where, samples = [0, 0, 1, 1], [Lengths(n) for n in lengths]
+    where, samples = [0, 0, 1, 1], [make_lengths(n) for n in lengths]
     hosts = dict.fromkeys(("decoder", "vision", "audio"), where)
     config = deal_config(balance, len(where))
     packed = StepPacker(CAPACITY, len(where), 1, balance == "per_phase", evenly=False)(samples)
@@ -427,7 +432,9 @@ def test_rows_lie_where_most_of_their_tokens_are_read(
     def kept(order: Sequence[int]) -> int:
         rows = [where[order[row]] for row in dealt.rows]
         return sum(
-            one.tokens for one, row, read in zip(own, rows, readers, strict=False) if row == read
+            one.total("decoder")
+            for one, row, read in zip(own, rows, readers, strict=False)
+            if row == read
         )
 
     assert kept(range(4)) == max(map(kept, permutations(range(4))))

@@ -29,17 +29,19 @@ from data.sources.order import MixedOrder
 from data.sources.source import Source
 from tests.data.samples import (
     AUDIO,
+    TEXT,
     VISION,
     WORK,
     ListSource,
     MakeConfig,
     all_rows,
     assert_same_arrays,
+    make_lengths,
     mixed_source,
 )
 
 BUDGETS = {"tokens": 60, "vision": 48, "audio": 64, "segments": 8}
-CAPACITY = make_capacity(BUDGETS, (VISION, AUDIO))
+CAPACITY = make_capacity(BUDGETS, (TEXT, VISION, AUDIO))
 
 
 @dataclass(frozen=True)
@@ -70,8 +72,8 @@ def lengths_of(count: int, seed: int, spread: float, bad: float = 0.0) -> Length
         tokens = int(np.clip(rng.lognormal(2.0, spread), 1, BUDGETS["tokens"]))
         patches = (int(rng.integers(1, 49)),) if rng.random() < 0.3 and tokens > 12 else ()
         starts: dict[str, tuple[int, ...]] = {"vision": (0,)} if patches else {}
-        found.append(Lengths(tokens, {"vision": patches} if patches else {}, starts))
-    return LengthTable.of(found, ["vision", "audio"])
+        found.append(make_lengths(tokens, {"vision": patches} if patches else {}, starts))
+    return LengthTable.of(found, [TEXT, VISION, AUDIO])
 
 
 def mixture_of(sizes: Sequence[int], weights: Sequence[float]) -> dict[str, Any]:

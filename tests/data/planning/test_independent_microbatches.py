@@ -26,11 +26,11 @@ from data.planning.independent_microbatches import (
 from data.rows.pack import by_name, empty_rows, of_names, read_medium, write_medium
 from data.rows.spec import ArraySpec
 from data.sample import MediumLengths, ProcessedMedium
-from mllm_jax.config.inputs import row_specs
+from mllm_jax.config.inputs import media_specs
 from tests.train.models import small_model
 
 ROWS, POSITIONS = 3, 16
-SPECS = {spec.name: spec for spec in row_specs(small_model())}
+SPECS = {spec.name: spec for spec in media_specs(small_model())}
 VISION = SPECS["vision"]
 #: Rows of a unit for each row of the batch.
 SPREADS = st.integers(1, 3)

@@ -15,8 +15,7 @@ from data.planning.ladder import Ladder
 from data.planning.packing import make_capacity
 from data.planning.problem import BalanceProblem
 from data.planning.row_assignment import RowAssigner
-from data.sample import Lengths
-from tests.data.samples import UNITS, VISION, WORK
+from tests.data.samples import TEXT, UNITS, VISION, WORK, make_lengths
 
 BUDGETS = {"tokens": 100, "segments": 8, "vision": 60}
 
@@ -55,14 +54,20 @@ def test_the_lightest_ranks_are_the_first_of_a_stable_order(loads: list[int], co
 @pytest.mark.parametrize(("tokens", "fits"), [(50, True), (51, False)])
 @pytest.mark.parametrize("balance", ["none", "decoder", "per_phase"])
 def test_rows_that_are_exactly_full_have_room(balance: str, tokens: int, fits: bool) -> None:
-    capacity = make_capacity(BUDGETS, (VISION,))
+    capacity = make_capacity(
+        BUDGETS,
+        (
+            TEXT,
+            VISION,
+        ),
+    )
     own = config(balance=balance)
     units = {name: UNITS[name] for name in ("tokens", "vision")}
     dealer = RowAssigner(own, capacity, Ladder.build(own, units), WORK, {})
-    samples = [Lengths(n, {"vision": ()}, {"vision": ()}) for n in (50, 50, 50, tokens)]
+    samples = [make_lengths(n, {"vision": ()}, {"vision": ()}) for n in (50, 50, 50, tokens)]
     assert (dealer.pack(samples) is not None) == fits
     # As they come, both long ones would lie in the first row.
-    samples = [Lengths(n, {"vision": ()}, {"vision": ()}) for n in (60, 60, 40, 40)]
+    samples = [make_lengths(n, {"vision": ()}, {"vision": ()}) for n in (60, 60, 40, 40)]
     assert (dealer.pack(samples) is None) == (balance == "none")
 
 
@@ -91,9 +96,15 @@ def test_an_algorithm_is_asked_for_no_rung_below_what_is_to_be_dealt(
         balancing={phase: {"algorithm": f"{__name__}:one_by_one"}},
     )
     units = {name: UNITS[name] for name in ("tokens", "vision")}
-    capacity = make_capacity(BUDGETS, (VISION,))
+    capacity = make_capacity(
+        BUDGETS,
+        (
+            TEXT,
+            VISION,
+        ),
+    )
     dealer = RowAssigner(own, capacity, Ladder.build(own, units), WORK, {})
-    samples = [Lengths(40, {"vision": (40,)}, {"vision": (0,)}) for _ in range(2)]
+    samples = [make_lengths(40, {"vision": (40,)}, {"vision": (0,)}) for _ in range(2)]
     packed = dealer.pack(samples)
     assert packed is not None
     assert sorted(dealer(samples, packed, "sample {}".format).rows) == [0, 1]

@@ -31,6 +31,7 @@ from data.sources.source import SampleKey
 from tests.data.samples import (
     AUDIO,
     CAPACITY,
+    TEXT,
     VISION,
     WORK,
     ListSource,
@@ -100,7 +101,7 @@ def test_lengths_of_a_few_settings_are_kept_and_none_that_is_in_use(
 ) -> None:
     def opened(height: int) -> LengthTable:
         config = make_config(image={"height": height})
-        return open_lengths(source, make_processor(config, [VISION, AUDIO]), config)
+        return open_lengths(source, make_processor(config, [TEXT, VISION, AUDIO]), config)
 
     tables = [opened(16 * (number + 1)) for number in range(KEPT + 1)]
     assert all(own.folder and own.folder.is_dir() for own in tables)  # each is in use
@@ -152,7 +153,7 @@ def test_processes_measure_what_one_measures(
 def test_another_processor_has_other_lengths(
     change: dict[str, Any], source: Named, processor: Processor, make_config: MakeConfig
 ) -> None:
-    other = make_processor(make_config(**change), [VISION, AUDIO])
+    other = make_processor(make_config(**change), [TEXT, VISION, AUDIO])
     config = make_config()
     assert lengths_folder(source, processor, config) != lengths_folder(source, other, config)
 
@@ -161,7 +162,7 @@ def test_what_decides_no_length_changes_no_fingerprint(
     source: Named, processor: Processor, make_config: MakeConfig
 ) -> None:
     config = make_config(image={"height": 16, "mean": [0.1], "std": [0.2]}, rows=2)
-    other = make_processor(config, [VISION, AUDIO])
+    other = make_processor(config, [TEXT, VISION, AUDIO])
     assert lengths_folder(source, processor, config) == lengths_folder(source, other, config)
 
 
@@ -169,7 +170,7 @@ def test_other_data_or_encoders_have_other_lengths(
     source: Named, processor: Processor, config: DataConfig
 ) -> None:
     folder = lengths_folder(source, processor, config)
-    fewer = make_processor(config, [VISION])
+    fewer = make_processor(config, [TEXT, VISION])
     assert folder != lengths_folder(source, fewer, config)
     source.fingerprint = "two"
     assert folder != lengths_folder(source, processor, config)
@@ -216,7 +217,7 @@ def test_a_medium_that_was_missing_is_found_again(
     path = tmp_path / "records.json"
     path.write_text(json.dumps([{"image": f"{i}.png", "conversations": turns} for i in range(3)]))
     config = make_config(source={"kind": "llava", "path": path})
-    processor = make_processor(config, [VISION, AUDIO])
+    processor = make_processor(config, [TEXT, VISION, AUDIO])
     caplog.set_level("INFO", "data.planning.lengths")
     for number, usable in ((0, [0]), (2, [0, 2]), (1, [0, 1, 2])):
         PIL.Image.new("L", (40, 16)).save(tmp_path / f"{number}.png")
@@ -303,7 +304,7 @@ def test_data_that_changed_since_are_an_error_that_names_the_sample(
     path.write_text(json.dumps([{"image": "a.png", "conversations": turns}]))
     PIL.Image.new("L", (40, 16)).save(tmp_path / "a.png")
     config = make_config(source={"kind": "llava", "path": path}, balance=balance, rows=1)
-    processor = make_processor(config, [VISION, AUDIO])
+    processor = make_processor(config, [TEXT, VISION, AUDIO])
     for width in (40, 60):
         PIL.Image.new("L", (width, 16)).save(tmp_path / "a.png")
         source = make_source(config)
@@ -342,7 +343,7 @@ def test_drawn_media_are_those_of_their_epoch(
     """Every epoch has other clips, planned with their lengths; a resumed loader has the same."""
     monkeypatch.setattr(AudioType, "is_drawn", True)
     config = make_config(lengths=loader, rows=2, cache=tmp_path)
-    source, processor = DrawnSource([""] * 9), make_processor(config, [VISION, AUDIO])
+    source, processor = DrawnSource([""] * 9), make_processor(config, [TEXT, VISION, AUDIO])
     assert processor.is_drawn
 
     def microbatches(state: LoaderState | None, count: int) -> list[Microbatch]:
@@ -359,7 +360,7 @@ def test_drawn_media_are_those_of_their_epoch(
     assert len({p.epoch for p in placed}) > 2
     for p in placed:
         assert p.lengths == processor.measure(source[p.key])
-    assert len({p.lengths.media["audio"] for p in placed if p.index == 4}) > 1
+    assert len({p.lengths.counts("audio") for p in placed if p.index == 4}) > 1
     again = microbatches(every[2].state, 3)
     for one, other in zip(every[3:], again, strict=True):
         assert_same_arrays(one.batch, other.batch)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from data.planning.packing import WAITS, FreeRows, FreeSpans, fill, make_capacity, pack
 from data.planning.stream import lay_out
 from data.sample import DataError, Lengths
-from tests.data.samples import AUDIO, BUDGETS, VISION
+from tests.data.samples import AUDIO, BUDGETS, TEXT, VISION, make_lengths
 
 LIMITS = (20, 12, 3)
 needs_lists = st.lists(st.tuples(*(st.integers(0, limit) for limit in LIMITS)), max_size=60)
@@ -79,7 +79,9 @@ def test_a_larger_sample_takes_the_place_of_a_smaller_one() -> None:
 
 media_lengths = st.lists(st.integers(1, 70), max_size=2)
 sample_lengths = st.builds(
-    lambda tokens, images, clips: Lengths(tokens, {"vision": tuple(images), "audio": tuple(clips)}),
+    lambda tokens, images, clips: make_lengths(
+        tokens, {"vision": tuple(images), "audio": tuple(clips)}
+    ),
     st.integers(1, 300),
     st.lists(st.integers(1, 36), max_size=2),
     st.lists(st.integers(1, 320), max_size=2),
@@ -88,7 +90,7 @@ sample_lengths = st.builds(
 
 @given(st.lists(sample_lengths, max_size=30))
 def test_spans_are_disjoint_aligned_and_inside_the_row(lengths: list[Lengths]) -> None:
-    capacity = make_capacity(BUDGETS, (VISION, AUDIO))
+    capacity = make_capacity(BUDGETS, (TEXT, VISION, AUDIO))
     rows = pack([capacity.needs(n) for n in lengths], 3, capacity.limits)
     taken: dict[tuple[str, int], set[int]] = {}
 
@@ -98,10 +100,12 @@ def test_spans_are_disjoint_aligned_and_inside_the_row(lengths: list[Lengths]) -
         assert max(positions) < BUDGETS[module]
         taken[module, row] |= positions
 
-    for placement in lay_out(list(enumerate(lengths)), rows, (VISION, AUDIO)):
-        take("tokens", placement.row, placement.start, placement.lengths.tokens)
+    for placement in lay_out(list(enumerate(lengths)), rows, capacity.specs):
+        take("tokens", placement.row, placement.start, placement.lengths.total("decoder"))
         for spec in (VISION, AUDIO):
-            spans = zip(placement.media[spec.name], placement.lengths.media[spec.name], strict=True)
+            spans = zip(
+                placement.media[spec.name], placement.lengths.counts(spec.name), strict=True
+            )
             for (row, start, _), length in spans:
                 assert row == placement.row
                 assert start % spec.reduction == 0
@@ -118,14 +122,14 @@ def test_spans_are_disjoint_aligned_and_inside_the_row(lengths: list[Lengths]) -
 )
 def test_impossible_budgets_are_refused(change: dict[str, int], message: str) -> None:
     with pytest.raises(DataError, match=message):
-        make_capacity(BUDGETS | change, (VISION, AUDIO))
+        make_capacity(BUDGETS | change, (TEXT, VISION, AUDIO))
 
 
 def test_a_misfit_names_the_budget() -> None:
-    capacity = make_capacity(BUDGETS, (VISION, AUDIO))
-    assert capacity.misfit(Lengths(10, {"vision": (72,)})) is None
+    capacity = make_capacity(BUDGETS, (TEXT, VISION, AUDIO))
+    assert capacity.misfit(make_lengths(10, {"vision": (72,)})) is None
     assert "needs 73 vision, above data.budgets' 72" in str(
-        capacity.misfit(Lengths(10, {"vision": (36, 37)}))
+        capacity.misfit(make_lengths(10, {"vision": (36, 37)}))
     )
 
 

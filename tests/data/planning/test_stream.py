@@ -231,9 +231,9 @@ def used(plan: MicrobatchPlan, rows: int) -> dict[str, int]:
     """Positions of the fullest row by resource."""
     full: Counter[tuple[str, int]] = Counter()
     for p in plan.placements:
-        full["tokens", p.row] += p.lengths.tokens
+        full["tokens", p.row] += p.lengths.total("decoder")
         for spec in (VISION, AUDIO):
-            own = spans_of(spec, p.lengths.media.get(spec.name, ()))
+            own = spans_of(spec, p.lengths.counts(spec.name))
             for (row, _, _), span in zip(p.media[spec.name], own, strict=True):
                 full[spec.name, row] += span
     names = ("tokens", "vision", "audio")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -16,15 +15,15 @@ from data.planning.packing import make_capacity
 from data.planning.unusable import refuse, unusable_samples
 from data.sample import LengthError, Lengths, MediaError, SampleError
 from tests.configs import ROOT
-from tests.data.samples import AUDIO, VISION, ListSource, make_sample
+from tests.data.samples import AUDIO, TEXT, VISION, ListSource, make_lengths, make_sample
 
-MODALITIES = (VISION, AUDIO)
+MODALITIES = (TEXT, VISION, AUDIO)
 BUDGETS = {"tokens": 20, "vision": 24, "audio": 32, "segments": 2}
 
 faults = st.builds(SampleFault, st.sampled_from(FaultKind), st.text(max_size=8))
 media = st.lists(st.integers(1, 40), max_size=3).map(tuple)
 lengths = st.builds(
-    lambda tokens, vision, audio: Lengths(
+    lambda tokens, vision, audio: make_lengths(
         tokens,
         {n: own for n, own in (("vision", vision), ("audio", audio)) if own},
         {n: (0,) * len(own) for n, own in (("vision", vision), ("audio", audio)) if own},
@@ -44,7 +43,7 @@ def test_what_no_row_holds_is_found(
     samples: list[Lengths | SampleFault], rows: int, longest: int | None
 ) -> None:
     capacity = make_capacity(BUDGETS, MODALITIES, longest)
-    table = LengthTable.of(samples, ["vision", "audio"])
+    table = LengthTable.of(samples, [*MODALITIES])
     wanted = {
         index: fault
         for index, own in enumerate(samples)
@@ -55,13 +54,13 @@ def test_what_no_row_holds_is_found(
     assert [*found] == sorted(found)
     for own in (own for index, own in enumerate(samples) if index not in found):
         assert isinstance(own, Lengths)
-        assert own.tokens <= (longest or 20)
+        assert own.total("decoder") <= (longest or 20)
 
 
 def test_a_sample_longer_than_the_models_positions_fits_no_row() -> None:
-    short, row = make_capacity(BUDGETS, MODALITIES, 12), Lengths(12)
+    short, row = make_capacity(BUDGETS, MODALITIES, 12), make_lengths(12)
     assert short.misfit(row) is None
-    fault = short.misfit(replace(row, tokens=13), 4)
+    fault = short.misfit(make_lengths(13), 4)
     assert fault is not None
     assert fault.kind is FaultKind.POSITIONS
     assert (

@@ -15,7 +15,7 @@ from data.processing.processor import Processor, make_processor
 from data.sample import ConversationError, DataError, Sample, SampleError, Turn
 from data.sources.source import Source
 from data.targets import NEXT_TOKEN_ONLY, PairSpec
-from tests.data.samples import AUDIO, VISION, MakeConfig, Picture, make_sample, mixed_source
+from tests.data.samples import AUDIO, TEXT, VISION, MakeConfig, Picture, make_sample, mixed_source
 
 
 @given(index=st.integers(0, 200))
@@ -67,7 +67,7 @@ def test_an_objective_says_what_it_needs_of_a_sample(
     processor: Processor, make_config: MakeConfig
 ) -> None:
     """Without the next token no answer is needed, and every token of the text is an input."""
-    config, specs = make_config(), [VISION, AUDIO]
+    config, specs = make_config(), [TEXT, VISION, AUDIO]
     captions = make_processor(config, specs, targets={"captions": Captions("captions")})
     asked = Turn("user", "<image> a cat")
     sample = Sample("s", (asked,), {"image": (Picture(16, 30),)})
@@ -107,7 +107,7 @@ def test_an_answer_without_a_weight_is_not_learnt(processor: Processor) -> None:
 
 
 def test_a_placeholder_may_be_a_word(make_config: MakeConfig) -> None:
-    processor = make_processor(make_config(tokenizer="bytes"), [VISION])
+    processor = make_processor(make_config(tokenizer="bytes"), [TEXT, VISION])
     ask = "Is <image> the tag <image>?"
     turns = Turn("user", ask, words=(ask.rindex("<image>"),)), Turn("assistant", "No: <image>")
     sample = Sample(
@@ -124,7 +124,7 @@ def test_a_placeholder_may_be_a_word(make_config: MakeConfig) -> None:
 
 
 def test_a_placeholder_of_what_the_model_does_not_take_is_a_word(make_config: MakeConfig) -> None:
-    processor = make_processor(make_config(tokenizer="bytes"), [VISION])
+    processor = make_processor(make_config(tokenizer="bytes"), [TEXT, VISION])
     turns = Turn("user", "Is it <audio> or <video>?"), Turn("assistant", "<audio>")
     example = processor.process(Sample("s", turns))
     learnt = example.targets[example.loss_weight > 0].tolist()
@@ -174,14 +174,14 @@ def test_malformed_conversations_are_refused(
 
 
 def test_media_without_an_encoder_are_refused(make_config: MakeConfig) -> None:
-    processor = make_processor(make_config(), [AUDIO])
+    processor = make_processor(make_config(), [TEXT, AUDIO])
     with pytest.raises(SampleError, match="has image media, but no encoder takes image"):
         processor.measure(make_sample("s", [9]))
 
 
 def test_a_clip_of_more_frames_than_have_positions_is_refused(make_config: MakeConfig) -> None:
-    short = make_processor(make_config(), [replace(AUDIO, longest=10)])
-    assert short.measure(make_sample("s", clips=[800])).media == {"audio": (10,)}
+    short = make_processor(make_config(), [TEXT, replace(AUDIO, longest=10)])
+    assert short.measure(make_sample("s", clips=[800])).counts("audio") == (10,)
     for read in (short.measure, short.process, short.read):
         with pytest.raises(
             SampleError, match="the clip has 11 frames, but the encoder has positions for 10"
@@ -191,9 +191,9 @@ def test_a_clip_of_more_frames_than_have_positions_is_refused(make_config: MakeC
 
 def test_impossible_processors_are_refused(make_config: MakeConfig) -> None:
     with pytest.raises(DataError, match=r"data.image.mean has 2 values; valid: 1 or 1"):
-        make_processor(make_config(image={"mean": (0.1, 0.2)}), [VISION])
+        make_processor(make_config(image={"mean": (0.1, 0.2)}), [TEXT, VISION])
     with pytest.raises(DataError, match="the same placeholder"):
-        make_processor(make_config(image={"placeholder": "<audio>"}), [VISION])
+        make_processor(make_config(image={"placeholder": "<audio>"}), [TEXT, VISION])
     with pytest.raises(ValueError, match="channels 2 is not 1 or 3"):
         ImageRowSpec("v", channels=2)
     with pytest.raises(ValueError, match="sizes must be at least 1"):

@@ -21,6 +21,7 @@ from data.sources.formats.records.record import RecordForm
 from data.text.chat import marks_of
 from tests.data.samples import (
     AUDIO,
+    TEXT,
     VISION,
     WORK,
     ListSource,
@@ -39,7 +40,7 @@ BUDGETS = {"tokens": 400, "vision": 96, "audio": 640, "segments": 24}
 
 def processor(make_config: MakeConfig, second: ImageRowSpec, **route: Any) -> Processor:
     config = make_config(budgets=BUDGETS | {second.name: 192}, rows=2, routes={"image": route})
-    return make_processor(config, [VISION, AUDIO, second])
+    return make_processor(config, [TEXT, VISION, AUDIO, second])
 
 
 def test_outputs_stand_one_after_the_other(make_config: MakeConfig) -> None:
@@ -47,12 +48,12 @@ def test_outputs_stand_one_after_the_other(make_config: MakeConfig) -> None:
     sample = make_sample("s", [64, 32], [800])
     example = both.process(sample)
     (one, two), (third, fourth) = (example.starts[name] for name in ("vision", "coarse"))
-    assert example.lengths.media["vision"] == (8, 4)
-    assert example.lengths.media["coarse"] == (16, 8)
+    assert example.lengths.counts("vision") == (8, 4)
+    assert example.lengths.counts("coarse") == (16, 8)
     assert (third - one, fourth - two) == (8, 4)
     mark = both.placeholder_id("vision")
     assert example.tokens[one : one + 8 + 4].tolist() == [mark] * 12
-    alone = make_processor(make_config(), [VISION, AUDIO]).process(sample)
+    alone = make_processor(make_config(), [TEXT, VISION, AUDIO]).process(sample)
     assert len(example.tokens) == len(alone.tokens) + 4 + 2
     turned = processor(make_config, COARSE, encoders=("coarse", "vision")).process(sample)
     assert turned.starts["vision"][0] - turned.starts["coarse"][0] == 4
@@ -62,7 +63,7 @@ def test_outputs_that_are_added_have_the_same_tokens(make_config: MakeConfig) ->
     sample = make_sample("s", [64, 32])
     example = processor(make_config, EVEN, join="sum").process(sample)
     assert example.starts["vision"] == example.starts["even"]
-    alone = make_processor(make_config(), [VISION, AUDIO]).process(sample)
+    alone = make_processor(make_config(), [TEXT, VISION, AUDIO]).process(sample)
     np.testing.assert_array_equal(example.tokens, alone.tokens)
     np.testing.assert_array_equal(
         example.media["vision"][0].inputs, alone.media["vision"][0].inputs
@@ -75,11 +76,12 @@ def test_a_record_names_the_encoder_of_each_image(make_config: MakeConfig) -> No
     both = processor(make_config, COARSE, encoders=("vision",))
     sample = replace(make_sample("s", [64, 32, 48]), encoders={"image": ("coarse", None, "coarse")})
     example = both.process(sample)
-    assert example.lengths.media == {"vision": (4,), "coarse": (16, 12)}
+    assert example.lengths.counts("vision") == (4,)
+    assert example.lengths.counts("coarse") == (16, 12)
     assert both.text(sample, example.lengths).tokens.tolist() == example.tokens.tolist()
     medium = both.medium(sample, "coarse", 1, example.lengths)
     np.testing.assert_array_equal(medium.inputs, example.media["coarse"][1].inputs)
-    assert both.measure_prompt(sample).media == example.lengths.media
+    assert both.measure_prompt(sample).of("coarse") == example.lengths.of("coarse")
     other = replace(sample, encoders={"image": ("none", None, None)})
     with pytest.raises(SampleError, match="the encoder 'none', which takes none; valid: vision"):
         both.measure(other)
@@ -127,11 +129,11 @@ def test_an_encoder_has_settings_of_its_own(make_config: MakeConfig) -> None:
     own = ImageConfig(**image | {"encoders": {"coarse": {"height": 8}}})
     assert own.of("coarse").mean == (0.25,)
     assert own.of("vision") == own
-    both = Processor(plain.config.model_copy(update={"image": own}), [VISION, AUDIO, COARSE])
+    both = Processor(plain.config.model_copy(update={"image": own}), [TEXT, VISION, AUDIO, COARSE])
     example, before = both.process(sample), plain.process(sample)
-    assert example.lengths.media["vision"] == before.lengths.media["vision"] == (8, 4)
-    assert example.lengths.media["coarse"] == (8, 4)  # half as high, padded to blocks of two
-    assert before.lengths.media["coarse"] == (16, 8)
+    assert example.lengths.counts("vision") == before.lengths.counts("vision") == (8, 4)
+    assert example.lengths.counts("coarse") == (8, 4)  # half as high, padded to blocks of two
+    assert before.lengths.counts("coarse") == (16, 8)
     assert both.fingerprint != plain.fingerprint
     bucket = replace(COARSE, name="short", bucket=LengthBucket("coarse", 0, 64))
     assert MEDIA_TYPES["image"].make_reader(both.config, bucket).config.height == 8
@@ -145,7 +147,7 @@ def test_loaders_pack_both(balance: str, make_config: MakeConfig) -> None:
     budgets = BUDGETS | {"coarse": 192}
     routes = {"image": {"join": "tokens"}}
     config = make_config(budgets=budgets, rows=2, balance=balance, lookahead=20, routes=routes)
-    both = make_processor(config, [VISION, AUDIO, COARSE])
+    both = make_processor(config, [TEXT, VISION, AUDIO, COARSE])
     source = mixed_source(30)
     samples = [s for s in source.samples if not isinstance(s, str)]
     named = ListSource([_named(s) if i % 3 else s for i, s in enumerate(samples)])

@@ -10,21 +10,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from data.batch import DECODER, PackedBatch
+from data.batch import PackedBatch
 from data.loading.assemble import leave_out
 from data.media.image.row_spec import ImageRowSpec
 from data.planning.stream import SamplePlacement
 from data.processing.processor import Processor
 from data.rows.pack import empty_rows, read_medium, write_medium
 from data.rows.spec import ArraySpec
-from data.rows.tokens import TEXT, TextSpan, TokenSpec, sequential, text_spans
-from data.sample import Grid, Lengths, MediumLengths
+from data.rows.tokens import TextSpan, TokenSpec, sequential, text_spans
+from data.sample import Grid, MediumLengths
+from mllm_jax.models.graph import BACKBONE
 from tests.data.loading.test_assemble import first_step
 from tests.data.media.tiled import TILED
 from tests.data.rows.three_axes import mrope
-from tests.data.samples import AUDIO, VISION, MakeConfig, mixed_source
+from tests.data.samples import AUDIO, TEXT, VISION, MakeConfig, make_lengths, mixed_source
 
-SPEC = TokenSpec(3, mrope, ("span_ids",))
+SPEC = TokenSpec("decoder", 3, mrope, ("span_ids",))
 IMAGE = TextSpan(4, 6, Grid(1, 2, 3), "image")
 
 
@@ -53,28 +54,28 @@ def test_text_alone_has_the_index_for_its_position() -> None:
 
 
 def test_positions_of_another_shape_are_refused() -> None:
-    own = replace(SPEC, positions=sequential)
+    own = replace(SPEC, write_positions=sequential)
     with pytest.raises(ValueError, match=r"positions of 4 tokens .* \(4, 1\); valid: \(4, 3\)"):
         own.write(own.empty_rows((1, 8), []), 0, 0, 1, 4)
 
 
 def test_ids_that_no_tokens_have_are_refused() -> None:
     with pytest.raises(ValueError, match="masks read window_ids of tokens; valid: span_ids"):
-        TokenSpec(ids=("window_ids",))
+        TokenSpec("decoder", ids=("window_ids",))
 
 
 def test_spans_are_those_of_outputs_that_are_merged() -> None:
     """Two encoders at the same tokens, tiles with newlines, and a clip too short for an output."""
     tile = 16 * TILED.reduction
-    lengths = Lengths(
+    lengths = make_lengths(
         60,
         {"vision": (2 * tile,), "again": (2 * tile,), "audio": (8, 1)},
         {"vision": (3,), "again": (3,), "audio": (40, 50)},
         {"vision": (Grid(1, 2, 4),), "again": (Grid(1, 2, 4),)},
     )
     own = {"vision": TILED, "again": replace(TILED, name="again"), "audio": replace(AUDIO, pool=2)}
-    (image, clip) = text_spans(lengths, own)
-    landing = [*TILED.landing(2 * tile, Grid(1, 2, 4))]
+    (image, clip) = text_spans(lengths, own.values())
+    landing = [*TILED.landing(MediumLengths(2 * tile, Grid(1, 2, 4)))]
     assert len(landing) == 2
     assert image == TextSpan(3, landing[-1][1] + landing[-1][2], Grid(1, 2, 4), "image")
     assert clip == TextSpan(
@@ -86,16 +87,17 @@ def test_rows_of_samples_have_the_positions_of_their_lengths(
     processor: Processor, make_config: MakeConfig
 ) -> None:
     config = make_config(rows=2)
-    several = Processor(config, [VISION, AUDIO], tokens=SPEC)
+    several = Processor(config, [SPEC, VISION, AUDIO])
     batch, placements = first_step(mixed_source(30), several, config)
     decoder = batch.decoder
     merged = sum((index >= 0) for index in decoder.merges.values())
     np.testing.assert_array_equal(decoder.arrays["span_ids"] > 0, merged > 0)
     assert merged.any()
     for placement in placements:
-        here = np.s_[placement.row, placement.start : placement.start + placement.lengths.tokens]
-        spans = text_spans(placement.lengths, several.specs)
-        expected = mrope(placement.lengths.tokens, spans)
+        count = placement.lengths.total("decoder")
+        here = np.s_[placement.row, placement.start : placement.start + count]
+        spans = text_spans(placement.lengths, several.encoders.values())
+        expected = mrope(count, spans)
         np.testing.assert_array_equal(decoder.positions[here], expected)
         firsts = [placement.start + span.start + 1 for span in spans]
         assert sorted({*decoder.arrays["span_ids"][here].tolist()} - {0}) == firsts
@@ -104,7 +106,7 @@ def test_rows_of_samples_have_the_positions_of_their_lengths(
 def test_what_is_left_out_has_neither_positions_nor_spans() -> None:
     rows = SPEC.empty_rows((1, 16), [])
     SPEC.write(rows, 0, 2, 1, 12, [IMAGE])
-    leave_out(PackedBatch({DECODER: rows}), [0], SamplePlacement(0, 0, 2, 1, Lengths(12), {}))
+    leave_out(PackedBatch({BACKBONE: rows}), [0], SamplePlacement(0, 0, 2, 1, make_lengths(12), {}))
     assert rows.index is not None
     for array in (rows.positions, rows.index, rows.segment_ids, rows.arrays["span_ids"]):
         assert not array.any()

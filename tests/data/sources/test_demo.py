@@ -29,7 +29,7 @@ from data.sources.digits import (
 from data.sources.make import make_source
 from data.sources.source import Source
 from data.sources.speech import SPEEDS, VOICES, ClipCache, SpokenDigits, is_heldout, make_utterances
-from tests.data.samples import AUDIO, BUDGETS, VISION, MakeConfig, all_rows
+from tests.data.samples import AUDIO, BUDGETS, TEXT, VISION, MakeConfig, all_rows
 
 
 def test_scans_belong_to_one_split() -> None:
@@ -113,9 +113,9 @@ def test_augmentation_moves_ink_but_keeps_it() -> None:
 
 
 def test_lengths_vary_tenfold(demo: Source, processor: Processor) -> None:
-    lengths = [processor.measure(demo[i, 0]).media for i in range(len(demo))]
+    lengths = [processor.measure(demo[i, 0]) for i in range(len(demo))]
     for name, least in (("vision", 6), ("audio", 10)):
-        values = [n for media in lengths for n in media.get(name, ())]
+        values = [n for own in lengths for n in own.counts(name)]
         assert max(values) >= least * min(values)
 
 
@@ -209,15 +209,15 @@ def test_padding_of_the_recommended_budgets_is_below_ten_percent(
 
 def test_suggested_budgets_run_out_together(demo: Source, processor: Processor) -> None:
     budgets = suggest_budgets(
-        measure(demo, processor), (VISION, AUDIO), rows=8, samples_per_step=96
+        measure(demo, processor), (TEXT, VISION, AUDIO), rows=8, samples_per_step=96
     )
     assert set(budgets) == set(BUDGETS)
     assert budgets["tokens"] % 8 == budgets["vision"] % 8 == budgets["audio"] % 64 == 0
     lengths = [processor.measure(demo[i, 0]) for i in range(len(demo))]
     means = {
-        "tokens": np.mean([n.tokens for n in lengths]),
-        "vision": np.mean([sum(n.media.get("vision", ())) for n in lengths]),
-        "audio": np.mean([sum(n.media.get("audio", ())) for n in lengths]),
+        "tokens": np.mean([n.total("decoder") for n in lengths]),
+        "vision": np.mean([sum(n.counts("vision")) for n in lengths]),
+        "audio": np.mean([sum(n.counts("audio")) for n in lengths]),
     }
     samples = [8 * budgets[name] / mean for name, mean in means.items()]
     assert max(samples) < 1.1 * min(samples)

@@ -7,30 +7,31 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from data.sample import DataError, Lengths
-from data.sources.distributions import REDUCTION, draw_lengths
+from data.sample import DataError
+from data.sources.distributions import REDUCTION, SampleShape, draw_lengths
+from tests.data.samples import make_lengths
 
 COUNT = 60_000
 
 
 @pytest.fixture(scope="module")
-def drawn() -> list[Lengths]:
+def drawn() -> list[SampleShape]:
     return draw_lengths("web", COUNT, seed=0)
 
 
-def text_of(lengths: Lengths) -> int:
+def text_of(lengths: SampleShape) -> int:
     """Tokens that are not of media."""
     media = sum(-(-n // REDUCTION[name]) for name, own in lengths.media.items() for n in own)
     return lengths.tokens - media
 
 
-def test_conversations_are_as_long_as_published(drawn: list[Lengths]) -> None:
+def test_conversations_are_as_long_as_published(drawn: list[SampleShape]) -> None:
     text = np.array([text_of(lengths) for lengths in drawn])
     assert text.min() >= 1
     assert text.mean() == pytest.approx(330_239 / 94_145 * (161.31 + 337.99), rel=0.02)
 
 
-def test_images_are_as_large_as_published(drawn: list[Lengths]) -> None:
+def test_images_are_as_large_as_published(drawn: list[SampleShape]) -> None:
     """Shares of images with both sides of 256, 512 and 1024 pixels and more."""
     patches = np.array([n for lengths in drawn for n in lengths.media["vision"]])
     for side, share in ((256, 211 / 413), (512, 67 / 413), (1024, 9.6 / 413)):
@@ -42,7 +43,7 @@ def test_images_are_as_large_as_published(drawn: list[Lengths]) -> None:
     assert counts[counts > 0].mean() == pytest.approx(353 / 141, rel=0.02)
 
 
-def test_clips_have_the_published_quantiles(drawn: list[Lengths]) -> None:
+def test_clips_have_the_published_quantiles(drawn: list[SampleShape]) -> None:
     frames = np.array([n for lengths in drawn for n in lengths.media["audio"]])
     assert len(frames) == pytest.approx(COUNT / 3, rel=0.03)
     for share, seconds in ((0.05, 2.3), (0.5, 5.8), (0.9, 14.6), (0.99, 25.5)):
@@ -57,9 +58,9 @@ def test_a_file_is_drawn_from(tmp_path: Path) -> None:
     path = tmp_path / "lengths.jsonl"
     path.write_text('{"tokens": 3, "vision": [4, 5]}\n\n{"tokens": 7}\n')
     drawn = draw_lengths(str(path), 100, seed=0)
-    assert {str(n) for n in drawn} == {
-        str(Lengths(3, {"vision": (4, 5)})),
-        str(Lengths(7)),
+    assert {str(n.lengths("decoder")) for n in drawn} == {
+        str(make_lengths(3, {"vision": (4, 5)})),
+        str(make_lengths(7)),
     }
 
 

@@ -24,7 +24,7 @@ from data.sample import DataError, SampleError
 from data.sources.make import make_source
 from data.sources.mixture import SourceMixture
 from tests.data.loading.test_loader import assert_same_microbatch
-from tests.data.samples import AUDIO, CAPACITY, VISION, WORK, MakeConfig, all_rows
+from tests.data.samples import AUDIO, CAPACITY, TEXT, VISION, WORK, MakeConfig, all_rows
 from tests.data.sources.formats.writers import FORMATS, SAMPLES
 
 WEIGHTS = {"json_list": 3.0, "webdataset": 1.0, "arrayrecord": 0.5}
@@ -85,7 +85,7 @@ def test_a_sample_has_one_name(mixture: Any, tmp_path: Path) -> None:
     more = {"source": {"kind": "llava", "path": str(tmp_path / "more")}}
     members = config.source.model_dump()["members"] | {"bad": more}
     config = mixture({}, source={"kind": "mixture", "members": members})
-    source, processor = make_source(config), make_processor(config, [VISION, AUDIO])
+    source, processor = make_source(config), make_processor(config, [TEXT, VISION, AUDIO])
     names = [source.name(index) for index in range(len(source))]
     assert len({*names}) == len(names)
     for index, name in enumerate(names):
@@ -101,7 +101,7 @@ def test_lengths_are_those_of_the_members_and_weights_change_none(
     mixture: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     config = mixture(WEIGHTS)
-    source, processor = make_source(config), make_processor(config, [VISION, AUDIO])
+    source, processor = make_source(config), make_processor(config, [TEXT, VISION, AUDIO])
     table = open_lengths(source, processor, config)
     assert [table[i] for i in range(len(table))] == [
         processor.measure(source[i, 0]) for i in range(len(source))
@@ -117,7 +117,7 @@ def test_lengths_are_those_of_the_members_and_weights_change_none(
 
 def test_plans_have_the_members_in_proportion(mixture: Any) -> None:
     config = mixture({"json_list": 3.0, "webdataset": 1.0}, lookahead=8)
-    source, processor = make_source(config), make_processor(config, [VISION, AUDIO])
+    source, processor = make_source(config), make_processor(config, [TEXT, VISION, AUDIO])
     lengths = open_lengths(source, processor, config)
     planner = BatchPlanner(source, lengths, config, CAPACITY, LoaderState(0), TrainingDemand(WORK))
     count: Counter[str] = Counter()
@@ -134,7 +134,7 @@ def test_budgets_are_those_of_what_comes_up(mixture: Any) -> None:
     ratios = []
     for weight in (0.1, 1.0, 10.0):
         config = mixture({"json_list": 1.0, "webdataset": weight})
-        source, processor = make_source(config), make_processor(config, [VISION, AUDIO])
+        source, processor = make_source(config), make_processor(config, [TEXT, VISION, AUDIO])
         lengths = open_lengths(source, processor, config)
         encoders = list(processor.specs.values())
         budgets = suggest_budgets(lengths, encoders, 1, 64, order=source.make_order(0))  # type: ignore[attr-defined]
@@ -145,7 +145,7 @@ def test_budgets_are_those_of_what_comes_up(mixture: Any) -> None:
 @pytest.mark.parametrize("batch", [{}, {"batch": "samples", "samples": 5, "rows": 2}])
 def test_a_run_resumes_at_every_microbatch(batch: Any, mixture: Any) -> None:
     config = mixture(WEIGHTS, **batch)
-    source, processor = make_source(config), make_processor(config, [VISION, AUDIO])
+    source, processor = make_source(config), make_processor(config, [TEXT, VISION, AUDIO])
     rows, consumer = all_rows(config.rows), TrainingDemand(WORK, microbatches=2)
 
     def planned(state: LoaderState | None) -> Any:
@@ -166,7 +166,7 @@ def test_a_run_resumes_at_every_microbatch(batch: Any, mixture: Any) -> None:
 
 def test_workers_make_the_same_microbatches(mixture: Any) -> None:
     config = mixture(WEIGHTS)
-    source, processor = make_source(config), make_processor(config, [VISION, AUDIO])
+    source, processor = make_source(config), make_processor(config, [TEXT, VISION, AUDIO])
     more = config.model_copy(update={"workers": 1})
     with (
         DataLoader(source, processor, config, 0, all_rows(1)) as first,

@@ -15,7 +15,7 @@ from data.processing.processor import make_processor
 from data.sample import DataError
 from data.sources.distributions import REDUCTION, draw_lengths
 from data.sources.make import make_source
-from tests.data.samples import AUDIO, VISION, WORK, MakeConfig, all_rows
+from tests.data.samples import AUDIO, TEXT, VISION, WORK, MakeConfig, all_rows
 
 SOURCE = {"kind": "synthetic", "samples": 200, "scale": 0.05, "patch": 16}
 CHANGES = {
@@ -28,23 +28,24 @@ CHANGES = {
 
 def test_samples_are_about_as_long_as_drawn(make_config: MakeConfig) -> None:
     config = make_config(**CHANGES)
-    processor = make_processor(config, [VISION, AUDIO])
+    processor = make_processor(config, [TEXT, VISION, AUDIO])
     source, drawn = make_source(config), draw_lengths("web", 200, seed=0)
     for index, wanted in enumerate(drawn):
         found = processor.measure(source[index, 0])
         assert found == processor.process(source[index, 0]).lengths
         for name, own in wanted.media.items():
-            got = found.media.get(name, ())
+            got = found.counts(name)
             assert len(got) == len(own)
             # Patches of VISION are half as wide; sides are whole patches.
             wide = 2 if name == "vision" else 1
             for n, m in zip(got, own, strict=True):
                 assert n == pytest.approx(wide * 0.05 * m, rel=0.35, abs=4)
-        outputs = sum(processor.specs[k].outputs(n) for k, ns in found.media.items() for n in ns)
+        specs = processor.encoders.items()
+        outputs = sum(spec.outputs(n) for k, spec in specs for n in found.counts(k))
         landed = sum(-(-n // REDUCTION[k]) for k, ns in wanted.media.items() for n in ns)
         # The chat template is some tokens more, and so are spaces.
         text = 0.05 * (wanted.tokens - landed)
-        assert found.tokens - outputs == pytest.approx(text, abs=14)
+        assert found.total("decoder") - outputs == pytest.approx(text, abs=14)
 
 
 def test_a_sample_is_the_same_in_every_process(make_config: MakeConfig) -> None:
@@ -61,7 +62,7 @@ def test_a_sample_is_the_same_in_every_process(make_config: MakeConfig) -> None:
 
 def test_a_loader_serves_them(make_config: MakeConfig) -> None:
     config = make_config(balance="per_phase", on_error="raise", **CHANGES)
-    processor = make_processor(config, [VISION, AUDIO])
+    processor = make_processor(config, [TEXT, VISION, AUDIO])
     consumer = TrainingDemand(WORK)
     with DataLoader(
         make_source(config), processor, config, 0, all_rows(4), None, consumer

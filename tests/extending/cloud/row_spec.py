@@ -8,12 +8,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from data.rows.spec import ArraySpec, Kind, RowSpec
+from data.rows.spec import ArraySpec, Kind, MediaRowSpec
 from data.sample import ProcessedMedium
 
 
 @dataclass(frozen=True)
-class CloudRowSpec(RowSpec):
+class CloudRowSpec(MediaRowSpec):
     """Point clouds, of which `group` points become one output."""
 
     kind: ClassVar[Kind] = "cloud"

@@ -8,12 +8,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from data.rows.spec import ArraySpec, Kind, RowSpec
+from data.rows.spec import ArraySpec, Kind, MediaRowSpec
 from data.sample import ProcessedMedium
 
 
 @dataclass(frozen=True)
-class GraphRowSpec(RowSpec):
+class GraphRowSpec(MediaRowSpec):
     """Graphs, whose nodes are positions; each node becomes one output."""
 
     kind: ClassVar[Kind] = "graph"

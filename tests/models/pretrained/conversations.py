@@ -15,11 +15,11 @@ from data.media.image.row_spec import ImageRowSpec
 from data.media.image.tiles import ImageTiling, grid_of_tiles, layout_of, taps_of
 from data.planning.packing import make_capacity
 from data.planning.stream import SamplePlacement, lay_out, runs_of_plan
-from data.rows.spec import RowSpec
-from data.rows.tokens import TEXT
-from data.sample import NO_TILES, Example, ProcessedMedium
-from mllm_jax.config.inputs import row_specs
+from data.rows.spec import MediaRowSpec
+from data.sample import Example, ProcessedMedium
+from mllm_jax.config.inputs import media_specs
 from mllm_jax.models.graph import ModelConfig
+from tests.data.samples import TEXT
 from tests.models.pretrained.stored import arrays, composition, cut
 
 
@@ -28,7 +28,7 @@ def example(folder: str, name: str, config: ModelConfig) -> Example:
     inputs, _ = arrays(folder)
     ids, mask = (inputs[f"{name}.{key}"][0] for key in ("input_ids", "answer_mask"))
     learnt = np.append(mask[1:], 0).astype(np.float32)
-    (spec,) = row_specs(config)
+    (spec,) = media_specs(config)
     media = _media(inputs, name, spec)
     placeholder = composition(folder).placeholders[spec.name]
     places = np.flatnonzero(ids == placeholder)
@@ -39,16 +39,17 @@ def example(folder: str, name: str, config: ModelConfig) -> Example:
     ends = np.cumsum(counts)
     starts = tuple(places[ends - counts].tolist()) if media else ()
     own, where = ({spec.name: media}, {spec.name: starts}) if media else ({}, {})
-    return Example(ids, np.roll(ids, -1), learnt, own, where)
+    return Example(ids, np.roll(ids, -1), learnt, own, where, TEXT.module)
 
 
-def _in_text(medium: ProcessedMedium, spec: RowSpec, placeholder: int) -> list[int]:
+def _in_text(medium: ProcessedMedium, spec: MediaRowSpec, placeholder: int) -> list[int]:
     """Tokens of a medium; released texts have the placeholder where newlines are, too."""
-    grid = medium.grid or NO_TILES
-    return spec.in_text(len(medium.inputs), grid, placeholder)
+    return spec.in_text(medium.lengths, placeholder)
 
 
-def _media(inputs: dict[str, np.ndarray], name: str, spec: RowSpec) -> tuple[ProcessedMedium, ...]:
+def _media(
+    inputs: dict[str, np.ndarray], name: str, spec: MediaRowSpec
+) -> tuple[ProcessedMedium, ...]:
     if isinstance(spec, ImageRowSpec) and spec.tiling is not None:
         return tuple(_tiled(inputs, name, spec, spec.tiling))
     if isinstance(spec, ImageRowSpec) and f"{name}.pixel_values" in inputs:
@@ -106,15 +107,15 @@ def packed(
         rows: the row of every conversation.
         media_rows: the rows of its media.
     """
-    own = tuple(row_specs(config))
+    own = tuple(media_specs(config))
     name = own[0].name
-    capacity = make_capacity({**budgets, "segments": 8}, own)
+    capacity = make_capacity({**budgets, "segments": 8}, (TEXT, *own))
     lengths = [(i, one.lengths) for i, one in enumerate(examples)]
     by_name = [{name: media} for media in media_rows]
-    placements = lay_out(lengths, rows, own, by_name)
+    placements = lay_out(lengths, rows, capacity.specs, by_name)
     count = 1 + max([*rows, *(row for media in media_rows for row in media)])
     whole = {tower: range(count) for tower in ("decoder", name)}
-    made = BatchArrays(whole, {name: own[0]}, capacity, TEXT)
+    made = BatchArrays(whole, capacity)
     for one, placement in zip(examples, placements, strict=True):
         made.write_text(placement, one)
         for number, medium in enumerate(one.media.get(name, ())):

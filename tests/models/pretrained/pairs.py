@@ -12,7 +12,7 @@ import numpy as np
 from data.processing.processor import Processor, make_processor
 from data.sources.make import make_source
 from data.sources.shapes import write_example
-from mllm_jax.config.inputs import row_specs, target_specs, token_spec
+from mllm_jax.config.inputs import row_specs, target_specs
 from mllm_jax.config.load import ExperimentConfig, load
 from tests.configs import ROOT
 
@@ -49,8 +49,8 @@ MODULES = ("decoder", "encoders.image")
 def processor(config: ExperimentConfig) -> Processor:
     """The processor of a configuration."""
     model = config.model
-    own = model.decoder.max_positions, token_spec(model.decoder), target_specs(model)
-    return make_processor(config.data, row_specs(model), *own)
+    most, targets = model.decoder.max_positions, target_specs(model)
+    return make_processor(config.data, row_specs(model), most, targets)
 
 
 def inputs(config: ExperimentConfig) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -13,7 +13,7 @@ from data.config import DataConfig
 from data.media.image.row_spec import LazyImage
 from data.processing.processor import Processor, make_processor
 from data.sample import Sample, Turn
-from mllm_jax.config.inputs import row_specs
+from mllm_jax.config.inputs import media_specs
 from mllm_jax.generate.generator import AnswerGenerator, AnswerOptions
 from mllm_jax.generate.opened import open_model
 from tests.data.hf_format.test_processor import Picture
@@ -50,7 +50,7 @@ def sample(name: str) -> Sample:
 
 @pytest.fixture(scope="module")
 def processor() -> Processor:
-    own = row_specs(imported(FOLDER)[0])
+    own = media_specs(imported(FOLDER)[0])
     values = {
         "processor": ROOT / FOLDER,
         "budgets": BUDGETS | {"segments": 8},
@@ -66,13 +66,13 @@ def test_logits_are_the_same(processor: Processor, rows: list[int]) -> None:
     expected = [processor.measure_prompt(own, answered=False) for own in samples]
     examples = [processor.prompt(*own) for own in zip(samples, expected, strict=True)]
     media = [
-        [own] * len(e.lengths.media["vision"])
+        [own] * len(e.lengths.counts("vision"))
         for own, e in zip((0, rows[0]), examples, strict=False)
     ]
     batch, placements = packed(examples, config, BUDGETS, rows, media)
     _, _, logits, _ = jax.jit(lambda p: forward(config, p, batch))(params)
     for name, place in zip(QUESTIONS, placements, strict=True):
-        here = place.row, slice(place.start, place.start + place.lengths.tokens)
+        here = place.row, slice(place.start, place.start + place.lengths.total("decoder"))
         ids = stored()[f"{name}.prompt_ids"][0]
         tokens = batch.decoder.inputs[here]
         same = (tokens == ids) | newlines(config, tokens)
@@ -84,7 +84,7 @@ def test_logits_are_the_same(processor: Processor, rows: list[int]) -> None:
 
 @pytest.mark.parametrize("family", ["llava", "llava_onevision", "qwen2_audio"])
 def test_models_of_tiles_take_videos(family: str) -> None:
-    (own,) = row_specs(imported(family)[0])
+    (own,) = media_specs(imported(family)[0])
     assert ("video" in own.kinds) == (family == FOLDER)
 
 

@@ -97,7 +97,7 @@ def test_conversations_give_the_same(family: str, layout: str) -> None:
     _, expected = arrays(family)
     found = jax.jit(lambda p: forward(config, p, batch))(params)
     for name, place in zip(CHATS[family], placements, strict=True):
-        here = place.row, slice(place.start, place.start + place.lengths.tokens)
+        here = place.row, slice(place.start, place.start + place.lengths.total("decoder"))
         media, hidden, logits, nll = (np.asarray(array)[here] for array in found)
         landed = batch.decoder.merges[next(iter(config.encoders))][here] >= 0
         landed |= newlines(config, batch.decoder.inputs[here])

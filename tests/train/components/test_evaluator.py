@@ -17,8 +17,8 @@ from data.loading.evaluation import example_batches, prompt_batches
 from data.sample import Sample, SampleError
 from data.sources.make import make_source
 from data.sources.mixture import SourceMixture
-from mllm_jax.models.batch import DECODER, ModuleRows
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.batch import ModuleRows
+from mllm_jax.models.graph import BACKBONE, ModelConfig
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.train.components.evaluator import LossEvaluator, StoppedError
 from mllm_jax.train.records.evaluation_figures import figures_of
@@ -68,7 +68,7 @@ def decode_alone(experiment: Any, params: Any, index: int, count: int) -> list[i
     padded.index[0, end : end + count] = slot.tokens + np.arange(count)
     padded.positions[..., 0] = padded.index
     widened = dataclasses.replace(padded, merges=merges)
-    modules = jax.tree.map(jnp.asarray, {**prompt.batch.rows, DECODER: widened})
+    modules = jax.tree.map(jnp.asarray, {**prompt.batch.rows, BACKBONE: widened})
     tokens = widened.inputs
     best = jax.jit(partial(_next, experiment.config.model))
     for position in range(end, end + count):
@@ -93,9 +93,9 @@ def _logits(model: ModelConfig, params: Any, modules: Modules, tokens: jax.Array
     media = jnp.zeros((*tokens.shape, model.decoder.d_model))
     for name in model.encoders:
         out = towers.encode(params[name], name, modules[name], model, view)
-        index = modules[DECODER].merges[name]
+        index = modules[BACKBONE].merges[name]
         media += jnp.where((index >= 0)[..., None], out[0][jnp.maximum(index, 0)], 0)
-    rows = dataclasses.replace(modules[DECODER], inputs=tokens)
+    rows = dataclasses.replace(modules[BACKBONE], inputs=tokens)
     hidden, _ = towers.decode_hidden(params["decoder"], rows, media, model, view)
     return hidden[0] @ params["decoder"]["lm_head"]["kernel"]
 

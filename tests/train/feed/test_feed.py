@@ -22,6 +22,7 @@ from mllm_jax.train import trainer as loop
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed import feed
 from tests.configs import config
+from tests.data.samples import TEXT, make_lengths
 from tests.train.llava_folder import write_folder
 
 
@@ -112,7 +113,8 @@ def test_one_process_makes_the_index_before_the_others_open_it(
 
 def test_processes_with_other_lengths_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     tables = [
-        LengthTable.of([Lengths(n), SampleFault(FaultKind.RECORD, "bad")], []) for n in (3, 3, 4)
+        LengthTable.of([make_lengths(n), SampleFault(FaultKind.RECORD, "bad")], [TEXT])
+        for n in (3, 3, 4)
     ]
     assert tables[0].digest == tables[1].digest != tables[2].digest
 

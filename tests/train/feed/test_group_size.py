@@ -15,6 +15,7 @@ from mllm_jax.config.load import ExperimentConfig, load
 from mllm_jax.train.feed import group_size
 from mllm_jax.train.feed.group_size import GroupCost, choose_group_size
 from tests.configs import ROOT
+from tests.data.samples import make_lengths
 
 PLAN = "{data: 40, fsdp: 8}"
 SIZES = [1, 2, 4, 8, 20, 40]
@@ -36,6 +37,10 @@ def at_scale(lengths: str = "cached", *more: str) -> ExperimentConfig:
     return load(ROOT / "configs" / "bench" / "balance.yaml", changes)
 
 
+def shipped() -> list[Lengths]:
+    return [shape.lengths("decoder") for shape in draw_lengths("web", 300, seed=1)]
+
+
 def chosen(
     config: ExperimentConfig, samples: list[Lengths], sizes: Sequence[int] = SIZES
 ) -> GroupCost:
@@ -48,24 +53,24 @@ def test_unlike_samples_are_balanced_by_many_hosts_and_like_ones_by_few(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with caplog.at_level(logging.INFO, "mllm_jax"):
-        many = chosen(at_scale(), draw_lengths("web", 300, seed=1))
+        many = chosen(at_scale(), shipped())
     assert many.hosts == 40
     assert "auto takes groups of 40 of 40 hosts; predicted by size" in caplog.text
-    few = chosen(at_scale(), draw_lengths("web", 300, seed=1), sizes=[1, 2])
+    few = chosen(at_scale(), shipped(), sizes=[1, 2])
     assert few.hosts == 2
     assert few.uneven > many.uneven
     assert few.seconds > many.seconds
-    alike = chosen(at_scale(), [Lengths(1000, {"vision": (256,)}, {"vision": (3,)})])
+    alike = chosen(at_scale(), [make_lengths(1000, {"vision": (256,)}, {"vision": (3,)})])
     assert alike.hosts == 1
     assert alike.uneven == pytest.approx(1)
 
 
 def test_what_is_sent_and_planned_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    samples = [Lengths(1000, {"vision": (256,)}, {"vision": (3,)})]
+    samples = [make_lengths(1000, {"vision": (256,)}, {"vision": (3,)})]
     read, known = (chosen(at_scale(own), samples, sizes=[8]) for own in ("on_read", "cached"))
     assert read.seconds > known.seconds
     monkeypatch.setattr(group_size, "PLANNING", 1.0)
-    assert chosen(at_scale(), draw_lengths("web", 300, seed=1)).hosts == 1
+    assert chosen(at_scale(), shipped()).hosts == 1
 
 
 def test_outputs_that_are_sent_are_as_wide_as_the_decoder(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,14 +78,14 @@ def test_outputs_that_are_sent_are_as_wide_as_the_decoder(monkeypatch: pytest.Mo
     monkeypatch.setattr(group_size, "PLANNING", 0.0)
     monkeypatch.setattr(group_size, "_work_seconds", lambda *_: 0.0)
     few, many = (
-        chosen(at_scale(), [Lengths(4000, {"vision": (count,)}, {"vision": (3,)})], sizes=[8])
+        chosen(at_scale(), [make_lengths(4000, {"vision": (count,)}, {"vision": (3,)})], sizes=[8])
         for count in (256, 2560)
     )
     assert many.seconds > 2 * few.seconds > 0
 
 
 def test_phases_that_are_not_dealt_have_no_part_in_it() -> None:
-    samples = draw_lengths("web", 300, seed=1)
+    samples = shipped()
     whole, decoder, none = (
         chosen(at_scale("on_read", f"data.balance={own}"), samples)
         for own in ("per_phase", "decoder", "none")

@@ -86,7 +86,9 @@ class Laboratory:
         assemble = BatchAssembler(self.source, self.processor, data, rows, apart)
         batch, skipped = assemble(placements, capacity)
         assert not skipped
-        return dealt, replace(batch, runs=runs_of_plan(placements, encoders) if apart else None)
+        return dealt, replace(
+            batch, runs=runs_of_plan(placements, capacity.media) if apart else None
+        )
 
     def fits(self, chosen: Sequence[int]) -> bool:
         """Whether no sample would wait, under whatever balance."""
@@ -161,7 +163,7 @@ def check(
 
 def test_one_giant_sample_beside_small_ones(laboratory: Laboratory) -> None:
     """The giant sample has a rank of its own; the others share the rest."""
-    order = sorted(range(64), key=lambda i: -laboratory.lengths[i].tokens)
+    order = sorted(range(64), key=lambda i: -laboratory.lengths[i].total("decoder"))
     chosen = [order[0], *order[-3:]]
     dealt, balanced = laboratory.dealt("per_phase", {}, chosen)
     _, unbalanced = laboratory.dealt("none", {}, chosen)

@@ -13,9 +13,9 @@ from data.batch import PackedBatch
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.check.verify import compare_gradients, initial_parameters, loss_and_gradients
 from mllm_jax.config.pipeline_plan import StageLayers
-from mllm_jax.models.batch import DECODER, NEXT_TOKEN
+from mllm_jax.models.batch import NEXT_TOKEN
 from mllm_jax.models.freeze import Frozen
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.graph import BACKBONE, ModelConfig
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import build_step, gradient_step, train_step, with_plan
 from mllm_jax.train.step.gradient_program import Batch, GradientProgram, Gradients
@@ -40,7 +40,7 @@ class Unrolled(GradientProgram):
     def shares(
         self, params: Any, batch: Batch, weights: Mapping[str, jax.Array], aux: Aux
     ) -> Gradients:
-        rows = [jax.tree.map(lambda x, i=i: x[i], batch.rows[DECODER]) for i in (1, 0)]
+        rows = [jax.tree.map(lambda x, i=i: x[i], batch.rows[BACKBONE]) for i in (1, 0)]
 
         def total(params: Any) -> jax.Array:
             decoder = params["decoder"]
@@ -49,7 +49,7 @@ class Unrolled(GradientProgram):
                 decoder["layers"],
             )
             whole = params | {"decoder": decoder | {"layers": layers}}
-            made = [self.modules.loss(whole, {DECODER: own}, {}) for own in rows]
+            made = [self.modules.loss(whole, {BACKBONE: own}, {}) for own in rows]
             losses = [loss[NEXT_TOKEN] for loss, _ in made]
             return sum(losses[1:], losses[0]) / weights[NEXT_TOKEN]
 

@@ -13,15 +13,15 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, example, given, settings
 from hypothesis import strategies as st
 
-from data.batch import DECODER, PackedBatch
+from data.batch import PackedBatch
 from data.planning.independent_microbatches import feeds_of_all
 from data.rows.pack import empty_rows
 from mllm_jax.check.loads import make_loads
 from mllm_jax.check.synthetic import scatter_rows, synthetic_batch
 from mllm_jax.check.verify import compare_gradients, initial_parameters
-from mllm_jax.config.inputs import row_specs
+from mllm_jax.config.inputs import media_specs
 from mllm_jax.config.pipeline_plan import PipelinePlan
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.graph import BACKBONE, ModelConfig
 from mllm_jax.train.step import independent_microbatches as units
 from mllm_jax.train.step import pipeline
 from mllm_jax.train.step.batch import place, place_batch
@@ -162,7 +162,7 @@ def thin(seed: int) -> PackedBatch:
         wide = np.where(index >= 0, row * ROOM * outputs + offset, -1)
         merges[name] = wide.astype(np.int32)
     decoder = replace(batch.decoder, merges=merges)
-    return replace(batch, rows={DECODER: decoder, **encoders})
+    return replace(batch, rows={BACKBONE: decoder, **encoders})
 
 
 def wider(array: np.ndarray) -> np.ndarray:
@@ -313,7 +313,7 @@ def test_rows_go_on_together_where_units_feed_too_many(
 ) -> None:
     """Media in the first row of two microbatches, and in the second row of the two others."""
     monkeypatch.setattr(units, "_told", set())
-    kinds, nothing = row_specs(model()), np.zeros((0, 5), np.int64)
+    kinds, nothing = media_specs(model()), np.zeros((0, 5), np.int64)
     rooms = {own.name: RowCapacity(MEDIA[own.name], 1) for own in kinds}
     batches = [
         PackedBatch(
@@ -371,7 +371,7 @@ def test_tables_of_a_step_are_run_on_names_where_schedules_are_checked(
         moved = np.where(slots >= 0, (slots + 1) % made.backbone.sizes.saved, slots)
         tables = replace(tables, backward=replace(tables.backward, saved=moved))
         backbone = replace(made.backbone, tables=tables)
-        return replace(made, modules={**made.modules, DECODER: backbone})
+        return replace(made, modules={**made.modules, BACKBONE: backbone})
 
     monkeypatch.setattr(pipeline, "lower_schedule", wrong)
     place(scattered_load(2)[1], steps[0])

@@ -10,12 +10,12 @@ import jax
 import numpy as np
 import pytest
 
-from data.batch import DECODER, PackedBatch
+from data.batch import PackedBatch
 from mllm_jax.check.synthetic import scatter_rows, synthetic_batch
 from mllm_jax.check.verify import compare_gradients, initial_parameters, loss_and_gradients
 from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.models.freeze import NOTHING_FROZEN, Frozen
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.graph import BACKBONE, ModelConfig
 from mllm_jax.train.step.build import build_step
 from scheduling.schedules.bubbles import place_modules
 from scheduling.schedules.costs import ChunkCosts, TaskCosts
@@ -66,7 +66,7 @@ def merged(batch: PackedBatch) -> PackedBatch:
     for name, (row, offset) in places.items():
         landed = row * sum(outputs.values()) + starts[name] + offset
         media = np.where(batch.decoder.merges[name] >= 0, landed, media).astype(np.int32)
-    return PackedBatch({DECODER: replace(batch.decoder, merges={"vision": media}), "vision": rows})
+    return PackedBatch({BACKBONE: replace(batch.decoder, merges={"vision": media}), "vision": rows})
 
 
 @cache
@@ -98,7 +98,7 @@ def emptied(batch: PackedBatch, lane: str, rows: list[int], blank: float = 0.0) 
     gone = np.isin(landed // outputs, rows) & (landed >= 0)
     merges = {**batch.decoder.merges, lane: np.where(gone, -1, landed).astype(np.int32)}
     decoder = replace(batch.decoder, merges=merges)
-    return replace(batch, rows={**batch.rows, DECODER: decoder, lane: own})
+    return replace(batch, rows={**batch.rows, BACKBONE: decoder, lane: own})
 
 
 def schedule(frozen: bool = False) -> Schedule:

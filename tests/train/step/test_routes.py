@@ -13,7 +13,8 @@ import pytest
 from jax.sharding import PartitionSpec as P
 
 from data.batch import PackedBatch
-from mllm_jax.models.batch import DECODER, ModuleRows
+from mllm_jax.models.batch import ModuleRows
+from mllm_jax.models.graph import BACKBONE
 from mllm_jax.models.merge import land
 from mllm_jax.train.step.routes import LaneRoutes, Pair, lane_routes, route_specs
 from sharding.collectives import psum
@@ -65,7 +66,7 @@ def inputs(grid: JointGrid, exchange: Exchange, apart: bool, index: np.ndarray) 
 
 def listing(index: np.ndarray, runs: np.ndarray) -> PackedBatch:
     """A microbatch that lists runs; its tokens are looked at for their shape alone."""
-    return PackedBatch({DECODER: ModuleRows(index, None, None)}, {"vision": runs})
+    return PackedBatch({BACKBONE: ModuleRows(index, None, None)}, {"vision": runs})
 
 
 def whole(grid: JointGrid, routes: LaneRoutes) -> RouteArrays:

@@ -19,7 +19,7 @@ RANGES = 12
 
 def sources_panel(preview: DataPreview) -> PagePanel:
     """Samples of every source, with their tokens and media."""
-    buckets = tuple(preview.specs)
+    buckets = preview.buckets
     rows = [
         (name, *_source_row(source_samples, len(preview.used), buckets), preview.sizes[name])
         for name, source_samples in preview.by_source.items()

@@ -47,7 +47,7 @@ def _draw_microbatch(preview: DataPreview, number: int) -> Markup:
         f"step {number // microbatches_per_step + 1}"
         + f", its microbatch {number % microbatches_per_step + 1}" * (microbatches_per_step > 1)
     )
-    modules = [_draw_module(preview, number, name, samples) for name in ("decoder", *preview.specs)]
+    modules = [_draw_module(preview, number, name, samples) for name in preview.specs]
     return make_tag(
         "div", make_tag("h3", step[0].upper() + step[1:]), *modules, class_="microbatch"
     )
@@ -94,7 +94,7 @@ def _draw_media(
 ) -> Iterator[Markup]:
     """The media of a row of a lane."""
     for sample in samples:
-        counts = sample.placement.lengths.media.get(bucket, ())
+        counts = sample.placement.lengths.counts(bucket)
         places = sample.placement.media.get(bucket, ())
         for (at, start, _), count in zip(places, counts, strict=True):
             if at == row:
@@ -127,7 +127,7 @@ def _row_marks(preview: DataPreview, number: int, row: int, room: int) -> Markup
     """Below a row of the decoder: positions with a loss, and those where outputs land."""
     microbatch = preview.microbatches[number]
     lines = [_draw_marks(targets_of(microbatch).weights[row] > 0, "loss", room, "learnt")]
-    for lane in preview.specs:
+    for lane in preview.buckets:
         landing = microbatch.batch.decoder.merges[lane][row] >= 0
         if landing.any():
             lines.append(_draw_marks(landing, "landing", room, f"outputs of {lane}"))

@@ -11,7 +11,7 @@ from data.planning.groups.evenness import Shares, draw_steps
 from data.planning.packing import Capacity, make_capacity
 from data.sample import DataError, Lengths
 from tests.data.planning.test_packing import sample_lengths
-from tests.data.samples import AUDIO, CAPACITY, VISION, WORK
+from tests.data.samples import AUDIO, CAPACITY, TEXT, VISION, WORK, make_lengths
 
 SAMPLES = st.lists(
     sample_lengths.filter(lambda n: CAPACITY.misfit(n) is None), min_size=1, max_size=30
@@ -36,20 +36,21 @@ def test_no_rank_has_less_than_the_mean_and_the_dearest_item(
     drawn = draw_steps(samples, CAPACITY, WORK, shares(groups))
     assert all(own >= drawn.mean[name] * (1 - 1e-9) for name, own in drawn.heaviest.items())
     # A group's rows hold no more than they have room for.
-    least = min(lengths.tokens for lengths in samples)
+    least = min(lengths.total("decoder") for lengths in samples)
     assert 0 < drawn.samples * least <= 16 // groups * CAPACITY.limit("tokens")
 
 
 def test_equal_samples_are_even_in_groups_of_any_size() -> None:
     for groups in (1, 2, 8):
-        assert uneven([Lengths(20, {})], shares(groups, 64)) == pytest.approx(1)
+        assert uneven([make_lengths(20, {})], shares(groups, 64)) == pytest.approx(1)
 
 
 def test_smaller_groups_are_less_even_as_sums_of_fewer_samples_are() -> None:
     """The heaviest of n groups is as far above the mean as the largest of n normal values."""
-    samples = [Lengths(20, {}), Lengths(30, {})]
+    samples = [make_lengths(20, {}), make_lengths(30, {})]
     room = make_capacity(
-        {"tokens": 10**6, "vision": 10**6, "audio": 8 * 10**5, "segments": 10**4}, (VISION, AUDIO)
+        {"tokens": 10**6, "vision": 10**6, "audio": 8 * 10**5, "segments": 10**4},
+        (TEXT, VISION, AUDIO),
     )
     found = [uneven(samples, shares(groups, 1024 // groups), room) for groups in (1, 4, 16)]
     assert found[0] == pytest.approx(1)
@@ -61,7 +62,7 @@ def test_smaller_groups_are_less_even_as_sums_of_fewer_samples_are() -> None:
 
 
 def test_a_giant_counts_whoever_has_it() -> None:
-    samples = [*[Lengths(10, {})] * 7, Lengths(300, {})]
+    samples = [*[make_lengths(10, {})] * 7, make_lengths(300, {})]
     assert uneven(samples, shares(1, 8, rows=8)) > 2
 
 

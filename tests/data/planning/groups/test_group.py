@@ -29,7 +29,17 @@ from data.rows.spec import BucketCost, LengthBucket
 from data.sample import DataError, Lengths
 from data.sources.order import StreamPlace
 from tests.data.planning.test_packing import sample_lengths
-from tests.data.samples import AUDIO, CAPACITY, VISION, WORK, ListSource, MakeConfig, make_sample
+from tests.data.samples import (
+    AUDIO,
+    CAPACITY,
+    TEXT,
+    VISION,
+    WORK,
+    ListSource,
+    MakeConfig,
+    make_lengths,
+    make_sample,
+)
 
 ROWS = 8
 #: More than a step takes.
@@ -152,7 +162,7 @@ def test_a_joined_state_continues_exactly_and_with_any_number_of_groups(
 
 
 def test_a_fixed_number_of_samples_is_shared_out(make_config: MakeConfig) -> None:
-    lengths = [Lengths(20 + i % 7, {}) for i in range(48)]
+    lengths = [make_lengths(20 + i % 7, {}) for i in range(48)]
     how = {"batch": "samples", "samples": 24, "ladder": (1.0,), "lookahead": None}
     for planner in planners(make_config, lengths, 4, LoaderState(3), **how):
         assert [len(planner.plan().placements) for _ in range(3)] == [6, 6, 6]
@@ -251,7 +261,9 @@ def test_media_of_lanes_are_even_over_the_devices_of_a_group_of_hosts(
         AUDIO,
     )
     lengths = [
-        Lengths(5, {"vision": (*own,)}, {"vision": (*range(len(own)),)}) if own else Lengths(5)
+        make_lengths(5, {"vision": (*own,)}, {"vision": (*range(len(own)),)})
+        if own
+        else make_lengths(5)
         for own in media
     ]
     config = make_config(rows=ROWS, lookahead=OFFERED, budgets=budgets, balance="per_phase")
@@ -264,7 +276,7 @@ def test_media_of_lanes_are_even_over_the_devices_of_a_group_of_hosts(
         ListSource([make_sample(str(i)) for i in range(len(lengths))]),
         Told(lengths),
         config,
-        make_capacity(budgets, buckets),
+        make_capacity(budgets, (TEXT, *buckets)),
         LoaderState(0),
         TrainingDemand(work, group=group),
     )
@@ -273,7 +285,7 @@ def test_media_of_lanes_are_even_over_the_devices_of_a_group_of_hosts(
         groups = cost.groups // 2
         rows = np.array([row - first for p in plan.placements for row, *_ in p.media[name]], int)
         assert set(rows.tolist()) <= set(range(ROWS // 2))
-        own = np.array([n for p in plan.placements for n in p.lengths.media.get(name, ())], int)
+        own = np.array([n for p in plan.placements for n in p.lengths.counts(name)], np.int64)
         even = lpt(BalanceProblem(own, groups, cost))
         dealt = rows * groups // (ROWS // 2)
         seconds = cost.linear * own + cost.quadratic * own**2

@@ -12,7 +12,7 @@ import pytest
 from data.processing.processor import make_processor
 from data.sample import DataError
 from data.sources.make import make_source
-from tests.data.samples import AUDIO, VISION, MakeConfig
+from tests.data.samples import AUDIO, TEXT, VISION, MakeConfig, media_counts
 from tests.data.sources.formats.test_parquet import PNG, table
 from tests.data.sources.formats.writers import encoded_clip, saved
 
@@ -24,7 +24,7 @@ def opened(make_config: MakeConfig, tmp_path: Path) -> Any:
     def make(path: Path, **options: Any) -> Any:
         source = {"kind": "arrow", "path": path} | options
         config = make_config(source=source, tokenizer="bytes", cache=tmp_path / "cache")
-        return make_source(config), make_processor(config, [VISION, AUDIO])
+        return make_source(config), make_processor(config, [TEXT, VISION, AUDIO])
 
     return make
 
@@ -38,7 +38,7 @@ def test_files_that_the_list_does_not_name_are_none_of_the_data_set(
     source, processor = opened(tmp_path / "set")
     assert len(source) == 5
     assert source.name(4) == "data-00001-of-00002.arrow[1]"
-    assert processor.measure(source[4, 0]).media == {"vision": (5,)}
+    assert media_counts(processor.measure(source[4, 0])) == {"vision": (5,)}
     alone, _ = opened(tmp_path / "set" / "data-00000-of-00002.arrow")
     assert len(alone) == 3
 
@@ -61,9 +61,9 @@ def test_media_may_be_missing_paths_or_lists(opened: Any, tmp_path: Path) -> Non
     told = [[{"from": "human", "value": text}, answer] for text in ("<image>", "?", "<image>")]
     saved(tmp_path / "set", table(3, conversations=told, image=pa.array(cells, stored)))
     source, processor = opened(tmp_path / "set", media=str(tmp_path / "set"))
-    assert [processor.measure(source[i, 0]).media.get("vision") for i in range(3)] == [
+    assert [processor.measure(source[i, 0]).counts("vision") for i in range(3)] == [
         (5,),
-        None,
+        (),
         (5,),
     ]
 
@@ -119,5 +119,5 @@ def test_a_data_set_that_datasets_has_saved_is_read(opened: Any, tmp_path: Path)
     for index in (6, 0):
         one, other = processor.process(source[index, 0]), processor.process(tables[index, 0])
         assert one.lengths == other.lengths
-        assert one.lengths.media == {"vision": (5,), "audio": (10,)}
+        assert media_counts(one.lengths) == {"vision": (5,), "audio": (10,)}
     assert json.loads((tmp_path / "set" / "state.json").read_text())["_data_files"]

@@ -27,6 +27,7 @@ from tests.data.hf_format.test_processor import TILED, config_of
 from tests.data.samples import (
     AUDIO,
     BUDGETS,
+    TEXT,
     VISION,
     WORK,
     MakeConfig,
@@ -59,7 +60,7 @@ def configure(make_config: MakeConfig, tmp_path: Path) -> Any:
 
 
 def opened(config: DataConfig) -> tuple[Source, Processor]:
-    return make_source(config), make_processor(config, [VISION, AUDIO])
+    return make_source(config), make_processor(config, [TEXT, VISION, AUDIO])
 
 
 def expected(configure: Any, tmp_path: Path) -> list[Any]:
@@ -89,7 +90,7 @@ def of_videos(folder: Path, name: str) -> tuple[Source, Processor]:
     """`FILMED` in a format, with a processor that takes videos."""
     options = FORMATS[name](folder, FILMED)
     config = config_of("llava_onevision", source=options, cache=folder / "cache")
-    return make_source(config), make_processor(config, [TILED])
+    return make_source(config), make_processor(config, [TEXT, TILED])
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +109,7 @@ def test_videos_are_read_from_every_format(
         own = processor.process(source[index, 0], processor.measure(source[index, 0]))
         assert_same_examples(wanted, own)
     # Images of an encoder come before its videos, which have 16 patches of a frame here.
-    (video,), (_, first, second) = (own.lengths.media["vision"] for own in filmed)
+    (video,), (_, first, second) = (own.lengths.counts("vision") for own in filmed)
     assert (video, first, second) == (3 * 16, 1 * 16, 2 * 16)
 
 
@@ -206,7 +207,7 @@ def test_clips_of_another_rate_are_converted_as_the_documentation_says(
         processor.measure(source[0, 0])
     monkeypatch.chdir(tmp_path)
     exec(RESAMPLING, {})
-    assert processor.process(source[0, 0]).lengths.media == {"audio": (100,)}
+    assert processor.process(source[0, 0]).lengths.counts("audio") == (100,)
     wave = source[0, 0].of("audio")[0].load()
     loudest = int(np.abs(np.fft.rfft(wave)).argmax())
     assert (len(wave), loudest) == (16000, 440)

@@ -28,7 +28,7 @@ from data.sources.formats.llava import _build_index as index_of
 from data.sources.formats.storage import find_files
 from data.sources.make import make_source
 from mllm_jax.config.sections import ConfigError
-from tests.data.samples import AUDIO, VISION, MakeConfig, assert_same_examples
+from tests.data.samples import AUDIO, TEXT, VISION, MakeConfig, assert_same_examples
 from tests.data.sources.formats.test_llava import configure, conversation, write_clip, write_image
 from tests.data.sources.formats.writers import encoded_image
 
@@ -104,7 +104,7 @@ def test_records_and_media_behind_a_url(make_config: MakeConfig, media: Path) ->
             file.write(path.read_bytes())
     source = {"kind": "llava", "path": f"{root}/train.json", "media": f"{root}/media"}
     there = here.model_copy(update={"source": type(here.source).model_validate(source)})
-    processor = make_processor(here, [VISION, AUDIO])
+    processor = make_processor(here, [TEXT, VISION, AUDIO])
     sources = make_source(here), make_source(there)
     examples = [processor.process(source[0, 0]) for source in sources]
     assert_same_examples(*examples)
@@ -159,7 +159,7 @@ def test_no_reason_is_long(
     path = tmp_path / "a.jsonl"
     path.write_text(json.dumps({"conversations": TURNS, "image": image}))
     config = make_config(source={"kind": "llava", "path": path}, tokenizer="bytes")
-    processor = make_processor(config, [VISION, AUDIO])
+    processor = make_processor(config, [TEXT, VISION, AUDIO])
     with pytest.raises(SampleError, match=reason) as caught:
         processor.measure(make_source(config)[0, 0])
     assert len(str(caught.value)) < 1100

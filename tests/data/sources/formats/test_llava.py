@@ -27,7 +27,7 @@ from data.sample import DataError, SampleError
 from data.sources.formats.blobs import path_inside
 from data.sources.make import make_source
 from data.sources.source import Source
-from tests.data.samples import AUDIO, BUDGETS, VISION, MakeConfig, all_rows
+from tests.data.samples import AUDIO, BUDGETS, TEXT, VISION, MakeConfig, all_rows
 
 Record = dict[str, Any]
 
@@ -80,9 +80,10 @@ def test_images_clips_and_text_are_read(make_config: MakeConfig, media: Path) ->
         {"conversations": conversation("SupervisorHello", "Hi.")},
     ]
     config = configure(make_config, media, records)
-    source, processor = make_source(config), make_processor(config, [VISION, AUDIO])
+    source, processor = make_source(config), make_processor(config, [TEXT, VISION, AUDIO])
     assert source.name(0) == "train.json[0]"
-    assert processor.measure(source[0, 0]).media == {"vision": (5, 5), "audio": (21,)}
+    lengths = processor.measure(source[0, 0])
+    assert (lengths.counts("vision"), lengths.counts("audio")) == ((5, 5), (21,))
     assert processor.process(source[0, 0]).lengths == processor.measure(source[0, 0])
     assert processor.answer(source[1, 0]) == "Hi."
     with DataLoader(source, processor, config, seed=0, rows=all_rows(1)) as loader:
@@ -337,7 +338,7 @@ def record_that_is_a_list(_: Path) -> Any:
 
 
 def loaded(config: DataConfig) -> tuple[Source, DataLoader]:
-    source, processor = make_source(config), make_processor(config, [VISION, AUDIO])
+    source, processor = make_source(config), make_processor(config, [TEXT, VISION, AUDIO])
     return source, DataLoader(source, processor, config, seed=0, rows=all_rows(1))
 
 
@@ -367,7 +368,7 @@ def test_a_clip_that_is_not_finite_is_bad_when_lengths_are_measured(
 ) -> None:
     write_image(media / "good.png")
     config = configure(make_config, media, [good(), clip_of_nan(media)])
-    source, processor = make_source(config), make_processor(config, [VISION, AUDIO])
+    source, processor = make_source(config), make_processor(config, [TEXT, VISION, AUDIO])
     lengths = open_lengths(source, processor, config)
     assert [fault.kind for fault in lengths.unusable.values()] == [FaultKind.CLIP]
 
@@ -428,7 +429,7 @@ def test_a_missing_folder_split_or_record_is_an_error(make_config: MakeConfig, m
     config = configure(make_config, media, [])
     with pytest.raises(DataError, match="no file for the split 'heldout'"):
         make_source(config, "heldout")
-    processor = make_processor(config, [VISION, AUDIO])
+    processor = make_processor(config, [TEXT, VISION, AUDIO])
     with pytest.raises(DataError, match=r"data\.source has no samples"):
         DataLoader(make_source(config), processor, config, seed=0, rows=all_rows(1))
     media.rmdir()

@@ -17,7 +17,7 @@ from data.planning.stream import TrainingDemand
 from data.processing.processor import make_processor
 from data.sample import AwayError, DataError
 from data.sources.make import make_source
-from tests.data.samples import AUDIO, VISION, WORK, MakeConfig, all_rows, assert_same_examples
+from tests.data.samples import AUDIO, TEXT, VISION, WORK, MakeConfig, all_rows, assert_same_examples
 from tests.data.sources.formats.writers import FORMATS, SAMPLES
 from tests.stores.object_store import BUCKET, GOOGLE, S3, ObjectStore, object_store
 
@@ -59,7 +59,7 @@ def configure(make_config: MakeConfig, tmp_path: Path, objects: ObjectStore) -> 
 @pytest.mark.parametrize("name", WRITTEN)
 def test_samples_in_a_store_are_those_of_files(name: str, configure: Any) -> None:
     here, there = configure(name, name)
-    processor = make_processor(here, [VISION, AUDIO])
+    processor = make_processor(here, [TEXT, VISION, AUDIO])
     source, other = make_source(here), make_source(there)
     assert len(source) == len(other) == len(SAMPLES)
     for index in (5, 0, 3):
@@ -82,7 +82,7 @@ def test_a_store_that_stays_away_ends_reading_with_its_name(
     configure: Any, objects: ObjectStore
 ) -> None:
     _, there = configure("parquet_hub", "gone")
-    processor = make_processor(there, [VISION, AUDIO])
+    processor = make_processor(there, [TEXT, VISION, AUDIO])
     source = make_source(there)
     with (
         DataLoader(
