@@ -340,6 +340,7 @@ def shrink_model(model: ModelConfig, plans: Plans, schedule: ScheduleConfig) -> 
             encoder,
             [plans[lane] for lane in lanes[name]],
             [schedule.chunks.get(lane, 1) * plans[lane].stage for lane in lanes[name]],
+            merged=name in model.graph.merged,
         )
         for name, encoder in model.encoders.items()
     }
@@ -393,9 +394,13 @@ def _shrink_experts(decoder: DecoderConfig, tensor: int) -> dict[str, Any] | Non
 
 
 def _shrink_encoder(
-    encoder: EncoderConfig, plans: Sequence[ParallelPlan], pieces: Sequence[int]
+    encoder: EncoderConfig, plans: Sequence[ParallelPlan], pieces: Sequence[int], *, merged: bool
 ) -> dict[str, Any]:
-    """An encoder that the plans of all its lanes split, and that their pieces cut."""
+    """An encoder that the plans of all its lanes split, and that their pieces cut.
+
+    Args:
+        merged: whether it has a connector to the decoder.
+    """
 
     def round_up(least: int, *axes: str) -> int:
         return math.lcm(least, *(getattr(plan, axis) for plan in plans for axis in axes))
@@ -409,7 +414,7 @@ def _shrink_encoder(
         # At most as many layers as the decoder and each of its chunks have.
         "deepstack": range(1, min(len(encoder.deepstack), 2) + 1),
     }
-    if encoder.connector.kind == "mlp":
+    if merged and encoder.connector.kind == "mlp":
         small["connector"] |= {"hidden": round_up(8, "tensor", "fsdp")}
     if isinstance(encoder, ImageEncoderConfig) and encoder.tiles:
         # One output high, two wide.

@@ -6,7 +6,8 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from mllm_jax.families.choice import DECODERS, AnyDecoder
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.layers.config.encoder import ConnectorConfig
+from mllm_jax.models.graph import Edge, ModelConfig
 from tests.models import towers
 
 DECODER_TYPE: TypeAdapter[Any] = TypeAdapter(AnyDecoder)
@@ -69,3 +70,144 @@ def test_requirements_name_what_a_plan_must_divide() -> None:
     media = {(need.name, need.size, need.axis) for need in config.requirements("media")}
     assert ("connector.hidden", 40, "tensor") in media
     assert config.encoders["media"].reduction == 4
+
+
+WIDTHS = {"layers": 2, "d_model": 32, "heads": 4, "d_ff": 64}
+IMAGE = {**WIDTHS, "patch": [4, 4], "channels": 1, "grid": [3, 4]}
+SIGLIP, CLIP = {**IMAGE, "family": "siglip"}, {**IMAGE, "family": "clip", "class_token": "kept"}
+PAIRS = {"pairs": {"kind": "contrastive", "dimensions": 8}}
+SCENE = {"scene": {"kind": "classification", "classes": 3}}
+TO_PAIRS = [
+    {"source": "decoder", "target": "pairs", "select": "last"},
+    {"source": "image", "target": "pairs", "select": "class_token"},
+]
+TO_SCENE = {"source": "decoder", "target": "scene", "select": "last"}
+
+
+def graph_of(**values: Any) -> ModelConfig:
+    return ModelConfig.model_validate({"decoder": WIDTHS | {"vocab": 32}, **values})
+
+
+def test_the_short_form_is_a_graph() -> None:
+    """Its files have no keys of a graph."""
+    deep = SIGLIP | {"deepstack": [1], "connector": {"kind": "linear"}}
+    model = graph_of(encoders={"vision": deep})
+    assert model.graph.edges == (
+        Edge(
+            source="vision",
+            target="decoder",
+            connector=ConnectorConfig(kind="linear"),
+            layers=(1,),
+        ),
+        Edge(source="decoder", target="next_token"),
+    )
+    assert not {"edges", "objectives"} & model.model_dump().keys()
+    assert model.graph.merged == ("vision",)
+    assert model.graph.heads("decoder") == ()
+
+
+def test_a_graph_is_read_as_its_short_form() -> None:
+    modules = {"decoder": WIDTHS | {"vocab": 32}, "vision": SIGLIP}
+    edge = {"source": "vision", "target": "decoder", "connector": {"kind": "linear"}, "layers": [2]}
+    model = ModelConfig.model_validate(
+        {"modules": modules, "backbone": "decoder", "edges": [edge, TO_SCENE], "objectives": SCENE}
+    )
+    short = SIGLIP | {"connector": {"kind": "linear"}, "deepstack": [2]}
+    assert model == graph_of(encoders={"vision": short}, edges=[TO_SCENE], objectives=SCENE)
+    assert ModelConfig.model_validate(model.model_dump()) == model
+
+
+def test_heads_are_parts_of_the_model() -> None:
+    model = graph_of(encoders={"image": CLIP}, objectives=PAIRS, edges=TO_PAIRS)
+    heads = ("decoder.head_pairs", "image.head_pairs")
+    assert model.parts == ("decoder", "image", *heads)
+    assert {name.partition(".")[2] for name in model.sources} >= {"head_pairs"}
+    names = [layer.name for layer in model.linear_layers]
+    assert not any("connector" in name for name in names)
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        (
+            {"edges": [TO_SCENE | {"source": "decodr"}], "objectives": SCENE},
+            "edge decodr -> scene: 'decodr' is no module; valid: decoder",
+        ),
+        (
+            {"edges": [TO_SCENE | {"target": "scen"}], "objectives": SCENE},
+            "'scen' is neither a module nor an objective; valid: decoder, scene",
+        ),
+        (
+            {"edges": [{"source": "decoder", "target": "decoder"}]},
+            "edge decoder -> decoder closes a circle; valid: an edge to next_token",
+        ),
+        (
+            {
+                "encoders": {"a": SIGLIP, "b": SIGLIP},
+                "edges": [{"source": "a", "target": "b"}],
+            },
+            "edge a -> b is refused, as outputs are merged into the rows of decoder alone",
+        ),
+        ({"objectives": SCENE}, "decoder feeds nothing; valid: an edge from decoder to one of sc"),
+        (
+            {"objectives": PAIRS, "edges": TO_PAIRS[:1]},
+            "objective pairs has edges from decoder; valid: 2 edges from decoder",
+        ),
+        (
+            {"objectives": SCENE, "edges": [TO_SCENE | {"select": "tokens"}]},
+            "select tokens is refused, as classification reads one output .* valid: last, mean",
+        ),
+        (
+            {
+                "encoders": {"image": CLIP | {"class_token": "dropped"}},
+                "objectives": PAIRS,
+                "edges": TO_PAIRS,
+            },
+            "select class_token is refused, .* one output of image .*; valid: mean",
+        ),
+        (
+            {"objectives": SCENE, "edges": [TO_SCENE | {"connector": {"stack": 2}}]},
+            "connector mlp with stack 2 joins outputs, and there is one; valid: kind mlp or linear",
+        ),
+        (
+            {
+                "encoders": {"image": CLIP | {"connector": {"kind": "linear"}}},
+                "objectives": PAIRS,
+                "edges": TO_PAIRS,
+            },
+            "encoders.image.connector and deepstack are of an edge into the backbone; valid: with",
+        ),
+        ({"objectives": {"scene": {"kind": "ranking"}}}, "'ranking' is no kind .* regression, con"),
+        (
+            {"objectives": {"text": {"kind": "next_token"}}},
+            "objectives.text: next_token is called next_token",
+        ),
+        (
+            {
+                "objectives": {"decoder": SCENE["scene"]},
+                "edges": [TO_SCENE | {"target": "decoder"}],
+            },
+            "a module has that name; valid: another name|closes a circle",
+        ),
+        (
+            {"modules": {"text": WIDTHS}, "backbone": "text"},
+            "modules are given beside decoder or encoders; valid: either",
+        ),
+        (
+            {
+                "pretrained": {"decoder": None, "decoder.head_scene": "x"},
+                "objectives": SCENE,
+                "edges": [TO_SCENE],
+            },
+            "given for decoder.head_scene, which no released model has; valid: null",
+        ),
+    ],
+)
+def test_impossible_graphs_are_refused(values: dict[str, Any], reason: str) -> None:
+    with pytest.raises(ValidationError, match=reason):
+        graph_of(**values)
+
+
+def test_the_backbone_of_a_graph_is_the_decoder() -> None:
+    with pytest.raises(ValidationError, match=r"backbone 'text' is refused, .* valid: decoder"):
+        ModelConfig.model_validate({"modules": {"text": WIDTHS}, "backbone": "text"})

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from data.batch import NextTokenTargets
+from data.batch import NEXT_TOKEN, NextTokenTargets
 from data.faults import SampleFault
 from data.loading.loader import Microbatch
 from data.media.preview import MediaPreview
@@ -319,8 +319,13 @@ def _member_name(source: Source, index: int, config: ExperimentConfig) -> str:
 
 
 def targets_of(microbatch: Microbatch) -> NextTokenTargets:
-    """What the decoder learns in a microbatch."""
-    return microbatch.batch.decoder.next_token
+    """What the decoder learns to write in a microbatch; nothing, if it learns something else."""
+    decoder = microbatch.batch.decoder
+    if NEXT_TOKEN in decoder.targets:
+        return decoder.next_token
+    return NextTokenTargets(
+        np.zeros_like(decoder.inputs), np.zeros(decoder.inputs.shape, np.float32)
+    )
 
 
 def _slice_sample(array: NDArray[Any], placement: SamplePlacement) -> NDArray[Any]:

@@ -32,7 +32,7 @@ from data.sources.make import make_source
 from data.waits import SOURCE
 from mllm_jax.config.buckets import planned
 from mllm_jax.config.inputs import target_specs
-from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.models.model import Model
 from mllm_jax.runtime.compiled.synchronized import synchronize_program
 from mllm_jax.runtime.folder import RunError
@@ -279,15 +279,40 @@ def _join_reasons(faults: Iterable[SampleFault]) -> str:
     return "; ".join(dict.fromkeys(map(str, faults)))
 
 
+def check_measured(config: ExperimentConfig) -> None:
+    """See that the model learns what an evaluation measures.
+
+    Raises:
+        ConfigError: it does not.
+    """
+    graph, section = config.model.graph, config.evaluate
+    learnt = ", ".join(graph.objectives)
+    problems = []
+    if section.exact_match and not graph.writes:
+        problems.append(
+            f"evaluate.exact_match: true needs answers, and a model that learns {learnt} writes "
+            "none; valid: false"
+        )
+    if section.loss and graph.measured is None:
+        problems.append(
+            f"evaluate.loss: true is refused, as {learnt} has a loss of whole steps alone; valid: "
+            "false"
+        )
+    if problems:
+        raise ConfigError(config.run.name, problems)
+
+
 def evaluate_run(config: ExperimentConfig) -> dict[str, Any]:
     """Evaluate the newest checkpoint of the run, which is fetched if its folder has none.
 
     Raises:
+        ConfigError: the model does not learn what is measured.
         RunError: the run has no checkpoint.
         CheckpointError: the checkpoint cannot be read.
         DataError: the run had another tokenizer or processor; `data.accept_changes` is not set.
         DataError, SampleError, AgreementError: as `check_heldout_data`.
     """
+    check_measured(config)
     fetch(config)
     folder = config.run.path / "checkpoints"
     if not folder.is_dir():
