@@ -6,7 +6,7 @@ Each section checks its own keys. Checks of the agreement of sections are in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -76,6 +76,13 @@ class ParallelConfig(Section):
     def plans(self) -> dict[str, ParallelPlan]:
         """Plans of all modules by name, the decoder's first."""
         return {"decoder": self.decoder, **self.encoders}
+
+    def with_plans(self, plans: Mapping[str, ParallelPlan]) -> ParallelConfig:
+        """The section with the plans of all modules by name, for the devices that they cover."""
+        backbone, *others = plans
+        encoders = {name: plans[name] for name in others}
+        changes = {"devices": plans[backbone].devices, "decoder": plans[backbone]}
+        return self.model_copy(update=changes | {"encoders": encoders})
 
 
 class ScheduleConfig(Section):

@@ -407,6 +407,10 @@ class ModelConfig(Section):
         """Parts of the model of which adapters alone train."""
         return self._adapters.parts if self._adapters else ()
 
+    def with_encoders(self, encoders: Mapping[str, AnyEncoder]) -> ModelConfig:
+        """The same model with other encoders of these names, which are not checked again."""
+        return self.model_copy(update={ENCODERS: dict(encoders)})
+
     def with_adapters(self, targets: Sequence[str], rank: int, scale: float) -> ModelConfig:
         """The same model with adapters of linear layers; see `LoraAdapters.from_targets`.
 

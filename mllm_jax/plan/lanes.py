@@ -110,11 +110,11 @@ def single_lane(
     encoders = {name: encoder.model_copy(update={"buckets": {lane: None}})}
     budgets = {key: config.data.budgets[key] for key in ("tokens", "segments")}
     budgets[lane] = positions or config.data.budgets["long"]
-    plans = {lane: config.parallel.encoders[lane]}
+    plans = {name: config.parallel.plans[name] for name in (config.model.backbone, lane)}
     return config.model_copy(
         update={
-            "model": config.model.model_copy(update={"encoders": encoders}),
-            "parallel": config.parallel.model_copy(update={"encoders": plans}),
+            "model": config.model.with_encoders(encoders),
+            "parallel": config.parallel.with_plans(plans),
             "data": config.data.model_copy(update={"budgets": budgets}),
         }
     )
@@ -261,7 +261,7 @@ def draw_steps(steps: Mapping[str, list[Phase]], path: Path) -> None:
     devices = max(
         len(begun) for step_of_variant in steps.values() for _, begun, _ in step_of_variant
     )
-    colors = {"short": "tab:orange", "long": "tab:red", "decoder": "tab:blue"}
+    colors = {"short": "tab:orange", "long": "tab:red"}
     titles = {"lanes": "two lanes", "short": "whole media alone", "long": "split media alone"}
     for axes, (way, step_of_variant) in zip(
         figure.subplots(len(steps), sharex=True), steps.items(), strict=True
@@ -274,7 +274,7 @@ def draw_steps(steps: Mapping[str, list[Phase]], path: Path) -> None:
                 ended - begun,
                 height - (height > 1),
                 begun,
-                color=colors[name],
+                color=colors.get(name, "tab:blue"),
                 label=name,
             )
         axes.set(title=titles[way], ylabel="device", ylim=(devices, 0))

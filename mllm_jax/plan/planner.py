@@ -175,11 +175,7 @@ class PlanSearch:
         Its sections are not checked again.
         """
         config = self.config
-        encoders = {n: plan for n, plan in strategy.plans.items() if n != strategy.backbone_name}
-        devices = strategy.backbone.devices
-        parallel = config.parallel.model_copy(
-            update={"devices": devices, "decoder": strategy.backbone, "encoders": encoders}
-        )
+        parallel = config.parallel.with_plans(strategy.plans)
         rows = self.workload.rows // strategy.microbatches
         # Without stages there is no pipeline whose step could be traced.
         traced = config.run.trace_step if strategy.backbone.stage > 1 else None
@@ -203,7 +199,8 @@ class PlanSearch:
             name: model.encoders[name].model_copy(update={"remat": remats.get(lane)})
             for lane, name in model.lanes.items()
         }
-        return model.model_copy(update={"remat": strategy.remat, "encoders": encoders})
+        changed = model.with_encoders(encoders)
+        return changed.model_copy(update={"remat": strategy.remat})
 
     def _schedule(self, strategy: Strategy) -> ScheduleConfig:
         chosen = self.config.schedule

@@ -252,9 +252,8 @@ class LossEvaluator:
         longest = self._config.model.decoder.max_positions
         limits = [min(self._most_tokens, 1 + longest - slot.tokens) for slot in prompts.slots]
         fewest = min(self._data.budgets["segments"], COLUMNS)
-        columns = AnswerColumns.of(
-            prompts.slots, self._rows["decoder"], self._decoding.columns_unit, limits, fewest
-        )
+        rows = self._rows[self._config.model.backbone]
+        columns = AnswerColumns.of(prompts.slots, rows, self._decoding.columns_unit, limits, fewest)
         return self._decoding.write(
             prepared, prompts.batch, columns, self._most_tokens, TokenSampling()
         ).answers

@@ -109,7 +109,9 @@ class DecodingPrograms:
         self._step, self._gather = step, gather
         self._ends = np.asarray(ends, np.int32)
         self._modules = Model(program.model, views)
-        self._decoder, self._view = CachedDecoder(program.model, views["decoder"]), views["decoder"]
+        self._backbone = program.model.backbone
+        self._view = views[self._backbone]
+        self._decoder = CachedDecoder(program.model, self._view)
         self._programs: dict[tuple[str, int, bool], SynchronizedProgram] = {}
 
     # ---- parameters ------------------------------------------------------------------------------
@@ -127,15 +129,16 @@ class DecodingPrograms:
 
     def _convert_parameters(self, params: Any) -> Any:
         axes = parameter_axes(self._step.program.model)
-        decoder = in_type_of_use(params["decoder"], axes["decoder"], self._decoder.dtype)
-        return params | {"decoder": self._decoder.apart(decoder)}
+        name = self._backbone
+        decoder = in_type_of_use(params[name], axes[name], self._decoder.dtype)
+        return params | {name: self._decoder.apart(decoder)}
 
     @cached_property
     def _parameter_specs(self) -> Any:
         """Layouts of prepared parameters."""
         layout = jax.tree.map(self._own_layout, self._step.form.layout)
-        decoder = self._decoder.apart(layout["decoder"], _of_one)
-        return jax.tree.map(lambda leaf: leaf.spec, layout | {"decoder": decoder})
+        decoder = self._decoder.apart(layout[self._backbone], _of_one)
+        return jax.tree.map(lambda leaf: leaf.spec, layout | {self._backbone: decoder})
 
     def _own_layout(self, layout: ParameterSharding) -> ParameterSharding:
         return replace(layout, view=layout.view.gathered_view) if self._gather == "step" else layout
@@ -243,7 +246,7 @@ class DecodingPrograms:
         cache = self._decoder.empty(count, tokens + last.shape[1] * most)
         cache = cache.noted(self._decoder.token_ids(rows), jnp.int32(0))
         media = self._modules.merged(params, modules, routes)
-        hidden, cache = self._decoder.hidden(params["decoder"], rows, media, cache, None)
+        hidden, cache = self._decoder.hidden(params[self._backbone], rows, media, cache, None)
         none = jnp.zeros_like(last)
         state = DecodingState(
             cache,
@@ -259,13 +262,13 @@ class DecodingPrograms:
             numbers,
         )
         last_hidden = self._decoder.taken(hidden, last)
-        return self._with_next(params["decoder"], last_hidden, draw, greedy, state)
+        return self._with_next(params[self._backbone], last_hidden, draw, greedy, state)
 
     def _finish_answers(
         self, greedy: bool, params: Any, draw: TokenDraw, state: DecodingState
     ) -> jax.Array:
         """The tokens of all answers."""
-        decoder = params["decoder"]
+        decoder = params[self._backbone]
         columns, most = state.written.shape[1:]
         first = state.cache.tokens.bounds.shape[1] - columns * most
 

@@ -282,7 +282,7 @@ def open_single_loader(
     Raises:
         DataError: the source, the budgets or the measured lengths cannot be used.
     """
-    rows = {name: range(config.data.rows) for name in ("decoder", *config.model.lanes)}
+    rows = {name: range(config.data.rows) for name in (config.model.backbone, *config.model.lanes)}
     common = source, processor, config.data, config.train.seed
     demand = _demand_of(config, {})
     if config.data.lengths == "on_read":

@@ -116,8 +116,10 @@ def _predict_cost(
 
 def _balanced_phases(config: ExperimentConfig) -> Collection[str]:
     """Phases whose samples are balanced over the ranks of a group."""
-    phases = {"none": (), "decoder": ("decoder",), "per_phase": ("decoder", *config.model.lanes)}
-    return phases[config.data.balance]
+    if config.data.balance == "none":
+        return ()
+    others = config.model.lanes if config.data.balance == "per_phase" else ()
+    return config.model.backbone, *others
 
 
 def _select_phases(drawn: DrawnSteps, phases: Collection[str]) -> DrawnSteps:
