@@ -1,8 +1,7 @@
-"""The interface of a kind of media: how it is found in records, opened, measured and read.
+"""The interface of a kind of media: how it is found in records and opened, and what processes it.
 
-Media are decoded late: `open` returns an object that knows its size from a header, and only `read`
-decodes it. A reader makes the inputs of one encoder; it is picklable, and `read` must return the
-lengths that `measure` returned.
+Media are decoded late: `open` returns an object that knows its size from a header, and only a
+`data.media.processor.MediaProcessor` decodes it.
 """
 
 from __future__ import annotations
@@ -14,9 +13,8 @@ import numpy as np
 
 from data.config import DataConfig
 from data.media.file_bytes import FileBytes
-from data.media.preview import MediaPreview, draw_levels
+from data.media.processor import MediaProcessor
 from data.rows.spec import Kind
-from data.sample import MediumLengths, ProcessedMedium
 
 
 class MediaType(ABC):
@@ -57,42 +55,17 @@ class MediaType(ABC):
         return medium
 
     @abstractmethod
-    def make_reader(self, config: DataConfig, spec: Any) -> Any:
-        """The reader of media by `data`. Raises DataError: `data` does not fit the encoder."""
-
-    @abstractmethod
-    def measure(self, reader: Any, medium: Any, alone: bool) -> MediumLengths:
-        """Lengths of a medium, from metadata alone, or by drawing it.
+    def make_processor(self, config: DataConfig, spec: Any, released: Any = None) -> MediaProcessor:
+        """The processor of such media for one encoder.
 
         Args:
-            reader: reader of the encoder.
-            medium: medium as returned by `draw`.
-            alone: whether the medium is the only one of its kind in its conversation.
-
-        Raises:
-            MediaError: the medium cannot be used.
-        """
-
-    @abstractmethod
-    def read(self, reader: Any, spec: Any, medium: Any, alone: bool) -> ProcessedMedium:
-        """A medium as encoder input; see `measure`. Raises MediaError."""
-
-    def preview_medium(
-        self, reader: Any, spec: Any, medium: Any, processed: ProcessedMedium
-    ) -> MediaPreview:
-        """A medium to look at; by default the numbers that its encoder gets, position by position.
-
-        Args:
-            reader: reader of the encoder.
             spec: row spec of the encoder.
-            medium: medium as returned by `open`.
-            processed: the medium as encoder input.
+            released: what reads the encoder's media as a released processor does; None where
+                `data` says how they are read.
 
         Raises:
-            MediaError: the medium cannot be used.
+            DataError: `data` does not fit the encoder.
         """
-        caption = f"{len(processed.inputs)} positions of {spec.features} numbers"
-        return MediaPreview(caption, ((draw_levels(processed.inputs.T, caption),),))
 
     @abstractmethod
     def make_noise(self, positions: float, config: DataConfig, rng: np.random.Generator) -> Any:

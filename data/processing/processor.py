@@ -22,9 +22,9 @@ import numpy as np
 from data.batch import NEXT_TOKEN
 from data.config import DataConfig, counts
 from data.faults import FaultKind
-from data.hf_format.files import ReleasedFiles
 from data.hf_format.readers import released_reader
 from data.media.preview import MediaPreview
+from data.media.processor import MediaProcessor
 from data.media.registry import MEDIA_TYPES
 from data.processing.configured_chat import make_chat, read_files
 from data.rows.spec import Kind, MediaRowSpec, RowSpec
@@ -109,7 +109,12 @@ class Processor:
             raise DataError(f"kinds of media have the same placeholder: {self._marks}")
         files = read_files(config)
         self.chat = make_chat(config, list(self._by_kind), files)
-        self._readers = {n: _reader(config, m, files) for n, m in self.encoders.items()}
+        self._processors: dict[tuple[str, Kind], MediaProcessor] = {}
+        for name, spec in self.encoders.items():
+            released = released_reader(files, config, spec) if files else None
+            for kind in spec.kinds:
+                processor = MEDIA_TYPES[kind].make_processor(config, spec, released)
+                self._processors[name, kind] = processor
 
     @property
     def fingerprint(self) -> str:
@@ -312,10 +317,10 @@ class Processor:
         Raises:
             SampleError: the medium cannot be read.
         """
-        spec, reader = self.encoders[encoder], self._readers[encoder]
         with _naming(sample):
-            kind, own = self._taken(sample)[encoder][number]
-            return MEDIA_TYPES[kind].preview_medium(reader, spec, sample.of(kind)[own], taken)
+            kind, place = self._taken(sample)[encoder][number]
+            medium = sample.of(kind)[place]
+            return self._processors[encoder, kind].preview_medium(medium, taken)
 
     # ------------------------------------------------------------------ parts
 
@@ -456,12 +461,12 @@ class Processor:
     def _measured(self, sample: Sample, encoder: str, kind: Kind, number: int) -> MediumLengths:
         """Lengths of a medium. Raises MediaError."""
         media = sample.of(kind)
-        return MEDIA_TYPES[kind].measure(self._readers[encoder], media[number], len(media) == 1)
+        return self._processors[encoder, kind].measure(media[number], len(media) == 1)
 
     def _read(self, sample: Sample, encoder: str, kind: Kind, number: int) -> ProcessedMedium:
         """A medium as encoder input. Raises MediaError."""
-        media, spec, reader = sample.of(kind), self.encoders[encoder], self._readers[encoder]
-        return MEDIA_TYPES[kind].read(reader, spec, media[number], len(media) == 1)
+        media = sample.of(kind)
+        return self._processors[encoder, kind].process(media[number], len(media) == 1)
 
     def _text(self, sample: Sample, media: Measured, opened: bool = False) -> _Text:
         """Tokens of the conversation; with `opened`, an assistant's turn is begun at the end."""
@@ -511,7 +516,8 @@ class Processor:
             begin, first = len(ids), None
             for spec in next(going[kind]):
                 place = spec.name, kind
-                own = spec.in_text(next(sizes[place]), told.ids[at])
+                processor = self._processors[place]
+                own = processor.layout(next(sizes[place]), told.ids[at]).tokens
                 if spec.selected:
                     starts[place].append(0)
                     continue
@@ -558,12 +564,6 @@ def _check_alike(
             f"{_one(kind)}, which cannot be added up; valid: data.routes.{kind}.join tokens, or "
             "encoders and connectors that make as many",
         )
-
-
-def _reader(config: DataConfig, spec: MediaRowSpec, files: ReleasedFiles | None) -> Any:
-    """The reader of one encoder's media: by the released processor, or by `data`."""
-    released = released_reader(files, config, spec) if files else None
-    return released or MEDIA_TYPES[spec.kind].make_reader(config, spec)
 
 
 @contextmanager

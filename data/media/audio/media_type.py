@@ -15,6 +15,7 @@ from data.media.audio.row_spec import AudioRowSpec, LazyAudio
 from data.media.file_bytes import FileBytes
 from data.media.media_type import MediaType
 from data.media.preview import MediaPreview, PreviewSound, draw_levels
+from data.media.processor import MediaProcessor
 from data.sample import MediumLengths, ProcessedMedium
 
 
@@ -36,8 +37,43 @@ class NoiseClip(LazyAudio):
         return np.clip(noise / 8, -1, 1)
 
 
+class ClipProcessor(MediaProcessor):
+    """Clips as log-mel frames.
+
+    Args:
+        spec: row spec of the encoder.
+        reader: has `measure(samples, rate)` and `read(wave)`.
+    """
+
+    def __init__(self, spec: AudioRowSpec, reader: Any) -> None:
+        super().__init__(spec)
+        self.reader = reader
+
+    def measure(self, medium: LazyAudio, alone: bool) -> MediumLengths:
+        """Frames, of which there is no grid."""
+        count = self.reader.measure(*medium.clip_info())
+        medium.checked_info()
+        return MediumLengths(count)
+
+    def process(self, medium: LazyAudio, alone: bool) -> ProcessedMedium:
+        """Frames of a clip; one at another rate, or too long, is refused before it is decoded."""
+        self.reader.measure(*medium.clip_info())
+        processed: ProcessedMedium = self.reader.read(medium.load())
+        return processed
+
+    def preview_medium(self, medium: LazyAudio, processed: ProcessedMedium) -> MediaPreview:
+        """The log-mel frames of a clip, low bands below, and the clip to listen to."""
+        samples, rate = medium.clip_info()
+        frames = len(processed.inputs) - self.spec.behind
+        after = f", and {self.spec.behind} behind the clip" * bool(self.spec.behind)
+        caption = f"{self.spec.mels} mel bands over {frames} frames{after}"
+        sound = PreviewSound(medium.load(), rate)
+        size = f"{samples / rate:.2f} s at {rate} Hz"
+        return MediaPreview(size, ((draw_levels(processed.inputs.T[::-1], caption),),), sound=sound)
+
+
 class AudioType(MediaType):
-    """See `MediaType`; a reader has `measure(samples, rate)` and `read(wave)`."""
+    """See `MediaType`."""
 
     name = "audio"
     endings = ("wav", "flac", "mp3", "ogg", "opus", "aiff")
@@ -52,35 +88,11 @@ class AudioType(MediaType):
         """The clip in a file of a format of libsndfile."""
         return EncodedAudio(blob, config.audio.max_samples)
 
-    def make_reader(self, config: DataConfig, spec: AudioRowSpec) -> ConfiguredClips:
-        """The reader that `data.audio` configures."""
-        return ConfiguredClips(config.audio, spec)
-
-    def measure(self, reader: Any, medium: LazyAudio, alone: bool) -> MediumLengths:
-        """Frames, of which there is no grid."""
-        count = reader.measure(*medium.clip_info())
-        medium.checked_info()
-        return MediumLengths(count)
-
-    def read(
-        self, reader: Any, spec: AudioRowSpec, medium: LazyAudio, alone: bool
-    ) -> ProcessedMedium:
-        """Frames of a clip; one at another rate, or too long, is refused before it is decoded."""
-        reader.measure(*medium.clip_info())
-        processed: ProcessedMedium = reader.read(medium.load())
-        return processed
-
-    def preview_medium(
-        self, reader: Any, spec: Any, medium: LazyAudio, processed: ProcessedMedium
-    ) -> MediaPreview:
-        """The log-mel frames of a clip, low bands below, and the clip to listen to."""
-        samples, rate = medium.clip_info()
-        frames = len(processed.inputs) - spec.behind
-        after = f", and {spec.behind} behind the clip" * bool(spec.behind)
-        caption = f"{spec.mels} mel bands over {frames} frames{after}"
-        sound = PreviewSound(medium.load(), rate)
-        size = f"{samples / rate:.2f} s at {rate} Hz"
-        return MediaPreview(size, ((draw_levels(processed.inputs.T[::-1], caption),),), sound=sound)
+    def make_processor(
+        self, config: DataConfig, spec: AudioRowSpec, released: Any = None
+    ) -> ClipProcessor:
+        """The processor that `data.audio` configures."""
+        return ClipProcessor(spec, released or ConfiguredClips(config.audio, spec))
 
     def make_noise(
         self, positions: float, config: DataConfig, rng: np.random.Generator

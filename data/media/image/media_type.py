@@ -18,6 +18,7 @@ from data.media.image.row_spec import ImageRowSpec, LazyImage
 from data.media.image.tiles import ImageTiling, layout_of
 from data.media.media_type import MediaType
 from data.media.preview import MediaPreview, PreviewPicture
+from data.media.processor import MediaProcessor
 from data.sample import MediumLengths, ProcessedMedium, Size
 
 _PATCH = 16  # pixels of a side for each patch of noise, if the source does not say
@@ -40,9 +41,45 @@ class NoiseImage(LazyImage):
         return np.repeat(noise[:, :, None], channels, axis=2)
 
 
+class ImageProcessor(MediaProcessor):
+    """Images as patches.
+
+    Args:
+        spec: row spec of the encoder.
+        reader: has `measure(size, alone)`, `read(pixels, alone)`, and `grey_levels(values)`, the
+            inverse of normalising.
+    """
+
+    def __init__(self, spec: ImageRowSpec, reader: Any) -> None:
+        super().__init__(spec)
+        self.reader = reader
+
+    def measure(self, medium: LazyImage, alone: bool) -> MediumLengths:
+        """Patches, and the grid of an image."""
+        return MediumLengths(*self.reader.measure(medium.image_size(), alone))
+
+    def process(self, medium: LazyImage, alone: bool) -> ProcessedMedium:
+        """Patches of an image."""
+        processed: ProcessedMedium = self.reader.read(medium.load(self.spec.channels), alone)
+        return processed
+
+    def preview_medium(self, medium: LazyImage, processed: ProcessedMedium) -> MediaPreview:
+        """An image as in its file, and the pixels that its encoder gets: tiles as they lie."""
+        size, original = medium.image_size(), medium.load(self.spec.channels)
+        parts = [self.reader.grey_levels(part) for part in images_of(processed, self.spec)]
+        captions = [_describe_size(part) for part in parts]
+        if len(parts) > 1:
+            names = ["whole", *(f"tile {n}" for n in range(1, len(parts)))]
+            captions = [f"{name}, {pixels}" for name, pixels in zip(names, captions, strict=True)]
+        pictures = [
+            PreviewPicture(part, caption) for part, caption in zip(parts, captions, strict=True)
+        ]
+        seen = _picture_rows(pictures, size, self.spec.tiling)
+        return MediaPreview(_describe_size(original), seen, PreviewPicture(original, "in the file"))
+
+
 class ImageType(MediaType):
-    """See `MediaType`; a reader has `measure(size, alone)`, `read(pixels, alone)`, and
-    `grey_levels(values)`, the inverse of normalising."""
+    """See `MediaType`."""
 
     name = "image"
     endings = ("png", "jpg", "jpeg", "webp", "gif", "bmp", "tif", "tiff", "ppm")
@@ -55,36 +92,12 @@ class ImageType(MediaType):
         """The image in a file of one of the common formats."""
         return EncodedImage(blob, config.image.max_pixels)
 
-    def make_reader(self, config: DataConfig, spec: ImageRowSpec) -> ConfiguredImages:
-        """The reader that `data.image` and its keys for this encoder configure."""
-        return ConfiguredImages(config.image.of(spec.module), spec)
-
-    def measure(self, reader: Any, medium: LazyImage, alone: bool) -> MediumLengths:
-        """Patches, and the grid of an image."""
-        return MediumLengths(*reader.measure(medium.image_size(), alone))
-
-    def read(
-        self, reader: Any, spec: ImageRowSpec, medium: LazyImage, alone: bool
-    ) -> ProcessedMedium:
-        """Patches of an image."""
-        processed: ProcessedMedium = reader.read(medium.load(spec.channels), alone)
-        return processed
-
-    def preview_medium(
-        self, reader: Any, spec: ImageRowSpec, medium: LazyImage, processed: ProcessedMedium
-    ) -> MediaPreview:
-        """An image as in its file, and the pixels that its encoder gets: tiles as they lie."""
-        size, original = medium.image_size(), medium.load(spec.channels)
-        parts = [reader.grey_levels(part) for part in images_of(processed, spec)]
-        captions = [_describe_size(part) for part in parts]
-        if len(parts) > 1:
-            names = ["whole", *(f"tile {n}" for n in range(1, len(parts)))]
-            captions = [f"{name}, {pixels}" for name, pixels in zip(names, captions, strict=True)]
-        pictures = [
-            PreviewPicture(part, caption) for part, caption in zip(parts, captions, strict=True)
-        ]
-        seen = _picture_rows(pictures, size, spec.tiling)
-        return MediaPreview(_describe_size(original), seen, PreviewPicture(original, "in the file"))
+    def make_processor(
+        self, config: DataConfig, spec: ImageRowSpec, released: Any = None
+    ) -> ImageProcessor:
+        """The processor that `data.image` and its keys for this encoder configure."""
+        reader = released or ConfiguredImages(config.image.of(spec.module), spec)
+        return ImageProcessor(spec, reader)
 
     def make_noise(
         self, positions: float, config: DataConfig, rng: np.random.Generator

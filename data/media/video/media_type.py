@@ -16,6 +16,7 @@ from data.media.image.patches import images_of
 from data.media.image.row_spec import ImageRowSpec
 from data.media.media_type import MediaType
 from data.media.preview import MediaPreview, PreviewPicture
+from data.media.processor import MediaProcessor
 from data.media.video.files import EncodedVideo, FrameTiming, LazyVideo
 from data.sample import DataError, MediumLengths, ProcessedMedium, Size
 
@@ -42,12 +43,44 @@ class NoiseVideo(LazyVideo):
             yield np.repeat(rng.integers(0, 256, (*self.sides, 1), np.uint8), 3, axis=2)
 
 
-class VideoType(MediaType):
-    """See `MediaType`; the reader is that of the encoder's images.
+class VideoProcessor(MediaProcessor):
+    """Videos as the patches of their frames.
 
-    It has `measure_frames(count, interval)`, `read_frames(frames, interval)` and
-    `frame_levels(values)`, the inverse of normalising.
+    Args:
+        spec: row spec of the encoder.
+        reader: that of the encoder's images, which also has `measure_frames(count, interval)`,
+            `read_frames(frames, interval)` and `frame_levels(values)`, the inverse of normalising.
     """
+
+    def __init__(self, spec: ImageRowSpec, reader: Any) -> None:
+        super().__init__(spec)
+        self.reader = reader
+
+    def measure(self, medium: LazyVideo, alone: bool) -> MediumLengths:
+        """Patches of all frames, and the grid of a video."""
+        timing = medium.frame_timing()
+        return MediumLengths(*self.reader.measure_frames(timing.count, timing.interval))
+
+    def process(self, medium: LazyVideo, alone: bool) -> ProcessedMedium:
+        """Patches of all frames."""
+        processed: ProcessedMedium = self.reader.read_frames(
+            medium.load(), medium.frame_timing().interval
+        )
+        return processed
+
+    def preview_medium(self, medium: LazyVideo, processed: ProcessedMedium) -> MediaPreview:
+        """The first frame as in its file, and all frames as the encoder gets them."""
+        parts = [self.reader.frame_levels(part) for part in images_of(processed, self.spec)]
+        pictures = [PreviewPicture(part, f"frame {n}") for n, part in enumerate(parts)]
+        seen = [tuple(pictures[at : at + _ACROSS]) for at in range(0, len(pictures), _ACROSS)]
+        (first,) = islice(medium.load(), 1)
+        size = f"{first.shape[1]} x {first.shape[0]} pixels"
+        caption = f"{len(parts)} frames of {size} are taken of those"
+        return MediaPreview(caption, tuple(seen), PreviewPicture(first, "first frame in the file"))
+
+
+class VideoType(MediaType):
+    """See `MediaType`."""
 
     name = "video"
     endings = ("mp4", "mov", "m4v", "mkv", "webm", "avi", "mpg", "mpeg", "ts", "ogv")
@@ -58,35 +91,13 @@ class VideoType(MediaType):
         settings = config.video
         return EncodedVideo(blob, settings.frames, config.image.max_pixels, settings.max_seconds)
 
-    def make_reader(self, config: DataConfig, spec: Any) -> Any:
-        """No encoder takes videos alone. Raises DataError."""
-        raise DataError(f"the encoder {spec.name!r} takes no videos alone; valid: images, too")
-
-    def measure(self, reader: Any, medium: LazyVideo, alone: bool) -> MediumLengths:
-        """Patches of all frames, and the grid of a video."""
-        timing = medium.frame_timing()
-        return MediumLengths(*reader.measure_frames(timing.count, timing.interval))
-
-    def read(
-        self, reader: Any, spec: ImageRowSpec, medium: LazyVideo, alone: bool
-    ) -> ProcessedMedium:
-        """Patches of all frames."""
-        processed: ProcessedMedium = reader.read_frames(
-            medium.load(), medium.frame_timing().interval
-        )
-        return processed
-
-    def preview_medium(
-        self, reader: Any, spec: ImageRowSpec, medium: LazyVideo, processed: ProcessedMedium
-    ) -> MediaPreview:
-        """The first frame as in its file, and all frames as the encoder gets them."""
-        parts = [reader.frame_levels(part) for part in images_of(processed, spec)]
-        pictures = [PreviewPicture(part, f"frame {n}") for n, part in enumerate(parts)]
-        seen = [tuple(pictures[at : at + _ACROSS]) for at in range(0, len(pictures), _ACROSS)]
-        (first,) = islice(medium.load(), 1)
-        size = f"{first.shape[1]} x {first.shape[0]} pixels"
-        caption = f"{len(parts)} frames of {size} are taken of those"
-        return MediaPreview(caption, tuple(seen), PreviewPicture(first, "first frame in the file"))
+    def make_processor(
+        self, config: DataConfig, spec: ImageRowSpec, released: Any = None
+    ) -> VideoProcessor:
+        """The processor of a released one; `data` says of no encoder how it takes videos."""
+        if released is None:
+            raise DataError(f"the encoder {spec.name!r} takes no videos alone; valid: images, too")
+        return VideoProcessor(spec, released)
 
     def make_noise(
         self, positions: float, config: DataConfig, rng: np.random.Generator

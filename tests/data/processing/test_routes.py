@@ -11,6 +11,7 @@ import pytest
 from data.config import FieldsConfig, ImageConfig
 from data.loading.loader import DataLoader
 from data.loading.on_read import LoneHost, ReadingLoader
+from data.media.image.media_type import ImageProcessor
 from data.media.image.row_spec import ImageRowSpec
 from data.media.registry import MEDIA_TYPES
 from data.planning.stream import TrainingDemand
@@ -136,7 +137,9 @@ def test_an_encoder_has_settings_of_its_own(make_config: MakeConfig) -> None:
     assert before.lengths.counts("coarse") == (16, 8)
     assert both.fingerprint != plain.fingerprint
     bucket = replace(COARSE, name="short", bucket=LengthBucket("coarse", 0, 64))
-    assert MEDIA_TYPES["image"].make_reader(both.config, bucket).config.height == 8
+    images = MEDIA_TYPES["image"].make_processor(both.config, bucket)
+    assert isinstance(images, ImageProcessor)
+    assert images.reader.config.height == 8
     again = ImageConfig(**own.model_dump())
     assert again == own
 

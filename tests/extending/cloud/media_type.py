@@ -12,6 +12,7 @@ from data.config import DataConfig
 from data.faults import FaultKind
 from data.media.file_bytes import HEADER, STREAM, FileBytes
 from data.media.media_type import MediaType
+from data.media.processor import MediaProcessor
 from data.sample import MediaError, MediumLengths, ProcessedMedium
 
 from .row_spec import CloudRowSpec, medium_of
@@ -58,8 +59,20 @@ class NoiseCloud:
         return np.random.default_rng(self.seed).normal(size=(self.points, 3)).astype(np.float32)
 
 
+class CloudProcessor(MediaProcessor):
+    """Point clouds as inputs of an encoder: the points in a file."""
+
+    def measure(self, medium: Cloud | NoiseCloud, alone: bool) -> MediumLengths:
+        """Number of points; a point cloud has no grid."""
+        return MediumLengths(medium.count())
+
+    def process(self, medium: Cloud | NoiseCloud, alone: bool) -> ProcessedMedium:
+        """The encoder input of a point cloud."""
+        return medium_of(medium.load())
+
+
 class CloudType(MediaType):
-    """The kind of point clouds; no key configures their inputs, so there is no reader."""
+    """The kind of point clouds; no key configures their inputs."""
 
     name = "cloud"
     endings = ("npy",)
@@ -68,18 +81,11 @@ class CloudType(MediaType):
         """The point cloud in a file."""
         return Cloud(blob)
 
-    def make_reader(self, config: DataConfig, spec: CloudRowSpec) -> None:
-        """No reader: the points in a file are the inputs."""
-
-    def measure(self, reader: Any, medium: Cloud | NoiseCloud, alone: bool) -> MediumLengths:
-        """Number of points; a point cloud has no grid."""
-        return MediumLengths(medium.count())
-
-    def read(
-        self, reader: Any, spec: CloudRowSpec, medium: Cloud | NoiseCloud, alone: bool
-    ) -> ProcessedMedium:
-        """The encoder input of a point cloud."""
-        return medium_of(medium.load())
+    def make_processor(
+        self, config: DataConfig, spec: CloudRowSpec, released: Any = None
+    ) -> CloudProcessor:
+        """The processor of point clouds, which no released processor reads."""
+        return CloudProcessor(spec)
 
     def make_noise(
         self, positions: float, config: DataConfig, rng: np.random.Generator

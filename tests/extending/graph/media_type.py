@@ -11,6 +11,7 @@ import numpy as np
 from data.config import DataConfig
 from data.media.file_bytes import STREAM, FileBytes
 from data.media.media_type import MediaType
+from data.media.processor import MediaProcessor
 from data.sample import MediumLengths, ProcessedMedium
 
 from .row_spec import GraphRowSpec, medium_of
@@ -57,6 +58,19 @@ class NoiseGraph:
         return features.astype(np.float32), edges
 
 
+class GraphProcessor(MediaProcessor):
+    """Neighbourhoods as inputs of an encoder: the drawn nodes and edges."""
+
+    def measure(self, medium: Graph | NoiseGraph, alone: bool) -> MediumLengths:
+        """Number of drawn nodes, and of edges between them."""
+        features, edges = medium.drawn
+        return MediumLengths(len(features), entries=(len(edges),))
+
+    def process(self, medium: Graph | NoiseGraph, alone: bool) -> ProcessedMedium:
+        """The drawn nodes and edges."""
+        return medium_of(*medium.drawn)
+
+
 class GraphType(MediaType):
     """The kind of graphs; key `nodes` of its section says how many nodes are drawn at most."""
 
@@ -72,19 +86,11 @@ class GraphType(MediaType):
         """The graph, of which other nodes are drawn in every epoch."""
         return replace(medium, epoch=epoch)
 
-    def make_reader(self, config: DataConfig, spec: GraphRowSpec) -> None:
-        """No reader: the drawn nodes are the inputs."""
-
-    def measure(self, reader: Any, medium: Graph | NoiseGraph, alone: bool) -> MediumLengths:
-        """Number of drawn nodes, and of edges between them."""
-        features, edges = medium.drawn
-        return MediumLengths(len(features), entries=(len(edges),))
-
-    def read(
-        self, reader: Any, spec: GraphRowSpec, medium: Graph | NoiseGraph, alone: bool
-    ) -> ProcessedMedium:
-        """The drawn nodes and edges."""
-        return medium_of(*medium.drawn)
+    def make_processor(
+        self, config: DataConfig, spec: GraphRowSpec, released: Any = None
+    ) -> GraphProcessor:
+        """The processor of neighbourhoods, which no released processor reads."""
+        return GraphProcessor(spec)
 
     def make_noise(
         self, positions: float, config: DataConfig, rng: np.random.Generator
