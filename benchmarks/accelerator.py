@@ -87,7 +87,7 @@ SIZES = MeasurementSizes(
     AttentionCase(4096, 16, 8, 128),
     (4, 2048, 4096, 2048),
     # Widths of Qwen3-30B-A3B, and half of its experts.
-    GroupedCase(rows=32768, behind=0, groups=64, inputs=2048, outputs=768),
+    GroupedCase(rows=32768, trailing=0, groups=64, inputs=2048, outputs=768),
     REPETITIONS,
 )
 SMALL_SIZES = MeasurementSizes(

@@ -206,22 +206,22 @@ class ImageConfig(_Patches, MediumConfig):
 
     @model_validator(mode="before")
     @classmethod
-    def _inherited(cls, given: Any) -> Any:
+    def _inherited(cls, values: Any) -> Any:
         """Keys that an encoder leaves out are taken from the section."""
-        own = given.get("encoders") if isinstance(given, dict) else None
-        if not isinstance(own, dict):
-            return given
-        common = {key: given[key] for key in EncoderImages.model_fields if key in given}
-        whole = {
+        sections = values.get("encoders") if isinstance(values, dict) else None
+        if not isinstance(sections, dict):
+            return values
+        common = {key: values[key] for key in EncoderImages.model_fields if key in values}
+        filled = {
             name: {**common, **each} if isinstance(each, dict) else each
-            for name, each in own.items()
+            for name, each in sections.items()
         }
-        return {**given, "encoders": whole}
+        return {**values, "encoders": filled}
 
     def of(self, encoder: str) -> ImageConfig:
         """The section as it is for one encoder."""
-        own = self.encoders.get(encoder)
-        return self if own is None else self.model_copy(update=dict(own))
+        section = self.encoders.get(encoder)
+        return self if section is None else self.model_copy(update=dict(section))
 
 
 class AudioConfig(MediumConfig):
@@ -280,13 +280,13 @@ class ChatConfig(_Section):
 AUTO = "auto"
 
 
-def _as_budgets(given: object) -> object:
+def _as_budgets(value: object) -> object:
     """Budgets that are given; none for `auto`."""
-    if isinstance(given, str) and given != AUTO:
-        raise ValueError(f"{given!r:.80} is neither budgets, e.g. {{tokens: 4096, ...}}, nor auto")
-    if isinstance(given, dict) and not given:
+    if isinstance(value, str) and value != AUTO:
+        raise ValueError(f"{value!r:.80} is neither budgets, e.g. {{tokens: 4096, ...}}, nor auto")
+    if isinstance(value, dict) and not value:
         raise ValueError("data.budgets lacks segments, tokens")
-    return {} if given == AUTO else given
+    return {} if value == AUTO else value
 
 
 #: Capacities by name; `auto` is kept as an empty mapping, and written as `auto`.
@@ -372,8 +372,10 @@ class DataConfig(_Section):
     @property
     def media(self) -> dict[str, MediumConfig]:
         """The sections of all kinds of media, by kind."""
-        given = {name: getattr(self, name) for name in type(self).model_fields}
-        return {name: own for name, own in given.items() if isinstance(own, MediumConfig)}
+        sections = {name: getattr(self, name) for name in type(self).model_fields}
+        return {
+            name: section for name, section in sections.items() if isinstance(section, MediumConfig)
+        }
 
     def route(self, kind: str) -> RouteConfig:
         """The route of media of a kind."""

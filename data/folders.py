@@ -102,9 +102,9 @@ def drop_superseded(folder: Path, pattern: str, held: str, kept: int) -> None:
     """
     with suppress(OSError):  # another process removes them, or the disk does not answer
         every = sorted(folder.parent.glob(pattern), key=lambda own: -own.stat().st_mtime)
-        for own in every[kept:]:
-            if own != folder and not in_use(own / held):
-                shutil.rmtree(own, ignore_errors=True)
+        for old in every[kept:]:
+            if old != folder and not in_use(old / held):
+                shutil.rmtree(old, ignore_errors=True)
 
 
 def drop_damaged(folder: Path, what: str) -> None:
@@ -130,7 +130,7 @@ def drop_damaged(folder: Path, what: str) -> None:
 
 def _damage(folder: Path) -> str:
     """What is not as it was written; empty if all is."""
-    found = _checksums(folder)
+    present = _checksums(folder)
     seal = folder / SEAL
     if not seal.is_file():
         return f"there is no {SEAL}"
@@ -140,7 +140,7 @@ def _damage(folder: Path) -> str:
         return f"{SEAL} is no JSON: {error}"
     if not isinstance(written, dict):
         return f"{SEAL} is no object"
-    changed = sorted(name for name, own in written.items() if found.get(name) != own)
+    changed = sorted(name for name, checksum in written.items() if present.get(name) != checksum)
     return f"{', '.join(changed)} missing or not as written" if changed else ""
 
 

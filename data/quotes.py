@@ -19,8 +19,8 @@ def quoted(value: object, most: int = SHOWN) -> str:
     if isinstance(value, str | bytes):
         begin = value[:most]
         return repr(begin) if len(begin) == len(value) else f"{begin!r}... ({len(value)} long)"
-    told = _SHORT.repr(value)
-    return told if len(told) <= most else f"{told[:most]}..."
+    text = _SHORT.repr(value)
+    return text if len(text) <= most else f"{text[:most]}..."
 
 
 def printable(text: str, kept: str = "") -> str:
@@ -35,14 +35,17 @@ def printable(text: str, kept: str = "") -> str:
     """
     if text.isprintable():
         return text
-    return "".join(own if own.isprintable() or own in kept else repr(own)[1:-1] for own in text)
+    return "".join(
+        character if character.isprintable() or character in kept else repr(character)[1:-1]
+        for character in text
+    )
 
 
 def enumerated(names: Iterable[object], most: int = NAMED) -> str:
     """Names one after the other, of which only the first are written if there are many."""
     every = [printable(str(name)) for name in names]
-    told = ", ".join(name if len(name) <= SHOWN else f"{name[:SHOWN]}..." for name in every[:most])
-    return told if len(every) <= most else f"{told}, ... ({len(every) - most} more)"
+    text = ", ".join(name if len(name) <= SHOWN else f"{name[:SHOWN]}..." for name in every[:most])
+    return text if len(every) <= most else f"{text}, ... ({len(every) - most} more)"
 
 
 def cut(text: str, most: int) -> str:

@@ -165,13 +165,13 @@ class Turn:
         `Turn("user", "<image> or <img>?").pieces(re.compile("<image>"))` has the pieces
         `("<image>", True)` and `(" or <img>?", False)`.
         """
-        found, done = [], 0
+        parts, done = [], 0
         for mark in marks.finditer(self.text):
             if mark.start() not in self.words:
-                found += [(self.text[done : mark.start()], False), (mark[0], True)]
+                parts += [(self.text[done : mark.start()], False), (mark[0], True)]
                 done = mark.end()
-        found.append((self.text[done:], False))
-        return [(text, is_mark) for text, is_mark in found if text]
+        parts.append((self.text[done:], False))
+        return [(text, is_mark) for text, is_mark in parts if text]
 
     def with_words(self, marks: re.Pattern[str]) -> Turn:
         """The turn, in which all placeholders `marks` are words like any other."""

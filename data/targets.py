@@ -110,8 +110,8 @@ class LabelSpec:
             ConversationError: it has none, or another.
         """
         label = _label(sample, self.name)
-        whole = isinstance(label, int) and not isinstance(label, bool)
-        if not whole or not 0 <= label < self.classes:
+        is_integer = isinstance(label, int) and not isinstance(label, bool)
+        if not is_integer or not 0 <= label < self.classes:
             raise ConversationError(
                 f"labels.{self.name}: {quoted(label)} is no class; valid: 0 to {self.classes - 1}"
             )

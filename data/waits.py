@@ -68,10 +68,10 @@ class Table:
         for slot in range(os.fstat(self._file).st_size // SLOT):
             text = os.pread(self._file, SLOT, slot * SLOT).rstrip(b"\0 ")
             try:
-                told = json.loads(text or b"[]")
+                calls = json.loads(text or b"[]")
             except ValueError:  # it is being replaced, and is whole at the next look
                 continue
-            yield from (RetriedCall(**own) for own in told)
+            yield from (RetriedCall(**fields) for fields in calls)
 
 
 _lock = threading.Lock()
@@ -112,8 +112,8 @@ def waiting(key: str, place: str, seconds: float) -> Iterator[None]:
 def current(key: str) -> RetriedCall | None:
     """The oldest call to a place of `key` that waits, of this process and its workers, if any."""
     shown = time.monotonic() - SHOWN
-    told = [*list(_own.values()), *(wait for table in list(_tables) for wait in table.waits())]
-    late = [wait for wait in told if wait.key == key and wait.since < shown and wait.seconds]
+    calls = [*list(_own.values()), *(wait for table in list(_tables) for wait in table.waits())]
+    late = [wait for wait in calls if wait.key == key and wait.since < shown and wait.seconds]
     return min(late, key=lambda wait: wait.since, default=None)
 
 

@@ -53,8 +53,8 @@ class MicrobatchStats:
     samples: number of placed samples; offered: number of samples that its step could choose from;
     used, capacity: positions per spec ("tokens" and each
     lengths: segment lengths per module, that of the text first, int64 arrays; loads: forward
-    FLOPs of every row per module, as packed and as balanced; dearest: per module, the work of the
-    dearest item, the name of its sample and its row; crossing: per encoder, outputs that go to
+    FLOPs of every row per module, as packed and as balanced; most_expensive: per module, the
+    work of that item, the name of its sample and its row; crossing: per encoder, outputs that go to
     another host; seconds: duration of planning; sent: bytes that hosts have sent each other, of
     samples that one has read for another (`data.lengths: on_read`); group: the hosts; placements:
     where the placed samples lie; taken: as of `MicrobatchPlan`.
@@ -65,7 +65,7 @@ class MicrobatchStats:
     capacity: dict[str, int]
     lengths: dict[str, np.ndarray]
     loads: Mapping[str, Loads]
-    dearest: Mapping[str, tuple[float, str, int]]
+    most_expensive: Mapping[str, tuple[float, str, int]]
     crossing: Mapping[str, int]
     seconds: float
     sent: int = 0
@@ -181,7 +181,7 @@ def microbatch_stats(plan: MicrobatchPlan, rows: int, sent: int = 0) -> Microbat
         total,
         lengths,
         plan.loads,
-        plan.dearest,
+        plan.most_expensive,
         plan.crossing,
         plan.seconds,
         sent,

@@ -116,7 +116,7 @@ def padding_of(microbatch: Microbatch) -> Microbatch:
         used=dict.fromkeys(stats.used, 0),
         lengths={name: lengths[:0] for name, lengths in stats.lengths.items()},
         loads=loads,
-        dearest=dict.fromkeys(stats.dearest, (0.0, "", 0)),
+        most_expensive=dict.fromkeys(stats.most_expensive, (0.0, "", 0)),
         crossing=dict.fromkeys(stats.crossing, 0),
         seconds=0.0,
         sent=0,

@@ -184,23 +184,30 @@ def refine(problem: BalanceProblem, rank: Ints) -> Ints:
         if loads[heavy] <= problem.bound or not _relieve(exchange, members, loads, heavy):
             break
     better = np.full_like(rank, -1)
-    for r, own in enumerate(members):
-        better[own] = r
+    for r, items in enumerate(members):
+        better[items] = r
     return better
 
 
 def _relieve(exchange: _Exchange, members: list[Ints], loads: Ints, heavy: int) -> bool:
     """Make the heaviest rank lighter, if an exchange with one of the lightest does so."""
     for light in _lightest(loads, PARTNERS + 1):
-        found = None
+        best = None
         if light != heavy:
-            found = exchange.best(members[heavy], members[light], int(loads[heavy]))
-        if found is None:
+            best = exchange.best(members[heavy], members[light], int(loads[heavy]))
+        if best is None:
             continue
-        given, taken, loads[heavy], loads[light] = found
-        gives, takes = members[heavy][given : given + 1], members[light][taken : taken + 1]
-        members[heavy] = np.concatenate([np.delete(members[heavy], slice(given, given + 1)), takes])
-        members[light] = np.concatenate([np.delete(members[light], slice(taken, taken + 1)), gives])
+        from_heavy, from_light, loads[heavy], loads[light] = best
+        gives, takes = (
+            members[heavy][from_heavy : from_heavy + 1],
+            members[light][from_light : from_light + 1],
+        )
+        members[heavy] = np.concatenate(
+            [np.delete(members[heavy], slice(from_heavy, from_heavy + 1)), takes]
+        )
+        members[light] = np.concatenate(
+            [np.delete(members[light], slice(from_light, from_light + 1)), gives]
+        )
         return True
     return False
 
@@ -241,38 +248,38 @@ class _Exchange:
         if len(self._limits):
             fits = self._fits(heavy, light) & self._fits(light, heavy).T
             worst = np.where(fits, worst, np.iinfo(np.int64).max)
-        given, taken = divmod(int(worst.argmin()), worst.shape[1])
-        if worst[given, taken] >= load:
+        row, column = divmod(int(worst.argmin()), worst.shape[1])
+        if worst[row, column] >= load:
             return None
-        return given, taken, int(new_heavy[given, taken]), int(new_light[given, taken])
+        return row, column, int(new_heavy[row, column]), int(new_light[row, column])
 
-    def _costs(self, own: Ints, other: Ints) -> Ints:
+    def _costs(self, items: Ints, other: Ints) -> Ints:
         """Cost of a rank by given and taken item; the last entry of each axis is no item."""
-        gives, takes = np.append(self._packed[own], 0), np.append(self._packed[other], 0)
+        gives, takes = np.append(self._packed[items], 0), np.append(self._packed[other], 0)
         costs: Ints = gives.sum() - gives[:, None] + takes
         if self._pads:
-            count = np.full((len(own) + 1, len(other) + 1), len(own))
+            count = np.full((len(items) + 1, len(other) + 1), len(items))
             count[:-1] -= 1
             count[:, :-1] += 1
             longest = np.maximum(
-                self._longest_without(own)[:, None], np.append(self._padded[other], 0)
+                self._longest_without(items)[:, None], np.append(self._padded[other], 0)
             )
             costs += count * longest
         return costs
 
-    def _longest_without(self, own: Ints) -> Ints:
+    def _longest_without(self, items: Ints) -> Ints:
         """Padded cost of a rank's longest item, without each of its items and with all."""
-        padded = self._padded[own]
+        padded = self._padded[items]
         second, first = np.sort(np.concatenate([[0, 0], padded]))[-2:]
-        without = np.full(len(own) + 1, first)
-        if len(own):
+        without = np.full(len(items) + 1, first)
+        if len(items):
             without[padded.argmax()] = second
         return without
 
-    def _fits(self, own: Ints, other: Ints) -> NDArray[np.bool_]:
+    def _fits(self, items: Ints, other: Ints) -> NDArray[np.bool_]:
         """Whether a rank keeps its limits, by given and taken item."""
         none = np.zeros((1, len(self._limits)), np.int64)
-        gives = np.concatenate([self._needs[own], none])
+        gives = np.concatenate([self._needs[items], none])
         takes = np.concatenate([self._needs[other], none])
         used = gives.sum(0) - gives[:, None] + takes
         return np.asarray((used <= self._limits).all(-1))
@@ -313,15 +320,15 @@ def find_algorithm(name: str) -> Algorithm:
         return ALGORITHMS[name]
     module, _, function = name.partition(":")
     try:
-        found: Algorithm = getattr(importlib.import_module(module), function)
-        if not callable(found):
-            raise TypeError(f"{name} is a {type(found).__name__}, not a function")
+        algorithm: Algorithm = getattr(importlib.import_module(module), function)
+        if not callable(algorithm):
+            raise TypeError(f"{name} is a {type(algorithm).__name__}, not a function")
     except Exception as error:  # a module may raise anything while it is imported
         raise DataError(
             f"balancing algorithm {name!r}: {error}; valid: {sorted(ALGORITHMS)}, "
             "or module:function"
         ) from error
-    return found
+    return algorithm
 
 
 def fingerprints(config: DataConfig) -> dict[str, str]:
@@ -331,8 +338,8 @@ def fingerprints(config: DataConfig) -> dict[str, str]:
         DataError: there is no such module.
     """
     named = {
-        f"data.balancing.{module}.algorithm": own.algorithm
-        for module, own in config.balancing.items()
+        f"data.balancing.{module}.algorithm": section.algorithm
+        for module, section in config.balancing.items()
     }
     return {
         f"source of {key} {name}": _digest(name)
@@ -365,10 +372,12 @@ def deal(problem: BalanceProblem, algorithm: str | None = None) -> Ints:
     return refine(problem, rank)
 
 
-def _checked(problem: BalanceProblem, name: str, dealt: Any) -> Ints:
+def _checked(problem: BalanceProblem, name: str, result: Any) -> Ints:
     """Result of an algorithm as ranks, or an error that names the item."""
     count = len(problem.lengths)
-    rank = dealt if isinstance(dealt, np.ndarray) else _ranks(problem, name, _groups(name, dealt))
+    rank = (
+        result if isinstance(result, np.ndarray) else _ranks(problem, name, _groups(name, result))
+    )
     if rank.shape != (count,) or not np.issubdtype(rank.dtype, np.integer):
         raise DataError(
             f"{name} returned an array of {rank.dtype} {list(rank.shape)}; valid: integers "
@@ -392,14 +401,14 @@ def _checked(problem: BalanceProblem, name: str, dealt: Any) -> Ints:
     return rank.astype(np.int64)
 
 
-def _groups(name: str, dealt: Any) -> list[list[int]]:
+def _groups(name: str, result: Any) -> list[list[int]]:
     """Result of an algorithm as the list of items of every rank."""
     try:
-        return [[operator.index(item) for item in items] for items in dealt]
+        return [[operator.index(item) for item in items] for items in result]
     except TypeError as error:
         raise DataError(
-            f"{name} returned {str(dealt)[:80]}; valid: an array with the rank of every item, or a "
-            "list of the items of every rank"
+            f"{name} returned {str(result)[:80]}; valid: an array with the rank of every item, or "
+            "a list of the items of every rank"
         ) from error
 
 

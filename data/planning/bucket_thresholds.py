@@ -58,9 +58,9 @@ class _Pair:
 
     def seconds(self, lengths: Ints, most: int) -> float:
         """Seconds of both buckets, one after the other, under a cut of sorted lengths."""
-        taken = int(np.searchsorted(lengths, most, side="right"))
+        count = int(np.searchsorted(lengths, most, side="right"))
         short, long = self.costs
-        return bucket_seconds(lengths[:taken], short) + bucket_seconds(lengths[taken:], long)
+        return bucket_seconds(lengths[:count], short) + bucket_seconds(lengths[count:], long)
 
 
 def choose_thresholds(
@@ -77,16 +77,16 @@ def choose_thresholds(
         rows: number of rows of the step.
         apart: number of rows over which text and media of a sample may lie.
     """
-    own = samples[: _filling(samples, capacity, rows)]
-    whole = [by_module(lengths, capacity.specs) for lengths in own]
+    oldest = samples[: _filling(samples, capacity, rows)]
+    by_encoder = [by_module(lengths, capacity.specs) for lengths in oldest]
 
     def holds(cut: Capacity) -> bool:
         """Whether no sample is too large for the rows of its buckets."""
-        return not any(cut.misfit(cut.by_bucket(lengths), apart) for lengths in whole)
+        return not any(cut.misfit(cut.by_bucket(lengths), apart) for lengths in by_encoder)
 
     for pair in _pairs(capacity):
         encoder = pair.short.module
-        media = [n for lengths in whole for n in lengths.counts(encoder)]
+        media = [n for lengths in by_encoder for n in lengths.counts(encoder)]
         lengths, best = np.sort(np.array(media, np.int64)), (np.inf, np.inf)
         for steps, bound, most in _candidates(lengths, capacity, rows, pair):
             if (steps, bound) >= best:
@@ -173,11 +173,13 @@ def _filling(samples: Sequence[Lengths], capacity: Capacity, rows: int) -> int:
 def _pairs(capacity: Capacity) -> Iterator[_Pair]:
     """The buckets of every encoder that are cut by cost."""
     buckets = {m.name: m.bucket for m in capacity.specs if m.bucket}
-    costs = {name: own.cost for name, own in buckets.items() if own.cost and not own.fixed}
+    costs = {
+        name: bucket.cost for name, bucket in buckets.items() if bucket.cost and not bucket.fixed
+    }
     for short in capacity.specs:
         if short.name in costs and short.bucket and short.bucket.up_to is not None:
-            own = (m for m in capacity.specs if m.module == short.module)
-            long = next(m for m in own if m is not short)
+            bucket = (m for m in capacity.specs if m.module == short.module)
+            long = next(m for m in bucket if m is not short)
             yield _Pair(short, long, short.bucket.up_to, (costs[short.name], costs[long.name]))
 
 
@@ -188,46 +190,46 @@ def _candidates(lengths: Ints, capacity: Capacity, rows: int, pair: _Pair) -> li
         lengths: sorted lengths of all media of the encoder.
     """
     cuts = np.unique(np.concatenate([[0], lengths[lengths <= pair.most]]))
-    taken = np.searchsorted(lengths, cuts, side="right")
+    counts = np.searchsorted(lengths, cuts, side="right")
     steps, bounds = np.ones(len(cuts)), np.zeros(len(cuts))
     for spec, cost in zip((pair.short, pair.long), pair.costs, strict=True):
         first, name = spec is pair.short, spec.name
         spans = np.array([spec.span(n) for n in lengths.tolist()], np.int64)
         for needs, resource in ((spans, name), (np.ones_like(spans), f"{name} segments")):
-            share = _sums(needs, taken, first) / (rows * capacity.limit(resource))
+            share = _sums(needs, counts, first) / (rows * capacity.limit(resource))
             steps = np.maximum(steps, share)
-        bounds += _bounds(lengths, taken, first, cost)
+        bounds += _bounds(lengths, counts, first, cost)
     return sorted(zip(steps.tolist(), bounds.tolist(), cuts.tolist(), strict=True))
 
 
-def _bounds(lengths: Ints, taken: Ints, first: bool, cost: BucketCost) -> NDArray[np.float64]:
+def _bounds(lengths: Ints, counts: Ints, first: bool, cost: BucketCost) -> NDArray[np.float64]:
     """Lower bounds of `bucket_seconds` by cut: the mean of the groups, or the dearest medium.
 
     Where rows are computed whole: as few of them as could hold the media.
 
     Args:
         lengths: sorted lengths of all media.
-        taken: for every cut, the number of media up to it.
+        counts: for every cut, the number of media up to it.
         first: whether the bucket takes the media up to the cut, or those above.
     """
     if cost.row:
         # No two media of more than half a row lie in one.
-        large = _sums((2 * lengths > cost.row).astype(np.int64), taken, first)
+        large = _sums((2 * lengths > cost.row).astype(np.int64), counts, first)
         fitting = np.minimum(lengths, cost.row)
-        rows = np.maximum(-(-_sums(fitting, taken, first) // cost.row), large)
+        rows = np.maximum(-(-_sums(fitting, counts, first) // cost.row), large)
         fullest = -(-rows // cost.groups) * cost.row_seconds
-        media = _sums(cost.media_seconds(lengths), taken, first)
+        media = _sums(cost.media_seconds(lengths), counts, first)
         mean = (rows * cost.row_seconds + media) / cost.groups
         # Sums of another order than in `bucket_seconds` may be larger by their rounding.
         return np.where(rows > 0, cost.fixed + np.maximum(fullest, mean * (1 - 1e-9)), 0.0)
-    each, others = cost.media_seconds(lengths), len(lengths) - taken
-    last = taken - 1 if first else np.where(others > 0, len(lengths) - 1, -1)
-    heaviest = np.maximum(_sums(each, taken, first) / cost.groups, np.append(each, 0.0)[last])
-    some = taken > 0 if first else others > 0
+    each, others = cost.media_seconds(lengths), len(lengths) - counts
+    last = counts - 1 if first else np.where(others > 0, len(lengths) - 1, -1)
+    heaviest = np.maximum(_sums(each, counts, first) / cost.groups, np.append(each, 0.0)[last])
+    some = counts > 0 if first else others > 0
     return np.where(some, cost.fixed + heaviest * (1 - 1e-9), 0.0)
 
 
-def _sums(values: NDArray[Any], taken: Ints, first: bool) -> NDArray[Any]:
-    """Sums of the first `taken` values, or of all others."""
+def _sums(values: NDArray[Any], counts: Ints, first: bool) -> NDArray[Any]:
+    """Sums of the first `counts` values, or of all others."""
     ends = np.concatenate([[0], np.cumsum(values)])
-    return ends[taken] if first else ends[-1] - ends[taken]
+    return ends[counts] if first else ends[-1] - ends[counts]

@@ -31,16 +31,16 @@ def by_bucket(lengths: Lengths, specs: Sequence[RowSpec]) -> Lengths:
     if all(spec.bucket is None for spec in specs):
         return lengths
     numbers = {spec.name: _numbers(lengths, spec) for spec in specs}
-    taken = [spec for spec in specs if numbers[spec.name]]
+    used = [spec for spec in specs if numbers[spec.name]]
 
     def pick(values: Mapping[str, tuple[T, ...]]) -> dict[str, tuple[T, ...]]:
         return {
             m.name: tuple(values[m.module][number] for number in numbers[m.name])
-            for m in taken
+            for m in used
             if m.module in values
         }
 
-    own_numbers = {m.name: numbers[m.name] for m in taken}
+    own_numbers = {m.name: numbers[m.name] for m in used}
     return Lengths(pick(lengths.modules), pick(lengths.starts), own_numbers)
 
 
@@ -70,10 +70,10 @@ def number_of(lengths: Lengths, bucket: str, number: int) -> int:
 
 def _numbers(lengths: Lengths, spec: RowSpec) -> tuple[int, ...]:
     """Which media of its encoder a bucket takes."""
-    own, bucket = lengths.counts(spec.module), spec.bucket
+    counts, bucket = lengths.counts(spec.module), spec.bucket
     if bucket is None:
-        return tuple(range(len(own)))
-    return tuple(np.flatnonzero(bucket.takes(own)).tolist())
+        return tuple(range(len(counts)))
+    return tuple(np.flatnonzero(bucket.takes(counts)).tolist())
 
 
 def _in_order(

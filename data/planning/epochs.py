@@ -46,7 +46,7 @@ def readable(
     pool: Iterable[Pooled],
     positions: Iterable[int],
     epoch_at: Callable[[int], Epoch],
-    ahead: int,
+    epochs: int,
 ) -> list[int]:
     """The first of the next stream positions, up to epochs that are too far ahead of a pool's.
 
@@ -54,7 +54,7 @@ def readable(
         pool: samples of the pool, oldest first.
         positions: stream positions behind those of the pool, ascending.
         epoch_at: the epoch of the sample at a position.
-        ahead: number of epochs that a member's newest sample may be ahead of its oldest one.
+        epochs: number of epochs that a member's newest sample may be ahead of its oldest one.
     """
     first: dict[int, int] = {}
     for member, number in (item.epoch for item in pool):
@@ -62,7 +62,7 @@ def readable(
     found = []
     for position in positions:
         member, number = epoch_at(position)
-        if number > first.setdefault(member, number) + ahead:
+        if number > first.setdefault(member, number) + epochs:
             break
         found.append(position)
     return found

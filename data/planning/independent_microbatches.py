@@ -98,23 +98,28 @@ class IndependentMicrobatches:
         Raises:
             ValueError: a run is in no medium.
         """
-        own = np.flatnonzero(self.microbatch == microbatch)
-        rows, starts, spans = self.media[own, :3].T // [[1], [reduction], [reduction]]
+        members = np.flatnonzero(self.microbatch == microbatch)
+        rows, starts, spans = self.media[members, :3].T // [[1], [reduction], [reduction]]
         width = 1 + max(starts.max(initial=0), runs[:, 1].max(initial=0))
-        keys, found, rest = rows * width + starts, [np.zeros((0, 6), np.int64)], runs
-        while len(rest):
-            row, first, to, token, length = rest.T
+        keys, parts, remaining = rows * width + starts, [np.zeros((0, 6), np.int64)], runs
+        while len(remaining):
+            row, first, to, token, length = remaining.T
             at = np.searchsorted(keys, row * width + first, "right") - 1
             left = np.where(rows[at] == row, starts[at] + spans[at] - first, 0)
             if left.min() <= 0:
-                raise ValueError(f"run {rest[left.argmin()].tolist()} is in no medium of its row")
-            count, moved = np.minimum(length, left), self.start[own][at] // reduction - starts[at]
-            there, unit = self.row[own][at], self.unit[own][at]
-            found.append(np.column_stack([there, first + moved, to, token, count, unit]))
+                raise ValueError(
+                    f"run {remaining[left.argmin()].tolist()} is in no medium of its row"
+                )
+            count, moved = (
+                np.minimum(length, left),
+                self.start[members][at] // reduction - starts[at],
+            )
+            there, unit = self.row[members][at], self.unit[members][at]
+            parts.append(np.column_stack([there, first + moved, to, token, count, unit]))
             # A run may go on in the next medium, which may be in another unit.
             more = np.column_stack([row, first + count, to, token + count, length - count])
-            rest = more[length > count]
-        return np.concatenate(found)
+            remaining = more[length > count]
+        return np.concatenate(parts)
 
 
 def feeds_of_all(groups: Sequence[Ends]) -> tuple[tuple[int, int], ...]:
@@ -125,11 +130,11 @@ def feeds_of_all(groups: Sequence[Ends]) -> tuple[tuple[int, int], ...]:
     Args:
         groups: `IndependentMicrobatches.feeds` of every group.
     """
-    found = []
+    feeds = []
     for ends in zip_longest(*groups):
-        firsts, lasts = zip(*(own for own in ends if own is not None), strict=True)
-        found.append((min(firsts), max(lasts)))
-    return tuple(found)
+        firsts, lasts = zip(*(pair for pair in ends if pair is not None), strict=True)
+        feeds.append((min(firsts), max(lasts)))
+    return tuple(feeds)
 
 
 def count_independent_microbatches(
@@ -180,19 +185,19 @@ def plan_independent_microbatches(
     Raises:
         ValueError: a medium does not fit a unit, or a microbatch does not fit `each` of them.
     """
-    ordered = [own[np.lexsort((own[:, 1], own[:, 0]))] for own in media]
+    ordered = [columns[np.lexsort((columns[:, 1], columns[:, 0]))] for columns in media]
     every = np.concatenate(ordered)
-    microbatch = np.repeat(np.arange(len(media)), [len(own) for own in ordered])
+    microbatch = np.repeat(np.arange(len(media)), [len(columns) for columns in ordered])
     _refuse_longer(every, positions)
     # Bins of each row of the microbatches: `spread` for every unit, those of a unit together.
     fill = _Fill(rows, (positions, *entries), spread * (each or 1))
     least = 0
-    for number, own in enumerate(ordered):
+    for number, columns in enumerate(ordered):
         least = number * fill.count if each else least
-        furthest = fill.take(own, least)
+        furthest = fill.take(columns, least)
         if together:
             least = max(least, furthest // spread * spread)
-    bins, segment = (np.array(own, np.int64) for own in (fill.bins, fill.segments))
+    bins, segment = (np.array(columns, np.int64) for columns in (fill.bins, fill.segments))
     firsts = np.array(fill.firsts, np.int64).reshape(len(every), 1 + len(entries))
     unit, row = bins // spread, every[:, 0] * spread + bins % spread
     placed = every, microbatch, unit, row, firsts[:, 0], segment, firsts[:, 1:]
@@ -302,8 +307,8 @@ def rows_of_independent_microbatches(
         spec: input format of the bucket.
         positions: positions of a row of a unit.
     """
-    source, local = ({row: i for i, row in enumerate(own)} for own in (rows, here))
-    sources = [by_name(own) for own in microbatches]
+    source, local = ({row: i for i, row in enumerate(module_rows)} for module_rows in (rows, here))
+    sources = [by_name(module_rows) for module_rows in microbatches]
     arrays = {
         name: np.zeros(
             (

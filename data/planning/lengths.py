@@ -105,7 +105,7 @@ class MediaLengths:
             grids = starmap(Grid, zip(*self.grids[first:end].T.tolist(), intervals, strict=True))
         if self.entries is not None:
             entries = map(tuple, self.entries[first:end].tolist())
-        return tuple(MediumLengths(*own) for own in zip(counts, grids, entries, strict=True))
+        return tuple(MediumLengths(*medium) for medium in zip(counts, grids, entries, strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +132,7 @@ class LengthTable:
         # A worker process maps the folder itself: nothing large is pickled.
         if self.folder is None:
             return LengthTable, (self.text, self.tokens, self.media, self.unusable)
-        parts = {name: list(own.parts) for name, own in self.media.items()}
+        parts = {name: list(lengths.parts) for name, lengths in self.media.items()}
         return _load, (self.folder, len(self), self.text, parts)
 
     def __len__(self) -> int:
@@ -145,21 +145,21 @@ class LengthTable:
             return self.unusable[index]
         modules: dict[str, tuple[MediumLengths, ...]] = {self.text: (MediumLengths(tokens),)}
         starts = {}
-        for name, own in self.media.items():
-            first, end = own.offsets[index : index + 2].tolist()
+        for name, lengths in self.media.items():
+            first, end = lengths.offsets[index : index + 2].tolist()
             if end > first:
-                modules[name] = own.between(first, end)
-                starts[name] = tuple(own.starts[first:end].tolist())
+                modules[name] = lengths.between(first, end)
+                starts[name] = tuple(lengths.starts[first:end].tolist())
         return Lengths(modules, starts)
 
     @property
     def digest(self) -> int:
         """A checksum of the lengths, of 31 bits."""
-        whole = hashlib.sha256(self.tokens.tobytes())
-        for own in self.media.values():
-            for part in own.parts.values():
-                whole.update(np.ascontiguousarray(part).tobytes())
-        return int.from_bytes(whole.digest()[:4], "big") >> 1
+        digest = hashlib.sha256(self.tokens.tobytes())
+        for lengths in self.media.values():
+            for part in lengths.parts.values():
+                digest.update(np.ascontiguousarray(part).tobytes())
+        return int.from_bytes(digest.digest()[:4], "big") >> 1
 
     def at(self, places: Sequence[StreamPlace]) -> list[Lengths | SampleFault]:
         """See `data.planning.stream.Measurements`; lengths are the same in every epoch."""
@@ -175,8 +175,8 @@ class LengthTable:
         """
         measured = [sample if isinstance(sample, Lengths) else None for sample in samples]
         text = text_of(specs).module
-        tokens = [-1 if own is None else own.total(text) for own in measured]
-        usable = [own or Lengths() for own in measured]
+        tokens = [-1 if lengths is None else lengths.total(text) for lengths in measured]
+        usable = [lengths or Lengths() for lengths in measured]
         media = {spec.module: _media_lengths(usable, spec) for spec in media_of(specs)}
         unusable = {i: s for i, s in enumerate(samples) if isinstance(s, SampleFault)}
         return cls(text, np.array(tokens, np.int32), media, unusable)
@@ -202,7 +202,7 @@ def _media_lengths(samples: Sequence[Lengths], spec: MediaRowSpec) -> MediaLengt
 
 
 def _flat(values: Sequence[Sequence[int]]) -> NDArray[np.int32]:
-    return np.array([n for own in values for n in own], np.int32)
+    return np.array([n for numbers in values for n in numbers], np.int32)
 
 
 def _grid_arrays(grids: Sequence[Grid]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
@@ -223,14 +223,14 @@ def measure(source: Source, processor: Processor, known: Sequence[LengthTable] =
         DataError: there seems to be no whole record at all.
     """
     check_records(source)
-    found: list[Lengths | SampleFault] = []
-    told = time.monotonic()
+    samples: list[Lengths | SampleFault] = []
+    logged = time.monotonic()
     for part in _known_parts(source, known) or _measured_parts(source, processor):
-        found += part
-        if time.monotonic() - told > _SECONDS:
-            told = time.monotonic()
-            logger.info("measured %d of %d samples", len(found), len(source))
-    return LengthTable.of(found, processor.modules)
+        samples += part
+        if time.monotonic() - logged > _SECONDS:
+            logged = time.monotonic()
+            logger.info("measured %d of %d samples", len(samples), len(source))
+    return LengthTable.of(samples, processor.modules)
 
 
 def check_records(source: Source) -> None:
@@ -375,8 +375,8 @@ def _keeping(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        told = f"measured lengths cannot be kept in {folder}: {error.strerror}; choose another "
-        raise unwritable_error(told + "folder with data.lengths_folder", error) from error
+        message = f"measured lengths cannot be kept in {folder}: {error.strerror}; choose another "
+        raise unwritable_error(message + "folder with data.lengths_folder", error) from error
 
 
 def _measured_again(
@@ -405,8 +405,8 @@ def lengths_folder(source: Source, processor: Processor, config: DataConfig) -> 
 def _save(table: LengthTable, folder: Path) -> None:
     def write(draft: Path) -> None:
         np.save(draft / _TOKENS, table.tokens)
-        for name, own in table.media.items():
-            for part, values in own.parts.items():
+        for name, lengths in table.media.items():
+            for part, values in lengths.parts.items():
                 np.save(draft / f"{name}.{part}.npy", values)
         (draft / _UNUSABLE).write_text(
             json.dumps({i: f.to_json() for i, f in table.unusable.items()})
@@ -433,14 +433,14 @@ def _load(folder: Path, size: int, text: str, parts: Mapping[str, Sequence[str]]
     """
     tokens = folder / _TOKENS
     try:
-        held = FolderLock(tokens)
+        lock = FolderLock(tokens)
         media = {
-            name: MediaLengths(**{part: _mapped(folder / f"{name}.{part}.npy") for part in own})
-            for name, own in parts.items()
+            name: MediaLengths(**{part: _mapped(folder / f"{name}.{part}.npy") for part in names})
+            for name, names in parts.items()
         }
         listed = json.loads((folder / _UNUSABLE).read_text())
         unusable = {int(i): SampleFault.from_json(fault) for i, fault in listed.items()}
-        table = LengthTable(text, _mapped(tokens), media, unusable, folder, held)
+        table = LengthTable(text, _mapped(tokens), media, unusable, folder, lock)
         _check_whole(table, size)
     except (OSError, EOFError, ValueError, AttributeError) as error:
         raise DataError(f"measured lengths in {folder} are damaged: {error}; delete it") from error
@@ -453,11 +453,13 @@ def _check_whole(table: LengthTable, size: int) -> None:
         raise ValueError(f"tokens of {len(table.tokens)} samples, not of {size}")
     if set(np.flatnonzero(table.tokens < 0).tolist()) != set(table.unusable):
         raise ValueError("reasons are not those of the unusable samples")
-    for name, own in table.media.items():
-        by_medium = {len(part) for name, part in own.parts.items() if name != "offsets"}
-        if own.offsets.shape != (size + 1,) or by_medium != {int(own.offsets[-1])}:
+    for name, lengths in table.media.items():
+        by_medium = {len(part) for name, part in lengths.parts.items() if name != "offsets"}
+        if lengths.offsets.shape != (size + 1,) or by_medium != {int(lengths.offsets[-1])}:
             raise ValueError(f"media of {name} do not fit each other")
-        if len(own.lengths) and (own.lengths.min() < 1 or (np.diff(own.offsets) < 0).any()):
+        if len(lengths.lengths) and (
+            lengths.lengths.min() < 1 or (np.diff(lengths.offsets) < 0).any()
+        ):
             raise ValueError(f"media of {name} of impossible lengths")
 
 

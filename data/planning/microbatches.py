@@ -31,8 +31,8 @@ def spread_over_time(
     if microbatches == 1 or not phases:
         return np.array(in_turn(items, microbatches), np.int64)
     # Whole numbers, whose sums are the same on every host.
-    whole = np.rint(costs / np.maximum(costs.max(0, initial=0), 1) * RESOLUTION).astype(np.int64)
-    shares = whole * RESOLUTION // np.maximum(whole.sum(0), 1)
+    integers = np.rint(costs / np.maximum(costs.max(0, initial=0), 1) * RESOLUTION).astype(np.int64)
+    shares = integers * RESOLUTION // np.maximum(integers.sum(0), 1)
     loads = np.zeros((microbatches, phases), np.int64)
     left = np.full(microbatches, items if most is None else most)
     chosen = np.zeros(items, np.int64)
@@ -46,7 +46,7 @@ def spread_over_time(
 
 def costs_of(samples: Sequence[Lengths], work: Mapping[str, WorkModel]) -> NDArray[np.float64]:
     """Forward FLOPs of every sample in every phase whose `work` is known, `[samples, phases]`."""
-    costs = [[_work_of(s.counts(name), own) for name, own in work.items()] for s in samples]
+    costs = [[_work_of(s.counts(name), model) for name, model in work.items()] for s in samples]
     return np.array(costs, np.float64).reshape(len(samples), len(work))
 
 

@@ -88,7 +88,7 @@ class Capacity:
         """
         spans = [sum(spans_of(spec, lengths.counts(spec.name))) for spec in self.specs]
         segments = [len(lengths.of(spec.name)) for spec in self.specs]
-        entries = [sum(own) for spec in self.specs for own in entries_by_axis(spec, lengths)]
+        entries = [sum(counts) for spec in self.specs for counts in entries_by_axis(spec, lengths)]
         return (*spans, *segments, *entries)
 
     def misfit(self, lengths: Lengths, rows: int = 1) -> SampleFault | None:
@@ -107,9 +107,9 @@ class Capacity:
             return fault
         if block_of(self, lengths, rows) is not None:
             return None
-        apart = self._exceeded(need for part in self.parts(lengths) for need in part.items())
+        part_fault = self._exceeded(need for part in self.parts(lengths) for need in part.items())
         text = f"{fault}, and its media do not fit into all {rows} of data.rows"
-        return apart or SampleFault(FaultKind.BUDGET, text)
+        return part_fault or SampleFault(FaultKind.BUDGET, text)
 
     def _exceeded(self, needs: Iterable[tuple[str, int]]) -> SampleFault | None:
         for name, need in needs:
@@ -285,8 +285,8 @@ class FreeRows:
         rows = np.flatnonzero((self.left >= need).all(1))
         if not len(rows):
             return None
-        rest = (self.left[rows] * self.scale) @ (need > 0)
-        return int(rows[np.argmin(rest)])
+        remaining = (self.left[rows] * self.scale) @ (need > 0)
+        return int(rows[np.argmin(remaining)])
 
     def take_apart(self, parts: Sequence[Part], block: int) -> list[int] | None:
         """Rows of parts, which may differ, in the first block of rows that has room for all.
@@ -296,10 +296,10 @@ class FreeRows:
             block: number of rows of a block, which begins at a multiple of it.
         """
         for first in range(0, len(self.left), block):
-            own = self.left[first : first + block].copy()
-            rows = _rows_apart(own, parts)
+            left = self.left[first : first + block].copy()
+            rows = _rows_apart(left, parts)
             if rows is not None:
-                self.left[first : first + block] = own
+                self.left[first : first + block] = left
                 self._most = self.left.max(0).tolist()
                 return [first + row for row in rows]
         return None
@@ -354,16 +354,16 @@ def fill(
     """
     rows, waiting = rows.copy(), np.flatnonzero(rows == WAITS)[:PARTNERS]
     for row, left in enumerate(free.left):
-        own = np.flatnonzero(rows == row)
-        own = own[own > 0]
-        while len(own) and len(waiting) and left[:positions].any():
-            more = needs[waiting] - needs[own][:, None]
+        members = np.flatnonzero(rows == row)
+        members = members[members > 0]
+        while len(members) and len(waiting) and left[:positions].any():
+            more = needs[waiting] - needs[members][:, None]
             fits = (more <= left).all(-1) & (more[..., :positions] >= 0).all(-1)
             gain = np.where(fits, more[..., :positions] @ free.scale[:positions], 0)
             goes, comes = divmod(int(gain.argmax()), len(waiting))
             if not gain[goes, comes]:
                 break
             left -= more[goes, comes]
-            own[goes], waiting[comes] = waiting[comes], own[goes]
-            rows[own[goes]], rows[waiting[comes]] = row, WAITS
+            members[goes], waiting[comes] = waiting[comes], members[goes]
+            rows[members[goes]], rows[waiting[comes]] = row, WAITS
     return rows

@@ -38,9 +38,9 @@ def place(volumes: NDArray[np.integer], hosts: Sequence[int]) -> Ints:
     for rank, host in enumerate(hosts):
         if not 0 <= host < count:
             raise DataError(f"rank {rank} is on host {host}; valid: 0 to {count - 1}")
-    found, ranks = linear_sum_assignment(volumes[:, list(hosts)], maximize=True)
+    groups, ranks = linear_sum_assignment(volumes[:, list(hosts)], maximize=True)
     placed = np.empty(batches, np.int64)
-    placed[found] = ranks
+    placed[groups] = ranks
     return placed
 
 

@@ -90,8 +90,8 @@ class BalanceProblem:
         """Linear part of every item's cost, and that of attention, as integers, `[items]`."""
         n = self.lengths.astype(np.float64)
         linear, attention = self.work.linear * n, self.work.attention(n)
-        dearest = float((linear + attention).max(initial=0.0))
-        unit = dearest / RESOLUTION if dearest else 1.0
+        largest = float((linear + attention).max(initial=0.0))
+        unit = largest / RESOLUTION if largest else 1.0
         return np.rint(linear / unit).astype(np.int64), np.rint(attention / unit).astype(np.int64)
 
     @cached_property

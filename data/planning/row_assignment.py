@@ -38,13 +38,13 @@ class Loads:
         before: work of the rows as packed; with `data.batch: samples` with equally many samples in
             every row, in their order.
         after: work of the rows after balancing.
-        dearest: work of the dearest item, the sample that it belongs to, and its row; 0, 0 and 0
+        most_expensive: work of that item, the sample that it belongs to, and its row; 0, 0 and 0
             without items.
     """
 
     before: np.ndarray
     after: np.ndarray
-    dearest: tuple[float, int, int]
+    most_expensive: tuple[float, int, int]
 
 
 @dataclass(frozen=True)
@@ -186,9 +186,9 @@ class RowAssigner:
             self._capacity.limits,
             offer.packed[0],
         )
-        dealt = self._balanced(items, offer.name)
-        dealt = self._placed(self._text, dealt, offer.read(here, items.needs[:, 0]))
-        return self._with_media(samples, dealt.tolist())
+        assigned = self._balanced(items, offer.name)
+        assigned = self._placed(self._text, assigned, offer.read(here, items.needs[:, 0]))
+        return self._with_media(samples, assigned.tolist())
 
     def _per_phase(self, offer: _Offer) -> Arrangement:
         """Rows of samples balanced by the decoder's work, rows of media by their encoder's."""
@@ -197,22 +197,22 @@ class RowAssigner:
         needs = np.array([(n, 1) for n in tokens], np.int64).reshape(-1, 2)
         limits = self._limits_of[self._text]
         items = _Items(self._text, here, tokens, needs, limits, offer.packed[0])
-        dealt = self._balanced(items, offer.name)
-        rows = self._placed(self._text, dealt, offer.read(here, needs[:, 0]))
+        assigned = self._balanced(items, offer.name)
+        rows = self._placed(self._text, assigned, offer.read(here, needs[:, 0]))
         media: list[dict[str, tuple[int, ...]]] = [{} for _ in samples]
         targets = np.array(self._hosts.get(self._text, ()), np.int64)
         for spec in self._specs:
             items = self._media_items(spec, samples, offer.packed[1])
             flows = offer.read(items.owners, items.needs[:, 0])
             if len(targets):
-                wanted = targets[rows[np.array(items.owners, np.int64)]]
-                flows.append((wanted, items.needs[:, 0] // spec.reduction))
+                nearest = targets[rows[np.array(items.owners, np.int64)]]
+                flows.append((nearest, items.needs[:, 0] // spec.reduction))
             grouped = self._in_groups(spec, items)
             if grouped is None:
-                dealt = self._placed(spec.name, self._balanced(items, offer.name), flows)
+                assigned = self._placed(spec.name, self._balanced(items, offer.name), flows)
             else:
-                dealt = grouped
-            for owner, row in zip(items.owners, dealt.tolist(), strict=True):
+                assigned = grouped
+            for owner, row in zip(items.owners, assigned.tolist(), strict=True):
                 media[owner][spec.name] = (*media[owner].get(spec.name, ()), row)
         return rows.tolist(), media
 
@@ -224,12 +224,12 @@ class RowAssigner:
     ) -> _Items:
         """Media of one encoder."""
         name = spec.name
-        owners = [i for i, own in enumerate(packed) for _ in own.get(name, ())]
-        lengths = [n for own in samples for n in own.counts(name)]
+        owners = [i for i, sample in enumerate(packed) for _ in sample.get(name, ())]
+        lengths = [n for sample in samples for n in sample.counts(name)]
         limits = self._limits_of[name]
-        listed = [needs for own in samples for needs in needs_of_media(spec, own)]
+        listed = [needs for sample in samples for needs in needs_of_media(spec, sample)]
         needs = np.array(listed, np.int64).reshape(-1, len(limits))
-        first = [row for own in packed for row in own.get(name, ())]
+        first = [row for sample in packed for row in sample.get(name, ())]
         return _Items(name, owners, lengths, needs, limits, first)
 
     def _in_groups(self, spec: MediaRowSpec, items: _Items) -> Ints | None:
@@ -246,9 +246,9 @@ class RowAssigner:
             return None
         each = self._rows // cost.groups
         if cost.row:
-            found = in_few_rows(items.needs[:, 0], *items.limits)
-            number, owner = np.divmod(found, cost.groups)
-            return owner * each + number if found.max(initial=-1) < self._rows else None
+            bins = in_few_rows(items.needs[:, 0], *items.limits)
+            number, owner = np.divmod(bins, cost.groups)
+            return owner * each + number if bins.max(initial=-1) < self._rows else None
         limits = tuple(each * limit for limit in items.limits)
         needs, lengths = items.needs.reshape(-1, len(limits)), np.array(items.lengths, np.int64)
         kind = self._how(items.phase).cost
@@ -267,15 +267,15 @@ class RowAssigner:
     def pack(self, samples: Sequence[Lengths]) -> Packed | None:
         """Rows for the samples of a microbatch that need not be full; None if one would wait."""
         if self._balance == "none":
-            found = self._room_for(samples, in_turn(len(samples), self._rows))
+            packed = self._room_for(samples, in_turn(len(samples), self._rows))
         elif self._balance == "decoder":
             needs = [self._capacity.needs(lengths) for lengths in samples]
             rows = pack(needs, self._rows, self._capacity.limits)
             together = Packed.together(samples, rows, self._specs)
-            found = None if None in rows else together
+            packed = None if None in rows else together
         else:
-            found = self._pack_parts(samples)
-        return found
+            packed = self._pack_parts(samples)
+        return packed
 
     def _room_for(self, samples: Sequence[Lengths], rows: Sequence[int]) -> Packed | None:
         """Each sample in its given row, or None if a row has no room."""
@@ -292,18 +292,18 @@ class RowAssigner:
     def _pack_parts(self, samples: Sequence[Lengths]) -> Packed | None:
         """Each sample and each medium in the fullest row that has room; None if there is none."""
         free = {name: FreeSpans(self._rows, *limits) for name, limits in self._limits_of.items()}
-        found = []
+        packed = []
         for lengths in samples:
             parts = [list(needs.items()) for needs in self._capacity.parts(lengths)]
-            taken = [
+            numbers = [
                 free[name].take(span, *(amount for _, amount in entries))
                 for name, ((_, span), _, *entries) in zip(self._names(lengths), parts, strict=True)
             ]
-            rows = [row for row in taken if row is not None]
-            if len(rows) < len(taken):
+            rows = [row for row in numbers if row is not None]
+            if len(rows) < len(numbers):
                 return None
-            found.append(by_module_rows(self._capacity, lengths, rows))
-        return Packed([row for row, _ in found], [media for _, media in found])
+            packed.append(by_module_rows(self._capacity, lengths, rows))
+        return Packed([row for row, _ in packed], [media for _, media in packed])
 
     def _limits(
         self,
@@ -323,7 +323,9 @@ class RowAssigner:
                     for name, need in zip(self._capacity.resources_of(spec), needs, strict=True):
                         if name in used:
                             used[name][media_row] += need
-        return {name: self._ladder.lowest(name, int(own.max())) for name, own in used.items()}
+        return {
+            name: self._ladder.lowest(name, int(amounts.max())) for name, amounts in used.items()
+        }
 
     def _with_media(self, samples: Sequence[Lengths], rows: Sequence[int]) -> Arrangement:
         """Rows of samples, with all media in the rows of their samples."""
@@ -347,18 +349,18 @@ class RowAssigner:
         algorithm = self._how(items.phase).algorithm
         *lower, top = self._problems(items, name)
         for problem in lower:
-            dealt = deal(problem, algorithm)
-            if dealt.min(initial=0) >= 0:
-                return dealt
-        dealt = deal(top, algorithm)
+            assigned = deal(problem, algorithm)
+            if assigned.min(initial=0) >= 0:
+                return assigned
+        assigned = deal(top, algorithm)
         if algorithm is not None and algorithm not in SHIPPED:
-            for item in np.flatnonzero(dealt < 0)[:1]:
+            for item in np.flatnonzero(assigned < 0)[:1]:
                 raise DataError(f"{algorithm} finds no room for item {top.name(item)}; there is")
-            return dealt
-        found = [refine(top, np.array(items.packed, np.int64))]
-        if dealt.min(initial=0) >= 0:
-            found.append(dealt)
-        return min(found, key=lambda rank: int(top.loads(rank).max()))
+            return assigned
+        candidates = [refine(top, np.array(items.packed, np.int64))]
+        if assigned.min(initial=0) >= 0:
+            candidates.append(assigned)
+        return min(candidates, key=lambda rank: int(top.loads(rank).max()))
 
     def _problems(self, items: _Items, name: Callable[[int], str]) -> list[BalanceProblem]:
         """The problem under every rung that may have a deal, and under the top one."""
@@ -379,23 +381,23 @@ class RowAssigner:
     def _how(self, phase: str) -> ModuleBalancing:
         return self._balancing.get(phase, ModuleBalancing())
 
-    def _placed(self, module: str, dealt: Ints, flows: Sequence[tuple[Ints, Ints]]) -> Ints:
+    def _placed(self, module: str, assigned: Ints, flows: Sequence[tuple[Ints, Ints]]) -> Ints:
         """Rows of a module's items, renumbered so that little is sent from host to host.
 
         Args:
             module: `decoder` or an encoder.
-            dealt: row of every item.
+            assigned: row of every item.
             flows: for inputs and outputs, a host for every item, and the number of positions of the
                 item that this host has or needs.
         """
         sources = self._hosts.get(module, ())
-        if len(set(sources)) < 2 or not len(dealt) or not flows:
-            return dealt
+        if len(set(sources)) < 2 or not len(assigned) or not flows:
+            return assigned
         most = max(*sources, *(int(hosts.max()) for hosts, _ in flows))
         volumes = np.zeros((self._rows, 1 + most), np.int64)
         for hosts, amounts in flows:
-            np.add.at(volumes, (dealt, hosts), amounts)
-        return place(volumes, sources)[dealt]
+            np.add.at(volumes, (assigned, hosts), amounts)
+        return place(volumes, sources)[assigned]
 
     def _loads(
         self, samples: Sequence[Lengths], packed: Arrangement, balanced: Arrangement
@@ -421,10 +423,12 @@ class RowAssigner:
         """Sample, row and forward FLOPs of every item of one phase."""
         items = [
             (number, row, n)
-            for number, (lengths, own, inner) in enumerate(zip(samples, rows, media, strict=True))
+            for number, (lengths, row_of_text, inner) in enumerate(
+                zip(samples, rows, media, strict=True)
+            )
             for row, n in (
                 zip(
-                    (own,) if name == self._text else inner.get(name, ()),
+                    (row_of_text,) if name == self._text else inner.get(name, ()),
                     lengths.counts(name),
                     strict=True,
                 )
@@ -447,11 +451,11 @@ class RowAssigner:
             name = spec.name
             sources = self._hosts.get(name, ())
             crossing[name] = sum(
-                spec.landed(medium)
+                spec.merged_outputs(medium)
                 for lengths, row, inner in zip(samples, rows, media, strict=True)
                 if targets and sources
-                for medium, own in zip(lengths.of(name), inner.get(name, ()), strict=True)
-                if sources[own] != targets[row]
+                for medium, media_row in zip(lengths.of(name), inner.get(name, ()), strict=True)
+                if sources[media_row] != targets[row]
             )
         return crossing
 

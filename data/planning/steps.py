@@ -80,16 +80,16 @@ class StepPacker:
         capacity: capacity of a row.
         rows: number of rows of a microbatch.
         microbatches: number of microbatches of a step.
-        apart: whether media may be in other rows than the text of their sample.
+        spread: whether media may be in other rows than the text of their sample.
         evenly: whether rows need not be full: the samples are spread over all rows, if that leaves
             room for all of them.
     """
 
     def __init__(
-        self, capacity: Capacity, rows: int, microbatches: int, apart: bool, evenly: bool
+        self, capacity: Capacity, rows: int, microbatches: int, spread: bool, evenly: bool
     ) -> None:
         self._capacity, self._rows, self._microbatches = capacity, rows, microbatches
-        self._apart, self._evenly, self._total = apart, evenly, rows * microbatches
+        self._apart, self._evenly, self._total = spread, evenly, rows * microbatches
 
     def misfit(self, lengths: Lengths) -> SampleFault | None:
         """Why no step can hold a sample, or None."""
@@ -97,8 +97,8 @@ class StepPacker:
 
     def __call__(self, samples: Sequence[Lengths]) -> Packed:
         """Rows of a step for samples, oldest first; the first one never waits."""
-        found = [self._capacity.needs(lengths) for lengths in samples]
-        needs = np.array(found, np.int64).reshape(len(samples), len(self._capacity.limits))
+        amounts = [self._capacity.needs(lengths) for lengths in samples]
+        needs = np.array(amounts, np.int64).reshape(len(samples), len(self._capacity.limits))
         alone = np.all(needs <= self._capacity.limits, axis=1)
         even = self._even(samples, needs, alone) if self._evenly else None
         return self._full(samples, needs, alone) if even is None else even
@@ -106,42 +106,44 @@ class StepPacker:
     def _even(self, samples: Sequence[Lengths], needs: Ints, alone: Bools) -> Packed | None:
         """Rows that are about equally full; None if a sample finds no room that way."""
         free, rows = FreeRows(self._total, self._capacity.limits), np.full(len(samples), WAITS)
-        apart: dict[int, tuple[list[int], int]] = {}
+        spread: dict[int, tuple[list[int], int]] = {}
         for number in np.flatnonzero(~alone).tolist():
-            taken = self._take_apart(free, samples[number])
-            if taken is None:
+            placed = self._take_apart(free, samples[number])
+            if placed is None:
                 return None
-            apart[number] = taken
-        found = _evenly(needs[alone], free.left.tolist(), self._capacity.limits)
-        if found is None:
+            spread[number] = placed
+        even = _evenly(needs[alone], free.left.tolist(), self._capacity.limits)
+        if even is None:
             return None
-        rows[alone] = found
-        return self._packed(samples, rows, apart)
+        rows[alone] = even
+        return self._packed(samples, rows, spread)
 
     def _full(self, samples: Sequence[Lengths], needs: Ints, alone: Bools) -> Packed:
         """Rows that are as full as possible."""
         free, rows = FreeRows(self._total, self._capacity.limits), np.full(len(samples), WAITS)
-        apart: dict[int, tuple[list[int], int]] = {}
+        spread: dict[int, tuple[list[int], int]] = {}
         for number, need in enumerate(needs.tolist()):
             if alone[number]:
                 row = free.take(need)
                 rows[number] = WAITS if row is None else row
-            elif taken := self._take_apart(free, samples[number]):
-                apart[number] = taken
+            elif placed := self._take_apart(free, samples[number]):
+                spread[number] = placed
         rows[alone] = fill(free, needs[alone], rows[alone], len(self._capacity.specs))
-        return self._packed(samples, rows, apart)
+        return self._packed(samples, rows, spread)
 
     def _packed(
-        self, samples: Sequence[Lengths], rows: Ints, apart: Mapping[int, tuple[list[int], int]]
+        self, samples: Sequence[Lengths], rows: Ints, spread: Mapping[int, tuple[list[int], int]]
     ) -> Packed:
         """The packing of samples with one row each, and of others by `_take_apart`."""
         packed = Packed.together(
             samples, [None if r == WAITS else r for r in rows.tolist()], self._capacity.media
         )
-        own, media = list(packed.rows), list(packed.media)
-        for number, (parts, _) in apart.items():
-            own[number], media[number] = by_module_rows(self._capacity, samples[number], parts)
-        return Packed(own, media, math.lcm(1, *(block for _, block in apart.values())))
+        text_rows, media = list(packed.rows), list(packed.media)
+        for number, (parts, _) in spread.items():
+            text_rows[number], media[number] = by_module_rows(
+                self._capacity, samples[number], parts
+            )
+        return Packed(text_rows, media, math.lcm(1, *(block for _, block in spread.values())))
 
     def _take_apart(self, free: FreeRows, lengths: Lengths) -> tuple[list[int], int] | None:
         """Rows of the parts of a sample, and the size of the block that they are in."""
@@ -167,13 +169,15 @@ class StepPacker:
         owners = spread_over_time(costs, self._microbatches, self._rows // block)
         first = np.zeros(len(owners), np.int64)  # first row of a block within its microbatch
         for microbatch in range(self._microbatches):
-            own = owners == microbatch
-            first[own] = np.arange(own.sum()) * block
+            members = owners == microbatch
+            first[members] = np.arange(members.sum()) * block
         moved = (first[np.arange(self._total) // block] + np.arange(self._total) % block).tolist()
-        found = owners[rows // block]
+        microbatches = owners[rows // block]
         return [
-            (own, _moved(packed.of(own), moved))
-            for own in (np.flatnonzero(found == m).tolist() for m in range(self._microbatches))
+            (members, _moved(packed.of(members), moved))
+            for members in (
+                np.flatnonzero(microbatches == m).tolist() for m in range(self._microbatches)
+            )
         ]
 
 
@@ -181,14 +185,19 @@ def by_module_rows(
     capacity: Capacity, lengths: Lengths, rows: Sequence[int]
 ) -> tuple[int, MediaRows]:
     """Row of the text and rows of the media of a sample, from those of `capacity.parts`."""
-    rest = iter(rows[1:])
-    media = {spec.name: tuple(islice(rest, len(lengths.of(spec.name)))) for spec in capacity.media}
+    remaining = iter(rows[1:])
+    media = {
+        spec.name: tuple(islice(remaining, len(lengths.of(spec.name)))) for spec in capacity.media
+    }
     return rows[0], media
 
 
 def _moved(packed: Packed, moved: Sequence[int]) -> Packed:
     """The packing with renumbered rows."""
-    media = [{name: tuple(moved[r] for r in own) for name, own in m.items()} for m in packed.media]
+    media = [
+        {name: tuple(moved[r] for r in numbers) for name, numbers in m.items()}
+        for m in packed.media
+    ]
     return Packed([None if row is None else moved[row] for row in packed.rows], media)
 
 
@@ -215,7 +224,7 @@ def _evenly(needs: Ints, left: list[list[int]], limits: tuple[int, ...]) -> list
     scarce, most = shares[:, shares.sum(0).argmax()], shares.max(1, initial=0)
     order = np.lexsort((-np.where(most > RESOLUTION // 2, most, scarce), most <= RESOLUTION // 2))
     lightest = [(0, row) for row in range(len(left))]
-    found = [0] * len(needs)
+    rows = [0] * len(needs)
     for number, need in zip(order.tolist(), needs[order].tolist(), strict=True):
         full: list[tuple[int, int]] = []
         while lightest and any(n > m for n, m in zip(need, left[lightest[0][1]], strict=True)):
@@ -224,7 +233,7 @@ def _evenly(needs: Ints, left: list[list[int]], limits: tuple[int, ...]) -> list
             return None
         load, row = lightest[0]
         heapq.heapreplace(lightest, (load + int(scarce[number]), row))
-        found[number], left[row] = row, [m - n for n, m in zip(need, left[row], strict=True)]
+        rows[number], left[row] = row, [m - n for n, m in zip(need, left[row], strict=True)]
         for entry in full:
             heapq.heappush(lightest, entry)
-    return found
+    return rows

@@ -119,8 +119,8 @@ class LoaderState:
         numbers = [value.get(key) for key in ("seed", "step", "position", "done")]
         carry = value.get("carry")
         carried: list[Any] = list(carry) if isinstance(carry, list | tuple) else [None]
-        whole = all(type(n) is int and n >= 0 for n in (*numbers, *carried))
-        if not whole or len(value) != 5:
+        is_valid = all(type(n) is int and n >= 0 for n in (*numbers, *carried))
+        if not is_valid or len(value) != 5:
             raise DataError(f"this is not a loader state: {json.dumps(value, default=str)[:200]}")
         seed, step, position, done = (int(n) for n in numbers)  # type: ignore[call-overload]
         return cls(seed, step, position, tuple(carried), done)
@@ -182,11 +182,11 @@ class MicrobatchPlan:
 
     placements: places of its samples, oldest first; skipped: samples found unusable; state: state
     after it; capacity: capacity of its rows; loads: work of the rows of every phase, before and
-    after balancing; dearest: by phase, the work of the dearest item, the name of its sample and its
+    after balancing; most_expensive: by phase, the work of that item, the name of its sample and its
     row; crossing: by encoder, number of outputs whose tokens are on another host; seconds: duration
-    of planning; group: the hosts whose plan this is: `loads` and `dearest` are of their rows alone,
-    in the order of `group.rows`; offered: number of samples that the step could choose from; taken:
-    the samples of all microbatches of the step, if there are several groups.
+    of planning; group: the hosts whose plan this is: `loads` and `most_expensive` are of their rows
+    alone, in the order of `group.rows`; offered: number of samples that the step could choose from;
+    taken: the samples of all microbatches of the step, if there are several groups.
     """
 
     placements: tuple[SamplePlacement, ...]
@@ -194,7 +194,7 @@ class MicrobatchPlan:
     state: LoaderState
     capacity: Capacity
     loads: Mapping[str, Loads]
-    dearest: Mapping[str, tuple[float, str, int]]
+    most_expensive: Mapping[str, tuple[float, str, int]]
     crossing: Mapping[str, int]
     seconds: float = field(compare=False)
     group: HostGroupSpec = WHOLE
@@ -237,10 +237,10 @@ def lay_out(
             name = spec.name
             inputs = lengths.counts(name)
             spans, counts = spans_of(spec, inputs), map(spec.segments, inputs)
-            own = media_rows[number].get(name, ()) if media_rows else [row] * len(spans)
+            rows_of_media = media_rows[number].get(name, ()) if media_rows else [row] * len(spans)
             media[name] = tuple(
                 (r, *advance(name, r, span, segments))
-                for r, span, segments in zip(own, spans, counts, strict=True)
+                for r, span, segments in zip(rows_of_media, spans, counts, strict=True)
             )
             if spec.axes:
                 offsets[name] = tuple(
@@ -248,7 +248,7 @@ def lay_out(
                         advance(spec.budgets[axis], r, count)[0]
                         for axis, count in zip(spec.axes, medium.entries, strict=True)
                     )
-                    for r, medium in zip(own, lengths.of(name), strict=True)
+                    for r, medium in zip(rows_of_media, lengths.of(name), strict=True)
                 )
         start, segment = advance(text.name, row, lengths.total(text.name))
         position, epoch = drawn[number] if drawn else (0, 0)
@@ -302,16 +302,18 @@ class BatchPlanner:
                 f"{consumer.microbatches} now; valid: a state between two steps"
             )
         self._group, config = consumer.group, consumer.group.share(config)
-        behind = tuple(filter(self._group.has, state.carry))
-        self.state = replace(state, carry=behind, done=0)
+        carried = tuple(filter(self._group.has, state.carry))
+        self.state = replace(state, carry=carried, done=0)
         # Cuts and dealing both count the devices of the group alone.
         capacity = of_group(capacity, self._group.count)
         self._config, self._capacity, self._lengths = config, capacity, lengths
         self._size, self._name = len(source), source.name
         self._microbatches = consumer.microbatches
         self._wanted = config.pool(consumer.microbatches)
-        apart, evenly = config.balance == "per_phase", config.batch == "samples"
-        self._packer = StepPacker(capacity, config.rows, consumer.microbatches, apart, evenly)
+        spread_media, evenly = config.balance == "per_phase", config.batch == "samples"
+        self._packer = StepPacker(
+            capacity, config.rows, consumer.microbatches, spread_media, evenly
+        )
         self._readers = consumer.readers
         spread = config.balance != "none" and consumer.microbatches > 1
         self._work = consumer.work if spread else {}
@@ -326,7 +328,7 @@ class BatchPlanner:
         self._skipped: list[SkippedSample] = []
         self._planned: deque[MicrobatchPlan] = deque()
         # Stream positions to take before those from `_position` on.
-        self._behind, self._position = deque(behind), state.position
+        self._behind, self._position = deque(carried), state.position
         for _ in range(state.done):
             self.plan()
 
@@ -360,23 +362,27 @@ class BatchPlanner:
         gone = {offered[i] for i in packed.placed}
         self._pool = [item for place, item in enumerate(self._pool) if place not in gone]
         shares = self._split(placed, packed.of(packed.placed))
-        parts = [[placed[i] for i in own] for own, _ in shares]
-        dealt = [self._dealt(part, own) for part, (_, own) in zip(parts, shares, strict=True)]
-        limits = {name: max(own.limits[name] for own in dealt) for name in dealt[0].limits}
+        parts = [[placed[i] for i in share] for share, _ in shares]
+        assignments = [
+            self._dealt(part, share) for part, (_, share) in zip(parts, shares, strict=True)
+        ]
+        limits = {
+            name: max(share.limits[name] for share in assignments) for name in assignments[0].limits
+        }
         carry = (*(item.position for item in self._pool), *self._behind)
         after = LoaderState(first.seed, first.step + 1, self._position, carry)
         states = [replace(first, done=m) for m in range(1, len(shares))] + [after]
         skipped, self._skipped = tuple(self._skipped), []
-        taken = self._told(placed)
+        samples_taken = self._told(placed)
         seconds = (time.perf_counter() - began) / len(shares)
         capacity = capacity.with_limits(limits)
         return [
             replace(
-                self._plan(part, own, capacity, state, () if m else skipped, seconds),
+                self._plan(part, share, capacity, state, () if m else skipped, seconds),
                 offered=len(offered),
-                taken=taken,
+                taken=samples_taken,
             )
-            for m, (part, own, state) in enumerate(zip(parts, dealt, states, strict=True))
+            for m, (part, share, state) in enumerate(zip(parts, assignments, states, strict=True))
         ]
 
     def _told(self, placed: Sequence[_Waiting]) -> tuple[TakenSample, ...]:
@@ -403,8 +409,10 @@ class BatchPlanner:
         if self._config.batch == "samples":
             owners = spread_over_time(costs_of(samples, self._work), count)
             parts = [np.flatnonzero(owners == m).tolist() for m in range(count)]
-            found = [(own, self._deal.pack([samples[i] for i in own])) for own in parts]
-            roomy = [(own, rows) for own, rows in found if rows is not None]
+            candidates = [
+                (members, self._deal.pack([samples[i] for i in members])) for members in parts
+            ]
+            roomy = [(members, rows) for members, rows in candidates if rows is not None]
             if len(roomy) == count:
                 return roomy
         return self._packer.split(samples, packed, self._work)
@@ -423,7 +431,7 @@ class BatchPlanner:
     def _plan(
         self,
         part: Sequence[_Waiting],
-        dealt: RowAssignment,
+        assigned: RowAssignment,
         capacity: Capacity,
         state: LoaderState,
         skipped: tuple[SkippedSample, ...],
@@ -432,24 +440,26 @@ class BatchPlanner:
         """The plan of one microbatch."""
         samples = [(item.index, item.lengths) for item in part]
         drawn = [(item.position, item.epoch[1]) for item in part]
-        placements = lay_out(samples, dealt.rows, capacity.specs, dealt.media, drawn)
-        dearest = {
-            phase: (load.dearest[0], self._called(part[load.dearest[1]]), load.dearest[2])
-            if load.dearest[0]
-            else (0.0, "", 0)
-            for phase, load in dealt.loads.items()
+        placements = lay_out(samples, assigned.rows, capacity.specs, assigned.media, drawn)
+        most_expensive = {
+            phase: self._largest(part, load) for phase, load in assigned.loads.items()
         }
         return MicrobatchPlan(
             tuple(_in_batch(p, self._group, capacity.text.name) for p in placements),
             skipped,
             state,
             capacity,
-            dealt.loads,
-            dearest,
-            dealt.crossing,
+            assigned.loads,
+            most_expensive,
+            assigned.crossing,
             seconds,
             self._group,
         )
+
+    def _largest(self, part: Sequence[_Waiting], load: Loads) -> tuple[float, str, int]:
+        """Work of the most expensive item of a phase, the name of its sample and its row."""
+        work, sample, row = load.most_expensive
+        return (work, self._called(part[sample]), row) if work else (0.0, "", 0)
 
     def _called(self, item: _Waiting) -> str:
         return self._name(item.index)
@@ -458,8 +468,8 @@ class BatchPlanner:
         """Fill the pool until as many samples are on offer as a step wants, or as there may be."""
         failed = 0
         while failed < self._stream.epoch_size and (positions := self._next()):
-            found = self._take(positions)
-            failed = 0 if found else failed + len(positions)
+            any_usable = self._take(positions)
+            failed = 0 if any_usable else failed + len(positions)
             self._pass(positions)
         if not self._pool:
             name, fault = self._skipped[-1]
@@ -473,9 +483,9 @@ class BatchPlanner:
         """
         most = min(self._wanted - len(on_offer(self._pool)), 2 * self._wanted - len(self._pool))
         count = max(0, most)
-        behind = list(islice(self._behind, count))
-        new = self._group.positions(self._position, count - len(behind))
-        return readable(self._pool, (*behind, *new), self._stream.epoch_at, self._ahead)
+        carried = list(islice(self._behind, count))
+        new = self._group.positions(self._position, count - len(carried))
+        return readable(self._pool, (*carried, *new), self._stream.epoch_at, self._ahead)
 
     def _pass(self, positions: Sequence[int]) -> None:
         """Leave the next stream positions behind."""
@@ -489,8 +499,12 @@ class BatchPlanner:
         """Add samples at stream positions to the pool, or note them as skipped; whether any fit."""
         places = [(position, *self._stream[position]) for position in positions]
         before = len(self._pool)
-        for (position, index, _), found in zip(places, self._lengths.at(places), strict=True):
-            lengths = found if isinstance(found, SampleFault) else self._capacity.by_bucket(found)
+        for (position, index, _), measured in zip(places, self._lengths.at(places), strict=True):
+            lengths = (
+                measured
+                if isinstance(measured, SampleFault)
+                else self._capacity.by_bucket(measured)
+            )
             fault = lengths if isinstance(lengths, SampleFault) else self._packer.misfit(lengths)
             if fault is None:
                 assert isinstance(lengths, Lengths)
@@ -508,8 +522,8 @@ def _in_batch(placement: SamplePlacement, group: HostGroupSpec, text: str) -> Sa
     if group.count == 1:
         return placement
     media = {
-        name: tuple((group.row(name, row), start, segment) for row, start, segment in own)
-        for name, own in placement.media.items()
+        name: tuple((group.row(name, row), start, segment) for row, start, segment in media_places)
+        for name, media_places in placement.media.items()
     }
     return replace(placement, row=group.row(text, placement.row), media=media)
 
@@ -540,7 +554,7 @@ def media_of_plan(
 
     The columns are those of `data.planning.independent_microbatches.MEDIUM`.
     """
-    found: dict[str, list[tuple[int, ...]]] = {m.name: [] for m in specs}
+    rows: dict[str, list[tuple[int, ...]]] = {m.name: [] for m in specs}
     for p in placements:
         for m in specs:
             offsets = p.offsets[m.name] if m.axes else ((),) * len(p.media[m.name])
@@ -549,9 +563,9 @@ def media_of_plan(
             ):
                 place = row, start, m.span(medium.count), segment, m.segments(medium.count)
                 further = chain.from_iterable(zip(firsts, medium.entries, strict=True))
-                found[m.name].append((*place, *further))
+                rows[m.name].append((*place, *further))
     return {
-        m.name: np.array(found[m.name], np.int64).reshape(-1, len(MEDIUM) + 2 * len(m.axes))
+        m.name: np.array(rows[m.name], np.int64).reshape(-1, len(MEDIUM) + 2 * len(m.axes))
         for m in specs
     }
 
@@ -572,7 +586,7 @@ def runs_of_plan(
             for (row, start, _), medium, at in zip(p.media[name], media, starts, strict=True):
                 first, token = start // spec.reduction, p.start + at
                 runs[name] += [
-                    (row, first + output, p.row, token + behind, count)
-                    for output, behind, count in spec.landing(medium)
+                    (row, first + output, p.row, token + offset, count)
+                    for output, offset, count in spec.landing(medium)
                 ]
     return {name: np.array(rows, np.int64).reshape(-1, 5) for name, rows in runs.items()}

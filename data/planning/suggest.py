@@ -96,13 +96,13 @@ def _probe(
     media: list[int] = []
     faults: list[SampleFault] = []
     for index in chosen:
-        own = lengths[index]
-        if isinstance(own, Lengths):
-            own = longer_than(longest, own.total(text.module)) or own
-        if isinstance(own, SampleFault):  # the loader will count and report it
-            faults.append(own)
+        sample = lengths[index]
+        if isinstance(sample, Lengths):
+            sample = longer_than(longest, sample.total(text.module)) or sample
+        if isinstance(sample, SampleFault):  # the loader will count and report it
+            faults.append(sample)
             continue
-        laid = by_bucket(own, specs)
+        laid = by_bucket(sample, specs)
         spans = [spans_of(m, laid.counts(m.name)) for m in specs]
         entries = [sum(axis) for m in specs for axis in entries_by_axis(m, laid)]
         rows.append([*map(sum, spans), *entries])
@@ -119,7 +119,7 @@ def _probe(
 
 def _none(faults: Sequence[SampleFault]) -> str:
     """Why there is no sample from which to suggest budgets."""
-    told = f"data.source has no usable sample from which to suggest budgets, of {len(faults)}"
+    summary = f"data.source has no usable sample from which to suggest budgets, of {len(faults)}"
     firsts = {fault.kind: fault for fault in reversed(faults)}
     counts = Counter(fault.kind for fault in faults)
-    return "; ".join([told, *(f"{kind}, {n}: {firsts[kind]}" for kind, n in counts.items())])
+    return "; ".join([summary, *(f"{kind}, {n}: {firsts[kind]}" for kind, n in counts.items())])

@@ -29,14 +29,14 @@ def unusable_samples(lengths: LengthTable, capacity: Capacity, rows: int) -> dic
         rows: number of rows over which text and media of a sample may be spread
             (`DataConfig.rows_apart`).
     """
-    found = dict(lengths.unusable)
+    faults = dict(lengths.unusable)
     for index in np.flatnonzero(_doubtful(lengths, capacity)).tolist():
-        own = lengths[index]
-        bucket = own if isinstance(own, SampleFault) else capacity.by_bucket(own)
+        sample = lengths[index]
+        bucket = sample if isinstance(sample, SampleFault) else capacity.by_bucket(sample)
         misfit = bucket if isinstance(bucket, SampleFault) else capacity.misfit(bucket, rows)
         if misfit is not None:
-            found[index] = misfit
-    return dict(sorted(found.items()))
+            faults[index] = misfit
+    return dict(sorted(faults.items()))
 
 
 def refuse(source: Source, found: Mapping[int, SampleFault]) -> None:
@@ -47,8 +47,12 @@ def refuse(source: Source, found: Mapping[int, SampleFault]) -> None:
     """
     if not found:
         return
-    (first, fault), *rest = found.items()
-    others = f" ({len(rest)} more: {names(source, [i for i, _ in rest])})" if rest else ""
+    (first, fault), *others_found = found.items()
+    others = (
+        f" ({len(others_found)} more: {names(source, [i for i, _ in others_found])})"
+        if others_found
+        else ""
+    )
     raise SampleError(source.name(first), SampleFault(fault.kind, f"{fault}{others}"))
 
 
@@ -64,29 +68,29 @@ def _doubtful(lengths: LengthTable, capacity: Capacity) -> NDArray[np.bool_]:
     most = most if capacity.longest is None else min(most, capacity.longest)
     above = np.asarray(lengths.tokens) > most
     for spec in capacity.media:
-        own, name = lengths.media[spec.module], spec.name
-        taken, positions = _taken(own, spec)
-        above |= taken > capacity.limit(spec.segments_resource)
+        media, name = lengths.media[spec.module], spec.name
+        counts, positions = _taken(media, spec)
+        above |= counts > capacity.limit(spec.segments_resource)
         above |= positions > capacity.limit(name)
         for axis, key in enumerate(spec.budgets[axis] for axis in spec.axes):
-            above |= _entries(own, spec, axis) > capacity.limit(key)
+            above |= _entries(media, spec, axis) > capacity.limit(key)
     return above
 
 
-def _taken(own: MediaLengths, spec: MediaRowSpec) -> tuple[Ints, Ints]:
+def _taken(media: MediaLengths, spec: MediaRowSpec) -> tuple[Ints, Ints]:
     """`[samples]`, media of each sample that a bucket takes, and positions of a row for them."""
-    reduction, lengths = spec.reduction, np.asarray(own.lengths, np.int64)
+    reduction, lengths = spec.reduction, np.asarray(media.lengths, np.int64)
     spans, bucket = -(-lengths // reduction) * reduction, spec.bucket
     here = np.ones(len(lengths), bool) if bucket is None else bucket.takes(lengths)
-    return _by_sample(here, own.offsets), _by_sample(np.where(here, spans, 0), own.offsets)
+    return _by_sample(here, media.offsets), _by_sample(np.where(here, spans, 0), media.offsets)
 
 
-def _entries(own: MediaLengths, spec: MediaRowSpec, axis: int) -> Ints:
+def _entries(media: MediaLengths, spec: MediaRowSpec, axis: int) -> Ints:
     """`[samples]`, entries of the media of a bucket on one of its further axes."""
-    assert own.entries is not None
-    lengths = np.asarray(own.lengths, np.int64)
+    assert media.entries is not None
+    lengths = np.asarray(media.lengths, np.int64)
     is_here = np.ones(len(lengths), bool) if spec.bucket is None else spec.bucket.takes(lengths)
-    return _by_sample(np.where(is_here, own.entries[:, axis], 0), own.offsets)
+    return _by_sample(np.where(is_here, media.entries[:, axis], 0), media.offsets)
 
 
 def _by_sample(values: NDArray[Any], offsets: NDArray[np.integer]) -> Ints:

@@ -27,5 +27,5 @@ def make_chat(
     marks = marks_of(config)
     if files is None:
         return ConfiguredChat(config, {k: mark for k, mark in marks.items() if counts(k, kinds)})
-    own = {kind: marks[kind] for kind in kinds}
-    return ReleasedChat(files, own, TODAY, config.answers_begin, config.embeddings)
+    used = {kind: marks[kind] for kind in kinds}
+    return ReleasedChat(files, used, TODAY, config.answers_begin, config.embeddings)

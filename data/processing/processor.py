@@ -124,16 +124,16 @@ class Processor:
             for kind, section in self.config.media.items()
             if counts(kind, self._by_kind)
         }
-        encoders = [[own.kind, _fields(own)] for own in self.encoders.values()]
+        encoders = [[spec.kind, _fields(spec)] for spec in self.encoders.values()]
         contents = [_VERSION, sections, self.chat.fingerprint, encoders]
         if routes := {k: r.model_dump(mode="json") for k, r in self.config.routes.items()}:
             contents.append(routes)
         if NEXT_TOKEN not in self.targets:
             contents.append("every token is an input")
-        if others := {n: repr(own) for n, own in self.targets.items() if n != NEXT_TOKEN}:
+        if others := {n: repr(spec) for n, spec in self.targets.items() if n != NEXT_TOKEN}:
             contents.append(others)
-        own = self.config.image.encoders
-        if single := {name: own[name].model_dump(mode="json") for name in sorted(own)}:
+        spec = self.config.image.encoders
+        if single := {name: spec[name].model_dump(mode="json") for name in sorted(spec)}:
             contents.append(single)
         return hashlib.sha256(json.dumps(contents).encode()).hexdigest()
 
@@ -241,13 +241,13 @@ class Processor:
     def answer_ids(self, sample: Sample) -> list[int]:
         """The tokens of the last answer that are learnt: those that generation should write."""
         turns = self._turns(sample)
-        whole, prompt = (
+        chat, prompt = (
             self.chat.tokenize_turns(turns),
             self.chat.tokenize_turns(turns[:-1], opened=True),
         )
-        behind = slice(len(prompt.ids), None)
-        own = zip(whole.ids[behind], whole.learnt[behind], strict=True)
-        return [number for number, learnt in own if learnt]
+        answer = slice(len(prompt.ids), None)
+        pairs = zip(chat.ids[answer], chat.learnt[answer], strict=True)
+        return [number for number, learnt in pairs if learnt]
 
     def encode(self, text: str) -> Sequence[int]:
         """Ids of a text, in which nothing is a special token."""
@@ -306,13 +306,13 @@ class Processor:
         return medium
 
     def look(
-        self, sample: Sample, encoder: str, number: int, taken: ProcessedMedium
+        self, sample: Sample, encoder: str, number: int, processed: ProcessedMedium
     ) -> MediaPreview:
         """One medium of a sample to look at, as it is and as its encoder gets it.
 
         Args:
             number: number of the medium among those of the encoder.
-            taken: the medium as encoder input, see `medium`.
+            processed: the medium as encoder input, see `medium`.
 
         Raises:
             SampleError: the medium cannot be read.
@@ -320,15 +320,15 @@ class Processor:
         with _naming(sample):
             kind, place = self._taken(sample)[encoder][number]
             medium = sample.of(kind)[place]
-            return self._processors[encoder, kind].preview_medium(medium, taken)
+            return self._processors[encoder, kind].preview_medium(medium, processed)
 
     # ------------------------------------------------------------------ parts
 
     def _example(
         self, sample: Sample, text: _Text, media: dict[str, tuple[ProcessedMedium, ...]]
     ) -> Example:
-        made = {name: spec.make(sample) for name, spec in self.targets.items()}
-        values = {name: value for name, value in made.items() if value is not None}
+        values_of = {name: spec.make(sample) for name, spec in self.targets.items()}
+        values = {name: value for name, value in values_of.items() if value is not None}
         if NEXT_TOKEN in self.targets:
             return replace(self._shifted(text, media), values=values)
         ids = np.array(text.ids, np.int32)
@@ -380,15 +380,15 @@ class Processor:
 
     def _route(self, kind: Kind) -> tuple[MediaRowSpec, ...]:
         """Encoders that take a medium whose record names none. Raises DataError."""
-        names, own = self.config.route(kind).encoders, self._by_kind[kind]
-        known = {spec.name: spec for spec in own}
+        names, specs = self.config.route(kind).encoders, self._by_kind[kind]
+        known = {spec.name: spec for spec in specs}
         for name in names or ():
             if name not in known:
                 raise DataError(
                     f"data.routes.{kind}.encoders: {name!r} takes no {kind}; valid: "
                     f"{', '.join(known)}"
                 )
-        return tuple(own) if names is None else tuple(known[name] for name in names)
+        return tuple(specs) if names is None else tuple(known[name] for name in names)
 
     def _going(self, sample: Sample, kind: Kind) -> list[tuple[MediaRowSpec, ...]]:
         """The encoders that each medium of a kind goes to. Raises MediaError."""
@@ -411,23 +411,23 @@ class Processor:
             MediaError: a record names an encoder that does not take its medium.
         """
         going = {kind: self._going(sample, kind) for kind in self._by_kind}
-        taken = {
+        media = {
             name: [
                 (kind, number)
                 for kind in spec.kinds
-                for number, own in enumerate(going[kind])
-                if spec in own
+                for number, specs in enumerate(going[kind])
+                if spec in specs
             ]
             for name, spec in self.encoders.items()
         }
-        for name, found in taken.items():
-            if self.encoders[name].selected and len(found) != 1:
+        for name, places in media.items():
+            if self.encoders[name].selected and len(places) != 1:
                 raise MediaError(
                     FaultKind.MEDIA,
-                    f"{len(found)} media of {name}, of which an objective reads one; valid: one "
+                    f"{len(places)} media of {name}, of which an objective reads one; valid: one "
                     f"{' or '.join(self.encoders[name].kinds)} in every sample",
                 )
-        return {name: found for name, found in taken.items() if found}
+        return {name: places for name, places in media.items() if places}
 
     # ---- media and text --------------------------------------------------------------------------
 
@@ -437,25 +437,25 @@ class Processor:
             return sample
         turns, last = sample.turns[:-1], sample.turns[-1]
         media = {
-            kind: own[: len(own) - last.count(self._marks[kind])]
-            for kind, own in sample.media.items()
+            kind: items[: len(items) - last.count(self._marks[kind])]
+            for kind, items in sample.media.items()
         }
-        encoders = {kind: own[: len(media[kind])] for kind, own in sample.encoders.items()}
+        encoders = {kind: items[: len(media[kind])] for kind, items in sample.encoders.items()}
         return replace(sample, turns=turns, media=media, encoders=encoders)
 
     def _measure_media(self, sample: Sample) -> Measured:
         """Lengths of the media of a sample."""
         with _naming(sample):
             return {
-                name: tuple(self._measured(sample, name, *own) for own in taken)
-                for name, taken in self._taken(sample).items()
+                name: tuple(self._measured(sample, name, *place) for place in places)
+                for name, places in self._taken(sample).items()
             }
 
     def _read_media(self, sample: Sample) -> dict[str, tuple[ProcessedMedium, ...]]:
         media: dict[str, tuple[ProcessedMedium, ...]] = {}
         with _naming(sample):
-            for name, taken in self._taken(sample).items():
-                media[name] = tuple(self._read(sample, name, *own) for own in taken)
+            for name, places in self._taken(sample).items():
+                media[name] = tuple(self._read(sample, name, *place) for place in places)
         return media
 
     def _measured(self, sample: Sample, encoder: str, kind: Kind, number: int) -> MediumLengths:
@@ -471,10 +471,10 @@ class Processor:
     def _text(self, sample: Sample, media: Measured, opened: bool = False) -> _Text:
         """Tokens of the conversation; with `opened`, an assistant's turn is begun at the end."""
         with _naming(sample):
-            told = self.chat.tokenize_turns(self._turns(sample), opened)
+            chat = self.chat.tokenize_turns(self._turns(sample), opened)
         with _naming(sample):
             going = {kind: iter(self._going(sample, kind)) for kind in self._by_kind}
-            return self._placed(told, going, self._in_text(sample, media))
+            return self._placed(chat, going, self._in_text(sample, media))
 
     def _turns(self, sample: Sample) -> tuple[Turn, ...]:
         """Turns, in which placeholders of what neither model nor sample has are words."""
@@ -488,15 +488,15 @@ class Processor:
 
     def _in_text(self, sample: Sample, media: Measured) -> _Sizes:
         """Lengths of the media, by encoder and kind."""
-        found = defaultdict[tuple[str, Kind], list[MediumLengths]](list)
-        for name, taken in self._taken(sample).items():
-            for (kind, _), lengths in zip(taken, media[name], strict=True):
-                found[name, kind].append(lengths)
-        return {place: iter(lengths) for place, lengths in found.items()}
+        lengths_of_place = defaultdict[tuple[str, Kind], list[MediumLengths]](list)
+        for name, places in self._taken(sample).items():
+            for (kind, _), lengths in zip(places, media[name], strict=True):
+                lengths_of_place[name, kind].append(lengths)
+        return {place: iter(lengths) for place, lengths in lengths_of_place.items()}
 
     def _placed(
         self,
-        told: RenderedChat,
+        chat: RenderedChat,
         going: Mapping[Kind, Iterator[tuple[MediaRowSpec, ...]]],
         sizes: _Sizes,
     ) -> _Text:
@@ -509,27 +509,27 @@ class Processor:
         learnt: list[bool] = []
         starts: dict[tuple[str, Kind], list[int]] = {place: [] for place in sizes}
         done = 0
-        for at, kind in told.media:
-            ids += told.ids[done:at]
-            learnt += told.learnt[done:at]
+        for at, kind in chat.media:
+            ids += chat.ids[done:at]
+            learnt += chat.learnt[done:at]
             added = self.config.route(kind).join == "sum"
             begin, first = len(ids), None
             for spec in next(going[kind]):
                 place = spec.name, kind
                 processor = self._processors[place]
-                own = processor.layout(next(sizes[place]), told.ids[at]).tokens
+                tokens = processor.layout(next(sizes[place]), chat.ids[at]).tokens
                 if spec.selected:
                     starts[place].append(0)
                     continue
                 starts[place].append(begin if added else len(ids))
                 if added and first is not None:
-                    _check_alike(kind, spec, first[0], first[1], own)
+                    _check_alike(kind, spec, first[0], first[1], tokens)
                     continue
-                first = spec, own
-                ids += own
+                first = spec, tokens
+                ids += tokens
             learnt += [False] * (len(ids) - len(learnt))
             done = at + 1
-        return _Text((*ids, *told.ids[done:]), (*learnt, *told.learnt[done:]), _fixed(starts))
+        return _Text((*ids, *chat.ids[done:]), (*learnt, *chat.learnt[done:]), _fixed(starts))
 
 
 def make_processor(
@@ -546,7 +546,7 @@ def _fields(spec: MediaRowSpec) -> dict[str, Any]:
     """The fields that decide the lengths of an encoder's media; its buckets do not."""
     fields = asdict(spec)
     del fields["bucket"]
-    return fields if spec.selected else {k: own for k, own in fields.items() if k != "selected"}
+    return fields if spec.selected else {k: value for k, value in fields.items() if k != "selected"}
 
 
 def _one(kind: Kind) -> str:
@@ -554,13 +554,13 @@ def _one(kind: Kind) -> str:
 
 
 def _check_alike(
-    kind: Kind, spec: MediaRowSpec, first: MediaRowSpec, tokens: list[int], own: list[int]
+    kind: Kind, spec: MediaRowSpec, first: MediaRowSpec, tokens: list[int], others: list[int]
 ) -> None:
     """Raise MediaError unless two encoders make the same tokens of a medium."""
-    if tokens != own:
+    if tokens != others:
         raise MediaError(
             FaultKind.MEDIA,
-            f"{first.name} and {spec.name} make {len(tokens)} and {len(own)} tokens of "
+            f"{first.name} and {spec.name} make {len(tokens)} and {len(others)} tokens of "
             f"{_one(kind)}, which cannot be added up; valid: data.routes.{kind}.join tokens, or "
             "encoders and connectors that make as many",
         )
@@ -577,16 +577,16 @@ def _naming(sample: Sample) -> Iterator[None]:
 
 def _fixed(starts: Mapping[tuple[str, Kind], list[int]]) -> dict[str, tuple[int, ...]]:
     """Starts by encoder, of whose kinds of media one lies behind the other."""
-    found: dict[str, tuple[int, ...]] = {}
-    for (name, _), own in starts.items():
-        found[name] = (*found.get(name, ()), *own)
-    return found
+    by_encoder: dict[str, tuple[int, ...]] = {}
+    for (name, _), numbers in starts.items():
+        by_encoder[name] = (*by_encoder.get(name, ()), *numbers)
+    return by_encoder
 
 
 def _agreeing(
-    sample: Sample, expected: Lengths, example: Example, found: Lengths | None = None
+    sample: Sample, expected: Lengths, example: Example, actual: Lengths | None = None
 ) -> Example:
-    found = found or example.lengths
-    if found != expected:
-        raise LengthError(sample.name, f"was measured as {expected} but holds {found}")
+    actual = actual or example.lengths
+    if actual != expected:
+        raise LengthError(sample.name, f"was measured as {expected} but holds {actual}")
     return example

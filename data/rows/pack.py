@@ -30,7 +30,7 @@ def empty_like(rows: ModuleRows) -> ModuleRows:
     """Rows of the same shapes, without a sample or a medium."""
     arrays = {name: np.zeros_like(array) for name, array in by_name(rows).items()}
     merges = {name: np.full_like(array, -1) for name, array in rows.merges.items()}
-    targets = {name: _without(own) for name, own in rows.targets.items()}
+    targets = {name: _without(values) for name, values in rows.targets.items()}
     index = None if rows.index is None else np.zeros_like(rows.index)
     return replace(of_names(arrays), index=index, merges=merges, targets=targets)
 
@@ -66,11 +66,11 @@ def row_shapes(
     """
     lengths = {"position": positions, "medium": positions, "output": positions // spec.reduction}
     lengths |= dict(zip(spec.axes, entries, strict=True))
-    found: dict[str, tuple[tuple[int, ...], DTypeLike]] = {
+    shapes_of: dict[str, tuple[tuple[int, ...], DTypeLike]] = {
         name: ((rows, lengths[array.axis], *array.shape), array.dtype)
         for name, array in spec.arrays.items()
     }
-    return found | {"segment_ids": ((rows, positions), np.int32)}
+    return shapes_of | {"segment_ids": ((rows, positions), np.int32)}
 
 
 def empty_rows(spec: RowSpec, rows: int, positions: int, entries: Sequence[int] = ()) -> ModuleRows:
@@ -121,9 +121,9 @@ def write_medium(
     parts = spec.segments(count)
     ids = segment + np.arange(parts, dtype=np.int32)
     rows.segment_ids[row, span] = np.repeat(ids, count // parts)
-    if spec.behind:
-        behind = start + max(1, count - spec.behind)
-        rows.segment_ids[row, behind : start + count] *= -1
+    if spec.trailing:
+        trailing = start + max(1, count - spec.trailing)
+        rows.segment_ids[row, trailing : start + count] *= -1
 
 
 def _first_entries(spec: RowSpec, start: int, offsets: Sequence[int]) -> dict[str, int]:
@@ -146,13 +146,13 @@ def read_medium(
         start: input position at which it begins.
         offsets: as in `write_medium`.
     """
-    firsts, found, arrays = _first_entries(spec, start, offsets), {}, by_name(rows)
+    firsts, values_of, arrays = _first_entries(spec, start, offsets), {}, by_name(rows)
     for name, (array, shape) in shapes(spec, lengths).items():
         first = firsts[array.axis]
         place = first if array.axis == "medium" else slice(first, first + shape[0])
         values = arrays[name][row, place]
-        found[name] = values - firsts[array.offset] if array.offset else values
-    return medium_of_arrays(spec, found, lengths)
+        values_of[name] = values - firsts[array.offset] if array.offset else values
+    return medium_of_arrays(spec, values_of, lengths)
 
 
 # ---- from host to host ---------------------------------------------------------------------------
@@ -161,8 +161,8 @@ def read_medium(
 def medium_words(spec: MediaRowSpec, medium: ProcessedMedium) -> Words:
     """A medium in words of four bytes."""
     arrays = medium.arrays
-    own = (np.asarray(arrays[name], array.dtype) for name, array in spec.arrays.items())
-    return np.concatenate([array.ravel().view(np.int32) for array in own])
+    ordered = (np.asarray(arrays[name], array.dtype) for name, array in spec.arrays.items())
+    return np.concatenate([array.ravel().view(np.int32) for array in ordered])
 
 
 def words_of(spec: MediaRowSpec, lengths: MediumLengths) -> int:
@@ -174,5 +174,7 @@ def medium_of(spec: MediaRowSpec, words: Words, lengths: MediumLengths) -> Proce
     """The inverse of `medium_words`."""
     ends = np.cumsum(sizes(spec, lengths))[:-1]
     parts = zip(shapes(spec, lengths).items(), np.split(words, ends), strict=True)
-    found = {name: part.view(array.dtype).reshape(shape) for (name, (array, shape)), part in parts}
-    return medium_of_arrays(spec, found, lengths)
+    values_of = {
+        name: part.view(array.dtype).reshape(shape) for (name, (array, shape)), part in parts
+    }
+    return medium_of_arrays(spec, values_of, lengths)

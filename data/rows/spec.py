@@ -222,25 +222,25 @@ class MediaRowSpec(RowSpec):
         return 1
 
     @property
-    def behind(self) -> int:
+    def trailing(self) -> int:
         """Number of last input positions that are read but do not belong to the medium."""
         return 0
 
     def outputs(self, inputs: int) -> int:
         """Outputs that land in the decoder, the first ones of a medium with `inputs` positions."""
-        return -(-(inputs - self.behind) // (self.reduction // self.averaged)) // self.averaged
+        return -(-(inputs - self.trailing) // (self.reduction // self.averaged)) // self.averaged
 
     def landing(self, lengths: MediumLengths) -> Iterator[tuple[int, int, int]]:
         """The runs of a medium's outputs that land: (first output, first token, number) of each."""
         return iter([(0, 0, 1 if self.selected else self.outputs(lengths.count))])
 
-    def landed(self, lengths: MediumLengths) -> int:
+    def merged_outputs(self, lengths: MediumLengths) -> int:
         """Number of outputs of a medium that land."""
         return sum(count for _, _, count in self.landing(lengths))
 
     def in_text(self, lengths: MediumLengths, placeholder: int) -> list[int]:
         """The tokens of a medium: `placeholder` where its outputs land, and newlines."""
-        return [] if self.selected else [placeholder] * self.landed(lengths)
+        return [] if self.selected else [placeholder] * self.merged_outputs(lengths)
 
     def grid_of(self, lengths: MediumLengths) -> Grid:
         """Grid of a medium's outputs; where lengths have none, the outputs are one row."""
@@ -295,8 +295,8 @@ def shapes(
     spec: MediaRowSpec, lengths: MediumLengths
 ) -> dict[str, tuple[ArraySpec, tuple[int, ...]]]:
     """The arrays of a medium, and their shapes."""
-    landed = spec.landed(lengths)
-    counts = {"position": (lengths.count,), "output": (landed,), "medium": ()}
+    outputs = spec.merged_outputs(lengths)
+    counts = {"position": (lengths.count,), "output": (outputs,), "medium": ()}
     counts |= {axis: (n,) for axis, n in zip(spec.axes, lengths.entries, strict=True)}
     return {
         name: (array, (*counts[array.axis], *array.shape)) for name, array in spec.arrays.items()

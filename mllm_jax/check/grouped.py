@@ -27,13 +27,13 @@ class GroupedCase:
 
     Attributes:
         rows: number of rows of all groups.
-        behind: number of rows behind them, which hold no number and count for nothing.
+        trailing: number of rows after them, which hold no number and count for nothing.
         groups: number of groups, two or more.
         inputs, outputs: widths.
     """
 
     rows: int = 480
-    behind: int = 32
+    trailing: int = 32
     groups: int = 5
     inputs: int = 192
     outputs: int = 136
@@ -54,7 +54,7 @@ class GroupedCase:
     def inputs_of(self, way: str) -> list[jax.Array]:
         """Rows and kernels for `program(way)`; `dense` has one kernel and no rows behind."""
         rng = np.random.default_rng(0)
-        rows = rng.normal(size=(self.rows + self.behind, self.inputs))
+        rows = rng.normal(size=(self.rows + self.trailing, self.inputs))
         kernels = rng.normal(size=(self.groups, self.inputs, self.outputs)) * self.inputs**-0.5
         rows[self.rows :] = np.nan
         if way == "dense":

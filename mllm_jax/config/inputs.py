@@ -113,7 +113,7 @@ def _bounds(config: ExperimentConfig, name: str) -> dict[str, int]:
     if isinstance(spec, AudioRowSpec):
         audio = config.data.audio
         known["data.audio.max_seconds"] = spec.span(
-            -(-audio.max_samples // audio.hop) + spec.behind
+            -(-audio.max_samples // audio.hop) + spec.trailing
         )
         if spec.longest is not None:
             known["max_positions"] = spec.span(spec.longest)

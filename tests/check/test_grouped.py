@@ -10,7 +10,7 @@ import numpy as np
 
 from mllm_jax.check.grouped import LIMIT, GroupedCase
 
-CASE = GroupedCase(rows=30, behind=3, groups=4, inputs=8, outputs=5)
+CASE = GroupedCase(rows=30, trailing=3, groups=4, inputs=8, outputs=5)
 
 
 def test_groups_are_of_unlike_sizes_and_have_all_rows() -> None:

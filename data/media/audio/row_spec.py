@@ -84,7 +84,7 @@ class AudioRowSpec(MediaRowSpec):
         return self.pool
 
     @property
-    def behind(self) -> int:
+    def trailing(self) -> int:
         """Frames behind a clip."""
         return self.lookahead
 

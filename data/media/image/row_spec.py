@@ -131,10 +131,10 @@ class ImageRowSpec(MediaRowSpec):
             return super().landing(lengths)
         return runs_of(self.tiling.tile_outputs, lengths.grid or NO_TILES)
 
-    def landed(self, lengths: MediumLengths) -> int:
+    def merged_outputs(self, lengths: MediumLengths) -> int:
         """Outputs of an image that land."""
         if self.tiling is None:
-            return super().landed(lengths)
+            return super().merged_outputs(lengths)
         return outputs_in_text(self.tiling.tile_outputs, lengths.grid or NO_TILES)
 
     def in_text(self, lengths: MediumLengths, placeholder: int) -> list[int]:

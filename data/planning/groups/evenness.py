@@ -77,8 +77,8 @@ def draw_steps(
         raise DataError("no sample can be used to draw steps from; valid: at least one")
     phases = list(work)
     costs = costs_of(samples, work)
-    dearest = _dearest(samples, work)
-    needs = np.array([capacity.needs(own) for own in samples], np.int64)
+    most_expensive = _dearest(samples, work)
+    needs = np.array([capacity.needs(lengths) for lengths in samples], np.int64)
     rng, limits = np.random.default_rng(0), shares.rows * np.array(capacity.limits)
     count = shares.samples or _filling(needs, limits)
     heaviest, mean, placed = np.zeros(len(phases)), np.zeros(len(phases)), 0.0
@@ -88,7 +88,7 @@ def draw_steps(
         over = (needs[chosen].cumsum(1) > limits).any(2) & (shares.samples is None)
         here = np.where(over, 0, 1)[..., None]
         loads = (costs[chosen] * here).sum(1) / ranks
-        single = (dearest[chosen] * here).max(1)
+        single = (most_expensive[chosen] * here).max(1)
         heaviest += np.maximum(loads, single).max(0) / STEPS
         mean += loads.mean(0) / STEPS
         placed += here.sum() / shares.groups / STEPS
@@ -107,9 +107,9 @@ def _filling(needs: NDArray[np.int64], limits: NDArray[np.int64]) -> int:
 
 def _dearest(samples: Sequence[Lengths], work: Mapping[str, WorkModel]) -> Floats:
     """FLOPs of the dearest item of every sample by phase, `[samples, phases]`."""
-    found = np.zeros((len(samples), len(work)))
+    flops = np.zeros((len(samples), len(work)))
     for number, lengths in enumerate(samples):
-        for phase, (name, own) in enumerate(work.items()):
+        for phase, (name, model) in enumerate(work.items()):
             n = np.array(lengths.counts(name), np.float64)
-            found[number, phase] = (own.linear * n + own.attention(n)).max(initial=0.0)
-    return found
+            flops[number, phase] = (model.linear * n + model.attention(n)).max(initial=0.0)
+    return flops

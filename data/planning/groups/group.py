@@ -59,8 +59,8 @@ class HostGroupSpec:
         if self.count == 1:
             return config
         offered = None if config.lookahead is None else -(-config.lookahead // self.count)
-        taken = None if config.samples is None else config.samples // self.count
-        shares = {"rows": config.rows // self.count, "samples": taken, "lookahead": offered}
+        samples = None if config.samples is None else config.samples // self.count
+        shares = {"rows": config.rows // self.count, "samples": samples, "lookahead": offered}
         return config.model_copy(update=shares)
 
     def row(self, module: str, row: int) -> int:
@@ -101,23 +101,23 @@ def make_groups(config: DataConfig, rows: Sequence[Rows], size: int) -> list[Hos
         raise DataError(f"data.balance_group: {size} {reason}; valid: {valid}, or null")
     count = len(rows) // size
     return [
-        HostGroupSpec(number, count, (*range(number * size, (number + 1) * size),), own)
-        for number, own in enumerate(_rows_of_groups(rows, size))
+        HostGroupSpec(number, count, (*range(number * size, (number + 1) * size),), rows_of_group)
+        for number, rows_of_group in enumerate(_rows_of_groups(rows, size))
     ]
 
 
 def _refusal(config: DataConfig, rows: Sequence[Rows], size: int) -> str | None:
     """Why there cannot be groups of `size` hosts, or None."""
-    count, rest = divmod(len(rows), size)
-    if rest or not count:
+    count, remainder = divmod(len(rows), size)
+    if remainder or not count:
         return f"does not divide {len(rows)}, the number of hosts"
     shares = _rows_of_groups(rows, size)
     for module in shares[0]:
-        held = [row for own in shares for row in own[module]]
-        twice = next((row for row in held if held.count(row) > 1), None)
+        held_rows = [row for share in shares for row in share[module]]
+        twice = next((row for row in held_rows if held_rows.count(row) > 1), None)
         if twice is not None:
             return f"would cut row {twice} of {module}, which hosts of several groups hold"
-        if len({len(own[module]) for own in shares}) > 1 or len(held) % count:
+        if len({len(share[module]) for share in shares}) > 1 or len(held_rows) % count:
             return f"would give groups unequal numbers of the rows of {module}"
     if config.samples is not None and config.samples % count:
         return f"makes {count} groups, which do not divide data.samples {config.samples}"
@@ -129,7 +129,7 @@ def _rows_of_groups(rows: Sequence[Rows], size: int) -> list[dict[str, tuple[int
     return [
         {
             module: tuple(
-                sorted({row for own in rows[first : first + size] for row in own[module]})
+                sorted({row for share in rows[first : first + size] for row in share[module]})
             )
             for module in rows[0]
         }

@@ -45,22 +45,22 @@ class GroupOffer:
     @classmethod
     def of(cls, samples: Sequence[TakenSample]) -> GroupOffer:
         """The offer of some samples, which are of one epoch of every member."""
-        first = min(own.position for own in samples)
-        return cls(first, {own.member: own.epoch for own in samples})
+        first = min(sample.position for sample in samples)
+        return cls(first, {sample.member: sample.epoch for sample in samples})
 
 
 def contested(offers: Sequence[GroupOffer]) -> frozenset[int]:
     """Members of which several epochs are offered, so that a sample may be offered twice."""
     epochs: dict[int, set[int]] = {}
-    for own in offers:
-        for member, number in own.epochs.items():
+    for offer in offers:
+        for member, number in offer.epochs.items():
             epochs.setdefault(member, set()).add(number)
-    return frozenset(member for member, found in epochs.items() if len(found) > 1)
+    return frozenset(member for member, numbers in epochs.items() if len(numbers) > 1)
 
 
 def of_oldest_epoch(offers: Sequence[GroupOffer]) -> list[bool]:
     """By group, whether it takes part: if its samples are of the oldest epoch of all."""
-    numbers = [max(own.epochs.values()) for own in offers]
+    numbers = [max(offer.epochs.values()) for offer in offers]
     return [number == min(numbers) for number in numbers]
 
 

@@ -394,7 +394,7 @@ def _list_media(
             content = read_medium(rows, spec, row, start, measured, offsets)
             position = number_of(placement.lengths, lane, number)
             look = processor.look(sample, spec.module, position, content)
-            yield SeenMedium(lane, row, start, measured.count, spec.landed(measured), look)
+            yield SeenMedium(lane, row, start, measured.count, spec.merged_outputs(measured), look)
 
 
 def find_quantiles(values: Sequence[int]) -> tuple[int, float, int]:

@@ -162,7 +162,7 @@ def _sending_seconds(
     if config.data.balance == "per_phase":
         width = config.model.decoder.d_model * (1 + config.model.layer_inputs)
         outputs = sum(
-            kind.landed(medium)
+            kind.merged_outputs(medium)
             for lengths in samples
             for kind in kinds
             for medium in lengths.of(kind.name)

@@ -186,7 +186,7 @@ class StepNotices:
         for name, view in self.experiment.step.program.views.items():
             for stats in (microbatch.stats for microbatch in microbatches):
                 ranks = view.degree(view.batch_axes) // stats.group.count
-                rows, (work, sample, row) = stats.loads[name].after, stats.dearest[name]
+                rows, (work, sample, row) = stats.loads[name].after, stats.most_expensive[name]
                 mean = rows.sum() / ranks
                 rank = stats.group.number * ranks + row * ranks // len(rows)
                 # With fewer items than ranks some ranks always wait.

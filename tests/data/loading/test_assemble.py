@@ -194,7 +194,7 @@ def test_what_is_no_patch_and_no_frame_of_a_clip_is_marked(
         media = zip(placement.media["audio"], lengths.counts("audio"), strict=True)
         for (row, start, segment), length in media:
             ids = audio.segment_ids[row, start : start + length]
-            expected = [segment] * (length - clip.behind) + [-segment] * clip.behind
+            expected = [segment] * (length - clip.trailing) + [-segment] * clip.trailing
             assert ids.tolist() == expected
 
 

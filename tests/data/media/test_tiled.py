@@ -153,7 +153,7 @@ def test_what_crosses_hosts_is_what_lands() -> None:
     lengths = make_lengths(
         90, {"vision": (5 * TILE,)}, {"vision": (2,)}, {"vision": (Grid(1, 2, 4),)}
     )
-    assert TILED.landed(lengths.of("vision")[0]) == 8 + 8
+    assert TILED.merged_outputs(lengths.of("vision")[0]) == 8 + 8
     assert TILED.segments(5 * TILE) == 5
 
 

@@ -56,7 +56,10 @@ def plans(seed: int) -> dict[str, Any]:
             here,
             list(dealt.rows),
             [[list(own.get(name, ())) for name in ("vision", "audio")] for own in dealt.media],
-            {name: [own.after.tolist(), list(own.dearest)] for name, own in dealt.loads.items()},
+            {
+                name: [own.after.tolist(), list(own.most_expensive)]
+                for name, own in dealt.loads.items()
+            },
             dict(dealt.crossing),
             dict(dealt.limits),
         ]

@@ -275,7 +275,7 @@ def landed(runs: Ints) -> set[tuple[int, ...]]:
 
 
 def expected(units: IndependentMicrobatches, microbatch: int, runs: Ints) -> set[tuple[int, ...]]:
-    """`landed`, output by output."""
+    """`merged_outputs`, output by output."""
     found: set[tuple[int, ...]] = set()
     for row, first, to, token, count in runs.tolist():
         for i in range(count):

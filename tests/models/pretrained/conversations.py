@@ -60,7 +60,7 @@ def _media(
         )
     if f"{name}.input_features" not in inputs:
         return ()
-    frames = inputs[f"{name}.feature_attention_mask"].sum(axis=-1) + spec.behind
+    frames = inputs[f"{name}.feature_attention_mask"].sum(axis=-1) + spec.trailing
     features = inputs[f"{name}.input_features"].swapaxes(1, 2)
     return tuple(
         ProcessedMedium(one[:count], np.arange(count, dtype=np.int32)[:, None])

@@ -40,7 +40,7 @@ def microbatch(
     rows = np.array([1.0, 1.0, 9.0, 1.0])
     stats = SimpleNamespace(
         loads={"vision": Loads(rows, rows, (dearest[0], 0, dearest[2]))},
-        dearest={"vision": dearest},
+        most_expensive={"vision": dearest},
         lengths={"vision": np.ones(items)},
         capacity={"tokens": tokens},
         samples=samples,

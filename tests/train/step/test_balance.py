@@ -93,7 +93,7 @@ class Laboratory:
     def fits(self, chosen: Sequence[int]) -> bool:
         """Whether no sample would wait, under whatever balance."""
         capacity = make_capacity(self.config.data.budgets, tuple(self.processor.specs.values()))
-        packer = StepPacker(capacity, ROWS, 1, apart=False, evenly=False)
+        packer = StepPacker(capacity, ROWS, 1, spread=False, evenly=False)
         return len(packer([self.lengths[i] for i in chosen]).placed) == len(chosen)
 
     def result(self, devices: int, batch: PackedBatch) -> tuple[np.ndarray, Any]:
