@@ -26,7 +26,7 @@ from data.rows.spec import BucketCost
 from data.sample import Example, Lengths, MediumLengths
 from mllm_jax.calibrate.timing import median_seconds
 from mllm_jax.config.buckets import lane_cost
-from mllm_jax.config.inputs import media_specs
+from mllm_jax.config.inputs import media_specs, token_spec
 from mllm_jax.config.load import ExperimentConfig, load
 from mllm_jax.models.graph import BACKBONE
 from mllm_jax.plan.lanes import (
@@ -119,7 +119,8 @@ def compile_gradients_of(way: BucketVariant, plan: MicrobatchPlan) -> Runs:
 def batch_of(way: BucketVariant, plan: MicrobatchPlan) -> PackedBatch:
     """All rows of a planned step, with noise for media and text."""
     rng, rows = np.random.default_rng(0), range(way.config.data.rows)
-    capacity = make_capacity(way.config.data.budgets, way.lanes)
+    specs = token_spec(way.config.model), *way.lanes
+    capacity = make_capacity(way.config.data.budgets, specs)
     kinds = {spec.name: spec for spec in capacity.media}
     arrays = BatchArrays(dict.fromkeys((BACKBONE, *kinds), rows), capacity)
     for placed in plan.placements:
