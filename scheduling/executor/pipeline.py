@@ -197,60 +197,60 @@ class _Step:
     def run(self) -> tuple[jax.Array, Aux, Tree, dict[str, jax.Array]]:
         """Prologue, the ticks of the backbone, epilogue."""
         prologue, middle, epilogue = range(len(PHASES))
-        state = self._with_backbone(self._phase(prologue, self._sources()))
-        state = self._embed(self.backbone, state, self._row(jnp.int32(-1)))
-        state = self._phase(middle, state)
+        state = self._start_backbone(self._run_phase(prologue, self._start_sources()))
+        state = self._enter_microbatch(self.backbone, state, self._read_row(jnp.int32(-1)))
+        state = self._run_phase(middle, state)
         loss, sums = state.pop("loss"), state["sums"]
         backbone = sums[self.tasks.parameters_of(self.backbone)]
-        gradients = {self.backbone: self.tasks.gradients(self.backbone, backbone)}
-        state = self._phase(epilogue, self._without_backbone(state))
+        gradients = {self.backbone: self.tasks.collect_gradients(self.backbone, backbone)}
+        state = self._run_phase(epilogue, self._end_backbone(state))
         for name in self.bounds.sources:
             parameters = self.tasks.parameters_of(name)
-            gradients[parameters] = self.tasks.gradients(name, state["sums"][parameters])
-        return loss, backbone.get("aux", {}), gradients, self._carried_outputs(state)
+            gradients[parameters] = self.tasks.collect_gradients(name, state["sums"][parameters])
+        return loss, backbone.get("aux", {}), gradients, self._read_carried(state)
 
     def prefetch_outputs(self) -> dict[str, jax.Array]:
         """See `Pipeline.prefetch_outputs`."""
-        state = self._sources()
+        state = self._start_sources()
         for phase in range(len(PHASES)):
-            state = self._phase(phase, state)
-        return self._carried_outputs(state)
+            state = self._run_phase(phase, state)
+        return self._read_carried(state)
 
-    def _sources(self) -> Tree:
+    def _start_sources(self) -> Tree:
         """The state before the backbone starts."""
         tasks, names = self.tasks, self.bounds.sources
         return {
-            "modules": {name: tasks.buffers(name, self.carried.get(name)) for name in names},
-            "sums": {tasks.parameters_of(name): tasks.sums(name) for name in names},
+            "modules": {name: tasks.make_buffers(name, self.carried.get(name)) for name in names},
+            "sums": {tasks.parameters_of(name): tasks.zero_sums(name) for name in names},
         }
 
-    def _with_backbone(self, state: Tree) -> Tree:
+    def _start_backbone(self, state: Tree) -> Tree:
         """The state when the backbone starts."""
         name, tasks = self.backbone, self.tasks
-        hidden = self._from_stage(True, tasks.activation(name))
-        rows = tasks.rows(name, jnp.int32(0))
+        hidden = self._broadcast_stage(True, tasks.zero_activation(name))
+        rows = tasks.read_rows(name, jnp.int32(0))
         rest = self.modules[name].rest
-        value_type = jax.eval_shape(self._loss, rest, hidden, rows).manual_axis_type
+        value_type = jax.eval_shape(self._compute_loss, rest, hidden, rows).manual_axis_type
         axes = tuple(axis for axis in self.pipeline.axes if axis in value_type.varying)
         return {
-            "modules": state["modules"] | {name: tasks.buffers(name)},
-            "sums": state["sums"] | {tasks.parameters_of(name): tasks.sums(name)},
+            "modules": state["modules"] | {name: tasks.make_buffers(name)},
+            "sums": state["sums"] | {tasks.parameters_of(name): tasks.zero_sums(name)},
             "loss": vary(jnp.zeros(()), axes),
         }
 
-    def _without_backbone(self, state: Tree) -> Tree:
+    def _end_backbone(self, state: Tree) -> Tree:
         """The state without the parts of the backbone, which has ended."""
         parameters = self.tasks.parameters_of(self.backbone)
         modules = {name: own for name, own in state["modules"].items() if name != self.backbone}
         sums = {name: own for name, own in state["sums"].items() if name != parameters}
         return {"modules": modules, "sums": sums}
 
-    def _loss(self, rest: Tree, hidden: jax.Array, rows: Tree) -> jax.Array:
+    def _compute_loss(self, rest: Tree, hidden: jax.Array, rows: Tree) -> jax.Array:
         """This rank's share of the loss of one microbatch."""
         outputs = self.modules[self.backbone].functions.output(rest, hidden, rows)
         return self.pipeline.loss(rest, outputs, rows) / self.weight
 
-    def _carried_outputs(self, state: Tree) -> dict[str, jax.Array]:
+    def _read_carried(self, state: Tree) -> dict[str, jax.Array]:
         """Outputs for the next step."""
         counts = {name: own.carried for name, own in self.bounds.modules.items()}
         outputs = {name: state["modules"][name]["output_buffer"] for name, n in counts.items() if n}
@@ -263,15 +263,17 @@ class _Step:
             entries = [[jnp.int32(0)] * count for count in self.bounds.entries]
             row = self.bounds.unpack(*entries)
             modules = {
-                name: self._profiled(name, own, chunk, tick, together)
+                name: self._profile_row(name, own, chunk, tick, together)
                 for name, own in row.modules.items()
             }
             return replace(row, modules=modules, runs={str(kind): jnp.int32(1)})
 
-        state = self._ticks((kind,), row, (0, ticks), self._with_backbone(self._sources()), True)
+        state = self._run_ticks(
+            (kind,), row, (0, ticks), self._start_backbone(self._start_sources()), True
+        )
         return psum(self.vary(jnp.sum(jnp.stack(first_elements(state)))), self.pipeline.axes)
 
-    def _profiled(
+    def _profile_row(
         self, name: str, row: ModuleRow, chunk: int, tick: jax.Array, together: bool
     ) -> ModuleRow:
         """The entries of a module in a tick of `profile_task`, where `row` has zeros."""
@@ -286,7 +288,7 @@ class _Step:
 
     # ---- ticks -----------------------------------------------------------------------------------
 
-    def _phase(self, phase: int, state: Tree) -> Tree:
+    def _run_phase(self, phase: int, state: Tree) -> Tree:
         """Run the ticks of a phase; a state without the backbone's part is for those without it."""
         kinds, phases = self.bounds.kinds[phase], self.schedule.phases
         if not kinds:
@@ -295,9 +297,9 @@ class _Step:
         # Where nothing moves between stages, a stage sync leaves the state as it is.
         meet = self.bounds.syncs[phase] or not self._sent_modules(state)
         with jax.named_scope(ticks_scope(phase)):
-            return self._ticks(kinds, self._row, ticks, state, meet)
+            return self._run_ticks(kinds, self._read_row, ticks, state, meet)
 
-    def _ticks(
+    def _run_ticks(
         self,
         kinds: Sequence[FusedKind],
         row_of: Callable[[jax.Array], Row],
@@ -312,7 +314,7 @@ class _Step:
 
         def tick(number: jax.Array, state: Tree) -> Tree:
             row = row_of(number)
-            done = state, self._nothing_sent(state)
+            done = state, self._zero_sent(state)
             # Known to no compiler, so that each loop waits for the one before it: what one reads
             # and another writes would be copied if the two could run in any order.
             turn = self.vary(jnp.int32(0))
@@ -333,7 +335,7 @@ class _Step:
             (first, state),
         )[1]
 
-    def _row(self, tick: jax.Array) -> Row:
+    def _read_row(self, tick: jax.Array) -> Row:
         """This stage's entries of a tick; of tick -1: what enters for the backbone's first.
 
         Tasks of sources do not run if their microbatches have no inputs: nothing of what they make
@@ -400,11 +402,11 @@ class _Step:
                 sent = sent | {name: sent[name] | {task.name: self.vary(out)}}
         return state, sent
 
-    def _nothing_sent(self, state: Tree) -> Tree:
+    def _zero_sent(self, state: Tree) -> Tree:
         """Values sent from a stage without tasks: zeros."""
         tasks = self.tasks
         return {
-            name: {F.name: tasks.activation(name), B.name: tasks.entry(name)}
+            name: {F.name: tasks.zero_activation(name), B.name: tasks.zero_input(name)}
             for name in self._sent_modules(state)
         }
 
@@ -420,40 +422,40 @@ class _Step:
         modules = dict(state["modules"])
         for name, out in sent.items():
             if self.bounds.modules[name].stages.sends_activations:
-                modules[name] = self._exchange(name, modules[name], out, row.modules[name])
+                modules[name] = self._exchange_chunks(name, modules[name], out, row.modules[name])
         state = state | {"modules": modules}
         for name, out in sent.items():
             if self.bounds.modules[name].stages.shared_ends:
-                state = self._head(name, state, out[F.name], row)
-                state = self._return(name, state, out[B.name], row)
-                state = self._embed(name, state, row)
+                state = self._run_head(name, state, out[F.name], row)
+                state = self._return_gradients(name, state, out[B.name], row)
+                state = self._enter_microbatch(name, state, row)
         return state
 
-    def _exchange(self, name: str, buffers: Tree, out: Tree, row: ModuleRow) -> Tree:
+    def _exchange_chunks(self, name: str, buffers: Tree, out: Tree, row: ModuleRow) -> Tree:
         """The buffers of a module with what comes from the stages before and after."""
         stage, tasks = self.pipeline.stage, self.tasks
         assert row.receive_input is not None  # as of every module of several stages
         assert row.receive_gradient is not None
-        gradient = tasks.between_stages(name, out[B.name])
+        gradient = tasks.drop_side_inputs(name, out[B.name])
         right, left = ppermute(out[F.name], stage, 1), ppermute(gradient, stage, -1)
-        entry = tasks.into_entry(name, right)
+        entry = tasks.pad_side_inputs(name, right)
         return buffers | {
             "inputs": write(buffers["inputs"], row.receive_input, entry),
             "gradients": write(buffers["gradients"], row.receive_gradient, left),
         }
 
-    def _head(self, name: str, state: Tree, y: jax.Array, row: Row) -> Tree:
+    def _run_head(self, name: str, state: Tree, y: jax.Array, row: Row) -> Tree:
         """Loss of the microbatch that has left the last stage, and its gradient."""
         module, ends = self.modules[name], row.modules[name].ends
         assert ends is not None  # as of every module with shared ends
         last = self.index == self.bounds.stages - 1
 
         def head(part: Tree) -> Tree:
-            rows = self.tasks.rows(name, ends.head_microbatch)
-            hidden = self._from_stage(last, y)
+            rows = self.tasks.read_rows(name, ends.head_microbatch)
+            hidden = self._broadcast_stage(last, y)
 
             def loss(trained: Tree, hidden: jax.Array) -> jax.Array:
-                return self._loss(module.with_constant(trained), hidden, rows)
+                return self._compute_loss(module.with_constant(trained), hidden, rows)
 
             value, pull = jax.vjp(loss, module.trained, hidden)
             one = vary(jnp.ones((), value.dtype), tuple(jax.typeof(value).mat.varying))
@@ -471,19 +473,19 @@ class _Step:
         change = {"gradients": part["gradients"], "rest": part["rest"]}
         return self.tasks.update_module(name, state, change) | {"loss": part["loss"]}
 
-    def _return(self, name: str, state: Tree, dx: jax.Array, row: Row) -> Tree:
+    def _return_gradients(self, name: str, state: Tree, dx: jax.Array, row: Row) -> Tree:
         """Gradient of a microbatch's input: to the embedding, and to the modules that fed it."""
         ends, feeds = row.modules[name].ends, self._feeds_into(name)
         assert ends is not None  # as of every module with shared ends
 
         def hand_out(part: Tree) -> Tree:
-            rows = self.tasks.rows(name, ends.return_microbatch)
-            g = self.vary(self._from_stage(self.index == 0, dx))
+            rows = self.tasks.read_rows(name, ends.return_microbatch)
+            g = self.vary(self._broadcast_stage(self.index == 0, dx))
             gradients = {
                 source: self.tasks.return_gradients(number, g, part["output_grads"][source], row)
                 for source, number in feeds.items()
             }
-            rest = self.tasks.add_embedding(name, part["rest"], g, rows)
+            rest = self.tasks.add_embedding_gradients(name, part["rest"], g, rows)
             return {"rest": rest, "output_grads": gradients}
 
         modules, parameters = state["modules"], self.tasks.parameters_of(name)
@@ -497,13 +499,13 @@ class _Step:
         state = state | {"modules": modules}
         return self.tasks.update_module(name, state, {"rest": part["rest"]})
 
-    def _embed(self, name: str, state: Tree, row: Row) -> Tree:
+    def _enter_microbatch(self, name: str, state: Tree, row: Row) -> Tree:
         """The input of the microbatch that enters next: embeddings and outputs of other modules."""
         module, ends = self.modules[name], row.modules[name].ends
         assert ends is not None  # as of every module with shared ends
 
         def enter(inputs: Tree) -> Tree:
-            rows = self.tasks.rows(name, ends.embed_microbatch)
+            rows = self.tasks.read_rows(name, ends.embed_microbatch)
             x = self.vary(module.functions.embed(module.rest, rows))
             for source, number in self._feeds_into(name).items():
                 buffer = state["modules"][source]["output_buffer"]
@@ -521,6 +523,6 @@ class _Step:
         feeds = enumerate(self.bounds.feeds)
         return {feed.source: number for number, feed in feeds if feed.target == name}
 
-    def _from_stage(self, chosen: jax.Array | bool, x: jax.Array) -> jax.Array:
+    def _broadcast_stage(self, chosen: jax.Array | bool, x: jax.Array) -> jax.Array:
         """The value of the one stage where `chosen` holds, on every stage."""
         return psum(jnp.where(chosen, x, 0), self.pipeline.stage)

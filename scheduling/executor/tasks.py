@@ -82,8 +82,8 @@ class Tasks:
         }
         for name, module in modules.items():
             if bounds.modules[name].sizes.operands:
-                context = self._context(name, self.rows(name, jnp.int32(0)))
-                module.layers = module.layers.split_backward(self.activation(name), context)
+                context = self._make_context(name, self.read_rows(name, jnp.int32(0)))
+                module.layers = module.layers.split_backward(self.zero_activation(name), context)
 
     def run_fused(
         self, fused: FusedKind, state: Tree, row: Row
@@ -96,9 +96,9 @@ class Tasks:
         # Beside the backward proper rather than beside its recomputation.
         waits = (B, backbone) in fused.tasks and self.bounds.backbone.remat == "full"
         functions: dict[TaskKind, Callable[[str, Tree, ModuleRow], TaskLoops]] = {
-            W: self._weights,
-            B: self._backward,
-            F: self._forward,
+            W: self._run_weights,
+            B: self._run_backward,
+            F: self._run_forward,
         }
         own = [(kind, backbone) for kind in functions if (kind, backbone) in fused.tasks]
         others = [task for task in fused.tasks if task[1] != backbone]
@@ -126,24 +126,24 @@ class Tasks:
 
     # ---- state -----------------------------------------------------------------------------------
 
-    def entry(self, name: str) -> jax.Array:
+    def zero_input(self, name: str) -> jax.Array:
         """A zero input of a module, with inputs of its layers' own, and of a chunk."""
         return self._zeros(self._shapes[name][0])
 
-    def activation(self, name: str) -> jax.Array:
+    def zero_activation(self, name: str) -> jax.Array:
         """A zero activation between the layers of a module, with outputs that are handed on."""
-        return self._without_side_inputs(name, self.entry(name))
+        return self._without_side_inputs(name, self.zero_input(name))
 
-    def outputs(self, name: str) -> jax.Array:
+    def zero_outputs(self, name: str) -> jax.Array:
         """Zeros in place of the outputs of a module without shared ends."""
         return self._zeros(self._shapes[name][1])
 
-    def into_entry(self, name: str, x: jax.Array) -> jax.Array:
+    def pad_side_inputs(self, name: str, x: jax.Array) -> jax.Array:
         """An activation as the input of a chunk: without inputs of its layers' own."""
         inputs = self.modules[name].layers.spec.side_inputs
         return jnp.concatenate([x, *[jnp.zeros_like(x)] * inputs], axis=-1) if inputs else x
 
-    def between_stages(self, name: str, dx: jax.Array) -> jax.Array:
+    def drop_side_inputs(self, name: str, dx: jax.Array) -> jax.Array:
         """The gradient of a chunk's input as that of the output of the chunk before."""
         return self._without_side_inputs(name, dx)
 
@@ -156,7 +156,7 @@ class Tasks:
         """Shapes of an input of a module, and of its outputs without shared ends."""
 
         def traced(name: str, module: BoundModule) -> tuple[Tree, Tree]:
-            rows = self.rows(name, jnp.int32(0))
+            rows = self.read_rows(name, jnp.int32(0))
             entry = jax.eval_shape(lambda: module.functions.embed(module.rest, rows))
             if self._stages(name).shared_ends:
                 return entry, None
@@ -172,52 +172,52 @@ class Tasks:
     def _zeros(self, shapes: Tree) -> Tree:
         return self.vary(jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes))
 
-    def _context(self, name: str, rows: Tree) -> Tree:
+    def _make_context(self, name: str, rows: Tree) -> Tree:
         """The values of a microbatch that all layers read, of one type, for the residuals."""
         return self.vary(self.modules[name].functions.context(rows))
 
-    def rows(self, name: str, position: jax.Array) -> Tree:
+    def read_rows(self, name: str, position: jax.Array) -> Tree:
         """Local rows of a microbatch of a module, by its position in the batch of a stage."""
         return read(self.batch.rows[name], position)
 
-    def buffers(self, name: str, carried: jax.Array | None = None) -> Tree:
+    def make_buffers(self, name: str, carried: jax.Array | None = None) -> Tree:
         """The buffers of a module at a step's start.
 
         Args:
             carried: outputs that the step before has made for this one, as of `Pipeline`.
         """
-        sizes, entry = self.bounds.modules[name].sizes, self.entry(name)
-        saved = self._zeros_of(lambda: self._saved_values(name, entry)) if sizes.saved else ()
+        sizes, entry = self.bounds.modules[name].sizes, self.zero_input(name)
+        saved = self._zeros_of(lambda: self._trace_saved_values(name, entry)) if sizes.saved else ()
         buffers: Tree = {
-            "inputs": self._buffer(sizes.inputs, entry),
-            "saved": self._buffer(sizes.saved, saved),
-            "gradients": self._buffer(sizes.gradients, self.activation(name)),
+            "inputs": self._make_buffer(sizes.inputs, entry),
+            "saved": self._make_buffer(sizes.saved, saved),
+            "gradients": self._make_buffer(sizes.gradients, self.zero_activation(name)),
         }
         if sizes.operands:
-            context = self._context(name, self.rows(name, jnp.int32(0)))
+            context = self._make_context(name, self.read_rows(name, jnp.int32(0)))
             layers = self.modules[name].layers
             operands = self._zeros_of(lambda: layers.saved_operands(entry, context))
-            buffers |= {"operands": self._buffer(sizes.operands, operands)}
+            buffers |= {"operands": self._make_buffer(sizes.operands, operands)}
         if self._stages(name).shared_ends:
             return buffers
-        outputs = self._buffer(sizes.output_buffer, self.outputs(name))
+        outputs = self._make_buffer(sizes.output_buffer, self.zero_outputs(name))
         if carried is not None:
             outputs = lax.dynamic_update_slice_in_dim(outputs, self.vary(carried), 0, 0)
-        gradients = self._buffer(sizes.output_grad_buffer, self.outputs(name))
+        gradients = self._make_buffer(sizes.output_grad_buffer, self.zero_outputs(name))
         return buffers | {"output_buffer": outputs, "output_grad_buffer": gradients}
 
-    def _buffer(self, slots: int, like: Tree) -> Tree:
+    def _make_buffer(self, slots: int, like: Tree) -> Tree:
         """Zeros `[slots, ...]` for values like `like`."""
         zeros = jax.tree.map(lambda x: jnp.zeros((slots, *x.shape), x.dtype), like)
         return self.vary(zeros) if slots else ()
 
-    def _saved_values(self, name: str, x: jax.Array) -> Tree:
+    def _trace_saved_values(self, name: str, x: jax.Array) -> Tree:
         layers = self.modules[name].layers
-        context = self._context(name, self.rows(name, jnp.int32(0)))
+        context = self._make_context(name, self.read_rows(name, jnp.int32(0)))
         carry, residuals = layers.forward(jnp.int32(0), x, context).run()
         return self._to_save(name, residuals, layers.outputs_of(carry)[0])
 
-    def sums(self, name: str) -> Tree:
+    def zero_sums(self, name: str) -> Tree:
         """Zeros for the gradients of the parameters of a module, and for its auxiliary losses."""
         module, sizes = self.modules[name], self.bounds.modules[name].sizes
         sums = module.zero_sums()
@@ -228,7 +228,7 @@ class Tasks:
             sums |= {"layers": now, "deferred": deferred}
         return sums
 
-    def gradients(self, name: str, sums: Tree) -> Tree:
+    def collect_gradients(self, name: str, sums: Tree) -> Tree:
         """The gradients of the parameters of a module, from its sums at a step's end."""
         layers = sums["layers"]
         if self.bounds.modules[name].sizes.operands:
@@ -237,12 +237,12 @@ class Tasks:
 
     # ---- tasks -----------------------------------------------------------------------------------
 
-    def _forward(self, name: str, state: Tree, row: ModuleRow) -> TaskLoops:
+    def _run_forward(self, name: str, state: Tree, row: ModuleRow) -> TaskLoops:
         """A chunk's layers, after the embedding in the first chunk and before the output in the
         last one, where stages do not share them."""
         module, task = self.modules[name], row.forward
-        rows = self.rows(name, task.position)
-        context, x = self._context(name, rows), self._chunk_input(name, state, task, rows)
+        rows = self.read_rows(name, task.position)
+        context, x = self._make_context(name, rows), self._read_input(name, state, task, rows)
         result = yield module.layers.forward(self._first_layer(name, task), x, context)
         carry, residuals = loop_result(result)
         y, aux = module.layers.outputs_of(carry)
@@ -251,25 +251,25 @@ class Tasks:
         if aux:
             change["aux"] = jax.tree.map(jnp.add, state["aux"], aux)
         if row.keep_input is not None:
-            kept = self.into_entry(name, y)
-            change |= {"inputs": write(state["inputs"], row.keep_input, kept)}
+            padded = self.pad_side_inputs(name, y)
+            change |= {"inputs": write(state["inputs"], row.keep_input, padded)}
         if task.output is not None:
             outputs = run_if(
                 "F_last",
                 self._is_last(name, task),
                 lambda _: self.vary(module.functions.output(module.rest, y, rows)),
-                self.outputs(name),
+                self.zero_outputs(name),
             )
             change["output_buffer"] = write(state["output_buffer"], task.output, outputs)
         return change, y
 
-    def _backward(self, name: str, state: Tree, row: ModuleRow) -> TaskLoops:
-        """The gradients of what `_forward` does; those of weights that are split come later."""
+    def _run_backward(self, name: str, state: Tree, row: ModuleRow) -> TaskLoops:
+        """The gradients of what `_run_forward` does; those of weights that are split come later."""
         module, task = self.modules[name], row.backward
-        rows = self.rows(name, task.position)
-        context, start = self._context(name, rows), self._first_layer(name, task)
+        rows = self.read_rows(name, task.position)
+        context, start = self._make_context(name, rows), self._first_layer(name, task)
         if self.bounds.modules[name].remat == "full":
-            x = self._chunk_input(name, state, task, rows)
+            x = self._read_input(name, state, task, rows)
             layers = module.layers
             result = yield (layers.forward if self._frozen(name) else layers.recompute)(
                 start, x, context
@@ -280,7 +280,7 @@ class Tasks:
             residuals, y = read(state["saved"], task.saved)
         if self._frozen(name):
             rest, _ = self._connector_gradients(name, state["rest"], state, task, y, rows)
-            return {"rest": rest}, self.entry(name)
+            return {"rest": rest}, self.zero_input(name)
         gradient, change = self._output_gradient(name, state, task, y, rows)
         result = yield module.layers.backward(
             start, residuals, gradient, self._aux_of(name), context, state["layers"]
@@ -291,26 +291,26 @@ class Tasks:
             written = row.weights.written
             change["operands"] = write(state["operands"], written, operands)
         if row.keep_gradient is not None:
-            kept = self.between_stages(name, dx)
-            change["gradients"] = write(state["gradients"], row.keep_gradient, kept)
+            gradient = self.drop_side_inputs(name, dx)
+            change["gradients"] = write(state["gradients"], row.keep_gradient, gradient)
         if not self._stages(name).shared_ends:
-            change["rest"] = self._add_embedding_gradients(name, change["rest"], task, dx, rows)
+            change["rest"] = self._first_chunk_gradients(name, change["rest"], task, dx, rows)
         return change, dx
 
-    def _weights(self, name: str, state: Tree, row: ModuleRow) -> TaskLoops:
+    def _run_weights(self, name: str, state: Tree, row: ModuleRow) -> TaskLoops:
         """The weight gradients that the backward has left."""
         task, layers = row.weights, self.modules[name].layers
         assert task is not None  # as of every module that has such tasks
-        context = self._context(name, self.rows(name, task.position))
+        context = self._make_context(name, self.read_rows(name, task.position))
         operands, start = read(state["operands"], task.operands), self._first_layer(name, task)
         result = yield layers.weight_gradients(
-            start, operands, self.activation(name), context, state["deferred"]
+            start, operands, self.zero_activation(name), context, state["deferred"]
         )
         return {"deferred": loop_result(result)[0]}, ()
 
     # ---- ends of a module ------------------------------------------------------------------------
 
-    def _chunk_input(
+    def _read_input(
         self,
         name: str,
         state: Tree,
@@ -376,18 +376,18 @@ class Tasks:
         d_rest, gradient = pull(read(state["output_grad_buffer"], task.gradient))
         return jax.tree.map(add, rest, d_rest), self.vary(gradient)
 
-    def _add_embedding_gradients(
+    def _first_chunk_gradients(
         self, name: str, rest: Tree, task: BackwardTable[jax.Array], dx: jax.Array, rows: Tree
     ) -> Tree:
         """Sums with the gradients of the embedding added, if the task is that of a first chunk."""
         return run_if(
             "B_first",
             self._is_first(name, task),
-            lambda rest: self.add_embedding(name, rest, dx, rows),
+            lambda rest: self.add_embedding_gradients(name, rest, dx, rows),
             rest,
         )
 
-    def add_embedding(self, name: str, rest: Tree, dx: jax.Array, rows: Tree) -> Tree:
+    def add_embedding_gradients(self, name: str, rest: Tree, dx: jax.Array, rows: Tree) -> Tree:
         """Sums with the gradients of a module's embedding added."""
         module = self.modules[name]
 
@@ -408,11 +408,11 @@ class Tasks:
         feed, tables = self.bounds.feeds[number], row.feeds[number]
         ends = row.modules[feed.target].ends
         assert ends is not None  # as of every module that is fed
-        rows = self.rows(feed.target, ends.embed_microbatch)
+        rows = self.read_rows(feed.target, ends.embed_microbatch)
 
         def add_merged(pair: jax.Array, x: jax.Array) -> jax.Array:
-            outputs = read(buffer, self._merge_slots(number, pair).output_buffer)
-            return x + self._merge(feed.source, outputs, pair, rows).astype(x.dtype)
+            outputs = read(buffer, self._read_slots(number, pair).output_buffer)
+            return x + self._merge_pair(feed.source, outputs, pair, rows).astype(x.dtype)
 
         merged: jax.Array = for_range(
             f"{feed.source}_merge", tables.merge_first, tables.merge_count, add_merged, x
@@ -431,13 +431,16 @@ class Tasks:
             return buffer
         ends = row.modules[feed.target].ends
         assert ends is not None  # as of every module that is fed
-        rows, nothing = self.rows(feed.target, ends.return_microbatch), self.outputs(feed.source)
+        rows, nothing = (
+            self.read_rows(feed.target, ends.return_microbatch),
+            self.zero_outputs(feed.source),
+        )
 
         def add_returned(pair: jax.Array, buffer: jax.Array) -> jax.Array:
-            slots = self._merge_slots(number, pair)
+            slots = self._read_slots(number, pair)
 
             def merge(outputs: jax.Array) -> jax.Array:
-                return self._merge(feed.source, outputs, pair, rows)
+                return self._merge_pair(feed.source, outputs, pair, rows)
 
             (new,) = jax.vjp(merge, nothing)[1](g)
             old = jnp.where(slots.is_first > 0, 0, read(buffer, slots.output_grad_buffer))
@@ -449,13 +452,13 @@ class Tasks:
         )
         return returned
 
-    def _merge(self, name: str, outputs: jax.Array, pair: jax.Array, rows: Tree) -> jax.Array:
+    def _merge_pair(self, name: str, outputs: jax.Array, pair: jax.Array, rows: Tree) -> jax.Array:
         """Outputs of a pair of microbatches where they are merged into the `rows` of the target."""
         routes = self.batch.routes.get(name)
         routes_of_pair = None if routes is None else read(routes, pair)
         return self.vary(self.merges[name](outputs, routes_of_pair, rows))
 
-    def _merge_slots(self, number: int, pair: jax.Array) -> MergeSlots[jax.Array]:
+    def _read_slots(self, number: int, pair: jax.Array) -> MergeSlots[jax.Array]:
         """The slots of a pair of microbatches of this stage, by number of the feed."""
         assert self.batch.schedule is not None  # the step of a pipeline has one
         slots = self.batch.schedule.merges[number]
