@@ -37,6 +37,28 @@ ENDS = ("", ".connector")
             ],
         ),
         ({"parallel__exchange": "broadcast"}, ["parallel.exchange", "auto", "reduce_scatter"]),
+        # objectives
+        (
+            {
+                "model__objectives": {"scene": {"kind": "classification", "classes": 2}},
+                "model__edges": [{"source": "decoder", "target": "scene", "select": "last"}],
+            },
+            ["evaluate.exact_match: true needs answers, and a model that learns scene writes none"],
+        ),
+        (
+            {
+                "model__objectives": {"scene": {"kind": "classification", "classes": 2}},
+                "model__edges": [{"source": "decoder", "target": "scene", "select": "last"}],
+                "evaluate__enabled": False,
+                "parallel__decoder": {"stage": 4},
+                "parallel__encoders__audio": {"data": 4},
+                "model__decoder__layers": 4,
+            },
+            [
+                "model.objectives: scene: objectives of samples need a step without stages",
+                "stage 1",
+            ],
+        ),
         # plans and devices
         (
             {"parallel__decoder": {"data": 3}},
