@@ -147,7 +147,7 @@ def layer_probes(config: ExperimentConfig, devices: list[jax.Device]) -> Iterato
         config: configuration from `on_platform`.
         devices: devices that run the layers, in tensor groups of the tower's degree.
     """
-    for name in ("decoder", *config.model.lanes):
+    for name in (config.model.backbone, *config.model.lanes):
         for rows, positions in _row_sizes(config, name):
             run = _LayerProbe(_shorten_modules(config), name, rows, positions, devices)
             yield run.make_probe(backward=False)
@@ -161,25 +161,23 @@ def _shorten_modules(config: ExperimentConfig) -> ExperimentConfig:
     def layer_count(period: int) -> dict[str, int]:
         return {"layers": -(-LAYERS // period) * period}
 
-    encoders = {
-        n: encoder.model_copy(update=layer_count(encoder.period))
-        for n, encoder in model.encoders.items()
+    shortened = {
+        name: module.model_copy(update=layer_count(module.period))
+        for name, module in model.modules.items()
     }
-    decoder = model.decoder.model_copy(update=layer_count(model.decoder.period))
-    changed = model.model_copy(update={"decoder": decoder, "encoders": encoders})
-    return config.model_copy(update={"model": changed})
+    return config.model_copy(update={"model": model.with_modules(shortened)})
 
 
 def _same_plans(model: ModelConfig, plan: ParallelPlan) -> dict[str, ParallelPlan]:
     """All towers under one plan."""
-    return dict.fromkeys(("decoder", *model.lanes), plan)
+    return dict.fromkeys((model.backbone, *model.lanes), plan)
 
 
 def _row_sizes(config: ExperimentConfig, name: str) -> list[tuple[int, int]]:
     """Rows of a tensor group, and positions of a row."""
     plan = config.parallel.plans[name]
     budget, unit = config.data.budgets["tokens"], plan.tensor
-    if name != "decoder":
+    if name != config.model.backbone:
         budget, unit = config.data.budgets[name], unit * config.model.encoder(name).reduction
     rows = max(1, config.data.rows // plan.batch)
     sizes = [(rows * n, max(unit, budget // part // unit * unit)) for n, part in SIZES_OF_RUNS]
@@ -210,7 +208,7 @@ class _LayerProbe:
     @property
     def make_timing(self) -> Callable[[Hardware], Timing]:
         """The cost model's timing of one microbatch."""
-        plans = {"decoder": self.plan, self.name: self.plan}
+        plans = {self.config.model.backbone: self.plan, self.name: self.plan}
         strategy = Strategy(plans, remat=self.config.model.remat)
         workload_of_config = workload(self.config)
         positions = {**workload_of_config.positions, self.name: self.positions}
@@ -234,8 +232,7 @@ class _LayerProbe:
 
     @property
     def _layer_count(self) -> int:
-        model = self.config.model
-        return (model.decoder if self.name == "decoder" else model.encoders[self.name]).layers
+        return self.config.model.modules[self.module_name].layers
 
     def _compile_program(self, backward: bool) -> Callable[[], Any]:
         model, name, plan = self.config.model, self.name, self.plan

@@ -58,7 +58,7 @@ def _with_fewer(
     Tokens that were added behind it are no problem as long as no text has them.
     """
     few = f"model.decoder.vocab: {vocab} is less than the tokenizer's {size} ids; valid: "
-    if config.model.sources.get("decoder") is None:
+    if config.model.sources[config.model.backbone] is None:
         return config, [f"{few}null, or at least {size}"]
     if config.data.processor is None:
         return config, [
@@ -95,5 +95,5 @@ def _with_vocabulary(config: ExperimentConfig) -> tuple[ExperimentConfig, list[s
     if vocab is not None:
         return _with_fewer(config, vocab, size) if vocab < size else (config, [])
     decoder = config.model.decoder.model_copy(update={"vocab": -(-size // 64) * 64})
-    model = config.model.model_copy(update={"decoder": decoder})
+    model = config.model.with_modules({config.model.backbone: decoder})
     return config.model_copy(update={"model": model}), []

@@ -189,9 +189,10 @@ def _attention(config: ExperimentConfig, platform: str, dtype: str) -> Backend:
 def workload(config: ExperimentConfig) -> Workload:
     """The work of a step of `config`, whose dtype and attention `on_platform` has settled."""
     model, data = config.model, config.data
-    positions = {"decoder": data.budgets["tokens"]}
+    backbone = model.backbone
+    positions = {backbone: data.budgets["tokens"]}
     positions |= {name: own_positions(config, name) for name in model.lanes}
-    frozen, towers = config.frozen, {"decoder": "decoder", **model.lanes}
+    frozen, towers = config.frozen, {backbone: backbone, **model.lanes}
     return Workload(
         towers=tower_profiles(model),
         positions=positions,
@@ -211,7 +212,7 @@ def workload(config: ExperimentConfig) -> Workload:
         units={name: _units(config, name) for name in model.lanes},
         spread={name: own_rows(config, name) for name in model.lanes},
         loss_chunk=model.loss_chunk,
-        pairs={"decoder": _full_pairs(model, positions["decoder"])},
+        pairs={backbone: _full_pairs(model, positions[backbone])},
         near_pairs=_near_pairs(model, positions),
         media_apart=data.balance == "per_phase",
         exchange=config.parallel.exchange,
@@ -237,7 +238,8 @@ def _full_pairs(model: ModelConfig, tokens: int) -> float:
 
 def _near_pairs(model: ModelConfig, positions: Mapping[str, int]) -> dict[str, tuple[float, ...]]:
     """The same of layers with windows or chunks, in the order of `TowerWork.near`."""
-    found = {"decoder": _near_shares(model.attention, positions["decoder"], model.decoder)}
+    name = model.backbone
+    found = {name: _near_shares(model.attention, positions[name], model.decoder)}
     for name in model.lanes:
         encoder = model.encoder(name)
         tokens = positions[name] // encoder.stride
@@ -269,7 +271,11 @@ def strategy(config: ExperimentConfig, platform: str) -> Strategy:
         gather=chosen.fsdp_gather,
         placement=chosen.placement,
         live=chosen.live,
-        pieces={n: count * plans[n].stage for n, count in chosen.chunks.items() if n != "decoder"},
+        pieces={
+            name: count * plans[name].stage
+            for name, count in chosen.chunks.items()
+            if name != config.model.backbone
+        },
         co_issue="tensor" in chosen.fill and stages and communicates(plans, chosen.fsdp_gather),
         kind=chosen.kind,
         fill=chosen.fill,

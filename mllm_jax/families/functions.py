@@ -11,6 +11,7 @@ import jax
 from data.batch import ModuleRows
 from mllm_jax.families import registry
 from mllm_jax.families.family import load_reference
+from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.layers.modules import LayerContext
 from mllm_jax.layers.parameters import Tower
@@ -33,15 +34,20 @@ class ModuleFunctions:
     context: Callable[[ModuleRows, Any], LayerContext]
 
 
-def load_functions(config: EncoderConfig) -> ModuleFunctions:
+def load_functions(
+    config: DecoderConfig | EncoderConfig, shared: ModuleFunctions | None = None
+) -> ModuleFunctions:
     """The functions of the family of a configuration.
+
+    Args:
+        shared: those of a family that names none.
 
     Raises:
         UnknownFamilyError: there is no such family.
         TypeError: what the family names are no such functions.
     """
     reference = registry.find_module(config.family).functions
-    functions = load_reference(reference) if reference else None
+    functions = load_reference(reference) if reference else shared
     if not isinstance(functions, ModuleFunctions):
         raise TypeError(f"{reference} is {functions!r:.80}; valid: ModuleFunctions")
     return functions

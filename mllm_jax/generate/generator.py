@@ -227,7 +227,7 @@ class AnswerGenerator:
         longest = self.config.model.decoder.max_positions
         limits = [min(options.new_tokens, 1 + longest - slot.tokens) for slot in batch.slots]
         columns = AnswerColumns.of(
-            batch.slots, rows_here["decoder"], self._decoding.columns_unit, limits
+            batch.slots, rows_here[self.config.model.backbone], self._decoding.columns_unit, limits
         )
         written = self._decoding.write(
             self._parameters_read, batch.batch, columns, options.new_tokens, options.sampling

@@ -59,7 +59,7 @@ def without_losses(model: ModelConfig) -> ModelConfig:
     if experts is not None:
         experts = experts.model_copy(update={"balance_weight": 0.0, "z_weight": 0.0})
     decoder = own.model_copy(update={"experts": experts, "activation_penalty": 0.0})
-    return model.model_copy(update={"decoder": decoder})
+    return model.with_modules({model.backbone: decoder})
 
 
 class CachedDecoder(multimodal.ShardedModule):

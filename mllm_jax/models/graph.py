@@ -397,6 +397,12 @@ class ModelConfig(Section):
             if objective.reads_tokens and name not in reached:
                 yield Edge(source=self.backbone, target=name)
 
+    def with_modules(self, changed: Mapping[str, DecoderConfig | EncoderConfig]) -> ModelConfig:
+        """The same model with other configurations of some modules."""
+        others = {name: changed.get(name, own) for name, own in self.encoders.items()}
+        backbone = changed.get(self.backbone, self.decoder)
+        return self.model_copy(update={BACKBONE: backbone, ENCODERS: others})
+
     @property
     def adapters(self) -> LoraAdapters | None:
         """Adapters beside linear layers, which are no keys of this section: see `train.lora`."""

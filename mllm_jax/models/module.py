@@ -317,7 +317,8 @@ def compute_dtype(config: ModelConfig) -> jnp.dtype:
 
 
 def _functions(settings: DecoderConfig | EncoderConfig) -> ModuleFunctions:
-    return DECODER if isinstance(settings, DecoderConfig) else load_functions(settings)
+    shared = DECODER if isinstance(settings, DecoderConfig) else None
+    return load_functions(settings, shared)
 
 
 @lru_cache(maxsize=64)  # Blocks find shapes and axes of their parameters once.

@@ -7,21 +7,27 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import pytest
 from pydantic import ValidationError
 
 from mllm_jax import families
-from mllm_jax.config.inputs import media_specs
+from mllm_jax.config.inputs import media_specs, token_spec
 from mllm_jax.families import registry
 from mllm_jax.families.family import Family, FamilyModule, load_reference
 from mllm_jax.families.functions import ModuleFunctions
+from mllm_jax.families.llama.config import LlamaConfig
 from mllm_jax.families.releases import release_formats
 from mllm_jax.families.siglip.config import SiglipConfig
 from mllm_jax.hf_format.release_format import ReleaseFormat
 from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.module import DECODER, ShardedModule, init_parameters
+from sharding.grid import MeshView
 from tests.models import towers
 
 WIDTHS: dict[str, Any] = {"layers": 1, "d_model": 8, "heads": 2, "d_ff": 8}
@@ -155,3 +161,39 @@ def _modules_of(program: str, *arguments: str, pickled: bytes = b"") -> set[str]
     command = [sys.executable, "-c", program, *arguments]
     done = subprocess.run(command, input=pickled, capture_output=True, check=True)
     return {*json.loads(done.stdout)}
+
+
+class LouderConfig(LlamaConfig):
+    """A decoder as Llama's, whose embeddings are twice as large."""
+
+    family: str = "louder"  # type: ignore[assignment]
+
+
+def _embed_twice(*arguments: Any) -> jax.Array:
+    embedded: jax.Array = 2 * DECODER.embed(*arguments)
+    return embedded
+
+
+LOUDER = replace(DECODER, embed=_embed_twice)
+
+
+def test_a_decoder_computes_by_the_functions_that_its_family_names() -> None:
+    functions = f"{__name__}:LOUDER"
+    assert load_reference(functions).embed is not DECODER.embed
+    registry.register(Family("louder", {"louder": FamilyModule(LouderConfig, functions)}))
+    try:
+        decoder = {**WIDTHS, "vocab": 16}
+        usual, louder = (
+            ModelConfig.model_validate({"decoder": decoder | {"family": name}, "dtype": "float32"})
+            for name in ("llama", "louder")
+        )
+        params = init_parameters(usual, jax.random.key(0))["decoder"]
+        rows = token_spec(usual).empty_rows((1, 4), ())
+        once, twice = (
+            ShardedModule(config, config.backbone, MeshView()).embed(params, rows)
+            for config in (usual, louder)
+        )
+        assert jnp.abs(once).max() > 0
+        assert jnp.array_equal(twice, 2 * once)
+    finally:
+        registry.unregister("louder")

@@ -97,7 +97,7 @@ def _or_default(key: str, value: object, reason: str) -> Problem:
 
 def _names(config: ExperimentConfig) -> Iterator[Problem]:
     for key in ("chunks", "budgets", "rows"):
-        names = [*["decoder"] * (key == "chunks"), *config.model.lanes]
+        names = [*[config.model.backbone] * (key == "chunks"), *config.model.lanes]
         for name in getattr(config.schedule, key):
             if name not in names:
                 what = "module; its modules" if key == "chunks" else "encoder; its encoders"
@@ -121,7 +121,7 @@ def _of_bubbles_alone(config: ExperimentConfig) -> Iterator[Problem]:
 def _weights_apart(config: ExperimentConfig) -> Iterator[Problem]:
     """A decoder whose weight gradients are apart has some."""
     key, kind = "schedule.kind", config.schedule.kind
-    if kind in SPLIT_BACKWARD and config.frozen.is_trunk_frozen("decoder"):
+    if kind in SPLIT_BACKWARD and config.frozen.is_trunk_frozen(config.model.backbone):
         reason = f"{kind} has no effect, as train.freeze has decoder, which has no weight gradients"
         yield _or_default(key, "1f1b", reason)
 
@@ -203,7 +203,7 @@ def _other_runs(config: ExperimentConfig) -> list[Side]:
     sides: list[Side] = [
         [elsewhere("schedule.chunks.decoder", n) for n in fewer],
         [elsewhere("schedule.pad_layers", True)],
-        plans_for(config, "decoder"),
+        plans_for(config, config.model.backbone),
     ]
     return sides + _near_layers(config, "model.decoder.layers", layers, stages * chunks * period)
 
@@ -229,7 +229,8 @@ def _length(config: ExperimentConfig) -> Iterator[Problem]:
 
 
 def _encoder_plans(config: ExperimentConfig) -> dict[str, ParallelPlan]:
-    return {name: plan for name, plan in covering_plans(config).items() if name != "decoder"}
+    plans, backbone = covering_plans(config), config.model.backbone
+    return {name: plan for name, plan in plans.items() if name != backbone}
 
 
 def _cuts(config: ExperimentConfig) -> Iterator[Problem]:
