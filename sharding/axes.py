@@ -15,7 +15,7 @@ rank       -              split     adapter the rank of an adapter; `adapter` is
 None       -              split     -       a dimension that is whole on every rank
 =========  =============  ========  ======  ====================================================
 
-What a plan axis deals of a batch is in `sharding.plan`: rows over data, fsdp and expert, positions
+What a plan axis splits of a batch is in `sharding.plan`: rows over data, fsdp and expert, positions
 over context and tensor. A parameter is replicated over all plan axes that its logical axes do not
 name: over expert, unless it is one of experts.
 """

@@ -1,6 +1,6 @@
 """Tokens to the ranks of their experts and back, in rounds of bounded memory.
 
-Tokens are dealt over the expert axes as over other axes of rows, and each of these ranks has some
+Tokens are split over the expert axes as over other axes of rows, and each of these ranks has some
 of the experts. A token is copied for each of its experts. Copies are sorted by expert, go to the
 ranks of these experts, are sorted by expert there, and their results come back to the rank of the
 token, which adds them up by their weights (GShard, arXiv 2006.16668, section 3.1)::
@@ -18,10 +18,10 @@ enough where no rank gets more than its slots.
 
 The backward runs the same rounds: tokens and the gradients of their results go to the experts,
 whose products are computed again, so that nothing is kept but tokens, routes and weights. A weight
-and its gradient move in columns of their own beside the rows.
+and its gradient move in columns of their own next to the rows.
 
 A round has several parts on accelerators, whose exchanges are asynchronous: the compiler puts that
-of the second part beside the products of the first, and that of the first's results beside the
+of the second part with the products of the first, and that of the first's results with the
 products of the second.
 
 Ragged exchanges send nothing but copies. CPUs lack them: there every pair of ranks has as many
@@ -47,7 +47,7 @@ from sharding.grid import Axes
 
 Tree = Any
 #: `(params, rows [n, width], counts [local experts]) -> [n, width]`: rows are sorted by expert, and
-#: those behind the sum of the counts belong to none: their results and gradients are zero.
+#: those after the sum of the counts belong to none: their results and gradients are zero.
 Grouped = Callable[[Tree, jax.Array, jax.Array], jax.Array]
 
 
@@ -59,7 +59,7 @@ class ExpertDispatch:
         axes: expert axes of the grid, which number the ranks.
         experts: experts of all ranks, a multiple of the ranks.
         slots: copies that a rank receives in a part of a round, a multiple of the ranks.
-        parts: parts of a round. A compiler can run the exchange of one part beside the products of
+        parts: parts of a round. A compiler can run the exchange of one part during the products of
             another.
         ragged: whether exchanges send copies only; not on CPUs.
     """
@@ -163,7 +163,7 @@ def _in_rounds(
     state: Tree,
     way: ExpertDispatch,
 ) -> Tree:
-    """`state` behind all parts of all rounds.
+    """`state` after all parts of all rounds.
 
     Args:
         copies: copies of this rank's tokens.
@@ -322,7 +322,7 @@ class _RoundMove(NamedTuple):
         """Values of this rank's copies, `[copies, ..]`, to those of the received ones by expert.
 
         Returns:
-            `[slots, ..]`, zero behind the received ones.
+            `[slots, ..]`, zero after the received ones.
         """
         if self.way.ragged:
             slices = jnp.stack([self.begin, self.sent, self.lands, self.received])

@@ -1,13 +1,13 @@
 """Encoder outputs from the encoder's ranks to the decoder's, by one of three exchanges.
 
-Rows of a batch are dealt over the leading axes of the grid by every plan, so one plan's share of
+Rows of a batch are split over the leading axes of the grid by every plan, so one plan's share of
 rows lies inside the other's. The *block* is the larger share: all rows that a decoder rank needs
 are held by the ranks of its block, as long as media are in the rows of their samples::
 
     encoder data 4        row 0 | row 1 | row 2 | row 3
     decoder data 2             block 0  |    block 1
 
-If balancing has dealt encoder rows and decoder rows independently, all ranks are one block. Each
+If balancing has assigned encoder rows and decoder rows independently, all ranks are one block. Each
 exchange takes the outputs of this rank to the tokens of this rank, and zero where none lands:
 
 - `gather`: the ranks of a block gather all of their outputs, and each picks those that land on its

@@ -1,6 +1,6 @@
 """Forms of exchanges, known without jax: of encoder outputs (`exchange`), tokens (`dispatch`).
 
-And which collectives of layers run beside compute.
+And which collectives of layers overlap with compute.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ def possible_exchanges(independent_rows: bool) -> tuple[Exchange, ...]:
     return EXCHANGES if independent_rows else tuple(n for n in EXCHANGES if n != "all_to_all")
 
 
-# ---- collectives beside compute ------------------------------------------------------------------
+# ---- collectives that overlap compute
+# -------------------------------------------------------------
 
-#: Collectives of layers that may run beside compute: the `gather` of the next layer's parameters,
+#: Collectives of layers that may overlap with compute: the `gather` of the next layer's parameters,
 #: the `scatter` of the gradients of the layer before, and the rows of `tensor` ranks, in rings.
 OverlapKind = Literal["gather", "scatter", "tensor"]
 OVERLAP_KINDS: tuple[OverlapKind, ...] = get_args(OverlapKind)
@@ -50,7 +51,7 @@ NUMBER_COLUMNS = {4: 1, 2: 3}
 
 
 def number_columns(size: int, ragged: bool) -> int:
-    """Columns, of elements of `size` bytes, that move a float32 number beside a row.
+    """Columns, of elements of `size` bytes, that move a float32 number with a row.
 
     Accelerators have whole tiles of 128 columns.
     """
@@ -72,5 +73,5 @@ def round_capacity(buffer: float, copies: float, ranks: int) -> float:
 
 
 def parts_of_a_round(platform: str) -> int:
-    """Parts of a round: accelerators run the exchange of one beside the products of the other."""
+    """Parts of a round: accelerators run the exchange of one during the products of the other."""
     return 2 if is_ragged(platform) else 1

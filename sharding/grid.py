@@ -45,7 +45,7 @@ class MeshView:
         data, fsdp, stage, expert, context, tensor: mesh axis names, slowest first.
         kv_replicas: the last of the tensor axes, along which ranks hold the same heads of keys and
             values, as there are fewer of these than ranks.
-        overlap: collectives that run beside compute.
+        overlap: collectives that overlap with compute.
         reduce_dtype: type in which partial sums of tensor ranks travel in forwards.
         sizes: `(name, size)` of every grid axis, those of other modules included.
     """
@@ -63,7 +63,7 @@ class MeshView:
 
     @property
     def batch_axes(self) -> Axes:
-        """Axes over which the rows of a batch are dealt."""
+        """Axes over which the rows of a batch are split."""
         return self._axes_along(ROWS)
 
     @property
@@ -88,17 +88,17 @@ class MeshView:
 
     @property
     def sequence_axes(self) -> Axes:
-        """Axes over which the positions of a row are dealt between the blocks of a layer."""
+        """Axes over which the positions of a row are split between the blocks of a layer."""
         return self._axes_along(POSITIONS)
 
     @property
     def token_axes(self) -> Axes:
-        """Axes over which tokens are dealt where a tensor group has gathered its own."""
+        """Axes over which tokens are split where a tensor group has gathered its own."""
         return self.batch_axes + self.context
 
     @property
     def position_axes(self) -> Axes:
-        """Axes over which rows or their positions are dealt, as the grid orders them."""
+        """Axes over which rows or their positions are split, as the grid orders them."""
         return tuple(
             axis for axis in self.all_axes if axis in (*self.batch_axes, *self.sequence_axes)
         )
@@ -150,7 +150,7 @@ class JointGrid:
             kv_heads: number of the backbone's heads of keys and values. If its tensor degree does
                 not divide them, they are split as far as the grid allows, and copied beyond; None
                 if every degree divides them.
-            overlap: collectives that run beside compute.
+            overlap: collectives that overlap with compute.
             reduce_dtype: as of `MeshView`.
 
         Raises:
@@ -210,7 +210,7 @@ class JointGrid:
 def refining_plans(
     decoder: ParallelPlan, others: Iterable[ParallelPlan] = ()
 ) -> list[ParallelPlan]:
-    """Data x tensor plans that an encoder can have beside `decoder`, widest data first.
+    """Data x tensor plans that an encoder can have with `decoder`, widest data first.
 
     Args:
         others: plans of other encoders, which refine with the decoder's.
@@ -296,7 +296,7 @@ def _make_view(
         axis: tuple(n for low, high in spans for n, (a, b) in placed if low <= a and b <= high)
         for axis, spans in spans_by_axis(plan, decoder).items()
     }
-    if decoder.devices == 1:  # nothing is dealt, yet it is dealt over "data"
+    if decoder.devices == 1:  # nothing is split, yet it is split over "data"
         runs["data"] = tuple(name for name, _ in axes)
     data, fsdp, stage, expert, context, tensor = (runs[axis] for axis in AXES)
     return MeshView(data, fsdp, stage, expert, context, tensor, sizes=axes)

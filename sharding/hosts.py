@@ -117,7 +117,7 @@ class ProcessGroup:
 
     @cached_property
     def _share_program(self) -> Callable[[jax.Array], jax.Array]:
-        """A program from `[processes, n]`, dealt over processes, to the same array on all."""
+        """A program from `[processes, n]`, split over processes, to the same array on all."""
         everywhere = NamedSharding(self._host_mesh, PartitionSpec())
         program = jax.jit(lambda x: x, out_shardings=everywhere)
         begun = self._begin("numbers to all", program)
@@ -149,7 +149,7 @@ class ProcessGroup:
 
     @cached_property
     def _exchange_program(self) -> Callable[[jax.Array], jax.Array]:
-        """A program from `[from, to, n]`, dealt over senders, to `[to, from, n]` over receivers."""
+        """A program from `[from, to, n]`, split over senders, to `[to, from, n]` over receivers."""
 
         def body(x: jax.Array) -> jax.Array:
             return jnp.expand_dims(all_to_all(x[0], (AXIS,)), 0)

@@ -1,8 +1,8 @@
 """One order of collectives on every device, which XLA's runtime for CPUs does not keep by itself.
 
 That runtime starts collectives in the program's order, and takes a loop for started as soon as its
-first iteration waits for something. A collective behind the loop then runs beside those inside it,
-on some devices before them and on others after them: devices wait for one another for ever, or
+first iteration waits for something. A collective after the loop then runs along with those inside
+it, on some devices before them and on others after them: devices wait for one another for ever, or
 collectives of one kind and group swap their values. Compilers for GPUs and TPUs fix one order.
 
 `shard_map` here makes the order part of the program, where it runs on CPUs: a token, a number that

@@ -26,10 +26,10 @@ Span = tuple[int, int]
 
 @lru_cache(2**14)
 def spans_by_axis(plan: ParallelPlan, decoder: ParallelPlan) -> dict[str, tuple[Span, ...]]:
-    """Spans of every axis of a module's `plan` beside that of the decoder, slowest first.
+    """Spans of every axis of a module's `plan` with that of the decoder, slowest first.
 
     Raises:
-        PlanError: the plan's groups do not lie beside the decoder's stages.
+        PlanError: the plan's groups do not fit the decoder's stages.
     """
     left = _digit_order(plan, decoder)
     spans = dict[str, tuple[Span, ...]]()

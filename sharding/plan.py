@@ -10,9 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 #: Plan axes from the slowest (across hosts) to the fastest (neighbouring devices).
 AXES = ("data", "fsdp", "stage", "expert", "context", "tensor")
-#: Plan axes over which the rows of a batch are dealt.
+#: Plan axes over which the rows of a batch are split.
 ROWS = ("data", "fsdp", "expert")
-#: Plan axes over which the positions of a row are dealt between the blocks of a layer.
+#: Plan axes over which the positions of a row are split between the blocks of a layer.
 POSITIONS = ("context", "tensor")
 
 

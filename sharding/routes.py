@@ -1,12 +1,12 @@
 """Routes of an exchange: which encoder output goes from which device to which, made on the host.
 
-Balancing deals media over the encoder's rows and samples over the decoder's rows independently, so
+Balancing assigns media to the encoder's rows and samples over the decoder's rows independently, so
 that an output may have to go from any device to any other (OrchMLLM, arXiv 2503.23830, section 5:
 the second arrangement after the inverse of the first). A list of runs says what is moved::
 
     encoder row, first output, decoder row, first token, length
 
-Every output and every token lies on one device: rows are dealt over the batch axes of a view,
+Every output and every token lies on one device: rows are split over the batch axes of a view,
 positions over its sequence axes. A run is cut where a device's share ends on either side.
 
 A device puts the outputs that it sends into a buffer, in the order of the receiving devices, and
@@ -93,14 +93,14 @@ class Routes:
         """Routes of `runs`.
 
         Raises:
-            PlanError: the two views are not dealt over the same devices.
+            PlanError: the two views are not split over the same devices.
             ValueError: a run leaves its row, an output is sent twice, or two land on one token.
         """
         views = source.view, target.view
         source_axes, target_axes = ({*view.batch_axes, *view.sequence_axes} for view in views)
         if source_axes != target_axes:
             raise PlanError(
-                f"an encoder dealt over {sorted(source_axes)} cannot send to a decoder dealt over "
+                f"an encoder split over {sorted(source_axes)} cannot send to a decoder split over "
                 f"{sorted(target_axes)}; valid: the same axes"
             )
         wide: Ints = np.asarray(runs).astype(np.int64).reshape(-1, 5)

@@ -1,6 +1,6 @@
 """Parameters that the length buckets of a module share, each of which has a view of the grid.
 
-A module stores its parameters once, and each of its buckets deals rows and positions as its plan
+A module stores its parameters once, and each of its buckets splits rows and positions as its plan
 says. So the plans of buckets may differ in data and context, and must split the parameters over the
 same devices. Eight devices, an encoder with tensor 2::
 

@@ -1,6 +1,6 @@
 """Views of the modules inside one stage of the decoder's pipeline.
 
-The decoder's stages divide the work of all microbatches, so that inside a stage rows are dealt over
+The decoder's stages divide the work of all microbatches, so that inside a stage rows are split over
 the remaining axes only. Eight devices, decoder data 2 x stage 4, encoder data 4 x stage 2::
 
     grid             data 2    stage0 2    stage1 2
@@ -9,8 +9,8 @@ the remaining axes only. Eight devices, decoder data 2 x stage 4, encoder data 4
     inside a stage   [data]
 
 Encoder pipelines (here two for each pipeline of the decoder) are numbered by `stage0`; the
-microbatches are dealt over them by the schedule. Expert, context and tensor groups of all modules
-lie inside a stage, see `sharding.numbering`.
+microbatches are distributed over them by the schedule. Expert, context and tensor groups of all
+modules lie inside a stage, see `sharding.numbering`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
                                   |  |      |
     the prompt, up to where an answer begins; its text; its end, with the white space before it
 
-What is learnt is everything behind the prompt up to the end of the text, and then, if nothing but
+What is learnt is everything after the prompt up to the end of the text, and then, if nothing but
 white space is in between, the special token that ends an answer. Generation goes on from the same
 prompt, and stops at the same token.
 """
@@ -46,14 +46,14 @@ class ConversationAnswer:
 
     @property
     def end(self) -> int:
-        """The character behind it."""
+        """The character after it."""
         return self.spans[-1][1]
 
 
 def prompt_before(written: str) -> str | None:
     """The prompt in a rendering with `ASKED` for the answer; None if that is not written once.
 
-    Blanks at its end are left to the answer: most tokenizers join a blank with the word behind it.
+    Blanks at its end are left to the answer: most tokenizers join a blank with the word after it.
     """
     before, _, after = written.partition(ASKED)
     once = before != written and ASKED not in after
@@ -78,7 +78,7 @@ def learnt_tokens(
     """
     (_, first), *others = answer.spans
     begins = tokens.spans[:, 0] >= start
-    # A special token behind the prompt may be part of a header, but not of the answer's text.
+    # A special token after the prompt may be part of a header, but not of the answer's text.
     header = ~tokens.special | (tokens.spans[:, 1] <= answer.begin)
     learnt = tokens.in_span((start, first)) & begins & header
     for span in others:

@@ -69,7 +69,7 @@ class ReleasedAudio:
             )
 
     def measure(self, samples: int, rate: int) -> int:
-        """Input positions of a clip: a frame for each started hop, and those behind it.
+        """Input positions of a clip: a frame for each started hop, and those after it.
 
         Raises:
             MediaError: the clip cannot be used.

@@ -121,7 +121,7 @@ class ReleasedChat:
     def _read_ends(self, stops: Sequence[int]) -> tuple[frozenset[int], tuple[int, ...], bool]:
         """Tokens that end answers; those at which generation stops; whether the first is learnt.
 
-        These are the one that the template writes behind the last answer, if it writes any, the one
+        These are the one that the template writes after the last answer, if it writes any, the one
         that ends a text, and those of the release's own list.
         """
         rendering = self._render_probes(TALK[:2])
@@ -138,7 +138,7 @@ class ReleasedChat:
     def _end_token(
         self, rendering: RenderedText, tokens: TokenizedText, answer: ConversationAnswer
     ) -> int | None:
-        """The special token behind an answer, if one is there."""
+        """The special token after an answer, if one is there."""
         learnt = learnt_tokens(rendering.text, tokens, answer, answer.begin, None)
         return end_of(tokens, learnt)
 
@@ -231,7 +231,7 @@ class ReleasedChat:
             in self._ends
         )
 
-    # ---- ids behind the embeddings ---------------------------------------------------------------
+    # ---- ids beyond the embeddings ---------------------------------------------------------------
 
     def _is_behind(self, number: int) -> bool:
         """Whether the decoder has no embedding of a token."""
@@ -240,7 +240,7 @@ class ReleasedChat:
     def _describe_token(self, number: int) -> str:
         """A token that the decoder does not know, for messages."""
         (piece,) = self.token_texts([number])
-        return f"{piece!r:.60} (id {number}, behind the decoder's {self._embeddings} embeddings)"
+        return f"{piece!r:.60} (id {number}, beyond the decoder's {self._embeddings} embeddings)"
 
     def _check_embeddings(self) -> None:
         """Raise DataError if the template, or a placeholder, needs a token without an embedding."""
@@ -248,7 +248,7 @@ class ReleasedChat:
             return
         if texts := self._tokenizer.text_ids_from(self._embeddings):
             raise DataError(
-                f"data.processor: {self._folder}: {texts} ids of texts are behind the decoder's "
+                f"data.processor: {self._folder}: {texts} ids of texts are beyond the decoder's "
                 f"{self._embeddings} embeddings, so it is the tokenizer of another model; valid: "
                 "the tokenizer of the decoder's release"
             )
@@ -274,7 +274,7 @@ class ReleasedChat:
     def _without_embedding(self) -> str:
         return (
             f"the tokenizer in {self._folder} has {self.vocab_size} ids, the decoder "
-            f"{self._embeddings} embeddings: a sample whose text has one of the ids behind them "
+            f"{self._embeddings} embeddings: a sample whose text has one of the ids beyond them "
             "is bad"
         )
 
@@ -282,15 +282,15 @@ class ReleasedChat:
         (end,) = self.token_texts(self.end_ids[:1])
         rendering = self._render_probes(TALK[:2])
         after = rendering.text[rendering.answers[-1].end :].strip()
-        writes = "writes no special token behind an answer: the end of answers is not learnt"
+        writes = "writes no special token after an answer: the end of answers is not learnt"
         if after:
             writes = (
-                f"writes {excerpt_of(after, 0)} right behind an answer, where its end would be a "
+                f"writes {excerpt_of(after, 0)} right after an answer, where its end would be a "
                 "special token: the end of answers is not learnt"
             )
         elif self._earlier_end(unknown=False):
             writes = (
-                "writes no special token behind the last answer of a conversation: only the end of "
+                "writes no special token after the last answer of a conversation: only the end of "
                 "the others is learnt"
             )
         return (
@@ -309,8 +309,8 @@ class ReleasedChat:
     def _without_earlier_end(self) -> str:
         (end,) = self.token_texts(self.end_ids[:1])
         return (
-            f"the chat template in {self._folder} writes {end} behind the last answer of a "
-            "conversation and not behind the others, whose end is not learnt; a template that "
+            f"the chat template in {self._folder} writes {end} after the last answer of a "
+            "conversation and not after the others, whose end is not learnt; a template that "
             "writes it there as well teaches it"
         )
 
@@ -333,8 +333,8 @@ class ReleasedChat:
         Answers to which no prompt leads have none.
 
         Raises:
-            ConversationError: there are such answers, unless the template has told so of all before
-                the last one.
+            ConversationError: there are such answers, unless the template is known to write
+                something else before all answers but the last.
         """
         starts: dict[int, int] = {}
         last = rendering.answers[-1].turn if rendering.answers and not opened else None
@@ -367,7 +367,7 @@ class ReleasedChat:
         """The tokens of a conversation, in which a prompt has those that it has by itself.
 
         Raises:
-            ConversationError: the tokenizer makes something else of the text behind a prompt.
+            ConversationError: the tokenizer makes something else of the text after a prompt.
         """
         text, text_spans, parted = rendering.text, rendering.text_spans, self._tokenizer.is_parted
         borders = [at for at in starts.values() if not parted(text, tokens, text_spans, at)]
@@ -424,7 +424,7 @@ class ReleasedChat:
         return self._shown[kind]
 
     def tokenize_turns(self, turns: Sequence[Turn], opened: bool = False) -> RenderedChat:
-        """Tokens of a conversation; with `opened`, those behind which the next answer is written.
+        """Tokens of a conversation; with `opened`, those after which the next answer is written.
 
         Raises:
             ConversationError: the template refuses it, writes media otherwise than once, changes

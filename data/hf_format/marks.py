@@ -9,7 +9,7 @@ must be the rendering itself.
 
 Marks are inside of the white space around a text, so that a template that trims it still does. How
 much of that white space is written is seen from a rendering of texts that have none: what is more
-beside the marks is the text's, and the rest the template's.
+around the marks is the text's, and the rest the template's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from data.sample import ConversationError
 
-Span = tuple[int, int]  # first character, and one behind the last
+Span = tuple[int, int]  # first character, and one after the last
 
 # Code points that Unicode keeps free of characters for such use inside of a program.
 _OPEN, _CLOSE, _END, _DIGITS = "\ufdd0", "\ufdd1", "\ufdd2", "\ufde0"
@@ -68,7 +68,7 @@ class FoundMark:
     def text_span(self, text: str, rendered: str) -> Span | None:
         """The place of the text, if it occurs once; if one mark is lost, the text must be there.
 
-        Templates that take a text apart (at `</think>`, say) lose a mark and may well write all
+        Templates that split a text (at `</think>`, say) lose a mark and may well write all
         parts again.
         """
         match self.opened, self.closed:
@@ -82,7 +82,7 @@ class FoundMark:
         return None
 
     def text_spans(self, text: str, rendered: str) -> list[Span] | None:
-        """Everywhere that the text is; None if that cannot be told."""
+        """Everywhere that the text is; None if that is not known."""
         if len(self.opened) != len(self.closed):
             one = self.text_span(text, rendered)
             return None if one is None else [one]

@@ -121,7 +121,7 @@ class TurnRenderer:
     def _make_parts(
         self, pieces: list[tuple[str, Kind | None]], turn: Turn, texts: _MessageTexts
     ) -> Iterator[dict[str, str]]:
-        """Content as parts. A line break beside a medium is the template's to write."""
+        """Content as parts. A line break next to a medium is the template's to write."""
         for number, (piece, kind) in enumerate(pieces):
             if kind in self._form.kinds and kind is not None:
                 yield {"type": kind, kind: ""}
@@ -198,7 +198,7 @@ class TurnRenderer:
             raise ConversationError(f"chat template: {error}") from error
 
     def prompt_text(self, turns: Sequence[Turn], header: bool | None = None) -> str:
-        """The text behind which an answer to `turns` is written.
+        """The text after which an answer to `turns` is written.
 
         Args:
             turns: the turns before the answer.

@@ -153,7 +153,7 @@ def _charge_visit(value: Any) -> Any:
 def _charge_input(function: Callable[..., Any]) -> Callable[..., Any]:
     """A filter that spends the work of its input."""
 
-    @wraps(function)  # with jinja's marks of what is passed beside the value
+    @wraps(function)  # with jinja's marks of what is passed besides the value
     def charged(*values: Any, **keywords: Any) -> Any:
         for value in (*values, *keywords.values()):
             if isinstance(value, str | list | tuple | dict | range):

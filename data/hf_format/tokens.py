@@ -28,7 +28,7 @@ class TokenizedText:
 
     Attributes:
         ids: `[tokens]` int32.
-        spans: `[tokens, 2]`, first character of a token and one behind its last.
+        spans: `[tokens, 2]`, first character of a token and one after its last.
         special: `[tokens]`, whether it is a special token.
     """
 
@@ -41,7 +41,7 @@ class TokenizedText:
         return (self.spans[:, 0] < span[1]) & (self.spans[:, 1] > span[0])
 
     def without_end(self) -> TokenizedText:
-        """Without the special tokens that a tokenizer adds behind a text (`</s>`)."""
+        """Without the special tokens that a tokenizer adds after a text (`</s>`)."""
         inside = np.flatnonzero(self.spans[:, 0] < self.spans[:, 1])
         text = slice(0, int(inside[-1]) + 1 if inside.size else None)
         return TokenizedText(self.ids[text], self.spans[text], self.special[text])
@@ -52,7 +52,7 @@ class ReleasedTokenizer:
 
     Args:
         files: files of the folder.
-        added: special tokens beside those of the files, only for splitting texts.
+        added: special tokens besides those of the files, only for splitting texts.
 
     Raises:
         DataError: tokenizer.json is none, or tokenizer_config.json contradicts it.
@@ -257,7 +257,7 @@ class ReleasedTokenizer:
             yield self._encode_piece(text, first, last)
 
     def _encode_piece(self, text: str, begin: int, end: int) -> TokenizedText:
-        """Tokens of a piece, which unless it begins the text is behind another token."""
+        """Tokens of a piece, which unless it begins the text is after another token."""
         front = _BEHIND if begin else ""
         encoding = self._plain_tokenizer.encode(front + text[begin:end], add_special_tokens=False)
         tokens = self._to_tokens(encoding, begin - len(front))

@@ -158,10 +158,10 @@ class BatchAssembler:
 
     Args:
         rows: global rows of each module that this process holds.
-        apart: whether media are in rows of their own. A process then reads the texts of its decoder
-            rows and the media of its encoder rows, and no other process reads them. A bad medium is
-            replaced by a blank one, and the text beside it is left out; where another process holds
-            that text, it must be told (`assemble_batch`).
+        by_parts: whether media are in rows of their own. A process then reads the texts of its
+            decoder rows and the media of its encoder rows, and no other process reads them. A bad
+            medium is replaced by a blank one, and the text of its sample is left out; where another
+            process holds that text, it gets to know (`assemble_batch`).
     """
 
     def __init__(

@@ -3,7 +3,7 @@
 A position of the stream means a sample only as long as the source is the same, and a sample the
 same tokens only as long as the tokenizer is. Local files are identified by their names, sizes and
 contents (large files by parts of their contents), and not by folder or time: a copy elsewhere is
-the same data. Files behind URLs are identified by the size and stamp that their store reports.
+the same data. Files at URLs are identified by the size and stamp that their store reports.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ class Microbatch:
     unusable in making it (at planning: reported by every host; at reading: by the hosts that read
     them); state: continues after it; holes: stream positions of the placed samples that this host
     has found unusable as it read them. Its own part of `batch` leaves them out; a host that holds
-    their text and not the medium that cannot be read must be told.
+    their text and not the medium that cannot be read must get to know.
     """
 
     batch: PackedBatch

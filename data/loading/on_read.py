@@ -164,7 +164,8 @@ class _SampleReader:
 
 
 class _WaitingSamples:
-    """Samples that this host has read and that wait to be placed; tells the others of them."""
+    """Samples that this host has read and that wait to be placed; sends their lengths to the other
+    hosts."""
 
     def __init__(
         self,
@@ -443,7 +444,7 @@ class ReadingLoader(MicrobatchLoader):
         return np.concatenate([array.ravel().view(np.int32) for array in arrays])
 
     def _take_examples(self, plan: MicrobatchPlan) -> dict[int, Example]:
-        """Samples of a plan that this host has held until now."""
+        """Samples of a plan that this host has stored until now."""
         positions = [p.position for p in plan.placements]
         waiting, planned = self._waiting.examples, self._planner.waiting
         examples = {n: waiting.pop(n) for n in positions if n in waiting}

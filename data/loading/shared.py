@@ -4,7 +4,7 @@
                                                   -lock                 names of semaphores
 
 A loader has its lock (`flock`) for as long as its process lives, which holds between containers
-that share the memory and number processes by themselves. What a process leaves behind that is
+that share the memory and number processes by themselves. What a process leaves that is
 killed with all of its workers, the next start of its run removes (`remove_left`), and what is of no
 run, `none`, the next loader with workers of any process. A process that ends in any other way
 leaves nothing.
@@ -120,7 +120,7 @@ def _array_places(sizes: list[int]) -> tuple[list[int], int]:
 
 
 class LoaderLock:
-    """The lock of a loader, which tells others that its process lives; close it.
+    """The lock of a loader, which shows other processes that its process lives; close it.
 
     Attributes:
         begin: `name_prefix` of the loader.
@@ -144,7 +144,7 @@ class LoaderLock:
             os.close(file)
 
     def list_semaphores(self) -> None:
-        """Keep the names of this process' semaphores, for a start that finds them left behind.
+        """Keep the names of this process' semaphores, for a start that finds them left over.
 
         A semaphore is made under another name and linked to its own, so that memory is mapped from
         a file of the first name: the files are the same.

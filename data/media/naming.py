@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from data.media.registry import MEDIA_TYPES
 from data.rows.spec import Kind
 
-#: Words for media of a kind beside its name, in keys of others.
+#: Words for media of a kind besides its name, in keys of others.
 _MEDIA_WORDS: Mapping[Kind, tuple[str, ...]] = {
     "image": ("img", "imgs", "picture", "pictures", "photo", "photos"),
     "audio": ("wav", "wavs", "speech", "sound", "sounds", "clip", "clips"),
     "video": ("movie", "movies"),
 }
-#: Words that such keys have beside, if they name the medium itself.
+#: Words that such keys have besides, if they name the medium itself.
 _PLACE_WORDS = frozenset(("path", "paths", "file", "files", "url", "urls", "name", "names"))
 _PLACE_WORDS |= frozenset(
     ("filename", "filepath", "bytes", "data", "base64", "list", "input", "0", "1", "2")

@@ -22,7 +22,7 @@ class PreviewPicture:
     Attributes:
         pixels: `[height, width, channels]`, 1 channel (grey) or 3.
         caption: what it shows.
-        exact: whether its pixels are numbers to be told apart, not a photograph.
+        exact: whether its pixels are numbers to be distinguished, not a photograph.
     """
 
     pixels: NDArray[np.uint8]

@@ -16,7 +16,7 @@ KEPT = 4
 
 
 def keep_last(folder: Path, prefix: str, lock_name: str) -> None:
-    """Note that a folder of a source is used, and remove older ones of its kind beside it.
+    """Note that a folder of a source is used, and remove older ones of its kind next to it.
 
     Those that a process uses stay.
 

@@ -2,7 +2,7 @@
 
 Every scan belongs to one split. A training scan has `variants` augmented copies (shifted, rotated,
 scaled, sheared, warped, in other ink; copy 0 is the scan itself); held-out scans are shown as they
-are. The drawings of a split are kept in a folder beside the clips: drawing them and importing
+are. The drawings of a split are kept in a folder next to the clips: drawing them and importing
 scikit-learn takes seconds, which a restart need not spend.
 """
 

@@ -58,11 +58,11 @@ class ConversationTokenizer(Protocol):
         """The token at which outputs of the encoder of `kind` land."""
 
     def tokenize_turns(self, turns: Sequence[Turn], opened: bool = False) -> RenderedChat:
-        """Tokens of a conversation; with `opened`, those behind which the next answer is written.
+        """Tokens of a conversation; with `opened`, those after which the next answer is written.
 
-        The first learnt token of an answer is behind the tokens that `tell(turns, opened=True)` has
-        for the turns before it, and the last learnt one is one of `end_ids`, if the template writes
-        one there.
+        The first learnt token of an answer follows the tokens that `tokenize_turns(turns,
+        opened=True)` has for the turns before it, and the last learnt one is one of `end_ids`, if
+        the template writes one there.
 
         Raises:
             ConversationError: the conversation cannot be tokenized.

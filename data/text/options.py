@@ -1,4 +1,4 @@
-"""Options of a question, listed behind it as LLaVA-1.5 was evaluated (arXiv 2310.03744).
+"""Options of a question, listed after it as LLaVA-1.5 was evaluated (arXiv 2310.03744).
 
 What is it?
 A. cat
@@ -22,12 +22,12 @@ if TYPE_CHECKING:  # which those who read configurations do not need
 CHOICES = "choices"
 #: Letters of options, in their order.
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-#: What is asked behind the options.
+#: What is asked after the options.
 ASKED = "Answer with the option's letter from the given choices directly."
 
 
 def normalize_option(text: str) -> str:
-    """A text without what does not tell options apart."""
+    """A text without what does not distinguish options."""
     return text.strip().lower().removesuffix(".")
 
 
@@ -57,7 +57,7 @@ def check_options(choices: Sequence[str]) -> None:
 def with_options(
     turns: Sequence[Turn], choices: Sequence[str], marks: re.Pattern[str]
 ) -> tuple[Turn, ...]:
-    """A conversation up to its question, behind which options are listed with their letters.
+    """A conversation up to its question, after which options are listed with their letters.
 
     Args:
         turns: the conversation; an answer at its end is left out.

@@ -48,7 +48,7 @@ _CODE = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
 _ALONE = frozenset(("img", *MEDIA_TYPES))
 #: Words for media of several kinds, in tokens: `<|vision_start|>`.
 _ANY_KIND = frozenset(("vision", "media", "multimodal"))
-#: Words beside, in tokens: `<image_pad>`, `<start_of_image>`, `<ImageHere>`.
+#: Words besides, in tokens: `<image_pad>`, `<start_of_image>`, `<ImageHere>`.
 _OF_TOKENS = frozenset(
     (
         *("start", "end", "begin", "of", "bos", "eos", "pad", "placeholder", "token", "tokens"),
@@ -118,7 +118,7 @@ def _explain_refusal(rule: TagRule, kind: Kind, marks: Mapping[Kind, str]) -> st
 
 
 def _kind_between(match: re.Match[str], marks: Mapping[Kind, str]) -> Kind | None:
-    """Of `<img>a.png</img>`; nothing is there beside a placeholder."""
+    """Of `<img>a.png</img>`; nothing is there besides a placeholder."""
     name, inner = match[2].lower(), match[3].strip()
     if name in _TAGS:
         is_mark = match[1] in marks.values()
@@ -138,7 +138,7 @@ def _is_file(name: str) -> bool:
 
 
 def _kind_opened(match: re.Match[str], marks: Mapping[Kind, str]) -> Kind | None:
-    """Of `<img>a.png`, a file behind a tag that nothing closes."""
+    """Of `<img>a.png`, a file after a tag that nothing closes."""
     name = match[1] or match[2]
     return _TAGS.get(name.lower()) or medium_of(name)
 

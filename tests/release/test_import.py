@@ -234,7 +234,7 @@ def test_a_vocabulary_below_the_tokenizers_is_refused_before_anything_is_written
     line = ["import", "--from", str(decoder), "--encoder", f"vision={PARITY / 'siglip'}"]
     assert launch.main([*line, "--out", str(tmp_path / "run")]) == ExitCode.BAD_INPUT
     told = capsys.readouterr().err
-    assert "ids of texts are behind the decoder's 128 embeddings" in told
+    assert "ids of texts are beyond the decoder's 128 embeddings" in told
     assert "valid: the tokenizer of the decoder's release" in told
     assert not (tmp_path / "run").exists()
 
@@ -296,7 +296,7 @@ def test_a_token_of_the_template_behind_the_embeddings_is_refused_with_a_way_tha
     line = ["import", "--from", str(source), "--out", str(run)]
     assert launch.main(line) == ExitCode.BAD_INPUT
     told = capsys.readouterr().err
-    assert f"write '<free{vocab}>' (id {vocab}, behind the decoder's {vocab} embeddings)" in told
+    assert f"write '<free{vocab}>' (id {vocab}, beyond the decoder's {vocab} embeddings)" in told
     assert f"model.resize_token_embeddings({vocab + 1})" in told
     # As transformers does it.
     given = tensors(source)

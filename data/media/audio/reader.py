@@ -21,7 +21,7 @@ class ConfiguredClips:
     spec: AudioRowSpec
 
     def measure(self, samples: int, rate: int) -> int:
-        """Frames of a clip, and those behind it."""
+        """Frames of a clip, and those after it."""
         frames = frames_of(samples, rate, self.config, self.spec.longest)
         return frames + self.spec.lookahead
 

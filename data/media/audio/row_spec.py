@@ -80,7 +80,7 @@ class AudioRowSpec(MediaRowSpec):
 
     @property
     def averaged(self) -> int:
-        """Positions behind the convolutions that an output is the mean of."""
+        """Positions after the convolutions that an output is the mean of."""
         return self.pool
 
     @property

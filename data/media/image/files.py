@@ -79,7 +79,7 @@ def _read_orientation(info: Mapping[str | tuple[int, int], Any]) -> int | None:
     """The orientation that PIL turns by: that of EXIF, or without one that of XMP.
 
     An image of its own reads it: `getexif` of the image would decode a PNG, and would not look
-    again behind the pixels.
+    again after the pixels.
     """
     blank = PIL.Image.new("1", (1, 1))
     blank.info = dict(info)
@@ -121,7 +121,7 @@ class EncodedImage(LazyImage):
         if pixels.shape[:2] != size:
             raise MediaError(
                 FaultKind.IMAGE,
-                f"{name!r} has its orientation behind its pixels, where its size is not known "
+                f"{name!r} has its orientation after its pixels, where its size is not known "
                 "from the header; save the image anew",
             )
         return pixels.reshape(*size, channels)

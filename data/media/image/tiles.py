@@ -9,11 +9,11 @@ borders fall away and which is shrunk where it is larger than that of `most` til
 
     whole | 1st tile | 2nd tile | 3rd tile     outputs 4 x 12, unpadded 4 x 10, shrunk to 3 x 8
 
-In the text stand the outputs of the whole image, then each row of the grid with a newline behind
+In the text stand the outputs of the whole image, then each row of the grid with a newline after
 it; an image that is only seen whole, as all are where a conversation has several, has one newline.
 
 Each frame of a video is a tile, squeezed like a whole image. The outputs of a frame are halved in
-both directions, rounded up; those of all frames stand in the text with one newline behind the last.
+both directions, rounded up; those of all frames stand in the text with one newline after the last.
 """
 
 from __future__ import annotations
@@ -290,7 +290,7 @@ def outputs_in_text(tile_outputs: int, grid: Grid) -> int:
 
 
 def newlines_of(grid: Grid) -> int:
-    """Newlines among and behind the outputs of an image, or behind those of a video."""
+    """Newlines among and after the outputs of an image, or after those of a video."""
     return 1 if grid == NO_TILES or grid.interval else grid.h
 
 

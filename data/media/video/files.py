@@ -217,7 +217,8 @@ def _over_white(frame: Any) -> NDArray[np.uint8]:
 
 
 def _hides_alpha(stream: Any) -> bool:
-    """Whether alpha is beside the frames, where FFmpeg's own decoders of VP8 and VP9 leave it."""
+    """Whether alpha is stored beside the frames, where FFmpeg's own decoders of VP8 and VP9 leave
+    it."""
     components = stream.format.components if stream.format else ()
     is_alpha = any(component.is_alpha for component in components)
     return stream.metadata.get("alpha_mode") == "1" and not is_alpha

@@ -1,7 +1,7 @@
 """Records in ArrayRecord files: each a msgpack map, media as bytes in it, or as paths.
 
 `records/record.py` says what a record is. The library reads local files alone; of a
-file behind a URL a copy is kept in `data.cache`.
+file at a URL a copy is kept in `data.cache`.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@
            dataset_info.json           not read: the files have their schema
 
 `records/record.py` says what a record is; fields are columns. Files are mapped into
-memory, so that a row touches no more of them than its own cells; of a file behind a URL a copy is
-kept in `data.cache`. An index tells at which byte the batch of a row begins. The package `datasets`
+memory, so that a row touches no more of them than its own cells; of a file at a URL a copy is
+kept in `data.cache`. An index says at which byte the batch of a row begins. The package `datasets`
 is not needed.
 """
 

@@ -169,7 +169,7 @@ class LocalFolder(MediaFolder):
 
 @dataclass(frozen=True)
 class RemoteFolder(MediaFolder):
-    """A folder behind fsspec."""
+    """A folder that fsspec reads."""
 
     system: PatientFileSystem
     root: str

@@ -69,7 +69,7 @@ class RecordList(ABC):
         """
 
     def close_record(self, index: int, blobs: Collection[FileBytes]) -> MetKeys:
-        """What comes with record `index` beside its keys, of which all must be read or harmless.
+        """What comes with record `index` besides its keys, of which all must be read or harmless.
 
         Args:
             blobs: media that were taken for the record.

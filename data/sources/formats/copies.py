@@ -1,4 +1,4 @@
-"""Local copies of files behind URLs, for libraries that read local files alone."""
+"""Local copies of files at URLs, for libraries that read local files alone."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ _FOREIGN = {
 _SPACE = " \t\n\r"
 #: Bytes that are looked at, and where in them a tar file says that it is one.
 _HEAD, _TAR = 512, slice(257, 262)
-Span = tuple[int, int]  # first byte, and the one behind the last
+Span = tuple[int, int]  # first byte, and the one after the last
 
 
 def open_llava(config: DataConfig, options: LlavaSource, path: str) -> ConversationSet:

@@ -2,7 +2,7 @@
 
 `records/record.py` says what a record is; fields are columns. The unit that Parquet
 can read is a group of rows, of which only the columns that are asked for are decoded: a text is
-read without its images. An index tells which row is in which group of which file.
+read without its images. An index says which row is in which group of which file.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class _ParquetTable:
         self._parquet = _open_parquet(file, self._ranges)
         schema = self._parquet.schema
         paths = [schema.column(number).path for number in range(len(schema))]
-        # Without its bytes, a medium still tells whether it is there, and how many of them are.
+        # Without its bytes, a medium still says whether it is there, and how many of them are.
         bare = [p for p in paths if p.split(".")[0] in columns.late and p.endswith(".path")]
         self._record = [name for name in columns.record if name not in columns.late] + bare
 

@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 FIRST, LONGEST = 0.5, 30.0
 #: Seconds for which a server may be silent before an attempt has failed, at most and at least.
 SILENCE, SHORTEST = 30.0, 5.0
-#: Seconds that s3fs waits for a connection, and for an answer, unless it is told others.
+#: Seconds that s3fs waits for a connection, and for an answer, unless they are configured.
 _S3_SECONDS = {"connect_timeout": 5.0, "read_timeout": 15.0}
 #: Errors that another attempt does not mend.
 _DEFINITE = (
@@ -59,7 +59,7 @@ def call_patiently(
     """What `call` returns, which is tried again after errors that may pass.
 
     Args:
-        named: tells the place, for messages.
+        named: gives the name of the place, for messages.
         seconds: how long it is tried again; an attempt that has begun is not cut short.
         key: key of the configuration that names the place.
 
@@ -229,9 +229,9 @@ class PatientFileSystem:
 
 
 def _root_cause(error: Exception) -> Exception:
-    """The error behind another.
+    """The error that caused another.
 
-    Over HTTP fsspec tells every failure of `info` as a missing file, with its cause: the answer's
+    Over HTTP fsspec reports every failure of `info` as a missing file, with its cause: the answer's
     status, or a connection that was not made.
     """
     cause = error.__cause__
@@ -255,7 +255,7 @@ def _is_forbidden(error: Exception) -> bool:
 
 
 def _http_status(error: Exception) -> int | None:
-    """The status of HTTP's answer that an error tells of, if it does.
+    """The status of HTTP's answer that an error has, if it has one.
 
     aiohttp has it in `status`, gcsfs in `code`, huggingface_hub in its response.
     """

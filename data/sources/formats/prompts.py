@@ -8,7 +8,7 @@
 Conversations and media are as in training (`records/record.py`), and keys are read as strictly; an
 answer at the end of a conversation is no part of the question. A `question`, `query` or
 `instruction` is a prompt, too. Media of a prompt that its text does not mention come first. Options
-in `choices` are listed behind the question (`options.py`).
+in `choices` are listed after the question (`options.py`).
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class QuestionSet(ConversationSet):
         """See `QuestionSource.record_id`."""
         try:
             return self.question_record(index).get(ID)
-        except SampleError:  # which is told of the question
+        except SampleError:  # which is reported for the question
             return None
 
     def question_record(self, index: int) -> Mapping[str, Any]:
@@ -163,7 +163,7 @@ class QuestionSet(ConversationSet):
         return choices
 
     def __getitem__(self, key: SampleKey) -> Sample:
-        """A question, behind which its options are listed, if it has any."""
+        """A question, after which its options are listed, if it has any."""
         sample, choices = super().__getitem__(key), self.answer_choices(key[0])
         if not choices:
             return sample

@@ -1,4 +1,4 @@
-"""Files of a data set: in local folders, or behind any URL that fsspec knows.
+"""Files of a data set: in local folders, or at any URL that fsspec knows.
 
 A place is a path or a URL (`s3://...`, `gs://...`, `hf://...`, `file://...`, `memory://...`). Local
 files are read by the operating system, all others by the file system that fsspec has for the URL.
@@ -78,7 +78,7 @@ class SourceFile:
         path: path in the file system.
         size: bytes.
         stamp: changes with the contents: an etag, or the time of the last change.
-        system: file system behind fsspec, None for a local file.
+        system: file system of fsspec, None for a local file.
     """
 
     path: str
@@ -262,7 +262,7 @@ def _file_info(system: PatientFileSystem, path: str) -> Any:
 
 
 def remote_file(system: PatientFileSystem, path: str) -> SourceFile | None:
-    """A file behind fsspec as it is now; None if there is a folder.
+    """A file that fsspec reads as it is now; None if there is a folder.
 
     Raises:
         AwayError: the place stays out of reach. FileNotFoundError: there is nothing. Others: those

@@ -4,12 +4,12 @@
     000017.jpg    its image; several are 000017.0.jpg, 000017.1.jpg, in the order of their numbers
     000017.flac   its clip
 
-The key is a member's path up to the first dot in its name, and all behind that dot is its ending:
+The key is a member's path up to the first dot in its name, and all after that dot is its ending:
 `000017.seg.png` is of another type than `000017.png`, and an image only of a record that names it.
 Every member of a sample is read, listed here as harmless, named in `data.source.ignore`, or makes a
 bad sample.
 
-An index, made by reading the headers once, tells where every member of every sample is. Nothing is
+An index, made by reading the headers once, says where every member of every sample is. Nothing is
 ever unpacked, and what could reach out of an archive or bring code with it (links, devices, paths
 with "..", pickles) refuses it whole.
 """
@@ -82,12 +82,12 @@ class _TarMember:
 
     @property
     def ending(self) -> str:
-        """The name behind the key, such as `0.jpg`."""
+        """The name after the key, such as `0.jpg`."""
         return PurePosixPath(self.name).name.partition(".")[2].lower()
 
     @property
     def file_type(self) -> str:
-        """The ending of the name, behind its last dot."""
+        """The ending of the name, after its last dot."""
         return self.ending.rpartition(".")[2]
 
     @property
@@ -397,7 +397,9 @@ def _read_shard(file: SourceFile) -> _ShardIndex:
             continue
         if not groups or groups[-1][0].sample_key != member.sample_key:
             if member.sample_key in keys:
-                raise _refused_error(file, member.name, "is apart from the others of its sample")
+                raise _refused_error(
+                    file, member.name, "is separated from the others of its sample"
+                )
             keys.add(member.sample_key)
             groups.append([])
         if any(member.ending == other.ending for other in groups[-1]):
@@ -449,7 +451,7 @@ def _check_member(file: SourceFile, info: tarfile.TarInfo) -> _TarMember:
             file, info.name, "is a pickle, which is never read: it could run any code"
         )
     if info.offset_data + info.size > file.size:
-        raise _refused_error(file, info.name, "goes on behind the end of the file")
+        raise _refused_error(file, info.name, "goes on after the end of the file")
     return member
 
 
@@ -467,6 +469,6 @@ def _check_end(file: SourceFile, stream: BinaryIO, at: int) -> None:
         raise DataError(f"data.source: {file.path} is damaged: no header at byte {at}")
     if file.size - at > _MOST_PADDING or any(stream.read()):
         raise DataError(
-            f"data.source: {file.path} goes on behind its end at byte {at}, as archives do that "
-            "were written one behind the other"
+            f"data.source: {file.path} goes on after its end at byte {at}, as archives do that "
+            "were written one after the other"
         )

@@ -107,7 +107,7 @@ def test_what_of_answers_is_not_learnt_is_told(name: str) -> None:
     told = " ".join(chat_of(name).check_training())
     assert ("the end of answers is not learnt" in told) == (own.ends == "none")
     assert ("only the end of the others is learnt" in told) == (own.ends == "earlier")
-    assert ("behind the last answer of a conversation and not" in told) == (own.ends == "last")
+    assert ("after the last answer of a conversation and not" in told) == (own.ends == "last")
     assert ("only the last answer is learnt" in told) == (own.learnt == "last")
 
 
@@ -118,9 +118,9 @@ def test_what_of_answers_is_not_learnt_is_told(name: str) -> None:
 def test_what_stands_behind_answers_in_place_of_their_end_is_told(name: str, behind: str) -> None:
     (told,) = chat_of(name).check_training()
     assert behind in told
-    assert "right behind an answer, where its end would be a special token" in told
+    assert "right after an answer, where its end would be a special token" in told
     (plain,) = chat_of("no_end").check_training()
-    assert "writes no special token behind an answer" in plain
+    assert "writes no special token after an answer" in plain
 
 
 @pytest.mark.parametrize("name", [name for name in LEARNT if not TEMPLATES[name].header])

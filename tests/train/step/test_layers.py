@@ -134,7 +134,7 @@ def test_layers_with_inputs_of_their_own_are_those_of_one_device(
     remat: str,
     options: dict[str, Any],
 ) -> None:
-    """Outputs of two of the encoder's layers are added behind the decoder's first two."""
+    """Outputs of two of the encoder's layers are added after the decoder's first two."""
     cuts = (ModuleStages("vision", chunks=2),)
     pipeline = None
     if schedule:

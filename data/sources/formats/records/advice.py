@@ -43,11 +43,11 @@ _YAML_WORDS = frozenset(("true", "false", "yes", "no", "on", "off", "null", "y",
 
 @dataclass(frozen=True)
 class RecordReading:
-    """How a record is read, and which settings a configuration takes beside those that it has.
+    """How a record is read, and which settings a configuration takes besides those that it has.
 
     Attributes:
         fields: the fields that are read.
-        allowed: what is not told though nobody reads it.
+        allowed: keys that are not reported though nobody reads them.
         purpose: what records are read for.
         settled: see `RecordFields.settled_fields`.
     """
@@ -76,7 +76,7 @@ class RecordReading:
         return None
 
     def choose_fields(self, names: Mapping[str, str], others: Collection[str]) -> str | None:
-        """`data.source.fields` with further names, and `data.source.ignore` with what is beside.
+        """`data.source.fields` with further names, and `data.source.ignore` with the other keys.
 
         None where the configuration cannot be given both.
         """
@@ -214,7 +214,7 @@ def _fields_setting(names: Mapping[str, str]) -> str:
 
 
 def _ignore_setting(path: str, before: Collection[str]) -> str:
-    """`data.source.ignore` with a path beside those that it has before, unless these are many."""
+    """`data.source.ignore` with a path besides those that it has before, unless these are many."""
     items = ", ".join(map(_quote_yaml, (*sorted(before), path)))
     if len(items) > _LONGEST and before:
         return f"{_quote_yaml(path)} in data.source.ignore, too"

@@ -1,4 +1,4 @@
-"""The keys of records, of their messages and of parts of messages: all are read, or told.
+"""The keys of records, of their messages and of parts of messages: all are read, or reported.
 
 A key that is not read, not listed here as harmless and not named in `data.source.ignore` makes a
 bad sample, because it may decide what is learnt. Some are known, and refused with the way out;
@@ -217,7 +217,7 @@ class MetKeys:
 
 @dataclass(frozen=True)
 class AllowedKeys:
-    """What is not told though nobody reads it.
+    """Keys that are not reported though nobody reads them.
 
     Attributes:
         ignored: paths of keys that a user has declared harmless.
@@ -265,7 +265,7 @@ class UnreadKey(ShapeError):  # noqa: N818  - a record of wrong shape
 
 
 class RecordKeys:
-    """The keys of a mapping; `check_unread` tells of those that nobody has asked for.
+    """The keys of a mapping; `check_unread` reports those that nobody has asked for.
 
     Args:
         values: the mapping.

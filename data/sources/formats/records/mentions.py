@@ -42,7 +42,7 @@ class ValueMention:
     """A medium, a weight or a part of the conversation that a value speaks of.
 
     Attributes:
-        below: keys from the value on, each behind a dot; empty for the value itself.
+        below: keys from the value on, each after a dot; empty for the value itself.
         kind: kind of the medium; None for a weight or a part of the conversation.
         is_file: whether the value is the name of a file.
         is_talk: whether it is a part of the conversation.

@@ -508,7 +508,7 @@ def _encoder_names(field: str, value: object, count: int, kind: Kind) -> Names:
 
 
 def _pick_places(kind: Kind, items: Sequence[S], places: Sequence[int | None]) -> Sequence[S]:
-    """The media beside messages, in the order in which the parts of messages name them."""
+    """The media next to messages, in the order in which the parts of messages name them."""
     named = [place for place in places if place is not None]
     if not named:
         return items
@@ -521,7 +521,7 @@ def _pick_places(kind: Kind, items: Sequence[S], places: Sequence[int | None]) -
 
 
 def _check_parts(name: str, kind: Kind, dialogue: SpokenTurns, count: int) -> None:
-    """See that each part of a message that is a medium has one, of its own or beside.
+    """See that each part of a message that is a medium has one, of its own or next to the messages.
 
     Raises:
         ShapeError: of `count` media there are fewer, or more, than parts.

@@ -88,13 +88,13 @@ class StoredMedium:
 
 Reference = str | bytes | StoredMedium | FileBytes
 Media = Mapping[Kind, Sequence[Reference]]
-#: Indices by which parts of messages name the media beside the messages, by kind.
+#: Indices by which parts of messages name the media next to the messages, by kind.
 Places = Mapping[Kind, list[int | None]]
 
 
 @dataclass(frozen=True)
 class TypedMedium:
-    """A medium in a typed part; without a reference it is one of those beside the messages."""
+    """A medium in a typed part; without a reference it is one of those next to the messages."""
 
     kind: Kind
     reference: Reference | None
@@ -134,7 +134,7 @@ class SpokenTurns:
     Attributes:
         turns: the turns.
         media: media inside of them, by kind.
-        places: places that parts name of media beside them.
+        places: places that parts name of media next to them.
         paired: whether nothing stands for a medium, as in pairs of a question and its answer.
     """
 

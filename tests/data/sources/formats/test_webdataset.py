@@ -425,18 +425,18 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
     "twice": (member("7.png"), "member '7.png' is there twice"),
     "apart": (
         lambda path: tar(path, [*GOOD, ("8.json", TOLD), ("7.wav", WAV)]),
-        "member '7.wav' is apart from the others of its sample",
+        "member '7.wav' is separated from the others of its sample",
     ),
     "nothing": (cut(0), "a.tar is no whole tar file: empty file"),
     "cut in a header": (cut(700), "a.tar (is no whole|is cut off|is damaged)"),
-    "cut in a file": (cut(2000), "member '7.png' goes on behind the end of the file"),
+    "cut in a file": (cut(2000), "member '7.png' goes on after the end of the file"),
     "cut between members": (cut(1024), "a.tar is cut off at byte 1024"),
     "first header": (flip(3), "a.tar is no whole tar file"),
     "second header": (flip(1030), "a.tar is damaged: no header at byte 1024"),
     "junk": (lambda path: path.write_bytes(b"junk" * 5000), "is no whole tar file"),
     "two in one": (
         lambda path: path.write_bytes(path.read_bytes() * 2),
-        "goes on behind its end at byte",
+        "goes on after its end at byte",
     ),
     "compressed": (
         lambda path: path.write_bytes(gzip.compress(path.read_bytes())),
