@@ -83,10 +83,10 @@ def arrays(tree: Any, prefix: str = "") -> Iterator[tuple[str, NDArray[Any]]]:
 
 def assert_same_arrays(actual: Any, expected: Any) -> None:
     """Two batches, or rows, are equal array by array."""
-    found, wanted = dict(arrays(actual)), dict(arrays(expected))
-    assert found.keys() == wanted.keys()
-    for name, array in found.items():
-        np.testing.assert_array_equal(array, wanted[name], err_msg=name)
+    result, target = dict(arrays(actual)), dict(arrays(expected))
+    assert result.keys() == target.keys()
+    for name, array in result.items():
+        np.testing.assert_array_equal(array, target[name], err_msg=name)
 
 
 def of_example(decoder: ModuleRows) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:

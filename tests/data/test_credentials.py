@@ -63,9 +63,9 @@ def test_other_addresses_are_taken(address: str) -> None:
 def test_credentials_are_left_out_of_messages() -> None:
     environment = {"WANDB_API_KEY": SECRET, "HOME": "/root", "MLFLOW_TRACKING_PASSWORD": "x"}
     text = f"key {SECRET} at https://user:{SECRET}@host/a?sig=1a&n=2 and ftp://user@host, x, /root"
-    found = hidden(text, environment)
-    told = "key <WANDB_API_KEY> at https://...@host/a?sig=...&n=2 and ftp://...@host, x, /root"
-    assert found == told
+    result = hidden(text, environment)
+    message = "key <WANDB_API_KEY> at https://...@host/a?sig=...&n=2 and ftp://...@host, x, /root"
+    assert result == message
 
 
 #: Passwords as keys of stores are: with all that base64 and an address have.
@@ -74,11 +74,9 @@ PASSWORDS = st.text("abyzABYZ019/+=@:%~.-_!*", min_size=8).filter(
 )
 
 
-@given(
-    password=PASSWORDS, user=st.sampled_from(["", "me", "AKIA7"]), behind=st.sampled_from("/?# ")
-)
-def test_a_password_may_hold_what_an_address_may_not(password: str, user: str, behind: str) -> None:
-    address = f"s3://{user}:{password}@bucket{behind}runs"
+@given(password=PASSWORDS, user=st.sampled_from(["", "me", "AKIA7"]), after=st.sampled_from("/?# "))
+def test_a_password_may_hold_what_an_address_may_not(password: str, user: str, after: str) -> None:
+    address = f"s3://{user}:{password}@bucket{after}runs"
     assert in_address(address)
     for text in (address, f"cannot copy to '{address}': away"):
         assert password not in hidden(text, {})

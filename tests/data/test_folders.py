@@ -35,11 +35,11 @@ def read(folder: Path) -> str:
     return (folder / "part").read_text()
 
 
-@pytest.mark.parametrize(("replace", "kept"), [(False, "first"), (True, "second")])
-def test_the_first_wins_unless_it_is_replaced(folder: Path, replace: bool, kept: str) -> None:
+@pytest.mark.parametrize(("replace", "remaining"), [(False, "first"), (True, "second")])
+def test_the_first_wins_unless_it_is_replaced(folder: Path, replace: bool, remaining: str) -> None:
     put_folder(folder, writer("first"), replace=replace)
     put_folder(folder, writer("second"), replace=replace)
-    assert read(folder) == kept
+    assert read(folder) == remaining
 
 
 def test_what_fails_leaves_nothing(folder: Path) -> None:
@@ -74,15 +74,15 @@ def test_a_sealed_folder_that_is_not_as_written_is_removed(folder: Path, damage:
 
 def test_superseded_folders_go_unless_they_are_in_use(tmp_path: Path) -> None:
     folders = [tmp_path / f"own-{number}" for number in range(6)]
-    for number, own in enumerate(folders):
-        put_folder(own, writer("a"))
-        os.utime(own, (number, number))
-    held = FolderLock(folders[1] / "part")
+    for number, other in enumerate(folders):
+        put_folder(other, writer("a"))
+        os.utime(other, (number, number))
+    lock = FolderLock(folders[1] / "part")
     assert in_use(folders[1] / "part")
     assert not in_use(folders[0] / "part")
     assert not in_use(folders[0] / "missing")
     drop_superseded(folders[0], "own-*", "part", 2)
-    assert [own.is_dir() for own in folders] == [True, True, False, False, True, True]
-    held.release()
+    assert [other.is_dir() for other in folders] == [True, True, False, False, True, True]
+    lock.release()
     drop_superseded(folders[5], "own-*", "part", 2)
-    assert [own.is_dir() for own in folders] == [False, False, False, False, True, True]
+    assert [other.is_dir() for other in folders] == [False, False, False, False, True, True]

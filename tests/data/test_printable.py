@@ -24,10 +24,10 @@ NAMES = ("\ud800", "\udcff", "\x1b[31m", "a\nINFO b", "\u202eb", "\0")
 
 @given(st.text(st.characters(exclude_categories=())))
 def test_what_is_told_is_printable(text: str) -> None:
-    own = SampleFault(FaultKind.RECORD, text).text
-    assert own.isprintable()
-    assert len(own) <= LONGEST
-    assert printable(own) == own
+    fault_text = SampleFault(FaultKind.RECORD, text).text
+    assert fault_text.isprintable()
+    assert len(fault_text) <= LONGEST
+    assert printable(fault_text) == fault_text
     assert f"{DataError(text)}".replace("\n", "").isprintable()
     assert enumerated([text]).isprintable()
 
@@ -44,9 +44,9 @@ def test_keys_of_records_are_told(name: str, tmp_path: Path, make_config: MakeCo
     turns = [{"role": "user", "content": "a", name: 1}, {"role": "assistant", "content": "b"}]
     path.write_text(json.dumps({"messages": turns}))
     source = make_source(make_config(source={"kind": "llava", "path": path}))
-    with pytest.raises(SampleError, match="it is not read") as told:
+    with pytest.raises(SampleError, match="it is not read") as caught:
         source[0, 0]
-    assert str(told.value).isprintable()
+    assert str(caught.value).isprintable()
 
 
 @pytest.mark.parametrize("name", NAMES[1:-1])

@@ -74,8 +74,8 @@ def test_the_oldest_call_of_a_key_counts_and_none_that_is_quick(
 ) -> None:
     with waiting(SOURCE, "a", 1.0), waiting("checkpoint.copy_to", "b", 2.0):
         with waiting(SOURCE, "c", 3.0):
-            told = [current(key) for key in (SOURCE, "checkpoint.copy_to", "elsewhere")]
-        assert [wait and wait.place for wait in told] == ["a", "b", None]
+            message = [current(key) for key in (SOURCE, "checkpoint.copy_to", "elsewhere")]
+        assert [wait and wait.place for wait in message] == ["a", "b", None]
         monkeypatch.setattr(waits, "SHOWN", 5.0)
         assert current(SOURCE) is None
 
@@ -88,11 +88,11 @@ def test_a_call_of_a_worker_is_seen_until_it_is_over() -> None:
         assert worker.stdin
         assert worker.stdout
         assert worker.stdout.readline() == "waits\n"
-        found = current(SOURCE)
-        assert found is not None
-        assert found.place == "s3://bucket/" + "x" * (waits.PLACE - len("s3://bucket/"))
-        assert found.seconds == 300.0
-        assert found.since <= time.monotonic()
+        result = current(SOURCE)
+        assert result is not None
+        assert result.place == "s3://bucket/" + "x" * (waits.PLACE - len("s3://bucket/"))
+        assert result.seconds == 300.0
+        assert result.since <= time.monotonic()
         worker.stdin.write("\n")
         worker.stdin.flush()
         assert worker.stdout.readline() == "goes on\n"

@@ -637,5 +637,5 @@ def test_a_template_that_ends_no_answer_is_told_of_before_training(
 ) -> None:
     check_sources(resolve(imported(tmp_path / "run", PARITY / family), "test"))
     found = capsys.readouterr().err
-    assert ("no special token behind an answer" in found) == told
+    assert ("no special token after an answer" in found) == told
     assert ("a template that writes </s> there teaches it" in found) == told

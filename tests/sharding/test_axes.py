@@ -93,9 +93,9 @@ TREE = {"shared": ("embed", None), "experts": ("experts", "embed", "mlp")}
 
 def mixture(params: Any, x: jax.Array, chosen: jax.Array, view: MeshView) -> jax.Array:
     """A layer of experts, all of them on every rank: sum of what each row's own makes of it."""
-    own = gather_parameters(params, TREE, view)
-    every = all_gather(own["experts"], view.expert, dim=0)
-    hidden = jnp.einsum("rw,rwh->rh", jnp.tanh(x @ own["shared"]), every[chosen])
+    gathered = gather_parameters(params, TREE, view)
+    every = all_gather(gathered["experts"], view.expert, dim=0)
+    hidden = jnp.einsum("rw,rwh->rh", jnp.tanh(x @ gathered["shared"]), every[chosen])
     return psum(jnp.sum(jnp.sin(hidden)), view.batch_axes + view.tensor)
 
 
@@ -104,8 +104,8 @@ def gradients(plan: ParallelPlan, params: Any, x: Any, chosen: Any) -> Any:
     layout = parameter_shardings(TREE, view)
 
     def body(params: Any, x: jax.Array, chosen: jax.Array) -> Any:
-        own = vary(params, view.all_axes)
-        total, grads = jax.value_and_grad(mixture)(own, x, chosen, view)
+        varying = vary(params, view.all_axes)
+        total, grads = jax.value_and_grad(mixture)(varying, x, chosen, view)
         return psum(total, ()), jax.tree.map(
             lambda g, leaf: psum(g, leaf.replicated), grads, layout
         )
@@ -126,7 +126,7 @@ def test_experts_are_split_and_all_else_is_replicated_over_their_ranks() -> None
     chosen = rng.integers(EXPERTS, size=ROWS)
     total, expected = gradients(ParallelPlan(), params, x, chosen)
     for plan in (ParallelPlan(data=2, expert=2, tensor=2), ParallelPlan(fsdp=2, expert=4)):
-        loss, found = gradients(plan, params, x, chosen)
+        loss, result = gradients(plan, params, x, chosen)
         np.testing.assert_allclose(loss, total, rtol=1e-6)
         for name, leaf in expected.items():
-            np.testing.assert_allclose(found[name], leaf, rtol=2e-5, atol=1e-6)
+            np.testing.assert_allclose(result[name], leaf, rtol=2e-5, atol=1e-6)

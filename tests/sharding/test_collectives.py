@@ -68,13 +68,13 @@ def test_slices_of_what_all_ranks_have_are_joined_again(shape, dim, axes):
     x = jnp.arange(np.prod(shape), dtype=jnp.float32).reshape(shape)
 
     def local(x: jax.Array) -> tuple[jax.Array, jax.Array]:
-        own = shard_slice(x, axes, dim)
-        return own, join_slices(own, axes, dim)
+        part = shard_slice(x, axes, dim)
+        return part, join_slices(part, axes, dim)
 
     specs = P(*[None] * dim, axes or None), P()
-    slices, whole = jax.jit(jax.shard_map(local, mesh=mesh, in_specs=P(), out_specs=specs))(x)
+    slices, complete = jax.jit(jax.shard_map(local, mesh=mesh, in_specs=P(), out_specs=specs))(x)
     np.testing.assert_array_equal(slices, x)
-    np.testing.assert_array_equal(whole, x)
+    np.testing.assert_array_equal(complete, x)
 
 
 def test_gradients_of_what_is_gathered_in_bfloat16_are_added_in_float32():
@@ -82,10 +82,10 @@ def test_gradients_of_what_is_gathered_in_bfloat16_are_added_in_float32():
     # 256, 1, -256 and 1 of the ranks: in bfloat16, 257 is 256 and their sum depends on the order.
     weights = jnp.array([256.0, 1.0, -256.0, 1.0]).reshape(4, 1)
 
-    def local(x: jax.Array, own: jax.Array) -> jax.Array:
-        whole = all_gather_as(x, AXES, 0, jnp.dtype("bfloat16"))
-        assert whole.dtype == jnp.bfloat16
-        return jnp.sum(whole * own[0, 0].astype(whole.dtype))[None].astype(jnp.float32)
+    def local(x: jax.Array, weight: jax.Array) -> jax.Array:
+        complete = all_gather_as(x, AXES, 0, jnp.dtype("bfloat16"))
+        assert complete.dtype == jnp.bfloat16
+        return jnp.sum(complete * weight[0, 0].astype(complete.dtype))[None].astype(jnp.float32)
 
     run = jax.shard_map(local, mesh=mesh, in_specs=(P(AXES), P(AXES)), out_specs=P(AXES))
     x = 1 + 2.0**-9 * jnp.arange(8.0)
@@ -93,8 +93,8 @@ def test_gradients_of_what_is_gathered_in_bfloat16_are_added_in_float32():
     assert gradient.dtype == jnp.float32
     np.testing.assert_array_equal(gradient, np.full(8, 2.0))
     rounded = x.astype(jnp.bfloat16).astype(jnp.float32)
-    whole = jax.jit(run)(x, jnp.array([1.0, 0.0, 0.0, 0.0]).reshape(4, 1))[0]
-    assert float(whole) == float(jnp.sum(rounded).astype(jnp.bfloat16))
+    complete = jax.jit(run)(x, jnp.array([1.0, 0.0, 0.0, 0.0]).reshape(4, 1))[0]
+    assert float(complete) == float(jnp.sum(rounded).astype(jnp.bfloat16))
 
 
 @pytest.mark.slow
@@ -127,23 +127,23 @@ LENGTHS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), min_size=1
 def test_parts_of_slices_are_the_slices(pairs, parts):
     sent, received = np.array(pairs, np.int32).T
     begins, lands = np.cumsum(sent) - sent, 100 * np.arange(len(sent))
-    made = np.asarray(cut_slices(jnp.asarray([begins, sent, lands, received]), parts))
-    assert made.shape == (4, len(sent) * parts)
-    own = made.reshape(4, len(sent), parts)
-    for rank, (begin, length, land, arriving) in enumerate(
+    result = np.asarray(cut_slices(jnp.asarray([begins, sent, lands, received]), parts))
+    assert result.shape == (4, len(sent) * parts)
+    cut = result.reshape(4, len(sent), parts)
+    for rank, (begin, length, target, arriving) in enumerate(
         zip(begins, sent, lands, received, strict=True)
     ):
-        for starts, first in ((own[0, rank], begin), (own[2, rank], land)):
+        for starts, first in ((cut[0, rank], begin), (cut[2, rank], target)):
             at = [
                 i
-                for start, n in zip(starts, own[1, rank], strict=True)
+                for start, n in zip(starts, cut[1, rank], strict=True)
                 for i in range(start, start + n)
             ]
             assert at == [*range(first, first + length)]
             assert starts.max() <= first + length
         # The parts that arrive are as long as those that the other rank sends.
         other = np.asarray(cut_slices(jnp.full((4, 1), arriving, jnp.int32), parts))
-        np.testing.assert_array_equal(own[3, rank], other[1])
+        np.testing.assert_array_equal(cut[3, rank], other[1])
 
 
 @pytest.mark.parametrize(
@@ -161,12 +161,12 @@ def test_parts_of_slices_are_the_slices(pairs, parts):
 def test_slices_are_cut_between_gpus_of_one_host(monkeypatch, platform, host, axes, parts):
     monkeypatch.setattr(collectives, "traced_platform", lambda: platform)
     monkeypatch.setattr(collectives, "GPUS_OF_A_HOST", host)
-    found = []
+    results = []
 
     def local(x: jax.Array) -> jax.Array:
-        found.append(parts_of_a_slice(axes))
+        results.append(parts_of_a_slice(axes))
         return x
 
     mesh = Mesh(np.array(jax.devices()[:8]).reshape(2, 4), AXES)
     jax.eval_shape(jax.shard_map(local, mesh=mesh, in_specs=P(), out_specs=P()), jnp.zeros(1))
-    assert found == [parts]
+    assert results == [parts]

@@ -48,16 +48,16 @@ def grouped(params, rows, counts):
     """Experts that are no linear maps, and none of which gives zero for zeros."""
     ends = jnp.cumsum(counts)
     place = jnp.arange(len(rows))
-    own = jnp.minimum(jnp.searchsorted(ends, place, side="right"), len(counts) - 1)
-    made = jnp.sin(rows * params["scale"][own]) + params["bias"][own]
-    return jnp.where((place < ends[-1])[:, None], made, 0)
+    expert = jnp.minimum(jnp.searchsorted(ends, place, side="right"), len(counts) - 1)
+    result = jnp.sin(rows * params["scale"][expert]) + params["bias"][expert]
+    return jnp.where((place < ends[-1])[:, None], result, 0)
 
 
 def looked_up(params, tokens, experts, weights):
     """What a single device computes."""
     known = jnp.minimum(experts, EXPERTS - 1)
-    made = jnp.sin(tokens[:, None] * params["scale"][known]) + params["bias"][known]
-    return jnp.sum(jnp.where(experts < EXPERTS, weights, 0)[..., None] * made, axis=1)
+    result = jnp.sin(tokens[:, None] * params["scale"][known]) + params["bias"][known]
+    return jnp.sum(jnp.where(experts < EXPERTS, weights, 0)[..., None] * result, axis=1)
 
 
 @cache
@@ -68,20 +68,20 @@ def compiled(plan: str, size: str, cut: int):
     slots, parts = SIZES[size]
     way = ExpertDispatch(view.expert, EXPERTS, slots, parts, ragged=cut > 0)
 
-    def body(params, tokens, experts, weights, wanted):
+    def body(params, tokens, experts, weights, expected):
         def loss(params, tokens, weights):
-            made = through_experts(grouped, params, tokens, experts, weights, way)
-            return psum(jnp.sum(made * wanted), view.batch_axes), made
+            result = through_experts(grouped, params, tokens, experts, weights, way)
+            return psum(jnp.sum(result * expected), view.batch_axes), result
 
         run = jax.grad(loss, argnums=(0, 1, 2), has_aux=True)
         return run(params, tokens, weights)
 
-    rows, own = P(view.batch_axes), P(view.expert)
+    rows, expert_spec = P(view.batch_axes), P(view.expert)
     run = shard_map(
         body,
         mesh=make_mesh(grid, jax.devices()[: grid.devices]),
-        in_specs=(own, rows, rows, rows, rows),
-        out_specs=((own, rows, rows), rows),
+        in_specs=(expert_spec, rows, rows, rows, rows),
+        out_specs=((expert_spec, rows, rows), rows),
     )
     return jax.jit(run)
 
@@ -112,17 +112,17 @@ ROUTES = st.sampled_from(["random", "one", "few", "none"])
 @example(PROGRAMS[3], "none", 0)
 def test_equals_a_lookup_with_its_gradient(program, routes, seed):
     plan, size, cut = program
-    params, tokens, experts, weights, wanted = case(plan, seed, routes)
+    params, tokens, experts, weights, target = case(plan, seed, routes)
 
     def loss(params, tokens, weights):
-        made = looked_up(params, tokens, experts, weights)
-        return jnp.sum(made * wanted), made
+        result = looked_up(params, tokens, experts, weights)
+        return jnp.sum(result * target), result
 
     expected = jax.grad(loss, argnums=(0, 1, 2), has_aux=True)(params, tokens, weights)
     with ragged_on_cpus(cut) if cut else nullcontext():
-        found = compiled(plan, size, cut)(params, tokens, experts, weights, wanted)
-    for own, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
-        np.testing.assert_allclose(own, other, rtol=1e-5, atol=1e-5)
+        result = compiled(plan, size, cut)(params, tokens, experts, weights, target)
+    for leaf, other in zip(jax.tree.leaves(result), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(leaf, other, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("ragged", [False, True])
@@ -133,8 +133,8 @@ def test_numbers_beside_rows_are_exact(ragged):
         joined = _join_numbers(rows, numbers, ExpertDispatch(("expert",), 8, 8, ragged=ragged))
         columns = 128 if ragged else {4: 1, 2: 3}[rows.itemsize]
         assert joined.shape == (5, 3 + columns)
-        (left, right), found = _split_numbers(joined, [1, 2])
-        np.testing.assert_array_equal(found, numbers)
+        (left, right), result = _split_numbers(joined, [1, 2])
+        np.testing.assert_array_equal(result, numbers)
         np.testing.assert_array_equal(jnp.concatenate([left, right], axis=1), rows)
 
 
@@ -151,13 +151,17 @@ def test_indices_are_computed_once_for_a_row_on_cpus():
             move.send_copies(copies.of_tokens(rows)), copies.zero_copies(rows)
         )
 
-    rows, whole = P(view.batch_axes), P()
+    rows, complete = P(view.batch_axes), P()
     mesh = make_mesh(grid, jax.devices()[:2])
-    run = shard_map(body, mesh=mesh, in_specs=(rows, rows, whole), out_specs=rows)
-    given = jax.ShapeDtypeStruct((16, 32), "float32"), jax.ShapeDtypeStruct((16, 2), "int32")
-    program = jax.jit(run).lower(*given, jax.ShapeDtypeStruct((), "int32")).compile()
+    run = shard_map(body, mesh=mesh, in_specs=(rows, rows, complete), out_specs=rows)
+    inputs = jax.ShapeDtypeStruct((16, 32), "float32"), jax.ShapeDtypeStruct((16, 2), "int32")
+    program = jax.jit(run).lower(*inputs, jax.ShapeDtypeStruct((), "int32")).compile()
     computations = re.split(r"\n(?=%\S+ \()", program.as_text())
-    gathers = [own for own in computations if re.search(r"f32\[\d+,.*32\]\S* gather\(", own)]
+    gathers = [
+        computation
+        for computation in computations
+        if re.search(r"f32\[\d+,.*32\]\S* gather\(", computation)
+    ]
     assert len(gathers) > 1
-    for own in gathers:
-        assert not re.search(r" (minimum|dynamic-slice)\(", own), own
+    for computation in gathers:
+        assert not re.search(r" (minimum|dynamic-slice)\(", computation), computation

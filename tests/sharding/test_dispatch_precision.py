@@ -25,22 +25,22 @@ def test_a_product_with_a_weight_is_rounded_once() -> None:
     tokens = jnp.asarray(draw.normal(size=(TOKENS, WIDTH)), dtype)
     experts = jnp.asarray(draw.integers(EXPERTS, size=(TOKENS, CHOICES)), jnp.int32)
     weights = jnp.asarray(1 / draw.uniform(2, 9, (TOKENS, CHOICES)), jnp.float32)
-    wanted = jnp.asarray(draw.normal(size=(TOKENS, WIDTH)), dtype)
+    target = jnp.asarray(draw.normal(size=(TOKENS, WIDTH)), dtype)
 
     def made(tokens: jax.Array, weights: jax.Array) -> jax.Array:
         return through_experts(same, None, tokens, experts, weights, ALONE)
 
     @jax.jit
     def run(tokens: jax.Array, weights: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-        found, pull = jax.vjp(made, tokens, weights)
-        return found, pull(wanted.astype(jnp.float32))
+        result, pull = jax.vjp(made, tokens, weights)
+        return result, pull(target.astype(jnp.float32))
 
-    found, (of_tokens, of_weights) = run(tokens, weights)
-    assert found.dtype == jnp.float32
+    result, (of_tokens, of_weights) = run(tokens, weights)
+    assert result.dtype == jnp.float32
     wide, factors = np.asarray(tokens, np.float32), np.asarray(weights)
-    np.testing.assert_allclose(found, wide * factors.sum(1)[:, None], rtol=1e-6)
+    np.testing.assert_allclose(result, wide * factors.sum(1)[:, None], rtol=1e-6)
 
-    gradient = np.asarray(wanted, np.float32)
+    gradient = np.asarray(target, np.float32)
     copies = jnp.asarray(gradient[:, None] * factors[..., None], dtype).astype(jnp.float32)
     np.testing.assert_array_equal(of_tokens, copies.sum(1).astype(dtype))
     expected = np.repeat((gradient * wide).sum(1)[:, None], CHOICES, axis=1)

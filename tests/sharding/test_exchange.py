@@ -36,8 +36,8 @@ def make_case(decoder: ParallelPlan, encoder: ParallelPlan) -> tuple[np.ndarray,
     outputs = rng.normal(size=(ROWS, OUTPUTS, WIDTH)).astype(np.float32)
     first = np.arange(ROWS)[:, None] // block * block * OUTPUTS
     # Every output lands once or not at all, on tokens anywhere in its block.
-    own = [rng.permutation(block * TOKENS) for _ in range(ROWS // block)]
-    index = np.reshape(own, (ROWS, TOKENS))
+    orders = [rng.permutation(block * TOKENS) for _ in range(ROWS // block)]
+    index = np.reshape(orders, (ROWS, TOKENS))
     lands = (index < block * OUTPUTS) & (rng.random(index.shape) < 0.8)
     index = np.where(lands, first + index, -1).astype(np.int32)
     weights = rng.normal(size=(ROWS, TOKENS, WIDTH)).astype(np.float32)
@@ -77,9 +77,9 @@ def test_equals_a_lookup_with_its_gradient(decoder, encoder):
         in_specs=(sent, P(target.batch_axes or None), got),
         out_specs=[(sent, got)] * 4,
     )
-    found = jax.jit(run)(outputs, [index for index, _ in cases], weights)
+    result = jax.jit(run)(outputs, [index for index, _ in cases], weights)
 
-    for number, (gradient, moved) in enumerate(found):
+    for number, (gradient, moved) in enumerate(result):
         index = cases[number // 2][0]
         np.testing.assert_array_equal(moved, lookup(outputs, index))
         expected = np.zeros((ROWS * OUTPUTS, WIDTH), np.float32)

@@ -61,22 +61,24 @@ def test_each_view_numbers_the_devices_as_its_plan_does(pair):
     except PlanError:
         return
     assert math.prod(size for _, size in grid.axes) == pair[0].devices
-    own = "stage" if pair[0].stage > 1 else None
-    inside = tuple(axis for axis, _ in grid.axes if axis not in grid.backbone.stage or not own)
+    stage_axis = "stage" if pair[0].stage > 1 else None
+    inside = tuple(
+        axis for axis, _ in grid.axes if axis not in grid.backbone.stage or not stage_axis
+    )
     place = number(grid, inside)
     for plan, view in zip(pair, (grid.backbone, grid.views["vision"]), strict=True):
         for axis in AXES:
             assert view.degree(getattr(view, axis)) == getattr(plan, axis) or grid.devices == 1
         axes = [
             view.data + view.fsdp,
-            () if own else view.stage,
+            () if stage_axis else view.stage,
             view.expert,
             view.context,
             view.tensor,
         ]
-        kept = [tuple(axis for axis in group if axis in inside) for group in axes]
-        expected = np.unravel_index(place, [view.degree(group) for group in kept])
-        for group, rank in zip(kept, expected, strict=True):
+        remaining = [tuple(axis for axis in group if axis in inside) for group in axes]
+        expected = np.unravel_index(place, [view.degree(group) for group in remaining])
+        for group, rank in zip(remaining, expected, strict=True):
             np.testing.assert_array_equal(number(grid, group), rank)
 
 
@@ -91,8 +93,8 @@ def test_stages_of_an_encoder_lie_along_the_decoders(pair):
         stage = number(grid, grid.backbone.stage)
         np.testing.assert_array_equal(number(grid, view.stage), stage % pair[1].stage)
         assert not {*view.sequence_axes} & {*grid.backbone.stage}
-    own = [number(grid, getattr(view, axis)) for axis in AXES]
-    assert len({*zip(*map(np.ndarray.tolist, own), strict=True)}) == grid.devices
+    ranks = [number(grid, getattr(view, axis)) for axis in AXES]
+    assert len({*zip(*map(np.ndarray.tolist, ranks), strict=True)}) == grid.devices
 
 
 @given(plan_pairs())
@@ -128,14 +130,14 @@ def test_a_pair_is_refused_only_when_groups_overlap_partly(pair):
         # Rows are dealt by data alone, around the stages.
         replicas = encoder.data * encoder.fsdp
         encoder = encoder.model_copy(update={"data": replicas, "fsdp": 1})
-        decoder, own = (p.model_copy(update={"stage": 1}) for p in (decoder, encoder))
-        rows = decoder.devices // max(own.inner_devices, 1)
-        own = own.model_copy(update={"data": rows})
+        decoder, staged = (p.model_copy(update={"stage": 1}) for p in (decoder, encoder))
+        rows = decoder.devices // max(staged.inner_devices, 1)
+        staged = staged.model_copy(update={"data": rows})
         pair = pair[0], encoder
     else:
-        own = encoder
+        staged = encoder
     if nested:
-        nested = all(max(a, b) % min(a, b) == 0 for a in cuts(decoder) for b in cuts(own))
+        nested = all(max(a, b) % min(a, b) == 0 for a in cuts(decoder) for b in cuts(staged))
     plans = {"decoder": pair[0], "vision": pair[1]}
     if nested:
         JointGrid.build(plans)
@@ -237,6 +239,6 @@ def test_expert_groups_stay_within_hosts_where_they_fit_beside_tensor_groups(
     hosts = np.vectorize(lambda device: device.id // host)(mesh.devices)
     axes = [axis for axis, _ in grid.axes]
     for degree, inner in (("tensor", plan.tensor), ("expert", plan.inner_devices)):
-        own = tuple(axes.index(axis) for axis in getattr(grid.backbone, degree))
+        expert_axes = tuple(axes.index(axis) for axis in getattr(grid.backbone, degree))
         if host % inner == 0:
-            np.testing.assert_array_equal(hosts.max(own), hosts.min(own))
+            np.testing.assert_array_equal(hosts.max(expert_axes), hosts.min(expert_axes))

@@ -28,8 +28,8 @@ def cluster(begun: list[str], waited: list[str]) -> ProcessGroup:
 
     def begin(name: str, program: Any) -> Callable[..., Any]:
         begun.append(name)
-        own: Callable[..., Any] = program
-        return own
+        prepared: Callable[..., Any] = program
+        return prepared
 
     @contextmanager
     def wait(what: str) -> Iterator[None]:
@@ -45,19 +45,19 @@ def test_numbers_of_any_length_are_told(
 ) -> None:
     """Those that are longer than the room are told once more, in more room, which stays."""
     numbers = np.arange(1, length + 1, dtype=np.int32)
-    (told,) = cluster.gather(numbers)()
-    np.testing.assert_array_equal(told, numbers)
+    (message,) = cluster.gather(numbers)()
+    np.testing.assert_array_equal(message, numbers)
     assert len(waited) == 1 + (length > 1024)
-    (told,) = cluster.gather(numbers)()
-    np.testing.assert_array_equal(told, numbers)
+    (message,) = cluster.gather(numbers)()
+    np.testing.assert_array_equal(message, numbers)
     assert len(waited) == 2 + (length > 1024)
 
 
 def test_programs_are_begun_once_by_their_names(cluster: ProcessGroup, begun: list[str]) -> None:
     for size in (3, 3, 4):
         parts, sizes = [np.arange(size, dtype=np.int32)], np.array([[size]])
-        (own,) = cluster.exchange(parts, sizes)()
-        np.testing.assert_array_equal(own, parts[0])
+        (received,) = cluster.exchange(parts, sizes)()
+        np.testing.assert_array_equal(received, parts[0])
         cluster.gather(parts[0])()
     assert begun == ["samples to their hosts", "numbers to all"]
     assert (cluster.index, cluster.count, cluster.members) == (0, 1, (0,))
@@ -66,8 +66,8 @@ def test_programs_are_begun_once_by_their_names(cluster: ProcessGroup, begun: li
 def test_where_nothing_is_sent_nothing_is_begun(
     cluster: ProcessGroup, begun: list[str], waited: list[str]
 ) -> None:
-    (own,) = cluster.exchange([np.zeros(0, np.int32)], np.array([[0]]))()
-    assert own.size == 0
+    (received,) = cluster.exchange([np.zeros(0, np.int32)], np.array([[0]]))()
+    assert received.size == 0
     assert begun == waited == []
 
 

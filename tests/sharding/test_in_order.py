@@ -25,8 +25,8 @@ Body = Callable[[jax.Array], Any]
 
 def layer(x: jax.Array, axis: str) -> jax.Array:
     """`[n, m]` from `[n, m]`, with collectives."""
-    whole = all_gather(x, (axis,), 1)
-    return jnp.tanh(x + whole.mean(1, keepdims=True) + vary(psum(x, (axis,)), AXES))
+    complete = all_gather(x, (axis,), 1)
+    return jnp.tanh(x + complete.mean(1, keepdims=True) + vary(psum(x, (axis,)), AXES))
 
 
 def scanned(x: jax.Array, axis: str) -> jax.Array:
@@ -54,8 +54,8 @@ def derived(x: jax.Array, axis: str) -> jax.Array:
 
     @partial(jax.checkpoint, prevent_cse=False)
     def loss(x: jax.Array) -> jax.Array:
-        whole = all_gather_as(x, (axis,), 0, jnp.dtype("bfloat16")).astype(jnp.float32)
-        return jnp.sum(jax.jit(partial(layer, axis=axis))(x)) + jnp.sum(whole**2)
+        complete = all_gather_as(x, (axis,), 0, jnp.dtype("bfloat16")).astype(jnp.float32)
+        return jnp.sum(jax.jit(partial(layer, axis=axis))(x)) + jnp.sum(complete**2)
 
     return jax.grad(loss)(x)
 
@@ -70,9 +70,14 @@ LOOPS = {own.__name__: own for own in (scanned, repeated, chosen, derived, forwa
 def beside(x: jax.Array, one: str = "scanned", other: str = "repeated") -> Any:
     """Two loops that need nothing of each other, and collectives that need neither."""
     total = psum(jnp.sum(x), AXES)
-    whole = psum(jnp.max(x, initial=0.0), AXES)
+    complete = psum(jnp.max(x, initial=0.0), AXES)
     swapped = all_to_all(x, ("inner",))
-    return LOOPS[one](x, "outer"), LOOPS[other](2 * x, "inner"), swapped, vary(total / whole, AXES)
+    return (
+        LOOPS[one](x, "outer"),
+        LOOPS[other](2 * x, "inner"),
+        swapped,
+        vary(total / complete, AXES),
+    )
 
 
 def mesh(devices: int = 4) -> Mesh:
@@ -85,8 +90,8 @@ def both(body: Body) -> list[Callable[[jax.Array], Any]]:
     specs = spec, spec, spec, PartitionSpec()
 
     def run(x: jax.Array) -> Any:
-        *rest, total = body(x)
-        return *rest, lax.pmax(total, AXES)
+        *others, total = body(x)
+        return *others, lax.pmax(total, AXES)
 
     plain = jax.shard_map(run, mesh=mesh(), in_specs=spec, out_specs=specs)
     return [plain, shard_map(run, mesh=mesh(), in_specs=spec, out_specs=specs)]
@@ -121,10 +126,12 @@ STAGES = {
 @pytest.mark.parametrize("changes", [{}, STAGES], ids=["plain", "stages"])
 def test_a_step_is_in_order(changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     def traced() -> ClosedJaxpr:
-        step = gradient_step(own, jax.devices()[:4])
-        return jax.make_jaxpr(step.gradients)(step.abstract["params"], training_batch(own, step))
+        step = gradient_step(experiment, jax.devices()[:4])
+        return jax.make_jaxpr(step.gradients)(
+            step.abstract["params"], training_batch(experiment, step)
+        )
 
-    own = config(**changes)
+    experiment = config(**changes)
     assert not side_by_side(traced())
     monkeypatch.setattr(train_step, "shard_map", jax.shard_map)
     assert side_by_side(traced())
@@ -137,7 +144,7 @@ def test_a_single_device_runs_the_program_as_it_is() -> None:
     specs: dict[str, Any] = {"in_specs": PartitionSpec(*AXES), "out_specs": PartitionSpec()}
     specs["mesh"] = mesh(1)
     mapped = [make(body, **specs) for make in (shard_map, jax.shard_map)]
-    assert len({str(jax.make_jaxpr(own)(X)) for own in mapped}) == 1
+    assert len({str(jax.make_jaxpr(function)(X)) for function in mapped}) == 1
 
 
 def test_collectives_in_a_condition_are_refused() -> None:
@@ -180,18 +187,18 @@ def side_by_side(program: ClosedJaxpr) -> list[tuple[str, str]]:
 
 
 def _side_by_side(jaxpr: Jaxpr) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+    results: list[tuple[str, str]] = []
     waits: dict[Any, frozenset[int]] = {}
     meeting: list[tuple[str, bool]] = []  # what has met so far, and whether it is more than one
     for eqn in jaxpr.eqns:
-        inner = [own for own in _programs(eqn) if _meets(own)]
-        for own in inner:
-            found += _side_by_side(own)
-        read = [own for own in eqn.invars if not isinstance(own, Literal)]
-        after = frozenset[int]().union(*(waits.get(own, frozenset()) for own in read))
+        inner = [program for program in _programs(eqn) if _meets(program)]
+        for program in inner:
+            results += _side_by_side(program)
+        read = [program for program in eqn.invars if not isinstance(program, Literal)]
+        after = frozenset[int]().union(*(waits.get(program, frozenset()) for program in read))
         name = eqn.primitive.name
         if inner or name in COLLECTIVES:
-            found += [
+            results += [
                 (other, name)
                 for number, (other, loop) in enumerate(meeting)
                 if (loop or inner) and number not in after
@@ -199,16 +206,16 @@ def _side_by_side(jaxpr: Jaxpr) -> list[tuple[str, str]]:
             after |= {len(meeting)}
             meeting.append((name, bool(inner)))
         waits |= dict.fromkeys(eqn.outvars, after)
-    return found
+    return results
 
 
 def _programs(eqn: JaxprEqn) -> list[Jaxpr]:
-    found = []
+    results = []
     for param in eqn.params.values():
-        for own in param if isinstance(param, (list, tuple)) else (param,):
-            if isinstance(own, (Jaxpr, ClosedJaxpr)):
-                found.append(own.jaxpr if isinstance(own, ClosedJaxpr) else own)
-    return found
+        for value in param if isinstance(param, (list, tuple)) else (param,):
+            if isinstance(value, (Jaxpr, ClosedJaxpr)):
+                results.append(value.jaxpr if isinstance(value, ClosedJaxpr) else value)
+    return results
 
 
 def _meets(jaxpr: Jaxpr) -> bool:

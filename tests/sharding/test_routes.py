@@ -75,13 +75,13 @@ def test_every_output_arrives_once(
     grid = JointGrid.build({"decoder": pair[0], "vision": pair[1]})
     index = scattered(seed)
     routes = build(grid, index, ragged)
-    held = shares(routes.source, np.arange(ROWS * OUTPUTS).reshape(ROWS, OUTPUTS), routes)
-    wanted = shares(routes.target, index, routes)
+    lock = shares(routes.source, np.arange(ROWS * OUTPUTS).reshape(ROWS, OUTPUTS), routes)
+    expected = shares(routes.target, index, routes)
     received = np.full((routes.count, routes.entries[1] + 1), -1)
     slices = np.stack([slices_of(routes, i) for i in range(routes.count)])
     np.testing.assert_array_equal(slices[:, 1], slices[:, 3].T)
     for i, (begins, sizes, there, _) in enumerate(slices):
-        sent = np.append(held[i].reshape(-1), -7)[routes.send(i)]
+        sent = np.append(lock[i].reshape(-1), -7)[routes.send(i)]
         assert len(sent) == routes.entries[0]
         for j in range(routes.count):
             place = slice(there[j], there[j] + sizes[j])
@@ -89,7 +89,7 @@ def test_every_output_arrives_once(
             assert np.all(received[j, place] == -1)
             received[j, place] = sent[begins[j] : begins[j] + sizes[j]]
     for j in range(routes.count):
-        np.testing.assert_array_equal(received[j, routes.receive(j)], wanted[j])
+        np.testing.assert_array_equal(received[j, routes.receive(j)], expected[j])
     if ragged:  # all that is sent is wanted, and it arrives without gaps
         assert slices[:, 1].sum() == (index >= 0).sum()
         assert slices[:, 1].max() <= routes.capacity
@@ -106,11 +106,11 @@ def slices_of(routes: Routes, device: int) -> Index:
     return np.stack([begins, size, there, size])
 
 
-def shares(side: RouteSide, whole: Index, routes: Routes) -> dict[int, Index]:
+def shares(side: RouteSide, complete: Index, routes: Routes) -> dict[int, Index]:
     """The share of an array `[rows, positions]` that every device holds."""
     rows, positions = side.device_shape
     return {
-        int(device): whole[b * rows : (b + 1) * rows, t * positions : (t + 1) * positions]
+        int(device): complete[b * rows : (b + 1) * rows, t * positions : (t + 1) * positions]
         for (b, t), device in np.ndenumerate(side.device_numbers(routes.axes))
     }
 
@@ -159,11 +159,11 @@ def exchanged(grid: JointGrid, devices: Sequence[Any]) -> Any:
         return jax.grad(loss, has_aux=True)(outputs)
 
     sent = P(source.batch_axes or None, source.sequence_axes or None)
-    got, own = P(target.batch_axes or None, target.sequence_axes or None), P(target.position_axes)
+    got, spec = P(target.batch_axes or None, target.sequence_axes or None), P(target.position_axes)
     run = jax.shard_map(
         body,
         mesh=make_mesh(grid, devices[: grid.devices]),
-        in_specs=(sent, got, RouteArrays(None, picks=own, slices=own, receive=got)),
+        in_specs=(sent, got, RouteArrays(None, picks=spec, slices=spec, receive=got)),
         out_specs=(sent, got),
     )
     return jax.jit(run)
@@ -216,8 +216,8 @@ def test_ragged_equals_padded_with_its_gradient(
     outputs, weights = values(routes)
     expected = padded(outputs, weights, on_devices(build(grid, index)))
     with ragged_on_cpus():
-        found = ragged(outputs, weights, on_devices(routes))
-    for mine, theirs in zip(found, expected, strict=True):
+        result = ragged(outputs, weights, on_devices(routes))
+    for mine, theirs in zip(result, expected, strict=True):
         np.testing.assert_array_equal(mine, theirs)
 
 

@@ -27,23 +27,27 @@ MODES: tuple[AnswersBegin, ...] = ("text", "header")
 
 @cache
 def chat_of(name: str, begin: AnswersBegin = "text") -> ReleasedChat:
-    own = TEMPLATES[name]
-    files = read_folder(ROOT / own.text)
-    extra = tuple(AddedToken(content=token) for token in own.added)
+    template = TEMPLATES[name]
+    files = read_folder(ROOT / template.text)
+    extra = tuple(AddedToken(content=token) for token in template.added)
     tokens = files.settings.tokens
-    if "<|return|>" in own.added:
+    if "<|return|>" in template.added:
         tokens = tokens | {"eos_token": AddedToken(content="<|return|>")}
     changed = files.settings.model_copy(update={"extra": extra, "tokens": tokens})
-    files = replace(files, template=own.source, settings=changed, multimodal=False, placeholders={})
+    files = replace(
+        files, template=template.source, settings=changed, multimodal=False, placeholders={}
+    )
     return ReleasedChat(files, {}, DAY, begin)
 
 
-def runs(told: RenderedChat) -> list[tuple[int, int]]:
+def runs(rendered: RenderedChat) -> list[tuple[int, int]]:
     """The first of the learnt tokens of each answer, and one behind the last."""
-    found = [
-        [*own] for learnt, own in groupby(range(len(told.ids)), told.learnt.__getitem__) if learnt
+    result = [
+        [*group]
+        for learnt, group in groupby(range(len(rendered.ids)), rendered.learnt.__getitem__)
+        if learnt
     ]
-    return [(own[0], own[-1] + 1) for own in found]
+    return [(group[0], group[-1] + 1) for group in result]
 
 
 def prompts(chat: ReleasedChat, turns: Sequence[Turn]) -> list[list[int]]:
@@ -54,24 +58,24 @@ def prompts(chat: ReleasedChat, turns: Sequence[Turn]) -> list[list[int]]:
 
 def check(name: str, begin: AnswersBegin, turns: Sequence[Turn]) -> list[tuple[int, int]]:
     """See that prompts and learnt tokens of a conversation agree; the learnt tokens."""
-    own, chat = TEMPLATES[name], chat_of(name, begin)
-    told, asked = chat.tokenize_turns(turns), prompts(chat, turns)
-    begins = {len(prompt) for prompt in asked if list(told.ids[: len(prompt)]) == prompt}
-    found = runs(told)
-    assert found, "nothing is learnt"
-    assert {first for first, _ in found} <= begins
-    ended = [told.ids[last - 1] in chat.end_ids for _, last in found]
-    earlier = len(found) - 1
-    wanted = {
-        "all": [True] * len(found),
+    template, chat = TEMPLATES[name], chat_of(name, begin)
+    rendered, asked = chat.tokenize_turns(turns), prompts(chat, turns)
+    begins = {len(prompt) for prompt in asked if list(rendered.ids[: len(prompt)]) == prompt}
+    result = runs(rendered)
+    assert result, "nothing is learnt"
+    assert {first for first, _ in result} <= begins
+    ended = [rendered.ids[last - 1] in chat.end_ids for _, last in result]
+    earlier = len(result) - 1
+    expected = {
+        "all": [True] * len(result),
         "last": [*[False] * earlier, True],
         "earlier": [*[True] * earlier, False],
-        "none": [False] * len(found),
+        "none": [False] * len(result),
     }
-    assert ended == wanted[own.ends]
-    everything = own.learnt == "all" or begin == "header"
-    assert len(found) == (len(asked) if everything else 1)
-    return found
+    assert ended == expected[template.ends]
+    everything = template.learnt == "all" or begin == "header"
+    assert len(result) == (len(asked) if everything else 1)
+    return result
 
 
 LEARNT = [name for name, own in TEMPLATES.items() if not own.refused]
@@ -89,36 +93,40 @@ def test_answers_of_one_and_of_three_turns_begin_where_prompts_end(
 ) -> None:
     chat = chat_of(name, begin)
     for length in (2, 4, 6):
-        found = check(name, begin, TALK[:length])
-        texts = [chat.decode(list(chat.tokenize_turns(TALK[:length]).ids[a:b])) for a, b in found]
-        answers = [turn.text for turn in TALK[1:length:2]][-len(found) :]
-        assert all(own.endswith(wanted) for own, wanted in zip(texts, answers, strict=True))
+        result = check(name, begin, TALK[:length])
+        texts = [chat.decode(list(chat.tokenize_turns(TALK[:length]).ids[a:b])) for a, b in result]
+        answers = [turn.text for turn in TALK[1:length:2]][-len(result) :]
+        assert all(text.endswith(expected) for text, expected in zip(texts, answers, strict=True))
         if begin == "text":
             assert texts == answers
 
 
 @pytest.mark.parametrize("name", sorted(TEMPLATES))
 def test_what_of_answers_is_not_learnt_is_told(name: str) -> None:
-    own = TEMPLATES[name]
-    if own.refused:
-        with pytest.raises(DataError, match=rf"data.processor: chat template of .*{own.refused}"):
+    template = TEMPLATES[name]
+    if template.refused:
+        with pytest.raises(
+            DataError, match=rf"data.processor: chat template of .*{template.refused}"
+        ):
             chat_of(name).check_training()
         return
-    told = " ".join(chat_of(name).check_training())
-    assert ("the end of answers is not learnt" in told) == (own.ends == "none")
-    assert ("only the end of the others is learnt" in told) == (own.ends == "earlier")
-    assert ("after the last answer of a conversation and not" in told) == (own.ends == "last")
-    assert ("only the last answer is learnt" in told) == (own.learnt == "last")
+    message = " ".join(chat_of(name).check_training())
+    assert ("the end of answers is not learnt" in message) == (template.ends == "none")
+    assert ("only the end of the others is learnt" in message) == (template.ends == "earlier")
+    assert ("after the last answer of a conversation and not" in message) == (
+        template.ends == "last"
+    )
+    assert ("only the last answer is learnt" in message) == (template.learnt == "last")
 
 
 @pytest.mark.parametrize(
-    ("name", "behind"),
+    ("name", "after"),
     [("words_and_end", "writes '### End<"), ("end_that_is_no_token", "writes '<|eom|>")],
 )
-def test_what_stands_behind_answers_in_place_of_their_end_is_told(name: str, behind: str) -> None:
-    (told,) = chat_of(name).check_training()
-    assert behind in told
-    assert "right after an answer, where its end would be a special token" in told
+def test_what_stands_behind_answers_in_place_of_their_end_is_told(name: str, after: str) -> None:
+    (message,) = chat_of(name).check_training()
+    assert after in message
+    assert "right after an answer, where its end would be a special token" in message
     (plain,) = chat_of("no_end").check_training()
     assert "writes no special token after an answer" in plain
 
@@ -176,14 +184,14 @@ def test_thoughts_are_learnt_behind_the_header() -> None:
     thought = [ASK, Turn("assistant", "<think>\nIt purrs.\n</think>\n\nA cat.")]
     with pytest.raises(ConversationError, match=r"valid: data\.answers_begin: header"):
         text.tokenize_turns(thought)
-    for turns, wanted in (
+    for turns, expected in (
         (thought, thought[1].text),
         ([ASK, ANSWER], "<think>\n\n</think>\n\nA cat."),
     ):
-        told = header.tokenize_turns(turns)
-        ((first, last),) = runs(told)
-        assert header.decode(list(told.ids[first:last])) == wanted
-        assert list(told.ids[:first]) == list(header.tokenize_turns([ASK], opened=True).ids)
+        rendered = header.tokenize_turns(turns)
+        ((first, last),) = runs(rendered)
+        assert header.decode(list(rendered.ids[first:last])) == expected
+        assert list(rendered.ids[:first]) == list(header.tokenize_turns([ASK], opened=True).ids)
 
 
 def test_the_prompt_of_a_thinking_model_is_that_of_a_template_told_not_to_think() -> None:
@@ -194,14 +202,14 @@ def test_the_prompt_of_a_thinking_model_is_that_of_a_template_told_not_to_think(
 
 def test_special_tokens_at_which_a_release_stops_are_learnt_as_ends(tmp_path: Path) -> None:
     """`<|im_start|>` after an answer is the next question's, unless the release stops there."""
-    own = TEMPLATES["next_question_ends"]
-    files = replace(read_folder(ROOT / own.text), template=own.source)
+    template = TEMPLATES["next_question_ends"]
+    files = replace(read_folder(ROOT / template.text), template=template.source)
     start = ReleasedChat(files, {}, DAY)._tokenizer.id_of("<|im_start|>")
     assert start is not None
     chat = ReleasedChat(replace(files, stops=(start,)), {}, DAY)
     assert start in chat.end_ids
-    told = chat.tokenize_turns(TALK)
-    ended = [told.ids[last - 1] == start for _, last in runs(told)]
+    rendered = chat.tokenize_turns(TALK)
+    ended = [rendered.ids[last - 1] == start for _, last in runs(rendered)]
     assert ended == [True, True, False]
 
 
@@ -224,7 +232,7 @@ def test_the_stops_of_a_release_are_read(
 @pytest.mark.parametrize("name", LEARNT)
 def test_the_template_for_others_asks_as_training_does(name: str) -> None:
     """What it writes besides is as before."""
-    own, chat = TEMPLATES[name], chat_of(name)
+    template, chat = TEMPLATES[name], chat_of(name)
     source = chat.template_for_others()
     files, _, day, *_ = chat._arguments
     if source is None:
@@ -236,7 +244,7 @@ def test_the_template_for_others_asks_as_training_does(name: str) -> None:
             theirs.tokenize_turns(turns, opened=True).ids
             == chat.tokenize_turns(turns, opened=True).ids
         )
-    if own.header and name not in ("chatml_never_asks", "qwen3", "oss", "empty_thought"):
+    if template.header and name not in ("chatml_never_asks", "qwen3", "oss", "empty_thought"):
         assert source is None, "it asks so by itself"
     else:
         assert source is not None
@@ -247,15 +255,15 @@ def test_the_template_for_others_asks_as_training_does(name: str) -> None:
 def joining(pieces: Sequence[tuple[str, str]]) -> ReleasedChat:
     """A chat whose tokenizer joins these pieces, also where an answer begins."""
     files = replace(read_folder(ROOT / "qwen2_5"), template=TEMPLATES["chatml"].source)
-    own = json.loads(files.tokenizer)
-    model = own["model"]
-    for token in own["added_tokens"]:
+    tokenizer = json.loads(files.tokenizer)
+    model = tokenizer["model"]
+    for token in tokenizer["added_tokens"]:
         token["id"] += len(pieces)
-    own["pre_tokenizer"]["pretokenizers"] = own["pre_tokenizer"]["pretokenizers"][-1:]
+    tokenizer["pre_tokenizer"]["pretokenizers"] = tokenizer["pre_tokenizer"]["pretokenizers"][-1:]
     for one, other in pieces:
         model["vocab"][one + other] = len(model["vocab"])
         model["merges"].append([one, other])
-    return ReleasedChat(replace(files, tokenizer=json.dumps(own).encode()), {}, DAY)
+    return ReleasedChat(replace(files, tokenizer=json.dumps(tokenizer).encode()), {}, DAY)
 
 
 def test_a_token_never_joins_an_answer_with_its_prompt() -> None:
@@ -263,19 +271,23 @@ def test_a_token_never_joins_an_answer_with_its_prompt() -> None:
     chat = joining([("Ċ", "Ċ"), ("Ċ", "7")])
     for text in ("\nYes.", "7", "\n\n7", "Yes."):
         turns = [ASK, Turn("assistant", text), ASK, Turn("assistant", text)]
-        told = chat.tokenize_turns(turns)
+        rendered = chat.tokenize_turns(turns)
         begins = [len(prompt) for prompt in prompts(chat, turns)]
-        assert [first for first, _ in runs(told)] == begins
-        assert list(told.ids[: begins[1]]) == list(chat.tokenize_turns(turns[:3], opened=True).ids)
-        texts = [chat._tokenizer._tokenizer.decode(list(told.ids[a:b])) for a, b in runs(told)]
+        assert [first for first, _ in runs(rendered)] == begins
+        assert list(rendered.ids[: begins[1]]) == list(
+            chat.tokenize_turns(turns[:3], opened=True).ids
+        )
+        texts = [
+            chat._tokenizer._tokenizer.decode(list(rendered.ids[a:b])) for a, b in runs(rendered)
+        ]
         assert texts == [text, text]
 
 
 @pytest.mark.parametrize("name", ["chatml", "blank_and_end", "line_and_end", "qwen3"])
 def test_tokenizers_that_leave_white_space_out_of_places_are_no_other(name: str) -> None:
     """As Llama 3's and GPT-2's do (`trim_offsets`)."""
-    own = TEMPLATES[name]
-    files = replace(read_folder(ROOT / own.text), template=own.source)
+    template = TEMPLATES[name]
+    files = replace(read_folder(ROOT / template.text), template=template.source)
     tokenizer = json.loads(files.tokenizer)
     tokenizer["post_processor"]["trim_offsets"] = True
     trimming = ReleasedChat(replace(files, tokenizer=json.dumps(tokenizer).encode()), {}, DAY)

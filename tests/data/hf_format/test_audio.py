@@ -19,9 +19,9 @@ EAR = AudioRowSpec("audio", mels=16, stride=4, pool=2, lookahead=2)
 SHORT = AudioSettings(feature_size=16, chunk_length=1)
 
 
-def close(found: NDArray[np.float32], expected: NDArray[np.float32]) -> None:
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, expected, atol=1e-4)
+def close(result: NDArray[np.float32], expected: NDArray[np.float32]) -> None:
+    assert result.dtype == np.float32
+    np.testing.assert_allclose(result, expected, atol=1e-4)
 
 
 def statistics(values: NDArray[np.float32]) -> list[float]:
@@ -35,11 +35,11 @@ def statistics(values: NDArray[np.float32]) -> list[float]:
 @pytest.mark.parametrize("mels", [80, 128])
 @pytest.mark.parametrize("name", ["blip", "odd"])
 def test_frames_in_a_window_of_30_seconds_are_as_released(mels: int, name: str) -> None:
-    stored, own = arrays("whisper", "processed.npz"), AudioSettings(feature_size=mels)
+    stored, settings = arrays("whisper", "processed.npz"), AudioSettings(feature_size=mels)
     expected = stored[f"mels_{mels}.{name}.frames"].T
-    close(log_mel(wave(name), own, lookahead=8), expected)
-    close(log_mel(wave(name), own), expected[:-8])
-    frames = log_mel(wave(name), own, lookahead=3000 - len(expected) + 8)
+    close(log_mel(wave(name), settings, lookahead=8), expected)
+    close(log_mel(wave(name), settings), expected[:-8])
+    frames = log_mel(wave(name), settings, lookahead=3000 - len(expected) + 8)
     assert len(frames) == 3000
     close(
         np.array(statistics(frames[len(expected) :]), np.float32),
@@ -49,8 +49,8 @@ def test_frames_in_a_window_of_30_seconds_are_as_released(mels: int, name: str) 
 
 @pytest.mark.parametrize("mels", [80, 128])
 def test_a_clip_as_long_as_the_window_is_as_released(mels: int) -> None:
-    stored, own = arrays("whisper", "processed.npz"), AudioSettings(feature_size=mels)
-    frames = log_mel(np.tile(wave("long"), 90)[: own.window_samples], own)
+    stored, settings = arrays("whisper", "processed.npz"), AudioSettings(feature_size=mels)
+    frames = log_mel(np.tile(wave("long"), 90)[: settings.window_samples], settings)
     assert frames.shape == (3000, mels)
     close(frames[-4:].T, stored[f"mels_{mels}.tiled.last"])
     close(np.array(statistics(frames), np.float32), stored[f"mels_{mels}.tiled.all"])
@@ -65,9 +65,9 @@ def test_windows_of_another_length_are_as_released() -> None:
 
 
 def test_qwen2_audio_is_as_released() -> None:
-    own = read_folder(ROOT / "qwen2_audio").media.get("audio")
-    assert own is not None
-    reader, stored = ReleasedAudio(own, EAR), arrays("qwen2_audio", "inputs.npz")
+    settings = read_folder(ROOT / "qwen2_audio").media.get("audio")
+    assert settings is not None
+    reader, stored = ReleasedAudio(settings, EAR), arrays("qwen2_audio", "inputs.npz")
     features, masks = stored["two.input_features"], stored["two.feature_attention_mask"]
     for name, expected, mask in zip(("long", "even", "blip"), features, masks, strict=True):
         medium, frames = reader.read(wave(name)), int(mask.sum())
@@ -90,16 +90,16 @@ def test_qwen2_audio_is_as_released() -> None:
 )
 @settings(deadline=None, max_examples=50)
 def test_frames_do_not_depend_on_how_many_are_made(
-    samples: int, behind: int, seed: int, loud: float, hop: int
+    samples: int, after: int, seed: int, loud: float, hop: int
 ) -> None:
     """The frames of the whole window are those of the released processor."""
     clip = np.random.default_rng(seed).normal(0, loud, samples).astype(np.float32)
     padded = np.pad(clip, (0, 16_000 - samples))
-    own = SHORT.model_copy(update={"hop_length": hop})
-    whole = np.pad(log_mel(padded, own), ((0, 4), (0, 0)))
-    found = log_mel(clip, own, behind)
-    assert len(found) == -(-samples // hop) + behind
-    close(found, whole[: len(found)])
+    short_settings = SHORT.model_copy(update={"hop_length": hop})
+    complete = np.pad(log_mel(padded, short_settings), ((0, 4), (0, 0)))
+    result = log_mel(clip, short_settings, after)
+    assert len(result) == -(-samples // hop) + after
+    close(result, complete[: len(result)])
 
 
 @given(st.integers(0, 17_000))
@@ -118,15 +118,15 @@ def test_measured_is_read(samples: int) -> None:
 
 
 def test_a_short_clip_is_no_work_of_30_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = []
+    results = []
 
-    def counted(padded: NDArray[np.float32], frames: int, *rest: int) -> NDArray[np.float32]:
-        made.append(frames)
-        return log_energies(padded, frames, *rest)
+    def counted(padded: NDArray[np.float32], frames: int, *others: int) -> NDArray[np.float32]:
+        results.append(frames)
+        return log_energies(padded, frames, *others)
 
     monkeypatch.setattr(audio, "log_energies", counted)
     log_mel(np.ones(16_000, np.float32), AudioSettings())
-    assert made == [102]
+    assert results == [102]
 
 
 # ---- bad input -----------------------------------------------------------------------------------

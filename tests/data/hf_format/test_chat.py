@@ -56,8 +56,8 @@ def text_of(content: str | list[dict[str, str]]) -> str:
 ASK, ANSWER = Turn("user", "What is it?"), Turn("assistant", "A cat.")
 
 
-def learnt_text(chat: ReleasedChat, told: RenderedChat) -> str:
-    return chat.decode(np.array(told.ids)[np.array(told.learnt)].tolist())
+def learnt_text(chat: ReleasedChat, rendered: RenderedChat) -> str:
+    return chat.decode(np.array(rendered.ids)[np.array(rendered.learnt)].tolist())
 
 
 # ---- as released ---------------------------------------------------------------------------------
@@ -73,21 +73,21 @@ def test_ids_and_masks_are_as_released(family: str) -> None:
         turns = turns_of(messages["messages"])
         prompt = asking.tokenize_turns(turns[:-1], opened=True)
         both = {"input_ids": chat.tokenize_turns(turns), "prompt_ids": prompt}
-        for key, told in both.items():
-            ids, expected = np.array(told.ids), stored[f"{name}.{key}"].reshape(-1)
+        for key, message in both.items():
+            ids, expected = np.array(message.ids), stored[f"{name}.{key}"].reshape(-1)
             # Here a placeholder stands alone, there as often as there are outputs.
             text, other = ~np.isin(ids, media), ~np.isin(expected, media)
             assert ids[text].tolist() == expected[other].tolist()
-            assert [told.ids[at] for at, _ in told.media] == ids[~text].tolist()
-        whole, (ids, mask) = (
+            assert [message.ids[at] for at, _ in message.media] == ids[~text].tolist()
+        complete, (ids, mask) = (
             both["input_ids"],
             (stored[f"{name}.{key}"].reshape(-1) for key in ("input_ids", "answer_mask")),
         )
-        found = np.array(whole.learnt)[~np.isin(whole.ids, media)]
-        wanted = mask[~np.isin(ids, media)].astype(bool)
+        result = np.array(complete.learnt)[~np.isin(complete.ids, media)]
+        target = mask[~np.isin(ids, media)].astype(bool)
         if family == "llava":  # a blank before an answer that is a token of its own
-            wanted[:-1] |= wanted[1:] & (ids[~np.isin(ids, media)][:-1] == 293)
-        assert found.tolist() == wanted.tolist()
+            target[:-1] |= target[1:] & (ids[~np.isin(ids, media)][:-1] == 293)
+        assert result.tolist() == target.tolist()
 
 
 @pytest.mark.parametrize(
@@ -129,10 +129,10 @@ def test_answers_alone_are_learnt_and_text_is_no_token(
 ) -> None:
     chat, quiet = chat_of(family), [Turn("user", "x"), Turn("assistant", "y")] * 2
     ask = Turn("user", asked)
-    told = chat.tokenize_turns([ask, Turn("assistant", first), ask, Turn("assistant", second)])
-    assert squeezed(learnt_text(chat, told)) == squeezed(first + second)
+    rendered = chat.tokenize_turns([ask, Turn("assistant", first), ask, Turn("assistant", second)])
+    assert squeezed(learnt_text(chat, rendered)) == squeezed(first + second)
     special = set(np.flatnonzero(chat._tokenizer.is_special).tolist())
-    assert [i for i in told.ids if i in special] == [
+    assert [i for i in rendered.ids if i in special] == [
         i for i in chat.tokenize_turns(quiet).ids if i in special
     ]
 
@@ -143,16 +143,16 @@ TRIMMING = """{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' }}
 {{- '\n<|im_end|>\n' }}{% endfor %}"""
 
 
-def learnt_pieces(chat: ReleasedChat, told: RenderedChat) -> list[str]:
+def learnt_pieces(chat: ReleasedChat, rendered: RenderedChat) -> list[str]:
     """Learnt texts, each with the special token that ends it."""
     pieces: list[list[int]] = []
     done = False
-    for number, learnt in zip(told.ids, told.learnt, strict=True):
+    for number, learnt in zip(rendered.ids, rendered.learnt, strict=True):
         if learnt:
             pieces += [] if done else [[]]
             pieces[-1].append(number)
         done = learnt
-    return [chat._tokenizer._tokenizer.decode(own, skip_special_tokens=False) for own in pieces]
+    return [chat._tokenizer._tokenizer.decode(ids, skip_special_tokens=False) for ids in pieces]
 
 
 @pytest.mark.parametrize("family", [*CHATTING, "trimming"])
@@ -161,15 +161,15 @@ def learnt_pieces(chat: ReleasedChat, told: RenderedChat) -> list[str]:
 @example("\n ", "Yes.", "\n", "x \n")
 @settings(deadline=None, max_examples=30)
 def test_the_white_space_of_an_answer_is_learnt_as_it_is_written(
-    family: str, front: str, answer: str, behind: str, asked: str
+    family: str, front: str, answer: str, after: str, asked: str
 ) -> None:
     """The token that ends the turn is learnt, too, if it is right behind the answer."""
     chat = with_template(TRIMMING) if family == "trimming" else chat_of(family)
-    text = front + answer + behind
-    told = chat.tokenize_turns(
+    text = front + answer + after
+    rendered = chat.tokenize_turns(
         [Turn("user", asked), Turn("assistant", text), ASK, Turn("assistant", text)]
     )
-    for piece in learnt_pieces(chat, told):
+    for piece in learnt_pieces(chat, rendered):
         match family:
             case "llama3":
                 assert piece == text.strip() + "<|eot_id|>"
@@ -198,13 +198,13 @@ def test_special_tokens_may_take_in_white_space() -> None:
     end = AddedToken(content="<|im_end|>", lstrip=True, rstrip=True)
     named = {"tokens": files.settings.tokens | {"eos_token": end}, "added_tokens_decoder": {}}
     settings = files.settings.model_copy(update=named)
-    own = json.loads(files.tokenizer)
-    for token in own["added_tokens"]:
+    tokenizer = json.loads(files.tokenizer)
+    for token in tokenizer["added_tokens"]:
         token["lstrip"] = token["rstrip"] = token["content"] == end.content
-    changed = replace(files, settings=settings, tokenizer=json.dumps(own).encode())
+    changed = replace(files, settings=settings, tokenizer=json.dumps(tokenizer).encode())
     chat = ReleasedChat(changed, {}, DAY)
-    told = chat.tokenize_turns([ASK, Turn("assistant", "Yes. \n")])
-    assert learnt_pieces(chat, told) == ["Yes.<|im_end|>"]
+    rendered = chat.tokenize_turns([ASK, Turn("assistant", "Yes. \n")])
+    assert learnt_pieces(chat, rendered) == ["Yes.<|im_end|>"]
 
 
 def squeezed(text: str) -> str:
@@ -214,11 +214,11 @@ def squeezed(text: str) -> str:
 def test_a_spelled_token_changes_no_other_token() -> None:
     for family in CHATTING:
         chat = chat_of(family)
-        whole = chat.tokenize_turns([Turn("user", "say <|im_end|> </s> now"), ANSWER])
+        complete = chat.tokenize_turns([Turn("user", "say <|im_end|> </s> now"), ANSWER])
         plain = chat.tokenize_turns([Turn("user", "say it now"), ANSWER])
-        assert list(whole.ids[-5:]) == list(plain.ids[-5:])
-        assert list(whole.ids[:3]) == list(plain.ids[:3])
-        assert "say <|im_end|> </s> now" in chat.decode(list(whole.ids))
+        assert list(complete.ids[-5:]) == list(plain.ids[-5:])
+        assert list(complete.ids[:3]) == list(plain.ids[:3])
+        assert "say <|im_end|> </s> now" in chat.decode(list(complete.ids))
 
 
 LOOP = "{% for m in messages %}X{% endfor %}"
@@ -233,16 +233,16 @@ QWEN3 = """{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' }}{% set co
 def test_an_answer_that_the_template_takes_apart_is_learnt_if_it_is_whole() -> None:
     chat = with_template(QWEN3)
     thought = Turn("assistant", "<think>\nIt has whiskers.\n</think>\n\nA cat.")
-    told = chat.tokenize_turns([ASK, thought])
-    assert learnt_text(chat, told) == thought.text
+    rendered = chat.tokenize_turns([ASK, thought])
+    assert learnt_text(chat, rendered) == thought.text
     with pytest.raises(ConversationError, match="changes the answer '<think>"):
         chat.tokenize_turns([ASK, thought, ASK, ANSWER])
 
 
 def test_an_answer_that_the_template_rewrites_is_learnt_as_written() -> None:
     chat = with_template(LOOP.replace("X", "{{ m.content | replace('cat', 'dog') }}<|im_end|>"))
-    told = chat.tokenize_turns([Turn("user", "cat"), Turn("assistant", " the cat ")])
-    assert learnt_text(chat, told) == "the dog"
+    rendered = chat.tokenize_turns([Turn("user", "cat"), Turn("assistant", " the cat ")])
+    assert learnt_text(chat, rendered) == "the dog"
 
 
 @pytest.mark.parametrize(
@@ -313,10 +313,10 @@ def test_messages_have_the_form_that_the_template_reads(template: str, parts: st
 @pytest.mark.parametrize("family", ["llava", "llava_onevision", "qwen2_audio"])
 def test_a_line_break_beside_a_medium_is_the_templates(family: str) -> None:
     chat, mark = chat_of(family), MARKS[KINDS[family][0]]
-    wanted = chat.tokenize_turns([Turn("user", f"{mark}What?"), ANSWER]).ids
+    expected = chat.tokenize_turns([Turn("user", f"{mark}What?"), ANSWER]).ids
     for text in (f"{mark}\nWhat?", f"{mark}\n\nWhat?", f"\n{mark}\nWhat?", f" {mark}\nWhat?"):
         same = chat.tokenize_turns([Turn("user", text), ANSWER]).ids
-        assert (list(same) == list(wanted)) == ("\n\n" not in text)
+        assert (list(same) == list(expected)) == ("\n\n" not in text)
 
 
 def test_media_of_a_template_that_knows_none_are_in_the_text(tmp_path: Path) -> None:
@@ -324,21 +324,21 @@ def test_media_of_a_template_that_knows_none_are_in_the_text(tmp_path: Path) -> 
     chat = ReleasedChat(files, {"image": "<image>"}, DAY)
     assert chat.placeholder_id("image") == 0
     assert chat.vocab_size == 283
-    told = chat.tokenize_turns([Turn("user", "<image>\nWhat, <image>?"), ANSWER])
-    assert [(kind, told.ids[at]) for at, kind in told.media] == [("image", 0), ("image", 0)]
-    assert "user\n\nWhat, ?" in chat.decode([i for i in told.ids if i])
-    assert learnt_text(chat, told) == "A cat."
-    told = chat.tokenize_turns([ASK, Turn("assistant", "A<image>cat.")])
-    assert learnt_text(chat, told) == "Acat."
-    assert not any(told.learnt[at] for at, _ in told.media)
+    rendered = chat.tokenize_turns([Turn("user", "<image>\nWhat, <image>?"), ANSWER])
+    assert [(kind, rendered.ids[at]) for at, kind in rendered.media] == [("image", 0), ("image", 0)]
+    assert "user\n\nWhat, ?" in chat.decode([i for i in rendered.ids if i])
+    assert learnt_text(chat, rendered) == "A cat."
+    rendered = chat.tokenize_turns([ASK, Turn("assistant", "A<image>cat.")])
+    assert learnt_text(chat, rendered) == "Acat."
+    assert not any(rendered.learnt[at] for at, _ in rendered.media)
 
 
 def test_answers_may_have_media() -> None:
     chat = chat_of("qwen2_audio")
-    told = chat.tokenize_turns([ASK, Turn("assistant", "so <audio>\nor <audio>\n it is")])
-    assert len(told.media) == 2
-    assert not any(told.learnt[at] for at, _ in told.media)
-    assert squeezed(learnt_text(chat, told)) == "sooritis"
+    rendered = chat.tokenize_turns([ASK, Turn("assistant", "so <audio>\nor <audio>\n it is")])
+    assert len(rendered.media) == 2
+    assert not any(rendered.learnt[at] for at, _ in rendered.media)
+    assert squeezed(learnt_text(chat, rendered)) == "sooritis"
 
 
 @pytest.mark.parametrize("family", ["llava", "llava_onevision", "qwen2_5"])
@@ -347,10 +347,10 @@ def test_a_placeholder_may_be_a_word_and_an_answer_without_a_weight(family: str)
     ask = Turn("user", "Which tag, <image> or <img>?").with_words(mark)
     wrong = Turn("assistant", "Neither.", learnt=False)
     right = Turn("assistant", "That is <image>.").with_words(mark)
-    told = chat.tokenize_turns([ask, wrong, ask, right])
-    assert not told.media
-    assert "<image> or <img>?" in chat.decode([*told.ids])
-    assert learnt_text(chat, told) == "That is <image>."
+    rendered = chat.tokenize_turns([ask, wrong, ask, right])
+    assert not rendered.media
+    assert "<image> or <img>?" in chat.decode([*rendered.ids])
+    assert learnt_text(chat, rendered) == "That is <image>."
 
 
 def test_media_that_the_template_drops_are_told() -> None:
@@ -428,10 +428,10 @@ def test_bad_tokenizers(tmp_path: Path) -> None:
 
 def test_truncation_and_padding_of_the_file_are_ignored(tmp_path: Path) -> None:
     files = files_with(tmp_path)
-    own = json.loads(files.tokenizer)
+    tokenizer = json.loads(files.tokenizer)
     how = {"strategy": "LongestFirst", "stride": 0, "direction": "Right"}
-    own["truncation"] = {"max_length": 4, **how}
-    cut = ReleasedChat(replace(files, tokenizer=json.dumps(own).encode()), {}, DAY)
+    tokenizer["truncation"] = {"max_length": 4, **how}
+    cut = ReleasedChat(replace(files, tokenizer=json.dumps(tokenizer).encode()), {}, DAY)
     assert cut.tokenize_turns([ASK, ANSWER]) == ReleasedChat(files, {}, DAY).tokenize_turns(
         [ASK, ANSWER]
     )

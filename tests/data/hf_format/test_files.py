@@ -67,20 +67,20 @@ def test_special_tokens_are_texts_or_objects(folder: Path) -> None:
         additional_special_tokens=["<x>"],
         added_tokens_decoder={"7": {"content": "<y>", "special": False}},
     )
-    found = read_folder(folder)
-    tokens = {name: token.content for name, token in found.settings.tokens.items()}
+    files = read_folder(folder)
+    tokens = {name: token.content for name, token in files.settings.tokens.items()}
     assert tokens == {
         "bos_token": "<a>",
         "eos_token": "<e>",
         "pad_token": "<|endoftext|>",
         "image_token": "<img>",
     }
-    assert found.settings.tokens["eos_token"].flags["lstrip"]
-    assert [token.content for token in found.settings.extra] == ["<x>"]
-    assert not found.settings.added_tokens_decoder[7].special
-    assert found.settings.add_bos_token is True
-    assert found.settings.add_eos_token is None
-    assert found.placeholders.get("image") == "<img>"
+    assert files.settings.tokens["eos_token"].flags["lstrip"]
+    assert [token.content for token in files.settings.extra] == ["<x>"]
+    assert not files.settings.added_tokens_decoder[7].special
+    assert files.settings.add_bos_token is True
+    assert files.settings.add_eos_token is None
+    assert files.placeholders.get("image") == "<img>"
 
 
 @pytest.mark.parametrize(
@@ -96,11 +96,11 @@ def test_placeholders_have_the_defaults_of_the_class(
     kind: str, image: str | None, audio: str | None, folder: Path
 ) -> None:
     changed(folder, PREPROCESSOR, processor_class=kind)
-    found = read_folder(folder)
-    assert (found.placeholders.get("image"), found.placeholders.get("audio")) == (image, audio)
+    files = read_folder(folder)
+    assert (files.placeholders.get("image"), files.placeholders.get("audio")) == (image, audio)
     changed(folder, "processor_config.json", image_token="<i>", audio_token="<a>")
-    found = read_folder(folder)
-    assert (found.placeholders.get("image"), found.placeholders.get("audio")) == ("<i>", "<a>")
+    files = read_folder(folder)
+    assert (files.placeholders.get("image"), files.placeholders.get("audio")) == ("<i>", "<a>")
 
 
 # ---- media ---------------------------------------------------------------------------------------
@@ -145,10 +145,10 @@ def test_one_file_may_hold_all_settings(folder: Path) -> None:
     (folder / PREPROCESSOR).unlink()
     assert read_folder(folder).media.get("image") is None
     changed(folder, "processor_config.json", image_processor=image, feature_extractor=audio)
-    found = read_folder(folder)
-    assert found.media.get("image") == before.media.get("image")
-    assert found.media.get("audio") == read_folder(ROOT / "qwen2_audio").media.get("audio")
-    assert (found.multimodal, read_folder(ROOT / "llama3").multimodal) == (True, False)
+    files = read_folder(folder)
+    assert files.media.get("image") == before.media.get("image")
+    assert files.media.get("audio") == read_folder(ROOT / "qwen2_audio").media.get("audio")
+    assert (files.multimodal, read_folder(ROOT / "llama3").multimodal) == (True, False)
 
 
 def test_the_fingerprint_is_that_of_all_files(folder: Path) -> None:
@@ -245,6 +245,6 @@ def test_a_folder_that_is_none(tmp_path: Path) -> None:
 
 
 def test_what_is_read_is_plain() -> None:
-    found = read_folder(ROOT / "llava_onevision")
-    assert isinstance(found, ReleasedFiles)
-    assert found.most_tiles == 2
+    files = read_folder(ROOT / "llava_onevision")
+    assert isinstance(files, ReleasedFiles)
+    assert files.most_tiles == 2

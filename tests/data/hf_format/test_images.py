@@ -45,13 +45,13 @@ def transforms_of(folder: Path) -> ImageTransforms:
 def patches_of(pixels: NDArray[np.float32]) -> NDArray[np.float32]:
     """Patches of 4 x 4 of pixels [3, height, width]."""
     rows, columns = pixels.shape[1] // 4, pixels.shape[2] // 4
-    whole = pixels[:, : rows * 4, : columns * 4].reshape(3, rows, 4, columns, 4)
-    return whole.transpose(1, 3, 2, 4, 0).reshape(rows * columns, -1)
+    complete = pixels[:, : rows * 4, : columns * 4].reshape(3, rows, 4, columns, 4)
+    return complete.transpose(1, 3, 2, 4, 0).reshape(rows * columns, -1)
 
 
-def close(found: NDArray[np.float32], expected: NDArray[np.float32]) -> None:
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+def close(result: NDArray[np.float32], expected: NDArray[np.float32]) -> None:
+    assert result.dtype == np.float32
+    np.testing.assert_allclose(result, expected, atol=1e-5)
 
 
 # ---- as released ---------------------------------------------------------------------------------
@@ -167,18 +167,20 @@ def test_a_patch_budget_is_used_and_kept(size: tuple[int, int], most: int) -> No
 @given(SIZES, st.tuples(st.integers(1, 90), st.integers(1, 90)))
 def test_a_crop_is_the_centre(size: tuple[int, int], crop: tuple[int, int]) -> None:
     pixels = np.arange(1, 1 + size[0] * size[1], dtype=np.uint32).reshape(*size, 1)
-    found = crop_pixels(pixels, crop)
-    assert found.shape == (*crop, 1)
-    kept = np.argwhere(found[..., 0])
-    assert len(kept) == min(size[0], crop[0]) * min(size[1], crop[1])
-    shifts = {tuple(np.argwhere(pixels[..., 0] == found[y, x, 0])[0] - (y, x)) for y, x in kept}
+    result = crop_pixels(pixels, crop)
+    assert result.shape == (*crop, 1)
+    remaining = np.argwhere(result[..., 0])
+    assert len(remaining) == min(size[0], crop[0]) * min(size[1], crop[1])
+    shifts = {
+        tuple(np.argwhere(pixels[..., 0] == result[y, x, 0])[0] - (y, x)) for y, x in remaining
+    }
     assert shifts == {tuple((s - c) // 2 for s, c in zip(size, crop, strict=True))}
 
 
 def test_a_square_has_the_image_in_its_middle() -> None:
-    found = padded_to_square(np.full((2, 5, 3), 9, np.uint8), (1, 2, 3))
-    assert found.shape == (5, 5, 3)
-    assert found[:, 0].tolist() == [[1, 2, 3], [9] * 3, [9] * 3, [1, 2, 3], [1, 2, 3]]
+    result = padded_to_square(np.full((2, 5, 3), 9, np.uint8), (1, 2, 3))
+    assert result.shape == (5, 5, 3)
+    assert result[:, 0].tolist() == [[1, 2, 3], [9] * 3, [9] * 3, [1, 2, 3], [1, 2, 3]]
 
 
 def test_flags_leave_transforms_out(tmp_path: Path) -> None:
@@ -191,11 +193,15 @@ def test_flags_leave_transforms_out(tmp_path: Path) -> None:
 def test_borders_have_the_colour_of_the_mean_even_where_nothing_is_normalised(
     tmp_path: Path,
 ) -> None:
-    own = {"image_processor_type": "LlavaImageProcessor", "do_pad": True, "do_normalize": False}
-    changed(composed(tmp_path, "clip"), "preprocessor_config.json", **own, image_mean=[1, 0.5, 0])
+    values = {"image_processor_type": "LlavaImageProcessor", "do_pad": True, "do_normalize": False}
+    changed(
+        composed(tmp_path, "clip"), "preprocessor_config.json", **values, image_mean=[1, 0.5, 0]
+    )
     assert transforms_of(tmp_path).border == (255, 127, 0)
-    found = replace(transforms_of(tmp_path), resize=None, crop=None).transform_pixels(image("wide"))
-    close(found[0, 0], np.array([1, 127 / 255, 0], np.float32))
+    result = replace(transforms_of(tmp_path), resize=None, crop=None).transform_pixels(
+        image("wide")
+    )
+    close(result[0, 0], np.array([1, 127 / 255, 0], np.float32))
 
 
 def test_every_resampling_filter_is_pils() -> None:

@@ -34,15 +34,15 @@ def test_tiles_are_seen_as_they_lie_in_the_image() -> None:
             look = processor.look(sample, "vision", number, medium)
             assert look.original is not None
             np.testing.assert_array_equal(look.original.pixels, image.load(3))
-            (whole,), *tiles = look.seen
-            assert whole.pixels.shape == (16, 16, 3)
+            (complete,), *tiles = look.seen
+            assert complete.pixels.shape == (16, 16, 3)
             if len(images) == 1:
                 # Of tiles of 18 pixels and patches of 4, the last two pixels are not seen.
                 assert TILED.tiling is not None
                 layout = layout_of(image.image_size(), TILED.tiling)
                 cut = tiles_of(image.load(3), layout, TILED.tiling.tile, CUBIC)
-                found = [whole.pixels, *(tile.pixels for row in tiles for tile in row)]
-                np.testing.assert_array_equal(found, [tile[:16, :16] for tile in cut])
+                result = [complete.pixels, *(tile.pixels for row in tiles for tile in row)]
+                np.testing.assert_array_equal(result, [tile[:16, :16] for tile in cut])
                 assert [len(row) for row in tiles] == [layout.tiles[1]] * layout.tiles[0]
                 compared += 1
     assert compared

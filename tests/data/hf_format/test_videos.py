@@ -33,16 +33,20 @@ def test_frames_have_settings_of_their_own(folder: Path) -> None:
     before = read_folder(folder).fingerprint
     changed(folder, VIDEOS, **FRAMES)
     assert read_folder(folder).fingerprint != before
-    found = read_folder(folder).media["video"]
-    own = found.transforms
-    assert (found.frames, own.resize, own.resample) == (5, ExactSize((18, 18)), 2)
-    assert list(own.mean) == FRAMES["image_mean"]
+    files = read_folder(folder).media["video"]
+    transforms = files.transforms
+    assert (files.frames, transforms.resize, transforms.resample) == (5, ExactSize((18, 18)), 2)
+    assert list(transforms.mean) == FRAMES["image_mean"]
     changed(folder, VIDEOS, do_sample_frames=None, video_processor_type=...)
     changed(folder, VIDEOS, image_processor_type=CLASS)
     assert read_folder(folder).media["video"].frames is None
     changed(folder, "processor_config.json", video_processor={"video_processor_type": CLASS})
-    own = read_folder(folder).media["video"].transforms
-    assert (own.resize, own.resample, own.mean[0]) == (ExactSize((384, 384)), 3, 0.48145466)
+    transforms = read_folder(folder).media["video"].transforms
+    assert (transforms.resize, transforms.resample, transforms.mean[0]) == (
+        ExactSize((384, 384)),
+        3,
+        0.48145466,
+    )
 
 
 @pytest.mark.parametrize(
@@ -73,7 +77,10 @@ def test_frames_are_as_released(tmp_path: Path) -> None:
     processor = make_processor(config, [TEXT, TILED])
     sample = Sample("s", (Turn("user", "<video>?"), Turn("assistant", "so")), {"video": (video,)})
     medium = processor.medium(sample, "vision", 0, processor.measure(sample))
-    close(medium.inputs, np.concatenate([patches_of(own) for own in stored["video.pixels"]]))
+    close(
+        medium.inputs,
+        np.concatenate([patches_of(frame_pixels) for frame_pixels in stored["video.pixels"]]),
+    )
     # What people see of the frames has their mean, not that of images.
     (seen,) = processor.look(sample, "vision", 0, medium).seen
     transforms = read_folder(folder).media["video"].transforms

@@ -17,16 +17,19 @@ from tests.configs import config
 
 def main(folder: str, run: str = "none") -> None:
     """Take a microbatch, and wait."""
-    own = config(
+    experiment = config(
         data__source={"kind": "synthetic", "samples": 64, "scale": 0.02},
         data__cache=folder,
         data__workers=1,
         data__balance="none",
     )
-    source, processor = make_source(own.data), make_processor(own.data, planned(own))
-    rows = dict.fromkeys(("decoder", "vision", "audio"), range(own.data.rows))
+    source, processor = (
+        make_source(experiment.data),
+        make_processor(experiment.data, planned(experiment)),
+    )
+    rows = dict.fromkeys(("decoder", "vision", "audio"), range(experiment.data.rows))
     shared.SMALL = 1  # of elements as small as these, too
-    with loaders_of_run(run), DataLoader(source, processor, own.data, 0, rows) as loader:
+    with loaders_of_run(run), DataLoader(source, processor, experiment.data, 0, rows) as loader:
         next(loader)
         workers = [process.pid for process in multiprocessing.active_children()]
         print(*workers, flush=True)  # noqa: T201 - for the test

@@ -40,18 +40,18 @@ def test_slots_are_where_their_prompts_lie(
 def check_slots(batch: PromptBatch, source: Source, processor: Processor) -> None:
     decoder = batch.batch.decoder
     assert not decoder.targets[NEXT_TOKEN].weights.any()
-    taken = np.zeros(decoder.inputs.shape, bool)
+    consumed = np.zeros(decoder.inputs.shape, bool)
     for slot in batch.slots:
         prompt = processor.prompt(source[slot.index, 0])
         assert slot.tokens == len(prompt.tokens)
-        own = slot.row, slice(slot.start, slot.start + slot.tokens)
-        np.testing.assert_array_equal(decoder.inputs[own], prompt.tokens)
-        assert set(decoder.segment_ids[own].tolist()) == {slot.segment}
-        np.testing.assert_array_equal(decoder.positions[own][..., 0], np.arange(slot.tokens))
+        place = slot.row, slice(slot.start, slot.start + slot.tokens)
+        np.testing.assert_array_equal(decoder.inputs[place], prompt.tokens)
+        assert set(decoder.segment_ids[place].tolist()) == {slot.segment}
+        np.testing.assert_array_equal(decoder.positions[place][..., 0], np.arange(slot.tokens))
         assert slot.encoders == tuple(prompt.media)
-        assert not taken[own].any()
-        taken[own] = True
-    np.testing.assert_array_equal(decoder.segment_ids > 0, taken)
+        assert not consumed[place].any()
+        consumed[place] = True
+    np.testing.assert_array_equal(decoder.segment_ids > 0, consumed)
 
 
 def test_bad_samples_are_skipped_or_raised(processor: Processor, make_config: MakeConfig) -> None:
@@ -71,9 +71,9 @@ def test_bad_samples_are_skipped_or_raised(processor: Processor, make_config: Ma
 
 def test_hosts_get_their_rows(heldout: Source, processor: Processor, config: DataConfig) -> None:
     rows = {"decoder": [2], "vision": [1], "audio": [0, 3]}
-    whole = prompt_batches(heldout, processor, config, all_rows(4))
+    complete = prompt_batches(heldout, processor, config, all_rows(4))
     parts = prompt_batches(heldout, processor, config, rows)
-    for all_of_it, part in zip(whole, parts, strict=True):
+    for all_of_it, part in zip(complete, parts, strict=True):
         assert part.slots == all_of_it.slots
         expected = all_of_it.batch.decoder.inputs[[2]]
         np.testing.assert_array_equal(part.batch.decoder.inputs, expected)

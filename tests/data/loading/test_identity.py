@@ -106,8 +106,8 @@ def test_members_of_a_mixture_are_compared_one_by_one(
     now = mixed(one=one, three=two)
     with pytest.raises(DataError) as error:
         check_same_data(before, of(now), now)
-    told = str(error.value).splitlines()[1:3]
-    assert told == [
+    message = str(error.value).splitlines()[1:3]
+    assert message == [
         "  data.source.members.three: was not there before",
         "  data.source.members.two: is no longer there",
     ]
@@ -140,17 +140,17 @@ def test_another_tokenizer_is_noticed_wherever_it_lies(
         check_same_data(before, tokens(), config)
     assert check_same_data(of(config), before, config) == []
 
-    own = Path(shutil.copy(here / "tokenizer.json", tmp_path))
-    before = tokens(tokenizer=str(own))
-    own.write_text(own.read_text() + " ")
+    copied = Path(shutil.copy(here / "tokenizer.json", tmp_path))
+    before = tokens(tokenizer=str(copied))
+    copied.write_text(copied.read_text() + " ")
     with pytest.raises(DataError, match=r"other data:\n  data.tokenizer: other contents"):
-        check_same_data(before, tokens(tokenizer=str(own)), config)
+        check_same_data(before, tokens(tokenizer=str(copied)), config)
 
 
 @pytest.mark.parametrize("change", [{"samples": "3"}, {"digest": 5}, {"lines": 7}])
 def test_an_identity_that_is_kept_has_its_types_and_nothing_else(change: dict[str, Any]) -> None:
     """Else a number that another version writes as a text would seem to be other data."""
-    own = {"samples": 3, "files": 1, "bytes": 40, "digest": "a"}
-    assert DataIdentity.model_validate(own).model_dump() == own
+    values = {"samples": 3, "files": 1, "bytes": 40, "digest": "a"}
+    assert DataIdentity.model_validate(values).model_dump() == values
     with pytest.raises(ValidationError, match=next(iter(change))):
-        DataIdentity.model_validate(own | change)
+        DataIdentity.model_validate(values | change)

@@ -40,9 +40,9 @@ def step(processor: Processor, make_config: MakeConfig) -> tuple[Any, Any, Any]:
 
 @pytest.mark.parametrize("order", [[0, 1, 2], [2, 0, 1], [1]])
 def test_exactly_the_tokens_of_the_sample_become_padding(step: Any, order: list[int]) -> None:
-    plan, made, _ = step
+    plan, result, _ = step
     for placement in plan.placements:
-        batch, before = made(order), made(order)
+        batch, before = result(order), result(order)
         leave_out(batch, order, placement)
         begin, end = placement.start, placement.start + placement.lengths.total("decoder")
         if placement.row in order:
@@ -56,8 +56,8 @@ def test_exactly_the_tokens_of_the_sample_become_padding(step: Any, order: list[
 
 
 def test_a_row_without_any_of_its_samples_is_padding(step: Any) -> None:
-    plan, made, _ = step
-    batch = made([0, 1, 2])
+    plan, result, _ = step
+    batch = result([0, 1, 2])
     for placement in plan.placements:
         leave_out(batch, [0, 1, 2], placement)
     assert not any(array.any() for array in of_tokens(batch.decoder))

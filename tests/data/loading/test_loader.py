@@ -74,8 +74,8 @@ def test_a_loader_continues_from_the_state_of_every_microbatch(
     assert microbatches[-1].state.position >= 2 * len(demo)
     for done in range(1, 8):
         state = LoaderState.from_json(microbatches[done - 1].state.to_json())
-        rest = take(8 - done, demo, processor, config, state)
-        for actual, expected in zip(rest, microbatches[done:], strict=True):
+        others = take(8 - done, demo, processor, config, state)
+        for actual, expected in zip(others, microbatches[done:], strict=True):
             assert_same_microbatch(actual, expected)
 
 
@@ -87,8 +87,8 @@ def test_worker_processes_change_nothing_and_leave_nothing(
     busy = make_config(workers=2, balance=balance)
     microbatches = take(3, demo, processor, busy)
     microbatches += take(2, demo, processor, busy, microbatches[-1].state)
-    for actual, wanted in zip(microbatches, expected, strict=True):
-        assert_same_microbatch(actual, wanted)
+    for actual, target in zip(microbatches, expected, strict=True):
+        assert_same_microbatch(actual, target)
         assert actual.stats.sent == 0
         owners = [type(a) for _, a in arrays(actual.batch)]
         assert set(owners) == {np.ndarray}  # and not a view of shared memory
@@ -112,10 +112,10 @@ def test_workers_that_are_killed_lose_no_sample_and_repeat_none(
         microbatches = [next(loader) for _ in range(3)]
         killed = kill_a_worker()
         microbatches += [next(loader) for _ in range(12)]
-        for actual, wanted in zip(microbatches, expected, strict=True):
-            assert_same_microbatch(actual, wanted)
-        (told,) = [record.getMessage() for record in caplog.records]
-        assert f"a worker process of the loader ({killed}) was killed by SIGKILL" in told
+        for actual, target in zip(microbatches, expected, strict=True):
+            assert_same_microbatch(actual, target)
+        (message,) = [record.getMessage() for record in caplog.records]
+        assert f"a worker process of the loader ({killed}) was killed by SIGKILL" in message
         kill_a_worker()
         with pytest.raises(DataError, match="SIGKILL, after workers had been started again 1"):
             list(islice(loader, 12))
@@ -143,8 +143,8 @@ def test_a_worker_leaves_interrupts_to_the_parent(
         (table,) = waits._tables
         assert os.fstat(table._file).st_size == SLOT  # the worker tells what it waits for
     assert not waits._tables
-    for actual, wanted in zip(microbatches, expected, strict=True):
-        assert_same_microbatch(actual, wanted)
+    for actual, target in zip(microbatches, expected, strict=True):
+        assert_same_microbatch(actual, target)
     assert not multiprocessing.active_children()
 
 
@@ -182,21 +182,21 @@ def test_hosts_get_the_rows_of_the_single_host_batch(
     balance: str, demo: Source, processor: Processor, make_config: MakeConfig
 ) -> None:
     config = make_config(balance=balance)
-    whole = take(3, demo, processor, config)
+    complete = take(3, demo, processor, config)
     hosts = [
         {"decoder": [0, 1], "vision": [1], "audio": [3, 2, 1, 0]},
         {"decoder": [2, 3], "vision": [0, 3, 2], "audio": []},
     ]
     for rows in hosts:
         parts = take(3, demo, processor, config, rows=rows)
-        for part, microbatch in zip(parts, whole, strict=True):
+        for part, microbatch in zip(parts, complete, strict=True):
             assert part.state == microbatch.state
             assert part.stats.used == microbatch.stats.used
             expected = dict(arrays(microbatch.batch))
             for name, array in arrays(part.batch):
                 field, module, *_ = name.split(".")
-                wanted = expected[name][rows[module]] if field == "rows" else expected[name]
-                np.testing.assert_array_equal(array, wanted, err_msg=name)
+                target = expected[name][rows[module]] if field == "rows" else expected[name]
+                np.testing.assert_array_equal(array, target, err_msg=name)
 
 
 @pytest.mark.parametrize("balance", ["none", "per_phase"])
@@ -205,21 +205,21 @@ def test_other_hosts_go_on_with_the_same_samples(
 ) -> None:
     """One host becomes two, and two become three, whose rows overlap."""
     config = make_config(balance=balance)
-    whole = take(6, demo, processor, config)
+    complete = take(6, demo, processor, config)
     shares = {
         2: [(0, 2), (2, 4)],
         3: [(0, 2), (1, 3), (3, 4)],
     }
-    state = whole[1].state
+    state = complete[1].state
     for at, hosts in ((2, 2), (4, 3)):
         for first, last in shares[hosts]:
             rows = {module: list(range(first, last)) for module in all_rows(4)}
             parts = take(2, demo, processor, config, state, rows)
-            for part, microbatch in zip(parts, whole[at : at + 2], strict=True):
-                wanted = microbatch.batch.decoder.inputs[first:last]
-                np.testing.assert_array_equal(part.batch.decoder.inputs, wanted)
+            for part, microbatch in zip(parts, complete[at : at + 2], strict=True):
+                expected = microbatch.batch.decoder.inputs[first:last]
+                np.testing.assert_array_equal(part.batch.decoder.inputs, expected)
         state = parts[-1].state
-    assert state == whole[-1].state
+    assert state == complete[-1].state
 
 
 def test_statistics_count_the_arrays(
@@ -244,14 +244,14 @@ def test_a_sample_that_turns_out_bad_leaves_a_hole(
     good = [make_sample("a", [30], [900]), make_sample("b", [40], [800]), make_sample("c", [9])]
     liar = replace(good[1], media={**good[1].media, "image": (Picture(16, 40, claimed=(16, 60)),)})
     honest = replace(good[1], media={**good[1].media, "image": (Picture(16, 60),)})
-    (whole,) = take(1, ListSource([good[0], honest, good[2]]), processor, config)
+    (complete,) = take(1, ListSource([good[0], honest, good[2]]), processor, config)
     (microbatch,) = take(1, ListSource([good[0], liar, good[2]]), processor, config)
     assert [name for name, _ in microbatch.skipped] == ["b"]
-    assert microbatch.stats.used == whole.stats.used  # the plan knows nothing of it
+    assert microbatch.stats.used == complete.stats.used  # the plan knows nothing of it
     missing = {
         name: expected != actual
         for (name, actual), (_, expected) in zip(
-            arrays(microbatch.batch), arrays(whole.batch), strict=True
+            arrays(microbatch.batch), arrays(complete.batch), strict=True
         )
     }
     hole = missing["rows.decoder.segment_ids"]

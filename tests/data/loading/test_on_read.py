@@ -79,8 +79,8 @@ class Thread:
         return self.board.count
 
     def gather(self, numbers: Words) -> Callable[[], list[Words]]:
-        told = self.board.share(self.index, numbers)
-        return lambda: told
+        message = self.board.share(self.index, numbers)
+        return lambda: message
 
     def exchange(self, parts: Sequence[Words], sizes: np.ndarray) -> Callable[[], list[Words]]:
         assert len(parts[self.index]) == 0
@@ -89,7 +89,7 @@ class Thread:
         for _, other in sent:
             np.testing.assert_array_equal(other, sizes)
         self.board.moved[self.index] += sizes[self.index]
-        received = [own[self.index] for own, _ in sent]
+        received = [words[self.index] for words, _ in sent]
         return lambda: received
 
 
@@ -137,8 +137,8 @@ def test_batches_are_those_of_known_lengths(
         HOSTS[hosts], read(6, source, processor, config, hosts), strict=True
     ):
         expected = take(6, source, processor, config, rows=rows)
-        for microbatch, wanted in zip(microbatches, expected, strict=True):
-            assert_same_microbatch(microbatch, wanted)
+        for microbatch, target in zip(microbatches, expected, strict=True):
+            assert_same_microbatch(microbatch, target)
 
 
 @pytest.mark.parametrize("balance", ["none", "per_phase"])
@@ -151,10 +151,10 @@ def test_it_continues_on_another_number_of_hosts(
         state = expected[done - 1].state
         parts = read(6 - done, source, processor, config, hosts, state)
         for rows, microbatches in zip(HOSTS[hosts], parts, strict=True):
-            for actual, wanted in zip(microbatches, expected[done:], strict=True):
-                assert actual.state == wanted.state
+            for actual, target in zip(microbatches, expected[done:], strict=True):
+                assert actual.state == target.state
                 mine = actual.batch.decoder.inputs
-                np.testing.assert_array_equal(mine, wanted.batch.decoder.inputs[rows["decoder"]])
+                np.testing.assert_array_equal(mine, target.batch.decoder.inputs[rows["decoder"]])
 
 
 def test_it_continues_within_a_step(processor: Processor, make_config: MakeConfig) -> None:
@@ -162,9 +162,9 @@ def test_it_continues_within_a_step(processor: Processor, make_config: MakeConfi
     config = make_config(batch="samples", samples=21, balance="per_phase")
     ((*microbatches,),) = read(6, source, processor, config, 1)
     for done in (1, 2, 3):
-        (rest,) = read(6 - done, source, processor, config, 1, microbatches[done - 1].state)
-        for actual, wanted in zip(rest, microbatches[done:], strict=True):
-            assert_same_microbatch(actual, wanted)
+        (others,) = read(6 - done, source, processor, config, 1, microbatches[done - 1].state)
+        for actual, expected in zip(others, microbatches[done:], strict=True):
+            assert_same_microbatch(actual, expected)
 
 
 def test_each_sample_is_read_once_and_only_what_must_move_does(
@@ -239,7 +239,7 @@ def test_groups_read_and_exchange_by_themselves(
     config = make_config(lookahead=40, balance="per_phase")
     rows: list[dict[str, Sequence[int]]] = [{t: [host] for t in all_rows(4)} for host in range(4)]
     hosts = {module: [0, 1] for module in all_rows(4)}
-    taken = []
+    consumed = []
     for group in make_groups(config, rows, 2):
         board = Board(2)
         consumer = TrainingDemand(WORK, hosts, 2, readers=2, group=group)
@@ -250,23 +250,32 @@ def test_groups_read_and_exchange_by_themselves(
             board: Board = board,
             consumer: TrainingDemand = consumer,
         ) -> list[Microbatch]:
-            own, cluster = [rows[host] for host in group.hosts], Thread(index, board)
-            arguments = (mixed_source(60), processor, config, 5, own, None, consumer, cluster)
+            group_rows, cluster = [rows[host] for host in group.hosts], Thread(index, board)
+            arguments = (
+                mixed_source(60),
+                processor,
+                config,
+                5,
+                group_rows,
+                None,
+                consumer,
+                cluster,
+            )
             with ReadingLoader(*arguments) as loader:
                 return [next(loader) for _ in range(6)]
 
         with ThreadPoolExecutor(2) as pool:
             microbatches = list(pool.map(run, range(2)))
-        for host, own in zip(group.hosts, microbatches, strict=True):
+        for host, host_microbatches in zip(group.hosts, microbatches, strict=True):
             arguments = (mixed_source(60), processor, config, 5, rows[host], None, consumer)
             with DataLoader(*arguments) as known:
-                for actual in own:
-                    wanted = next(known)
-                    assert_same_microbatch(actual, wanted)
-                    assert actual.stats.samples == wanted.stats.samples
+                for actual in host_microbatches:
+                    expected = next(known)
+                    assert_same_microbatch(actual, expected)
+                    assert actual.stats.samples == expected.stats.samples
                     assert actual.stats.capacity["tokens"] == 2 * config.budgets["tokens"]
-        taken.append(microbatches[0][-1].state)
-    assert taken[0] != taken[1]
+        consumed.append(microbatches[0][-1].state)
+    assert consumed[0] != consumed[1]
 
 
 def test_samples_that_fit_in_no_row_are_not_kept(
@@ -291,8 +300,8 @@ def test_worker_processes_change_nothing(processor: Processor, make_config: Make
     source, changes = mixed_source(40), {"lookahead": 20, "balance": "per_phase"}
     (expected,) = read(3, source, processor, make_config(**changes), 1)
     (actual,) = read(3, source, processor, make_config(workers=2, **changes), 1)
-    for microbatch, wanted in zip(actual, expected, strict=True):
-        assert_same_microbatch(microbatch, wanted)
+    for microbatch, target in zip(actual, expected, strict=True):
+        assert_same_microbatch(microbatch, target)
     # Grain kills a worker that does not end in time, and does not wait for that.
     for child in multiprocessing.active_children():
         child.join(timeout=PATIENCE)
@@ -303,21 +312,21 @@ def test_worker_processes_change_nothing(processor: Processor, make_config: Make
 def test_reading_goes_on_behind_what_has_been_taken() -> None:
     """Two hosts have two workers each; samples that were carried over come first."""
     group = HostGroupSpec(1, 2)
-    for index, own in enumerate([[5, 21, 25, 29], [3, 7, 23, 27]]):
+    for index, positions in enumerate([[5, 21, 25, 29], [3, 7, 23, 27]]):
         places = _PlaceStream(
             mixed_source(30), LoaderState(3, 0, 20, (3, 4, 5, 7)), index, 2, 0, group
         )
-        assert [position for position, _, _ in islice(iter(places), 4)] == own
+        assert [position for position, _, _ in islice(iter(places), 4)] == positions
     state = LoaderState(3, position=20, carry=(3, 6, 11, 15))
     for index in range(2):
         places = _PlaceStream(mixed_source(30), state, index, 2)
         every = list(islice(iter(places), 12))
         assert [position for position, _, _ in every[:3]] == [[6, 20, 22], [3, 11, 15]][index]
-        for taken in (1, 2, 5):
+        for consumed in (1, 2, 5):
             for worker in range(2):
-                rest = _PlaceStream(mixed_source(30), state, index, 2, taken)
-                rest.set_slice(slice(worker, None, 2))
-                assert list(islice(iter(rest), 3)) == every[taken + worker :: 2][:3]
+                others = _PlaceStream(mixed_source(30), state, index, 2, consumed)
+                others.set_slice(slice(worker, None, 2))
+                assert list(islice(iter(others), 3)) == every[consumed + worker :: 2][:3]
 
 
 def test_a_header_that_lies_harms_nothing(processor: Processor, make_config: MakeConfig) -> None:
@@ -326,9 +335,9 @@ def test_a_header_that_lies_harms_nothing(processor: Processor, make_config: Mak
     honest = make_sample("b", [40])
     liar = replace(honest, media={**honest.media, "image": (Picture(16, 40, claimed=(16, 60)),)})
     ((microbatch,),) = read(1, ListSource([liar]), processor, config, 1)
-    (wanted,) = take(1, ListSource([honest]), processor, config)
+    (expected,) = take(1, ListSource([honest]), processor, config)
     assert not microbatch.skipped
-    assert_same_arrays(microbatch.batch, wanted.batch)
+    assert_same_arrays(microbatch.batch, expected.batch)
 
 
 def test_a_bad_sample_is_raised_by_name_on_every_host(

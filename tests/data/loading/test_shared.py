@@ -59,13 +59,13 @@ def test_elements_arrive_as_they_were_sent(own: list[Any], least: int) -> None:
     finally:
         shared.SMALL = before
     assert len(held(begin)) == bool(packed[0])
-    found = unpack_element(packed)
+    result = unpack_element(packed)
     assert held(begin) == []
-    for sent, come in zip(own, found["batch"], strict=True):
+    for sent, come in zip(own, result["batch"], strict=True):
         assert (sent.dtype, sent.shape) == (come.dtype, come.shape)
         assert np.array_equal(sent, come, equal_nan=sent.dtype == np.float32)
         assert come.flags.writeable
-    assert found["more"][1] == "text"
+    assert result["more"][1] == "text"
 
 
 def test_what_nobody_has_taken_is_removed_with_its_loader(small: None) -> None:
@@ -200,21 +200,21 @@ def test_elements_without_a_lock_go_with_their_run_alone(small: None, run: str) 
 def test_a_lock_that_is_removed_before_it_is_taken_is_made_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    taken: list[int] = []
+    consumed: list[int] = []
     flock = fcntl.flock
 
     def late(file: int, how: int) -> None:
-        if not taken:
+        if not consumed:
             (held_lock,) = held(f"mllm-jax-none-{os.getpid()}-")
             (FOLDER / held_lock).unlink()
-        taken.append(file)
+        consumed.append(file)
         flock(file, how)
 
     with monkeypatch.context() as patch:
         patch.setattr(shared, "remove_left", lambda run: None)
         patch.setattr(fcntl, "flock", late)
         hold = LoaderLock()
-    assert len(taken) == 2
+    assert len(consumed) == 2
     assert held(hold.begin) == [f"{hold.begin}lock"]
     hold.close()
 

@@ -32,8 +32,8 @@ class Endless(SlicedDataset):
 @pytest.mark.parametrize("workers", [1, 2, 3, 5])
 def test_every_plan_is_made_by_one_worker_in_its_turn(workers: int) -> None:
     counted: list[Any] = [Counted() for _ in range(workers)]
-    made = [_PlanIterator(own, k, workers) for k, own in enumerate(counted)]
-    assert [next(made[n % workers]) for n in range(4 * workers)] == list(range(4 * workers))
+    result = [_PlanIterator(planner, k, workers) for k, planner in enumerate(counted)]
+    assert [next(result[n % workers]) for n in range(4 * workers)] == list(range(4 * workers))
 
 
 def test_a_stream_is_cut_into_every_nth_element_and_in_no_other_way() -> None:
@@ -48,9 +48,9 @@ def test_a_stream_is_cut_into_every_nth_element_and_in_no_other_way() -> None:
 
 def test_a_state_of_an_iterator_says_how_many_elements_it_made() -> None:
     planner: Any = SimpleNamespace(plan=lambda: "plan")
-    made = _PlanIterator(planner, 0, 1)
-    assert made.get_state() == {"elements": 0}
-    next(made)
-    made.set_state({"elements": 1})
+    result = _PlanIterator(planner, 0, 1)
+    assert result.get_state() == {"elements": 0}
+    next(result)
+    result.set_state({"elements": 1})
     with pytest.raises(ValueError, match="a loader does not seek"):
-        made.set_state({"elements": 0})
+        result.set_state({"elements": 0})

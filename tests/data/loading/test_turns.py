@@ -58,13 +58,13 @@ class Groups:
     def tell(self, number: int) -> GatherFromGroups:
         """How a group hears what all say."""
 
-        def told(name: str, own: Any) -> list[Any]:
-            self._said[number] = json.loads(json.dumps([name, own]))
+        def told(name: str, value: Any) -> list[Any]:
+            self._said[number] = json.loads(json.dumps([name, value]))
             self._meet.wait(60)
             every = list(self._said)
             self._meet.wait(60)
             assert len({name for name, _ in every}) == 1
-            return [own for _, own in every]
+            return [value for _, value in every]
 
         return told
 
@@ -93,30 +93,36 @@ def begun(
     accumulate: int,
 ) -> tuple[Groups, Begin]:
     """Begins the loaders of all groups from a state."""
-    among, mixed = Groups(len(groups)), isinstance(stream(source, 0), MixedOrder)
+    groups_of_hosts, mixed = Groups(len(groups)), isinstance(stream(source, 0), MixedOrder)
 
     def begin(state: LoaderState) -> list[TurnsLoader]:
-        found = []
+        results = []
         for group in groups:
             consumer = TrainingDemand(WORK, microbatches=accumulate, group=group)
-            own = replace(state, done=0)
-            planner = BatchPlanner(source, table, config, CAPACITY, own, consumer)
-            tell = among.tell(group.number)
-            found.append(TurnsLoader(Planned(planner), state, group, accumulate, mixed, tell))
-        return found
+            start = replace(state, done=0)
+            planner = BatchPlanner(source, table, config, CAPACITY, start, consumer)
+            gather = groups_of_hosts.tell(group.number)
+            results.append(TurnsLoader(Planned(planner), state, group, accumulate, mixed, gather))
+        return results
 
-    return among, begin
+    return groups_of_hosts, begin
 
 
 def positions(microbatches: Sequence[Microbatch]) -> list[int]:
-    return [p for own in microbatches for p in own.stats.stream_positions]
+    return [p for microbatch in microbatches for p in microbatch.stats.stream_positions]
 
 
 def of_steps(microbatches: Sequence[Sequence[Microbatch]], accumulate: int) -> list[list[int]]:
     """The stream positions of all groups in every step."""
     count = len(microbatches[0]) // accumulate
     return [
-        positions([m for own in microbatches for m in own[n * accumulate : (n + 1) * accumulate]])
+        positions(
+            [
+                m
+                for microbatch in microbatches
+                for m in microbatch[n * accumulate : (n + 1) * accumulate]
+            ]
+        )
         for n in range(count)
     ]
 
@@ -164,27 +170,27 @@ def test_no_step_of_several_groups_has_samples_of_two_epochs(
     bad = bad if count > 30 else 0.0  # every group must have samples that can be used
     source, table = ListSource(["none"] * count), lengths_of(count, seed, spread, bad)
     parts = make_groups(config, held(HOSTS), HOSTS // groups)
-    among, begin = begun(source, table, config, parts, accumulate)
+    groups_of_hosts, begin = begun(source, table, config, parts, accumulate)
     loaders = begin(LoaderState(seed))
-    made = among.steps(loaders, 12 * accumulate)
-    steps = of_steps(made, accumulate)
+    results = groups_of_hosts.steps(loaders, 12 * accumulate)
+    steps = of_steps(results, accumulate)
     good, order = {*range(count)} - {*table.unusable}, stream(source, seed)
     check_epochs(steps, order, good)
     done = data.draw(st.integers(1, 12 * accumulate - 1))
-    state = saved(made, done)
+    state = saved(results, done)
     assert (state.step, state.done) == divmod(done, accumulate)
-    check_same(among.steps(begin(state), 12 * accumulate - done), made, done)
+    check_same(groups_of_hosts.steps(begin(state), 12 * accumulate - done), results, done)
     done //= accumulate
-    state = saved(made, done * accumulate) if done else LoaderState(seed)
+    state = saved(results, done * accumulate) if done else LoaderState(seed)
     others = make_groups(config, held(HOSTS), HOSTS // (6 - groups))
-    among, begin = begun(source, table, config, others, accumulate)
-    rest = among.steps(begin(state), 6 * accumulate)
-    check_epochs([*steps[:done], *of_steps(rest, accumulate)], order, good)
+    groups_of_hosts, begin = begun(source, table, config, others, accumulate)
+    remaining = groups_of_hosts.steps(begin(state), 6 * accumulate)
+    check_epochs([*steps[:done], *of_steps(remaining, accumulate)], order, good)
 
 
 def saved(microbatches: Sequence[Sequence[Microbatch]], done: int) -> LoaderState:
     """The state of all groups after so many microbatches, as it comes from a file."""
-    state = joined([own[done - 1].state for own in microbatches])
+    state = joined([microbatch[done - 1].state for microbatch in microbatches])
     return LoaderState.from_json(json.loads(json.dumps(state.to_json())))
 
 
@@ -221,17 +227,17 @@ def test_no_step_of_several_groups_has_a_sample_of_a_mixture_twice(
     config = make_config(rows=ROWS, budgets=BUDGETS, source=mixture, lookahead=60)
     source, table = make_source(config), lengths_of(sum(sizes), seed, 1.0)
     parts = make_groups(config, held(HOSTS), HOSTS // groups)
-    among, begin = begun(source, table, config, parts, accumulate)
-    made = among.steps(begin(LoaderState(seed)), 24)
+    groups_of_hosts, begin = begun(source, table, config, parts, accumulate)
+    results = groups_of_hosts.steps(begin(LoaderState(seed)), 24)
     order = stream(source, seed)
     every: list[int] = []
-    for step in of_steps(made, accumulate):
+    for step in of_steps(results, accumulate):
         indices = [order[position][0] for position in step]
         assert len({*indices}) == len(indices) > 0
         every += step
-    last = joined([own[-1].state for own in made])
+    last = joined([microbatch[-1].state for microbatch in results])
     assert sorted([*every, *last.carry]) == [*range(last.position)]
-    check_same(among.steps(begin(saved(made, done)), 24 - done), made, done)
+    check_same(groups_of_hosts.steps(begin(saved(results, done)), 24 - done), results, done)
 
 
 def test_a_mixture_goes_on_without_waiting_where_no_sample_comes_twice(
@@ -242,10 +248,10 @@ def test_a_mixture_goes_on_without_waiting_where_no_sample_comes_twice(
     config = make_config(rows=ROWS, budgets=BUDGETS, source=mixture, lookahead=100)
     source, table = make_source(config), lengths_of(4200, 0, 1.0)
     parts = make_groups(config, held(HOSTS), 1)
-    among, begin = begun(source, table, config, parts, 1)
-    made = among.steps(begin(LoaderState(0)), 150)
-    assert joined([own[-1].state for own in made]).position > 4200
-    assert sum(not m.stats.samples for own in made for m in own) <= 0.02 * 4 * 150
+    groups_of_hosts, begin = begun(source, table, config, parts, 1)
+    results = groups_of_hosts.steps(begin(LoaderState(0)), 150)
+    assert joined([microbatch[-1].state for microbatch in results]).position > 4200
+    assert sum(not m.stats.samples for microbatch in results for m in microbatch) <= 0.02 * 4 * 150
 
 
 def test_groups_that_wait_are_those_with_samples_of_later_epochs() -> None:
@@ -276,25 +282,27 @@ def test_a_step_that_waits_is_one_of_padding(
 ) -> None:
     """Three samples for two groups: the second has one of the first epoch, the first has two."""
     config = make_config(rows=4, balance=balance)
-    source, among = mixed_source(3, seed=0), Groups(2)
+    source, groups_of_hosts = mixed_source(3, seed=0), Groups(2)
     loaders: list[MicrobatchLoader] = []
     for number in range(2):
         rows = dict.fromkeys(("decoder", "vision", "audio"), (2 * number, 2 * number + 1))
         group = HostGroupSpec(number, 2, (number,), rows)
         common = source, processor, config, 0
         consumer = TrainingDemand(WORK, microbatches=2, group=group)
-        own = (
+        loader = (
             DataLoader(*common, rows, None, consumer)
             if lengths == "cached"
             else ReadingLoader(*common, [rows], None, consumer, LoneHost())
         )
-        loaders.append(TurnsLoader(own, LoaderState(0), group, 2, False, among.tell(number)))
-    made = among.steps(loaders, 8)
+        loaders.append(
+            TurnsLoader(loader, LoaderState(0), group, 2, False, groups_of_hosts.tell(number))
+        )
+    results = groups_of_hosts.steps(loaders, 8)
     order = stream(source, 0)
     for first in range(0, 8, 2):
-        step = [m for own in made for m in own[first : first + 2]]
+        step = [m for microbatch in results for m in microbatch[first : first + 2]]
         assert sorted(order[p][0] for p in positions(step)) == [0, 1, 2]
-    waits = [m for own in made for m in own if not m.stats.samples]
+    waits = [m for microbatch in results for m in microbatch if not m.stats.samples]
     assert waits
     for wait in waits:
         decoder = wait.batch.decoder
@@ -306,9 +314,9 @@ def test_a_step_that_waits_is_one_of_padding(
         assert {*wait.stats.used.values()} == {0}
         assert wait.stats.padding_shares["tokens"] == 1
     shapes = [
-        [array.shape for array in of_tokens(own.batch.decoder)]
-        for own in (waits[0], padding_of(waits[0]), made[0][0])
+        [array.shape for array in of_tokens(microbatch.batch.decoder)]
+        for microbatch in (waits[0], padding_of(waits[0]), results[0][0])
     ]
     assert shapes[0] == shapes[1] == shapes[2]
-    for loader in loaders:
-        loader.close()
+    for turns_loader in loaders:
+        turns_loader.close()

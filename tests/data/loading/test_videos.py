@@ -36,17 +36,17 @@ def sample(number: int) -> Sample:
 @pytest.mark.parametrize("hosts", [1, 2])
 def test_batches_do_not_depend_on_who_reads(hosts: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [
-        {module: own[module] for module in ("decoder", "vision")}
-        for own in test_on_read.HOSTS[hosts]
+        {module: host_rows[module] for module in ("decoder", "vision")}
+        for host_rows in test_on_read.HOSTS[hosts]
     ]
     monkeypatch.setitem(test_on_read.HOSTS, hosts, rows)
     config = config_of("llava_onevision", rows=4, lookahead=24, balance="per_phase")
     processor = make_processor(config, [TEXT, TILED])
     source = ListSource([sample(number) for number in range(40)])
-    expected = [take(4, source, processor, config, rows=own) for own in rows]
-    for found, wanted in zip(read(4, source, processor, config, hosts), expected, strict=True):
-        for microbatch, own in zip(found, wanted, strict=True):
-            assert_same_microbatch(microbatch, own)
+    expected = [take(4, source, processor, config, rows=host_rows) for host_rows in rows]
+    for actual, target in zip(read(4, source, processor, config, hosts), expected, strict=True):
+        for microbatch, host_rows in zip(actual, target, strict=True):
+            assert_same_microbatch(microbatch, host_rows)
 
 
 def test_videos_follow_the_images_of_an_encoder() -> None:

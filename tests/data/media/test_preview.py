@@ -26,8 +26,8 @@ def test_pixels_come_back_from_patches(class_token: ClassToken, block: tuple[int
     config = ImageConfig(mean=(0.5, 0.4, 0.3), std=(0.2, 0.3, 0.25))
     pixels = np.random.default_rng(0).integers(0, 256, (16, 12, 3)).astype(np.uint8)
     reader = ConfiguredImages(config, spec)
-    (found,) = images_of(reader.read(pixels, alone=True), spec)
-    np.testing.assert_array_equal(reader.grey_levels(found), pixels)
+    (result,) = images_of(reader.read(pixels, alone=True), spec)
+    np.testing.assert_array_equal(reader.grey_levels(result), pixels)
 
 
 def test_media_come_back_from_the_rows_of_a_batch(
@@ -38,14 +38,14 @@ def test_media_come_back_from_the_rows_of_a_batch(
     ) as loader:
         microbatch = next(loader)
     compared = 0
-    for own in microbatch.stats.placements:
-        example = processor.process(demo[own.index, 0])
+    for placement in microbatch.stats.placements:
+        example = processor.process(demo[placement.index, 0])
         for spec in (VISION, AUDIO):
-            for number, (row, start, _) in enumerate(own.media[spec.name]):
+            for number, (row, start, _) in enumerate(placement.media[spec.name]):
                 medium = example.media[spec.name][number]
                 rows = microbatch.batch.rows[spec.name]
-                found = read_medium(rows, spec, row, start, MediumLengths(len(medium.inputs)))
-                np.testing.assert_equal(found.arrays, medium.arrays)
+                result = read_medium(rows, spec, row, start, MediumLengths(len(medium.inputs)))
+                np.testing.assert_equal(result.arrays, medium.arrays)
                 compared += 1
     assert compared > 10
 

@@ -118,13 +118,13 @@ def test_what_is_unpadded_is_what_the_image_covers(size: Size, tiling: ImageTili
     layout = laid(size, tiling)
     grid = [n * m for n, m in zip(layout.tiles, tiling.outputs, strict=True)]
     assert min(layout.corner) == 0
-    for kept, whole, corner in zip(layout.unpadded, grid, layout.corner, strict=True):
-        assert kept == whole - 2 * corner >= 0
+    for remaining, complete, corner in zip(layout.unpadded, grid, layout.corner, strict=True):
+        assert remaining == complete - 2 * corner >= 0
     seen = [n / m for n, m in zip(tiling.tile, tiling.outputs, strict=True)]  # by an output
     scale = min(r / s for r, s in zip(layout.resolution, size, strict=True))
-    wanted = [n * scale / pixels for n, pixels in zip(size, seen, strict=True)]
-    for kept, covered, whole in zip(layout.unpadded, wanted, grid, strict=True):
-        assert -1e-6 < min(covered, whole) - kept + 1 < 2 or kept == whole
+    expected = [n * scale / pixels for n, pixels in zip(size, seen, strict=True)]
+    for remaining, covered, complete in zip(layout.unpadded, expected, grid, strict=True):
+        assert -1e-6 < min(covered, complete) - remaining + 1 < 2 or remaining == complete
 
 
 @given(sizes, tilings)
@@ -160,13 +160,13 @@ def joined(outputs: NDArray, layout: TileLayout, tiling: ImageTiling) -> NDArray
 
 def resized(grid: NDArray, shape: Size) -> NDArray:
     """Bilinear, along one axis and then the other."""
-    for axis, wanted in enumerate(shape):
+    for axis, expected in enumerate(shape):
         count = grid.shape[axis]
-        at = (np.arange(wanted) + 0.5) * count / max(wanted, 1) - 0.5
+        at = (np.arange(expected) + 0.5) * count / max(expected, 1) - 0.5
         lines = np.moveaxis(grid, axis, -1).reshape(-1, count)
-        made = np.stack([np.interp(at, np.arange(count), line) for line in lines])
+        result = np.stack([np.interp(at, np.arange(count), line) for line in lines])
         others = grid.shape[1 - axis]
-        grid = np.moveaxis(made.reshape(others, wanted), -1, axis)
+        grid = np.moveaxis(result.reshape(others, expected), -1, axis)
     return grid
 
 
@@ -180,10 +180,10 @@ def test_outputs_come_from_their_places(size: Size, tiling: ImageTiling, seed: i
     assert 0 <= taps.min() <= taps.max() < count
     assert len(taps) == outputs_in_text(tiling.tile_outputs, grid_of_tiles(layout)) <= count
     np.testing.assert_allclose(shares.sum(1), 1, atol=1e-6)
-    found = (outputs[taps] * shares).sum(1)
-    np.testing.assert_array_equal(found[: tiling.tile_outputs], outputs[: tiling.tile_outputs])
+    result = (outputs[taps] * shares).sum(1)
+    np.testing.assert_array_equal(result[: tiling.tile_outputs], outputs[: tiling.tile_outputs])
     expected = resized(joined(outputs, layout, tiling), layout.grid).reshape(-1)
-    np.testing.assert_allclose(found[tiling.tile_outputs :], expected, atol=2e-6)
+    np.testing.assert_allclose(result[tiling.tile_outputs :], expected, atol=2e-6)
 
 
 @given(sizes, tilings)
@@ -215,18 +215,18 @@ grids = st.builds(Grid, st.just(1), st.integers(0, 6), st.integers(0, 6), st.jus
 
 
 @given(st.integers(1, 20), grids)
-def test_runs_and_newlines_are_the_image(whole: int, grid: Grid) -> None:
+def test_runs_and_newlines_are_the_image(complete: int, grid: Grid) -> None:
     """Every output lands once, in turn, and the tokens between are newlines."""
-    runs = list(runs_of(whole, grid))
+    runs = list(runs_of(complete, grid))
     outputs = [first + i for first, _, count in runs for i in range(count)]
     tokens = [token + i for _, token, count in runs for i in range(count)]
-    assert outputs == list(range(outputs_in_text(whole, grid)))
+    assert outputs == list(range(outputs_in_text(complete, grid)))
     assert tokens == sorted(set(tokens))
-    newlines = sorted(set(range(tokens_of(whole, grid))) - set(tokens))
+    newlines = sorted(set(range(tokens_of(complete, grid))) - set(tokens))
     assert len(newlines) == newlines_of(grid)
     rows, columns = grid.h, grid.w
-    behind = [whole + (row + 1) * (columns + 1) - 1 for row in range(rows)]
-    assert newlines == ([whole] if grid == NO_TILES else behind)
+    after = [complete + (row + 1) * (columns + 1) - 1 for row in range(rows)]
+    assert newlines == ([complete] if grid == NO_TILES else after)
 
 
 # ---- bad input -----------------------------------------------------------------------------------
@@ -244,7 +244,7 @@ def test_what_shrinks_to_nothing_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"pinpoints": ()}, "no pinpoint"),
         ({"pinpoints": ((18, 20),)}, "pinpoint 18 x 20 is not a whole number of tiles of 18 x 18"),
@@ -254,7 +254,7 @@ def test_what_shrinks_to_nothing_is_refused() -> None:
     ],
     ids=str,
 )
-def test_impossible_tilings_are_refused(change: dict[str, tuple], told: str) -> None:
+def test_impossible_tilings_are_refused(change: dict[str, tuple], message: str) -> None:
     values = {"pinpoints": PINPOINTS, "tile": (18, 18), "outputs": (4, 4), "most": 2}
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         ImageTiling(**{**values, **change})  # type: ignore[arg-type]

@@ -32,12 +32,12 @@ def png(samples: Samples, depth: int, kind: int, chunks: dict[bytes, bytes], ada
     height, width, _ = samples.shape
     passes = PASSES if adam7 else ((0, 0, 1, 1),)
     parts = [samples[y::down, x::right] for x, y, right, down in passes]
-    lines = b"".join(b"\0" + _packed(row, depth) for own in parts if own.size for row in own)
+    lines = b"".join(b"\0" + _packed(row, depth) for part in parts if part.size for row in part)
     header = struct.pack(">IIBBBBB", width, height, depth, kind, 0, 0, adam7)
     every = {b"IHDR": header, **chunks, b"IDAT": zlib.compress(lines), b"IEND": b""}
     return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(own)) + name + own + struct.pack(">I", zlib.crc32(name + own))
-        for name, own in every.items()
+        struct.pack(">I", len(part)) + name + part + struct.pack(">I", zlib.crc32(name + part))
+        for name, part in every.items()
     )
 
 
@@ -116,7 +116,7 @@ def test_colours_of_a_palette_that_are_transparent_are_white(
     size = min(2**depth, 20)
     alpha = alpha[:size]
     palette = np.random.default_rng(1).integers(0, 200, (size, 3))
-    samples = drawn([(own,) for own in range(size)])
+    samples = drawn([(colour,) for colour in range(size)])
     every = np.array([*alpha, *[255] * (size - len(alpha))])
     chunks = {b"PLTE": palette.astype(np.uint8).tobytes(), b"tRNS": bytes(alpha)}
     data = png(samples, depth, PALETTE, chunks, adam7)
@@ -172,25 +172,25 @@ def tiff(samples: Samples, depth: int, alpha: int) -> bytes:
     pixels = samples.astype("<u2" if depth == 16 else np.uint8).tobytes()
     fields = [(256, width), (257, height), (258, 0), (259, 1), (262, 2 if count > 2 else 1)]
     fields += [(273, 0), (277, count), (278, height), (279, len(pixels)), (338, alpha)]
-    behind = 8 + 2 + 12 * len(fields) + 4
+    after = 8 + 2 + 12 * len(fields) + 4
     return b"".join(
         [
             b"II*\0" + struct.pack("<IH", 8, len(fields)),
-            *_entries(fields, behind, count, depth),
+            *_entries(fields, after, count, depth),
             struct.pack(f"<I{count}H", 0, *[depth] * count),
             pixels,
         ]
     )
 
 
-def _entries(fields: list[tuple[int, int]], behind: int, count: int, depth: int) -> Iterator[bytes]:
+def _entries(fields: list[tuple[int, int]], after: int, count: int, depth: int) -> Iterator[bytes]:
     for tag, value in fields:
         if tag == 258 and count > 2:
-            yield struct.pack("<HHII", tag, 3, count, behind)
+            yield struct.pack("<HHII", tag, 3, count, after)
         elif tag == 258:
             yield struct.pack("<HHIHH", tag, 3, count, depth, depth)
         else:
-            place = behind + 2 * count if tag == 273 else value
+            place = after + 2 * count if tag == 273 else value
             yield struct.pack("<HHII", tag, 4 if tag in (273, 279) else 3, 1, place)
 
 
@@ -247,11 +247,11 @@ def test_transparent_images_are_shown_over_white(form: str, mode: str) -> None:
     image.save(file, form, **options)
     with PIL.Image.open(file) as saved:
         own = np.asarray(saved.convert("RGBA"), np.float64)
-    found = EncodedImage(LoadedBytes("x", file.getvalue()), 10**6).load(3).astype(np.float64)
+    result = EncodedImage(LoadedBytes("x", file.getvalue()), 10**6).load(3).astype(np.float64)
     alpha = own[..., 3:] / 255
-    np.testing.assert_allclose(found, own[..., :3] * alpha + 255 * (1 - alpha), atol=1)
+    np.testing.assert_allclose(result, own[..., :3] * alpha + 255 * (1 - alpha), atol=1)
     assert alpha.min() == 0 < alpha.max()
     grey = EncodedImage(LoadedBytes("x", file.getvalue()), 10**6).load(1)
-    for pixels in (found, grey):
+    for pixels in (result, grey):
         assert (pixels[0] == 255).all()
         assert pixels[5].max() < 255

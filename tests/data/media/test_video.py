@@ -53,8 +53,8 @@ def written(folder: Path, count: int, name: str = "a.mp4", codec: str = "mpeg4")
 
 
 def video(content: bytes, **changes: Any) -> EncodedVideo:
-    given = {"frames": 4, "max_pixels": HIGH * WIDE, "max_seconds": 60.0} | changes
-    return EncodedVideo(Bytes(content), **given)
+    options = {"frames": 4, "max_pixels": HIGH * WIDE, "max_seconds": 60.0} | changes
+    return EncodedVideo(Bytes(content), **options)
 
 
 def levels(frames: list[NDArray[np.uint8]]) -> list[int]:
@@ -90,21 +90,21 @@ def test_transparent_pixels_are_shown_over_white(
 
 
 def test_transparency_beside_the_frames_is_told(tmp_path: Path) -> None:
-    own = video(transparent(tmp_path, "a.webm", "libvpx-vp9", "yuva420p"))
-    for look in (own.frame_timing, lambda: list(own.load())):
+    clip = video(transparent(tmp_path, "a.webm", "libvpx-vp9", "yuva420p"))
+    for look in (clip.frame_timing, lambda: list(clip.load())):
         with pytest.raises(MediaError, match="has transparency in a form of vp9 that is"):
             look()
 
 
 @pytest.mark.parametrize(
-    ("count", "taken"), [(20, [0, 5, 10, 15]), (7, [0, 1, 3, 5]), (3, [0, 1, 2])]
+    ("count", "consumed"), [(20, [0, 5, 10, 15]), (7, [0, 1, 3, 5]), (3, [0, 1, 2])]
 )
-def test_frames_are_evenly_spaced(tmp_path: Path, count: int, taken: list[int]) -> None:
-    own = video(written(tmp_path, count))
-    frames = list(own.load())
-    assert own.frame_timing().count == len(frames) == len(taken)
-    assert own.frame_timing().interval == pytest.approx(count / 10 / len(taken))
-    assert levels(frames) == taken
+def test_frames_are_evenly_spaced(tmp_path: Path, count: int, consumed: list[int]) -> None:
+    clip = video(written(tmp_path, count))
+    frames = list(clip.load())
+    assert clip.frame_timing().count == len(frames) == len(consumed)
+    assert clip.frame_timing().interval == pytest.approx(count / 10 / len(consumed))
+    assert levels(frames) == consumed
     assert {frame.shape for frame in frames} == {(HIGH, WIDE, 3)}
 
 
@@ -112,10 +112,10 @@ def test_frames_are_evenly_spaced(tmp_path: Path, count: int, taken: list[int]) 
 def test_frames_are_counted_where_no_header_says_how_many(
     tmp_path: Path, name: str, codec: str
 ) -> None:
-    own = video(written(tmp_path, 9, name, codec), frames=3)
-    assert own.frame_timing().count == 3
-    assert own.frame_timing().interval == pytest.approx(0.3, rel=0.05)
-    assert levels(list(own.load())) == [0, 3, 6]
+    clip = video(written(tmp_path, 9, name, codec), frames=3)
+    assert clip.frame_timing().count == 3
+    assert clip.frame_timing().interval == pytest.approx(0.3, rel=0.05)
+    assert levels(list(clip.load())) == [0, 3, 6]
 
 
 def test_a_video_that_was_filmed_on_its_side_stands_upright(tmp_path: Path) -> None:
@@ -131,21 +131,21 @@ def test_a_video_that_was_filmed_on_its_side_stands_upright(tmp_path: Path) -> N
 
 def test_a_video_that_was_cut_without_being_encoded_again_has_what_is_shown(tmp_path: Path) -> None:
     """Frames before the cut are there for others to be decoded, and are not shown."""
-    whole, cut = io.BytesIO(written(tmp_path, 24, codec="libx264")), tmp_path / "cut.mp4"
-    source: Any = av.open(whole)
+    content, cut = io.BytesIO(written(tmp_path, 24, codec="libx264")), tmp_path / "cut.mp4"
+    source: Any = av.open(content)
     with source, av.open(str(cut), "w") as container:
-        given: Any = source.streams.video[0]
-        stream = container.add_stream_from_template(given)
+        options: Any = source.streams.video[0]
+        stream = container.add_stream_from_template(options)
         packet: Any
-        for packet in source.demux(given):
+        for packet in source.demux(options):
             if packet.dts is not None:
-                packet.pts -= int(1 / given.time_base)
-                packet.dts -= int(1 / given.time_base)
+                packet.pts -= int(1 / options.time_base)
+                packet.dts -= int(1 / options.time_base)
                 packet.stream = stream
                 container.mux(packet)
-    own = video(cut.read_bytes(), frames=100)
-    assert own.frame_timing().count == 14
-    assert levels(list(own.load())) == [*range(10, 24)]
+    clip = video(cut.read_bytes(), frames=100)
+    assert clip.frame_timing().count == 14
+    assert levels(list(clip.load())) == [*range(10, 24)]
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -157,12 +157,12 @@ def test_a_file_with_other_bytes_is_read_or_named(tmp_path: Path, seed: int) -> 
         for at in rng.integers(0, len(content), 3):
             content[at] = rng.integers(256)
         with suppress(MediaError):
-            own = video(bytes(content))
-            assert len(list(own.load())) == own.frame_timing().count
+            clip = video(bytes(content))
+            assert len(list(clip.load())) == clip.frame_timing().count
 
 
 @pytest.mark.parametrize(
-    ("change", "kind", "told"),
+    ("change", "kind", "message"),
     [
         (lambda own: own[: len(own) // 4] + own[-len(own) // 2 :], FaultKind.VIDEO, "'a.mp4' "),
         (lambda own: b"no video at all", FaultKind.VIDEO, "'a.mp4' is not a readable video"),
@@ -170,11 +170,11 @@ def test_a_file_with_other_bytes_is_read_or_named(tmp_path: Path, seed: int) -> 
     ],
     ids=["damaged", "text", "empty"],
 )
-def test_broken_files_are_named(tmp_path: Path, change: Any, kind: FaultKind, told: str) -> None:
+def test_broken_files_are_named(tmp_path: Path, change: Any, kind: FaultKind, message: str) -> None:
     with pytest.raises(MediaError) as caught:
         list(video(change(written(tmp_path, 20)), frames=20).load())
     assert caught.value.fault.kind == kind
-    assert str(caught.value).startswith(told)
+    assert str(caught.value).startswith(message)
 
 
 def test_what_is_too_large_is_refused_before_it_is_decoded(tmp_path: Path) -> None:
@@ -201,10 +201,10 @@ def test_sounds_alone_are_no_video(tmp_path: Path) -> None:
 def test_without_pyav_nothing_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     known = builtins.__import__
 
-    def without(name: str, *rest: Any, **options: Any) -> Any:
+    def without(name: str, *others: Any, **options: Any) -> Any:
         if name == "av":
             raise ImportError(name)
-        return known(name, *rest, **options)
+        return known(name, *others, **options)
 
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(DataError, match=r"pip install mllm_jax\[video\]"):
@@ -222,14 +222,14 @@ def test_outputs_of_frames_are_halved(outputs: tuple[int, int]) -> None:
     halved = tiling.frame_outputs
     frames = np.stack([100 * n + 3 * rows + 7 * columns for n in range(3)]).reshape(3, -1)
     taps, shares = taps_of_frames(3, tiling)
-    found = (frames.reshape(-1)[taps] * shares).sum(axis=1).reshape(3, *halved)
+    result = (frames.reshape(-1)[taps] * shares).sum(axis=1).reshape(3, *halved)
 
-    def at(count: int, wanted: int) -> NDArray[np.float64]:
-        return np.clip((np.arange(wanted) + 0.5) * count / wanted - 0.5, 0, count - 1)
+    def at(count: int, expected: int) -> NDArray[np.float64]:
+        return np.clip((np.arange(expected) + 0.5) * count / expected - 0.5, 0, count - 1)
 
     down, across = (at(n, m) for n, m in zip(outputs, halved, strict=True))
     plane = 3 * down[:, None] + 7 * across
-    np.testing.assert_allclose(found, 100 * np.arange(3)[:, None, None] + plane, atol=1e-5)
+    np.testing.assert_allclose(result, 100 * np.arange(3)[:, None, None] + plane, atol=1e-5)
 
 
 def test_a_video_has_one_newline_behind_it() -> None:

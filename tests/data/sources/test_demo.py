@@ -174,10 +174,10 @@ def test_a_missing_wheel_names_the_extra(
 ) -> None:
     real = builtins.__import__
 
-    def refuse(name: str, *rest: Any) -> Any:
+    def refuse(name: str, *others: Any) -> Any:
         if name.split(".")[0] == missing:
             raise ImportError(name)
-        return real(name, *rest)
+        return real(name, *others)
 
     monkeypatch.setattr(builtins, "__import__", refuse)
     with pytest.raises(DataError, match=r"pip install mllm_jax\[demo\]"):

@@ -21,7 +21,7 @@ def drawn() -> list[SampleShape]:
 
 def text_of(lengths: SampleShape) -> int:
     """Tokens that are not of media."""
-    media = sum(-(-n // REDUCTION[name]) for name, own in lengths.media.items() for n in own)
+    media = sum(-(-n // REDUCTION[name]) for name, counts in lengths.media.items() for n in counts)
     return lengths.tokens - media
 
 

@@ -207,13 +207,13 @@ def test_messages_about_a_member_name_its_keys(mixture: Any, tmp_path: Path) -> 
     turns = [{"from": "gpt", "value": "a"}]
     records = [{"conversations": turns, "seen": 1}] * 2
     (tmp_path / "json_list" / "train.json").write_text(json.dumps(records))
-    own = r"data\.source\.members\.json_list\.source"
-    with pytest.raises(SampleError, match=own + r"\.ignore: \[seen\]"):
+    prefix = r"data\.source\.members\.json_list\.source"
+    with pytest.raises(SampleError, match=prefix + r"\.ignore: \[seen\]"):
         make_source(config)[0, 0]
     members = {name: member.model_dump() for name, member in config.source.members.items()}
     members["json_list"]["source"]["ignore"] = ["image"]
     source = {"kind": "mixture", "members": members}
-    with pytest.raises(DataError, match=own + r"\.ignore: 'image' decides what is learnt"):
+    with pytest.raises(DataError, match=prefix + r"\.ignore: 'image' decides what is learnt"):
         make_source(config.model_copy(update={"source": MixtureSource(**source)}))
 
 

@@ -26,9 +26,9 @@ weights = st.floats(0.1, 10)
 
 @st.composite
 def mixtures(draw: st.DrawFn) -> MixedOrder:
-    own = draw(sizes)
-    shares = draw(st.lists(weights, min_size=len(own), max_size=len(own)))
-    return MixedOrder(tuple(own), tuple(shares), draw(st.integers(0, 2**32 - 1)))
+    member_sizes = draw(sizes)
+    shares = draw(st.lists(weights, min_size=len(member_sizes), max_size=len(member_sizes)))
+    return MixedOrder(tuple(member_sizes), tuple(shares), draw(st.integers(0, 2**32 - 1)))
 
 
 def wanted(order: MixedOrder, member: int, positions: int) -> float:
@@ -41,8 +41,8 @@ def test_members_come_up_in_proportion_to_their_weights(order: MixedOrder, block
     count = Counter(order.member_at(p)[0] for p in range(blocks * min(order.block_size, 2000)))
     positions = count.total()
     for member in range(len(order.sizes)):
-        whole = positions % order.block_size == 0
-        slack = 1.001 if whole else order.block_size
+        complete = positions % order.block_size == 0
+        slack = 1.001 if complete else order.block_size
         assert abs(count[member] - wanted(order, member, positions)) < slack
 
 
@@ -70,9 +70,9 @@ def test_a_member_sees_all_its_samples_before_it_sees_one_twice(order: MixedOrde
         assert epoch == number // order.sizes[member] == order.epoch_at(position)[1]
         seen[member].append(index - firsts[member])
     for member, size in enumerate(order.sizes):
-        own = seen[member]
-        for start in range(0, len(own) - size + 1, size):
-            assert sorted(own[start : start + size]) == list(range(size))
+        indices = seen[member]
+        for start in range(0, len(indices) - size + 1, size):
+            assert sorted(indices[start : start + size]) == list(range(size))
 
 
 @settings(max_examples=25, deadline=None)
@@ -86,18 +86,18 @@ def test_every_sample_comes_up_in_an_epoch(order: MixedOrder) -> None:
 @given(mixtures(), st.lists(st.integers(0, 10**12), max_size=20))
 def test_any_place_is_the_same_at_any_time(order: MixedOrder, positions: list[int]) -> None:
     again: MixedOrder = pickle.loads(pickle.dumps(order))
-    found = [order[position] for position in positions]
+    result = [order[position] for position in positions]
     _block_layout.cache_clear()
     _random_permutation.cache_clear()
-    assert [again[p] for p in positions[::-1]] == found[::-1]
-    assert all(0 <= index < sum(order.sizes) for index, _ in found)
+    assert [again[p] for p in positions[::-1]] == result[::-1]
+    assert all(0 <= index < sum(order.sizes) for index, _ in result)
 
 
 def test_epochs_and_seeds_have_orders_of_their_own() -> None:
     def epochs(seed: int) -> list[tuple[int, ...]]:
         order = MixedOrder((30, 30), (1.0, 1.0), seed)
-        own = [order[p][0] for p in range(400) if order.member_at(p)[0] == 0]
-        return [tuple(own[i : i + 30]) for i in range(0, 180, 30)]
+        indices = [order[p][0] for p in range(400) if order.member_at(p)[0] == 0]
+        return [tuple(indices[i : i + 30]) for i in range(0, 180, 30)]
 
     assert len({*epochs(0), *epochs(1), *epochs(2)}) == 18
     patterns = {
@@ -119,25 +119,28 @@ def test_a_member_of_little_weight_is_seen_whole() -> None:
 
 @settings(max_examples=25)
 @given(sizes, st.integers(0, 2**31))
-def test_a_plain_order_is_epochs_that_are_shuffled(own: list[int], seed: int) -> None:
-    orders: tuple[SampleOrder, ...] = (PermutedOrder(own[0], seed), ShuffledOrder(own[0], seed))
+def test_a_plain_order_is_epochs_that_are_shuffled(member_sizes: list[int], seed: int) -> None:
+    orders: tuple[SampleOrder, ...] = (
+        PermutedOrder(member_sizes[0], seed),
+        ShuffledOrder(member_sizes[0], seed),
+    )
     for order, epoch in product(orders, range(3)):
         positions = range(epoch * order.epoch_size, (epoch + 1) * order.epoch_size)
-        assert sorted(order[p] for p in positions) == [(i, epoch) for i in range(own[0])]
+        assert sorted(order[p] for p in positions) == [(i, epoch) for i in range(member_sizes[0])]
 
 
 def test_a_large_member_is_seen_whole_too() -> None:
     order = MixedOrder((20_000, 10), (1.0, 0.01), 3)
-    own = [order[p][0] for p in range(500) if order.member_at(p)[0] == 0]
-    assert len(set(own)) == len(own) > 480
-    assert max(own) < 20_000
+    indices = [order[p][0] for p in range(500) if order.member_at(p)[0] == 0]
+    assert len(set(indices)) == len(indices) > 480
+    assert max(indices) < 20_000
 
 
 @given(sizes)
-def test_interleaved_lists_are_even_from_the_start(own: list[int]) -> None:
-    places = interleave_members(own)
-    assert sorted(places) == [(m, i) for m, size in enumerate(own) for i in range(size)]
+def test_interleaved_lists_are_even_from_the_start(member_sizes: list[int]) -> None:
+    places = interleave_members(member_sizes)
+    assert sorted(places) == [(m, i) for m, size in enumerate(member_sizes) for i in range(size)]
     for end in range(len(places)):
         count = Counter(member for member, _ in places[:end])
-        for member, size in enumerate(own):
-            assert abs(count[member] - end * size / sum(own)) <= len(own)
+        for member, size in enumerate(member_sizes):
+            assert abs(count[member] - end * size / sum(member_sizes)) <= len(member_sizes)

@@ -50,13 +50,13 @@ def test_captions_say_what_is_there() -> None:
 
 
 def test_held_out_images_have_contents_of_their_own(made: ExampleData) -> None:
-    train, held = (
+    train, lock = (
         {answers_of(record) for record in json.loads((made.folder / name).read_text())}
         for name in ("train.json", "heldout.json")
     )
     assert train
-    assert len(held) > 4
-    assert not any(one <= other for one in held for other in train if len(one) > 1)
+    assert len(lock) > 4
+    assert not any(one <= other for one in lock for other in train if len(one) > 1)
     assert 0 < made.guessed < 0.6
 
 
@@ -78,9 +78,11 @@ def test_a_shape_is_where_and_what_it_is_said_to_be(kind: str, place: str) -> No
     assert (rows.max() < half) == place.startswith("top")
     assert (columns.max() < half) == place.endswith("left")
     assert (rows.min() >= half) == place.startswith("bottom")
-    told = {own.text: own.answer for own in scene.make_questions(random.Random(0))}
-    assert told["What kind of shape is there?"] == kind
-    assert told["How many shapes are there?"] == "1"
+    answers = {
+        question.text: question.answer for question in scene.make_questions(random.Random(0))
+    }
+    assert answers["What kind of shape is there?"] == kind
+    assert answers["How many shapes are there?"] == "1"
 
 
 def test_yes_and_no_are_as_the_image_says() -> None:
@@ -88,7 +90,7 @@ def test_yes_and_no_are_as_the_image_says() -> None:
     for _ in range(50):
         scene = ShapeScene.draw_scene(rng)
         *_, asked = scene.make_questions(rng)
-        there = any(own in asked.text for own in scene.places)
+        there = any(place in asked.text for place in scene.places)
         assert asked.answer == ("yes" if there else "no")
         assert scene.colour in COLOURS
 

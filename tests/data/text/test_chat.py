@@ -35,23 +35,23 @@ TEXTS = st.lists(st.sampled_from([*KINDS, "ab", "c d", "x"]), min_size=1, max_si
 
 def expected(written: list[list[str]], opened: bool) -> list[tuple[int, bool, Kind | None]]:
     """Token by token: its id, whether it is learnt, and the medium that it stands for."""
-    found: list[tuple[int, bool, Kind | None]] = []
+    results: list[tuple[int, bool, Kind | None]] = []
 
     def template(*names: str) -> None:
-        found.extend((i, False, None) for name in names for i in TOKENIZER.template_ids(name))
+        results.extend((i, False, None) for name in names for i in TOKENIZER.template_ids(name))
 
     for number, pieces in enumerate(written):
         role = ROLES[number % 2]
         template(*["separator"] * bool(number), role)
         for piece in pieces:
             if piece in KINDS:
-                found.append((TOKENIZER.placeholder_ids[piece], False, KINDS[piece]))
+                results.append((TOKENIZER.placeholder_ids[piece], False, KINDS[piece]))
             else:
-                found.extend((i, role == "assistant", None) for i in TOKENIZER.encode(piece))
-        found.append((TOKENIZER.end_id, role == "assistant", None))
+                results.extend((i, role == "assistant", None) for i in TOKENIZER.encode(piece))
+        results.append((TOKENIZER.end_id, role == "assistant", None))
     if opened:
         template(*["separator"] * bool(written), "assistant")
-    return found
+    return results
 
 
 @given(st.lists(TEXTS, max_size=4), st.booleans())
@@ -62,11 +62,11 @@ def test_answers_are_learnt_with_their_ends_and_placeholders_never(
     written: list[list[str]], opened: bool
 ) -> None:
     """Outputs of encoders land at placeholders: a model that learnt them would write some."""
-    turns = [Turn(ROLES[n % 2], "".join(own)) for n, own in enumerate(written)]
-    told, wanted = CHAT.tokenize_turns(turns, opened), expected(written, opened)
-    assert list(told.ids) == [i for i, _, _ in wanted]
-    assert list(told.learnt) == [learnt for _, learnt, _ in wanted]
-    assert list(told.media) == [(at, kind) for at, (_, _, kind) in enumerate(wanted) if kind]
+    turns = [Turn(ROLES[n % 2], "".join(parts)) for n, parts in enumerate(written)]
+    rendered, target = CHAT.tokenize_turns(turns, opened), expected(written, opened)
+    assert list(rendered.ids) == [i for i, _, _ in target]
+    assert list(rendered.learnt) == [learnt for _, learnt, _ in target]
+    assert list(rendered.media) == [(at, kind) for at, (_, _, kind) in enumerate(target) if kind]
 
 
 def test_blanks_around_a_text_are_no_part_of_it() -> None:

@@ -33,12 +33,12 @@ AROUND = st.sampled_from(["", "Picture 1: ", "\n", "a < b, [c] ", "<p>", "<image
 
 @given(AROUND, SHAPES, TAGS, NAMES, AROUND, st.booleans())
 def test_a_medium_between_tags_is_refused_by_name(
-    before: str, shape: str, tag: tuple[str, str], name: str, behind: str, upper: bool
+    before: str, shape: str, tag: tuple[str, str], name: str, after: str, upper: bool
 ) -> None:
     word, kind = tag
     named = shape.format(word.upper() if upper else word, name)
     with pytest.raises(ShapeError) as caught:
-        check_tags("turns.0", before + named + behind, MARKS)
+        check_tags("turns.0", before + named + after, MARKS)
     assert str(caught.value).startswith(f"turns.0: {named!r}: {kind} media are not read from tags")
     assert f"valid: <{kind}> in its place and the path in {kind}s" in str(caught.value)
 
@@ -96,17 +96,17 @@ OTHERS: dict[str, tuple[str, ...]] = {
     st.sampled_from(["", " What?", "\nWhat?", "."]),
 )
 def test_placeholders_of_others_are_refused_with_the_conversion(
-    other: tuple[str, str], before: str, behind: str
+    other: tuple[str, str], before: str, after: str
 ) -> None:
     text, kind = other
     with pytest.raises(ShapeError) as caught:
-        check_tags("turns.0", before + text + behind, MARKS)
-    told = str(caught.value)
+        check_tags("turns.0", before + text + after, MARKS)
+    message = str(caught.value)
     shown = text.partition("</")[0]
-    assert told.startswith(f"turns.0: {shown!r}: {kind} media have another".replace("  ", " "))
-    assert f"<{kind or 'image'}>" in told
-    assert "where each medium lies, and the media in" in told
-    assert "in the order of the text" in told
+    assert message.startswith(f"turns.0: {shown!r}: {kind} media have another".replace("  ", " "))
+    assert f"<{kind or 'image'}>" in message
+    assert "where each medium lies, and the media in" in message
+    assert "in the order of the text" in message
 
 
 def test_the_placeholders_of_a_configuration_are_no_others() -> None:
@@ -133,7 +133,7 @@ def test_a_file_in_any_tag_that_may_mean_a_medium_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("<audio_path>a.wav</audio_path>", "audio media are not read from tags"),
         ("<media>a.mp4</media>", "video media are not read from tags"),
@@ -144,8 +144,8 @@ def test_a_file_in_any_tag_that_may_mean_a_medium_is_refused(
         ("It: data:audio/wav;base64,UklGRiQA", "audio media are not read from within a text"),
     ],
 )
-def test_other_media_in_texts_are_refused(text: str, told: str) -> None:
-    with pytest.raises(ShapeError, match=told):
+def test_other_media_in_texts_are_refused(text: str, message: str) -> None:
+    with pytest.raises(ShapeError, match=message):
         check_tags("turns.0", text, MARKS)
 
 
@@ -173,8 +173,8 @@ def test_a_message_about_a_long_medium_is_short() -> None:
     assert len(str(caught.value)) < 500
 
 
-def parse(record: object, beside: Any = None) -> ParsedConversation:
-    return RecordForm(FieldsConfig(), MARKS).parse_record("r", record, beside)
+def parse(record: object, attached: Any = None) -> ParsedConversation:
+    return RecordForm(FieldsConfig(), MARKS).parse_record("r", record, attached)
 
 
 @pytest.mark.parametrize(
@@ -196,14 +196,18 @@ def parse(record: object, beside: Any = None) -> ParsedConversation:
 def test_every_text_of_a_record_is_looked_at(record: object, place: str) -> None:
     with pytest.raises(SampleError) as caught:
         parse(record, {"image": ["b.png"]} if isinstance(record, CaptionRecord) else None)
-    told = caught.value.fault.text
-    assert told.startswith(f"record of wrong shape: {place}: '<img>a.png</img>': image media are")
+    message = caught.value.fault.text
+    assert message.startswith(
+        f"record of wrong shape: {place}: '<img>a.png</img>': image media are"
+    )
 
 
 def test_in_parts_and_in_the_field_of_a_system_message_tags_are_words() -> None:
     parts = [{"type": "text", "text": TEXT}]
-    found = parse({"system": TEXT, "messages": [{"role": "user", "content": parts}, ANSWER]})
-    assert [turn.text for turn in found.turns] == [TEXT, TEXT, "A cat."]
+    conversation = parse({"system": TEXT, "messages": [{"role": "user", "content": parts}, ANSWER]})
+    assert [turn.text for turn in conversation.turns] == [TEXT, TEXT, "A cat."]
     typed = [*parts, {"type": "image", "image": "b.png"}]
-    found = parse({"messages": [{"role": "user", "content": typed}, ANSWER | {"content": TEXT}]})
-    assert [turn.text for turn in found.turns] == [f"{TEXT}<image>", TEXT]
+    conversation = parse(
+        {"messages": [{"role": "user", "content": typed}, ANSWER | {"content": TEXT}]}
+    )
+    assert [turn.text for turn in conversation.turns] == [f"{TEXT}<image>", TEXT]

@@ -80,9 +80,9 @@ def test_answers_that_spell_special_tokens_stay_text(processor: Processor) -> No
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\ufffd")))
 def test_pieces_of_bytes_are_whole_characters(text: str) -> None:
     tokenizer = ChatTokenizer("bytes", None, MARKS)
-    found = tokenizer.token_texts(tokenizer.encode(text))
-    assert "".join(found) == text
-    assert all(len(piece) <= 1 for piece in found)
+    result = tokenizer.token_texts(tokenizer.encode(text))
+    assert "".join(result) == text
+    assert all(len(piece) <= 1 for piece in result)
 
 
 def test_special_tokens_are_pieces_by_their_names() -> None:

@@ -71,10 +71,10 @@ def test_a_bad_record_is_one_bad_sample(record: bytes, message: str, opened: Any
 def test_a_damaged_file_is_an_error(damage: str, opened: Any, tmp_path: Path) -> None:
     opened(*[GOOD + b""] * 100)
     path = tmp_path / "a.array_record"
-    whole = bytearray(path.read_bytes())
-    whole[-65536 + 20] ^= 255 * (damage == "footer")
-    ends = {"nothing": 0, "half": len(whole) // 2, "end": -10}
-    path.write_bytes(b"junk" * 40_000 if damage == "junk" else whole[: ends.get(damage)])
+    content = bytearray(path.read_bytes())
+    content[-65536 + 20] ^= 255 * (damage == "footer")
+    ends = {"nothing": 0, "half": len(content) // 2, "end": -10}
+    path.write_bytes(b"junk" * 40_000 if damage == "junk" else content[: ends.get(damage)])
     with pytest.raises(DataError, match=r"a.array_record is no whole ArrayRecord file: ."):
         opened()
 
@@ -82,9 +82,9 @@ def test_a_damaged_file_is_an_error(damage: str, opened: Any, tmp_path: Path) ->
 def test_a_damaged_record_is_a_bad_sample(opened: Any, tmp_path: Path) -> None:
     opened(*[GOOD] * 300)
     path = tmp_path / "a.array_record"
-    whole = bytearray(path.read_bytes())
-    whole[500] ^= 255
-    path.write_bytes(whole)
+    content = bytearray(path.read_bytes())
+    content[500] ^= 255
+    path.write_bytes(content)
     source, processor = opened()
     bad = []
     for index in range(300):

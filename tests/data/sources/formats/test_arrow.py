@@ -58,8 +58,8 @@ def test_media_may_be_missing_paths_or_lists(opened: Any, tmp_path: Path) -> Non
     stored = table().schema.field("image").type
     cells = [{"bytes": None, "path": "0.png"}, None, {"bytes": PNG, "path": None}]
     answer = {"from": "gpt", "value": "A cat."}
-    told = [[{"from": "human", "value": text}, answer] for text in ("<image>", "?", "<image>")]
-    saved(tmp_path / "set", table(3, conversations=told, image=pa.array(cells, stored)))
+    message = [[{"from": "human", "value": text}, answer] for text in ("<image>", "?", "<image>")]
+    saved(tmp_path / "set", table(3, conversations=message, image=pa.array(cells, stored)))
     source, processor = opened(tmp_path / "set", media=str(tmp_path / "set"))
     assert [processor.measure(source[i, 0]).counts("vision") for i in range(3)] == [
         (5,),
@@ -80,13 +80,13 @@ def test_a_file_that_is_cut_off_is_an_error(cut: int, opened: Any, tmp_path: Pat
 def test_what_is_no_data_set_is_told(opened: Any, tmp_path: Path) -> None:
     saved(tmp_path / "set", table(4))
     state = tmp_path / "set" / "state.json"
-    for text, told in (
+    for text, message in (
         ('{"_data_files": [{"filename": "gone.arrow"}]}', "lists .*gone.arrow"),
         ("{}", "lists no files: KeyError"),
         ("{", "lists no files"),
     ):
         state.write_text(text)
-        with pytest.raises(DataError, match=told):
+        with pytest.raises(DataError, match=message):
             opened(tmp_path / "set")
     state.unlink()
     with pytest.raises(DataError, match="expected picture"):
@@ -110,9 +110,9 @@ def test_a_data_set_that_datasets_has_saved_is_read(opened: Any, tmp_path: Path)
     )
     # From a table, as the package encodes clips by torch.
     table = pa.table(rows, schema=features.arrow_schema)
-    made = datasets.Dataset(datasets.table.InMemoryTable(table), fingerprint="00")
-    made.save_to_disk(tmp_path / "set", num_shards=2)
-    made.to_parquet(tmp_path / "set.parquet")
+    result = datasets.Dataset(datasets.table.InMemoryTable(table), fingerprint="00")
+    result.save_to_disk(tmp_path / "set", num_shards=2)
+    result.to_parquet(tmp_path / "set.parquet")
     source, processor = opened(tmp_path / "set")
     tables, _ = opened(tmp_path / "set.parquet", kind="parquet")
     assert len(source) == len(tables) == 7

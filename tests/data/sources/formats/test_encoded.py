@@ -85,13 +85,13 @@ def _moved_behind_the_pixels(data: bytes, kind: bytes) -> bytes:
 
 def _xmp(orientation: object, as_element: bool = False) -> bytes:
     """XMP with an orientation, as an attribute or as an element."""
-    own = f'tiff:Orientation="{orientation}"', ""
+    attribute = f'tiff:Orientation="{orientation}"', ""
     if as_element:
-        own = "", f"<tiff:Orientation>{orientation}</tiff:Orientation>"
+        attribute = "", f"<tiff:Orientation>{orientation}</tiff:Orientation>"
     return (
         '<x:xmpmeta xmlns:x="adobe:ns:meta/">'
         '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">'
-        f'<rdf:Description xmlns:tiff="http://ns.adobe.com/tiff/1.0/" {own[0]}>{own[1]}'
+        f'<rdf:Description xmlns:tiff="http://ns.adobe.com/tiff/1.0/" {attribute[0]}>{attribute[1]}'
         "</rdf:Description></rdf:RDF></x:xmpmeta>"
     ).encode()
 
@@ -148,7 +148,7 @@ def test_an_orientation_behind_the_pixels_is_refused_where_it_changes_the_size(
         image = EncodedImage(LoadedBytes("x.png", data), 10**6)
         assert image.image_size() == (16, side)
         if orientation == 6 and side == 40:
-            with pytest.raises(MediaError, match=r"'x.png' has its orientation behind its"):
+            with pytest.raises(MediaError, match=r"'x.png' has its orientation after its"):
                 image.load(3)
         else:
             np.testing.assert_array_equal(image.load(3), _upright(data))
@@ -168,7 +168,7 @@ def test_max_pixels_decides_of_what_pil_warns_of(
     filters: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(PIL.Image, "MAX_IMAGE_PIXELS", 500)
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter(filters)
         for form in ("PNG", "JPEG", "WEBP", "BMP", "TIFF", "GIF", "PPM"):
             image = EncodedImage(LoadedBytes("x", encoded_image(form=form)), 640)
@@ -176,7 +176,7 @@ def test_max_pixels_decides_of_what_pil_warns_of(
             assert image.load(3).shape == (16, 40, 3)
             with pytest.raises(MediaError, match=r"'x' is above data.image.max_pixels 639"):
                 EncodedImage(LoadedBytes("x", encoded_image(form=form)), 639).load(3)
-    assert not told
+    assert not caught
 
 
 @pytest.mark.parametrize("form", ["WAV", "FLAC", "OGG", "MP3"])
@@ -186,17 +186,17 @@ def test_a_clip_is_the_same_wherever_its_bytes_are(
 ) -> None:
     data = encoded_clip(9000, form, channels)
     clips = [EncodedAudio(blob, LONGEST) for blob in places(data, tmp_path)]
-    whole, rate = soundfile.read(io.BytesIO(data), dtype="float32", always_2d=True)
+    content, rate = soundfile.read(io.BytesIO(data), dtype="float32", always_2d=True)
     for clip in clips:
-        assert clip.clip_info() == (len(whole), rate)
-        np.testing.assert_allclose(clip.load(), whole.mean(axis=1), atol=1e-6)
+        assert clip.clip_info() == (len(content), rate)
+        np.testing.assert_allclose(clip.load(), content.mean(axis=1), atol=1e-6)
 
 
 def test_many_channels_are_averaged_block_by_block() -> None:
     data = encoded_clip(samples=300, channels=1000)
-    whole, _ = soundfile.read(io.BytesIO(data), dtype="float32")
+    content, _ = soundfile.read(io.BytesIO(data), dtype="float32")
     np.testing.assert_allclose(
-        EncodedAudio(LoadedBytes("x", data), LONGEST).load(), whole.mean(axis=1), atol=1e-6
+        EncodedAudio(LoadedBytes("x", data), LONGEST).load(), content.mean(axis=1), atol=1e-6
     )
 
 
@@ -216,26 +216,26 @@ def test_a_header_that_claims_too_much_is_refused_before_anything_is_decoded() -
 def test_a_wave_that_is_cut_off_is_refused(order: str) -> None:
     file = io.BytesIO()
     soundfile.write(file, np.zeros(8000), 16_000, format="WAV", endian=order)
-    whole = file.getvalue()
-    assert len(EncodedAudio(LoadedBytes("x", whole), LONGEST).load()) == 8000
-    assert len(EncodedAudio(LoadedBytes("x", whole + b"LIST"), LONGEST).load()) == 8000
-    clip = EncodedAudio(LoadedBytes("x.wav", whole[:5000]), LONGEST)
+    content = file.getvalue()
+    assert len(EncodedAudio(LoadedBytes("x", content), LONGEST).load()) == 8000
+    assert len(EncodedAudio(LoadedBytes("x", content + b"LIST"), LONGEST).load()) == 8000
+    clip = EncodedAudio(LoadedBytes("x.wav", content[:5000]), LONGEST)
     for read in (clip.clip_info, clip.load):
         with pytest.raises(MediaError, match=r"'x.wav' is cut off: .* 16000 bytes .* are 4956"):
             read()
-    size = whole.index(b"data") + 4
+    size = content.index(b"data") + 4
     for unknown in (0xFFFFFFFF, 0x7FFFF000):
         mark = unknown.to_bytes(4, order.lower())  # type: ignore[arg-type]
-        streamed = whole[:size] + mark + whole[size + 4 :]
+        streamed = content[:size] + mark + content[size + 4 :]
         assert len(EncodedAudio(LoadedBytes("x", streamed), LONGEST).load()) == 8000
 
 
 @pytest.mark.parametrize("channels", [1, 2])
 def test_fewer_samples_than_a_header_says_are_refused(channels: int) -> None:
     # libsndfile says so by a short read alone; what was not read must not be heard.
-    whole = encoded_clip(12_000, "MP3", channels)
-    assert EncodedAudio(LoadedBytes("x", whole), LONGEST).load().shape == (12_000,)
-    clip = EncodedAudio(LoadedBytes("x.mp3", whole[: len(whole) // 2]), LONGEST)
+    content = encoded_clip(12_000, "MP3", channels)
+    assert EncodedAudio(LoadedBytes("x", content), LONGEST).load().shape == (12_000,)
+    clip = EncodedAudio(LoadedBytes("x.mp3", content[: len(content) // 2]), LONGEST)
     with pytest.raises(MediaError, match=r"'x.mp3' is cut off, .*: it says 12000 samples, and the"):
         clip.load()
 
@@ -244,9 +244,9 @@ def test_fewer_samples_than_a_header_says_are_refused(channels: int) -> None:
 @pytest.mark.parametrize("form", ["WAV", "FLAC", "OGG", "MP3", "AIFF"])
 def test_broken_clips_are_bad_media_and_nothing_else(form: str) -> None:
     """libsndfile calls back into Python, where an exception would be lost."""
-    rng, whole = random.Random(0), encoded_clip(8000, form)
+    rng, content = random.Random(0), encoded_clip(8000, form)
     for number in range(200):
-        data = bytearray(whole if number % 2 else whole[: rng.randrange(len(whole))])
+        data = bytearray(content if number % 2 else content[: rng.randrange(len(content))])
         for _ in range(rng.randrange(1, 4)):
             if data:
                 data[rng.randrange(min(len(data), 200))] = rng.randrange(256)
@@ -256,9 +256,9 @@ def test_broken_clips_are_bad_media_and_nothing_else(form: str) -> None:
 
 @pytest.mark.parametrize("form", ["PNG", "JPEG", "WEBP", "BMP", "TIFF", "GIF"])
 def test_broken_images_are_bad_media_and_nothing_else(form: str) -> None:
-    rng, whole = random.Random(0), encoded_image(form=form)
+    rng, content = random.Random(0), encoded_image(form=form)
     for number in range(200):
-        data = bytearray(whole if number % 2 else whole[: rng.randrange(len(whole))])
+        data = bytearray(content if number % 2 else content[: rng.randrange(len(content))])
         for _ in range(rng.randrange(1, 4)):
             if data:
                 data[rng.randrange(len(data))] = rng.randrange(256)
@@ -282,8 +282,8 @@ def test_samples_that_are_not_finite_are_found_when_a_clip_is_measured(
         file, wave[-1, 1] = io.BytesIO(), sample
         soundfile.write(file, wave, 8000, format=form, subtype=subtype)
         clips.append(EncodedAudio(LoadedBytes("x", file.getvalue()), 100_000))
-    broken, whole = clips
-    assert broken.clip_info() == whole.clip_info() == whole.checked_info() == (90_000, 8000)
+    broken, complete = clips
+    assert broken.clip_info() == complete.clip_info() == complete.checked_info() == (90_000, 8000)
     with pytest.raises(MediaError, match="1 samples that are NaN or infinite, or larger"):
         broken.checked_info()
 
@@ -305,8 +305,8 @@ def test_what_is_no_clip_is_told_without_places_in_memory() -> None:
 @pytest.mark.parametrize("form", ["WAV", "FLAC", "OGG", "AIFF", "CAF", "AU"])
 def test_clips_in_bare_base64_are_known_by_their_first_bytes(form: str) -> None:
     content = encoded_clip(900, form)
-    found = bare_base64(base64.b64encode(content).decode(), "x")
-    assert found == LoadedBytes("x", content)
+    result = bare_base64(base64.b64encode(content).decode(), "x")
+    assert result == LoadedBytes("x", content)
 
 
 def test_data_uris_hold_media() -> None:

@@ -44,9 +44,9 @@ def test_an_index_is_made_once_and_mapped(tmp_path: Path) -> None:
     assert isinstance(index["a"], np.memmap)
     again: RecordIndex = pickle.loads(pickle.dumps(index))
     assert len(pickle.dumps(index)) < 300
-    for found in (index, again):
-        np.testing.assert_array_equal(found["a"], np.arange(1000))
-        assert found["b"].shape == (0,)
+    for actual in (index, again):
+        np.testing.assert_array_equal(actual["a"], np.arange(1000))
+        assert actual["b"].shape == (0,)
     open_index(tmp_path, "two", NAMES, build)
     assert len(calls) == len(folders(tmp_path)) == 2
 
@@ -88,17 +88,17 @@ def test_a_damaged_one_is_told_and_made_again(
         (folder / "a.npy").write_bytes(damage)
     for _ in range(2):
         np.testing.assert_array_equal(open_index(tmp_path, "one", NAMES, arrays)["a"], range(1000))
-    (told,) = caplog.messages
-    assert f"records in {folder} are damaged and are made again: a.npy missing or not" in told
+    (message,) = caplog.messages
+    assert f"records in {folder} are damaged and are made again: a.npy missing or not" in message
     assert folders(tmp_path) == [folder.name]
 
 
 def test_the_last_few_indexes_of_a_source_are_kept_and_all_that_are_in_use(tmp_path: Path) -> None:
-    held = [open_index(tmp_path, str(number), NAMES, arrays) for number in range(KEPT + 2)]
-    first, second, _, fourth, *_ = [index.folder for index in held]
-    assert all(index.folder.is_dir() for index in held)  # each is in use
-    again: RecordIndex = pickle.loads(pickle.dumps(held[0]))
-    held.clear()
+    lock = [open_index(tmp_path, str(number), NAMES, arrays) for number in range(KEPT + 2)]
+    first, second, _, fourth, *_ = [index.folder for index in lock]
+    assert all(index.folder.is_dir() for index in lock)  # each is in use
+    again: RecordIndex = pickle.loads(pickle.dumps(lock[0]))
+    lock.clear()
     open_index(tmp_path, "one more", NAMES, arrays)
     assert first.is_dir()  # by a process that has it from another one
     assert not second.is_dir()
@@ -119,13 +119,13 @@ def test_indexes_and_lengths_of_a_source_are_in_one_folder(
     path = tmp_path / "train.jsonl"
     source = {"kind": "llava", "path": path}
     config = make_config(source=source, tokenizer="bytes", cache=tmp_path / "cache")
-    told = {"conversations": [{"from": "human", "value": "?"}, {"from": "gpt", "value": "A."}]}
+    message = {"conversations": [{"from": "human", "value": "?"}, {"from": "gpt", "value": "A."}]}
     for day in range(KEPT + 3):
-        path.write_text((json.dumps(told) + "\n") * (day + 1))
-        found = make_source(config)
-        open_lengths(found, processor, config)
-        home = found.home
-        del found
+        path.write_text((json.dumps(message) + "\n") * (day + 1))
+        result = make_source(config)
+        open_lengths(result, processor, config)
+        home = result.home
+        del result
     (only,) = (tmp_path / "cache").iterdir()
     assert only == home
     kinds = [name.partition("-")[0] for name in folders(home)]

@@ -60,12 +60,12 @@ def test_every_record_of_a_list_and_of_lines_is_found(
     (tmp_path / "b.jsonl").write_text("\n \n".join(lines), encoding)
     files = find_files(str(tmp_path), (".json", ".jsonl"))
     index = open_index(tmp_path, "x", ("spans", "ends", "digest"), lambda: index_of(files))
-    found = pickle.loads(pickle.dumps(JsonRecords(files, index, None)))
-    assert [found.read_record(i)[0] for i in range(len(found))] == records * 2
+    result = pickle.loads(pickle.dumps(JsonRecords(files, index, None)))
+    assert [result.read_record(i)[0] for i in range(len(result))] == records * 2
     names = [f"{name}[{i}]" for name in ("a.json", "b.jsonl") for i in range(len(records))]
-    assert [found.name(i) for i in range(len(found))] == names
+    assert [result.name(i) for i in range(len(result))] == names
     with pytest.raises(IndexError):
-        found.read_record(len(found))
+        result.read_record(len(result))
 
 
 @pytest.mark.parametrize("text", ["[1 2]", "[1,]", "[1", "[1]2", "[", "", "[" * 10**6, "[1]\xff"])
@@ -135,9 +135,9 @@ def test_media_in_bare_base64_are_read(form: str, tmp_path: Path, make_config: M
     records = [json.dumps({"conversations": TURNS, "image": own}) + "\n" for own in images]
     path.write_text("".join(records))
     source = make_source(make_config(source={"kind": "llava", "path": path}))
-    found = [source[i, 0].of("image")[0].load(3) for i in range(len(images))]
-    assert found[0].shape == (20, 20, 3)
-    assert all(np.array_equal(own, found[0]) for own in found)
+    result = [source[i, 0].of("image")[0].load(3) for i in range(len(images))]
+    assert result[0].shape == (20, 20, 3)
+    assert all(np.array_equal(own, result[0]) for own in result)
 
 
 @pytest.mark.parametrize(
@@ -197,6 +197,6 @@ def test_a_file_of_another_kind_names_its_kind(
     else:
         arrow = b"\xff\xff\xff\xff\x10\0"
         path.write_bytes({"arrow": arrow, "gzip": gzip.compress(b"a"), "binary": b"a\0b"}[kind])
-    told = {"tar": "kind: webdataset", "gzip": "compressed", "binary": "no text"}
-    with pytest.raises(DataError, match=f"{path} is .*{told.get(kind, f'kind: {kind}')}"):
+    message = {"tar": "kind: webdataset", "gzip": "compressed", "binary": "no text"}
+    with pytest.raises(DataError, match=f"{path} is .*{message.get(kind, f'kind: {kind}')}"):
         make_source(make_config(source={"kind": "llava", "path": path}))

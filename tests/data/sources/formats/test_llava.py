@@ -154,16 +154,16 @@ def unreadable_image(media: Path) -> Record:
 @bad("'x.png' cannot be decoded")
 def truncated_image(media: Path) -> Record:
     write_image(media / "x.png", (40, 40))
-    whole = (media / "x.png").read_bytes()
-    (media / "x.png").write_bytes(whole[: len(whole) // 2])
+    content = (media / "x.png").read_bytes()
+    (media / "x.png").write_bytes(content[: len(content) // 2])
     return good("x.png")
 
 
 @bad("'x.jpg' cannot be decoded")
 def truncated_jpeg(media: Path) -> Record:
     write_image(media / "x.jpg", (100, 100))
-    whole = (media / "x.jpg").read_bytes()
-    (media / "x.jpg").write_bytes(whole[: len(whole) // 2])
+    content = (media / "x.jpg").read_bytes()
+    (media / "x.jpg").write_bytes(content[: len(content) // 2])
     return good("x.jpg")
 
 
@@ -237,8 +237,8 @@ def truncated_clip(media: Path) -> Record:
     write_clip(media / "x.flac.wav")
     wave, _ = soundfile.read(media / "x.flac.wav")
     soundfile.write(media / "x.flac", wave, 8000)
-    whole = (media / "x.flac").read_bytes()
-    (media / "x.flac").write_bytes(whole[: len(whole) // 2])
+    content = (media / "x.flac").read_bytes()
+    (media / "x.flac").write_bytes(content[: len(content) // 2])
     return _heard("x.flac")
 
 

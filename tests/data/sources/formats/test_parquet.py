@@ -204,16 +204,18 @@ def structs(*names: str) -> pa.Array:
 
 
 @pytest.mark.parametrize(
-    ("columns", "told"),
+    ("columns", "message"),
     [
         ({"messages": structs("role", "content", "content")}, "fields of column 'messages'"),
         ({"question": ["a"], "answer": ["b"], "content": ["c"]}, "columns"),
     ],
 )
-def test_columns_and_fields_of_one_name_are_told(columns: Any, told: str, opened: Any) -> None:
+def test_columns_and_fields_of_one_name_are_told(columns: Any, message: str, opened: Any) -> None:
     rows = pa.table(columns)
     rows = rows.append_column("content", rows["content"]) if "content" in columns else rows
-    with pytest.raises(DataError, match=f"several {told} have the name content; valid: each with"):
+    with pytest.raises(
+        DataError, match=f"several {message} have the name content; valid: each with"
+    ):
         opened(rows)
     assert opened(pa.table({"messages": structs("role", "content")}))[0][0, 0].turns
 
@@ -243,8 +245,8 @@ def test_files_with_other_columns_are_refused(opened: Any) -> None:
 @pytest.mark.parametrize("cut", [0, 3, 100, -1, -300])
 def test_a_file_that_is_cut_off_is_an_error(cut: int, opened: Any, tmp_path: Path) -> None:
     opened(table())
-    whole = (tmp_path / "0.parquet").read_bytes()
-    (tmp_path / "1.parquet").write_bytes(whole[:cut])
+    content = (tmp_path / "0.parquet").read_bytes()
+    (tmp_path / "1.parquet").write_bytes(content[:cut])
     with pytest.raises(DataError, match=r"1.parquet is not a Parquet file"):
         opened()
 
@@ -257,9 +259,9 @@ def test_rows_that_are_damaged_are_bad_samples_and_the_rest_is_read(
     columns = pq.ParquetFile(path).metadata.row_group(0)
     for column in (0, 2):  # conversations.from, image.bytes
         start = columns.column(column).dictionary_page_offset
-        whole = bytearray(path.read_bytes())
-        whole[start : start + 40] = b"\xff" * 40
-        path.write_bytes(whole)
+        content = bytearray(path.read_bytes())
+        content[start : start + 40] = b"\xff" * 40
+        path.write_bytes(content)
         source, processor = opened()
         with pytest.raises(SampleError, match=r"sample 0.parquet\[1\]: row group 0 of 0.parquet"):
             processor.measure(source[1, 0])

@@ -61,17 +61,17 @@ operations = st.lists(
 
 def walk(file: Any, operations: list[Operation]) -> list[bytes]:
     """The bytes that are read on a walk through a file."""
-    found = []
+    results = []
     for operation, number in operations:
         if operation == "read":
-            found.append(file.read(number))
+            results.append(file.read(number))
         elif operation == "set":
             file.seek(number)
         elif operation == "move":
             file.seek(max(0, file.tell() + number))
         else:
             file.seek(number, os.SEEK_END)
-    return found
+    return results
 
 
 SIGNED = "of https://h/x?sig=s3cret"
@@ -83,8 +83,8 @@ def test_a_part_of_a_file_is_read_as_a_file_of_its_own(
 ) -> None:
     size = 700
     file = SourceFile("x", len(DATA), "", PatientFileSystem(Failing(len(DATA)), 0))
-    with file.open(chunk, start, size) as part, io.BytesIO(DATA[start : start + size]) as whole:
-        assert walk(part, operations) == walk(whole, operations)
+    with file.open(chunk, start, size) as part, io.BytesIO(DATA[start : start + size]) as content:
+        assert walk(part, operations) == walk(content, operations)
 
 
 @pytest.mark.parametrize(
@@ -109,9 +109,9 @@ def test_a_failed_read_ends_the_file_and_is_told_after(system: Failing, message:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    found = Clock()
-    monkeypatch.setattr(patience, "time", found)
-    return found
+    result = Clock()
+    monkeypatch.setattr(patience, "time", result)
+    return result
 
 
 class Flaky(MemoryFileSystem):
@@ -159,8 +159,8 @@ def test_a_place_that_comes_back_is_read(
     assert files[0].read(3, 5) == DATA[3:8]
     for pause, most in zip(clock.pauses, (0.5, 1.0, 2.0), strict=True):
         assert most / 2 <= pause <= most
-    told = "flaky://shelf/a.bin is out of reach, and is tried again for 60 s: ConnectionError"
-    assert caplog.text.count(told) == 1
+    message = "flaky://shelf/a.bin is out of reach, and is tried again for 60 s: ConnectionError"
+    assert caplog.text.count(message) == 1
     assert "flaky://shelf/a.bin is in reach again, after" in caplog.text
 
 
@@ -244,14 +244,14 @@ class Answers(BaseHTTPRequestHandler):
     status, failures = 503, 0
 
     def do_GET(self) -> None:
-        own = type(self)
-        own.failures -= 1
-        if own.failures >= 0:
-            self.send_error(own.status)
+        server = type(self)
+        server.failures -= 1
+        if server.failures >= 0:
+            self.send_error(server.status)
             return
-        found = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
-        data = DATA[int(found[1]) : int(found[2]) + 1] if found else DATA
-        self.send_response(206 if found else 200)
+        match = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
+        data = DATA[int(match[1]) : int(match[2]) + 1] if match else DATA
+        self.send_response(206 if match else 200)
         self.send_header("Content-Length", str(len(data)))
         self.send_header("Content-Type", "application/octet-stream")
         self.send_header("Last-Modified", "Thu, 01 Jan 2026 00:00:00 GMT")
@@ -318,9 +318,9 @@ def test_a_place_is_tried_again_while_it_is_opened(
     assert len(clock.pauses) == 3
     assert system.display_name(f"{path}/a.bin") == "opened://shelf/a.bin"
     Opened.left, Opened.error = 10**6, error
-    with pytest.raises(kind, match="opened://shelf") as told:
+    with pytest.raises(kind, match="opened://shelf") as caught:
         find_files("opened://shelf", (".bin",), 60)
-    assert type(told.value) is kind
+    assert type(caught.value) is kind
 
 
 def test_a_place_is_named_as_it_is_configured() -> None:
@@ -336,9 +336,9 @@ def test_a_place_is_named_as_it_is_configured() -> None:
 def test_an_answer_that_stays_is_told_at_once(site: str, clock: Clock, status: int) -> None:
     Answers.failures, Answers.status = 10**6, status
     message = "no such file" if status == 404 else f"cannot list {site}: {status}, message="
-    with pytest.raises(DataError, match=message) as told:
+    with pytest.raises(DataError, match=message) as caught:
         find_files(site, (".bin",), 60)
-    assert exit_code_of(told.value) == ExitCode.BAD_DATA
+    assert exit_code_of(caught.value) == ExitCode.BAD_DATA
     assert clock.pauses == []
 
 
@@ -351,16 +351,16 @@ def test_what_gives_access_is_in_no_message_about_a_place(site: str, clock: Cloc
     system = SimpleNamespace(unstrip_protocol=lambda path: f"ftp://me:s3cret@h/{path}")
     said = [listed.value, opened.value, PatientFileSystem(system, 0).display_name("a")]
     assert said[2] == "ftp://...@h/a"
-    assert all("s3cret" not in str(own) for own in said)
+    assert all("s3cret" not in str(message) for message in said)
 
 
 def test_a_site_that_stays_away_may_come_back_for_a_later_start(site: str, clock: Clock) -> None:
     gone = "http://127.0.0.1:1/a.bin"  # where nobody listens
     Answers.failures = 10**6
     for place, why in ((site, "503"), (gone, "ClientConnectorError")):
-        with pytest.raises(AwayError, match=rf"out of reach for 60 s .*{why}") as told:
+        with pytest.raises(AwayError, match=rf"out of reach for 60 s .*{why}") as caught:
             find_files(place, (".bin",), 60)
-        assert exit_code_of(told.value) == ExitCode.OUT_OF_REACH
+        assert exit_code_of(caught.value) == ExitCode.OUT_OF_REACH
         assert sum(clock.pauses) == pytest.approx(60)
         clock.pauses.clear()
 
@@ -377,34 +377,36 @@ def test_a_server_that_never_answers_is_out_of_reach(
 ) -> None:
     monkeypatch.setattr(patience, "SHORTEST", 0.2)
     begin = time.monotonic()
-    with pytest.raises(AwayError, match=r"out of reach for .* s \(retry_seconds 0\.5\)") as told:
+    with pytest.raises(AwayError, match=r"out of reach for .* s \(retry_seconds 0\.5\)") as caught:
         find_files(f"http://{silent}/a.bin", (".bin",), 0.5)
-    spent = time.monotonic() - begin
-    (stated,) = re.findall(r"for ([\d.]+) s", str(told.value))
-    assert 0.5 <= float(stated) < 1.01 * spent  # three digits
+    elapsed = time.monotonic() - begin
+    (stated,) = re.findall(r"for ([\d.]+) s", str(caught.value))
+    assert 0.5 <= float(stated) < 1.01 * elapsed  # three digits
 
 
 @pytest.mark.parametrize("scheme", ["s3", "gs", "ftp"])
 def test_stores_have_limits_of_silence_too(scheme: str) -> None:
-    (own,) = timeout_options(f"simplecache::{scheme}://bucket/a", 12).values()
+    (options,) = timeout_options(f"simplecache::{scheme}://bucket/a", 12).values()
     if scheme == "s3":
-        assert own["config_kwargs"] | {"retries": None} == {
+        assert options["config_kwargs"] | {"retries": None} == {
             "connect_timeout": 5,
             "read_timeout": 12,
             "retries": None,
         }
     elif scheme == "gs":
-        assert own["requests_timeout"].sock_read == own["requests_timeout"].sock_connect == 12
+        assert (
+            options["requests_timeout"].sock_read == options["requests_timeout"].sock_connect == 12
+        )
     else:
-        assert own == {"timeout": 12}
+        assert options == {"timeout": 12}
     assert timeout_options("memory://a", 12) == {}
 
 
 def test_limits_leave_what_fsspec_is_configured_with(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(conf, "http", {"client_kwargs": {"trust_env": True}})
-    (own,) = timeout_options("https://site/a", 300).values()
-    assert own["client_kwargs"].keys() == {"timeout", "trust_env"}
-    assert own["client_kwargs"]["timeout"].sock_read == patience.SILENCE
+    (options,) = timeout_options("https://site/a", 300).values()
+    assert options["client_kwargs"].keys() == {"timeout", "trust_env"}
+    assert options["client_kwargs"]["timeout"].sock_read == patience.SILENCE
 
 
 def _library(stream: BinaryIO) -> None:
@@ -459,10 +461,10 @@ def test_files_folders_and_patterns_are_found(put: Callable[[str, bytes], str]) 
     assert names(f"{root}/**/*.bin")[-1] == "c.bin"
     assert names(f"{root}/read.me") == ["read.me"]
     assert names(root, ".me", ".bin") == ["a-0.bin", "b-0.bin", "c.bin", "read.me"]
-    (found,) = find_files(f"{root}/deep/c.bin", ())
-    assert (found.size, found.read(2, 3)) == (10, b"ep/")
-    again = pickle.loads(pickle.dumps(found))
-    assert again == found
+    (file,) = find_files(f"{root}/deep/c.bin", ())
+    assert (file.size, file.read(2, 3)) == (10, b"ep/")
+    again = pickle.loads(pickle.dumps(file))
+    assert again == file
     assert again.read(0, 4) == b"deep"
 
 
@@ -505,8 +507,8 @@ def test_links_are_followed_as_hubs_keep_their_files(tmp_path: Path) -> None:
     (tmp_path / "snapshot").mkdir()
     (tmp_path / "blobs" / "0123").write_bytes(DATA)
     (tmp_path / "snapshot" / "a.bin").symlink_to("../blobs/0123")
-    (found,) = find_files(str(tmp_path / "snapshot"), (".bin",))
-    assert (found.size, found.read(0, 5)) == (len(DATA), DATA[:5])
+    (file,) = find_files(str(tmp_path / "snapshot"), (".bin",))
+    assert (file.size, file.read(0, 5)) == (len(DATA), DATA[:5])
 
 
 def test_what_is_local() -> None:

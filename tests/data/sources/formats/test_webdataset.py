@@ -92,7 +92,7 @@ def test_a_caption_is_read_where_the_record_tells_nothing(opened: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("caption", "told"),
+    ("caption", "message"),
     [
         (b"A cat <image>.", "caption: '<image>' in an answer, where media belong to the question"),
         (b"<image 1> is a cat.", "caption: '<image 1>': image media have another placeholder"),
@@ -100,9 +100,9 @@ def test_a_caption_is_read_where_the_record_tells_nothing(opened: Any) -> None:
     ],
 )
 def test_a_caption_that_has_the_place_of_a_medium_is_refused(
-    caption: bytes, told: str, opened: Any
+    caption: bytes, message: str, opened: Any
 ) -> None:
-    with pytest.raises(SampleError, match=told):
+    with pytest.raises(SampleError, match=message):
         opened([("0.txt", caption), ("0.png", PNG)])[0][0, 0]
 
 
@@ -146,8 +146,8 @@ def test_members_of_a_sample_that_are_read(name: str, opened: Any) -> None:
     sample = opened(members)[0][0, 0]
     assert [image.image_size()[1] for image in sample.of("image")] == widths
     read, passed = sample.keys
-    told = {own for own in (*read, *passed) if own.startswith(".")}
-    assert told == {f".{own.partition('.')[2].lower()}" for own, _ in members}
+    message = {own for own in (*read, *passed) if own.startswith(".")}
+    assert message == {f".{own.partition('.')[2].lower()}" for own, _ in members}
 
 
 def numbered(*numbers: str) -> list[tuple[str, bytes]]:
@@ -169,8 +169,10 @@ def test_a_gap_between_numbers_is_told_as_a_member_may_be_lost(
     numbers: tuple[str, ...], lost: tuple[str, int], opened: Any
 ) -> None:
     source, _ = opened(numbered(*numbers))
-    told = rf"'7.{lost[0]}.png' has number {int(lost[0])} among the image media .* number {lost[1]}"
-    with pytest.raises(SampleError, match=f"{told}; valid: numbers without a gap from 0 or 1"):
+    message = (
+        rf"'7.{lost[0]}.png' has number {int(lost[0])} among the image media .* number {lost[1]}"
+    )
+    with pytest.raises(SampleError, match=f"{message}; valid: numbers without a gap from 0 or 1"):
         source[0, 0]
 
 
@@ -324,8 +326,8 @@ def test_files_that_belong_to_no_sample_are_told_once(
     opened: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     opened([("README", b""), *GOOD, ("._7.png", b"from a Mac")])
-    told = "2 files in the tar files belong to no sample, as their names have no ending"
-    assert told in caplog.text
+    message = "2 files in the tar files belong to no sample, as their names have no ending"
+    assert message in caplog.text
     assert "README, ._7.png" in caplog.text
     caplog.clear()
     opened()
@@ -473,11 +475,11 @@ def test_any_damage_is_an_error_a_bad_sample_or_none(
     """Random bytes in random places: no other exception, and nothing read outside."""
     path = tmp_path_factory.mktemp("tar") / "a.tar"
     tar(path, [m for i, s in enumerate(SAMPLES[:2]) for m in members_of(str(i), s)])
-    whole = bytearray(path.read_bytes())
+    content = bytearray(path.read_bytes())
     for _ in range(data.draw(st.integers(1, 6))):
-        at = data.draw(st.integers(0, len(whole) - 1))
-        whole[at] = data.draw(st.integers(0, 255))
-    path.write_bytes(whole[: data.draw(st.integers(0, len(whole)))])
+        at = data.draw(st.integers(0, len(content) - 1))
+        content[at] = data.draw(st.integers(0, 255))
+    path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
     file = local_file(path)
     with suppress(DataError):
         members = list(_members_of(file))

@@ -317,8 +317,8 @@ def members_of(key: str, sample: Plain) -> Members:
 def webdataset(folder: Path, samples: tuple[Plain, ...]) -> Options:
     """Two shards."""
     for shard in range(2):
-        own = [(i, s) for i, s in enumerate(samples) if i * 2 // len(samples) == shard]
-        members = [m for i, s in own for m in members_of(f"deep/{i:06}", s)]
+        in_shard = [(i, s) for i, s in enumerate(samples) if i * 2 // len(samples) == shard]
+        members = [m for i, s in in_shard for m in members_of(f"deep/{i:06}", s)]
         tar(folder / f"{shard}.tar", members)
     return {"kind": "webdataset", "path": str(folder / "*.tar")}
 
@@ -352,7 +352,7 @@ def array_records(path: Path, records: Sequence[bytes], options: str = "group_si
 def arrayrecord(folder: Path, samples: tuple[Plain, ...]) -> Options:
     """Two files, media as bytes."""
     cut = len(samples) // 2
-    for number, own in enumerate((samples[:cut], samples[cut:])):
+    for number, in_file in enumerate((samples[:cut], samples[cut:])):
         records = [
             {
                 "conversations": s.conversations,
@@ -360,7 +360,7 @@ def arrayrecord(folder: Path, samples: tuple[Plain, ...]) -> Options:
                 "audios": [{"bytes": data, "path": "x.wav"} for data in s.media("audio")],
                 "video": s.media("video"),
             }
-            for s in own
+            for s in in_file
         ]
         path = folder / f"train-{number:05}-of-00002.array_record"
         array_records(path, [msgpack.packb(record) for record in records])

@@ -89,8 +89,10 @@ def mappings(value: Any) -> Iterator[dict[str, Any]]:
     """All mappings in a record: itself, its turns, their parts, and media."""
     if isinstance(value, dict):
         yield value
-    for own in value.values() if isinstance(value, dict) else value if type(value) is list else ():
-        yield from mappings(own)
+    for nested in (
+        value.values() if isinstance(value, dict) else value if type(value) is list else ()
+    ):
+        yield from mappings(nested)
 
 
 @st.composite
@@ -98,8 +100,8 @@ def with_unread_keys(draw: st.DrawFn, records: Sequence[Any] = RECORDS) -> dict[
     """A record that is read, with one or two more keys anywhere."""
     record: dict[str, Any] = copy.deepcopy(draw(st.sampled_from(records)))
     for _ in range(draw(st.integers(1, 2))):
-        own = draw(st.sampled_from([*mappings(record)]))
-        own.setdefault(draw(KEYS), copy.deepcopy(draw(VALUES)))
+        mapping = draw(st.sampled_from([*mappings(record)]))
+        mapping.setdefault(draw(KEYS), copy.deepcopy(draw(VALUES)))
     return record
 
 
@@ -114,10 +116,10 @@ def form(fields: dict[str, str], ignore: tuple[str, ...]) -> RecordForm:
     return form_of(options, data_config())
 
 
-def refusal(own: RecordForm, record: object) -> str | None:
+def refusal(record_form: RecordForm, record: object) -> str | None:
     """Why a record is not read; None if it is."""
     try:
-        own.parse_record("r", record)
+        record_form.parse_record("r", record)
     except SampleError as error:
         return error.fault.text
     return None
@@ -125,16 +127,16 @@ def refusal(own: RecordForm, record: object) -> str | None:
 
 def advised(text: str) -> Iterator[dict[str, Any]]:
     """The settings that a message advises, each by itself; those joined by `with` together."""
-    own: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     at = 0
-    while (found := ADVISED.search(text, at)) is not None:
-        if own and text[at : found.start()] != " with ":
-            yield own
-            own = {}
-        value, at = setting(text, found.end())
-        own[found[1]] = value
-    if own:
-        yield own
+    while (match := ADVISED.search(text, at)) is not None:
+        if settings and text[at : match.start()] != " with ":
+            yield settings
+            settings = {}
+        value, at = setting(text, match.end())
+        settings[match[1]] = value
+    if settings:
+        yield settings
 
 
 def setting(text: str, begin: int) -> tuple[Any, int]:
@@ -153,7 +155,7 @@ def without(value: Any, place: str) -> Any:
     """A record without the key at a place of a message; None if there is no such key."""
     for key in value if isinstance(value, dict) else range(len(value)):
         if place == f"{key}":
-            return {own: value[own] for own in value if own != key}
+            return {nested: value[nested] for nested in value if nested != key}
         if place.startswith(f"{key}.") and isinstance(value[key], dict | list):
             inner = without(value[key], place.removeprefix(f"{key}."))
             if inner is not None:
@@ -163,27 +165,27 @@ def without(value: Any, place: str) -> Any:
     return None
 
 
-def check_without(own: RecordForm, record: dict[str, Any], told: str) -> None:
+def check_without(record_form: RecordForm, record: dict[str, Any], message: str) -> None:
     """Leaving a key out, where that is advised, has an effect."""
-    place = told.removeprefix("record of wrong shape: ").partition(": it is not read")[0]
-    other = without(record, place) if "leave it out" in told else None
-    assert other is None or refusal(own, other) != told
+    place = message.removeprefix("record of wrong shape: ").partition(": it is not read")[0]
+    other = without(record, place) if "leave it out" in message else None
+    assert other is None or refusal(record_form, other) != message
 
 
 def follow(
     record: dict[str, Any], fields: dict[str, str], ignore: tuple[str, ...], seen: tuple[str, ...]
 ) -> None:
     """Follow whatever is advised, and what is advised then, to the end."""
-    own = form(fields, ignore)
-    told = refusal(own, record)
-    if told is None:
+    record_form = form(fields, ignore)
+    message = refusal(record_form, record)
+    if message is None:
         return
-    assert told not in seen
+    assert message not in seen
     assert len(seen) < MOST
-    check_without(own, record, told)
-    for more in advised(told):
-        given, ignored = more.get("fields", fields), more.get("ignore", ignore)
-        follow(record, given, tuple(ignored), (*seen, told))
+    check_without(record_form, record, message)
+    for more in advised(message):
+        options, ignored = more.get("fields", fields), more.get("ignore", ignore)
+        follow(record, options, tuple(ignored), (*seen, message))
 
 
 SETTINGS = st.sampled_from(
@@ -239,11 +241,11 @@ def test_which_of_two_is_meant_is_settled_in_one_step(
     record: dict[str, Any], settings: list[dict[str, str]]
 ) -> None:
     ignored = ("seen",)
-    own = form({}, ignored)
-    told = refusal(own, record) or ""
-    every = [*advised(told)]
-    for more, wanted in zip(every, settings, strict=True):
-        assert more["fields"] | wanted == more["fields"]
+    record_form = form({}, ignored)
+    message = refusal(record_form, record) or ""
+    every = [*advised(message)]
+    for more, expected in zip(every, settings, strict=True):
+        assert more["fields"] | expected == more["fields"]
         assert refusal(form(more["fields"], tuple(more["ignore"])), record) is None
     follow(record, {}, ignored, ())
 
@@ -260,17 +262,17 @@ def test_names_that_are_proposed_are_those_of_a_form_that_is_read(
 ) -> None:
     """So that a list of answers, or a text alone, is not proposed as an answer."""
     follow(record, fields, (), ())
-    told = refusal(form(fields, ()), record) or ""
-    for own in advised(told) if "or others by" in told else ():
-        then = refusal(form(own["fields"], ()), record) or ""
+    message = refusal(form(fields, ()), record) or ""
+    for proposal in advised(message) if "or others by" in message else ():
+        then = refusal(form(proposal["fields"], ()), record) or ""
         assert not re.search("neither a question|not a text|several right|not JSON", then)
 
 
 @given(with_unread_keys() | st.dictionaries(st.sampled_from(LIKELY), SORTS, max_size=4))
 def test_every_key_of_a_record_that_is_read_was_met(record: dict[str, Any]) -> None:
-    for own in (form({}, ()), QUESTION_FORM):
-        if refusal(own, record) is None:
-            met = own.parse_record("r", record).met
+    for record_form in (form({}, ()), QUESTION_FORM):
+        if refusal(record_form, record) is None:
+            met = record_form.parse_record("r", record).met
             assert {*met.read, *met.passed} >= {key for key, value in record.items() if value}
 
 
@@ -287,23 +289,23 @@ ASKED: list[dict[str, Any]] = [
 @given(with_unread_keys(ASKED) | st.dictionaries(st.sampled_from(LIKELY), SORTS, max_size=4))
 def test_questions_are_read_as_strictly_and_told_what_has_an_effect(record: dict[str, Any]) -> None:
     """No command that answers questions reads `data.source`, and none learns."""
-    told = refusal(QUESTION_FORM, record)
-    if told is None:
+    message = refusal(QUESTION_FORM, record)
+    if message is None:
         return
-    assert "data.source" not in told
-    assert "learnt" not in told
+    assert "data.source" not in message
+    assert "learnt" not in message
     # Training reads nothing more, but for a conversation without turns, which is refused later.
-    assert refusal(form({}, ()), record) is not None or told.endswith("a text or with media")
-    check_without(QUESTION_FORM, record, told)
+    assert refusal(form({}, ()), record) is not None or message.endswith("a text or with media")
+    check_without(QUESTION_FORM, record, message)
 
 
 @given(with_unread_keys(ASKED))
 def test_what_is_written_below_metadata_is_accepted_where_that_is_advised(
     record: dict[str, Any],
 ) -> None:
-    told = refusal(QUESTION_FORM, record) or ""
-    key = told.removeprefix("record of wrong shape: ").partition(": ")[0]
-    if "write it below metadata" in told and key in record and "metadata" not in record:
+    message = refusal(QUESTION_FORM, record) or ""
+    key = message.removeprefix("record of wrong shape: ").partition(": ")[0]
+    if "write it below metadata" in message and key in record and "metadata" not in record:
         other = {name: value for name, value in record.items() if name != key}
         then = refusal(QUESTION_FORM, other | {"metadata": {key: record[key]}}) or ""
         assert then == (refusal(QUESTION_FORM, other) or "")
@@ -314,14 +316,14 @@ def test_what_is_written_below_metadata_is_accepted_where_that_is_advised(
 def test_a_key_of_a_question_that_nobody_reads_is_told(key: str, value: str) -> None:
     records = {"prompt": "What?", key: value}, {"prompt": "What?", "metadata": {key: value}}
     source = program_questions(data_config(), records, Path())
-    with pytest.raises(SampleError, match=f"record of wrong shape: {key}: .* not read") as told:
+    with pytest.raises(SampleError, match=f"record of wrong shape: {key}: .* not read") as caught:
         source[0, 0]
     if value == "a.png" or key in ("input_image", "img"):
-        assert str(told.value).endswith("if it decides nothing, leave it out")
+        assert str(caught.value).endswith("if it decides nothing, leave it out")
         with pytest.raises(SampleError, match=rf"metadata\.{key}: it names image media, and the"):
             source[1, 0]
         return
-    assert str(told.value).endswith(
+    assert str(caught.value).endswith(
         "if it decides nothing, write it below metadata, or leave it out"
     )
     assert source[1, 0].turns[0].text == "What?"
@@ -335,9 +337,9 @@ def test_a_file_of_no_questions_is_told_without_keys_of_a_configuration(
 ) -> None:
     file = tmp_path / "questions.jsonl"
     file.write_bytes(begin)
-    with pytest.raises(DataError, match=r"jsonl (is|begins with) ") as told:
+    with pytest.raises(DataError, match=r"jsonl (is|begins with) ") as caught:
         open_questions(data_config(), str(file))
-    assert not re.search(r"kind|data\.source", str(told.value).partition("jsonl")[2])
+    assert not re.search(r"kind|data\.source", str(caught.value).partition("jsonl")[2])
 
 
 @pytest.mark.parametrize(

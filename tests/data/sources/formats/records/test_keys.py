@@ -60,14 +60,14 @@ def test_the_page_of_records_says_what_is_read(row: tuple[str, str, str, str]) -
     if outcome != "read":
         assert told(record).removeprefix("record of wrong shape: ").startswith(reason)
         return
-    found = parse(record)
-    marks = sum(turn.count(mark) for turn in found.turns for mark in MARKS.values())
-    assert marks == sum(map(len, found.media.values())) == example.count("a.png")
-    assert found.turns[-1].is_learnt
+    conversation = parse(record)
+    marks = sum(turn.count(mark) for turn in conversation.turns for mark in MARKS.values())
+    assert marks == sum(map(len, conversation.media.values())) == example.count("a.png")
+    assert conversation.turns[-1].is_learnt
 
 
 def test_the_page_of_records_has_every_form_and_key() -> None:
-    assert len(ROWS) == PAGE.count("| read |") + PAGE.count("| refused: ") == 41
+    assert len(ROWS) == PAGE.count("| read |") + PAGE.count("| refused: ") == 42
     keys = {**HARMLESS_KEYS, "in messages": HARMLESS_OF_MESSAGES, "in parts": HARMLESS_OF_PARTS}
     for name, words in keys.items():
         assert f"| {name} | {' '.join(f'`{word}`' for word in words.split())} |\n" in PAGE_OF_KEYS
@@ -77,11 +77,11 @@ def test_harmless_keys_change_nothing() -> None:
     plain = messages(ASK | {"images": ["a.png"]}, ANSWER)
     keys = dict.fromkeys(" ".join(HARMLESS_KEYS.values()).split(), "x")
     inner = dict.fromkeys(HARMLESS_OF_MESSAGES.split(), 1)
-    found = parse(messages(ASK | {"images": ["a.png"]} | inner, ANSWER, **keys))
-    assert found == parse(plain)
-    assert {*found.met.passed} == {*keys, *(f"messages.{key}" for key in inner)}
+    conversation = parse(messages(ASK | {"images": ["a.png"]} | inner, ANSWER, **keys))
+    assert conversation == parse(plain)
+    assert {*conversation.met.passed} == {*keys, *(f"messages.{key}" for key in inner)}
     read = ["messages.role", "messages.content", "messages.images", "messages"]
-    assert sorted(found.met.read) == sorted(read)
+    assert sorted(conversation.met.read) == sorted(read)
 
 
 @pytest.mark.parametrize(
@@ -202,10 +202,12 @@ def test_a_system_message_is_in_one_place() -> None:
 
 
 def test_media_of_a_message_come_where_its_text_says_or_first() -> None:
-    found = parse(messages(ASK | {"images": ["a", "b"]}, ANSWER, ASK | {"audio": "c"}, ANSWER))
-    assert found.turns[0].text == "<image>\n<image>\nWhat?"
-    assert found.turns[2].text == "<audio>\nWhat?"
-    assert (found.media["image"], found.media["audio"]) == (["a", "b"], ["c"])
+    conversation = parse(
+        messages(ASK | {"images": ["a", "b"]}, ANSWER, ASK | {"audio": "c"}, ANSWER)
+    )
+    assert conversation.turns[0].text == "<image>\n<image>\nWhat?"
+    assert conversation.turns[2].text == "<audio>\nWhat?"
+    assert (conversation.media["image"], conversation.media["audio"]) == (["a", "b"], ["c"])
     placed = {"from": "human", "value": "Is <image> it?", "image": "a"}
     (turn, _) = parse({"conversations": [placed, {"from": "gpt", "value": "b"}]}).turns
     assert turn.text == "Is <image> it?"
@@ -243,7 +245,7 @@ def test_texts_that_spell_a_placeholder_together_are_words() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parts", "beside", "reason"),
+    ("parts", "attached", "reason"),
     [
         ([{}], {}, "1 parts of type image .* and 0 image media are beside"),
         ([{}, {}], {"images": ["a"]}, "2 parts .* and 1 image media are beside; valid: as many"),
@@ -251,11 +253,11 @@ def test_texts_that_spell_a_placeholder_together_are_words() -> None:
         ([{"image": "a"}, {}], {}, "1 parts .* and 0 .* {type: image, image: ...}$"),
     ],
 )
-def test_a_part_without_a_medium_is_told(parts: Any, beside: Any, reason: str) -> None:
+def test_a_part_without_a_medium_is_told(parts: Any, attached: Any, reason: str) -> None:
     """And not as a placeholder, which nobody wrote."""
     content = [*({"type": "image", **part} for part in parts), {"type": "text", "text": "What?"}]
-    found = told(messages({"role": "user", "content": content}, ANSWER, **beside))
-    assert re.match(reason, found)
+    result = told(messages({"role": "user", "content": content}, ANSWER, **attached))
+    assert re.match(reason, result)
 
 
 @pytest.mark.parametrize("nothing", [None, "", []])
@@ -464,9 +466,9 @@ def test_options_that_are_asked_name_no_media() -> None:
         )
 
 
-def parse_told(record: object, beside: Any) -> str:
+def parse_told(record: object, attached: Any) -> str:
     with pytest.raises(SampleError) as caught:
-        parse(record, attached=beside)
+        parse(record, attached=attached)
     return caught.value.fault.text
 
 

@@ -22,8 +22,8 @@ FORM = RecordForm(FieldsConfig(), MARKS)
 SPEAKERS = {"user": "human", "assistant": "gpt", "system": "system"}
 
 
-def parse(record: object, beside: Any = None, **fields: str) -> ParsedConversation:
-    return RecordForm(FieldsConfig(**fields), MARKS).parse_record("r", record, beside)
+def parse(record: object, attached: Any = None, **fields: str) -> ParsedConversation:
+    return RecordForm(FieldsConfig(**fields), MARKS).parse_record("r", record, attached)
 
 
 pieces = st.lists(
@@ -75,8 +75,8 @@ def as_bare_parts(dialogue: Dialogue) -> dict[str, Any]:
         for part in message["content"]:
             if part["type"] != "text":
                 del part[part["type"]]
-    beside = as_llava(dialogue)
-    return parts | {"images": beside["image"], "audios": beside["audio"]}
+    attached = as_llava(dialogue)
+    return parts | {"images": attached["image"], "audios": attached["audio"]}
 
 
 def as_texts(dialogue: Dialogue) -> dict[str, Any]:
@@ -101,8 +101,10 @@ def test_parts_name_media_beside_them_by_their_place(order: list[str], data: Any
     more = data.draw(st.lists(st.sampled_from(order), max_size=2))
     parts = [{"type": "image", "index": "abc".index(name)} for name in [*order, *more]]
     content = [{"type": "text", "text": "x", "index": None}, *parts]
-    found = parse({"messages": [{"role": "user", "content": content}], "images": ["a", "b", "c"]})
-    assert found.media["image"] == [*order, *more]
+    conversation = parse(
+        {"messages": [{"role": "user", "content": content}], "images": ["a", "b", "c"]}
+    )
+    assert conversation.media["image"] == [*order, *more]
 
 
 @pytest.mark.parametrize(
@@ -134,20 +136,20 @@ def test_parts_name_media_beside_them_by_their_place(order: list[str], data: Any
     ],
 )
 def test_parts_of_messages_as_others_write_them(part: Any, kind: Any, medium: Any) -> None:
-    found = parse({"messages": [{"role": "user", "content": [part]}]})
-    assert found.turns == (Turn("user", MARKS[kind]),)
-    assert list(found.media[kind]) == [medium]
+    conversation = parse({"messages": [{"role": "user", "content": [part]}]})
+    assert conversation.turns == (Turn("user", MARKS[kind]),)
+    assert list(conversation.media[kind]) == [medium]
 
 
 def test_columns_of_text_are_a_question_and_an_answer() -> None:
     record: dict[str, Any] = {"q": "What?", "a": "A cat.", "picture": "a.png"}
     record["audios"] = ["b.wav", "c.wav"]
-    found = parse(record, question="q", answer="a", image="picture")
-    assert found.turns == (
+    conversation = parse(record, question="q", answer="a", image="picture")
+    assert conversation.turns == (
         Turn("user", "<image>\n<audio>\n<audio>\nWhat?"),
         Turn("assistant", "A cat."),
     )
-    assert found.media == {"image": ["a.png"], "audio": ["b.wav", "c.wav"], "video": ()}
+    assert conversation.media == {"image": ["a.png"], "audio": ["b.wav", "c.wav"], "video": ()}
     placed = parse(record | {"q": "Is <image> it?"}, question="q", answer="a", image="picture")
     assert placed.turns[0].text == "<audio>\n<audio>\nIs <image> it?"
     del record["q"], record["audios"]
@@ -157,17 +159,17 @@ def test_columns_of_text_are_a_question_and_an_answer() -> None:
 
 
 def test_media_that_come_with_a_record_are_for_one_that_names_none() -> None:
-    beside = {
+    attached = {
         "image": [LoadedBytes("x.png", b"")],
         "audio": [LoadedBytes("x.wav", b"")],
         "video": (),
     }
     turns = {"conversations": [{"from": "gpt", "value": "a"}]}
-    assert parse(turns, beside).media == beside
-    assert parse(turns | {"image": "a.png"}, beside).media["image"] == ["a.png"]
+    assert parse(turns, attached).media == attached
+    assert parse(turns | {"image": "a.png"}, attached).media["image"] == ["a.png"]
     part = {"type": "image", "image": "b.png"}
-    inner = parse({"messages": [{"role": "user", "content": [part]}]}, beside)
-    assert inner.media == beside | {"image": ["b.png"]}
+    inner = parse({"messages": [{"role": "user", "content": [part]}]}, attached)
+    assert inner.media == attached | {"image": ["b.png"]}
 
 
 def test_numbers_under_the_name_of_videos_are_no_media() -> None:
@@ -344,8 +346,8 @@ def test_an_empty_history_is_none(empty: Any) -> None:
     ],
 )
 def test_an_answer_to_nothing_is_told_in_every_form(record: Any, blank: str) -> None:
-    told = "there is neither a question nor a medium|the question is empty; valid: a text"
-    with pytest.raises(SampleError, match=told):
+    message = "there is neither a question nor a medium|the question is empty; valid: a text"
+    with pytest.raises(SampleError, match=message):
         parse(record(blank))
 
 
@@ -379,8 +381,8 @@ def test_a_role_by_another_name_is_told_with_the_one_that_is_meant(
     role: str, meant: str, form: str
 ) -> None:
     said = "content" if form == "role" else "value"
-    told = f"messages.0.{form}: '{role}'; valid: human, .*, system; ({meant}) may be meant$"
-    with pytest.raises(SampleError, match=told):
+    message = f"messages.0.{form}: '{role}'; valid: human, .*, system; ({meant}) may be meant$"
+    with pytest.raises(SampleError, match=message):
         parse({"messages": [{form: role, said: "x"}, ANSWER]})
 
 
