@@ -199,11 +199,11 @@ def test_media_of_the_last_answer_are_no_part_of_its_prompt() -> None:
     turns = (Turn("user", "<audio>\nAnd?"), Turn("assistant", "so: <audio>\nthis."))
     clips = (Clip(np.ones(4321, np.float32)), Clip(np.ones(1234, np.float32)))
     sample = Sample("s", turns, {"audio": clips})
-    prompt, whole = processor.prompt(sample), processor.process(sample)
+    prompt, complete = processor.prompt(sample), processor.process(sample)
     assert prompt.lengths == processor.measure_prompt(sample)
-    assert (len(whole.media["audio"]), len(prompt.media["audio"])) == (2, 1)
-    first = int(np.flatnonzero(whole.loss_weight)[0]) + 1
-    assert prompt.tokens.tolist() == whole.tokens[:first].tolist()
+    assert (len(complete.media["audio"]), len(prompt.media["audio"])) == (2, 1)
+    first = int(np.flatnonzero(complete.loss_weight)[0]) + 1
+    assert prompt.tokens.tolist() == complete.tokens[:first].tolist()
 
 
 def test_media_that_a_template_writes_before_an_answer_are_refused() -> None:
@@ -273,9 +273,9 @@ def test_prompts_are_packed_without_their_answers() -> None:
         assert not batch.skipped
         for slot in batch.slots:
             prompt = processor.prompt(source[slot.index, 0]).tokens
-            own = slot.row, slice(slot.start, slot.start + slot.tokens)
-            found = batch.batch.decoder.inputs[own]
-            assert found.tolist() == prompt.tolist()
+            place = slot.row, slice(slot.start, slot.start + slot.tokens)
+            result = batch.batch.decoder.inputs[place]
+            assert result.tolist() == prompt.tolist()
             slots += 1
     assert slots == len(samples)
 
@@ -334,8 +334,8 @@ def test_impossible_processors_are_refused(
 def test_an_encoder_with_settings_of_its_own_takes_none_of_the_folder() -> None:
     turns = (Turn("user", "<image>\nWhat?"), Turn("assistant", "x"))
     sample = Sample("s", turns, {"image": (Picture(np.zeros((20, 40, 3), np.uint8)),)})
-    own = {"encoders": {"vision": {"height": 8}}}
-    for changes, positions in ({}, 4 * 4 + 1), ({"image": own}, 2 * 4 + 1):
+    values = {"encoders": {"vision": {"height": 8}}}
+    for changes, positions in ({}, 4 * 4 + 1), ({"image": values}, 2 * 4 + 1):
         assert processor_of("llava", **changes).measure(sample).counts("vision") == (positions,)
 
 
@@ -348,8 +348,8 @@ def test_what_the_folder_has_is_not_configured(changes: dict[str, Any]) -> None:
 
 def test_a_processor_that_keeps_other_outputs_is_refused(tmp_path: Path) -> None:
     composed(tmp_path, "llava_onevision", "llava_onevision")
-    own = {"vision_aspect_ratio": "anyres_max_9", "image_token": "<image>"}
-    changed(tmp_path, "processor_config.json", **own)
+    values = {"vision_aspect_ratio": "anyres_max_9", "image_token": "<image>"}
+    changed(tmp_path, "processor_config.json", **values)
     with pytest.raises(
         DataError, match=r"keeps the outputs of 9 tiles .* but the encoder 'vision' those of 2"
     ):

@@ -81,29 +81,29 @@ def test_every_sample_can_be_read_back_from_the_batch(
     for placement in placements:
         example = processor.process(source[placement.index, 0])
         span = np.s_[placement.row, placement.start : placement.start + len(example.tokens)]
-        wanted = example.tokens, example.targets, example.loss_weight
-        for array, values in zip(of_example(decoder), wanted, strict=True):
+        expected = example.tokens, example.targets, example.loss_weight
+        for array, values in zip(of_example(decoder), expected, strict=True):
             np.testing.assert_array_equal(array[span], values)
         np.testing.assert_array_equal(decoder.positions[span][:, 0], np.arange(len(example.tokens)))
         assert set(decoder.segment_ids[span].tolist()) == {placement.segment}
         for spec in media_of([*processor.specs.values()]):
             index = decoder.merges[spec.name][span]
-            own = of_lane(example, spec)
-            slots = slots_of(own, spec)
+            media = of_lane(example, spec)
+            slots = slots_of(media, spec)
             np.testing.assert_array_equal(np.flatnonzero(index >= 0), slots)
-            landed = outputs_of(batch, spec)[index[slots]]
-            np.testing.assert_array_equal(landed, expected_outputs(own, spec))
+            merged = outputs_of(batch, spec)[index[slots]]
+            np.testing.assert_array_equal(merged, expected_outputs(media, spec))
 
 
 def of_lane(example: Example, spec: MediaRowSpec) -> Example:
     """The example with the media of one bucket alone, by the name of the bucket."""
     bucket = spec.bucket or LengthBucket(spec.name)
     media = example.media.get(bucket.module, ())
-    taken = [i for i, medium in enumerate(media) if bucket.takes(len(medium.inputs))]
-    starts = tuple(example.starts[bucket.module][i] for i in taken)
+    consumed = [i for i, medium in enumerate(media) if bucket.takes(len(medium.inputs))]
+    starts = tuple(example.starts[bucket.module][i] for i in consumed)
     return replace(
         example,
-        media={spec.name: tuple(media[i] for i in taken)},
+        media={spec.name: tuple(media[i] for i in consumed)},
         starts={spec.name: starts},
     )
 
@@ -125,8 +125,8 @@ def expected_outputs(example: object, spec: MediaRowSpec) -> np.ndarray:
     for medium in example.media.get(spec.name, ()):  # type: ignore[attr-defined]
         slack = -len(medium.inputs) % spec.reduction
         padded = np.pad(medium.inputs, ((0, slack), (0, 0)))
-        whole = padded.reshape(-1, spec.reduction * spec.features)
-        parts.append(whole[: spec.outputs(len(medium.inputs))])
+        complete = padded.reshape(-1, spec.reduction * spec.features)
+        parts.append(complete[: spec.outputs(len(medium.inputs))])
     return np.concatenate(parts)
 
 
@@ -189,8 +189,8 @@ def test_what_is_no_patch_and_no_frame_of_a_clip_is_marked(
             assert not vision.inputs[row, at].any()
             assert (vision.positions[row, start : start + length] < 0).sum() == 2
             output = (row * vision.inputs.shape[1] + at) // image.reduction
-            landed = batch.decoder.merges["vision"]
-            assert (output in landed) == (image.class_token == "kept")
+            merged = batch.decoder.merges["vision"]
+            assert (output in merged) == (image.class_token == "kept")
         media = zip(placement.media["audio"], lengths.counts("audio"), strict=True)
         for (row, start, segment), length in media:
             ids = audio.segment_ids[row, start : start + length]

@@ -59,8 +59,8 @@ def microbatch(
     state, consumer = LoaderState(0), TrainingDemand(WORK)
     lengths = measure(source, processor)
     plan = BatchPlanner(source, lengths, config, CAPACITY, state, consumer).plan()
-    apart = config.balance == "per_phase"
-    batch, bad = BatchAssembler(source, processor, config, all_rows(config.rows), apart)(
+    independent = config.balance == "per_phase"
+    batch, bad = BatchAssembler(source, processor, config, all_rows(config.rows), independent)(
         plan.placements, CAPACITY
     )
     assert not bad
@@ -87,12 +87,12 @@ def test_every_output_lands_where_its_image_stands(
     source = tiled_source(40, seed)
     batch, placements = microbatch(source, processor, config)
     decoder, vision = batch.decoder, batch.encoders["vision"]
-    made = []
+    results = []
     for inputs, taps, shares in zip(
         vision.inputs, vision.arrays["taps"], vision.arrays["shares"], strict=True
     ):
-        made.append((outputs(inputs)[taps] * shares).sum(1))
-    flat = np.concatenate(made)
+        results.append((outputs(inputs)[taps] * shares).sum(1))
+    flat = np.concatenate(results)
     for p in placements:
         example = processor.process(source[p.index, 0])
         span = np.s_[p.row, p.start : p.start + p.lengths.total("decoder")]
@@ -100,8 +100,8 @@ def test_every_output_lands_where_its_image_stands(
         np.testing.assert_array_equal(tokens, example.tokens)
         np.testing.assert_array_equal(index >= 0, tokens == PLACEHOLDER)
         expected = [kept(medium) for medium in example.media.get("vision", ())]
-        wanted = np.concatenate([np.zeros(0), *expected])
-        np.testing.assert_allclose(flat[index[index >= 0]], wanted, atol=1e-5)
+        target = np.concatenate([np.zeros(0), *expected])
+        np.testing.assert_allclose(flat[index[index >= 0]], target, atol=1e-5)
 
 
 @pytest.mark.parametrize("balance", ["none", "per_phase"])
@@ -130,12 +130,12 @@ def test_runs_are_where_outputs_land(processor: TiledProcessor, make_config: Mak
     config = make_config(budgets=BUDGETS, rows=3, balance="per_phase")
     batch, placements = microbatch(tiled_source(40), processor, config)
     media = batch.decoder.merges["vision"]
-    found = np.full_like(media, -1)
+    result = np.full_like(media, -1)
     per_row = BUDGETS["vision"] // TILED.reduction
     for row, first, at, token, count in runs_of_plan(placements, (TILED, AUDIO))["vision"]:
-        assert (found[at, token : token + count] == -1).all()
-        found[at, token : token + count] = row * per_row + first + np.arange(count)
-    np.testing.assert_array_equal(found, media)
+        assert (result[at, token : token + count] == -1).all()
+        result[at, token : token + count] = row * per_row + first + np.arange(count)
+    np.testing.assert_array_equal(result, media)
 
 
 def test_arrays_of_tiles_are_those_of_tiled_encoders_alone(
@@ -169,9 +169,9 @@ def test_grids_are_kept_and_found_again(
     measured = [processor.measure(source[i, 0]) for i in range(30)]
     table = open_lengths(source, processor, config)
     again = open_lengths(source, processor, config)
-    for found in (table, again, pickle.loads(pickle.dumps(again))):
-        assert [found[i] for i in range(30)] == measured
-    assert any(medium.grid == NO_TILES for own in measured for medium in own.of("vision"))
+    for actual in (table, again, pickle.loads(pickle.dumps(again))):
+        assert [actual[i] for i in range(30)] == measured
+    assert any(medium.grid == NO_TILES for lengths in measured for medium in lengths.of("vision"))
     assert again.folder is not None
     (again.folder / "vision.grids.npy").unlink()
     with pytest.raises(DataError, match="are damaged"):
@@ -200,8 +200,8 @@ def test_hosts_send_each_other_tiles(
         HOSTS[hosts], read(4, source, processor, config, hosts), strict=True
     ):
         expected = take(4, source, processor, config, rows=rows)
-        for found, wanted in zip(microbatches, expected, strict=True):
-            assert_same_microbatch(found, wanted)
+        for actual, target in zip(microbatches, expected, strict=True):
+            assert_same_microbatch(actual, target)
 
 
 def test_an_image_that_cannot_be_read_is_blank(make_config: MakeConfig) -> None:
@@ -235,7 +235,7 @@ def test_suggested_budgets_are_whole_tiles(processor: TiledProcessor) -> None:
     larger = replace(TILED, tiling=replace(TILING, outputs=(3, 5)))
     budgets = suggest_budgets(lengths, (TEXT, larger, AUDIO), rows=2, samples_per_step=16)
     assert budgets["vision"] % (15 * TILED.reduction) == 0
-    most = max(sum(own.counts("vision")) for own in map(lengths.__getitem__, range(60)))  # type: ignore[union-attr]
+    most = max(sum(each.counts("vision")) for each in map(lengths.__getitem__, range(60)))  # type: ignore[union-attr]
     assert budgets["vision"] >= most
 
 

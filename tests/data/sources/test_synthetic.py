@@ -30,22 +30,22 @@ def test_samples_are_about_as_long_as_drawn(make_config: MakeConfig) -> None:
     config = make_config(**CHANGES)
     processor = make_processor(config, [TEXT, VISION, AUDIO])
     source, drawn = make_source(config), draw_lengths("web", 200, seed=0)
-    for index, wanted in enumerate(drawn):
-        found = processor.measure(source[index, 0])
-        assert found == processor.process(source[index, 0]).lengths
-        for name, own in wanted.media.items():
-            got = found.counts(name)
-            assert len(got) == len(own)
+    for index, expected in enumerate(drawn):
+        result = processor.measure(source[index, 0])
+        assert result == processor.process(source[index, 0]).lengths
+        for name, counts in expected.media.items():
+            got = result.counts(name)
+            assert len(got) == len(counts)
             # Patches of VISION are half as wide; sides are whole patches.
             wide = 2 if name == "vision" else 1
-            for n, m in zip(got, own, strict=True):
+            for n, m in zip(got, counts, strict=True):
                 assert n == pytest.approx(wide * 0.05 * m, rel=0.35, abs=4)
         specs = processor.encoders.items()
-        outputs = sum(spec.outputs(n) for k, spec in specs for n in found.counts(k))
-        landed = sum(-(-n // REDUCTION[k]) for k, ns in wanted.media.items() for n in ns)
+        outputs = sum(spec.outputs(n) for k, spec in specs for n in result.counts(k))
+        merged = sum(-(-n // REDUCTION[k]) for k, ns in expected.media.items() for n in ns)
         # The chat template is some tokens more, and so are spaces.
-        text = 0.05 * (wanted.tokens - landed)
-        assert found.total("decoder") - outputs == pytest.approx(text, abs=14)
+        text = 0.05 * (expected.tokens - merged)
+        assert result.total("decoder") - outputs == pytest.approx(text, abs=14)
 
 
 def test_a_sample_is_the_same_in_every_process(make_config: MakeConfig) -> None:

@@ -78,11 +78,11 @@ def test_the_same_samples_are_the_same_examples(
     assert len(source) == len(SAMPLES)
     again: Source = pickle.loads(pickle.dumps(source))
     assert len(pickle.dumps(source)) < 4000
-    wanted = expected(configure, tmp_path)
+    target = expected(configure, tmp_path)
     for i in np.random.default_rng(0).permutation(len(SAMPLES)).tolist():
         lengths = processor.measure(source[i, 0])
-        assert_same_examples(wanted[i], processor.process(source[i, 0], lengths))
-        assert_same_examples(wanted[i], processor.process(again[i, 0], lengths))
+        assert_same_examples(target[i], processor.process(source[i, 0], lengths))
+        assert_same_examples(target[i], processor.process(again[i, 0], lengths))
     assert len({source.name(i) for i in range(len(source))}) == len(source)
 
 
@@ -105,11 +105,11 @@ def test_videos_are_read_from_every_format(
     name: str, filmed: list[Example], tmp_path: Path
 ) -> None:
     source, processor = of_videos(tmp_path, name)
-    for index, wanted in enumerate(filmed):
-        own = processor.process(source[index, 0], processor.measure(source[index, 0]))
-        assert_same_examples(wanted, own)
+    for index, expected in enumerate(filmed):
+        example = processor.process(source[index, 0], processor.measure(source[index, 0]))
+        assert_same_examples(expected, example)
     # Images of an encoder come before its videos, which have 16 patches of a frame here.
-    (video,), (_, first, second) = (own.lengths.counts("vision") for own in filmed)
+    (video,), (_, first, second) = (example.lengths.counts("vision") for example in filmed)
     assert (video, first, second) == (3 * 16, 1 * 16, 2 * 16)
 
 
@@ -126,8 +126,8 @@ def to_memory(place: str, folder: Path) -> str:
 def test_so_are_they_behind_a_url(options: Any, configure: Any, tmp_path: Path) -> None:
     places = {k: to_memory(options[k], tmp_path) for k in ("path", "media") if k in options}
     source, processor = opened(configure(options | places))
-    for index, wanted in enumerate(expected(configure, tmp_path)):
-        assert_same_examples(wanted, processor.process(source[index, 0]))
+    for index, target in enumerate(expected(configure, tmp_path)):
+        assert_same_examples(target, processor.process(source[index, 0]))
 
 
 @pytest.mark.parametrize("balance", ["none", "per_phase"])
@@ -179,8 +179,8 @@ def test_what_the_documentation_writes_is_read(
     for path in folder.glob("*.png"):
         path.rename(folder / "media" / path.name)
     records = json.loads((folder / "train.json").read_text())
-    kept = [{k: v for k, v in record.items() if v} for record in records]
-    (folder / "train.json").write_text(json.dumps(kept))
+    remaining = [{k: v for k, v in record.items() if v} for record in records]
+    (folder / "train.json").write_text(json.dumps(remaining))
     expected, processor = opened(configure(options | {"media": folder / "media"}))
     monkeypatch.chdir(tmp_path)
     exec(code, {})
@@ -213,5 +213,5 @@ def test_clips_of_another_rate_are_converted_as_the_documentation_says(
     assert (len(wave), loudest) == (16000, 440)
 
 
-def json_turns(asked: str, told: str) -> list[dict[str, str]]:
-    return [{"from": "human", "value": asked}, {"from": "gpt", "value": told}]
+def json_turns(asked: str, message: str) -> list[dict[str, str]]:
+    return [{"from": "human", "value": asked}, {"from": "gpt", "value": message}]
