@@ -20,8 +20,9 @@ from benchmarks.pipeline import PrintLine, init_parameters, with_section
 from data.batch import PackedBatch
 from data.loading.assemble import BatchArrays
 from data.planning.bucket_thresholds import bucket_seconds
+from data.planning.layout import media_of_plan, runs_of_plan, used_lengths
 from data.planning.packing import make_capacity
-from data.planning.stream import MicrobatchPlan, media_of_plan, runs_of_plan, used_lengths
+from data.planning.stream import MicrobatchPlan
 from data.rows.spec import BucketCost
 from data.sample import Example, Lengths, MediumLengths
 from mllm_jax.calibrate.timing import median_seconds

@@ -12,7 +12,7 @@ from benchmarks.registry import BENCHMARKS
 from data.batch import ModuleRows, NextTokenTargets, PackedBatch, SampleTargets
 from data.media.image.row_spec import ImageRowSpec
 from data.media.image.tiles import ImageTiling
-from data.planning.stream import media_of_plan, runs_of_plan
+from data.planning.layout import media_of_plan, runs_of_plan
 from data.rows.pack import empty_rows
 from data.rows.tokens import SPAN_IDS, TokenSpec
 from data.targets import LabelSpec

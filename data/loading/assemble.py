@@ -15,8 +15,9 @@ import numpy as np
 from data.batch import ModuleRows, NextTokenTargets, PackedBatch
 from data.config import DataConfig
 from data.planning.buckets import by_module, number_of
+from data.planning.layout import SamplePlacement, runs_of_plan
 from data.planning.packing import Capacity, make_capacity
-from data.planning.stream import SamplePlacement, SkippedSample, runs_of_plan
+from data.planning.stream import SkippedSample
 from data.processing.processor import Processor
 from data.rows.pack import empty_rows, write_medium
 from data.rows.spec import blank

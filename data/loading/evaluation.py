@@ -10,8 +10,9 @@ from data.batch import PackedBatch
 from data.config import DataConfig
 from data.loading.assemble import BatchAssembler, Rows, capacity_of
 from data.planning.bucket_thresholds import choose_thresholds, has_thresholds, relaid
+from data.planning.layout import SamplePlacement, lay_out
 from data.planning.packing import Capacity, pack
-from data.planning.stream import SamplePlacement, SkippedSample, lay_out
+from data.planning.stream import SkippedSample
 from data.processing.processor import Processor
 from data.sample import DataError, Lengths, SampleError
 from data.sources.mixture import SourceMixture

@@ -24,6 +24,7 @@ from data.loading.assemble import BatchAssembler, Rows, capacity_of
 from data.loading.prefetch import PrefetchedElements, SlicedDataset, UnseekableIterator
 from data.planning.groups.group import WHOLE, HostGroupSpec
 from data.planning.groups.turns import TakenSample
+from data.planning.layout import SamplePlacement, media_of_plan, runs_of_plan, used_lengths
 from data.planning.lengths import DrawnLengths, LengthTable, open_lengths
 from data.planning.packing import Capacity
 from data.planning.row_assignment import Loads
@@ -33,12 +34,8 @@ from data.planning.stream import (
     LoaderState,
     Measurements,
     MicrobatchPlan,
-    SamplePlacement,
     SkippedSample,
     TrainingDemand,
-    media_of_plan,
-    runs_of_plan,
-    used_lengths,
 )
 from data.processing.processor import Processor
 from data.sample import DataError
@@ -215,7 +212,7 @@ class DataLoader(MicrobatchLoader):
     are drawn anew in every epoch are drawn, and measured, when a step is planned.
 
     With `data.balance: per_phase` batches list `runs`: by encoder, which outputs land where, of all
-    rows of the microbatch (`data.planning.stream.runs_of_plan`).
+    rows of the microbatch (`data.planning.layout.runs_of_plan`).
 
     Raises:
         DataError: budgets that do not fit the encoders, an unusable source, a state of another

@@ -34,15 +34,9 @@ from data.loading.loader import (
 from data.loading.prefetch import PrefetchedElements, SlicedDataset, UnseekableIterator
 from data.planning.buckets import number_of
 from data.planning.groups.group import WHOLE, HostGroupSpec
+from data.planning.layout import SamplePlacement
 from data.planning.lengths import check_records
-from data.planning.stream import (
-    BatchPlanner,
-    LoaderState,
-    MicrobatchPlan,
-    SamplePlacement,
-    TrainingDemand,
-    stream,
-)
+from data.planning.stream import BatchPlanner, LoaderState, MicrobatchPlan, TrainingDemand, stream
 from data.processing.processor import Processor
 from data.rows.pack import WORD, Words, medium_of, medium_words, words_of
 from data.rows.spec import MediaRowSpec, RowSpec

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from data.config import DataConfig
 from data.loading.assemble import BatchAssembler, Rows, capacity_of
 from data.loading.evaluation import PromptBatch, rebucket_samples, slot_of
+from data.planning.layout import lay_out
 from data.planning.packing import Capacity
-from data.planning.stream import lay_out
 from data.processing.processor import Processor
 from data.sample import Lengths
 from data.sources.source import Source

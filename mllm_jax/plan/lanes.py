@@ -14,15 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from data.planning.bucket_thresholds import group_seconds
+from data.planning.layout import used_lengths
 from data.planning.packing import make_capacity
 from data.planning.problem import Ints
-from data.planning.stream import (
-    BatchPlanner,
-    LoaderState,
-    MicrobatchPlan,
-    TrainingDemand,
-    used_lengths,
-)
+from data.planning.stream import BatchPlanner, LoaderState, MicrobatchPlan, TrainingDemand
 from data.rows.spec import BucketCost, LengthBucket, RowSpec
 from data.sample import Lengths, MediumLengths
 from mllm_jax.config.buckets import compute_lane_cost

@@ -19,9 +19,10 @@ from data.loading.assemble import BatchAssembler
 from data.loading.evaluation import example_batches, heldout_indices
 from data.loading.loader import DataLoader
 from data.planning.groups.group import make_groups
+from data.planning.layout import lay_out
 from data.planning.lengths import open_lengths
 from data.planning.packing import make_capacity, pack
-from data.planning.stream import BatchPlanner, LoaderState, MicrobatchPlan, TrainingDemand, lay_out
+from data.planning.stream import BatchPlanner, LoaderState, MicrobatchPlan, TrainingDemand
 from data.rows.spec import BucketCost
 from data.sources.make import make_source
 from mllm_jax.check.verify import compare_gradients, initial_parameters

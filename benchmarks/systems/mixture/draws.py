@@ -20,14 +20,9 @@ import numpy as np
 
 from data.config import DataConfig
 from data.planning.independent_microbatches import plan_independent_microbatches
+from data.planning.layout import media_of_plan
 from data.planning.packing import make_capacity
-from data.planning.stream import (
-    BatchPlanner,
-    LoaderState,
-    MicrobatchPlan,
-    TrainingDemand,
-    media_of_plan,
-)
+from data.planning.stream import BatchPlanner, LoaderState, MicrobatchPlan, TrainingDemand
 from data.rows.spec import MediaRowSpec
 from data.sample import Lengths, MediumLengths
 from mllm_jax.config.inputs import longest, media_specs, row_specs

@@ -17,7 +17,7 @@ from data.faults import SampleFault
 from data.loading.loader import Microbatch
 from data.media.preview import MediaPreview
 from data.planning.buckets import number_of
-from data.planning.stream import SamplePlacement
+from data.planning.layout import SamplePlacement
 from data.processing.processor import Processor, make_processor
 from data.rows.pack import read_medium
 from data.rows.spec import RowSpec

@@ -14,8 +14,9 @@ from data.config import DataConfig
 from data.loading.assemble import BatchAssembler, capacity_of
 from data.media.audio.row_spec import AudioRowSpec
 from data.media.image.row_spec import ImageRowSpec
+from data.planning.layout import SamplePlacement
 from data.planning.lengths import measure
-from data.planning.stream import NO_DEMAND, BatchPlanner, LoaderState, SamplePlacement
+from data.planning.stream import NO_DEMAND, BatchPlanner, LoaderState
 from data.processing.processor import Processor, make_processor
 from data.rows.spec import LengthBucket, MediaRowSpec
 from data.rows.tokens import media_of

@@ -16,15 +16,10 @@ from data.batch import NEXT_TOKEN, PackedBatch
 from data.faults import FaultKind, SampleFault
 from data.loading.assemble import BatchArrays, BatchAssembler
 from data.media.image.row_spec import ImageRowSpec
+from data.planning.layout import SamplePlacement, runs_of_plan
 from data.planning.lengths import LengthTable, measure, open_lengths
 from data.planning.packing import make_capacity
-from data.planning.stream import (
-    BatchPlanner,
-    LoaderState,
-    SamplePlacement,
-    TrainingDemand,
-    runs_of_plan,
-)
+from data.planning.stream import BatchPlanner, LoaderState, TrainingDemand
 from data.planning.suggest import suggest_budgets
 from data.processing.processor import Processor
 from data.sample import NO_TILES, DataError, Grid, Lengths, ProcessedMedium, Sample, SampleError

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from data.planning.layout import lay_out
 from data.planning.packing import WAITS, FreeRows, FreeSpans, fill, make_capacity, pack
-from data.planning.stream import lay_out
 from data.sample import DataError, Lengths
 from tests.data.samples import AUDIO, BUDGETS, TEXT, VISION, make_lengths
 

@@ -13,7 +13,7 @@ import pytest
 from data.batch import PackedBatch
 from data.loading.assemble import leave_out
 from data.media.image.row_spec import ImageRowSpec
-from data.planning.stream import SamplePlacement
+from data.planning.layout import SamplePlacement
 from data.processing.processor import Processor
 from data.rows.pack import empty_rows, read_medium, write_medium
 from data.rows.spec import ArraySpec

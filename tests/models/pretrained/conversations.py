@@ -13,8 +13,8 @@ from data.loading.assemble import BatchArrays
 from data.media.image.patches import with_class_token
 from data.media.image.row_spec import ImageRowSpec
 from data.media.image.tiles import ImageTiling, grid_of_tiles, layout_of, taps_of
+from data.planning.layout import SamplePlacement, lay_out, runs_of_plan
 from data.planning.packing import make_capacity
-from data.planning.stream import SamplePlacement, lay_out, runs_of_plan
 from data.rows.spec import MediaRowSpec
 from data.sample import Example, ProcessedMedium
 from mllm_jax.config.inputs import media_specs

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from data.batch import PackedBatch
-from data.planning.stream import SamplePlacement
+from data.planning.layout import SamplePlacement
 from mllm_jax.check.verify import loss_and_gradients, relative_error
 from mllm_jax.layers import transformer as decoder
 from mllm_jax.layers.adapters import adapted_tower

@@ -15,11 +15,11 @@ from data.batch import PackedBatch
 from data.config import Balance
 from data.loading.assemble import BatchAssembler
 from data.planning.ladder import Ladder
+from data.planning.layout import lay_out, runs_of_plan
 from data.planning.packing import make_capacity
 from data.planning.problem import BalanceProblem
 from data.planning.row_assignment import RowAssigner, RowAssignment
 from data.planning.steps import StepPacker
-from data.planning.stream import lay_out, runs_of_plan
 from data.processing.processor import make_processor
 from data.sources.make import make_source
 from mllm_jax.check.verify import VerificationResult, compare_gradients, initial_parameters

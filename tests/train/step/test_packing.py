@@ -6,8 +6,8 @@ from typing import Any
 
 from data.batch import PackedBatch
 from data.loading.assemble import BatchAssembler
+from data.planning.layout import lay_out
 from data.planning.packing import make_capacity
-from data.planning.stream import lay_out
 from data.sources.make import make_source
 from mllm_jax.check.verify import compare_gradients, initial_parameters
 from mllm_jax.config.load import ExperimentConfig
