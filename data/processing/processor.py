@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import takewhile
@@ -21,12 +20,13 @@ import numpy as np
 
 from data.batch import NEXT_TOKEN
 from data.config import DataConfig, counts
-from data.faults import FaultKind
 from data.hf_format.readers import released_reader
 from data.media.preview import MediaPreview
 from data.media.processor import MediaProcessor
 from data.media.registry import MEDIA_TYPES
 from data.processing.configured_chat import make_chat, read_files
+from data.processing.media_routes import MediaRoutes, check_same_tokens
+from data.processing.turn_checks import check_turns
 from data.rows.spec import Kind, MediaRowSpec, RowSpec
 from data.rows.tokens import media_of, text_of
 from data.sample import (
@@ -48,7 +48,6 @@ from data.targets import NEXT_TOKEN_ONLY, TargetSpec
 from data.text.chat import PAD_ID, RenderedChat, marks_of
 
 _VERSION = 3  # version of the processing; raised when the same sample gets other lengths
-_SURROGATES = re.compile("[\ud800-\udfff]")  # JSON may hold unpaired ones; tokenizers refuse them
 
 
 #: Lengths of media, by encoder.
@@ -99,16 +98,12 @@ class Processor:
         self.targets, media = dict(targets), media_of(specs)
         self.specs: dict[str, RowSpec] = {spec.name: spec for spec in (self.tokens, *media)}
         self.encoders = {spec.module: spec.of_module for spec in media}
-        self._by_kind: dict[Kind, list[MediaRowSpec]] = {}
-        for spec in self.encoders.values():
-            for kind in spec.kinds:
-                self._by_kind.setdefault(kind, []).append(spec)
-        self._routes = {kind: self._route(kind) for kind in self._by_kind}
+        self._routes = MediaRoutes(config, self.encoders)
         self._marks = marks_of(config)
         if len(set(self._marks.values())) < len(self._marks):
             raise DataError(f"kinds of media have the same placeholder: {self._marks}")
         files = read_files(config)
-        self.chat = make_chat(config, list(self._by_kind), files)
+        self.chat = make_chat(config, list(self._routes.by_kind), files)
         self._processors: dict[tuple[str, Kind], MediaProcessor] = {}
         for name, spec in self.encoders.items():
             released = released_reader(files, config, spec) if files else None
@@ -122,7 +117,7 @@ class Processor:
         sections = {
             kind: section.model_dump(mode="json", exclude={"mean", "std", "encoders"})
             for kind, section in self.config.media.items()
-            if counts(kind, self._by_kind)
+            if counts(kind, self._routes.by_kind)
         }
         encoders = [[spec.kind, _fields(spec)] for spec in self.encoders.values()]
         contents = [_VERSION, sections, self.chat.fingerprint, encoders]
@@ -150,12 +145,7 @@ class Processor:
     @property
     def is_drawn(self) -> bool:
         """Whether some media are drawn anew in every epoch, and so the lengths of samples."""
-        return any(MEDIA_TYPES[kind].is_drawn for kind in self._by_kind)
-
-    @property
-    def taken(self) -> str:
-        """The kinds of media that some encoder takes, for messages."""
-        return ", ".join(self._by_kind) or "text alone"
+        return any(MEDIA_TYPES[kind].is_drawn for kind in self._routes.by_kind)
 
     def placeholder_id(self, encoder: str) -> int:
         """The id at positions where outputs of `encoder` land."""
@@ -170,7 +160,7 @@ class Processor:
             SampleError: the sample cannot be used; the message says why.
         """
         with _naming(sample):
-            self._check_turns(sample, self.targets.values())
+            check_turns(sample, self.targets.values(), self._marks, self._routes.by_kind)
         media = self._measure_media(sample)
         text = self._text(sample, media)
         # The last token is only a target, so it takes no position.
@@ -183,7 +173,12 @@ class Processor:
             answered: whether the sample must have an answer; else it may end with a question.
         """
         with _naming(sample):
-            self._check_turns(sample, NEXT_TOKEN_ONLY.values() if answered else ())
+            check_turns(
+                sample,
+                NEXT_TOKEN_ONLY.values() if answered else (),
+                self._marks,
+                self._routes.by_kind,
+            )
             if answered and not sample.turns[-1].learnt:
                 raise ConversationError("the last answer has a weight of 0")
         prompt = self._without_answer(sample)
@@ -212,7 +207,7 @@ class Processor:
             SampleError: the sample cannot be used; the message says why.
         """
         with _naming(sample):
-            self._check_turns(sample, self.targets.values())
+            check_turns(sample, self.targets.values(), self._marks, self._routes.by_kind)
         media = self._read_media(sample)
         return self._example(sample, self._text(sample, lengths_of(media)), media)
 
@@ -283,7 +278,7 @@ class Processor:
             LengthError: the medium has another length than `expected`.
         """
         with _naming(sample):
-            medium = self._read(sample, encoder, *self._taken(sample)[encoder][number])
+            medium = self._read(sample, encoder, *self._routes.places(sample)[encoder][number])
         measured = expected.of(encoder)[number]
         if len(medium.inputs) != measured.count:
             raise LengthError(
@@ -318,7 +313,7 @@ class Processor:
             SampleError: the medium cannot be read.
         """
         with _naming(sample):
-            kind, place = self._taken(sample)[encoder][number]
+            kind, place = self._routes.places(sample)[encoder][number]
             medium = sample.of(kind)[place]
             return self._processors[encoder, kind].preview_medium(medium, processed)
 
@@ -341,94 +336,6 @@ class Processor:
         weight, module = np.array(text.learnt[1:], np.float32), self.tokens.module
         return Example(ids[:-1], ids[1:], weight, media, text.starts, module)
 
-    def _check_turns(self, sample: Sample, targets: Iterable[TargetSpec]) -> None:
-        """Raise ConversationError or MediaError for turns that cannot be learnt.
-
-        Args:
-            targets: specs of the objectives that the sample is for.
-        """
-        for spec in targets:
-            spec.check(sample)
-        if not sample.turns:
-            raise ConversationError("the conversation has no turns")
-        for number, turn in enumerate(sample.turns):
-            broken = _SURROGATES.search(turn.text)
-            if broken:
-                raise ConversationError(
-                    f"turn {number} has U+{ord(broken[0]):04X}, half of a character (a surrogate), "
-                    f"at {broken.start()}"
-                )
-            if turn.role == "assistant" and not turn.text.strip():
-                raise ConversationError(f"turn {number} is an empty answer")
-        for kind, mark in self._marks.items():
-            count, files = sum(turn.count(mark) for turn in sample.turns), sample.of(kind)
-            if kind not in self._by_kind and not files:
-                continue  # a word like any other, as in pages about HTML
-            if count != len(files):
-                text = f"{count} {mark} placeholders for {len(files)} {kind} files"
-                written = sum(turn.text.count(mark) for turn in sample.turns)
-                if written > count:
-                    text += f"; {written - count} more in parts of type text are words"
-                elif count > len(files):
-                    text += f"; where {mark} is a word, write messages with parts of type text"
-                raise MediaError(FaultKind.MEDIA, text)
-            if count and kind not in self._by_kind:
-                text = f"has {kind} media, but no encoder takes {kind}; valid: {self.taken}"
-                raise MediaError(FaultKind.MEDIA, text)
-
-    # ---- routes ----------------------------------------------------------------------------------
-
-    def _route(self, kind: Kind) -> tuple[MediaRowSpec, ...]:
-        """Encoders that take a medium whose record names none. Raises DataError."""
-        names, specs = self.config.route(kind).encoders, self._by_kind[kind]
-        known = {spec.name: spec for spec in specs}
-        for name in names or ():
-            if name not in known:
-                raise DataError(
-                    f"data.routes.{kind}.encoders: {name!r} takes no {kind}; valid: "
-                    f"{', '.join(known)}"
-                )
-        return tuple(specs) if names is None else tuple(known[name] for name in names)
-
-    def _going(self, sample: Sample, kind: Kind) -> list[tuple[MediaRowSpec, ...]]:
-        """The encoders that each medium of a kind goes to. Raises MediaError."""
-        default, named = self._routes[kind], sample.encoders.get(kind, ())
-        names = named or (None,) * len(sample.of(kind))
-        return [default if name is None else (self._named(kind, name),) for name in names]
-
-    def _named(self, kind: Kind, name: str) -> MediaRowSpec:
-        found = self.encoders.get(name)
-        if found is None or kind not in found.kinds:
-            valid = ", ".join(spec.name for spec in self._by_kind[kind])
-            text = f"{_one(kind)} is for the encoder {name!r}, which takes none; valid: {valid}"
-            raise MediaError(FaultKind.MEDIA, text)
-        return found
-
-    def _taken(self, sample: Sample) -> dict[str, list[tuple[Kind, int]]]:
-        """The media that each encoder takes, if it takes any: kinds, and indices among these.
-
-        Raises:
-            MediaError: a record names an encoder that does not take its medium.
-        """
-        going = {kind: self._going(sample, kind) for kind in self._by_kind}
-        media = {
-            name: [
-                (kind, number)
-                for kind in spec.kinds
-                for number, specs in enumerate(going[kind])
-                if spec in specs
-            ]
-            for name, spec in self.encoders.items()
-        }
-        for name, places in media.items():
-            if self.encoders[name].selected and len(places) != 1:
-                raise MediaError(
-                    FaultKind.MEDIA,
-                    f"{len(places)} media of {name}, of which an objective reads one; valid: one "
-                    f"{' or '.join(self.encoders[name].kinds)} in every sample",
-                )
-        return {name: places for name, places in media.items() if places}
-
     # ---- media and text --------------------------------------------------------------------------
 
     def _without_answer(self, sample: Sample) -> Sample:
@@ -448,13 +355,13 @@ class Processor:
         with _naming(sample):
             return {
                 name: tuple(self._measured(sample, name, *place) for place in places)
-                for name, places in self._taken(sample).items()
+                for name, places in self._routes.places(sample).items()
             }
 
     def _read_media(self, sample: Sample) -> dict[str, tuple[ProcessedMedium, ...]]:
         media: dict[str, tuple[ProcessedMedium, ...]] = {}
         with _naming(sample):
-            for name, places in self._taken(sample).items():
+            for name, places in self._routes.places(sample).items():
                 media[name] = tuple(self._read(sample, name, *place) for place in places)
         return media
 
@@ -473,7 +380,9 @@ class Processor:
         with _naming(sample):
             chat = self.chat.tokenize_turns(self._turns(sample), opened)
         with _naming(sample):
-            going = {kind: iter(self._going(sample, kind)) for kind in self._by_kind}
+            going = {
+                kind: iter(self._routes.encoders_of(sample, kind)) for kind in self._routes.by_kind
+            }
             return self._placed(chat, going, self._in_text(sample, media))
 
     def _turns(self, sample: Sample) -> tuple[Turn, ...]:
@@ -481,7 +390,7 @@ class Processor:
         words = [
             mark
             for kind, mark in self._marks.items()
-            if kind not in self._by_kind and not sample.of(kind)
+            if kind not in self._routes.by_kind and not sample.of(kind)
         ]
         marks = pattern_of(words)
         return tuple(turn.with_words(marks) for turn in sample.turns) if words else sample.turns
@@ -489,7 +398,7 @@ class Processor:
     def _in_text(self, sample: Sample, media: Measured) -> _Sizes:
         """Lengths of the media, by encoder and kind."""
         lengths_of_place = defaultdict[tuple[str, Kind], list[MediumLengths]](list)
-        for name, places in self._taken(sample).items():
+        for name, places in self._routes.places(sample).items():
             for (kind, _), lengths in zip(places, media[name], strict=True):
                 lengths_of_place[name, kind].append(lengths)
         return {place: iter(lengths) for place, lengths in lengths_of_place.items()}
@@ -523,7 +432,7 @@ class Processor:
                     continue
                 starts[place].append(begin if added else len(ids))
                 if added and first is not None:
-                    _check_alike(kind, spec, first[0], first[1], tokens)
+                    check_same_tokens(kind, spec, first[0], first[1], tokens)
                     continue
                 first = spec, tokens
                 ids += tokens
@@ -547,23 +456,6 @@ def _fields(spec: MediaRowSpec) -> dict[str, Any]:
     fields = asdict(spec)
     del fields["bucket"]
     return fields if spec.selected else {k: value for k, value in fields.items() if k != "selected"}
-
-
-def _one(kind: Kind) -> str:
-    return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
-
-
-def _check_alike(
-    kind: Kind, spec: MediaRowSpec, first: MediaRowSpec, tokens: list[int], others: list[int]
-) -> None:
-    """Raise MediaError unless two encoders make the same tokens of a medium."""
-    if tokens != others:
-        raise MediaError(
-            FaultKind.MEDIA,
-            f"{first.name} and {spec.name} make {len(tokens)} and {len(others)} tokens of "
-            f"{_one(kind)}, which cannot be added up; valid: data.routes.{kind}.join tokens, or "
-            "encoders and connectors that make as many",
-        )
 
 
 @contextmanager
