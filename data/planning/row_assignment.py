@@ -15,10 +15,10 @@ import numpy as np
 
 from data.config import DataConfig, ModuleBalancing
 from data.planning.balance import SHIPPED, check_balancing, deal, lpt, refine
+from data.planning.groups.placement import place
 from data.planning.ladder import Ladder
 from data.planning.microbatches import in_turn
 from data.planning.packing import Capacity, FreeSpans, in_few_rows, needs_of_media, pack
-from data.planning.placement import place
 from data.planning.problem import BalanceProblem, Ints, WorkModel
 from data.planning.steps import MediaRows, Packed, by_module_rows
 from data.rows.spec import MediaRowSpec

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from data.planning.placement import place, traffic
+from data.planning.groups.placement import place, traffic
 from data.sample import DataError
 
 

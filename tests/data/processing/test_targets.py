@@ -11,8 +11,8 @@ import pytest
 from data.batch import SampleTargets
 from data.config import FieldsConfig
 from data.loading.assemble import BatchArrays, leave_out
+from data.planning.layout import SamplePlacement
 from data.planning.packing import make_capacity
-from data.planning.stream import SamplePlacement
 from data.processing.processor import make_processor
 from data.sample import ConversationError, MediumLengths, Sample, SampleError, Turn
 from data.sources.formats.records.record import RecordForm
