@@ -98,8 +98,8 @@ class Retention:
         """Whether each checkpoint, oldest first, is kept."""
         del context
         steps = [checkpoint.step for checkpoint in checkpoints]
-        kept = {*sorted(steps)[-self.keep :], self.good}
-        return [step in kept or self._for_ever(step) for step in steps]
+        preserved = {*sorted(steps)[-self.keep :], self.good}
+        return [step in preserved or self._for_ever(step) for step in steps]
 
     def _for_ever(self, step: int) -> bool:
         return self.keep_every is not None and step % self.keep_every == 0
@@ -182,15 +182,15 @@ class Checkpoints:
         target = self._names.stored(target)
         while left:
             tried = left.pop(0)
-            found, reason = self._try(tried, target, memory, offers, damaged)
-            if holds_everywhere("a checkpoint is read", found is not None):
-                assert found is not None
-                accept(found)
+            restored, reason = self._try(tried, target, memory, offers, damaged)
+            if holds_everywhere("a checkpoint is read", restored is not None):
+                assert restored is not None
+                accept(restored)
                 newer = [n for n in self.steps if step is not None and n > step]
                 self._set_aside(dict.fromkeys(damaged, "damaged") | dict.fromkeys(newer, "newer"))
                 if memory is not None:
                     memory.went_on_from(tried if isinstance(tried, Kept) else None)
-                return found
+                return restored
             reason = reason or "cannot be read by another process"
             more = f"trying {left[0]}" if left else "there is no other to try"
             logger.warning("%s: %s; %s", tried, reason, more)
@@ -240,9 +240,9 @@ class Checkpoints:
     ) -> list[_Candidate]:
         """What may be restored, the newest first; of one step snapshot, checkpoint, copy."""
         copies = offers.found if offers is not None else []
-        kept = memory.found() if memory is not None and step is None else []
-        every: list[_Candidate] = [*copies, *map(Stored, self.steps), *kept]
-        chosen = [own for own in every if step in (None, own.step)]
+        in_memory = memory.found() if memory is not None and step is None else []
+        every: list[_Candidate] = [*copies, *map(Stored, self.steps), *in_memory]
+        chosen = [snapshot for snapshot in every if step in (None, snapshot.step)]
         return sorted(chosen, key=lambda own: own.step)[::-1]
 
     def _refuse(
@@ -250,21 +250,23 @@ class Checkpoints:
     ) -> None:
         """Raise if checkpoints were there, or one was asked for, and none could be restored."""
         if step is not None:
-            others = {*self.steps, *(own.step for own in (offers.found if offers else ()))} - {step}
-            told = ", ".join(map(str, sorted(others)))
-            there = f"there are those of steps {told}" if told else "there is no other"
+            others = {*self.steps, *(copy.step for copy in (offers.found if offers else ()))} - {
+                step
+            }
+            steps_text = ", ".join(map(str, sorted(others)))
+            there = f"there are those of steps {steps_text}" if steps_text else "there is no other"
             if not reasons:
                 raise CheckpointError(f"{self.directory} has no checkpoint of step {step}; {there}")
             raise CheckpointError(
                 f"the checkpoint of step {step}, which --from-step asks for, is damaged: "
-                + "; ".join(f"{own}: {why}" for own, why in reasons)
+                + "; ".join(f"{copy}: {why}" for copy, why in reasons)
                 + f"; {self.directory} is left as it is, and {there}"
             )
-        if any(not isinstance(own, Kept) for own, _ in reasons):
+        if any(not isinstance(copy, Kept) for copy, _ in reasons):
             elsewhere = f", and {offers.store}" if offers is not None and offers.found else ""
             raise CheckpointError(
                 f"no readable checkpoint in {self.directory}:\n  "
-                + "\n  ".join(f"{own}: {why}" for own, why in reasons)
+                + "\n  ".join(f"{copy}: {why}" for copy, why in reasons)
                 + f"\nremove the folder{elsewhere} to start afresh, or put a whole checkpoint there"
             )
 
@@ -289,15 +291,15 @@ class Checkpoints:
         return self._stored(tried.step, target)
 
     def _remembered(
-        self, kept: Kept, target: Any, memory: SnapshotMemory
+        self, snapshot: Kept, target: Any, memory: SnapshotMemory
     ) -> tuple[Restored | None, str]:
         """A snapshot, or None and its error."""
         reason = ""
         try:
-            with memory.reader(kept) as reader:
+            with memory.reader(snapshot) as reader:
                 index = reader.index
                 shapes = {name: leaf.shape for name, leaf in index.leaves.items()}
-                check_same_model(str(kept), shapes, target, self._regrouping, index.config)
+                check_same_model(str(snapshot), shapes, target, self._regrouping, index.config)
                 state = reader.state(self._regrouping.on_disk(target, shapes))
             progress = Progress.from_json(index.progress)
         except (ShareError, ProgressError) as error:
@@ -306,7 +308,7 @@ class Checkpoints:
         if not holds_everywhere("a snapshot is whole", not reason):
             return None, reason or "another process misses a part of it"
         converted = self._names.in_memory(self._regrouping.convert(state, target))
-        return Restored(kept.step, converted, progress, of_command(index.config)), ""
+        return Restored(snapshot.step, converted, progress, of_command(index.config)), ""
 
     def _stored(self, step: int, target: Any) -> tuple[Restored | None, str]:
         """The checkpoint of `step`, or None and its error."""

@@ -82,11 +82,11 @@ def write_checksums(folder: Path, below: str = "", process: int | None = None) -
         process: process that wrote the files; None for files made once all have written.
     """
     known = _known(folder)
-    found = sorted(path for path in (folder / below).rglob("*") if path.is_file())
-    names = [path.relative_to(folder).as_posix() for path in found]
-    own = [name for name in names if name not in known and not name.startswith(_NAME)]
+    paths = sorted(path for path in (folder / below).rglob("*") if path.is_file())
+    names = [path.relative_to(folder).as_posix() for path in paths]
+    unknown = [name for name in names if name not in known and not name.startswith(_NAME)]
     with ThreadPoolExecutor() as pool:
-        files = dict(zip(own, pool.map(lambda name: _sum(folder / name), own), strict=True))
+        files = dict(zip(unknown, pool.map(lambda name: _sum(folder / name), unknown), strict=True))
     text = _Sums(block=BLOCK, files=files).model_dump_json()
     name = _NAME if process is None else f"{_NAME}-{process}"
     (folder / f"{name}.json").write_text(text, encoding="utf-8")
@@ -122,8 +122,8 @@ def damaged_blocks(
     }
     runs = [run for name, file in files.items() for run in _runs(name, len(file.crc32), needed)]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = pool.map(partial(_damaged, folder, files), runs[share[0] :: share[1]])
-    return sorted({*filter(needed, resized), *(block for blocks in found for block in blocks)})
+        damaged = pool.map(partial(_damaged, folder, files), runs[share[0] :: share[1]])
+    return sorted({*filter(needed, resized), *(block for blocks in damaged for block in blocks)})
 
 
 def leaves_of(folder: Path, blocks: Collection[FileBlock]) -> list[str]:
@@ -132,13 +132,15 @@ def leaves_of(folder: Path, blocks: Collection[FileBlock]) -> list[str]:
     Raises:
         ChecksumError: the tree of keys cannot be read.
     """
-    wanted = set(blocks)
-    return [name for name, own in extents(folder).items() if wanted & blocks_of(own)]
+    numbers = set(blocks)
+    return [
+        name for name, file_extents in extents(folder).items() if numbers & blocks_of(file_extents)
+    ]
 
 
-def blocks_of(own: Collection[Extent]) -> set[FileBlock]:
+def blocks_of(file_extents: Collection[Extent]) -> set[FileBlock]:
     """Blocks that hold any of these bytes."""
-    return {block for extent in own for block in extent.blocks}
+    return {block for extent in file_extents for block in extent.blocks}
 
 
 def extents(folder: Path) -> dict[str, list[Extent]]:
@@ -147,16 +149,16 @@ def extents(folder: Path) -> dict[str, list[Extent]]:
     Raises:
         ChecksumError: the tree of keys cannot be read.
     """
-    found: dict[str, list[Extent]] = {}
+    by_leaf: dict[str, list[Extent]] = {}
     try:
         base = ts.KvStore.open(f"file://{folder.absolute()}/").result()
         manifest = ts.ocdbt.dump(base).result()
         for key, place in _entries(base, manifest["versions"][-1]["root"]):
             leaf = key.decode().rpartition("/")[0]
-            found.setdefault(leaf, []).append(_extent(place))
+            by_leaf.setdefault(leaf, []).append(_extent(place))
     except (ValueError, KeyError, IndexError, OSError) as error:
         raise ChecksumError(f"the tree of keys cannot be read: {error}") from error
-    return found
+    return by_leaf
 
 
 def _entries(
@@ -182,8 +184,8 @@ def _extent(place: str) -> Extent:
 
 def _files(folder: Path) -> set[str]:
     """Paths of the files that should have checksums."""
-    found = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
-    return {name for name in found if not name.startswith((_NAME, *_BEHIND))}
+    present = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
+    return {name for name in present if not name.startswith((_NAME, *_BEHIND))}
 
 
 def _known(folder: Path) -> dict[str, _File]:
@@ -222,14 +224,14 @@ def _damaged(folder: Path, files: dict[str, _File], run: list[FileBlock]) -> lis
     file, path = files[run[0].file], folder / run[0].file
     if not path.is_file():
         return run
-    buffer, found = memoryview(bytearray(BLOCK)), []
+    buffer, damaged = memoryview(bytearray(BLOCK)), []
     with path.open("rb", buffering=0) as stream:
         for block in run:
             start = stream.seek(block.number * BLOCK)
             size = max(0, min(BLOCK, file.size - start))
             if _read(stream, buffer[:size]) != file.crc32[block.number]:
-                found.append(block)
-    return found
+                damaged.append(block)
+    return damaged
 
 
 def _sum(path: Path) -> _File:

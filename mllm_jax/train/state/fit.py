@@ -36,25 +36,25 @@ def check_same_model(
     Raises:
         CheckpointError: they differ; the message lists the leaves.
     """
-    wanted = {
+    expected = {
         leaf_name(path): tuple(leaf.shape)
         for path, leaf in jax.tree_util.tree_leaves_with_path(target)
     }
-    lines = [f"{n}: missing in the checkpoint" for n in sorted(wanted.keys() - stored.keys())]
-    lines += [f"{n}: not in the model" for n in sorted(stored.keys() - wanted.keys())]
+    lines = [f"{n}: missing in the checkpoint" for n in sorted(expected.keys() - stored.keys())]
+    lines += [f"{n}: not in the model" for n in sorted(stored.keys() - expected.keys())]
     lines += [
-        f"{n}: shape {stored[n]} in the checkpoint, {wanted[n]} in the model"
-        for n in sorted(stored.keys() & wanted.keys())
-        if not regrouping.fits(n, stored[n], wanted[n])
+        f"{n}: shape {stored[n]} in the checkpoint, {expected[n]} in the model"
+        for n in sorted(stored.keys() & expected.keys())
+        if not regrouping.fits(n, stored[n], expected[n])
     ]
     vocab = _vocab(config)
     if vocab not in (None, regrouping.vocab):
-        own = regrouping.vocab
-        lines.append(f"vocabulary: {vocab} entries in the checkpoint, {own} in the model")
+        current_vocab = regrouping.vocab
+        lines.append(f"vocabulary: {vocab} entries in the checkpoint, {current_vocab} in the model")
     ranks = {
-        (stored[n][-1], wanted[n][-1])
-        for n in stored.keys() & wanted.keys()
-        if n.endswith(ADAPTERS[0]) and stored[n][-1:] != wanted[n][-1:]
+        (stored[n][-1], expected[n][-1])
+        for n in stored.keys() & expected.keys()
+        if n.endswith(ADAPTERS[0]) and stored[n][-1:] != expected[n][-1:]
     }
     lines[:0] = [f"train.lora.rank: {a} in the checkpoint, {b} here" for a, b in sorted(ranks)]
     if lines:
@@ -75,5 +75,5 @@ def check_same_model(
 
 def _vocab(config: Mapping[str, Any]) -> int | None:
     """Size of the vocabulary, which shapes have padded; None in the configuration of no model."""
-    found: int | None = config.get("model", {}).get("decoder", {}).get("vocab")
-    return found
+    vocab: int | None = config.get("model", {}).get("decoder", {}).get("vocab")
+    return vocab

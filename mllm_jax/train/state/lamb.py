@@ -55,9 +55,9 @@ def scale_by_trust_ratio(
             updates,
             ratios,
         )
-        found = dict(jax.tree_util.tree_leaves_with_path(ratios))
+        by_path = dict(jax.tree_util.tree_leaves_with_path(ratios))
         return scaled, _summary(
-            [(found[path], layout) for path, layout in layouts.items() if path in found]
+            [(by_path[path], layout) for path, layout in layouts.items() if path in by_path]
         )
 
     return optax.GradientTransformation(init, update)
@@ -66,8 +66,8 @@ def scale_by_trust_ratio(
 def trust_ratios(optimizer: Any) -> Mapping[str, jax.Array] | None:
     """The ratios of the last step in the state of an optimizer, by name; None if it has none."""
     nodes = jax.tree.leaves(optimizer, is_leaf=lambda node: isinstance(node, TrustRatios))
-    found = [node for node in nodes if isinstance(node, TrustRatios)]
-    return found[0]._asdict() if found else None
+    states = [node for node in nodes if isinstance(node, TrustRatios)]
+    return states[0]._asdict() if states else None
 
 
 def _ratio(
@@ -82,15 +82,17 @@ def _ratio(
 
 def _norms(x: jax.Array, layout: ParameterSharding) -> jax.Array:
     """Euclidean norm of every matrix of a leaf, `[stacks..]` float32, over all of its shards."""
-    own = [dim for dim, stacked in enumerate(_stacked(layout)) if not stacked]
-    squares = jnp.sum(jnp.square(x.astype(jnp.float32)), axis=own)
-    axes = tuple(axis for dim in own for axis in layout.mesh_axes[dim])
+    dims = [dim for dim, stacked in enumerate(_stacked(layout)) if not stacked]
+    squares = jnp.sum(jnp.square(x.astype(jnp.float32)), axis=dims)
+    axes = tuple(axis for dim in dims for axis in layout.mesh_axes[dim])
     return jnp.sqrt(psum(squares, axes))
 
 
 def _spread(ratio: jax.Array, layout: ParameterSharding) -> jax.Array:
     """`[stacks..]` with dimensions of size 1 for those of the matrices."""
-    return jnp.expand_dims(ratio, [dim for dim, own in enumerate(_stacked(layout)) if not own])
+    return jnp.expand_dims(
+        ratio, [dim for dim, is_stacked in enumerate(_stacked(layout)) if not is_stacked]
+    )
 
 
 def _stacked(layout: ParameterSharding) -> list[bool]:

@@ -39,8 +39,8 @@ def load_table(gradients: Any, layouts: Any, layers: int) -> jax.Array:
     """
     pairs = jax.tree_util.tree_leaves_with_path(gradients)
     ((load, layout),) = [
-        (leaf, own)
-        for (path, leaf), own in zip(pairs, jax.tree.leaves(layouts), strict=True)
+        (leaf, layer_load)
+        for (path, leaf), layer_load in zip(pairs, jax.tree.leaves(layouts), strict=True)
         if is_load(path)
     ]
     for dim, axes in enumerate(layout.mesh_axes):

@@ -154,9 +154,9 @@ def part_norms(grads: Any, layouts: Any) -> dict[str, jax.Array]:
     for path, layout in _by_path(layouts).items():
         if path not in leaves or is_load(path):
             continue
-        own, part = local[layout.sharded], group_of(path)
+        sharded_axes, part = local[layout.sharded], group_of(path)
         square = jnp.sum(jnp.square(leaves[path].astype(jnp.float32)))
-        own[part] = own.get(part, jnp.zeros(())) + square
+        sharded_axes[part] = sharded_axes.get(part, jnp.zeros(())) + square
     total: dict[str, jax.Array] = defaultdict(lambda: jnp.zeros(()))
     for axes, squares in local.items():
         for part, square in zip(squares, psum(jnp.stack([*squares.values()]), axes), strict=True):
@@ -201,9 +201,9 @@ def orthogonalize(layouts: Any, iterations: int) -> optax.GradientTransformation
         leaves = dict(jax.tree_util.tree_leaves_with_path(updates))
         present = [path for path in by_path if path in leaves]
         sides = {path: _Sides.of(leaves[path], by_path[path]) for path in present}
-        stacks = [own.matrices(leaves[path]) for path, own in sides.items()]
-        done = _by_kind(stacks, [own.kind for own in sides.values()], iterations)
-        out = {path: own.leaf(x) for (path, own), x in zip(sides.items(), done, strict=True)}
+        stacks = [side.matrices(leaves[path]) for path, side in sides.items()]
+        done = _by_kind(stacks, [side.kind for side in sides.values()], iterations)
+        out = {path: side.leaf(x) for (path, side), x in zip(sides.items(), done, strict=True)}
         return jax.tree_util.tree_map_with_path(lambda path, _: out[path], updates), state
 
     return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
@@ -257,10 +257,12 @@ class _Sides:
         stacks = roles.count("stack")
         front = tuple(x.shape[dim] for dim in order)
         width, *others = (layout.mesh_axes[dim] for dim in order[stacks:])
-        axes = width, tuple(axis for own in others for axis in own)
+        axes = width, tuple(axis for dim_axes in others for axis in dim_axes)
         shape = front[stacks], math.prod(front[stacks + 1 :])
-        whole = [size * axis_size(own) for size, own in zip(shape, axes, strict=True)]
-        flipped = whole[0] > whole[1]
+        full_shape = [
+            size * axis_size(dim_axes) for size, dim_axes in zip(shape, axes, strict=True)
+        ]
+        flipped = full_shape[0] > full_shape[1]
         if flipped:
             shape, axes = shape[::-1], axes[::-1]
         return cls(order, front, stacks, flipped, _Kind(shape, *axes, layout.replicated))
@@ -295,10 +297,10 @@ def _by_kind(
     for i, kind in enumerate(kinds):
         members[kind].append(i)
     out = list(stacks)
-    for kind, own in members.items():
-        ends = list(accumulate(stacks[i].shape[0] for i in own))[:-1]
-        done = _shared(jnp.concatenate([stacks[i] for i in own]), kind, iterations)
-        for i, part in zip(own, jnp.split(done, ends), strict=True):
+    for kind, paths in members.items():
+        ends = list(accumulate(stacks[i].shape[0] for i in paths))[:-1]
+        done = _shared(jnp.concatenate([stacks[i] for i in paths]), kind, iterations)
+        for i, part in zip(paths, jnp.split(done, ends), strict=True):
             out[i] = part
     return out
 
@@ -316,10 +318,10 @@ def _shared(pieces: jax.Array, kind: _Kind, iterations: int) -> jax.Array:
     count = pieces.shape[0]
     mine = shard_slice(_multiple(pieces, axis_size(kind.replicas)), kind.replicas, dim=0)
     share, sides = mine.shape[0], ((1, kind.rows), (2, kind.columns))
-    whole = _multiple(mine, axis_size((*kind.rows, *kind.columns)))
+    padded = _multiple(mine, axis_size((*kind.rows, *kind.columns)))
     for dim, axes in sides:
-        whole = all_to_all(whole, axes, split=0, concat=dim)
-    done = 0.2 * max(whole.shape[1:]) ** 0.5 * newton_schulz(whole, iterations)
+        padded = all_to_all(padded, axes, split=0, concat=dim)
+    done = 0.2 * max(padded.shape[1:]) ** 0.5 * newton_schulz(padded, iterations)
     for dim, axes in reversed(sides):
         done = all_to_all(done, axes, split=dim, concat=0)
     return join_slices(done[:share], kind.replicas, dim=0)[:count]

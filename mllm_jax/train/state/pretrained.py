@@ -38,15 +38,15 @@ def without_released(model: ModelConfig, params: Any) -> Any:
     Random values that it would replace are then neither compiled nor computed.
     """
 
-    def leaf(path: tuple[Any, ...], own: jax.Array) -> jax.Array:
+    def leaf(path: tuple[Any, ...], value: jax.Array) -> jax.Array:
         released = model.sources[group_of(path)] is not None and not _own(path)
-        return jnp.zeros_like(own) if released else own
+        return jnp.zeros_like(value) if released else value
 
     return jax.tree_util.tree_map_with_path(leaf, params)
 
 
 def start_from(
-    model: ModelConfig, params: Any, target: Any, tell: Callable[[str], None] = lambda text: None
+    model: ModelConfig, params: Any, target: Any, notify: Callable[[str], None] = lambda text: None
 ) -> Any:
     """Parameters with those of the releases in the place of random ones.
 
@@ -54,38 +54,38 @@ def start_from(
         params: all parameters, at random or of `without_released`; leaves that releases replace are
             freed one by one.
         target: their shapes, types and layouts.
-        tell: shows a line of progress.
+        notify: shows a line of progress.
 
     Raises:
         PretrainedError: a release cannot be read, its tensors are not those of the model, or hold
             numbers that are not finite in the type of their parameters.
     """
     leaves, structure = jax.tree_util.tree_flatten_with_path(params)
-    found = dict(leaves)
+    values = dict(leaves)
     targets, shapes = (
         dict(jax.tree_util.tree_leaves_with_path(tree))
         for tree in (target, abstract_parameters(model)[0])
     )
     for folder, parts in by_folder(model).items():
-        release = opened(folder, model, parts, tell)
+        release = opened(folder, model, parts, notify)
         began, count, look = time.perf_counter(), 0, FiniteCheck()
         for part in parts:
-            own = {path: shape for path, shape in shapes.items() if group_of(path) == part}
-            for path, rule in _places(release, part, model, own, tell).items():
-                found[path].delete()
+            part_shapes = {path: shape for path, shape in shapes.items() if group_of(path) == part}
+            for path, rule in _places(release, part, model, part_shapes, notify).items():
+                values[path].delete()
                 name = rule.parameter
-                found[path] = load_tensors(release.tensors, [rule], {name: targets[path]}, look)[
+                values[path] = load_tensors(release.tensors, [rule], {name: targets[path]}, look)[
                     name
                 ]
-                count += found[path].nbytes
-        jax.block_until_ready(list(found.values()))
+                count += values[path].nbytes
+        jax.block_until_ready(list(values.values()))
         look.insist()
         seconds = time.perf_counter() - began
-        tell(f"{list_names(parts)} from {folder}: {count / GB:.3g} GB in {seconds:.1f} s")
+        notify(f"{list_names(parts)} from {folder}: {count / GB:.3g} GB in {seconds:.1f} s")
     fresh = [part for part, folder in model.sources.items() if folder is None]
     if fresh:
-        tell(f"at random: {list_names(fresh)}")
-    return jax.tree_util.tree_unflatten(structure, found.values())
+        notify(f"at random: {list_names(fresh)}")
+    return jax.tree_util.tree_unflatten(structure, values.values())
 
 
 @dataclass(frozen=True)
@@ -117,27 +117,31 @@ class FirstAdapters:
         saved = SavedAdapters.open(folder)
         saved.check(adapters.rank, adapters.scale)
         release = _of_adapters(model, folder)
-        tensors, rules, found = saved.tensors(release.family), dict[str, TensorRule](), set[str]()
+        tensors, rules, targets = saved.tensors(release.family), dict[str, TensorRule](), set[str]()
         every = replace(adapters, layers=tuple(model.linear_layers))
         for part in model.parts:
             module = part.partition(".")[0]
             depth = _module(model, part).layers
-            own = [_of_depth(release, part, rule, depth) for rule in release.part(part)]
-            rules |= {f"{module}.{r.parameter}": r for r in own if tensors.keys() >= {*r.names}}
-            for rule in adapter_rules(own, module, every):
+            rules_of_part = [_of_depth(release, part, rule, depth) for rule in release.part(part)]
+            rules |= {
+                f"{module}.{r.parameter}": r for r in rules_of_part if tensors.keys() >= {*r.names}
+            }
+            for rule in adapter_rules(rules_of_part, module, every):
                 layer = f"{module}.{rule.parameter.rpartition('.')[0]}"
                 if not tensors.keys().isdisjoint(rule.names):
-                    found.add(layer)
+                    targets.add(layer)
                 if layer in adapters.names:
                     rules[f"{module}.{rule.parameter}"] = rule
-        _check_targets(folder, found, adapters.names)
+        _check_targets(folder, targets, adapters.names)
         try:
             check_tensors(tensors, rules.values())
         except PretrainedError as error:
             raise PretrainedError(f"{folder}: {error}") from error
         return cls(folder, tensors, rules, saved.dropout)
 
-    def put(self, params: Any, target: Any, tell: Callable[[str], None] = lambda text: None) -> Any:
+    def put(
+        self, params: Any, target: Any, notify: Callable[[str], None] = lambda text: None
+    ) -> Any:
         """Parameters with these in their places; arguments and errors as of `start_from`."""
         leaves, structure = jax.tree_util.tree_flatten_with_path(params)
         targets = {leaf_name(p): leaf for p, leaf in jax.tree_util.tree_leaves_with_path(target)}
@@ -148,22 +152,24 @@ class FirstAdapters:
             loaded = load_tensors(self.tensors, [rule], {rule.parameter: targets[name]}, look)
             values[name] = loaded[rule.parameter]
         look.insist()
-        tell(f"{len(self.tensors)} tensors of adapters from {self.folder}")
+        notify(f"{len(self.tensors)} tensors of adapters from {self.folder}")
         if self.dropout:
-            tell(f"lora_dropout {self.dropout:g} of {self.folder} is not used: nothing is left out")
+            notify(
+                f"lora_dropout {self.dropout:g} of {self.folder} is not used: nothing is left out"
+            )
         return jax.tree_util.tree_unflatten(structure, values.values())
 
 
-def _check_targets(folder: Path, found: AbstractSet[str], wanted: AbstractSet[str]) -> None:
+def _check_targets(folder: Path, stored: AbstractSet[str], expected: AbstractSet[str]) -> None:
     """Raise PretrainedError unless the layers that have adapters are those of the targets."""
-    lacking, more = sorted(wanted - found), sorted(found - wanted)
-    if not found or not (lacking or more):
+    lacking, more = sorted(expected - stored), sorted(stored - expected)
+    if not stored or not (lacking or more):
         return  # of none of the model's layers `check` tells
-    told = [f"has no adapters of {list_names(lacking)}"] if lacking else []
-    told += [f"has adapters of {list_names(more)}, which no target names"] if more else []
+    problems = [f"has no adapters of {list_names(lacking)}"] if lacking else []
+    problems += [f"has adapters of {list_names(more)}, which no target names"] if more else []
     raise PretrainedError(
-        f"train.lora.begin_with: {folder} {' and '.join(told)}; valid: train.lora.targets "
-        f"[{', '.join(sorted(found))}]"
+        f"train.lora.begin_with: {folder} {' and '.join(problems)}; valid: train.lora.targets "
+        f"[{', '.join(sorted(stored))}]"
     )
 
 
@@ -175,25 +181,27 @@ def _of_adapters(model: ModelConfig, folder: Path) -> Release:
     """
     sources = {part: model.sources[part] for part in model.adapted}
     if len({*sources.values()}) != 1 or None in sources.values():
-        told = ", ".join(f"{part}: {own or 'random values'}" for part, own in sources.items())
+        sources_text = ", ".join(
+            f"{part}: {source or 'random values'}" for part, source in sources.items()
+        )
         raise PretrainedError(
-            f"{folder} names layers as one release does, but model.pretrained has {told}; valid: "
-            "one release for all parts of train.lora"
+            f"{folder} names layers as one release does, but model.pretrained has "
+            f"{sources_text}; valid: one release for all parts of train.lora"
         )
     return Release.open(Path(next(filter(None, sources.values()))))
 
 
 def by_folder(model: ModelConfig) -> dict[Path, list[str]]:
     """Parts of the model by the folder that they come from."""
-    found = defaultdict[Path, list[str]](list)
+    parts_by_folder = defaultdict[Path, list[str]](list)
     for part, folder in model.sources.items():
         if folder is not None:
-            found[Path(folder)].append(part)
-    return dict(found)
+            parts_by_folder[Path(folder)].append(part)
+    return dict(parts_by_folder)
 
 
 def opened(
-    folder: Path, model: ModelConfig, parts: list[str], tell: Callable[[str], None]
+    folder: Path, model: ModelConfig, parts: list[str], notify: Callable[[str], None]
 ) -> Release:
     """A release with the tensors that it should have.
 
@@ -205,7 +213,7 @@ def opened(
     for part in parts:
         if part != "decoder.extra":
             for text in list_differences(release, model, part):
-                tell(f"not as released: {text}")
+                notify(f"not as released: {text}")
     return release
 
 
@@ -214,7 +222,7 @@ def _places(
     part: str,
     model: ModelConfig,
     shapes: Mapping[Any, jax.ShapeDtypeStruct],
-    tell: Callable[[str], None],
+    notify: Callable[[str], None],
 ) -> dict[Any, TensorRule]:
     """Rules of a part by the paths of its leaves in the tree, for the layers of the model.
 
@@ -231,10 +239,10 @@ def _places(
             f"model.pretrained {part}: null makes them at random"
         )
     if extra := sorted(rules.keys() - paths.keys()):
-        told = f"{release.folder} has weights that {part} has no place for: {list_names(extra)}"
+        message = f"{release.folder} has weights that {part} has no place for: {list_names(extra)}"
         if not all(name.startswith(LAST_NORM) for name in extra):
-            raise PretrainedError(told)
-        tell(told)
+            raise PretrainedError(message)
+        notify(message)
     _check_shapes(release, part, [(rules[name], shapes[path]) for name, path in paths.items()])
     depth = _module(model, part).layers
     return {path: _of_depth(release, part, rules[name], depth) for name, path in paths.items()}
@@ -251,13 +259,15 @@ def _check_shapes(
     """Raise PretrainedError that lists parameters of other shapes than the model's."""
     misfits = []
     for rule, parameter in places:
-        own, wanted = rule.transform.shape, parameter.shape
-        wanted = wanted[len(wanted) - len(own) :]  # without the dimensions that count layers
-        if wanted != own:
-            misfits.append(f"{rule.parameter} {list(own)}, not {list(wanted)}")
+        stored, expected = rule.transform.shape, parameter.shape
+        expected = expected[
+            len(expected) - len(stored) :
+        ]  # without the dimensions that count layers
+        if expected != stored:
+            misfits.append(f"{rule.parameter} {list(stored)}, not {list(expected)}")
     if misfits:
-        told = f"{len(misfits)} misshapen: {list_names(misfits)}"
-        raise PretrainedError(f"{release.folder} has other weights than {part}: {told}")
+        message = f"{len(misfits)} misshapen: {list_names(misfits)}"
+        raise PretrainedError(f"{release.folder} has other weights than {part}: {message}")
 
 
 def _module(model: ModelConfig, part: str) -> DecoderConfig | EncoderConfig:

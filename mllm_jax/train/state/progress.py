@@ -88,7 +88,7 @@ class Progress:
             "good": self.good,
             "usual_loss": self.usual_loss,
             "peak": self.peak.to_json() if self.peak else None,
-            "sources": {name: own.model_dump() for name, own in self.sources.items()},
+            "sources": {name: source.model_dump() for name, source in self.sources.items()},
         }
 
     @classmethod
@@ -159,11 +159,11 @@ class _Stored(BaseModel):
     def _possible(self) -> _Stored:
         """Figures that steps can have."""
         sums = {"figures": self.figures, "figures_of_all": self.figures_of_all or FigureSums()}
-        for key, own in sums.items():
-            for name, used in own.used.items():
-                if used > (room := own.capacity.get(name, 0)):
+        for key, amount in sums.items():
+            for name, used in amount.used.items():
+                if used > (room := amount.capacity.get(name, 0)):
                     raise ValueError(f"{key}.used.{name} {used} is more than its capacity {room}")
-        counts = {f"{key}.steps": own.steps for key, own in sums.items()}
+        counts = {f"{key}.steps": amount.steps for key, amount in sums.items()}
         counts["window.every.steps"] = self.window.every.steps
         counts |= {"window.learnt": self.window.learnt, "skipped_in_row": self.skipped_in_row}
         for name, step in (*counts.items(), ("good", self.good or 0)):

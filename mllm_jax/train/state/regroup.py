@@ -42,30 +42,34 @@ class Regrouping:
     padded: Mapping[str, int] = field(default_factory=dict)
     names: StoredNames = field(default_factory=StoredNames)
 
-    def fits(self, name: str, stored: Shape, wanted: Shape) -> bool:
+    def fits(self, name: str, stored: Shape, expected: Shape) -> bool:
         """Whether a leaf `stored` on disk can become one of shape `wanted`."""
         dim = self._padded(name)
-        if dim is not None and len(stored) == len(wanted):
-            same = stored[:dim] + stored[dim + 1 :] == wanted[:dim] + wanted[dim + 1 :]
+        if dim is not None and len(stored) == len(expected):
+            same = stored[:dim] + stored[dim + 1 :] == expected[:dim] + expected[dim + 1 :]
             return same and stored[dim] >= self.vocab
-        if stored == wanted or not _of_layers(name):
-            return stored == wanted
-        rest, layers = self._rest(wanted), self._layers(wanted)
-        if len(stored) == len(rest) + 1:
-            return stored == (layers, *rest)
-        return stored[2:] == rest and stored[0] * stored[1] >= layers
+        if stored == expected or not _of_layers(name):
+            return stored == expected
+        rest_shape, layers = self._rest(expected), self._layers(expected)
+        if len(stored) == len(rest_shape) + 1:
+            return stored == (layers, *rest_shape)
+        return stored[2:] == rest_shape and stored[0] * stored[1] >= layers
 
     def on_disk(self, target: Any, stored: Mapping[str, Shape]) -> Any:
         """`target` with the shapes by name of `stored`, laid out as the plan allows."""
 
-        def leaf(path: Any, wanted: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
+        def leaf(path: Any, target: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
             name = leaf_name(path)
-            own, dim = stored[name], self._padded(name)
-            if own == wanted.shape:
-                return wanted
-            spec = self._of_groups(wanted, own) if dim is None else _of_padding(wanted, own, dim)
-            layout = NamedSharding(wanted.sharding.mesh, spec)
-            return jax.ShapeDtypeStruct(own, wanted.dtype, sharding=layout)
+            stored_shape, dim = stored[name], self._padded(name)
+            if stored_shape == target.shape:
+                return target
+            spec = (
+                self._of_groups(target, stored_shape)
+                if dim is None
+                else _of_padding(target, stored_shape, dim)
+            )
+            layout = NamedSharding(target.sharding.mesh, spec)
+            return jax.ShapeDtypeStruct(stored_shape, target.dtype, sharding=layout)
 
         return jax.tree_util.tree_map_with_path(leaf, target)
 
@@ -73,61 +77,65 @@ class Regrouping:
         """Arrays as they lay on disk to the shapes and layouts of `target`."""
         stored, tree = jax.tree_util.tree_flatten_with_path(restored)
         leaves = {leaf_name(path): leaf for path, leaf in stored}
-        wanted = dict(zip(leaves, jax.tree.leaves(target), strict=True))
-        others = {name: x for name, x in leaves.items() if x.shape != wanted[name].shape}
+        targets = dict(zip(leaves, jax.tree.leaves(target), strict=True))
+        others = {name: x for name, x in leaves.items() if x.shape != targets[name].shape}
         if others:
-            leaves |= self._converted(others, {name: wanted[name] for name in others})
+            leaves |= self._converted(others, {name: targets[name] for name in others})
         return jax.tree.unflatten(tree, list(leaves.values()))
 
     def _converted(
-        self, leaves: dict[str, jax.Array], wanted: Mapping[str, jax.ShapeDtypeStruct]
+        self, leaves: dict[str, jax.Array], targets: Mapping[str, jax.ShapeDtypeStruct]
     ) -> dict[str, jax.Array]:
         """All leaves by one program, which all processes compile before one of them begins it."""
 
         def convert(leaves: dict[str, jax.Array]) -> dict[str, jax.Array]:
-            return {name: self.leaf(name, x, wanted[name].shape) for name, x in leaves.items()}
+            return {name: self.leaf(name, x, targets[name].shape) for name, x in leaves.items()}
 
-        layouts = {name: leaf.sharding for name, leaf in wanted.items()}
+        layouts = {name: leaf.sharding for name, leaf in targets.items()}
         program = jax.jit(convert, out_shardings=layouts)
         return synchronize_program("the change of the checkpoint's plan", program)(leaves)
 
-    def leaf(self, name: str, x: Any, wanted: Shape) -> Any:
+    def leaf(self, name: str, x: Any, target_shape: Shape) -> Any:
         """A leaf as it lay on disk in the shape that is wanted of it."""
         if not _of_layers(name):
-            return resized(x, wanted)
-        chunked = x.ndim == len(self._rest(wanted)) + 2
-        flat = x.reshape(-1, *x.shape[2:])[: self._layers(wanted)] if chunked else x
+            return resized(x, target_shape)
+        chunked = x.ndim == len(self._rest(target_shape)) + 2
+        flat = x.reshape(-1, *x.shape[2:])[: self._layers(target_shape)] if chunked else x
         return flat if self.stack is None else split_layers(self.stack, jnp.asarray(flat))
 
-    def _layers(self, wanted: Shape) -> int:
+    def _layers(self, target_shape: Shape) -> int:
         """Layers that have the parameter, of all or of some kinds."""
-        return wanted[0] if self.stack is None else self.stack.unpadded(wanted[0] * wanted[1])
+        return (
+            target_shape[0]
+            if self.stack is None
+            else self.stack.unpadded(target_shape[0] * target_shape[1])
+        )
 
-    def _rest(self, wanted: Shape) -> Shape:
+    def _rest(self, target_shape: Shape) -> Shape:
         """Shape of one layer's parameter."""
-        return wanted[1:] if self.stack is None else wanted[2:]
+        return target_shape[1:] if self.stack is None else target_shape[2:]
 
     def _padded(self, name: str) -> int | None:
         """The dimension of the vocabulary in a parameter, or in a moment of one."""
-        return next((n for own, n in self.padded.items() if name.endswith(f".{own}")), None)
+        return next((n for suffix, n in self.padded.items() if name.endswith(f".{suffix}")), None)
 
-    def _of_groups(self, wanted: jax.ShapeDtypeStruct, stored: Shape) -> PartitionSpec:
-        spec = _spec(wanted)
+    def _of_groups(self, target: jax.ShapeDtypeStruct, stored: Shape) -> PartitionSpec:
+        spec = _spec(target)
         groups = 1 if self.stack is None else 2
-        stages, rest = spec[groups - 1], spec[groups:]
-        leading: list[Axes] = [()] * (len(stored) - len(rest))
+        stages, others = spec[groups - 1], spec[groups:]
+        leading: list[Axes] = [()] * (len(stored) - len(others))
         if stages and self.stack and stored[len(leading) - 1] % self.stack.stages == 0:
             leading[-1] = stages
-        return PartitionSpec(*[axes or None for axes in (*leading, *rest)])
+        return PartitionSpec(*[axes or None for axes in (*leading, *others)])
 
 
 def resized(x: Any, shape: Shape) -> Any:
     """`x` cut, or padded with zeros, at the end of every dimension."""
     if x.shape == shape:
         return x
-    own = x[tuple(slice(n) for n in shape)]
-    padding = [(0, n - m) for n, m in zip(shape, own.shape, strict=True)]
-    return own if own.shape == shape else jnp.pad(own, padding)
+    cut = x[tuple(slice(n) for n in shape)]
+    padding = [(0, n - m) for n, m in zip(shape, cut.shape, strict=True)]
+    return cut if cut.shape == shape else jnp.pad(cut, padding)
 
 
 def leaf_name(path: tuple[Any, ...]) -> str:
@@ -152,12 +160,12 @@ def _of_layers(name: str) -> bool:
     return ".decoder.layers." in name
 
 
-def _of_padding(wanted: jax.ShapeDtypeStruct, stored: Shape, dim: int) -> PartitionSpec:
+def _of_padding(target: jax.ShapeDtypeStruct, stored: Shape, dim: int) -> PartitionSpec:
     """The layout in which a stored leaf is read.
 
     If the ranks of dimension `dim` do not divide it, they share the other dimension, if they can.
     """
-    spec, mesh = _spec(wanted), wanted.sharding.mesh
+    spec, mesh = _spec(target), target.sharding.mesh
 
     def ranks(axes: Axes) -> int:
         return math.prod(mesh.shape[axis] for axis in axes)
@@ -169,7 +177,7 @@ def _of_padding(wanted: jax.ShapeDtypeStruct, stored: Shape, dim: int) -> Partit
     return PartitionSpec(*[axes or None for axes in spec])
 
 
-def _spec(wanted: jax.ShapeDtypeStruct) -> list[Axes]:
+def _spec(target: jax.ShapeDtypeStruct) -> list[Axes]:
     """Grid axes of every dimension."""
-    entries = [*wanted.sharding.spec, *[None] * len(wanted.shape)][: len(wanted.shape)]
+    entries = [*target.sharding.spec, *[None] * len(target.shape)][: len(target.shape)]
     return [(entry,) if isinstance(entry, str) else tuple(entry or ()) for entry in entries]

@@ -48,8 +48,8 @@ class Shared:
     @property
     def mesh(self) -> Mesh:
         """All devices."""
-        found: Mesh = self.leaf.sharding.mesh
-        return found
+        mesh: Mesh = self.leaf.sharding.mesh
+        return mesh
 
     @property
     def spec(self) -> PartitionSpec:
@@ -80,16 +80,16 @@ class Shared:
     def stacked(self, read: Any) -> jax.Array:
         """`[replicas, ...]`: the leaf as this process has read it, and zeros."""
         layout = NamedSharding(self.mesh, PartitionSpec(self.axes, *self.spec))
-        own = {} if not self.reads else {s.device: s.data for s in read.addressable_shards}
+        by_device = {} if not self.reads else {s.device: s.data for s in read.addressable_shards}
         shape = (1, *self.leaf.sharding.shard_shape(self.leaf.shape))
         shards = [
-            own[device].reshape(shape)
-            if device in own
+            by_device[device].reshape(shape)
+            if device in by_device
             else jax.device_put(np.zeros(shape, self.leaf.dtype), device)
             for device in self.mesh.local_devices
         ]
-        whole = (self.count, *self.leaf.shape)
-        return jax.make_array_from_single_device_arrays(whole, layout, shards)
+        stacked_shape = (self.count, *self.leaf.shape)
+        return jax.make_array_from_single_device_arrays(stacked_shape, layout, shards)
 
 
 def _crosses(leaf: jax.ShapeDtypeStruct) -> bool:
@@ -122,19 +122,19 @@ class ReplicaReads:
         for path, leaf in jax.tree_util.tree_leaves_with_path(target):
             axes = _repeated(leaf)
             if axes and leaf.size * leaf.dtype.itemsize >= SMALLEST and crosses(leaf):
-                own = Shared(leaf, axes, 0)
-                shared[leaf_name(path)] = Shared(leaf, axes, len(shared) % own.count)
+                shared_leaf = Shared(leaf, axes, 0)
+                shared[leaf_name(path)] = Shared(leaf, axes, len(shared) % shared_leaf.count)
         return cls(target, shared)
 
     @property
     def own(self) -> Any:
         """What this process reads: placeholders stand for what it does not."""
 
-        def leaf(path: Any, wanted: jax.ShapeDtypeStruct) -> Any:
-            own = self.shared.get(leaf_name(path))
-            if own is None:
-                return wanted
-            return own.reading if own.reads else ocp.PLACEHOLDER
+        def leaf(path: Any, target: jax.ShapeDtypeStruct) -> Any:
+            shared_leaf = self.shared.get(leaf_name(path))
+            if shared_leaf is None:
+                return target
+            return shared_leaf.reading if shared_leaf.reads else ocp.PLACEHOLDER
 
         return jax.tree_util.tree_map_with_path(leaf, self.target)
 
@@ -144,8 +144,10 @@ class ReplicaReads:
             return read
         paths, tree = jax.tree_util.tree_flatten_with_path(read, is_leaf=_is_placeholder)
         leaves = {leaf_name(path): leaf for path, leaf in paths}
-        stacked = {name: own.stacked(leaves[name]) for name, own in self.shared.items()}
-        layouts = {name: own.leaf.sharding for name, own in self.shared.items()}
+        stacked = {
+            name: shared_leaf.stacked(leaves[name]) for name, shared_leaf in self.shared.items()
+        }
+        layouts = {name: shared_leaf.leaf.sharding for name, shared_leaf in self.shared.items()}
         program = jax.jit(partial(jax.tree.map, _summed), out_shardings=layouts, donate_argnums=0)
         leaves |= synchronize_program("the sending of a checkpoint", program)(stacked)
         return jax.tree.unflatten(tree, list(leaves.values()))
@@ -172,5 +174,5 @@ def _is_placeholder(leaf: Any) -> bool:
 def _summed(stacked: jax.Array) -> jax.Array:
     """The sum over replicas of the bits, all but one of which are zeros."""
     bits = jnp.dtype(f"uint{8 * stacked.dtype.itemsize}")
-    whole = jax.lax.bitcast_convert_type(stacked, bits).astype(jnp.uint32).sum(0, jnp.uint32)
-    return jax.lax.bitcast_convert_type(whole.astype(bits), stacked.dtype)
+    sums = jax.lax.bitcast_convert_type(stacked, bits).astype(jnp.uint32).sum(0, jnp.uint32)
+    return jax.lax.bitcast_convert_type(sums.astype(bits), stacked.dtype)

@@ -265,7 +265,14 @@ def _of_parameters(folder: Path) -> Callable[[FileBlock], bool]:
     """Which blocks hold something else than the state of the optimizer alone."""
     if not has_checksums(folder):
         return _every
-    own = extents(folder)
-    read = blocks_of([extent for name in own if name.startswith(_PARAMS) for extent in own[name]])
-    skipped = blocks_of([extent for extents in own.values() for extent in extents]) - read
+    file_extents = extents(folder)
+    read = blocks_of(
+        [
+            extent
+            for name in file_extents
+            if name.startswith(_PARAMS)
+            for extent in file_extents[name]
+        ]
+    )
+    skipped = blocks_of([extent for extents in file_extents.values() for extent in extents]) - read
     return lambda block: block not in skipped

@@ -103,8 +103,8 @@ class StoredForm:
         }
 
     def _on_layers(self, change: Callable[..., Any], params: Any) -> Any:
-        own = params.get(self.model.backbone, {})
-        if self.stack is None or "layers" not in own:
+        blocks = params.get(self.model.backbone, {})
+        if self.stack is None or "layers" not in blocks:
             return params
-        layers = jax.tree.map(lambda leaf: change(self.stack, leaf), own["layers"])
-        return params | {self.model.backbone: own | {"layers": layers}}
+        layers = jax.tree.map(lambda leaf: change(self.stack, leaf), blocks["layers"])
+        return params | {self.model.backbone: blocks | {"layers": layers}}

@@ -61,13 +61,13 @@ class StoredNames:
 
     def _nested(self, modules: Mapping[str, Any]) -> dict[str, Any]:
         others = {name: tree for name, tree in modules.items() if name != self.backbone}
-        own = {name: tree for name, tree in modules.items() if name == self.backbone}
+        backbone = {name: tree for name, tree in modules.items() if name == self.backbone}
         # A model of one module has an empty section in files.
-        return own | ({ENCODERS: others} if others or not self.others else {})
+        return backbone | ({ENCODERS: others} if others or not self.others else {})
 
     def _flat(self, stored: Mapping[str, Any]) -> dict[str, Any]:
-        own = {name: tree for name, tree in stored.items() if name == self.backbone}
-        return own | dict(stored.get(ENCODERS, {}))
+        backbone = {name: tree for name, tree in stored.items() if name == self.backbone}
+        return backbone | dict(stored.get(ENCODERS, {}))
 
     def _is_flat(self, node: Any) -> bool:
         return bool(self.backbone) and _is_tree_of(node, {self.backbone, *self.others})
@@ -80,4 +80,4 @@ def _is_tree_of(node: Any, names: set[str]) -> bool:
     """Whether a node is a mapping of some of these names to mappings."""
     if not isinstance(node, Mapping) or not node:
         return False
-    return names >= {*node} and all(isinstance(own, Mapping) for own in node.values())
+    return names >= {*node} and all(isinstance(subtree, Mapping) for subtree in node.values())

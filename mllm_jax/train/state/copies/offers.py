@@ -64,8 +64,8 @@ class Offers:
         self._copies: dict[int, Copy] = {}
         self._error: StorageError | None = None
         begun = (self.run / IDENTITY).exists()
-        found, why = self._of_first(f"looking for copies in {self.store}", self._look)
-        self.found = [Offer(step, str(self.store)) for step in found or ()]
+        copies, why = self._of_first(f"looking for copies in {self.store}", self._look)
+        self.found = [Offer(step, str(self.store)) for step in copies or ()]
         if not why:
             return
         if asked is not None or not begun:
@@ -123,14 +123,14 @@ class Offers:
 
     def _of_first(self, what: str, action: Callable[[], Any]) -> tuple[Any, str]:
         """What process 0 finds, and why it could not; an error of the store is kept by all."""
-        told = None
+        answer = None
         if current_peers().index == 0:
             with current_peers().doing(what, limited=False, key=KEY):
-                told = _tried(action)
-        found, why, kind = current_peers().gather(what, told)[0]
+                answer = _tried(action)
+        value, why, kind = current_peers().gather(what, answer)[0]
         if kind:
             self._error = _ERRORS[kind](why)
-        return found, why
+        return value, why
 
 
 def _tried(action: Callable[[], Any]) -> tuple[Any, str, str]:
@@ -151,8 +151,8 @@ def offered(config: ExperimentConfig, asked: int | None) -> Offers | None:
     Raises:
         Exception: as of `Offers`.
     """
-    own = config.checkpoint
-    return Offers(config, asked) if own.copy_to is not None and own.enabled else None
+    settings = config.checkpoint
+    return Offers(config, asked) if settings.copy_to is not None and settings.enabled else None
 
 
 def fetch(config: ExperimentConfig) -> None:
@@ -167,11 +167,11 @@ def fetch(config: ExperimentConfig) -> None:
         RunError: the copies are of another run.
         DataError: the URL cannot be opened. AwayError: it stays out of reach.
     """
-    wanted = config.checkpoint.copy_to is not None and config.checkpoint.enabled
-    if wanted and current_peers().index == 0 and not steps_in(config.run.path):
+    enabled = config.checkpoint.copy_to is not None and config.checkpoint.enabled
+    if enabled and current_peers().index == 0 and not steps_in(config.run.path):
         with current_peers().doing("fetching a checkpoint", limited=False, key=KEY):
             _fetch(Store(config), config.run.path)
-    if wanted:
+    if enabled:
         current_peers().gather("checkpoints are fetched", None)
 
 
@@ -182,9 +182,9 @@ def saved_parameters(run: Path) -> SavedParameters:
         CheckpointError: there is none, here or in a store that the run's configuration names.
         ConfigError: the configuration in the folder is none. Exception: as of `fetch`.
     """
-    kept = run / RESOLVED
-    if not steps_in(run) and kept.is_file():
-        config = load(kept)
+    resolved = run / RESOLVED
+    if not steps_in(run) and resolved.is_file():
+        config = load(resolved)
         if config.checkpoint.copy_to is not None:
             _fetch(Store(config), run)
     return SavedParameters(run / "checkpoints")

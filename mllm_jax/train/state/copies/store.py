@@ -83,9 +83,9 @@ class Store:
     """
 
     def __init__(self, config: ExperimentConfig) -> None:
-        own = config.checkpoint
-        assert own.copy_to is not None, "a store has a place"
-        self._system, base = open_remote(own.copy_to, own.retry_seconds, KEY)
+        settings = config.checkpoint
+        assert settings.copy_to is not None, "a store has a place"
+        self._system, base = open_remote(settings.copy_to, settings.retry_seconds, KEY)
         self._base = f"{base.rstrip('/')}/{config.run.name}"
 
     def __str__(self) -> str:
@@ -98,17 +98,17 @@ class Store:
 
     def copies(self) -> list[Copy]:
         """The whole copies, the newest first."""
-        told: dict[tuple[int, int, str], list[_Note]] = defaultdict(list)
+        notes_by_copy: dict[tuple[int, int, str], list[_Note]] = defaultdict(list)
         with self._asked():
             for path, note in self._told():
                 step, _, count = map(int, _parts(path))
-                told[step, count, note.start].append(note)
-        whole = [
+                notes_by_copy[step, count, note.start].append(note)
+        complete = [
             Copy(step, notes[0].run, tuple(name for note in notes for name in note.files))
-            for (step, count, _), notes in told.items()
+            for (step, count, _), notes in notes_by_copy.items()
             if len(notes) == count
         ]
-        return sorted(whole, key=lambda copy: copy.step, reverse=True)
+        return sorted(complete, key=lambda copy: copy.step, reverse=True)
 
     def put(self, folder: Path, run: str, place: tuple[int, int], start: str = "") -> None:
         """Copy a part of a checkpoint.
@@ -125,10 +125,10 @@ class Store:
         process, count = place
         with self._asked():
             names = [p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()]
-            own = sorted(names)[process::count]
-            for name in own:
+            names_of_process = sorted(names)[process::count]
+            for name in names_of_process:
                 self._system.put_file(str(folder / name), f"{self._base}/{folder.name}/{name}")
-            note = _Note(run=run, start=start, files=own).model_dump_json().encode()
+            note = _Note(run=run, start=start, files=names_of_process).model_dump_json().encode()
             self._system.pipe_file(f"{self._base}/{folder.name}-{process}-of-{count}.json", note)
 
     def put_records(self, run: Path) -> None:
@@ -170,7 +170,7 @@ class Store:
             OSError: it cannot be written here.
         """
         draft = directory / f"{DRAFT}{copy.step}-{platform.node()}-{os.getpid()}"
-        folder, whole = draft / str(copy.step), directory / str(copy.step)
+        folder, final = draft / str(copy.step), directory / str(copy.step)
         try:
             for name in copy.files:
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -178,9 +178,9 @@ class Store:
                     self._system.get_file(f"{self._base}/{copy.step}/{name}", str(folder / name))
             check_whole(folder)
             if instead:
-                set_aside(whole, "damaged")
-            if not whole.exists():
-                folder.rename(whole)
+                set_aside(final, "damaged")
+            if not final.exists():
+                folder.rename(final)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
 
@@ -198,8 +198,10 @@ class Store:
     def left(self, newest: int, start: str) -> list[int]:
         """Steps after `newest` of which another start has copied something."""
         with self._asked():
-            told = ((int(_parts(path)[0]), note.start) for path, note in self._told())
-            return sorted({step for step, own in told if step > newest and own != start})
+            starts = ((int(_parts(path)[0]), note.start) for path, note in self._told())
+            return sorted(
+                {step for step, start_of_note in starts if step > newest and start_of_note != start}
+            )
 
     def set_aside(self, newest: int) -> list[int]:
         """Move copies of steps after `newest` to `newer-<step>-<time>`, where nothing finds them.
@@ -230,14 +232,14 @@ class Store:
         """
         if not copies:
             return
-        own = read_identity(run)
-        if own is None:
+        identity = read_identity(run)
+        if identity is None:
             run.mkdir(parents=True, exist_ok=True)
             write_identity(run, copies[0].run)
-        elif own != copies[0].run:
+        elif identity != copies[0].run:
             raise RunError(
                 f"{KEY}: the checkpoints in {self} are of run {copies[0].run}, and {run} is "
-                f"{own}; choose another run.name or {KEY}, or remove one of them"
+                f"{identity}; choose another run.name or {KEY}, or remove one of them"
             )
 
     @contextmanager
@@ -252,8 +254,8 @@ class Store:
 
     def _notes(self) -> list[str]:
         self._system.system.invalidate_cache()  # which would not show what others have written
-        found = self._system.glob(f"{self._base}/*.json")
-        return [path for path in found if _NOTE.fullmatch(PurePosixPath(path).name)]
+        paths = self._system.glob(f"{self._base}/*.json")
+        return [path for path in paths if _NOTE.fullmatch(PurePosixPath(path).name)]
 
     def _told(self) -> Iterator[tuple[str, _Note]]:
         """Paths and contents of all notes that can be read."""

@@ -96,9 +96,9 @@ class Channel:
         self._connection.close()
 
     def _bytes(self, length: int) -> bytearray:
-        found = bytearray(length)
-        self.receive_into(memoryview(found))
-        return found
+        received = bytearray(length)
+        self.receive_into(memoryview(received))
+        return received
 
 
 class Server:
@@ -161,13 +161,13 @@ class Server:
 
     def _knows(self, channel: Channel) -> bool:
         """Show the secret to who has shown it."""
-        own = secrets.token_hex(16)
-        channel.send({"nonce": own})
-        told = channel.receive()
-        other = str(told.get("nonce"))
-        if not is_proof(str(told.get("proof")), self._secret, own, other):
+        nonce = secrets.token_hex(16)
+        channel.send({"nonce": nonce})
+        answer = channel.receive()
+        other = str(answer.get("nonce"))
+        if not is_proof(str(answer.get("proof")), self._secret, nonce, other):
             return False
-        channel.send({"proof": compute_proof(self._secret, other, own)})
+        channel.send({"proof": compute_proof(self._secret, other, nonce)})
         channel.trust()
         return True
 
@@ -180,9 +180,9 @@ def connect(address: HostAddress, secret: str) -> Channel:
     """
     channel = Channel(socket.create_connection((address.host, address.port), timeout=SILENT))
     try:
-        other, own = str(channel.receive().get("nonce")), secrets.token_hex(16)
-        channel.send({"nonce": own, "proof": compute_proof(secret, other, own)})
-        if not is_proof(str(channel.receive().get("proof")), secret, own, other):
+        other, nonce = str(channel.receive().get("nonce")), secrets.token_hex(16)
+        channel.send({"nonce": nonce, "proof": compute_proof(secret, other, nonce)})
+        if not is_proof(str(channel.receive().get("proof")), secret, nonce, other):
             raise ConnectionError(f"{address} has another secret: it is of another run")
     except BaseException:
         channel.close()

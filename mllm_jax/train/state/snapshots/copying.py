@@ -42,13 +42,15 @@ def elsewhere(state: Named, machines: Sequence[str], process: int) -> dict[str, 
     Args:
         machines: machine of every process.
     """
-    own = machines[process]
+    machine = machines[process]
 
-    def cared_for(held: set[int]) -> bool:
-        return {machines[other] for other in held} != {own} or min(held) != process
+    def cared_for(box_holders: set[int]) -> bool:
+        return {machines[other] for other in box_holders} != {machine} or min(
+            box_holders
+        ) != process
 
     return {
-        name: {box for box, held in holders(leaf).items() if cared_for(held)}
+        name: {box for box, holders_of_box in holders(leaf).items() if cared_for(holders_of_box)}
         for name, leaf in state.items()
     }
 
@@ -66,10 +68,10 @@ def _values(
     state: Named, leaves: dict[str, Leaf]
 ) -> Iterator[tuple[int, Callable[[], np.ndarray]]]:
     """Offset and values of every piece; all copies from devices begin before the first ends."""
-    own = {name: own_pieces(leaf) for name, leaf in state.items()}
-    for pieces in own.values():
+    local_pieces = {name: own_pieces(leaf) for name, leaf in state.items()}
+    for pieces in local_pieces.values():
         for values in pieces.values():
             values.copy_to_host_async()
     for name, leaf in leaves.items():
         for piece in leaf.pieces:
-            yield piece.offset, partial(np.asarray, own[name][piece.box])
+            yield piece.offset, partial(np.asarray, local_pieces[name][piece.box])

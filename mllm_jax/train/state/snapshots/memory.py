@@ -101,17 +101,17 @@ class SnapshotMemory:
     def __init__(self, config: ExperimentConfig, folder: Path) -> None:
         self._config, self._folder, self._process = config, folder, current_peers().index
         self._names = StoredNames.of(config.model)
-        own = [ensure_identity(config.run.path) if self._process == 0 else "", *_secrets()]
+        identity = [ensure_identity(config.run.path) if self._process == 0 else "", *_secrets()]
         self._run, self._series, self._secret = current_peers().gather(
-            "this start of the run", own
+            "this start of the run", identity
         )[0]
         self._desk = self._listen()
-        told = {
+        addresses = {
             "machine": f"{socket.gethostname()}:{folder}",
             "address": str(self._desk.address) if self._desk else None,
         }
-        everyone = current_peers().gather("machines of the snapshots", told)
-        self._members = [Member.of_json(i, own) for i, own in enumerate(everyone)]
+        everyone = current_peers().gather("machines of the snapshots", addresses)
+        self._members = [Member.of_json(i, identity) for i, identity in enumerate(everyone)]
         self._neighbour = neighbour(self._members, self._process)
         self._newest, self._others_there = 1, True
         self._plan: ShardIndex | None = None
@@ -121,43 +121,46 @@ class SnapshotMemory:
 
     def found(self) -> list[Kept]:
         """The snapshots of this run that any host has a share of, the newest first."""
-        own = [
+        local_shares = [
             [Where.of(each, self._process).model_dump(), index.origin.model_dump()]
             for each, index in found(self._folder)
             if self._is_ours(each, index)
         ]
         places: dict[tuple[int, str], list[Where]] = {}
-        for told in current_peers().gather("snapshots in memory", own):
-            for place, origin in told:
+        for gathered in current_peers().gather("snapshots in memory", local_shares):
+            for place, origin in gathered:
                 key = origin["step"], origin["series"]
                 places.setdefault(key, []).append(Where(**place))
-        return [Kept(*key, tuple(own)) for key, own in sorted(places.items(), reverse=True)]
+        return [
+            Kept(*key, tuple(local_shares))
+            for key, local_shares in sorted(places.items(), reverse=True)
+        ]
 
     @contextmanager
-    def reader(self, kept: Kept) -> Iterator[ShardReader]:
+    def reader(self, snapshot: Kept) -> Iterator[ShardReader]:
         """Context in which a snapshot is read.
 
         Raises:
             ShareError: no share of it can be read.
         """
         machine = self._members[self._process].machine
-        near = [p for p in kept.places if self._members[p.process].machine == machine]
+        near = [p for p in snapshot.places if self._members[p.process].machine == machine]
         here: list[ShardSource] = []
-        for own in dict.fromkeys(place.below(self._folder) for place in near):
+        for local_share in dict.fromkeys(place.below(self._folder) for place in near):
             with suppress(ShareError):  # which was told when it was found
-                here.append(Here(own, own.index()))
+                here.append(Here(local_share, local_share.index()))
         with ExitStack() as connections:
-            far = [place for place in kept.places if place not in near]
+            far = [place for place in snapshot.places if place not in near]
             yield ShardReader(here, lambda: self._away(far, connections))
 
-    def went_on_from(self, kept: Kept | None) -> None:
+    def went_on_from(self, snapshot: Kept | None) -> None:
         """The run goes on from this snapshot, or from none of them: others are removed."""
-        for own, index in list(found(self._folder)):
+        for local_share, index in list(found(self._folder)):
             origin = index.origin
-            if kept is None or (origin.step, origin.series) != (kept.step, kept.series):
-                own.remove()
+            if snapshot is None or (origin.step, origin.series) != (snapshot.step, snapshot.series):
+                local_share.remove()
         # The next one goes into the other slot, here and on the machine that has a copy.
-        places = kept.places if kept else ()
+        places = snapshot.places if snapshot else ()
         self._newest = next((p.slot for p in places if p.origin == self._process), self._newest)
 
     def take(self, step: int, state: Any, progress: dict[str, Any]) -> None:
@@ -165,7 +168,7 @@ class SnapshotMemory:
         if not self._settled(step):
             return
         slot, leaves = 1 - self._newest, named(self._names.stored(state))
-        own = share(self._folder, self._process, self._process, slot)
+        local_share = share(self._folder, self._process, self._process, slot)
         if self._plan is None:
             self._plan = self._planned(leaves)
         origin = self._plan.origin.model_copy(update={"step": step})
@@ -173,11 +176,11 @@ class SnapshotMemory:
         reason = ""
         try:
             make(self._folder)
-            own.reserve(index.bytes)
-            copy(leaves, index.leaves, own)
+            local_share.reserve(index.bytes)
+            copy(leaves, index.leaves, local_share)
         except OSError as error:
             reason = str(error)
-        self._work = _Work(step, slot, reason, lambda: self._complete(slot, own, index))
+        self._work = _Work(step, slot, reason, lambda: self._complete(slot, local_share, index))
 
     def _planned(self, leaves: Named) -> ShardIndex:
         """What all snapshots of this start have in common."""
@@ -237,15 +240,15 @@ class SnapshotMemory:
         )
         return True
 
-    def _complete(self, slot: int, own: Share, index: ShardIndex) -> None:
+    def _complete(self, slot: int, local_share: Share, index: ShardIndex) -> None:
         """What is left to do beside training."""
-        whole, self.copied = own.seal(index), 0
+        complete, self.copied = local_share.seal(index), 0
         member = self._neighbour
         if member is None:
             return
-        part = whole.without(self._elsewhere)
+        part = complete.without(self._elsewhere)
         try:
-            put(member, self._secret, slot, whole, own, part)
+            put(member, self._secret, slot, complete, local_share, part)
             self.copied = part.bytes
         except (OSError, ShareError) as error:
             self._warn(
@@ -258,17 +261,17 @@ class SnapshotMemory:
         """Once a snapshot of this start is whole, those of earlier ones are of no use."""
         if self._others_there:
             self._others_there = False
-            for own, index in list(found(self._folder)):
+            for local_share, index in list(found(self._folder)):
                 if index.origin.series != self._series:
-                    own.remove()
+                    local_share.remove()
 
-    def _is_ours(self, own: Share, index: ShardIndex) -> bool:
+    def _is_ours(self, local_share: Share, index: ShardIndex) -> bool:
         origin = index.origin
         if origin.run == self._run:
             return True
         logger.warning(
             "refused: the snapshot of step %d in %s is of run %s (%s), and this run is %s",
-            *(origin.step, own.folder, origin.run, origin.folder, self._run),
+            *(origin.step, local_share.folder, origin.run, origin.folder, self._run),
         )
         return False
 
@@ -283,8 +286,8 @@ class SnapshotMemory:
                 "itself cannot connect to each other here"
             )
             return None
-        own = self._folder, self._process, self._run, self._series
-        return Desk(host, self._secret, *own)
+        identity = self._folder, self._process, self._run, self._series
+        return Desk(host, self._secret, *identity)
 
     def _away(self, places: Sequence[Where], connections: ExitStack) -> list[ShardSource]:
         """Shares that other machines can read."""

@@ -46,17 +46,19 @@ class Member:
     address: HostAddress | None
 
     @classmethod
-    def of_json(cls, process: int, told: Mapping[str, object]) -> Member:
+    def of_json(cls, process: int, fields: Mapping[str, object]) -> Member:
         """What a process has told of itself."""
-        address = told["address"]
-        found = HostAddress.parse(address) if isinstance(address, str) else None
-        return cls(process, str(told["machine"]), found)
+        address = fields["address"]
+        parsed = HostAddress.parse(address) if isinstance(address, str) else None
+        return cls(process, str(fields["machine"]), parsed)
 
 
 def neighbour(members: Sequence[Member], process: int) -> Member | None:
     """The next process on another machine, which keeps copies of this one; None without one."""
     ring = [*members[process + 1 :], *members[:process]]
-    away = [own for own in ring if own.machine != members[process].machine and own.address]
+    away = [
+        member for member in ring if member.machine != members[process].machine and member.address
+    ]
     return away[0] if away else None
 
 
@@ -77,9 +79,14 @@ class Where(BaseModel):
     slot: int
 
     @classmethod
-    def of(cls, own: Share, process: int) -> Where:
+    def of(cls, local_share: Share, process: int) -> Where:
         """The place of a share that `process` can read."""
-        return cls(process=process, holder=own.holder, origin=own.origin, slot=own.slot)
+        return cls(
+            process=process,
+            holder=local_share.holder,
+            origin=local_share.origin,
+            slot=local_share.slot,
+        )
 
     def below(self, folder: Path) -> Share:
         """The share in the folder of the process."""
@@ -118,8 +125,8 @@ class Desk:
                 case "put":
                     self._keep(channel, bool(message["slot"]), ShardIndex(**message["index"]))
                 case "index":
-                    own = Where(**message["where"]).below(self._folder).index()
-                    channel.send({"kind": "index", "index": own.model_dump()})
+                    index = Where(**message["where"]).below(self._folder).index()
+                    channel.send({"kind": "index", "index": index.model_dump()})
                 case "piece":
                     leaf = Leaf(**message["leaf"])
                     own_share = Where(**message["where"]).below(self._folder)
@@ -140,14 +147,14 @@ class Desk:
                 f"{origin.run} ({origin.folder}), series {origin.series}; here are run {self._run},"
                 f" series {self._series}"
             )
-        own = share(self._folder, self._process, origin.process, int(slot))
+        local_share = share(self._folder, self._process, origin.process, int(slot))
         try:
-            own.reserve(index.bytes)
+            local_share.reserve(index.bytes)
         except OSError as error:
             raise ShareError(f"there is no room for the copy: {error}") from error
         channel.send({"kind": "go"})
-        own.write(_received(channel, index))
-        own.write_index(index)
+        local_share.write(_received(channel, index))
+        local_share.write_index(index)
         channel.send({"kind": "kept"})
 
 
@@ -164,13 +171,18 @@ def _received(
 
 
 def put(
-    member: Member, secret: str, slot: int, whole: ShardIndex, own: Share, index: ShardIndex
+    member: Member,
+    secret: str,
+    slot: int,
+    complete: ShardIndex,
+    local_share: Share,
+    index: ShardIndex,
 ) -> None:
     """Have another host keep a copy of a share.
 
     Args:
-        whole: what is in the share.
-        own: the share.
+        complete: what is in the share.
+        local_share: the share.
         index: the pieces of it that are copied.
 
     Raises:
@@ -184,13 +196,13 @@ def put(
         _expect(channel, "go")
         offsets = {
             (name, piece.box): piece.offset
-            for name, leaf in whole.leaves.items()
+            for name, leaf in complete.leaves.items()
             for piece in leaf.pieces
         }
         for name, leaf in index.leaves.items():
             for piece in leaf.pieces:
                 here = piece.model_copy(update={"offset": offsets[name, piece.box]})
-                channel.send_bytes(own.content(leaf, here).data)
+                channel.send_bytes(local_share.content(leaf, here).data)
         _expect(channel, "kept")
     finally:
         channel.close()

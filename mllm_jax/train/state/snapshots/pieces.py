@@ -51,7 +51,7 @@ class ArrayBox:
 
 def box_of(index: tuple[slice, ...], shape: tuple[int, ...]) -> ArrayBox:
     """The part that a sharding gives to a device, whose slices may be open."""
-    edges = [own.indices(length)[:2] for own, length in zip(index, shape, strict=True)]
+    edges = [dim_slice.indices(length)[:2] for dim_slice, length in zip(index, shape, strict=True)]
     return ArrayBox(tuple(a for a, _ in edges), tuple(b for _, b in edges))
 
 
@@ -61,38 +61,38 @@ def holders(leaf: Any) -> dict[ArrayBox, set[int]]:
     Args:
         leaf: an array, or a `jax.ShapeDtypeStruct` with a sharding.
     """
-    found: dict[ArrayBox, set[int]] = {}
+    by_box: dict[ArrayBox, set[int]] = {}
     for device, index in leaf.sharding.devices_indices_map(leaf.shape).items():
-        found.setdefault(box_of(index, leaf.shape), set()).add(device.process_index)
-    return found
+        by_box.setdefault(box_of(index, leaf.shape), set()).add(device.process_index)
+    return by_box
 
 
 def own_pieces(leaf: jax.Array) -> dict[ArrayBox, jax.Array]:
     """The pieces that devices of this process hold, each once."""
-    return {box_of(own.index, leaf.shape): own.data for own in leaf.addressable_shards}
+    return {box_of(piece.index, leaf.shape): piece.data for piece in leaf.addressable_shards}
 
 
 def put_together(
-    wanted: ArrayBox, dtype: Any, held: Iterable[ArrayBox], read: Callable[[ArrayBox], np.ndarray]
+    box: ArrayBox, dtype: Any, boxes: Iterable[ArrayBox], read: Callable[[ArrayBox], np.ndarray]
 ) -> np.ndarray:
-    """The values of `wanted` from pieces, which do not overlap each other.
+    """The values of `box` from pieces, which do not overlap each other.
 
     Args:
-        held: pieces that there are.
+        boxes: pieces that there are.
         read: values of one of them.
 
     Raises:
-        KeyError: the pieces leave a part of `wanted` open.
+        KeyError: the pieces leave a part of `box` open.
     """
-    parts = {piece: part for piece in held if (part := piece.overlap(wanted)) is not None}
-    if sum(part.size for part in parts.values()) != wanted.size:
-        raise KeyError(str(wanted))
-    if wanted in parts:
-        return read(wanted)
-    whole = np.empty(wanted.shape, dtype)
+    parts = {piece: part for piece in boxes if (part := piece.overlap(box)) is not None}
+    if sum(part.size for part in parts.values()) != box.size:
+        raise KeyError(str(box))
+    if box in parts:
+        return read(box)
+    result = np.empty(box.shape, dtype)
     for piece, part in parts.items():
-        whole[part.within(wanted)] = read(piece)[part.within(piece)]
-    return whole
+        result[part.within(box)] = read(piece)[part.within(piece)]
+    return result
 
 
 def array(leaf: jax.ShapeDtypeStruct, values: Mapping[ArrayBox, np.ndarray]) -> jax.Array:

@@ -26,16 +26,16 @@ def folder_of(config: ExperimentConfig) -> Path | None:
     Raises:
         RunError: it is there, and others than this user can put files into it.
     """
-    own = config.checkpoint
-    if not own.enabled or own.local_every is None:
+    settings = config.checkpoint
+    if not settings.enabled or settings.local_every is None:
         return None
-    base = Path(own.local_folder)
-    if own.local_folder == "auto":
+    base = Path(settings.local_folder)
+    if settings.local_folder == "auto":
         base = MEMORY / f"mllm_jax-{os.getuid()}"
     where = hashlib.sha256(str(config.run.path.absolute()).encode()).hexdigest()[:_DIGEST]
     folder = base / f"{config.run.name}-{where}"
     for there in (base, folder):
-        if there.exists() and there != Path(own.local_folder):
+        if there.exists() and there != Path(settings.local_folder):
             _check_own(there)
     return folder
 
@@ -63,9 +63,9 @@ def _check_own(folder: Path) -> None:
     Raises:
         RunError: somebody can.
     """
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o022:
         raise RunError(
-            f"folder {folder} for snapshots belongs to user {found.st_uid} or can be written by "
+            f"folder {folder} for snapshots belongs to user {status.st_uid} or can be written by "
             "others; remove it, or choose another checkpoint.local_folder"
         )

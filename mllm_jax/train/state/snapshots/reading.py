@@ -70,33 +70,33 @@ class ShardReader:
 
     def _leaf(self, name: str, leaf: jax.ShapeDtypeStruct) -> jax.Array:
         process = jax.process_index()
-        wanted = [box for box, held in holders(leaf).items() if process in held]
-        return array(leaf, {box: self._values(name, leaf.dtype, box) for box in wanted})
+        boxes = [box for box, box_holders in holders(leaf).items() if process in box_holders]
+        return array(leaf, {box: self._values(name, leaf.dtype, box) for box in boxes})
 
-    def _values(self, name: str, dtype: Any, wanted: ArrayBox) -> np.ndarray:
+    def _values(self, name: str, dtype: Any, target_box: ArrayBox) -> np.ndarray:
         while True:
             try:
                 return put_together(
-                    wanted, dtype, self._pieces[name], lambda box: self._read(name, box)
+                    target_box, dtype, self._pieces[name], lambda box: self._read(name, box)
                 )
             except (KeyError, ShareError) as error:
                 if self._away is None:
                     why = f"; {error}" if isinstance(error, ShareError) else ""
                     raise ShareError(
-                        f"leaf {name}, {wanted}, is in the memory of no host{why}"
+                        f"leaf {name}, {target_box}, is in the memory of no host{why}"
                     ) from error
                 self._ask()
 
     def _read(self, name: str, box: ArrayBox) -> np.ndarray:
         """Values of a piece, from the first source that has them undamaged."""
-        told = []
+        problems = []
         for source, leaf, piece in self._pieces[name][box]:
             try:
                 return source.read(leaf, piece)
             except ShareError as error:
-                told.append(str(error))
+                problems.append(str(error))
                 logger.warning("leaf %s in a snapshot: %s", name, error)
-        raise ShareError("; ".join(told))
+        raise ShareError("; ".join(problems))
 
     def _ask(self) -> None:
         assert self._away is not None, "other hosts are asked once"
@@ -108,5 +108,5 @@ class ShardReader:
             self._first = self._first or source.index
             for name, leaf in source.index.leaves.items():
                 for piece in leaf.pieces:
-                    own = self._pieces[name].setdefault(piece.box, [])
-                    own.append((source, leaf, piece))
+                    sources_of_box = self._pieces[name].setdefault(piece.box, [])
+                    sources_of_box.append((source, leaf, piece))

@@ -139,14 +139,14 @@ class ShardIndex(_Strict):
 
 def laid_out(leaves: Mapping[str, Leaf], pieces: Mapping[str, Iterable[Piece]]) -> dict[str, Leaf]:
     """Leaves with these pieces, one behind the other."""
-    at, found = 0, {}
+    at, laid = 0, {}
     for name, leaf in leaves.items():
-        own = []
+        laid_pieces = []
         for piece in pieces[name]:
-            own.append(piece.model_copy(update={"offset": at}))
+            laid_pieces.append(piece.model_copy(update={"offset": at}))
             at += -(-leaf.bytes_of(piece.box) // _ALIGNED) * _ALIGNED
-        found[name] = leaf.model_copy(update={"pieces": tuple(own)})
-    return found
+        laid[name] = leaf.model_copy(update={"pieces": tuple(laid_pieces)})
+    return laid
 
 
 @dataclass(frozen=True)
@@ -183,8 +183,8 @@ class Share:
         if lacking > 0:
             free = shutil.disk_usage(self.folder).free
             if free < lacking:
-                told = f"{free / 2**20:.0f} MiB are free, and {lacking / 2**20:.0f} MiB needed"
-                raise OSError(errno.ENOSPC, f"no room: {told}", str(self.folder))
+                message = f"{free / 2**20:.0f} MiB are free, and {lacking / 2**20:.0f} MiB needed"
+                raise OSError(errno.ENOSPC, f"no room: {message}", str(self.folder))
         with path.open("ab") as file:
             os.ftruncate(file.fileno(), size)
             if size:
@@ -216,9 +216,9 @@ class Share:
             name: leaf.model_copy(update={"pieces": pieces[name]})
             for name, leaf in index.leaves.items()
         }
-        whole = index.model_copy(update={"leaves": leaves})
-        self.write_index(whole)
-        return whole
+        complete = index.model_copy(update={"leaves": leaves})
+        self.write_index(complete)
+        return complete
 
     def write_index(self, index: ShardIndex) -> None:
         """Write the index of data that are there.
@@ -238,8 +238,8 @@ class Share:
             ShareError: it was never completed, or has changed.
         """
         try:
-            told, _, text = (self.folder / _INDEX).read_text().partition("\n")
-            if told != str(zlib.crc32(text.encode())):
+            checksum, _, text = (self.folder / _INDEX).read_text().partition("\n")
+            if checksum != str(zlib.crc32(text.encode())):
                 raise ShareError(f"{self.folder / _INDEX} has changed since it was written")
             return ShardIndex.model_validate_json(text)
         except (OSError, UnicodeDecodeError, ValidationError) as error:
@@ -261,12 +261,12 @@ class Share:
         """
         size = leaf.bytes_of(piece.box)
         try:
-            found = np.fromfile(self.folder / _DATA, np.uint8, size, offset=piece.offset)
+            content = np.fromfile(self.folder / _DATA, np.uint8, size, offset=piece.offset)
         except OSError as error:
             raise ShareError(f"{self.folder / _DATA} cannot be read: {error}") from error
-        if len(found) != size:
+        if len(content) != size:
             raise ShareError(f"{self.folder / _DATA} is cut short")
-        return found
+        return content
 
     def remove(self) -> None:
         """Remove the share."""
@@ -298,9 +298,9 @@ def verified(content: np.ndarray, leaf: Leaf, piece: Piece, where: str) -> np.nd
 def found(folder: Path) -> Iterator[tuple[Share, ShardIndex]]:
     """All shares below `folder` that are complete."""
     for path in sorted(folder.glob(f"[0-9]*/[0-9]*/[01]/{_INDEX}")):
-        own = Share(path.parent)
+        local_share = Share(path.parent)
         try:
-            yield own, own.index()
+            yield local_share, local_share.index()
         except ShareError as error:
             if path.exists():  # and was not written over by another process meanwhile
                 logger.warning("a snapshot in memory is left out: %s", error)
