@@ -69,8 +69,8 @@ class Timing(LayerTiming):
     @cached_property
     def exchange(self) -> float:
         """Seconds of the exchange of a microbatch's outputs, and of that of their gradients."""
-        own = self.workload, self.strategy, self.name, self.hardware, self.hardware.platform
-        return self.exchanged.seconds(exchange_of(*own), self.hardware)
+        settings = self.workload, self.strategy, self.name, self.hardware, self.hardware.platform
+        return self.exchanged.seconds(exchange_of(*settings), self.hardware)
 
     @property
     def exchanges(self) -> float:
@@ -95,7 +95,7 @@ class Timing(LayerTiming):
     def chunk_times(self) -> dict[tuple[TaskKind, str, int], TaskTime]:
         """The tasks of an encoder; chunks between the first and the last take equal times."""
         division, times = self.division, dict[tuple[TaskKind, str, int], TaskTime]()
-        made: dict[tuple[TaskKind, bool, bool], TaskTime] = {}
+        by_kind: dict[tuple[TaskKind, bool, bool], TaskTime] = {}
         makes: dict[TaskKind, Callable[[int], TaskTime]] = {
             F: self._chunk_forward,
             B: self._chunk_backward,
@@ -103,9 +103,9 @@ class Timing(LayerTiming):
         for kind, make in makes.items():
             for chunk in division.chunks_with(kind):
                 key = kind, chunk == 0, chunk == division.chunks - 1
-                if key not in made:
-                    made[key] = make(chunk)
-                times[kind, self.name, chunk] = made[key]
+                if key not in by_kind:
+                    by_kind[key] = make(chunk)
+                times[kind, self.name, chunk] = by_kind[key]
         return times
 
     def _chunk_forward(self, chunk: int) -> TaskTime:
@@ -166,9 +166,9 @@ class Timing(LayerTiming):
     def head(self) -> TaskTime:
         """Head and loss of a microbatch with their backward, on all stages at once."""
         # A tensor rank's part of the head; the vocabulary is padded.
-        own = entries(self.tower, self.plan) * self.plan.tensor / self.tower.outputs
+        vocab_entries = entries(self.tower, self.plan) * self.plan.tensor / self.tower.outputs
         weights = 1 if self.full else self.tower.end.adapters
-        compute = (2 + weights) * self.compute(self.tower.end, own)
+        compute = (2 + weights) * self.compute(self.tower.end, vocab_entries)
         share = self.activation / self.plan.sequence
         # The last stage's output is sent to all stages, and its gradient is summed over them.
         moved = 4 * self.group(share, "stage") + 2 * self.gathered_rows
@@ -208,13 +208,13 @@ class Timing(LayerTiming):
         if not self.trained_stored:
             return 0.0
         fsdp = 0.0 if self.strategy.by_layer else self.group(WIDE * self.trained_resident, "fsdp")
-        own = self.trained
-        whole = (
-            WIDE * self._stored(own, lambda axes: "experts" not in axes),
+        trained = self.trained
+        in_full = (
+            WIDE * self._stored(trained, lambda axes: "experts" not in axes),
             ("data", "expert", "context"),
         )
-        experts = WIDE * self._stored(own, lambda axes: "experts" in axes), ("data", "context")
-        replicas = self._over_replicas(*whole) + self._over_replicas(*experts)
+        experts = WIDE * self._stored(trained, lambda axes: "experts" in axes), ("data", "context")
+        replicas = self._over_replicas(*in_full) + self._over_replicas(*experts)
         return fsdp + 2 * (replicas + self._over_copies())
 
     def _over_copies(self) -> float:
@@ -222,8 +222,8 @@ class Timing(LayerTiming):
         if self.copies == 1:
             return 0.0
         layer = self.trained[0]
-        own = {axes: count for axes, count in layer.items() if "kv_heads" in axes}
-        data = WIDE * self.layers * elements(self.tower, own, self.plan)
+        kv_parameters = {axes: count for axes, count in layer.items() if "kv_heads" in axes}
+        data = WIDE * self.layers * elements(self.tower, kv_parameters, self.plan)
         return self.hardware.group_seconds(data, self.copies, self.copies)
 
     def _over_replicas(self, data: float, axes: tuple[str, ...]) -> float:

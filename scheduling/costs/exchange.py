@@ -50,7 +50,7 @@ class Exchanged:
         """What is exchanged for lane `name`."""
         decoder, plan = workload.backbone, strategy.plans[name]
         names = workload.backbone_name, name
-        rows, own = (workload.rows_of(n, strategy.microbatches) for n in names)
+        rows, source_rows = (workload.rows_of(n, strategy.microbatches) for n in names)
         inside = strategy.backbone.devices // strategy.backbone.stage
         width = decoder.width * (1 + decoder.beside) * workload.size
         reduction = workload.towers[name].reduction
@@ -61,7 +61,7 @@ class Exchanged:
         return cls(
             devices,
             spans,
-            own * workload.positions[name] / reduction / inside * width,
+            source_rows * workload.positions[name] / reduction / inside * width,
             rows * workload.positions[workload.backbone_name] / inside * width,
             workload.media_apart,
         )
@@ -107,13 +107,13 @@ class Exchanged:
 
     def cheapest(self, hardware: Hardware) -> Exchange:
         """The exchange of the fewest seconds."""
-        found = self.predictions(hardware)
-        return min(found, key=lambda name: found[name])
+        predictions = self.predictions(hardware)
+        return min(predictions, key=lambda name: predictions[name])
 
     def leanest(self, ragged: bool) -> Exchange:
         """The exchange that moves, and then writes, the fewest bytes, for unknown hardware."""
-        own = possible_exchanges(self.apart)
-        return min(own, key=lambda name: (self.moved(name, ragged), self.written(name, ragged)))
+        kinds = possible_exchanges(self.apart)
+        return min(kinds, key=lambda name: (self.moved(name, ragged), self.written(name, ragged)))
 
 
 def exchange_of(
@@ -133,12 +133,14 @@ def exchange_of(
 
 def _all(strategy: Strategy) -> tuple[Span, ...]:
     """Digits of all ranks of a stage."""
-    own = spans_by_axis(strategy.backbone, strategy.backbone)
-    return tuple(span for axis, spans in own.items() if axis != "stage" for span in spans)
+    backbone_spans = spans_by_axis(strategy.backbone, strategy.backbone)
+    return tuple(
+        span for axis, spans in backbone_spans.items() if axis != "stage" for span in spans
+    )
 
 
 def _block(strategy: Strategy, name: str) -> tuple[Span, ...]:
     """Digits of the ranks that share the larger share of rows."""
     plans = strategy.plans[name], strategy.backbone
-    own = spans_by_axis(max(plans, key=lambda plan: plan.sequence), strategy.backbone)
-    return (*own["context"], *own["tensor"])
+    spans = spans_by_axis(max(plans, key=lambda plan: plan.sequence), strategy.backbone)
+    return (*spans["context"], *spans["tensor"])

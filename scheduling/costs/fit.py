@@ -85,10 +85,10 @@ def fit_efficiency(timed: Sequence[Timed], hardware: Hardware, *, raise_peaks: b
     problem = _linear(timed, TERMS, partial(_with_terms, hardware), _terms_of(hardware.efficiency))
     least = 0.0 if raise_peaks else 1.0
     lower = {name: 0.0 if name == "layer_seconds" else least for name in TERMS}
-    found = problem.solve(lower, zero_allowed=("layer_seconds",))
-    fitted = _with_terms(hardware, found.values)
-    bounds = {name: 0.0 if name == "layer_seconds" else 1.0 for name in sorted(found.bound)}
-    return Fitted(_raised(fitted) if raise_peaks else fitted, tuple(sorted(found.kept)), bounds)
+    solution = problem.solve(lower, zero_allowed=("layer_seconds",))
+    fitted = _with_terms(hardware, solution.values)
+    bounds = {name: 0.0 if name == "layer_seconds" else 1.0 for name in sorted(solution.bound)}
+    return Fitted(_raised(fitted) if raise_peaks else fitted, tuple(sorted(solution.kept)), bounds)
 
 
 def fit_rows(timed: Sequence[Timed], hardware: Hardware) -> Fitted:
@@ -102,8 +102,8 @@ def fit_rows(timed: Sequence[Timed], hardware: Hardware) -> Fitted:
         HardwareError: there is no time.
     """
     _check_count(timed, 1)
-    whole = _with_efficiency(hardware, {"rows": 1.0})
-    fraction = median(each.predict(whole) / each.seconds for each in timed)
+    efficient = _with_efficiency(hardware, {"rows": 1.0})
+    fraction = median(each.predict(efficient) / each.seconds for each in timed)
     bounds = {"rows": 1.0} if fraction > 1 else {}
     return Fitted(_with_efficiency(hardware, {"rows": min(1.0, fraction)}), (), bounds)
 
@@ -122,21 +122,21 @@ def fit_link(timed: Sequence[Timed], hardware: Hardware, name: str, *, raise_pea
         HardwareError: there are too few times.
     """
     _check_count(timed, 2)
-    own: Link = getattr(hardware, name)
-    reached = own.bandwidth * getattr(hardware.efficiency, name)
-    start = {"latency": own.latency, "bandwidth": 1 / reached}
+    link: Link = getattr(hardware, name)
+    reached = link.bandwidth * getattr(hardware.efficiency, name)
+    start = {"latency": link.latency, "bandwidth": 1 / reached}
     problem = _linear(timed, ("latency", "bandwidth"), partial(_with_link, hardware, name), start)
-    least = 0.0 if raise_peaks else 1 / own.bandwidth
-    found = problem.solve({"latency": 0.0, "bandwidth": least}, zero_allowed=("latency",))
-    fitted = _with_link(hardware, name, found.values)
+    least = 0.0 if raise_peaks else 1 / link.bandwidth
+    solution = problem.solve({"latency": 0.0, "bandwidth": least}, zero_allowed=("latency",))
+    fitted = _with_link(hardware, name, solution.values)
     if not raise_peaks:
-        fraction = getattr(fitted, name).bandwidth / own.bandwidth
-        given = getattr(fitted, name).model_copy(update={"bandwidth": own.bandwidth})
-        fitted = fitted.model_copy(update={name: given})
+        fraction = getattr(fitted, name).bandwidth / link.bandwidth
+        fitted_link = getattr(fitted, name).model_copy(update={"bandwidth": link.bandwidth})
+        fitted = fitted.model_copy(update={name: fitted_link})
         fitted = _with_efficiency(fitted, {name: min(1.0, fraction)})
-    limits = {"latency": 0.0, "bandwidth": own.bandwidth}
-    bounds = {f"{name}.{key}": limits[key] for key in sorted(found.bound)}
-    return Fitted(fitted, tuple(f"{name}.{key}" for key in sorted(found.kept)), bounds)
+    limits = {"latency": 0.0, "bandwidth": link.bandwidth}
+    bounds = {f"{name}.{key}": limits[key] for key in sorted(solution.bound)}
+    return Fitted(fitted, tuple(f"{name}.{key}" for key in sorted(solution.kept)), bounds)
 
 
 def _check_count(timed: Sequence[Timed], least: int) -> None:
@@ -177,16 +177,16 @@ def _with_link(hardware: Hardware, name: str, terms: Mapping[str, float]) -> Har
 
 def _raised(hardware: Hardware) -> Hardware:
     """Hardware of the same speeds with fractions of at most 1, by higher peaks where necessary."""
-    own = hardware.efficiency
-    compute, memory = max(1.0, own.matmul, own.attention), max(1.0, own.memory)
-    values = {"matmul": own.matmul / compute, "attention": own.attention / compute}
+    efficiency = hardware.efficiency
+    compute, memory = max(1.0, efficiency.matmul, efficiency.attention), max(1.0, efficiency.memory)
+    values = {"matmul": efficiency.matmul / compute, "attention": efficiency.attention / compute}
     raised = hardware.model_copy(
         update={
             "flops": {name: compute * flops for name, flops in hardware.flops.items()},
             "memory_bandwidth": memory * hardware.memory_bandwidth,
         }
     )
-    return _with_efficiency(raised, values | {"memory": own.memory / memory})
+    return _with_efficiency(raised, values | {"memory": efficiency.memory / memory})
 
 
 # ---- least squares -------------------------------------------------------------------------------
@@ -268,13 +268,13 @@ class _Problem:
     def _hidden(self) -> str | None:
         """The first free term that the times cannot tell apart from the others, or None."""
         for name in self.free:
-            own = self.columns[name]
+            column = self.columns[name]
             others = [self.columns[other] for other in self.free if other != name]
-            left = own
+            left = column
             if others:
                 matrix = np.stack(others, 1)
-                left = own - matrix @ np.linalg.lstsq(matrix, own, rcond=None)[0]
-            if np.linalg.norm(left) <= APART * np.linalg.norm(own):
+                left = column - matrix @ np.linalg.lstsq(matrix, column, rcond=None)[0]
+            if np.linalg.norm(left) <= APART * np.linalg.norm(column):
                 return name
         return None
 
@@ -299,5 +299,5 @@ def _linear(
     for name in names:
         offset = start[name] or 1.0
         columns[name] = (seconds({**start, name: start[name] + offset}) - base) / offset
-    rest = base - sum(columns[name] * start[name] for name in names)
-    return _Problem(columns, rest, start)
+    constant = base - sum(columns[name] * start[name] for name in names)
+    return _Problem(columns, constant, start)

@@ -24,13 +24,13 @@ def task_flops(workload: Workload, strategy: Strategy) -> TaskCosts:
     forward = per_chunk * tower.layer.work.flops(rows)
     head = tower.end.work.flops(rows) / strategy.backbone.stage
     modules = [module_stages(workload, strategy, name) for name in workload.sources]
-    sources = {own.name: _chunk_costs(workload, strategy, own) for own in modules}
+    sources = {module.name: _chunk_costs(workload, strategy, module) for module in modules}
     weights, attention = workload.weights_share(name), per_chunk * _attention(tower, rows)
     backward, more = _backward(strategy.remat, forward, attention, weights), {}
     if tower.experts is not None and strategy.backbone.expert > 1 and strategy.remat != "layer":
         # Their backward always computes the forward of shared experts again.
-        own = tower.experts
-        backward += per_chunk * own.share * own.flops * sum(rows)
+        module = tower.experts
+        backward += per_chunk * module.share * module.flops * sum(rows)
     if strategy.weights_apart:
         # Attention has no weights.
         linear = replace(tower.layer.work, quadratic=0, near=()).flops(rows)

@@ -183,8 +183,10 @@ class Hardware(_Data):
     @property
     def gathering(self) -> float:
         """Bytes per second that are read and written when rows are gathered in any order."""
-        own = self.efficiency
-        return self.memory_bandwidth * (own.memory if own.rows is None else own.rows)
+        efficiency = self.efficiency
+        return self.memory_bandwidth * (
+            efficiency.memory if efficiency.rows is None else efficiency.rows
+        )
 
     @property
     def reached_link(self) -> Link:
@@ -248,9 +250,9 @@ class Hardware(_Data):
         devices, inside = self._counts(spans)
         if devices == 1 or data == 0:
             return 0.0
-        outside, own = -(-devices // inside), self.efficiency
-        near = self.link.exchange_seconds(data / outside, inside, own.link)
-        return near + self.network.exchange_seconds(data, outside, own.network)
+        outside, efficiency = -(-devices // inside), self.efficiency
+        near = self.link.exchange_seconds(data / outside, inside, efficiency.link)
+        return near + self.network.exchange_seconds(data, outside, efficiency.network)
 
     def _counts(self, spans: Iterable[tuple[int, int]]) -> tuple[int, int]:
         """Number of a group's devices, and of those that share a domain."""
@@ -264,11 +266,11 @@ class Hardware(_Data):
         if devices == 1 or data == 0:
             return 0.0
         outside = -(-devices // inside)
-        seconds, own = 0.0, self.efficiency
+        seconds, efficiency = 0.0, self.efficiency
         if inside > 1:
-            seconds += self.link.ring_seconds(data, inside, own.link)
+            seconds += self.link.ring_seconds(data, inside, efficiency.link)
         if outside > 1:
-            seconds += self.network.ring_seconds(data / inside, outside, own.network)
+            seconds += self.network.ring_seconds(data / inside, outside, efficiency.network)
         return seconds
 
     def _inside(self, devices: int, span: int) -> int:

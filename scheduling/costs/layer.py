@@ -28,7 +28,7 @@ from sharding.numbering import Span, spans_by_axis
 
 def _collectives(*seconds: float) -> tuple[Segment, ...]:
     """Segments of the collectives that take any time, each without compute."""
-    return tuple(Segment(0.0, own) for own in seconds if own)
+    return tuple(Segment(0.0, collective) for collective in seconds if collective)
 
 
 class LayerTiming(Tower):
@@ -107,26 +107,28 @@ class LayerTiming(Tower):
     @property
     def copied(self) -> float:
         """Seconds in which tokens are copied for their experts, part of a layer's `compute`."""
-        own = self.dispatched
+        dispatched = self.dispatched
         speed = self.hardware.memory_bandwidth * self.efficiency.memory
-        return 0.0 if own is None else 4 * own.copies * own.token / speed
+        return 0.0 if dispatched is None else 4 * dispatched.copies * dispatched.token / speed
 
     @cached_property
     def of_experts(self) -> float:
         """Seconds of a layer's products with shared experts in a forward, the mean over layers."""
-        own = self.shared_experts
-        return own.share * self._of_experts(own) if own else 0.0
+        experts = self.shared_experts
+        return experts.share * self._of_experts(experts) if experts else 0.0
 
-    def _of_experts(self, own: ExpertWork) -> float:
-        return self.products(ModulePart(TowerWork(own.flops, 0), 0))
+    def _of_experts(self, experts: ExpertWork) -> float:
+        return self.products(ModulePart(TowerWork(experts.flops, 0), 0))
 
     @cached_property
     def _experts_forward(self) -> tuple[Segment, ...]:
         """The exchange of tokens in a layer's forward, the mean over layers."""
         if self.dispatched is None:
             return ()
-        own = self.dispatched.experts
-        return self._exchange(self.dispatched.forward(self.hardware, self._of_experts(own)), 0.0)
+        experts = self.dispatched.experts
+        return self._exchange(
+            self.dispatched.forward(self.hardware, self._of_experts(experts)), 0.0
+        )
 
     @cached_property
     def _experts_backward(self) -> tuple[Segment, ...]:
@@ -149,14 +151,18 @@ class LayerTiming(Tower):
         Args:
             share: factor on the work, relative to an equal division of a row among its ranks.
         """
-        length, own, size = self.workload.positions[self.name], self.efficiency, self.workload.size
+        length, efficiency, size = (
+            self.workload.positions[self.name],
+            self.efficiency,
+            self.workload.size,
+        )
         peak = self.hardware.peak(self.workload.dtype)
         pairs = part.work.quadratic * length**2 * self.workload.pairs.get(self.name, 1.0)
         for number, near in enumerate(part.work.near):
             pairs += near.flops * length**2 * self.workload.near_share(self.name, number)
-        attention = pairs / (peak * own.attention)
+        attention = pairs / (peak * efficiency.attention)
         moved = part.moved * size * length / self.tower.stride
-        moving = moved / (self.hardware.memory_bandwidth * own.memory)
+        moving = moved / (self.hardware.memory_bandwidth * efficiency.memory)
         other = share * self.rows * (attention + moving) / self.plan.sequence
         return self.products(part, share) + other
 
@@ -174,15 +180,15 @@ class LayerTiming(Tower):
     @cached_property
     def block(self) -> float:
         """Seconds of compute of one block of a layer, forward."""
-        whole = self.compute(self.tower.layer) + self.compute(self._copied)
-        return (whole + self.efficiency.layer_seconds) / self.tower.blocks
+        full_block = self.compute(self.tower.layer) + self.compute(self._copied)
+        return (full_block + self.efficiency.layer_seconds) / self.tower.blocks
 
     @cached_property
     def weights_block(self) -> float:
         """Seconds of the products that make a block's weight gradients, apart from its backward."""
-        whole = self.weights_share * self.products(self.tower.layer)
-        whole += self.products(self._copied) if self.full else 0.0
-        return (whole + self.efficiency.layer_seconds) / self.tower.blocks
+        products = self.weights_share * self.products(self.tower.layer)
+        products += self.products(self._copied) if self.full else 0.0
+        return (products + self.efficiency.layer_seconds) / self.tower.blocks
 
     @property
     def _attention_apart(self) -> float:
@@ -241,8 +247,8 @@ class LayerTiming(Tower):
         """Collectives of a layer's forward that do not belong to a block."""
         ring = self.block / 2 if self.rings else 0.0
         used = min(self.gathered_rows, ring) + min(self.scattered_sums, ring)
-        beside = self.tower.blocks * (self.block - used)
-        return _collectives(self.exchanged_heads, self._of_layers(["gather"], beside))
+        seconds = self.tower.blocks * (self.block - used)
+        return _collectives(self.exchanged_heads, self._of_layers(["gather"], seconds))
 
     def _of_layers(self, kinds: Sequence[OverlapKind], compute: float) -> float:
         """Seconds of a layer's gather, scatter or both that compute does not hide.
@@ -253,9 +259,9 @@ class LayerTiming(Tower):
             "gather": self.layer_gather,
             "scatter": self.layer_scatter,
         }
-        own = {name: seconds for name, seconds in times.items() if name in kinds}
-        beside = sum(own[name] for name in own if name in self.strategy.overlap)
-        return sum(own.values()) - beside + self.hidden(beside, compute)
+        by_kind = {name: seconds for name, seconds in times.items() if name in kinds}
+        overlapped = sum(by_kind[name] for name in by_kind if name in self.strategy.overlap)
+        return sum(by_kind.values()) - overlapped + self.hidden(overlapped, compute)
 
     @cached_property
     def layer_backward(self) -> tuple[Segment, ...]:
@@ -276,19 +282,19 @@ class LayerTiming(Tower):
             Segment(0.0, self.hidden(rows, ring)),
             Segment(compute, self.hidden(rows, weights)),
         )
-        beside = compute - min(rows, ring) - min(rows, weights if self.full else half)
+        hidden = compute - min(rows, ring) - min(rows, weights if self.full else half)
         kinds: list[OverlapKind] = ["gather", "scatter"] if self.remat == "none" else ["scatter"]
-        fsdp = self._of_layers(kinds, self.tower.blocks * beside)
+        fsdp = self._of_layers(kinds, self.tower.blocks * hidden)
         alone = (*_collectives(self.exchanged_heads, fsdp), *self._experts_backward)
-        whole = TaskTime((*block * self.tower.blocks, *alone))
-        return self._summed(whole, self.trained_of_layer)
+        task = TaskTime((*block * self.tower.blocks, *alone))
+        return self._summed(task, self.trained_of_layer)
 
-    def _summed(self, whole: TaskTime, count: float) -> tuple[Segment, ...]:
+    def _summed(self, task: TaskTime, count: float) -> tuple[Segment, ...]:
         """A task of a layer, with the sums of its `count` gradients over microbatches.
 
         Accelerators add to the sums in the epilogue of the products that make the gradients.
         """
-        return (*whole.segments, Segment(self.hidden(self.summing(count), whole.seconds)))
+        return (*task.segments, Segment(self.hidden(self.summing(count), task.seconds)))
 
     @cached_property
     def _layer_inputs(self) -> tuple[Segment, ...]:
@@ -313,8 +319,8 @@ class LayerTiming(Tower):
         block = (Segment(0.0, self.gathered_rows), Segment(self.weights_block))
         fsdp = self._of_layers(["scatter"], self.tower.blocks * self.weights_block)
         alone = (*_collectives(fsdp), *self._experts_backward)
-        whole = TaskTime((*block * self.tower.blocks, *alone))
-        return self._summed(whole, self.trained_of_layer)
+        task = TaskTime((*block * self.tower.blocks, *alone))
+        return self._summed(task, self.trained_of_layer)
 
     def summing(self, count: float) -> float:
         """Seconds in which `count` gradients are added to those of earlier microbatches."""

@@ -45,8 +45,8 @@ class Uneven:
             replicas: replicas of the decoder, which have equally many of the rows.
         """
         return {
-            name: own.reshape(len(own), microbatches, replicas, -1).mean(-1).swapaxes(0, 1)
-            for name, own in self.shares.items()
+            name: factors.reshape(len(factors), microbatches, replicas, -1).mean(-1).swapaxes(0, 1)
+            for name, factors in self.shares.items()
         }
 
 
@@ -62,19 +62,19 @@ def loaded(workload: Workload, load: Load) -> Workload:
     if short:
         raise ValueError(f"no load for {', '.join(short)}; valid: 1 position of a row or more")
     ratio = {name: load[name] / workload.positions[name] for name in workload.sources}
-    pairs = {name: workload.pairs.get(name, 1.0) / own for name, own in ratio.items()}
+    pairs = {name: workload.pairs.get(name, 1.0) / factor for name, factor in ratio.items()}
     near = {
         name: tuple(share / ratio.get(name, 1.0) for share in shares)
         for name, shares in workload.near_pairs.items()
     }
-    kept = {split: size * ratio.get(split.tower, 1.0) for split, size in workload.kept.items()}
-    positions = {name: load.get(name, own) for name, own in workload.positions.items()}
+    residuals = {split: size * ratio.get(split.tower, 1.0) for split, size in workload.kept.items()}
+    positions = {name: load.get(name, factor) for name, factor in workload.positions.items()}
     return replace(
         workload,
         positions=positions,
         pairs={**workload.pairs, **pairs},
         near_pairs=near,
-        kept=kept,
+        kept=residuals,
         units={},
         spread={},
         follows=False,

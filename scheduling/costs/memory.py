@@ -124,10 +124,10 @@ def _cast(tower: Timing) -> float:
     if tower.hardware.platform == "cpu" and tower.workload.constant < size:
         # Before the loop over microbatches; of encoders, which a condition skips, where it is used.
         return size * (tower.stored - tower.trained_stored) if tower.is_backbone else 0.0
-    held = tower.hardware.platform == "tpu" and size < WIDE
-    whole = tower.plan.fsdp > 1 and not tower.strategy.by_layer
+    is_copied = tower.hardware.platform == "tpu" and size < WIDE
+    by_step = tower.plan.fsdp > 1 and not tower.strategy.by_layer
     wide = tower.stored if tower.workload.constant == WIDE else tower.trained_stored
-    return size * wide if held and not whole else 0.0
+    return size * wide if is_copied and not by_step else 0.0
 
 
 def kept(tower: Timing, layers: float) -> float:
@@ -147,13 +147,13 @@ def pairs(tower: Timing, layers: float) -> float:
     """
     if not tower.apart:
         return 0.0
-    found = tower.workload.apart.get(tower.split)
-    if found is None:
+    pairs = tower.workload.apart.get(tower.split)
+    if pairs is None:
         raise ScheduleError(
             f"bytes of weight gradients apart are not known for {tower.split}; known for: "
             f"{', '.join(map(str, tower.workload.apart)) or 'none'}"
         )
-    return layers * tower.rows * found / tower.plan.context
+    return layers * tower.rows * pairs / tower.plan.context
 
 
 def everything(tower: Timing) -> float:
@@ -162,10 +162,10 @@ def everything(tower: Timing) -> float:
     Raises:
         ScheduleError: the tensor degree does not divide the tower.
     """
-    kept = tower.workload.kept.get(tower.split)
-    if kept is None:
+    residuals = tower.workload.kept.get(tower.split)
+    if residuals is None:
         raise ScheduleError(f"{tower.name} does not divide by {tower.split}")
-    return tower.rows * kept / tower.plan.context
+    return tower.rows * residuals / tower.plan.context
 
 
 def _layer_work(tower: Timing) -> float:
@@ -185,16 +185,18 @@ def _hidden_gradients(tower: Timing) -> float:
     """
     if tower.hardware.platform != "gpu":
         return 0.0
-    own, width = tower.tower.layer_parameters, tower.tower.width
-    hidden = own.get(("embed", "mlp"), 0.0) / width
+    parameters, width = tower.tower.layer_parameters, tower.tower.width
+    hidden = parameters.get(("embed", "mlp"), 0.0) / width
     return tower.activation / tower.plan.sequence * hidden / width
 
 
 def _dispatch_buffers(tower: Timing) -> float:
-    own = tower.dispatched
-    if own is None:
+    dispatched = tower.dispatched
+    if dispatched is None:
         return 0.0
-    return own.buffers(tower.hardware.platform, own.experts.hidden / tower.plan.tensor)
+    return dispatched.buffers(
+        tower.hardware.platform, dispatched.experts.hidden / tower.plan.tensor
+    )
 
 
 def _loops(tower: Timing) -> float:
@@ -205,15 +207,15 @@ def _loops(tower: Timing) -> float:
     they come in float32 and by expert, and two gradients of rows stand at the same time, for every
     copy of a token. Where ranks share experts, the copies are in `_dispatch_buffers`.
     """
-    own, plan, size = tower.tower.experts, tower.plan, tower.workload.size
-    if own is None or tower.hardware.platform != "cpu":
+    experts, plan, size = tower.tower.experts, tower.plan, tower.workload.size
+    if experts is None or tower.hardware.platform != "cpu":
         return 0.0
     width = tower.tower.width
-    kernels = 3 * own.count / plan.expert * width * own.hidden / plan.tensor * size
+    kernels = 3 * experts.count / plan.expert * width * experts.hidden / plan.tensor * size
     if tower.dispatched is not None:
         return kernels
     tokens = tower.rows * tower.workload.positions[tower.name] / plan.context
-    return kernels + tokens * own.top_k * width * (4 * size + WIDE)
+    return kernels + tokens * experts.top_k * width * (4 * size + WIDE)
 
 
 def _task_work(tower: Timing) -> float:
@@ -221,7 +223,7 @@ def _task_work(tower: Timing) -> float:
 
     Tasks that run one after the other have copies of slots of one kind at a time.
     """
-    slots = [own(tower, tower.layers_per_task) for own in (kept, pairs)]
+    slots = [size_of(tower, tower.layers_per_task) for size_of in (kept, pairs)]
     copies = sum(slots) if tower.strategy.co_issue else max(slots)
     return 2 * copies + _layer_work(tower)
 
@@ -229,8 +231,8 @@ def _task_work(tower: Timing) -> float:
 def logits(tower: Timing) -> float:
     """Bytes of one chunk's logits and their gradient, float32, and of the head's gradient."""
     workload = tower.workload
-    own = tower.rows * workload.positions[workload.backbone_name] / tower.plan.context
-    tokens = min(workload.loss_chunk, own)
+    positions = tower.rows * workload.positions[workload.backbone_name] / tower.plan.context
+    tokens = min(workload.loss_chunk, positions)
     return 3 * WIDE * tokens * entries(tower.tower, tower.plan)
 
 
@@ -261,9 +263,11 @@ def _whole_gradient(tower: Timing) -> float:
     """
     if tower.plan.fsdp == 1 or tower.hardware.platform != "gpu":
         return 0.0
-    rest = tower.trained[1]
-    whole = (elements(tower.tower, {axes: n}, tower.plan, fsdp=False) for axes, n in rest.items())
-    return WIDE * max(whole, default=0.0)
+    trained = tower.trained[1]
+    sizes = (
+        elements(tower.tower, {axes: n}, tower.plan, fsdp=False) for axes, n in trained.items()
+    )
+    return WIDE * max(sizes, default=0.0)
 
 
 def _kept_by_tower(tower: Timing) -> float:
@@ -296,21 +300,21 @@ def _pipelined(towers: Mapping[str, Timing], sizes: Sizes) -> dict[str, float]:
 
 def _decoder_buffers(tower: Timing, sizes: BufferSizes) -> float:
     activation = tower.activation / tower.plan.sequence
-    held = (sizes.inputs * (1 + tower.tower.beside) + sizes.gradients) * activation
-    held += sizes.operands * pairs(tower, tower.layers_per_task)
-    return held + sizes.saved * kept(tower, tower.layers_per_task)
+    buffers = (sizes.inputs * (1 + tower.tower.beside) + sizes.gradients) * activation
+    buffers += sizes.operands * pairs(tower, tower.layers_per_task)
+    return buffers + sizes.saved * kept(tower, tower.layers_per_task)
 
 
 def _encoder_buffers(tower: Timing, decoder: Timing, sizes: BufferSizes) -> float:
-    own = tower.activation / tower.plan.sequence * (1 + tower.tower.beside)
+    entry = tower.activation / tower.plan.sequence * (1 + tower.tower.beside)
     outputs = tower.outputs * (1 + decoder.tower.beside) * decoder.tower.width
     outputs *= tower.workload.size / tower.plan.sequence
-    held = (sizes.inputs + sizes.gradients) * own + (
+    buffers = (sizes.inputs + sizes.gradients) * entry + (
         sizes.output_buffer + sizes.output_grad_buffer
     ) * outputs
     frozen = tower.name in tower.workload.frozen
-    each = own + (0.0 if frozen else kept(tower, tower.layers_per_task))
-    return held + sizes.saved * each
+    each = entry + (0.0 if frozen else kept(tower, tower.layers_per_task))
+    return buffers + sizes.saved * each
 
 
 def least_memory(workload: Workload, strategy: Strategy, hardware: Hardware) -> float:

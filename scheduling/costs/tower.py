@@ -123,9 +123,9 @@ class Tower:
     @cached_property
     def every(self) -> tuple[Parameters, Parameters]:
         """All parameters: of a layer, and of all else."""
-        own = self.tower
-        layer, rest = own.layer_parameters, own.rest_parameters
-        return {**layer, **own.layer_adapters}, {**rest, **own.rest_adapters}
+        profile = self.tower
+        layer, others = profile.layer_parameters, profile.rest_parameters
+        return {**layer, **profile.layer_adapters}, {**others, **profile.rest_adapters}
 
     @cached_property
     def trained(self) -> tuple[Parameters, Parameters]:
@@ -142,9 +142,9 @@ class Tower:
         """Those of them that have gradients."""
         return self.resident_elements(self.trained[0])
 
-    def resident_elements(self, own: Parameters) -> float:
+    def resident_elements(self, parameters: Parameters) -> float:
         """Elements on one device, gathered over fsdp."""
-        return elements(self.tower, own, self.plan, fsdp=False)
+        return elements(self.tower, parameters, self.plan, fsdp=False)
 
     @cached_property
     def trained_resident(self) -> float:
@@ -167,10 +167,10 @@ class Tower:
     def moments(self) -> float:
         """Values of the optimizer's moments that one device stores."""
         others = VECTOR_MOMENTS - self.workload.moments
-        found = self.workload.moments * self.trained_stored
+        size = self.workload.moments * self.trained_stored
         if others:
-            found += others * self._stored(self.trained, lambda axes: not is_matrix(axes))
-        return found
+            size += others * self._stored(self.trained, lambda axes: not is_matrix(axes))
+        return size
 
     @cached_property
     def matrices(self) -> float:
@@ -179,14 +179,14 @@ class Tower:
 
     def _stored(
         self,
-        own: tuple[Parameters, Parameters],
+        parameters: tuple[Parameters, Parameters],
         chosen: Callable[[LogicalAxes], bool] = lambda axes: True,
     ) -> float:
         """Elements that one device stores, of those whose logical axes are chosen."""
         if not self.holds:
             return 0.0
-        layer, rest = ({k: n for k, n in part.items() if chosen(k)} for part in own)
-        rest_stored = elements(self.tower, rest, self.plan)
+        layer, others = ({k: n for k, n in part.items() if chosen(k)} for part in parameters)
+        rest_stored = elements(self.tower, others, self.plan)
         return self.layers * elements(self.tower, layer, self.plan) + rest_stored
 
     @property
@@ -202,5 +202,7 @@ class Tower:
         """Bytes of the gathered parameters, those of layers in the type of the activations."""
         if not self.holds:
             return 0.0
-        rest = (self.resident_elements(own[1]) for own in (self.every, self.trained))
-        return self.workload.size * self.layers * self.of_layer + self._bytes(*rest)
+        others = (
+            self.resident_elements(parameters[1]) for parameters in (self.every, self.trained)
+        )
+        return self.workload.size * self.layers * self.of_layer + self._bytes(*others)

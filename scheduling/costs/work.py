@@ -40,16 +40,16 @@ class NearPairs:
         """Number of pairs in segments of `lengths` positions, both ways."""
         if self.chunk is None:
             return self._within(lengths)
-        whole, rest = np.divmod(lengths, self.chunk)
-        found: Lengths = whole * self._within(float(self.chunk)) + self._within(rest)
-        return found
+        chunks, remainder = np.divmod(lengths, self.chunk)
+        pairs: Lengths = chunks * self._within(float(self.chunk)) + self._within(remainder)
+        return pairs
 
     def _within(self, lengths: Lengths) -> Lengths:
         """The same without chunks."""
         near = lengths if self.window is None else np.minimum(lengths, self.window)
         # A position is near itself, and to each side near as many as there are, less those beyond.
-        found: Lengths = (2 * near - 1) * lengths - near * (near - 1)
-        return found
+        pairs: Lengths = (2 * near - 1) * lengths - near * (near - 1)
+        return pairs
 
 
 @dataclass(frozen=True)
@@ -87,13 +87,15 @@ class TowerWork:
     def attention(self, lengths: Lengths) -> Lengths:
         """Forward FLOPs of the attention of each segment of `lengths` input positions."""
         return sum(
-            (own.flops * own.pairs(lengths) for own in self.near),
+            (near.flops * near.pairs(lengths) for near in self.near),
             self.quadratic * lengths * lengths,
         )
 
     def times(self, layers: int) -> TowerWork:
         """The work of so many such layers."""
-        near = tuple(replace(own, flops=layers * own.flops) for own in self.near)
+        near = tuple(
+            replace(near_pairs, flops=layers * near_pairs.flops) for near_pairs in self.near
+        )
         return TowerWork(layers * self.linear, layers * self.quadratic, near)
 
 
@@ -199,5 +201,5 @@ class TowerProfile:
     def parameters(self) -> int:
         """Elements of the whole tower."""
         layer = sum((*self.layer_parameters.values(), *self.layer_adapters.values()))
-        rest = sum((*self.rest_parameters.values(), *self.rest_adapters.values()))
-        return round(self.layers * layer + rest)
+        others = sum((*self.rest_parameters.values(), *self.rest_adapters.values()))
+        return round(self.layers * layer + others)

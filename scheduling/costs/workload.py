@@ -99,8 +99,10 @@ class Workload:
 
     def holds(self, name: str) -> bool:
         """Whether the parameters of an encoder are counted with this lane of it: with its first."""
-        own = self.lanes.get(name)
-        return own is None or name == next(n for n in self.towers if self.lanes.get(n) == own)
+        buckets = self.lanes.get(name)
+        return buckets is None or name == next(
+            n for n in self.towers if self.lanes.get(n) == buckets
+        )
 
     def near_share(self, name: str, number: int) -> float:
         """Share of all pairs of a row that layers of one kind of `TowerWork.near` compute."""
@@ -136,8 +138,8 @@ class Workload:
         tower, share = self.towers[name], self.weights_share(name)
         attention = tower.layers * tower.layer.work.attention(float(self.positions[name]))
         # Attention has no parameters, and a whole backward.
-        apart = (1 - share) * self._rows(name) * attention
-        return (1 + share) * self.flops(name) + apart
+        split = (1 - share) * self._rows(name) * attention
+        return (1 + share) * self.flops(name) + split
 
     @property
     def backbone_name(self) -> str:
@@ -152,7 +154,7 @@ class Workload:
     @property
     def sources(self) -> dict[str, TowerProfile]:
         """All towers but the backbone."""
-        return {name: own for name, own in self.towers.items() if name != self.backbone_name}
+        return {name: module for name, module in self.towers.items() if name != self.backbone_name}
 
     @property
     def size(self) -> int:

@@ -65,8 +65,8 @@ def _finish_alone(loop: Loop, carry: Tree, ys: Tree, done: int) -> tuple[Tree, T
     ys = jax.tree.map(lambda y: y.reshape(done, *y.shape[2:]), ys)
     if done == loop.length:
         return carry, ys
-    carry, rest = lax.scan(loop.body, carry, jax.tree.map(lambda x: x[done:], loop.xs))
-    return carry, jax.tree.map(lambda a, b: jnp.concatenate([a, b]), ys, rest)
+    carry, last_ys = lax.scan(loop.body, carry, jax.tree.map(lambda x: x[done:], loop.xs))
+    return carry, jax.tree.map(lambda a, b: jnp.concatenate([a, b]), ys, last_ys)
 
 
 def run_tasks(tasks: Sequence[TaskLoops], co_issue: bool) -> list[Tree]:

@@ -60,5 +60,5 @@ class BoundModule:
 
 def _layers(params: Tree) -> tuple[Tree, Tree]:
     """The stack of layers, and all else."""
-    rest = {name: value for name, value in params.items() if name != "layers"}
-    return params.get("layers", {}), rest
+    others = {name: value for name, value in params.items() if name != "layers"}
+    return params.get("layers", {}), others

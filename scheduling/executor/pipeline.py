@@ -152,11 +152,11 @@ class Pipeline:
                 self.modules[name],
                 params[self.modules[name].name],
                 self.layers[name],
-                own.remat,
+                module.remat,
                 self.axes,
                 self.exists.get(name),
             )
-            for name, own in self.bounds.modules.items()
+            for name, module in self.bounds.modules.items()
         }
 
 
@@ -190,8 +190,8 @@ class _Step:
         mixed = any(map(self._runs_backbone, pipeline.bounds.without_sources))
         # `Tasks.has_inputs` of all ranks of this stage.
         self.inputs_in_stage = {
-            name: psum(self.vary(held).astype(jnp.int32), inside) > 0
-            for name, held in (self.tasks.has_inputs if mixed else {}).items()
+            name: psum(self.vary(has_inputs).astype(jnp.int32), inside) > 0
+            for name, has_inputs in (self.tasks.has_inputs if mixed else {}).items()
         }
 
     def run(self) -> tuple[jax.Array, Aux, Tree, dict[str, jax.Array]]:
@@ -241,8 +241,10 @@ class _Step:
     def _end_backbone(self, state: Tree) -> Tree:
         """The state without the parts of the backbone, which has ended."""
         parameters = self.tasks.parameters_of(self.backbone)
-        modules = {name: own for name, own in state["modules"].items() if name != self.backbone}
-        sums = {name: own for name, own in state["sums"].items() if name != parameters}
+        modules = {
+            name: buffers for name, buffers in state["modules"].items() if name != self.backbone
+        }
+        sums = {name: buffers for name, buffers in state["sums"].items() if name != parameters}
         return {"modules": modules, "sums": sums}
 
     def _compute_loss(self, rest: Tree, hidden: jax.Array, rows: Tree) -> jax.Array:
@@ -252,9 +254,9 @@ class _Step:
 
     def _read_carried(self, state: Tree) -> dict[str, jax.Array]:
         """Outputs for the next step."""
-        counts = {name: own.carried for name, own in self.bounds.modules.items()}
+        counts = {name: module.carried for name, module in self.bounds.modules.items()}
         outputs = {name: state["modules"][name]["output_buffer"] for name, n in counts.items() if n}
-        return {name: own[: counts[name]] for name, own in outputs.items()}
+        return {name: module[: counts[name]] for name, module in outputs.items()}
 
     def profile_task(self, kind: FusedKind, chunk: int, together: bool, ticks: int) -> jax.Array:
         """See `Pipeline.profile_task`."""
@@ -263,8 +265,8 @@ class _Step:
             entries = [[jnp.int32(0)] * count for count in self.bounds.entries]
             row = self.bounds.unpack(*entries)
             modules = {
-                name: self._profile_row(name, own, chunk, tick, together)
-                for name, own in row.modules.items()
+                name: self._profile_row(name, module, chunk, tick, together)
+                for name, module in row.modules.items()
             }
             return replace(row, modules=modules, runs={str(kind): jnp.int32(1)})
 
@@ -413,7 +415,11 @@ class _Step:
     def _sent_modules(self, state: Tree) -> list[str]:
         """The modules in the state whose values leave a stage."""
         stages = {name: self.bounds.modules[name].stages for name in state["modules"]}
-        return [n for n, own in stages.items() if own.sends_activations or own.shared_ends]
+        return [
+            n
+            for n, module_stages in stages.items()
+            if module_stages.sends_activations or module_stages.shared_ends
+        ]
 
     # ---- stage syncs -----------------------------------------------------------------------------
 

@@ -100,10 +100,10 @@ class Tasks:
             B: self._run_backward,
             F: self._run_forward,
         }
-        own = [(kind, backbone) for kind in functions if (kind, backbone) in fused.tasks]
+        of_backbone = [(kind, backbone) for kind in functions if (kind, backbone) in fused.tasks]
         others = [task for task in fused.tasks if task[1] != backbone]
         loops = {}
-        for kind, name in (*own, *others):
+        for kind, name in (*of_backbone, *others):
             state_of_module = state["modules"][name] | state["sums"][self.parameters_of(name)]
             task = functions[kind](name, state_of_module, row.modules[name])
             loops[kind, name] = _later(task) if waits and (kind, name) == (F, backbone) else task

@@ -163,14 +163,14 @@ class ScheduleBounds:
         schedule = program.schedule
         modules = {
             name: ModuleBounds(
-                own.stages,
-                own.remat,
-                own.sizes,
-                own.slots,
-                own.carried,
-                map_leaves(_is_by_stage, own.tables),
+                module.stages,
+                module.remat,
+                module.sizes,
+                module.slots,
+                module.carried,
+                map_leaves(_is_by_stage, module.tables),
             )
-            for name, own in program.modules.items()
+            for name, module in program.modules.items()
         }
         syncs = (schedule.stage_syncs[ticks.start : ticks.stop] for ticks in schedule.phases)
         return cls(
@@ -178,7 +178,7 @@ class ScheduleBounds:
             modules,
             tuple(map(_feed_bounds, program.feeds)),
             tuple(_kinds(program, ticks, single_tasks) for ticks in schedule.phases),
-            tuple(bool(own.all()) for own in syncs),
+            tuple(bool(module.all()) for module in syncs),
             len(schedule.ticks),
         )
 
@@ -203,11 +203,12 @@ class ScheduleBounds:
             for module in schedule.sources
         )
         pairs = schedule.microbatches + max(
-            (own.slots for own in bounds.sources.values()), default=0
+            (source.slots for source in bounds.sources.values()), default=0
         )
         open_bounds = bounds.without_order(len(schedule.span) + tasks, pairs)
         roomy = {
-            name: replace(own, sizes=with_slack(own.sizes)) for name, own in bounds.sources.items()
+            name: replace(source, sizes=with_slack(source.sizes))
+            for name, source in bounds.sources.items()
         }
         return replace(open_bounds, modules={**open_bounds.modules, **roomy})
 
@@ -219,12 +220,12 @@ class ScheduleBounds:
     @property
     def sources(self) -> dict[str, ModuleBounds]:
         """The modules that feed the backbone, by name."""
-        return {name: own for name, own in self.modules.items() if name != self.backbone_name}
+        return {name: module for name, module in self.modules.items() if name != self.backbone_name}
 
     @property
     def sizes(self) -> dict[str, BufferSizes]:
         """Sizes of the buffers of every module by name."""
-        return {name: own.sizes for name, own in self.modules.items()}
+        return {name: module.sizes for name, module in self.modules.items()}
 
     @property
     def backbone_name(self) -> str:
@@ -247,7 +248,7 @@ class ScheduleBounds:
         Raises:
             KeyError: the module is none that feeds another one.
         """
-        return {own.source: own for own in self.feeds}[source]
+        return {feed.source: feed for feed in self.feeds}[source]
 
     def union(self, other: ScheduleBounds) -> ScheduleBounds:
         """The smallest bounds that both fit.
@@ -287,8 +288,12 @@ class ScheduleBounds:
         """
         single, backbone = FusedKind.single, self.backbone_name
         forwards = [single(F, name) for name in self.sources]
-        backwards = [single(B, name) for name, own in self.sources.items() if own.stages.trains]
-        prefetched = [single(F, name) for name, own in self.sources.items() if own.stages.prefetch]
+        backwards = [
+            single(B, name) for name, module in self.sources.items() if module.stages.trains
+        ]
+        prefetched = [
+            single(F, name) for name, module in self.sources.items() if module.stages.prefetch
+        ]
         own_kinds = (W, B, F) if self.backbone.sizes.operands else (B, F)
         middle = [*(single(kind, backbone) for kind in own_kinds), *backwards, *forwards]
         more = forwards, middle, [*backwards, *prefetched]
@@ -297,7 +302,7 @@ class ScheduleBounds:
             kinds=tuple(map(self._union_kinds, self.kinds, map(tuple, more))),
             syncs=(False,) * len(PHASES),
             ticks=max(self.ticks, ticks),
-            feeds=tuple(replace(own, merges=max(own.merges, pairs)) for own in self.feeds),
+            feeds=tuple(replace(module, merges=max(module.merges, pairs)) for module in self.feeds),
         )
 
     def _union_kinds(
@@ -321,8 +326,8 @@ class ScheduleBounds:
         """
         by_stage, joint = count(), count(-1, -1)
         layout = TickRow(
-            {name: own.tables for name, own in self.modules.items()},
-            tuple(own.tables for own in self.feeds),
+            {name: part.tables for name, part in self.modules.items()},
+            tuple(part.tables for part in self.feeds),
             {str(kind): True for kinds in self.kinds for kind in kinds},
             tick=False,
             syncs=False,
@@ -360,8 +365,8 @@ class ScheduleBounds:
         self.check(program)
         schedule, ticks = program.schedule, len(program.schedule.ticks)
         tables: TickRow[NDArray[Any]] = TickRow(
-            {name: own.tables for name, own in program.modules.items()},
-            tuple(own.tables for own in program.feeds),
+            {name: part.tables for name, part in program.modules.items()},
+            tuple(part.tables for part in program.feeds),
             {str(kind): runs for kind, runs in self.runs(program).items()},
             np.arange(ticks),
             schedule.stage_syncs,
@@ -441,9 +446,9 @@ class ScheduleBounds:
         self._refuse_others(schedule, program.modules, feeds)
         _refuse_more("ticks", len(schedule.ticks), self.ticks)
         for name, module in self.modules.items():
-            own = program.modules[name]
-            _refuse_larger(name, own.sizes, module.sizes)
-            _refuse_more(f"{name}: microbatches of a pipeline", own.slots, module.slots)
+            lowered = program.modules[name]
+            _refuse_larger(name, lowered.sizes, module.sizes)
+            _refuse_more(f"{name}: microbatches of a pipeline", lowered.slots, module.slots)
         for feed, most in zip(feeds, self.feeds, strict=True):
             where = f"{feed.source}: pairs of microbatches on a stage"
             _refuse_more(where, feed.merges, most.merges)
@@ -479,9 +484,9 @@ def _is_by_stage(path: Path, table: Table) -> bool:
 
 
 def _feed_bounds(feed: LoweredFeed) -> FeedBounds:
-    own = feed.feed
+    ends = feed.feed
     tables = map_leaves(_is_by_stage, feed.tables)
-    return FeedBounds(own.source, own.target, own.per_target, feed.merges.count, tables)
+    return FeedBounds(ends.source, ends.target, ends.per_target, feed.merges.count, tables)
 
 
 def _padded_slots(feed: LoweredFeed, bounds: FeedBounds) -> MergeSlots[Table]:
@@ -499,15 +504,15 @@ def _padded_slots(feed: LoweredFeed, bounds: FeedBounds) -> MergeSlots[Table]:
 def _divisions(
     modules: Mapping[str, ModuleBounds] | Mapping[str, LoweredModule],
 ) -> list[ModuleStages]:
-    return [own.stages for own in modules.values()]
+    return [module.stages for module in modules.values()]
 
 
 def _remats(modules: Mapping[str, ModuleBounds] | Mapping[str, LoweredModule]) -> dict[str, Remat]:
-    return {name: own.remat for name, own in modules.items()}
+    return {name: module.remat for name, module in modules.items()}
 
 
 def _ends(feeds: Sequence[FeedBounds]) -> list[tuple[str, str, int]]:
-    return [(own.source, own.target, own.per_target) for own in feeds]
+    return [(feed.source, feed.target, feed.per_target) for feed in feeds]
 
 
 def _refuse_other(what: str, value: object, valid: object) -> None:

@@ -66,12 +66,14 @@ class _Moves:
 
     def __init__(self, program: LoweredSchedule) -> None:
         schedule = program.schedule
-        self.full = {name: own.remat == "full" for name, own in program.modules.items()}
+        self.full = {name: lowered.remat == "full" for name, lowered in program.modules.items()}
         self.backbone = schedule.backbone
         self.modules = {module.name: module for module in schedule.modules}
         self.owners = _owners(schedule)
         self.split = {name for name, kind in schedule.task_arrays.keys if kind is W}
-        self.feeds: dict[str, dict[int, list[int]]] = {own.source: {} for own in schedule.feeds}
+        self.feeds: dict[str, dict[int, list[int]]] = {
+            lowered.source: {} for lowered in schedule.feeds
+        }
         for feed in schedule.feeds:
             for source, target in zip(*feed.pairs(schedule.microbatches), strict=True):
                 self.feeds[feed.source].setdefault(int(target), []).append(int(source))
@@ -322,8 +324,11 @@ def _owners(schedule: Schedule) -> dict[str, list[int]]:
     }
     for _, stage, task in schedule:
         if task.kind is F:
-            own, pipeline = owners[task.module], stage // schedule.module(task.module).stages
-            own[task.microbatch % len(own)] = pipeline
+            stage_of_owner, pipeline = (
+                owners[task.module],
+                stage // schedule.module(task.module).stages,
+            )
+            stage_of_owner[task.microbatch % len(stage_of_owner)] = pipeline
     return owners
 
 
@@ -350,9 +355,9 @@ def _check_owners(program: LoweredSchedule) -> None:
             ("prefetched slots", len(module.prefetch_slot), module.stages.prefetch),
         )
         _refuse_wrong(name, facts)
-    for own, feed in zip(program.feeds, schedule.feeds, strict=True):
-        pairs = _named_pairs(own.merges), _expected_pairs(schedule, feed, every[feed.source])
-        _refuse_wrong(feed.source, (("feed", own.feed, feed), ("pairs", *pairs)))
+    for lowered, feed in zip(program.feeds, schedule.feeds, strict=True):
+        pairs = _named_pairs(lowered.merges), _expected_pairs(schedule, feed, every[feed.source])
+        _refuse_wrong(feed.source, (("feed", lowered.feed, feed), ("pairs", *pairs)))
 
 
 def _refuse_wrong(name: str, facts: tuple[tuple[str, Any, Any], ...]) -> None:
@@ -381,12 +386,12 @@ def _expected_pairs(
 
 def _tables(program: LoweredSchedule) -> dict[str, Ints]:
     """All tables by module and dotted name, `[ticks, stages]`."""
-    flat = {name: dict(_dotted(name, own.tables)) for name, own in program.modules.items()}
-    for own in program.feeds:
-        flat[own.feed.source] |= _dotted(own.feed.source, own.tables)
+    flat = {name: dict(_dotted(name, part.tables)) for name, part in program.modules.items()}
+    for part in program.feeds:
+        flat[part.feed.source] |= _dotted(part.feed.source, part.tables)
     last = program.schedule.stages - 1
     shape = (len(program.schedule.ticks), last + 1)
-    tables = {name: table for own in flat.values() for name, table in own.items()}
+    tables = {name: table for part in flat.values() for name, table in part.items()}
     for name, table in tables.items():
         if table.ndim == 1:
             tables[name] = np.full(shape, -1)
@@ -398,7 +403,7 @@ def _tables(program: LoweredSchedule) -> dict[str, Ints]:
 
 def _dotted(module: str, tables: Any) -> dict[str, Ints]:
     """`vision forward.input`: the tables of a module by name."""
-    return {f"{module} {'.'.join(path)}": own for path, own in flat_leaves(tables).items()}
+    return {f"{module} {'.'.join(path)}": table for path, table in flat_leaves(tables).items()}
 
 
 def _task_tables(schedule: Schedule) -> dict[str, Ints]:
@@ -412,7 +417,9 @@ def _task_tables(schedule: Schedule) -> dict[str, Ints]:
         if kind is not W or (module.name, W) in schedule.task_arrays.keys
         for name, _ in _task_entries(module, Task(kind, module.name, 0), [0])
     ]
-    ends = [name for own in schedule.modules if own.shared_ends for name in _end_tables(own)]
+    ends = [
+        name for stages in schedule.modules if stages.shared_ends for name in _end_tables(stages)
+    ]
     tables = {name: np.full(shape, -1) for name in (*names, *ends)}
     modules = {module.name: module for module in schedule.modules}
     for tick, stage, task in schedule:

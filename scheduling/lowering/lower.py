@@ -72,12 +72,14 @@ def lower_schedule(
     ticks = {module.name: ModuleTicks.of(schedule, module) for module in schedule.modules}
     shape = _TableShape(len(schedule.ticks), schedule.stages)
     slots = {
-        name: _ModuleSlots.of(own, _fed_ticks(schedule.feed(name), ticks), remats.get(name, remat))
-        for name, own in ticks.items()
+        name: _ModuleSlots.of(
+            stages, _fed_ticks(schedule.feed(name), ticks), remats.get(name, remat)
+        )
+        for name, stages in ticks.items()
     }
     modules = {
-        name: _lower_module(shape, own, slots[name], remats.get(name, remat))
-        for name, own in ticks.items()
+        name: _lower_module(shape, stages, slots[name], remats.get(name, remat))
+        for name, stages in ticks.items()
     }
     feeds = (_lower_feed(shape, feed, ticks, slots[feed.source]) for feed in schedule.feeds)
     return LoweredSchedule(schedule, modules, tuple(feeds))

@@ -288,8 +288,8 @@ class LoweredModule:
     def with_forwards(self, chosen: NDArray[np.bool_]) -> LoweredModule:
         """The module with no tasks but the forwards in `chosen`, `[ticks, stages]`."""
 
-        def masked(tables: Any, keep: NDArray[np.bool_]) -> Any:
-            return map_leaves(lambda _, table: read_only(np.where(keep, table, -1)), tables)
+        def masked(tables: Any, mask: NDArray[np.bool_]) -> Any:
+            return map_leaves(lambda _, table: read_only(np.where(mask, table, -1)), tables)
 
         nothing, tables = np.zeros_like(chosen), self.tables
         changed = replace(
@@ -362,7 +362,7 @@ class LoweredSchedule:
     @property
     def sizes(self) -> dict[str, BufferSizes]:
         """Sizes of the buffers of every module by name."""
-        return {name: own.sizes for name, own in self.modules.items()}
+        return {name: module.sizes for name, module in self.modules.items()}
 
     @property
     def backbone(self) -> LoweredModule:
@@ -380,7 +380,7 @@ class LoweredSchedule:
         Raises:
             KeyError: the module is none that feeds another one.
         """
-        return {own.feed.source: own for own in self.feeds}[source]
+        return {feed.feed.source: feed for feed in self.feeds}[source]
 
     @property
     def prefetch_only(self) -> LoweredSchedule:
@@ -404,7 +404,7 @@ class LoweredSchedule:
         keys = [(kind, backbone) for kind in EXECUTABLE_KINDS]
         keys += [(kind, name) for kind in EXECUTABLE_KINDS for name in self.sources]
         tables = {(kind, name): self.modules[name].tables.of_kind(kind) for kind, name in keys}
-        return {key: own.microbatch >= 0 for key, own in tables.items() if own is not None}
+        return {key: table.microbatch >= 0 for key, table in tables.items() if table is not None}
 
     @cached_property
     def codes(self) -> Ints:

@@ -15,9 +15,11 @@ def map_leaves(function: Callable[[Path, Any], Any], tree: Any, path: Path = ())
     if tree is None:
         return None
     if isinstance(tree, Mapping):
-        return {key: map_leaves(function, own, (*path, key)) for key, own in tree.items()}
+        return {key: map_leaves(function, subtree, (*path, key)) for key, subtree in tree.items()}
     if isinstance(tree, tuple):
-        return tuple(map_leaves(function, own, (*path, str(n))) for n, own in enumerate(tree))
+        return tuple(
+            map_leaves(function, subtree, (*path, str(n))) for n, subtree in enumerate(tree)
+        )
     if not is_dataclass(tree) or isinstance(tree, type):
         return function(path, tree)
     values = {field.name: getattr(tree, field.name) for field in fields(tree)}

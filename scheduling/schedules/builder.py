@@ -286,15 +286,15 @@ class ScheduleBuilder:
         return self._slots[key]
 
     def _count_slots(self, flow: TaskQueue, rules: PlacementRules) -> np.ndarray:
-        taken = self.taken[flow.kind]
-        counts = np.zeros(taken.shape, np.intp)
+        is_busy = self.taken[flow.kind]
+        counts = np.zeros(is_busy.shape, np.intp)
         uneven = self.load.min(axis=1) < self.length
         usable = (rules.slots | (self.source < 0)) & uneven
         mean, share = flow.mean_costs(self.stages), flow.share(self.stages)
         rows, load, floor = np.flatnonzero(usable), self.load[usable], self.floor[usable]
         tasks = flow.feed.source_count(self.decoder.microbatches) * len(flow.pieces)
         while len(rows):
-            full = (taken[rows] | (counts[rows] > 0)) & flow.moves_between_stages
+            full = (is_busy[rows] | (counts[rows] > 0)) & flow.moves_between_stages
             full |= counts[rows] >= tasks
             costs = np.where(full, inf, mean)
             more = gainful_stages(load, floor, costs, share, rules.stretch)
@@ -319,7 +319,7 @@ class ScheduleBuilder:
             source=spread(self.source, -1),
             load=spread(self.load, 0),
             floor=spread(self.floor, 0),
-            taken={kind: spread(taken, False) for kind, taken in self.taken.items()},
+            taken={kind: spread(is_busy, False) for kind, is_busy in self.taken.items()},
             placed=tuple(part.at(new) for part in self.placed),
         )
 
@@ -334,7 +334,7 @@ class ScheduleBuilder:
             source=self.source[last],
             load=np.add.reduceat(self.load, first),
             floor=np.add.reduceat(self.floor, first),
-            taken={k: np.logical_or.reduceat(taken, first) for k, taken in self.taken.items()},
+            taken={k: np.logical_or.reduceat(is_busy, first) for k, is_busy in self.taken.items()},
             placed=tuple(part.at(new) for part in self.placed),
         )
 
@@ -359,16 +359,16 @@ class ScheduleBuilder:
 
     def _split_ticks(self, parts: Sequence[PlacedTasks]) -> tuple[np.ndarray, list[np.ndarray]]:
         """Number of ticks that each becomes; how far each task of a part is before the last one."""
-        behind: dict[tuple[int, int, TaskKind], int] = {}
+        place_after: dict[tuple[int, int, TaskKind], int] = {}
         depth, ranks = np.ones(len(self.source), np.intp), []
         for part in reversed(parts):
             rank = np.zeros(len(part.where), np.intp)
             for task in range(len(rank) - 1, -1, -1):
                 tick, stage = part.where[task].tolist()
                 place = tick, stage, part.flow.kind
-                rank[task] = behind.get(place, 0)
-                behind[place] = int(rank[task]) + 1
-                depth[tick] = max(depth[tick], behind[place])
+                rank[task] = place_after.get(place, 0)
+                place_after[place] = int(rank[task]) + 1
+                depth[tick] = max(depth[tick], place_after[place])
             ranks.append(rank)
         return depth, ranks[::-1]
 

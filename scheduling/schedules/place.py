@@ -176,7 +176,7 @@ class _Walk:
             return self.waiting
         pairs = zip(self.queues, self.taken[tick], strict=True)
         return self.waiting - sum(
-            1 for queue, taken in pairs if queue and not (queue[0].done or taken)
+            1 for queue, is_busy in pairs if queue and not (queue[0].done or is_busy)
         )
 
     def _allows_round(self, tick: int) -> bool:
@@ -189,11 +189,11 @@ class _Walk:
         self._round(tick, everyone)
         self._admit(())
 
-    def _is_round_due(self, held: list[int]) -> bool:
+    def _is_round_due(self, counts: list[int]) -> bool:
         """Whether every stage that needs the most rounds has more pieces than slots will take."""
         if self.rules.eager:
             return any(self.pending)
-        return bool(self.critical) and all(self.pending[s] > held[s] for s in self.critical)
+        return bool(self.critical) and all(self.pending[s] > counts[s] for s in self.critical)
 
     def _update_critical(self) -> None:
         """Finds the stages that need the most rounds, with the needs of later stages."""
@@ -204,11 +204,11 @@ class _Walk:
     def _round(self, tick: int, everyone: bool) -> None:
         """Runs a round if one is due, or if `everyone` is to run the pieces that it has."""
         is_beside = self.ticks[-1] >= 0
-        held = (self.held if is_beside else self.before)[tick]
-        if not (everyone or self._is_round_due(held)):
+        counts = (self.held if is_beside else self.before)[tick]
+        if not (everyone or self._is_round_due(counts)):
             return
         for stage in self.active:
-            spare = self.pending[stage] > held[stage]
+            spare = self.pending[stage] > counts[stage]
             blocked = is_beside and self.taken[tick, stage]
             if self.pending[stage] and (spare or everyone) and not blocked:
                 self.need[stage] -= spare

@@ -400,7 +400,7 @@ def _with_weights(
     Args:
         waiting: weight gradients that wait on each stage, as changed by the tick.
     """
-    full = all(len(own) > 1 for own in row) and all(waiting)
+    full = all(len(column) > 1 for column in row) and all(waiting)
     length = max(map(len, row)) + full
     fused = []
     for tasks, deferred in zip(row, waiting, strict=True):

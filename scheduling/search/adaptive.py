@@ -69,15 +69,17 @@ class AdaptiveStrategy:
     @property
     def options(self) -> Options:
         """How the step runs."""
-        own = self.strategy
-        return Options(own.co_issue, overlap_gather=True, replicas=own.backbone.batch)
+        strategy = self.strategy
+        return Options(strategy.co_issue, overlap_gather=True, replicas=strategy.backbone.batch)
 
     def feeds(self, load: Load) -> dict[str, Consumers]:
         """What the encoders' own microbatches feed, if all of the decoder's bring the same."""
-        count, own = self.strategy.microbatches, self.workload
+        count, workload = self.strategy.microbatches, self.workload
         return {
-            name: even_feeds(load[name], own.positions[name] * own.spread.get(name, 1), count)
-            for name in own.sources
+            name: even_feeds(
+                load[name], workload.positions[name] * workload.spread.get(name, 1), count
+            )
+            for name in workload.sources
         }
 
     def place(self, feeds: Mapping[str, Consumers], way: PlacementLimits | None = None) -> Schedule:
@@ -105,9 +107,11 @@ class AdaptiveStrategy:
     @cached_property
     def bounds(self) -> ScheduleBounds:
         """The compiled program: slots of the standing schedule, and room for smaller loads."""
-        own = self.strategy
-        program = lower_schedule(self.full_load_schedule, own.remat, own.remats)
-        return ScheduleBounds.for_independent_microbatches(program, single_tasks=not own.co_issue)
+        strategy = self.strategy
+        program = lower_schedule(self.full_load_schedule, strategy.remat, strategy.remats)
+        return ScheduleBounds.for_independent_microbatches(
+            program, single_tasks=not strategy.co_issue
+        )
 
     @cached_property
     def memory(self) -> StepMemory:
@@ -123,16 +127,17 @@ class AdaptiveStrategy:
             ways: what the encoders' own microbatches may feed, the preferred way first.
         """
         for feeds, way in product(filter(self._holds, ways), self.scheduler.placement_limits()):
-            made = self.place(feeds, way)
-            program = lower_schedule(made, self.strategy.remat, self.strategy.remats)
+            schedule = self.place(feeds, way)
+            program = lower_schedule(schedule, self.strategy.remat, self.strategy.remats)
             if self.bounds.find_excess(program) is None:
-                return made
+                return schedule
         return self.full_load_schedule
 
     def _holds(self, feeds: Mapping[str, Consumers]) -> bool:
         """Whether the standing schedule has as many microbatches of every encoder."""
         return all(
-            len(own) <= self.full_load_schedule.microbatches_of(name) for name, own in feeds.items()
+            len(consumers) <= self.full_load_schedule.microbatches_of(name)
+            for name, consumers in feeds.items()
         )
 
     def simulation(self, schedule: Schedule) -> Simulation:
@@ -164,27 +169,27 @@ def search_adaptive(
     """
     best: AdaptiveStrategy | None = None
     limit, scheduled = inf, 0
-    mean = loaded(workload, {name: round(fmean(own[name] for own in loads)) for name in loads[0]})
+    mean = loaded(workload, {name: round(fmean(load[name] for load in loads)) for name in loads[0]})
     for bound, family in _by_bound(space, workload, hardware, mean):
         if bound >= limit or scheduled >= MAX_SCHEDULED:
             break
         for member in _most_sharded(space, workload, family):
             done: list[Strategy] = []
-            for own in _ways(workload, hardware, member):
-                if any(_computes_more(own.strategy, other) for other in done):
+            for load in _ways(workload, hardware, member):
+                if any(_computes_more(load.strategy, other) for other in done):
                     continue
-                if _bound(mean, own.strategy, hardware) >= limit:
+                if _bound(mean, load.strategy, hardware) >= limit:
                     continue
-                if least_memory(workload, own.strategy, hardware) > space.memory:
+                if least_memory(workload, load.strategy, hardware) > space.memory:
                     continue
-                seconds = _mean_seconds(own, loads)
+                seconds = _mean_seconds(load, loads)
                 scheduled += 1
                 notify(scheduled, limit)
                 if seconds >= limit:
-                    done.append(own.strategy)
-                elif own.memory.total <= space.memory:
-                    best, limit = own, seconds
-                    done.append(own.strategy)
+                    done.append(load.strategy)
+                elif load.memory.total <= space.memory:
+                    best, limit = load, seconds
+                    done.append(load.strategy)
     if best is None:
         raise ScheduleError(
             f"no strategy with stages has room in {space.memory / 2**30:.3g} GiB; valid: more "
@@ -193,10 +198,10 @@ def search_adaptive(
     return best
 
 
-def _mean_seconds(own: AdaptiveStrategy, loads: Sequence[Load]) -> float:
+def _mean_seconds(adaptive: AdaptiveStrategy, loads: Sequence[Load]) -> float:
     """Mean seconds of steps, without end if the sizes do not fit together."""
     try:
-        return fmean(own.seconds(load) for load in loads)
+        return fmean(adaptive.seconds(load) for load in loads)
     except ScheduleError:
         return inf
 
@@ -207,13 +212,16 @@ def _by_bound(
     """Families with stages that have room for the decoder, by their bounds for the usual load."""
     bounds = Bounds(mean, hardware)
     plans = next(iter(decoder_plans(space, workload).values()), [])
-    found = [
+    strategies = [
         family
         for family in families(space, workload, [plan for plan in plans if plan.stage > 1])
         if bounds.memory(family) <= space.memory
     ]
-    kept: dict[str, Remat] = dict.fromkeys(workload.sources, "none")
-    bounded = ((_bound(mean, replace(own, remats=kept), hardware), own) for own in found)
+    remats: dict[str, Remat] = dict.fromkeys(workload.sources, "none")
+    bounded = (
+        (_bound(mean, replace(strategy, remats=remats), hardware), strategy)
+        for strategy in strategies
+    )
     return sorted(bounded, key=lambda pair: pair[0])
 
 
@@ -239,39 +247,39 @@ def _ways(workload: Workload, hardware: Hardware, member: Strategy) -> Iterator[
     for chosen in product(LEAST_FIRST, repeat=len(every)):
         of = dict(zip(every, chosen, strict=True))
         remats = {name: of[encoder] for name, encoder in encoders.items()}
-        own = replace(member, work_ahead=False, remats=remats)
-        pieces = {name: _pieces(spread, own, hardware, name) for name in names}
-        yield AdaptiveStrategy(spread, replace(own, pieces=pieces), hardware)
+        strategy = replace(member, work_ahead=False, remats=remats)
+        pieces = {name: _pieces(spread, strategy, hardware, name) for name in names}
+        yield AdaptiveStrategy(spread, replace(strategy, pieces=pieces), hardware)
 
 
-def _computes_more(own: Strategy, other: Strategy) -> bool:
+def _computes_more(strategy: Strategy, other: Strategy) -> bool:
     """Whether every encoder computes as much again as under another strategy, or more."""
     ranks = LEAST_FIRST.index
-    return all(ranks(own.remats[name]) >= ranks(remat) for name, remat in other.remats.items())
+    return all(ranks(strategy.remats[name]) >= ranks(remat) for name, remat in other.remats.items())
 
 
 def _spread_rows(workload: Workload, member: Strategy) -> Workload:
     """The workload whose encoders have as many rows as they are dealt over ranks, at least."""
-    rows, found = workload.rows // member.microbatches, {}
+    rows, plans = workload.rows // member.microbatches, {}
     for name in workload.sources:
         plan = member.plans[name]
         inside = plan.batch * plan.stage // member.backbone.stage
-        found[name] = inside // gcd(inside, rows)
-    units = {name: -(-workload.units.get(name, 1) // found[name]) for name in found}
-    return replace(workload, spread=found, units=units)
+        plans[name] = inside // gcd(inside, rows)
+    units = {name: -(-workload.units.get(name, 1) // plans[name]) for name in plans}
+    return replace(workload, spread=plans, units=units)
 
 
 def _most_sharded(space: Space, workload: Workload, family: Strategy) -> list[Strategy]:
     """The members of a family, of equal degrees of the encoders the most sharded one."""
-    found: dict[tuple[tuple[int, ...], ...], Strategy] = {}
+    by_degrees: dict[tuple[tuple[int, ...], ...], Strategy] = {}
     space = replace(space, placements=("bubbles",), kinds=(), spreads=True)
     for member in members(space, workload, family):
         plans = [member.plans[name] for name in workload.sources]
         key = tuple((plan.stage, plan.context, plan.tensor) for plan in plans)
-        held = found.get(key)
-        if held is None or _sharded(member) > _sharded(held):
-            found[key] = member
-    return list(found.values())
+        best = by_degrees.get(key)
+        if best is None or _sharded(member) > _sharded(best):
+            by_degrees[key] = member
+    return list(by_degrees.values())
 
 
 def _sharded(member: Strategy) -> int:
@@ -285,7 +293,7 @@ def _pieces(workload: Workload, strategy: Strategy, hardware: Hardware, name: st
     slot = decoder.forward(decoder.layers_per_task).seconds
     valid = valid_chunks(workload.towers[name].periods, strategy.plans[name].stage)
     for pieces in valid:
-        own = Timing(workload, replace(strategy, pieces={name: pieces}), hardware, name)
-        if own.forward(own.layers_per_task).seconds <= slot:
+        timing = Timing(workload, replace(strategy, pieces={name: pieces}), hardware, name)
+        if timing.forward(timing.layers_per_task).seconds <= slot:
             return pieces
     return valid[-1]

@@ -46,10 +46,17 @@ class Bounds:
         return self._once(decoder_seconds, strategy)
 
     def _once(self, bound: Bound, strategy: Strategy) -> float:
-        own = strategy
-        plans = [plan.degrees for plan in own.plans.values()]
-        sizes = own.microbatches, own.chunks, own.remat, own.gather, own.placement, own.co_issue
-        key = bound.__name__, *plans, *sizes, own.kind
+        current = strategy
+        plans = [plan.degrees for plan in current.plans.values()]
+        sizes = (
+            current.microbatches,
+            current.chunks,
+            current.remat,
+            current.gather,
+            current.placement,
+            current.co_issue,
+        )
+        key = bound.__name__, *plans, *sizes, current.kind
         if key not in self._known:
             self._known[key] = bound(self.workload, strategy, self.hardware)
         return self._known[key]
@@ -107,7 +114,7 @@ def _path_apart(decoder: Timing, forward: TaskTime, backward: TaskTime) -> float
     """
     stages = decoder.plan.stage
     slots = decoder.strategy.microbatches * decoder.strategy.chunks
-    weights = sum(own.compute for own in decoder.more().values())
+    weights = sum(task.compute for task in decoder.more().values())
     both, send = slots * (forward.compute + backward.compute), decoder.send()
     reached = (stages - 1) * (forward.seconds + send)
     left = (stages - 1) * (backward.seconds + send) + weights
@@ -131,16 +138,16 @@ def gathers_and_scatters(
     scatters of all towers, on each stage an average share: the longer of both counts.
     """
     towers = {name: Timing(workload, strategy, hardware, name) for name in strategy.plans}
-    own = sum(towers[name].gather() + towers[name].scatter() for name in names)
+    seconds = sum(towers[name].gather() + towers[name].scatter() for name in names)
     if strategy.placement != "prologue":
-        return own
+        return seconds
     gather = sum(tower.gather() for tower in towers.values())
     scatter = sum(tower.scatter() for tower in towers.values())
     work = {F: 0.0, B: 0.0}
     for name in towers.keys() - {workload.backbone_name}:
         for (kind, *_), time in towers[name].chunk_times().items():
             work[kind] += time.seconds * strategy.microbatches / strategy.backbone.stage
-    return own + max(0.0, work[F] - gather) + max(0.0, work[B] - scatter)
+    return seconds + max(0.0, work[F] - gather) + max(0.0, work[B] - scatter)
 
 
 def decoder_seconds(workload: Workload, strategy: Strategy, hardware: Hardware) -> float:
@@ -199,8 +206,8 @@ def least_state(workload: Workload, devices: int) -> float:
     for name, tower in workload.towers.items():
         if not workload.holds(name):
             continue
-        layer, rest = workload.trained(name)
-        trained = tower.layers * sum(layer.values()) + sum(rest.values())
+        layer, others = workload.trained(name)
+        trained = tower.layers * sum(layer.values()) + sum(others.values())
         constant = max(0.0, tower.parameters - trained)
         # The parameter itself, then its gradient and moments.
         values = 2 + workload.moments

@@ -113,10 +113,10 @@ def search(
         bounds: bounds of this workload on this hardware, which other searches may share.
     """
     bounds = bounds or Bounds(scheduler.workload, scheduler.hardware)
-    made = _Search(space, bounds, scheduler, top, progress, within)
+    state = _Search(space, bounds, scheduler, top, progress, within)
     for outcome in known:
-        made.keep(outcome)
-    return made.run()
+        state.keep(outcome)
+    return state.run()
 
 
 def leanest(space: Space, scheduler: Scheduler) -> Lean | None:
@@ -134,8 +134,8 @@ def fitting(space: Space, scheduler: Scheduler) -> Lean | None:
     Args: as for `search`.
     """
     bounds = Bounds(scheduler.workload, scheduler.hardware)
-    found = _Search(space, bounds, scheduler, 1).leanest(enough=space.memory)
-    return found if found and found[1] <= space.memory else None
+    leanest = _Search(space, bounds, scheduler, 1).leanest(enough=space.memory)
+    return leanest if leanest and leanest[1] <= space.memory else None
 
 
 def _degrees(member: Strategy) -> Hashable:
@@ -144,11 +144,11 @@ def _degrees(member: Strategy) -> Hashable:
     return member.placement, member.co_issue, *plans
 
 
-def _is_over(found: Lean | None, bound: float, enough: float | None) -> bool:
+def _is_over(best: Lean | None, bound: float, enough: float | None) -> bool:
     """Whether strategies of at least `bound` bytes, to a `STEP`, cannot improve the result."""
     if enough is not None and bound > enough * STEP:
         return True
-    return found is not None and found[1] <= max(bound * STEP, enough or 0.0)
+    return best is not None and best[1] <= max(bound * STEP, enough or 0.0)
 
 
 @dataclass
@@ -212,7 +212,7 @@ class _Search:
             heapq.heappush(queue, entry)
         self._pass(queue)
         self._pass(self._of_other_kinds())
-        left = Counter(FEW_SLOW if isinstance(own, list) else SLOW for *_, own in queue)
+        left = Counter(FEW_SLOW if isinstance(queued, list) else SLOW for *_, queued in queue)
         refused = dict(self.refused + left)
         return Search(tuple(self.best), self.simulated, self.families, refused)
 
@@ -227,12 +227,12 @@ class _Search:
         """
         seen: list[Entry] = []
         while queue and queue[0][0] < self.limit and (probed is None or len(seen) < probed):
-            bound, number, own = heapq.heappop(queue)
-            if isinstance(own, list):
-                for entry in self._families(own):
+            bound, number, queued = heapq.heappop(queue)
+            if isinstance(queued, list):
+                for entry in self._families(queued):
                     heapq.heappush(queue, entry)
                 continue
-            family = self._opened(own) if isinstance(own, Strategy) else own
+            family = self._opened(queued) if isinstance(queued, Strategy) else queued
             self._visit(family, bound, probed is not None)
             seen.append((bound, number, family))
         return seen
@@ -248,12 +248,12 @@ class _Search:
             for kind in self.space.kinds
             if family.backbone.stage > 1
         ]
-        bounded = [(self.bounds.seconds(own), number, own) for number, own in enumerate(ways)]
+        bounded = [(self.bounds.seconds(way), number, way) for number, way in enumerate(ways)]
         promising: list[Entry] = [
-            (bound, number, own)
-            for bound, number, own in sorted(bounded)
-            if bound < min(self.limit, self.bounds.seconds(replace(own, kind="1f1b")))
-            and self._has_room(own)
+            (bound, number, way)
+            for bound, number, way in sorted(bounded)
+            if bound < min(self.limit, self.bounds.seconds(replace(way, kind="1f1b")))
+            and self._has_room(way)
         ]
         return promising[:APART]
 
@@ -295,41 +295,39 @@ class _Search:
             enough: bytes; the first strategy that takes no more is the result, and none that takes
                 more is.
         """
-        found: Lean | None = None
+        best: Lean | None = None
         for devices, plans in decoder_plans(self.space, self.workload).items():
             least = least_state(self.workload, devices)
-            if _is_over(found, least, enough):
+            if _is_over(best, least, enough):
                 break
             for bound, family in self._by_least_memory(families(self.space, self.workload, plans)):
-                if _is_over(found, bound, enough):
+                if _is_over(best, bound, enough):
                     break
-                found = self._leanest_of(family, found, enough)
-        return found
+                best = self._leanest_of(family, best, enough)
+        return best
 
-    def _leanest_of(
-        self, family: Strategy, found: Lean | None, enough: float | None
-    ) -> Lean | None:
-        """The member of a family that takes the least memory, or `found`."""
+    def _leanest_of(self, family: Strategy, best: Lean | None, enough: float | None) -> Lean | None:
+        """The member of a family that takes the least memory, or `best`."""
         for least, member in self._by_least_memory(members(self.space, self.workload, family)):
-            if _is_over(found, least, enough):
+            if _is_over(best, least, enough):
                 break
-            found = self._leaner(member, found)
-        return found
+            best = self._leaner(member, best)
+        return best
 
-    def _by_least_memory(self, found: Iterator[Strategy]) -> list[tuple[float, Strategy]]:
+    def _by_least_memory(self, strategies: Iterator[Strategy]) -> list[tuple[float, Strategy]]:
         """Strategies with their bounds in rising order; near bounds by their numbers of tasks."""
-        pairs = [(self.bounds.memory(own), own) for own in found]
+        pairs = [(self.bounds.memory(strategy), strategy) for strategy in strategies]
         return sorted(pairs, key=lambda pair: (floor(log(pair[0], STEP)), pair[1].tasks))
 
-    def _leaner(self, member: Strategy, found: Lean | None) -> Lean | None:
-        """The one of both that takes less memory; `found` if `member` has no schedule."""
+    def _leaner(self, member: Strategy, best: Lean | None) -> Lean | None:
+        """The one of both that takes less memory; `best` if `member` has no schedule."""
         try:
             schedule = self._schedule(member)
         except ScheduleError:
-            return found
+            return best
         strategy = as_cut(member, schedule)
-        own = strategy, memory_of(self.workload, strategy, self.hardware, schedule).total
-        return own if found is None or own[1] < found[1] else found
+        candidate = strategy, memory_of(self.workload, strategy, self.hardware, schedule).total
+        return candidate if best is None or candidate[1] < best[1] else best
 
     def _opened(self, family: Strategy) -> _Family:
         """The members of a family that have room, if the decoder alone is fast enough."""
@@ -338,16 +336,18 @@ class _Search:
         if alone >= self.limit:
             self.refused["slower, by the decoder's step alone"] += 1
             return _Family([])
-        own = list(members(self.space, self.workload, family))
-        if not own:
+        strategies = list(members(self.space, self.workload, family))
+        if not strategies:
             self.refused["no plan for an encoder beside the decoder's"] += 1
         bounded = [
             (self._bound(member, alone), number, member)
-            for number, member in enumerate(own)
+            for number, member in enumerate(strategies)
             if self._has_room(member)
         ]
-        if len(bounded) < len(own):
-            self.refused["more memory than there is, encoders included"] += len(own) - len(bounded)
+        if len(bounded) < len(strategies):
+            self.refused["more memory than there is, encoders included"] += len(strategies) - len(
+                bounded
+            )
         return _Family(sorted(bounded))
 
     def _visit(self, family: _Family, least: float, probing: bool) -> None:
@@ -431,8 +431,8 @@ class _Search:
         """Add an outcome, keeping the fastest for each plan of the decoder."""
         others = [old for old in self.best if old.strategy.backbone != outcome.strategy.backbone]
         same = [old for old in self.best if old.strategy.backbone == outcome.strategy.backbone]
-        found: Sequence[SearchOutcome] = [
+        outcomes: Sequence[SearchOutcome] = [
             *others,
             min([*same, outcome], key=lambda own: own.seconds),
         ]
-        self.best = sorted(found, key=lambda own: own.seconds)[: self.top]
+        self.best = sorted(outcomes, key=lambda own: own.seconds)[: self.top]

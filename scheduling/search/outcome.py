@@ -60,7 +60,7 @@ def evaluate(strategy: Strategy, scheduler: Scheduler) -> SearchOutcome:
 
 def as_cut(strategy: Strategy, schedule: Schedule) -> Strategy:
     """`strategy` with the numbers of chunks of its schedule."""
-    return replace(strategy, pieces={own.name: own.chunks for own in schedule.sources})
+    return replace(strategy, pieces={module.name: module.chunks for module in schedule.sources})
 
 
 def options_of(strategy: Strategy) -> Options:
@@ -80,7 +80,7 @@ def buffer_sizes(workload: Workload, schedule: Schedule, strategy: Strategy) -> 
     program = lower_schedule(schedule, strategy.remat, strategy.remats)
     sizes = program.sizes
     if workload.follows and strategy.placement == "bubbles":
-        sizes |= {name: with_slack(own.sizes) for name, own in program.sources.items()}
+        sizes |= {name: with_slack(module.sizes) for name, module in program.sources.items()}
     return sizes
 
 

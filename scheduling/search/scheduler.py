@@ -143,7 +143,7 @@ class StepScheduler:
             lives.append(live)
         return [
             PlacementLimits(most),
-            *(PlacementLimits(own, in_turn=True) for own in dict.fromkeys([*lives, 1, 0])),
+            *(PlacementLimits(limit, in_turn=True) for limit in dict.fromkeys([*lives, 1, 0])),
         ]
 
 
@@ -231,10 +231,10 @@ class Scheduler:
         differ only in how parameters are shared, or in the plans of other encoders; for that,
         parameters count as gathered over all ranks at the start of a step.
         """
-        own, decoder = strategy.plans[name], strategy.backbone
-        if own.stage > 1 or decoder.stage == 1:
-            return own.stage
-        plans = dict.fromkeys(strategy.plans, _shared(own))
+        plan, decoder = strategy.plans[name], strategy.backbone
+        if plan.stage > 1 or decoder.stage == 1:
+            return plan.stage
+        plans = dict.fromkeys(strategy.plans, _shared(plan))
         plans |= {strategy.backbone_name: _shared(decoder)}
         usual = replace(strategy, plans=plans, pieces={}, gather="step", co_issue=False)
         key = (name, str(usual))

@@ -137,11 +137,11 @@ def _gathers(space: Space, plan: ParallelPlan) -> tuple[str, ...]:
 
 def decoder_plans(space: Space, workload: Workload) -> dict[int, list[ParallelPlan]]:
     """Plans of the decoder by the number of devices that they use, the most first."""
-    found = defaultdict[int, list[ParallelPlan]](list)
+    by_stages = defaultdict[int, list[ParallelPlan]](list)
     for plan in _decoder_plans(space, workload):
         if space.fits(workload.backbone_name, plan) and _chunks(space, workload, plan):
-            found[plan.devices].append(plan)
-    return dict(sorted(found.items(), reverse=True))
+            by_stages[plan.devices].append(plan)
+    return dict(sorted(by_stages.items(), reverse=True))
 
 
 def _decoder_plans(space: Space, workload: Workload) -> Iterator[ParallelPlan]:
@@ -155,9 +155,14 @@ def _decoder_plans(space: Space, workload: Workload) -> Iterator[ParallelPlan]:
         if stage > periods or not space.uses(inner * batch):
             continue
         for expert in (n for n in space.experts if batch % n == 0):
-            own = {"stage": stage, "expert": expert, "context": context, "tensor": tensor}
+            backbone_degrees = {
+                "stage": stage,
+                "expert": expert,
+                "context": context,
+                "tensor": tensor,
+            }
             for fsdp in _sharings(batch // expert, inner * expert):
-                yield ParallelPlan(data=batch // expert // fsdp, fsdp=fsdp, **own)
+                yield ParallelPlan(data=batch // expert // fsdp, fsdp=fsdp, **backbone_degrees)
 
 
 def _sharings(batch: int, inner: int) -> list[int]:
@@ -172,11 +177,11 @@ def _chunks(space: Space, workload: Workload, plan: ParallelPlan) -> list[int]:
         return [1]
     if space.pad:
         most = -(-periods // plan.stage)
-        found = [v for v in range(1, most + 1) if -(-periods // (plan.stage * v)) * v <= most + v]
+        counts = [v for v in range(1, most + 1) if -(-periods // (plan.stage * v)) * v <= most + v]
     else:
-        found = divisors_of(periods // plan.stage) if periods % plan.stage == 0 else []
+        counts = divisors_of(periods // plan.stage) if periods % plan.stage == 0 else []
     decoder = workload.backbone
-    holds = [v for v in found if decoder.per_run(plan.stage * v) >= decoder.beside]
+    holds = [v for v in counts if decoder.per_run(plan.stage * v) >= decoder.beside]
     return [v for v in holds if space.chunks is None or v in space.chunks]
 
 
@@ -189,14 +194,14 @@ def encoder_plans(
     context and tensor degrees are the decoder's. Wider groups would compute as much on every device
     and communicate more.
     """
-    decoder, found = family.backbone, []
+    decoder, plans = family.backbone, []
     inner = {(1, tensor) for tensor in divisors_of(decoder.tensor)}
     inner.add((decoder.context, decoder.tensor))
     stages = [1] if workload.sources[name].beside else divisors_of(decoder.stage)
-    degrees = [(stage, *own) for stage in stages for own in sorted(inner)]
+    degrees = [(stage, *inner_degrees) for stage in stages for inner_degrees in sorted(inner)]
     rows = workload.rows_of(name, family.microbatches)
     for stage, context, tensor in degrees:
-        own = {"stage": stage, "context": context, "tensor": tensor}
+        inner_degrees = {"stage": stage, "context": context, "tensor": tensor}
         batch = decoder.devices // (stage * context * tensor)
         inside = batch * stage // decoder.stage
         if workload.sources[name].periods % stage or (rows % inside and not space.spreads):
@@ -204,11 +209,11 @@ def encoder_plans(
         for fsdp in sorted({1, decoder.fsdp, decoder.fsdp * decoder.expert, batch}):
             if batch % fsdp:
                 continue
-            plan = ParallelPlan(data=batch // fsdp, fsdp=fsdp, **own)
+            plan = ParallelPlan(data=batch // fsdp, fsdp=fsdp, **inner_degrees)
             across = family.gather == "layer" and decoder.stage > 1 and fsdp > 1
             if space.fits(name, plan) and not across and _refine(decoder, plan):
-                found.append(plan)
-    return sorted(set(found), key=str)
+                plans.append(plan)
+    return sorted(set(plans), key=str)
 
 
 def _refine(decoder: ParallelPlan, plan: ParallelPlan) -> bool:
@@ -246,9 +251,9 @@ def members(space: Space, workload: Workload, family: Strategy) -> Iterator[Stra
     if family.backbone.stage > 1 and names:
         placements = space.placements
     for plans in product(*choices):
-        own = {**family.plans, **dict(zip(names, plans, strict=True))}
-        if not _alike(workload, own, evaluates=space.evaluates):
+        plans_by_module = {**family.plans, **dict(zip(names, plans, strict=True))}
+        if not _alike(workload, plans_by_module, evaluates=space.evaluates):
             continue
-        co_issue = family.backbone.stage > 1 and communicates(own, family.gather)
+        co_issue = family.backbone.stage > 1 and communicates(plans_by_module, family.gather)
         for placement in placements:
-            yield replace(family, plans=own, co_issue=co_issue, placement=placement)
+            yield replace(family, plans=plans_by_module, co_issue=co_issue, placement=placement)

@@ -124,8 +124,8 @@ def label_of(module: str, kind: str, colours: Shades) -> str:
 
 def shade_of(part: SpanContent, shades: Mapping[Colour, Shades]) -> str:
     """The colour of a part's box, `#RRGGBB`."""
-    own = shades[part.module, part.kind]
-    return own[part.part % len(own)]
+    shade = shades[part.module, part.kind]
+    return shade[part.part % len(shade)]
 
 
 def ink_on(colour: str) -> str:

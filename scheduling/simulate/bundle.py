@@ -82,7 +82,8 @@ def scale(task: TaskTime, length: float, slow: float = 1.0) -> TaskTime:
     if length == slow == 1:
         return task
     segments = (
-        Segment(own.compute * length * slow, own.collective * length) for own in task.segments
+        Segment(segment.compute * length * slow, segment.collective * length)
+        for segment in task.segments
     )
     return TaskTime(tuple(segments))
 

@@ -66,7 +66,9 @@ def microbatches_of(schedule: Schedule, times: StepTimes) -> dict[str, int]:
     """Number of microbatches by module."""
     count = schedule.microbatches
     counts = dict.fromkeys((schedule.backbone.name, *times.modules), count)
-    return counts | {own.name: schedule.microbatches_of(own.name) for own in schedule.sources}
+    return counts | {
+        module.name: schedule.microbatches_of(module.name) for module in schedule.sources
+    }
 
 
 def _step(
@@ -81,9 +83,9 @@ def _step(
         counts: as of `microbatches_of`, if the schedule lacks encoders of the options.
     """
     replicas = options.counted(schedule.stages, counts or microbatches_of(schedule, times))
-    given = schedule, times, options
+    arguments = schedule, times, options
     clock = BundleClock(options.co_issue)
-    runs = [_Lockstep(*given, replica, clock).run(count) for replica, count in replicas]
+    runs = [_Lockstep(*arguments, replica, clock).run(count) for replica, count in replicas]
     return Step(runs, times.scatter, times.update, schedule.backbone)
 
 
@@ -132,7 +134,9 @@ class _Lockstep:
         examples, index = self.schedule.distinct_fused
         factors = list(dict.fromkeys(self.slow))
         known = [self._time(fused, slow) for slow in factors for fused in examples]
-        return known, index + len(examples) * np.array([factors.index(own) for own in self.slow])
+        return known, index + len(examples) * np.array(
+            [factors.index(factor) for factor in self.slow]
+        )
 
     def _uneven(self) -> tuple[list[BundleTime], np.ndarray]:
         """`known` and `which` if microbatches differ."""
@@ -169,7 +173,7 @@ class _Lockstep:
         return ReplicaRun(self.replica, count, stages, start, self.done, beats)
 
     def _ticks(self, ticks: range) -> None:
-        seconds = np.array([own.seconds for own in self.known])[self.which]
+        seconds = np.array([task.seconds for task in self.known])[self.which]
         meets = self.schedule.stage_syncs.tolist()
         for tick in ticks:
             self.starts[tick] = self.clocks
@@ -184,7 +188,7 @@ class _Lockstep:
         now = self.clocks.max() + self.times.send * self.schedule.sends[tick]
         self.met[tick] = now
         if self.heads[tick] >= 0:
-            now = max(now + own.seconds for own in self._head(self.heads[tick]))
+            now = max(now + task.seconds for task in self._head(self.heads[tick]))
         self.clocks[:] = now + self.times.deliver * self.delivers[tick]
 
     def _head(self, microbatch: int) -> list[BundleTime]:
@@ -205,14 +209,14 @@ class _Lockstep:
 
     def _ran(self, stage: int) -> Iterator[Ran]:
         """Bundles and heads of a stage."""
-        columns = (own[:, stage].tolist() for own in (self.which, self.starts, self.ends))
+        columns = (array[:, stage].tolist() for array in (self.which, self.starts, self.ends))
         pairs = zip(*columns, self.met.tolist(), strict=True)
         for tick, (which, start, end, met) in enumerate(pairs):
             if bundle := self.schedule.ticks[tick][stage]:
                 yield Ran(tick, start, end, bundle, self.known[which])
             if (microbatch := self.heads[tick]) >= 0:
-                own = self._head(microbatch)[stage]
-                yield Ran(tick, met, met + own.seconds, (), own, microbatch)
+                array = self._head(microbatch)[stage]
+                yield Ran(tick, met, met + array.seconds, (), array, microbatch)
 
 
 def _heads(schedule: Schedule) -> list[int]:
@@ -220,7 +224,7 @@ def _heads(schedule: Schedule) -> list[int]:
     heads = np.full(len(schedule.ticks), -1)
     ticks, microbatches = schedule.tasks_of(F, schedule.backbone.chunks - 1)
     heads[ticks] = microbatches
-    return [int(own) for own in heads]
+    return [int(head) for head in heads]
 
 
 def _delivers(schedule: Schedule) -> list[bool]:

@@ -114,7 +114,7 @@ def exchanged_in_pairs(orders: Orders) -> Ordered:
     for stage, task in plain:
         backward = pairs.get((stage, task))
         needs = [*plain.needs(stage, task), *(plain.needs(*backward) if backward else ())]
-        others = (pairs.get(own, own) for own in needs if own[0] != stage)
+        others = (pairs.get(need, need) for need in needs if need[0] != stage)
         after[stage, task] = tuple(dict.fromkeys(others))
     return Ordered(orders, after)
 
@@ -219,17 +219,17 @@ class Ordered:
         """The step without tasks of other modules and without waiting for them."""
         orders = tuple(
             tuple(
-                kept
+                orders_left
                 for bundle in order
-                if (kept := tuple(task for task in bundle if task.module == BACKBONE))
+                if (orders_left := tuple(task for task in bundle if task.module == BACKBONE))
             )
             for order in self.orders
         )
-        own = set(Ordered(orders))
+        ordered = set(Ordered(orders))
         after = {
-            task: tuple(other for other in others if other in own)
+            task: tuple(other for other in others if other in ordered)
             for task, others in self.after.items()
-            if task in own
+            if task in ordered
         }
         return Ordered(orders, after, self.feeds, self.apart)
 
@@ -315,7 +315,7 @@ def seconds_of_cases(
     Raises:
         ScheduleError: as `run_order`; or bundles have several tasks, or results are sent.
     """
-    if times.send or any(len(own) > 1 for order in step.orders for own in order):
+    if times.send or any(len(tasks) > 1 for order in step.orders for tasks in order):
         raise ScheduleError("cases have no sends and no co-issue; valid: exchanges, bundles of one")
     return _Cases(step, times).seconds(seconds)
 
@@ -326,12 +326,12 @@ Replicas = Sequence[tuple[Replica, int]]
 
 def _replicas(step: Ordered, options: Options) -> Replicas:
     counts = dict.fromkeys((BACKBONE, *step.modules), step.microbatches)
-    counts |= {name: len(own) for name, own in step.feeds.items()}
+    counts |= {name: len(consumers) for name, consumers in step.feeds.items()}
     return options.counted(len(step.orders), counts)
 
 
 def _run(step: Ordered, times: OrderTimes, options: Options, replicas: Replicas) -> Step:
-    runs = [_Asynchronous(step, times, options, own).run(count) for own, count in replicas]
+    runs = [_Asynchronous(step, times, options, replica).run(count) for replica, count in replicas]
     return Step(runs, times.scatter, times.update, step.backbone)
 
 
@@ -375,7 +375,7 @@ class _Asynchronous:
         except EventError as error:
             raise ScheduleError(str(error)) from error
         stages = tuple(self._stage(stage, times) for stage in range(len(self.step.orders)))
-        end = np.array([max(own.done for own in stages)])
+        end = np.array([max(stage_run.done for stage_run in stages)])
         return ReplicaRun(self.replica, count, stages, np.zeros(1), end, np.zeros(1, int))
 
     def build(self) -> None:
@@ -388,13 +388,13 @@ class _Asynchronous:
         exchange = self.times.exchange
         for stage, order in enumerate(self.step.orders):
             for place, bundle in enumerate(order):
-                own = self.bundles[stage][place]
+                fused = self.bundles[stage][place]
                 name = " + ".join(map(str, bundle)) + f" on stage {stage}"
                 first = self.starts[stage, place] = len(self.nodes)
                 if len(bundle) > 1:
                     self.nodes.append(Node(stage, 0.0, name=name))
-                self.nodes.append(Node(stage, own.seconds + exchange, name=name))
-                for task, seconds in zip(bundle, own.ends, strict=True):
+                self.nodes.append(Node(stage, fused.seconds + exchange, name=name))
+                for task, seconds in zip(bundle, fused.ends, strict=True):
                     if (stage, task) in self.ends:
                         raise ScheduleError(f"{task} stands twice on stage {stage}; valid: once")
                     self.ends[stage, task] = len(self.nodes) - 1
@@ -434,9 +434,9 @@ class _Asynchronous:
         order, decoder = self.step.orders[stage], self.decoder[stage]
         ran = []
         for place, bundle in enumerate(order):
-            own = self.bundles[stage][place]
+            fused = self.bundles[stage][place]
             start = times.start[self.starts[stage, place]]
-            ran.append(Ran(0, start, start + own.seconds, bundle, own))
+            ran.append(Ran(0, start, start + fused.seconds, bundle, fused))
         there = times.end[stage]
         done = max(there, ran[-1].end if ran else 0.0)
         first, last = there, there
@@ -457,17 +457,17 @@ class _Cases:
 
     def seconds(self, seconds: Callable[[Task, int], np.ndarray]) -> np.ndarray:
         """Seconds of the step, `[cases]`."""
-        found = {
+        by_index = {
             self.graph.starts[stage, place]: seconds(task, stage)
             for stage, order in enumerate(self.step.orders)
             for place, (task,) in enumerate(order)
         }
-        cases = len(next(iter(found.values())))
-        taken = np.tile([[node.seconds] for node in self.graph.nodes], cases)
-        for index, own in found.items():
-            taken[index] += own
+        cases = len(next(iter(by_index.values())))
+        node_seconds = np.tile([[node.seconds] for node in self.graph.nodes], cases)
+        for index, values in by_index.items():
+            node_seconds[index] += values
         try:
-            ends = run_cases(self.graph.nodes, taken)
+            ends = run_cases(self.graph.nodes, node_seconds)
         except EventError as error:
             raise ScheduleError(str(error)) from error
         done = [self._done(stage, ends) for stage in range(len(self.step.orders))]
@@ -481,8 +481,8 @@ class _Cases:
 
         def end(place: int) -> np.ndarray:
             """The end of a task, without the exchange after it."""
-            own: np.ndarray = ends[self.graph.starts[stage, place]] - self.times.exchange
-            return own
+            stage_ends: np.ndarray = ends[self.graph.starts[stage, place]] - self.times.exchange
+            return stage_ends
 
         ready = end(decoder.stop - 1) if decoder else np.full(ends.shape[1], there)
         done = np.maximum(there, end(count - 1)) if count else ready
@@ -491,5 +491,5 @@ class _Cases:
 
 def _decoder_range(order: tuple[FusedTask, ...]) -> range:
     """The range from the first bundle with a decoder task to the last."""
-    places = [i for i, own in enumerate(order) if any(task.module == BACKBONE for task in own)]
+    places = [i for i, tasks in enumerate(order) if any(task.module == BACKBONE for task in tasks)]
     return range(places[0], places[-1] + 1) if places else range(0)

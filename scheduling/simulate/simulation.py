@@ -52,13 +52,13 @@ class Replica:
     @cached_property
     def key(self) -> tuple[Any, ...]:
         """A key that is equal for replicas that take the same time."""
-        lengths = ((name, tuple(map(float, own))) for name, own in self.lengths.items())
+        lengths = ((name, tuple(map(float, values))) for name, values in self.lengths.items())
         return tuple(sorted(self.slow.items())), tuple(sorted(lengths))
 
     def length(self, module: str, microbatch: int) -> float:
         """The factor of a microbatch; one of the next step has that of the same number in this."""
-        own = self.lengths.get(module)
-        return 1.0 if own is None else float(own[microbatch % len(own)])
+        values = self.lengths.get(module)
+        return 1.0 if values is None else float(values[microbatch % len(values)])
 
     def lengths_of(self, tasks: Sequence[Task]) -> tuple[float, ...]:
         """The factors of `tasks`."""
@@ -77,20 +77,20 @@ class Replica:
                 raise ScheduleError(
                     f"slow: factor {factor} of stage {stage} is refused; valid: above 0"
                 )
-        for module, own in self.lengths.items():
-            _check_lengths(module, own, counts)
+        for module, values in self.lengths.items():
+            _check_lengths(module, values, counts)
 
 
-def _check_lengths(module: str, own: Sequence[float], counts: Mapping[str, int]) -> None:
+def _check_lengths(module: str, values: Sequence[float], counts: Mapping[str, int]) -> None:
     if module not in counts:
         valid = ", ".join(sorted(counts))
         raise ScheduleError(f"lengths: module {module!r} is not in the step; valid: {valid}")
-    if len(own) != counts[module]:
+    if len(values) != counts[module]:
         raise ScheduleError(
-            f"lengths: {len(own)} factors for {module}; valid: one for each of {counts[module]} "
+            f"lengths: {len(values)} factors for {module}; valid: one for each of {counts[module]} "
             "microbatches"
         )
-    for factor in own:
+    for factor in values:
         if not 0 <= factor < float("inf"):
             raise ScheduleError(
                 f"lengths: factor {factor} of {module} is refused; valid: 0 or more"
@@ -128,18 +128,18 @@ class Options:
         Raises:
             ScheduleError: a replica does not fit the step, or there are too many distinct ones.
         """
-        rest = self.replicas - len(self.distinct)
-        if self.replicas < 1 or rest < 0:
+        others = self.replicas - len(self.distinct)
+        if self.replicas < 1 or others < 0:
             raise ScheduleError(
                 f"replicas: {self.replicas} is refused; valid: at least 1 and at least as many as "
                 f"the {len(self.distinct)} distinct ones"
             )
-        found: dict[Any, tuple[Replica, int]] = {}
-        for replica, number in [(self.usual, rest), *((one, 1) for one in self.distinct)]:
+        by_key: dict[Any, tuple[Replica, int]] = {}
+        for replica, number in [(self.usual, others), *((one, 1) for one in self.distinct)]:
             if number:
                 replica.check(stages, counts)
-                found[replica.key] = replica, found.get(replica.key, (replica, 0))[1] + number
-        return list(found.values())
+                by_key[replica.key] = replica, by_key.get(replica.key, (replica, 0))[1] + number
+        return list(by_key.values())
 
 
 #: Co-issue, overlap, and equal replicas.
@@ -224,7 +224,7 @@ class StageRun:
     def blocks(self) -> tuple[StageBlock, ...]:
         """The stage's blocks, in the order of time."""
         make = Ran.together if self.co_issue else Ran.one_by_one
-        return tuple(block for own in self.ran() for block in make(own, self.stage))
+        return tuple(block for task in self.ran() for block in make(task, self.stage))
 
 
 @dataclass(frozen=True, eq=False)
@@ -310,7 +310,9 @@ class Step:
     ) -> None:
         self.runs, self.update, self.backbone = runs, update, backbone
         columns = list(zip(*(run.stages for run in runs), strict=True))
-        self.scattered = [max(own.ready for own in column) + scatter for column in columns]
+        self.scattered = [
+            max(stage_run.ready for stage_run in column) + scatter for column in columns
+        ]
         self.done = [max(self._done(run)) for run in runs]
         self.complete = max(self.done)
         self.makespan = self.complete + max(self._update(run, s) for run in runs for s in self)
@@ -322,11 +324,11 @@ class Step:
     def _done(self, run: ReplicaRun) -> Iterator[float]:
         """Times at which the stages of `run` are ready for the optimizer."""
         pairs = zip(run.stages, self.scattered, strict=True)
-        return (max(own.done, scattered) for own, scattered in pairs)
+        return (max(stage_run.done, scattered) for stage_run, scattered in pairs)
 
     def _pace(self, index: int) -> tuple[float, float]:
         """A key that is greater for a slower replica."""
-        return self.done[index], max(own.done for own in self.runs[index].stages)
+        return self.done[index], max(stage.done for stage in self.runs[index].stages)
 
     def _update(self, run: ReplicaRun, stage: int) -> float:
         return self.update * run.replica.slow.get(stage, 1.0)
@@ -349,8 +351,8 @@ class Step:
         total = sum(
             run.count * block.encoder
             for run in self.runs
-            for own in run.stages
-            for block in own.blocks
+            for stage in run.stages
+            for block in stage.blocks
         )
         devices = len(self.scattered) * sum(run.count for run in self.runs)
         if not total:
@@ -393,12 +395,12 @@ class Step:
 
     def _marks(self, index: int, stage: int) -> list[tuple[float, IdleKind]]:
         """Ends of the periods of a stage, each with the kind of its idle time."""
-        own = self.runs[index].stages[stage]
+        stage_run = self.runs[index].stages[stage]
         return [
-            (own.gathered, "gather"),
-            (own.first, "warm-up"),
-            (own.last, "other"),
-            (own.ready, "cool-down"),
+            (stage_run.gathered, "gather"),
+            (stage_run.first, "warm-up"),
+            (stage_run.last, "other"),
+            (stage_run.ready, "cool-down"),
             (self.scattered[stage], "scatter"),
             (self.done[index], "cool-down"),
             (self.complete, "scatter"),

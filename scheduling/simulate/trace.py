@@ -228,14 +228,14 @@ class _Lanes(HandlerTuple):
     """Draws a handle of several patches as lanes, below one another."""
 
     def create_artists(
-        self, legend: Any, orig_handle: Any, x0: float, y0: float, width: float, *rest: Any
+        self, legend: Any, orig_handle: Any, x0: float, y0: float, width: float, *more: Any
     ) -> list[Any]:
         """See matplotlib's `HandlerBase.create_artists`."""
-        height, lane = rest[0], rest[0] / len(orig_handle)
+        height, lane = more[0], more[0] / len(orig_handle)
         boxes = []
         for number, patch in enumerate(orig_handle, 1):
             box = Rectangle((-x0, height - y0 - number * lane), width, lane, color=patch.get_fc())
-            box.set_transform(rest[-1])
+            box.set_transform(more[-1])
             boxes.append(box)
         return boxes
 

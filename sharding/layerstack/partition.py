@@ -23,18 +23,18 @@ Path = tuple[str, ...]
 
 def partition_by(tree: Tree, chosen: Callable[[Path], bool], path: Path = ()) -> tuple[Tree, Tree]:
     """The leaves of `tree` whose path is chosen, and all others; `path` leads to the tree."""
-    own: dict[str, Any] = {}
+    nested: dict[str, Any] = {}
     others: dict[str, Any] = {}
     for name, value in tree.items():
         if not isinstance(value, Mapping):
-            (own if chosen((*path, name)) else others)[name] = value
+            (nested if chosen((*path, name)) else others)[name] = value
             continue
         inner, outer = partition_by(value, chosen, (*path, name))
         if inner or not value:  # an empty tree stays where it was
-            own[name] = inner
+            nested[name] = inner
         if outer:
             others[name] = outer
-    return own, others
+    return nested, others
 
 
 def partition(tree: Tree, trains: Tree) -> tuple[Tree, Tree]:
@@ -55,12 +55,12 @@ def _has(tree: Tree, path: Path) -> bool:
 
 
 def combine(trains: Tree, constant: Tree) -> Tree:
-    """The inverse of `apart`."""
-    whole = dict(constant)
+    """The inverse of `partition`."""
+    combined = dict(constant)
     for name, value in trains.items():
         inner = isinstance(value, Mapping) and name in constant
-        whole[name] = combine(value, constant[name]) if inner else value
-    return whole
+        combined[name] = combine(value, constant[name]) if inner else value
+    return combined
 
 
 def select_like(tree: Tree, like: Tree) -> Tree:

@@ -55,19 +55,21 @@ class PrefetchedLayerStack(LayerStack):
         return ready, self.gather(self.layer_params(*following))
 
     def gradients(
-        self, kept: Tree, gradient: jax.Array, aux: Aux, context: Tree
+        self, residuals: Tree, gradient: jax.Array, aux: Aux, context: Tree
     ) -> tuple[Tree, jax.Array]:
         """See `LayerStack.gradients`."""
 
-        def body(carry: Tree, own: tuple[jax.Array, Tree]) -> tuple[Tree, None]:
-            (g, beside, sums, ready, waiting), (number, kept) = carry, own
+        def body(carry: Tree, inputs: tuple[jax.Array, Tree]) -> tuple[Tree, None]:
+            (g, side_grads, sums, ready, waiting), (number, residuals) = carry, inputs
             for place in reversed(range(self.spec.period)):
                 i = self.layer_index(number, place)
-                g, beside = self.side_gradients(i, i, g, beside)
+                g, side_grads = self.side_gradients(i, i, g, side_grads)
                 params, ready = self._gather_next(place, i, ready, -1)
-                found, g, _ = self.layer_gradients(place, i, params, kept[place], (g, aux), context)
-                sums, waiting = self._scatter_previous(place, i, sums, found, waiting)
-            return (g, beside, sums, ready, waiting), None
+                layer_grads, g, _ = self.layer_gradients(
+                    place, i, params, residuals[place], (g, aux), context
+                )
+                sums, waiting = self._scatter_previous(place, i, sums, layer_grads, waiting)
+            return (g, side_grads, sums, ready, waiting), None
 
         last = self.spec.period - 1, self.periods[-1] * self.spec.period
         sums = jax.tree.map(jnp.zeros_like, self.stack)
@@ -76,33 +78,35 @@ class PrefetchedLayerStack(LayerStack):
             jax.tree.map(jnp.zeros_like, self._gathered_layer()) if self.trailing_scatter else ()
         )
         carry = (*self.split_gradient(gradient), sums, ready, waiting)
-        (g, beside, sums, _, waiting), _ = lax.scan(body, carry, (self.periods, kept), reverse=True)
+        (g, side_grads, sums, _, waiting), _ = lax.scan(
+            body, carry, (self.periods, residuals), reverse=True
+        )
         if self.trailing_scatter:
             sums = self._add_scattered(0, self.periods[0], sums, waiting)
-        return sums, self.gradients_of((g, beside, ()))[0]
+        return sums, self.gradients_of((g, side_grads, ()))[0]
 
     def _scatter_previous(
-        self, place: int, i: jax.Array, sums: Tree, found: Tree, waiting: Tree
+        self, place: int, i: jax.Array, sums: Tree, layer_grads: Tree, waiting: Tree
     ) -> tuple[Tree, Tree]:
         """`sums` with gradients that are scattered now, and those that wait for the next layer.
 
         Zeros wait before the first layer of a backward, and are added to a layer of their kind.
         """
         if not self.trailing_scatter:
-            return self._add_scattered(place, i, sums, found), ()
-        behind, period = (place + 1) % self.spec.period, self.spec.period
-        j = jnp.where(i + 1 < self.count, i + 1, self.count - period + behind)
-        return self._add_scattered(behind, j, sums, waiting), found
+            return self._add_scattered(place, i, sums, layer_grads), ()
+        previous, period = (place + 1) % self.spec.period, self.spec.period
+        j = jnp.where(i + 1 < self.count, i + 1, self.count - period + previous)
+        return self._add_scattered(previous, j, sums, waiting), layer_grads
 
-    def _add_scattered(self, place: int, i: jax.Array, sums: Tree, whole: Tree) -> Tree:
+    def _add_scattered(self, place: int, i: jax.Array, sums: Tree, gathered: Tree) -> Tree:
         """`sums` with the gradients of layer `i`, of which this rank has its shares of sums."""
         params, constant = self.partition_params(self.layer_params(place, i))
 
         def gather(params: Tree) -> Tree:
             return self.partition_params(self.gather(self.combine_params(params, constant)))[0]
 
-        (own,) = jax.vjp(gather, params)[1](whole)
-        return self.add_gradients(place, i, sums, own, deferred=False)
+        (shards,) = jax.vjp(gather, params)[1](gathered)
+        return self.add_gradients(place, i, sums, shards, deferred=False)
 
     def _gathered_layer(self) -> Tree:
         """Like the gradients of the first layer before they are scattered.
@@ -124,28 +128,28 @@ def apply_layers(run: LayerStack, x: jax.Array, context: Tree) -> tuple[jax.Arra
         return jnp.int32(0)
 
     @jax.custom_vjp
-    def apply(stack: Tree, x: jax.Array, rest: tuple[Tree, Tree]) -> tuple[jax.Array, Aux]:
-        constant, context = rest
-        own = replace(run, stack=stack, constant=constant, remat="full")
-        return own.outputs_of(own.forward(start(), x, context).run()[0])
+    def apply(stack: Tree, x: jax.Array, constants: tuple[Tree, Tree]) -> tuple[jax.Array, Aux]:
+        constant, context = constants
+        layers = replace(run, stack=stack, constant=constant, remat="full")
+        return layers.outputs_of(layers.forward(start(), x, context).run()[0])
 
     def forward(
-        stack: Tree, x: jax.Array, rest: tuple[Tree, Tree]
+        stack: Tree, x: jax.Array, constants: tuple[Tree, Tree]
     ) -> tuple[tuple[jax.Array, Aux], tuple[Tree, ...]]:
-        constant, context = rest
-        own = replace(run, stack=stack, constant=constant)
-        carry, kept = own.forward(start(), x, context).run()
-        return own.outputs_of(carry), (stack, x if run.remat == "full" else kept, rest)
+        constant, context = constants
+        layers = replace(run, stack=stack, constant=constant)
+        carry, residuals = layers.forward(start(), x, context).run()
+        return layers.outputs_of(carry), (stack, x if run.remat == "full" else residuals, constants)
 
     def backward(
         residuals: tuple[Tree, ...], gradients: tuple[jax.Array, Aux]
     ) -> tuple[Tree, jax.Array, None]:
-        stack, kept, (constant, context) = residuals
-        own = replace(run, stack=stack, constant=constant)
+        stack, saved, (constant, context) = residuals
+        layers = replace(run, stack=stack, constant=constant)
         if run.remat == "full":
-            _, kept = own.recompute(start(), kept, context).run()
-        return (*own.gradients(kept, *gradients, context), None)
+            _, saved = layers.recompute(start(), saved, context).run()
+        return (*layers.gradients(saved, *gradients, context), None)
 
     apply.defvjp(forward, backward)
-    made: tuple[jax.Array, Aux] = apply(run.stack, x, (run.constant, context))
-    return made
+    outputs: tuple[jax.Array, Aux] = apply(run.stack, x, (run.constant, context))
+    return outputs

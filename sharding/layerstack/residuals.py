@@ -40,43 +40,45 @@ Tree = Any
 Linearized = Callable[[jax.Array, Tree], tuple[Tree, Any]]
 
 
-def with_residuals(linearized: Linearized, x: jax.Array, rest: Tree) -> tuple[Tree, list[Any]]:
+def with_residuals(linearized: Linearized, x: jax.Array, others: Tree) -> tuple[Tree, list[Any]]:
     """The output, and those residuals of its backward that depend on `x`.
 
     Args:
         linearized: linearization of the layer.
         rest: all other inputs of the residuals, such as masks.
     """
-    y, pull, depends = _trace_linearized(linearized, x, rest)
+    y, pull, depends = _trace_linearized(linearized, x, others)
     return y, [leaf for leaf, yes in zip(jax.tree.leaves(pull), depends, strict=True) if yes]
 
 
 def from_residuals(
-    linearized: Linearized, kept: list[Any], like: jax.Array, rest: Tree
+    linearized: Linearized, residuals: list[Any], like: jax.Array, others: Tree
 ) -> Callable[..., Any]:
     """The backward of a layer.
 
     Args:
         linearized, rest: as for `with_residuals`.
-        kept: values that it returned.
+        residuals: values that it returned.
         like: an array of the shape and type of the layer's input.
     """
-    _, pull, depends = _trace_linearized(linearized, jnp.zeros_like(like), rest)
+    _, pull, depends = _trace_linearized(linearized, jnp.zeros_like(like), others)
     leaves, structure = jax.tree.flatten(pull)
-    stored = iter(kept)
-    own = [next(stored) if yes else leaf for leaf, yes in zip(leaves, depends, strict=True)]
-    return jax.tree.unflatten(structure, own)
+    stored = iter(residuals)
+    residual_leaves = [
+        next(stored) if yes else leaf for leaf, yes in zip(leaves, depends, strict=True)
+    ]
+    return jax.tree.unflatten(structure, residual_leaves)
 
 
 def _trace_linearized(
-    linearized: Linearized, x: jax.Array, rest: Tree
+    linearized: Linearized, x: jax.Array, others: Tree
 ) -> tuple[Tree, Any, list[bool]]:
     """The output, its backward, and which residuals of that depend on `x`.
 
     The layer is traced once: both are results of its jaxpr.
     """
-    program, shapes = jax.make_jaxpr(linearized, return_shape=True)(x, rest)
-    made = jaxpr_as_fun(program)(*jax.tree.leaves((x, rest)))
-    y, pull = jax.tree.unflatten(jax.tree.structure(shapes), made)
+    program, shapes = jax.make_jaxpr(linearized, return_shape=True)(x, others)
+    outputs = jaxpr_as_fun(program)(*jax.tree.leaves((x, others)))
+    y, pull = jax.tree.unflatten(jax.tree.structure(shapes), outputs)
     depends = results_from(program.jaxpr, program.jaxpr.invars[:1])
     return y, pull, depends[len(jax.tree.leaves(y)) :]

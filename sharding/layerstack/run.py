@@ -107,19 +107,22 @@ class LayerStack:
             start: index of the first layer, the first of a period.
             x: with what `spec` says behind its features.
         """
-        x, beside = self.split_features(x)
+        x, side_inputs = self.split_features(x)
 
         def body(carry: Tree, first: jax.Array) -> tuple[Tree, tuple[Tree, ...]]:
-            (x, aux, taps, ready), kept = carry, []
+            (x, aux, taps, ready), residuals = carry, []
             for place in range(self.spec.period):
                 i = first + place if place else first
                 params, ready = self.prefetch_next(place, i, ready)
-                (x, aux), own = self._layer(place, i, params, (x, aux), context)
-                x, taps = self._add_input(i - start, x, beside), self._record_tapped(i, x, taps)
-                kept.append(own)
-            return (x, aux, taps, ready), tuple(kept)
+                (x, aux), layer_residuals = self._layer(place, i, params, (x, aux), context)
+                x, taps = (
+                    self._add_input(i - start, x, side_inputs),
+                    self._record_tapped(i, x, taps),
+                )
+                residuals.append(layer_residuals)
+            return (x, aux, taps, ready), tuple(residuals)
 
-        taps, ready = beside if self.spec.tapped_layers else (), self.prefetch_first(0, start)
+        taps, ready = side_inputs if self.spec.tapped_layers else (), self.prefetch_first(0, start)
         return Loop(body, (x, self._zero_aux(x), taps, ready), self._first_layers(start))
 
     def outputs_of(self, carry: Tree) -> tuple[jax.Array, Aux]:
@@ -140,8 +143,8 @@ class LayerStack:
         self, number: jax.Array, x: jax.Array, inputs: tuple[jax.Array, ...]
     ) -> jax.Array:
         """The activation `x`, with the input of layer `number` of the run added if it has one."""
-        own = inputs[: self.spec.side_inputs]
-        return sum((jnp.where(number == k, value, 0) for k, value in enumerate(own)), x)
+        layer_inputs = inputs[: self.spec.side_inputs]
+        return sum((jnp.where(number == k, value, 0) for k, value in enumerate(layer_inputs)), x)
 
     def _record_tapped(
         self, i: jax.Array, x: jax.Array, taps: tuple[jax.Array, ...]
@@ -161,11 +164,11 @@ class LayerStack:
         """Layer `i` of the forward: the new carry, and the kept values."""
         x, sums = carry
         if self.remat == "none":
-            (y, aux), kept = with_residuals(partial(self._vjp, place), x, (params, i, context))
+            (y, aux), residuals = with_residuals(partial(self._vjp, place), x, (params, i, context))
         else:
             y, aux = self._apply(place, i, params, x, context)
-            kept = [x] if self.remat == "layer" else []
-        return (y, jax.tree.map(jnp.add, sums, aux)), kept
+            residuals = [x] if self.remat == "layer" else []
+        return (y, jax.tree.map(jnp.add, sums, aux)), residuals
 
     def _first_layers(self, start: jax.Array) -> jax.Array:
         """Index of the first layer of every period, `[periods]`."""
@@ -181,37 +184,43 @@ class LayerStack:
         return replace(self, remat="none").forward(start, x, context)
 
     def backward(
-        self, start: jax.Array, kept: Tree, gradient: jax.Array, aux: Aux, context: Tree, sums: Tree
+        self,
+        start: jax.Array,
+        residuals: Tree,
+        gradient: jax.Array,
+        aux: Aux,
+        context: Tree,
+        sums: Tree,
     ) -> Loop:
         """Carry: gradients as in `gradients_of`, and `sums` with the parameters' gradients added.
 
         Outputs: what `weights` reads of each layer of a period, nothing without late parameters.
 
         Args:
-            kept: outputs of `forward`, or of `recompute` where the policy is `full`.
+            residuals: outputs of `forward`, or of `recompute` where the policy is `full`.
             gradient: gradient of the arrays that `outputs_of` returns for the forward's carry.
             aux: gradients of the sums of auxiliary losses.
             sums: tree like `stack`, or the first of `partition_sums`.
         """
-        gradient, beside = self.split_gradient(gradient)
+        gradient, side_grads = self.split_gradient(gradient)
 
         def body(carry: Tree, number: jax.Array) -> tuple[Tree, tuple[Any, ...]]:
-            (g, beside, sums), found = carry, []
+            (g, side_grads, sums), operands = carry, []
             # Kept values are read in place: reversing their order would copy all of them.
-            own = read(kept, number)
+            period_residuals = read(residuals, number)
             for place in reversed(range(self.spec.period)):
                 offset = self.layer_index(number, place)
                 i = start + offset
-                g, beside = self.side_gradients(offset, i, g, beside)
+                g, side_grads = self.side_gradients(offset, i, g, side_grads)
                 params = self.layer_params(place, i)
                 d_params, g, pairs = self.layer_gradients(
-                    place, i, params, own[place], (g, aux), context
+                    place, i, params, period_residuals[place], (g, aux), context
                 )
                 sums = self.add_gradients(place, i, sums, d_params, deferred=False)
-                found.append(pairs)
-            return (g, beside, sums), tuple(found[::-1])
+                operands.append(pairs)
+            return (g, side_grads, sums), tuple(operands[::-1])
 
-        return Loop(body, (gradient, beside, sums), self.periods[::-1])
+        return Loop(body, (gradient, side_grads, sums), self.periods[::-1])
 
     def weight_gradients(
         self,
@@ -230,15 +239,15 @@ class LayerStack:
         """
 
         def body(
-            sums: Tree, own: tuple[jax.Array, tuple[SavedOperands, ...]]
+            sums: Tree, inputs: tuple[jax.Array, tuple[SavedOperands, ...]]
         ) -> tuple[Tree, tuple[()]]:
-            number, pairs = own
+            number, pairs = inputs
             for place in range(self.spec.period):
                 i = start + self.layer_index(number, place)
                 params, constant = self.partition_params(self.layer_params(place, i))
                 cut = self._split_layer(place, params, like, (i, constant, context))
-                found = cut.weight_gradients(jax.tree.leaves(params), pairs[place])
-                sums = self.add_gradients(place, i, sums, found, deferred=True)
+                weight_grads = cut.weight_gradients(jax.tree.leaves(params), pairs[place])
+                sums = self.add_gradients(place, i, sums, weight_grads, deferred=True)
             return sums, ()
 
         return Loop(body, sums, (self.periods[::-1], pairs))
@@ -260,20 +269,20 @@ class LayerStack:
 
     def saved_operands(self, x: jax.Array, context: Tree) -> tuple[SavedOperands, ...]:
         """What `backward` gives for `weights`, where the first layers of the stack run on `x`."""
-        start, own = jnp.int32(0), replace(self, remat="none")
-        carry, kept = own.forward(start, x, context).run()
+        start, layers = jnp.int32(0), replace(self, remat="none")
+        carry, residuals = layers.forward(start, x, context).run()
         early, _ = self.partition_sums(jax.tree.map(jnp.zeros_like, self.stack))
-        found: tuple[SavedOperands, ...] = own.backward(
-            start, kept, own.outputs_of(carry)[0], self._zero_aux(x), context, early
+        operands: tuple[SavedOperands, ...] = layers.backward(
+            start, residuals, layers.outputs_of(carry)[0], self._zero_aux(x), context, early
         ).run()[1]
-        return found
+        return operands
 
     def partition_sums(self, sums: Tree) -> tuple[list[jax.Array], list[jax.Array]]:
         """Of a tree like `stack` the leaves that `backward` adds to, and those of `weights`."""
         assert self.deferred is not None  # else there is nothing apart
         leaves = list(enumerate(jax.tree.leaves(sums)))
-        return [own for n, own in leaves if n not in self.deferred], [
-            own for n, own in leaves if n in self.deferred
+        return [leaf_sum for n, leaf_sum in leaves if n not in self.deferred], [
+            leaf_sum for n, leaf_sum in leaves if n in self.deferred
         ]
 
     def combine_sums(self, early: list[jax.Array], late: list[jax.Array]) -> Tree:
@@ -287,8 +296,8 @@ class LayerStack:
 
     def gradients_of(self, carry: Tree) -> tuple[jax.Array, Tree]:
         """The gradient of the forward's `x`, and the sums, of a backward's last carry."""
-        g, beside, sums = carry
-        return jnp.concatenate([g, *beside], axis=-1) if beside else g, sums
+        g, side_grads, sums = carry
+        return jnp.concatenate([g, *side_grads], axis=-1) if side_grads else g, sums
 
     def split_gradient(self, gradient: jax.Array) -> tuple[jax.Array, tuple[jax.Array, ...]]:
         """Gradients of the activation, and of what lies behind the features of the input."""
@@ -297,17 +306,19 @@ class LayerStack:
         return gradient, (jnp.zeros_like(gradient),) * self.spec.side_inputs
 
     def side_gradients(
-        self, number: jax.Array, i: jax.Array, g: jax.Array, beside: tuple[jax.Array, ...]
+        self, number: jax.Array, i: jax.Array, g: jax.Array, side_grads: tuple[jax.Array, ...]
     ) -> tuple[jax.Array, tuple[jax.Array, ...]]:
         """The gradient of the output of layer `i` before its input was added, and of that input."""
-        for k, own in zip(self.spec.tapped_layers, beside, strict=False):
-            g = g + jnp.where(i + 1 == k, own, 0)
+        for k, side_grad in zip(self.spec.tapped_layers, side_grads, strict=False):
+            g = g + jnp.where(i + 1 == k, side_grad, 0)
         if not self.spec.side_inputs:
-            return g, beside
-        return g, tuple(jnp.where(number == k, g, own) for k, own in enumerate(beside))
+            return g, side_grads
+        return g, tuple(
+            jnp.where(number == k, g, side_grad) for k, side_grad in enumerate(side_grads)
+        )
 
     def gradients(
-        self, kept: Tree, gradient: jax.Array, aux: Aux, context: Tree
+        self, residuals: Tree, gradient: jax.Array, aux: Aux, context: Tree
     ) -> tuple[Tree, jax.Array]:
         """Gradients of the parameters and of the run's input, the run being the whole stack.
 
@@ -315,29 +326,29 @@ class LayerStack:
             kept, aux: as for `backward`.
         """
 
-        def body(carry: Tree, own: tuple[jax.Array, Tree]) -> tuple[Tree, list[Tree]]:
-            (g, beside), (number, kept), found = carry, own, []
+        def body(carry: Tree, inputs: tuple[jax.Array, Tree]) -> tuple[Tree, list[Tree]]:
+            (g, side_grads), (number, residuals), layer_grads = carry, inputs, []
             for place in reversed(range(self.spec.period)):
                 i = self.layer_index(number, place)
-                g, beside = self.side_gradients(i, i, g, beside)
+                g, side_grads = self.side_gradients(i, i, g, side_grads)
                 params = self.layer_params(place, i)
                 d_params, g, _ = self.layer_gradients(
-                    place, i, params, kept[place], (g, aux), context
+                    place, i, params, residuals[place], (g, aux), context
                 )
-                found.append(d_params)
-            return (g, beside), found[::-1]
+                layer_grads.append(d_params)
+            return (g, side_grads), layer_grads[::-1]
 
-        apart = self.split_gradient(gradient)
-        made, found = lax.scan(body, apart, (self.periods, kept), reverse=True)
-        return self._combine_kinds(found), self.gradients_of((*made, ()))[0]
+        split = self.split_gradient(gradient)
+        last_carry, layer_grads = lax.scan(body, split, (self.periods, residuals), reverse=True)
+        return self._combine_kinds(layer_grads), self.gradients_of((*last_carry, ()))[0]
 
-    def _combine_kinds(self, found: list[Tree]) -> Tree:
+    def _combine_kinds(self, layer_grads: list[Tree]) -> Tree:
         """Trees `[periods, ...]` of each place of a period as one like `stack`."""
         if not self.spec.without:
-            return jax.tree.map(interleave_kinds, *found)
+            return jax.tree.map(interleave_kinds, *layer_grads)
         return {
             name: jax.tree.map(
-                interleave_kinds, *(found[n][name] for n in self.spec.kinds_with(name))
+                interleave_kinds, *(layer_grads[n][name] for n in self.spec.kinds_with(name))
             )
             for name in self.stack
         }
@@ -360,15 +371,15 @@ class LayerStack:
     def layer_params(self, place: int, i: jax.Array) -> Tree:
         """Parameters of layer `i`."""
         return self.combine_params(
-            *(self._read_stack(own, place, i) for own in (self.stack, self.constant))
+            *(self._read_stack(params, place, i) for params in (self.stack, self.constant))
         )
 
     def _read_stack(self, stack: Tree, place: int, i: jax.Array) -> Tree:
         if not self.spec.without:
             return read(stack, i)
         return {
-            name: read(own, self._stack_row(place, name, i))
-            for name, own in stack.items()
+            name: read(leaf, self._stack_row(place, name, i))
+            for name, leaf in stack.items()
             if name not in self.spec.without[place]
         }
 
@@ -400,25 +411,27 @@ class LayerStack:
         return [number for number, name in enumerate(self._leaf_entries) if name not in without]
 
     def add_gradients(
-        self, place: int, i: jax.Array, sums: Tree, found: Tree, *, deferred: bool
+        self, place: int, i: jax.Array, sums: Tree, layer_grads: Tree, *, deferred: bool
     ) -> Tree:
         """`sums` with the gradients of layer `i`.
 
         Args:
             sums: leaves of the stack: all if none are late, or else the `deferred` ones or the
                 others.
-            found: as many of the leaves of the layer.
+            layer_grads: as many of the leaves of the layer.
         """
-        entries, own = self._leaf_entries, self._leaf_numbers(place)
+        entries, leaf_numbers = self._leaf_entries, self._leaf_numbers(place)
         numbers = [
             n
             for n in range(len(entries))
             if self.deferred is None or (n in self.deferred) == deferred
         ]
-        new = iter(jax.tree.leaves(found))
+        new = iter(jax.tree.leaves(layer_grads))
         totals, structure = jax.tree.flatten(sums)
         added = [
-            _add_at(self._stack_row(place, entries[n], i), total, next(new)) if n in own else total
+            _add_at(self._stack_row(place, entries[n], i), total, next(new))
+            if n in leaf_numbers
+            else total
             for n, total in zip(numbers, totals, strict=True)
         ]
         return jax.tree.unflatten(structure, added)
@@ -436,14 +449,14 @@ class LayerStack:
                 f"layer {place} of a period gives the auxiliary losses {sorted(aux)}; valid: "
                 f"{sorted(self.spec.aux)}, those that its stack names, from each of its layers"
             )
-        made = y, {name: _like(value, x) for name, value in aux.items()}
+        outputs = y, {name: _like(value, x) for name, value in aux.items()}
         if self.exists is None:
-            return made
+            return outputs
         exists, without = self.exists(i), (x, self._zero_aux(x))
-        return jax.tree.map(lambda own, other: jnp.where(exists, own, other), made, without)
+        return jax.tree.map(lambda own, other: jnp.where(exists, own, other), outputs, without)
 
     def _vjp(
-        self, place: int, x: jax.Array, rest: tuple[Tree, jax.Array, Tree]
+        self, place: int, x: jax.Array, others: tuple[Tree, jax.Array, Tree]
     ) -> tuple[tuple[jax.Array, Aux], Any]:
         """A layer and its backward, from gradients of its outputs to those of its inputs.
 
@@ -451,11 +464,11 @@ class LayerStack:
         number of the layer and the context. With late parameters the backward is what
         `SplitLayer.backward` takes.
         """
-        whole, i, context = rest
-        params, constant = self.partition_params(whole)
+        all_params, i, context = others
+        params, constant = self.partition_params(all_params)
         if self.deferred is not None:
-            leaves, own = jax.tree.leaves(params), (i, constant, context)
-            return self._split_layer(place, params, x, own).linearize(leaves, x, own)
+            leaves, constants = jax.tree.leaves(params), (i, constant, context)
+            return self._split_layer(place, params, x, constants).linearize(leaves, x, constants)
 
         def layer(params: Tree, x: jax.Array) -> tuple[jax.Array, Aux]:
             return self._apply(place, i, self.combine_params(params, constant), x, context)
@@ -463,7 +476,7 @@ class LayerStack:
         return jax.vjp(layer, params, x)
 
     def _split_layer(
-        self, place: int, params: Tree, x: jax.Array, rest: tuple[jax.Array, Tree, Tree]
+        self, place: int, params: Tree, x: jax.Array, others: tuple[jax.Array, Tree, Tree]
     ) -> SplitLayer:
         """The layers of a place, cut at their products, for arguments like these.
 
@@ -472,8 +485,8 @@ class LayerStack:
             rest: number of the layer, its other parameters, and the context.
         """
 
-        def layer(params: Tree, x: jax.Array, rest: tuple[jax.Array, Tree, Tree]) -> Tree:
-            i, constant, context = rest
+        def layer(params: Tree, x: jax.Array, others: tuple[jax.Array, Tree, Tree]) -> Tree:
+            i, constant, context = others
             return self._apply(place, i, self.combine_params(params, constant), x, context)
 
         late = (
@@ -483,14 +496,14 @@ class LayerStack:
                 n for n, number in enumerate(self._leaf_numbers(place)) if number in self.deferred
             )
         )
-        return SplitLayer.of(layer, params, x, rest, late)
+        return SplitLayer.of(layer, params, x, others, late)
 
     def layer_gradients(
         self,
         place: int,
         i: jax.Array,
         params: Tree,
-        kept: list[Any],
+        residuals: list[Any],
         gradients: tuple[jax.Array, Aux],
         context: Tree,
     ) -> tuple[Tree, jax.Array, SavedOperands | tuple[()]]:
@@ -500,11 +513,11 @@ class LayerStack:
             gradients: those of its outputs.
         """
         if self.remat == "layer":
-            (x,) = kept
+            (x,) = residuals
             pull = self._vjp(place, x, (params, i, context))[1]
         else:
             linearized = partial(self._vjp, place)
-            pull = from_residuals(linearized, kept, gradients[0], (params, i, context))
+            pull = from_residuals(linearized, residuals, gradients[0], (params, i, context))
         if self.deferred is not None:
             return SplitLayer.backward(pull, gradients)
         return (*pull(gradients), ())

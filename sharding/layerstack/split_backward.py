@@ -65,19 +65,21 @@ class SplitLayer:
 
     @classmethod
     def of(
-        cls, layer: Layer, params: Tree, x: jax.Array, rest: Tree, late: frozenset[int] | None
+        cls, layer: Layer, params: Tree, x: jax.Array, others: Tree, late: frozenset[int] | None
     ) -> SplitLayer:
         """`layer`, traced for arguments like these.
 
         Args:
             late: see the attribute; None stands for all parameters that products alone read.
         """
-        program, shapes = jax.make_jaxpr(layer, return_shape=True)(params, x, rest)
+        program, shapes = jax.make_jaxpr(layer, return_shape=True)(params, x, others)
         structure, count = jax.tree.structure(shapes), len(jax.tree.leaves(params))
-        whole = cls(program, structure, count, frozenset(range(count)))
-        return cls(program, structure, count, whole._product_parameters() if late is None else late)
+        undivided = cls(program, structure, count, frozenset(range(count)))
+        return cls(
+            program, structure, count, undivided._product_parameters() if late is None else late
+        )
 
-    def linearize(self, leaves: Values, x: jax.Array, rest: Tree) -> tuple[Tree, Tree]:
+    def linearize(self, leaves: Values, x: jax.Array, others: Tree) -> tuple[Tree, Tree]:
         """The outputs, and what `backward` needs.
 
         Args:
@@ -88,12 +90,14 @@ class SplitLayer:
             inputs: dict[Any, jax.Array] = {}
             waiting = iter(zeros)
             special = partial(self._special, partial(self._product, inputs, waiting))
-            values = [*self._merge_leaves(leaves, early), x, *jax.tree.leaves(rest)]
-            made = evaluate_program(self.program, values, special)
-            return jax.tree.unflatten(self.structure, made), [inputs[own] for own in self._inputs]
+            values = [*self._merge_leaves(leaves, early), x, *jax.tree.leaves(others)]
+            results = evaluate_program(self.program, values, special)
+            return jax.tree.unflatten(self.structure, results), [
+                inputs[variable] for variable in self._inputs
+            ]
 
         early = [leaf for number, leaf in enumerate(leaves) if number not in self.deferred]
-        zeros = [_zeros(own.aval) for own in self._outputs]
+        zeros = [_zeros(variable.aval) for variable in self._outputs]
         made, pull, inputs = jax.vjp(outputs, early, x, zeros, has_aux=True)
         return made, (pull, inputs)
 
@@ -122,15 +126,19 @@ class SplitLayer:
         late = [leaf for number, leaf in enumerate(leaves) if number in self.deferred]
 
         def products(late: Values) -> list[jax.Array]:
-            own = iter(late)
-            merged = [next(own) if n in self.deferred else leaf for n, leaf in enumerate(leaves)]
+            late_leaves = iter(late)
+            merged = [
+                next(late_leaves) if n in self.deferred else leaf for n, leaf in enumerate(leaves)
+            ]
             operands = jaxpr_as_fun(self._of_parameters)(*merged)
             known = dict(zip(self._operands, operands, strict=True))
             known |= zip(self._inputs, inputs, strict=True)
-            return [own for eqn in self._products for own in self._evaluate(eqn, known)]
+            return [
+                late_leaves for eqn in self._products for late_leaves in self._evaluate(eqn, known)
+            ]
 
-        (found,) = jax.vjp(products, late)[1](gradients)
-        return found
+        (weight_grads,) = jax.vjp(products, late)[1](gradients)
+        return weight_grads
 
     # ---- the traced layer --------------------------------------------------------------------
 
@@ -139,36 +147,38 @@ class SplitLayer:
         """By variable the leaves of parameters that it depends on; None if on any data."""
         jaxpr = self.program.jaxpr
         known: dict[Any, frozenset[int] | None] = dict.fromkeys(jaxpr.constvars, frozenset())
-        for number, own in enumerate(jaxpr.invars):
-            known[own] = frozenset({number}) if number < self.count else None
+        for number, variable in enumerate(jaxpr.invars):
+            known[variable] = frozenset({number}) if number < self.count else None
         for eqn in jaxpr.eqns:
-            read = [known[own] for own in variables_read(eqn)]
-            found = None if None in read else _union(own for own in read if own)
-            constant = eqn.primitive.name == "stop_gradient" and found is not None
-            known.update(dict.fromkeys(eqn.outvars, frozenset() if constant else found))
+            read = [known[variable] for variable in variables_read(eqn)]
+            numbers = None if None in read else _union(variable for variable in read if variable)
+            constant = eqn.primitive.name == "stop_gradient" and numbers is not None
+            known.update(dict.fromkeys(eqn.outvars, frozenset() if constant else numbers))
         return known
 
     def _parameters(self, eqn: JaxprEqn) -> frozenset[int]:
         """Leaves that an equation reads beside data."""
-        read = [self._reads[own] for own in variables_read(eqn)]
+        read = [self._reads[variable] for variable in variables_read(eqn)]
         return _union(filter(None, read)) if None in read else frozenset()
 
     def _product_parameters(self) -> frozenset[int]:
         """Leaves of parameters that products alone read."""
         mixed = [(eqn, self._parameters(eqn)) for eqn in self.program.jaxpr.eqns]
-        made = (self._reads[own] for own in self._outvars)
-        elsewhere = _union(filter(None, made)) | _union(
-            own for eqn, own in mixed if not is_or_contains(eqn, MULTIPLY)
+        parameters = (self._reads[variable] for variable in self._outvars)
+        elsewhere = _union(filter(None, parameters)) | _union(
+            variable for eqn, variable in mixed if not is_or_contains(eqn, MULTIPLY)
         )
-        late = _union(own for _, own in mixed)
+        late = _union(variable for _, variable in mixed)
         while late & elsewhere:
             late -= elsewhere
-            elsewhere = _union(own for _, own in mixed if not own <= late)
+            elsewhere = _union(variable for _, variable in mixed if not variable <= late)
         return late
 
     @property
     def _outvars(self) -> list[Any]:
-        return [own for own in self.program.jaxpr.outvars if not isinstance(own, Literal)]
+        return [
+            variable for variable in self.program.jaxpr.outvars if not isinstance(variable, Literal)
+        ]
 
     @cached_property
     def _products(self) -> list[JaxprEqn]:
@@ -182,33 +192,39 @@ class SplitLayer:
     @cached_property
     def _inputs(self) -> list[Any]:
         """The data that products read."""
-        data = (own for eqn in self._products for own in variables_read(eqn))
-        return list(dict.fromkeys(own for own in data if self._reads[own] is None))
+        data = (variable for eqn in self._products for variable in variables_read(eqn))
+        return list(dict.fromkeys(variable for variable in data if self._reads[variable] is None))
 
     @cached_property
     def _outputs(self) -> list[Any]:
         """What products make."""
-        return [own for eqn in self._products for own in variables_written(eqn)]
+        return [variable for eqn in self._products for variable in variables_written(eqn)]
 
     @cached_property
     def _operands(self) -> list[Any]:
         """What products read of parameters."""
-        own = dict.fromkeys(own for eqn in self._products for own in variables_read(eqn))
-        return [operand for operand in own if self._reads[operand] is not None]
+        variable = dict.fromkeys(
+            variable for eqn in self._products for variable in variables_read(eqn)
+        )
+        return [operand for operand in variable if self._reads[operand] is not None]
 
     @cached_property
     def _of_parameters(self) -> ClosedJaxpr:
         """From the leaves of parameters to what products read of them."""
         jaxpr, reads = self.program.jaxpr, self._reads
-        kept = [e for e in jaxpr.eqns if all(reads[own] is not None for own in variables_read(e))]
+        equations = [
+            e
+            for e in jaxpr.eqns
+            if all(reads[variable] is not None for variable in variables_read(e))
+        ]
         leaves = jaxpr.invars[: self.count]
-        own = jaxpr.replace(invars=leaves, outvars=self._operands, eqns=kept)
-        return ClosedJaxpr(own, self.program.consts)
+        variable = jaxpr.replace(invars=leaves, outvars=self._operands, eqns=equations)
+        return ClosedJaxpr(variable, self.program.consts)
 
     def _merge_leaves(self, leaves: Values, early: Values) -> list[Any]:
         """All leaves, `early` among them."""
-        own = iter(early)
-        return [leaf if n in self.deferred else next(own) for n, leaf in enumerate(leaves)]
+        early_leaves = iter(early)
+        return [leaf if n in self.deferred else next(early_leaves) for n, leaf in enumerate(leaves)]
 
     def _special(self, product: Evaluate, eqn: JaxprEqn) -> Evaluate | None:
         return product if self._is_product(eqn) else None
@@ -218,16 +234,18 @@ class SplitLayer:
     ) -> Values:
         """The results of a product; `inputs` gets the data that it reads."""
         pairs = zip(eqn.invars, values, strict=True)
-        known = {own: value for own, value in pairs if not isinstance(own, Literal)}
-        inputs.update({own: known[own] for own in known if self._reads[own] is None})
+        known = {variable: value for variable, value in pairs if not isinstance(variable, Literal)}
+        inputs.update(
+            {variable: known[variable] for variable in known if self._reads[variable] is None}
+        )
         seen = map(_with_gradient_tap, self._evaluate(eqn, known), zeros)
-        made = dict(zip(variables_written(eqn), seen, strict=True))
-        return [made.get(own) for own in eqn.outvars]
+        written = dict(zip(variables_written(eqn), seen, strict=True))
+        return [written.get(variable) for variable in eqn.outvars]
 
     def _evaluate(self, eqn: JaxprEqn, known: Mapping[Any, Any]) -> Values:
         """What an equation makes of the values of what it reads."""
         alone = combine_equations(self.program.jaxpr, [eqn])
-        return run_program(alone, [known[own] for own in alone.invars])
+        return run_program(alone, [known[variable] for variable in alone.invars])
 
 
 @jax.custom_vjp
