@@ -13,7 +13,7 @@ from data.config import DataConfig
 from data.media.image.row_spec import LazyImage
 from data.processing.processor import Processor, make_processor
 from data.sample import Sample, Turn
-from mllm_jax.config.inputs import media_specs
+from mllm_jax.config.inputs import media_specs, row_specs
 from mllm_jax.generate.generator import AnswerGenerator, AnswerOptions
 from mllm_jax.generate.opened import open_model
 from tests.data.hf_format.test_processor import Picture
@@ -50,13 +50,13 @@ def sample(name: str) -> Sample:
 
 @pytest.fixture(scope="module")
 def processor() -> Processor:
-    own = media_specs(imported(FOLDER)[0])
+    specs = row_specs(imported(FOLDER)[0])
     values = {
         "processor": ROOT / FOLDER,
         "budgets": BUDGETS | {"segments": 8},
         "answers_begin": "header",  # as its own template asks
     }
-    return make_processor(DataConfig.model_validate(values), tuple(own))
+    return make_processor(DataConfig.model_validate(values), tuple(specs))
 
 
 @pytest.mark.parametrize("rows", [[0, 0], [1, 0]], ids=["packed", "crossed"])

@@ -9,7 +9,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import jax
-import numpy as np
 import pytest
 
 from data.planning.stream import LoaderState
@@ -86,7 +85,7 @@ def test_a_place_that_takes_no_file_is_told(
 def test_a_run_keeps_the_peak_that_it_has_begun_with(measured: list[float], tmp_path: Path) -> None:
     """On the same devices, where an idle machine is busy later, or its caches are gone."""
     devices = jax.devices()
-    experiment: Any = SimpleNamespace(mesh=SimpleNamespace(devices=np.array(devices)))
+    experiment: Any = SimpleNamespace(step=SimpleNamespace(devices=devices))
     progress = Progress(1, LoaderState(0, step=1))
     begun = _peak_of_devices(experiment, progress)
     assert begun == pytest.approx(1e9)

@@ -66,7 +66,7 @@ def inputs(grid: JointGrid, exchange: Exchange, apart: bool, index: np.ndarray) 
 
 def listing(index: np.ndarray, runs: np.ndarray) -> PackedBatch:
     """A microbatch that lists runs; its tokens are looked at for their shape alone."""
-    return PackedBatch({BACKBONE: ModuleRows(index, None, None)}, {"vision": runs})
+    return PackedBatch({BACKBONE: ModuleRows(index, None, None, index)}, {"vision": runs})
 
 
 def whole(grid: JointGrid, routes: LaneRoutes) -> RouteArrays:
