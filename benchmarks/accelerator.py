@@ -425,7 +425,7 @@ def list_exchanges(setting: MachineSetting) -> Iterator[tuple[str, Measure]]:
 
 def _measure_exchange(setting: MachineSetting, name: str, landing: MergeCase) -> Iterator[Row]:
     run = landing.program()
-    error, seconds = landing.error(run()), setting.seconds({0: run})[0]
+    error, seconds = landing.largest_difference(run()), setting.seconds({0: run})[0]
     count = len(setting.devices)
     over = f"over {count} devices" if count > 1 else "of one device with itself: a copy"
     note = f"{landing.bytes / 2**20:.4g} MiB of a device there and its gradient back, {over}"

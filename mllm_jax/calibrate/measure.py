@@ -54,13 +54,13 @@ class HardwareCalibration:
     Attributes:
         hardware: the description.
         timed: the measured times.
-        kept: constants that the times do not tell, as they were assumed or described before.
+        unfitted: constants that the times do not tell, as they were assumed or described before.
         bounds: constants that were left at a bound, beyond which the times would have had them.
     """
 
     hardware: Hardware
     timed: Sequence[Timed]
-    kept: tuple[str, ...]
+    unfitted: tuple[str, ...]
     bounds: Mapping[str, float]
 
     @property
@@ -91,7 +91,7 @@ class HardwareCalibration:
     @property
     def notes(self) -> list[str]:
         """Lines below the table."""
-        lines = [f"{name}: kept as it was; the times do not tell it" for name in self.kept]
+        lines = [f"{name}: kept as it was; the times do not tell it" for name in self.unfitted]
         for name, bound in self.bounds.items():
             direction = "more" if bound else "less"
             lines.append(f"{name}: left at {bound:.4g}, its bound; the times ask for {direction}")
@@ -103,7 +103,7 @@ class HardwareCalibration:
         return {
             "hardware": self.hardware.model_dump(mode="json", exclude_none=True),
             "timings": self.rows,
-            "kept": list(self.kept),
+            "kept": list(self.unfitted),
             "bounds": dict(self.bounds),
         }
 

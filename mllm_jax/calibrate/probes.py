@@ -77,11 +77,11 @@ class InPlaceProgram:
 
     program: Callable[..., Any]
     state: Any
-    rest: tuple[Any, ...] = ()
+    constant_inputs: tuple[Any, ...] = ()
 
     def run(self) -> Any:
         """Run the program once; returns the new state."""
-        self.state = self.program(self.state, *self.rest)
+        self.state = self.program(self.state, *self.constant_inputs)
         return self.state
 
 

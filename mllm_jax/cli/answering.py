@@ -18,9 +18,9 @@ from mllm_jax.cli.inputs import media_of
 from mllm_jax.console import open_console
 from mllm_jax.evaluation.evaluate import evaluate_answers
 from mllm_jax.evaluation.metrics import parse_metrics
+from mllm_jax.generate.answer_file import AnswerFile
 from mllm_jax.generate.answers import AnswerReply, AnswerSet
 from mllm_jax.generate.generator import AnswerGenerator, AnswerOptions
-from mllm_jax.generate.kept import AnswerFile
 from mllm_jax.generate.opened import open_model
 from mllm_jax.runtime.interrupt import set_interrupt_status
 from mllm_jax.runtime.part import current_peers
@@ -113,7 +113,7 @@ def _write_answers(
         "prompts": hashlib.sha256(fingerprint).hexdigest(),
     }
     file, is_writer = AnswerFile(Path(args.output), conditions), current_peers().index == 0
-    stored = file.kept() if is_writer else {}
+    stored = file.read_replies() if is_writer else {}
     indices = current_peers().gather("answers that are kept", sorted(stored))[0]
     if stored:
         request.print_line(f"going on with {len(stored)} answers of {file.part}")

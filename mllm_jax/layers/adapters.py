@@ -13,7 +13,7 @@ from mllm_jax.layers.modules import Dense
 from mllm_jax.layers.parameters import Build, ParameterBlock, Tower
 
 
-def adapted_tower(
+def adapt_blocks(
     tower: Tower, module: str, adapters: LoraAdapters | None
 ) -> dict[str, ParameterBlock]:
     """The blocks of a tower with their adapters.

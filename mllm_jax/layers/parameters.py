@@ -167,10 +167,10 @@ def layer_block(
     return ParameterBlock(first, count, tuple(others))
 
 
-Tower = Mapping[str, ParameterBlock]
+ModuleBlocks = Mapping[str, ParameterBlock]
 
 
-def init_tower(tower: Tower, key: jax.Array) -> Params:
+def init_blocks(tower: ModuleBlocks, key: jax.Array) -> Params:
     """Initial parameters of all blocks; a block's values depend on its name and `key` alone."""
     return {
         name: block.init(jax.random.fold_in(key, zlib.crc32(name.encode())))
@@ -178,11 +178,11 @@ def init_tower(tower: Tower, key: jax.Array) -> Params:
     }
 
 
-def tower_shapes(tower: Tower) -> Params:
+def block_shapes(tower: ModuleBlocks) -> Params:
     """Shapes and types of `init_tower`'s result, in the same structure."""
     return {name: block.shapes for name, block in tower.items()}
 
 
-def tower_axes(tower: Tower) -> dict[str, Any]:
+def block_axes(tower: ModuleBlocks) -> dict[str, Any]:
     """Logical axes of `init_tower`'s result, in the same structure."""
     return {name: block.stacked_axes() for name, block in tower.items()}

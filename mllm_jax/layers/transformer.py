@@ -130,7 +130,7 @@ def _sum_mean_squares(x: jax.Array, context: LayerContext, view: MeshView) -> ja
     return jnp.sum(jnp.where(real, squares, 0))
 
 
-def decoder_tower(config: DecoderConfig, backend: str) -> Tower:
+def build_decoder_blocks(config: DecoderConfig, backend: str) -> Tower:
     """Blocks of the decoder; no `lm_head` when tied, no `embed_positions` if they are rotary.
 
     `extra_embedding` is there with `extra_tokens`: the tokens behind the vocabulary.

@@ -39,10 +39,10 @@ class AdapterExport:
     """The adapters of a run on their way out, and what lies in full beside them.
 
     Attributes:
-        whole: the run as a whole model.
+        run_export: the run as a whole model.
     """
 
-    whole: RunExport
+    run_export: RunExport
 
     @cached_property
     def rules(self) -> list[tuple[str, TensorRule]]:
@@ -51,18 +51,18 @@ class AdapterExport:
         Raises:
             PretrainedError: the run has no adapters, or some have no place in the released form.
         """
-        adapters = self.whole.model.adapters
+        adapters = self.run_export.model.adapters
         if adapters is None:
             raise PretrainedError(NO_ADAPTERS)
-        placed_rules, stored = list[tuple[str, TensorRule]](), self.whole.stored
-        for module, rules in self.whole.family.rules(self.whole.composition).items():
-            place = self.whole.names[module]
+        placed_rules, stored = list[tuple[str, TensorRule]](), self.run_export.stored
+        for module, rules in self.run_export.family.rules(self.run_export.composition).items():
+            place = self.run_export.names[module]
             module_rules = adapter_rules(rules, stored.of_disk(place), adapters)
             placed_rules += [(f"{place}.{rule.parameter}", rule) for rule in module_rules]
         places = {stored.of_disk(name).rpartition(".")[0] for name, _ in placed_rules}
         if missing := sorted(adapters.names - places):
             raise PretrainedError(
-                f"{list_names(missing)} of train.lora have no place in {self.whole.family.name}; "
+                f"{list_names(missing)} of train.lora have no place in {self.run_export.family.name}; "
                 "valid: export all weights, without --adapters"
             )
         return placed_rules
@@ -78,15 +78,17 @@ class AdapterExport:
                 folder of the first adapters is gone.
         """
         placed_rules: list[tuple[str, TensorRule]] = []
-        if lost := self._frozen_parts.beside_adapters(self.whole.model.parts):
+        if lost := self._frozen_parts.beside_adapters(self.run_export.model.parts):
             names = ", ".join(lost)
             raise PretrainedError(
                 f"{names} trained in full, which has no place among adapters; valid: export all "
                 f"weights, without --adapters, or train with {names} in train.freeze"
             )
-        for part in filter(self._frozen_parts.trains, self.whole.model.parts):
-            start = f"{self.whole.stored.on_disk(part)}."
-            placed_rules += [placed for placed in self.whole.rules if placed[0].startswith(start)]
+        for part in filter(self._frozen_parts.trains, self.run_export.model.parts):
+            start = f"{self.run_export.stored.on_disk(part)}."
+            placed_rules += [
+                placed for placed in self.run_export.rules if placed[0].startswith(start)
+            ]
         return placed_rules + [
             placed for placed in self._initial_rules if placed not in placed_rules
         ]
@@ -94,7 +96,7 @@ class AdapterExport:
     @property
     def _initial_rules(self) -> list[tuple[str, TensorRule]]:
         """Rules of weights that came in full with the adapters that training began with."""
-        folder = self.whole.config["train"]["lora"].get("begin_with")
+        folder = self.run_export.config["train"]["lora"].get("begin_with")
         if folder is None:
             return []
         if not Path(folder).is_dir():
@@ -103,26 +105,28 @@ class AdapterExport:
                 "full beside the first adapters; valid: the folder in its place, or an export of "
                 "all weights, without --adapters"
             )
-        tensors = SavedAdapters.open(Path(folder)).tensors(self.whole.family)
-        return [placed for placed in self.whole.rules if tensors.keys() >= {*placed[1].names}]
+        tensors = SavedAdapters.open(Path(folder)).tensors(self.run_export.family)
+        return [placed for placed in self.run_export.rules if tensors.keys() >= {*placed[1].names}]
 
     @cached_property
     def _frozen_parts(self) -> FrozenParts:
-        return FrozenParts.of(self.whole.config["train"]["freeze"], self.whole.model.adapted)
+        return FrozenParts.of(
+            self.run_export.config["train"]["freeze"], self.run_export.model.adapted
+        )
 
     def tensors(self, rule: TensorRule) -> list[str]:
         """Names of a rule's tensors in PEFT's file."""
-        return [PREFIX + self.whole.family.module_name(name) for name in rule.names]
+        return [PREFIX + self.run_export.family.module_name(name) for name in rule.names]
 
     def specs(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """Shape and type of every tensor."""
         every = (*self.rules, *self.trained)
-        dtype = DTYPES[self.whole.dtype or _TRAINED]
+        dtype = DTYPES[self.run_export.dtype or _TRAINED]
         return {name: (r.transform.released, dtype) for _, r in every for name in self.tensors(r)}
 
     def values(self) -> dict[str, Any]:
         """`adapter_config.json`."""
-        lora = self.whole.config["train"]["lora"]
+        lora = self.run_export.config["train"]["lora"]
         return {
             "peft_type": "LORA",
             "task_type": None,
@@ -140,7 +144,7 @@ class AdapterExport:
 
     def _base_weights(self) -> dict[str, str | None]:
         """The weights beside which the adapters are, as others find them if they can."""
-        source = self.whole.source
+        source = self.run_export.source
         if source and (origin := ReleaseOrigin.of(source.folder)):
             return {"base_model_name_or_path": origin.repository, "revision": origin.revision}
         return {"base_model_name_or_path": str(source.folder) if source else None}
@@ -179,7 +183,7 @@ class AdapterExport:
         draft, zeros = TensorDraft.begin(folder, self.specs(), single=TENSORS), dict[str, int]()
         for name, rule in (*self.rules, *self.trained):
             for tensor, value in zip(
-                self.tensors(rule), self.whole.layers(name, rule), strict=True
+                self.tensors(rule), self.run_export.layers(name, rule), strict=True
             ):
                 zeros[tensor] = draft.put(tensor, value)
         text = json.dumps(self.values(), indent=2) + "\n"
@@ -210,18 +214,20 @@ def export_adapters(
     if out.exists():
         raise PretrainedError(f"{out} is there already; choose another --out")
     adapters = AdapterExport(RunExport(saved_parameters(run), dtype=dtype))
-    specs, step = adapters.specs(), adapters.whole.saved.step
+    specs, step = adapters.specs(), adapters.run_export.saved.step
     notify(f"adapters of step {step} of {run}: {len(specs)} tensors")
 
     def write(folder: Path) -> None:
         for line in report_underflows(adapters.write(folder), dtype or _TRAINED):
             notify(line)
-        put_files(adapters.whole.texts, folder)
-        source = adapters.whole.source
-        text = adapters_card(step, adapters.whole.config, str(source.folder) if source else None)
+        put_files(adapters.run_export.texts, folder)
+        source = adapters.run_export.source
+        text = adapters_card(
+            step, adapters.run_export.config, str(source.folder) if source else None
+        )
         (folder / CARD).write_text(text, encoding="utf-8")
 
     put_folder(out, write)
     size = (out / TENSORS).stat().st_size
-    files = tuple(adapters.whole.texts)
-    return ExportedFiles(out, adapters.whole.model_type, step, len(specs), size, 0, files)
+    files = tuple(adapters.run_export.texts)
+    return ExportedFiles(out, adapters.run_export.model_type, step, len(specs), size, 0, files)

@@ -71,7 +71,7 @@ class ExportedFiles:
         family: `model_type`.
         step: step of the checkpoint.
         tensors, bytes: how many, and their size.
-        kept: tensors that were taken from the release that the run began with.
+        unmapped: tensors that were taken from the release that the run began with.
         copied: other files.
     """
 
@@ -80,7 +80,7 @@ class ExportedFiles:
     step: int
     tensors: int
     bytes: int
-    kept: int
+    unmapped: int
     copied: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
@@ -91,7 +91,7 @@ class ExportedFiles:
             "step": self.step,
             "tensors": self.tensors,
             "bytes": self.bytes,
-            "kept": self.kept,
+            "kept": self.unmapped,
             "copied": list(self.copied),
         }
 
@@ -285,7 +285,7 @@ class RunExport:
         return self.source is not None and self.source.composition == self.composition
 
     @cached_property
-    def kept(self) -> list[str]:
+    def unmapped(self) -> list[str]:
         """Tensors of the release that are not the model's, but of its form."""
         if self.source is None or not self.is_unchanged:
             return []
@@ -300,7 +300,7 @@ class RunExport:
             same = (stored_tensor for at, stored_tensor in stored.items() if at.endswith(name))
             candidate = next((weight for weight in same if weight.shape == tensor.shape), None)
             idle_tensors[name] = candidate.map_weights() if candidate else tensor
-        return {name: tensor for name, tensor in idle_tensors.items() if name not in self.kept}
+        return {name: tensor for name, tensor in idle_tensors.items() if name not in self.unmapped}
 
     @property
     def model_type(self) -> str:
@@ -394,7 +394,7 @@ class RunExport:
         specs |= {name: (tensor.shape, self._type_of(name)) for name, tensor in self.idle.items()}
         if self.source:
             stored = self.source.tensors
-            specs |= {name: (stored[name].shape, stored[name].dtype) for name in self.kept}
+            specs |= {name: (stored[name].shape, stored[name].dtype) for name in self.unmapped}
         return specs
 
     def _type_of(self, name: str) -> str:
@@ -476,7 +476,7 @@ class RunExport:
                 zeros[released] = draft.put(released, tensor)
         for name, tensor in self.idle.items():
             draft.put(name, tensor)
-        for name in self.kept:
+        for name in self.unmapped:
             assert self.source is not None
             draft.copy(name, self.source.tensors[name].map_any_type())
         text = json.dumps(self.values, indent=2) + "\n"
@@ -571,7 +571,7 @@ def export_weights(
         run_export.saved.step,
         len(specs),
         size,
-        len(run_export.kept),
+        len(run_export.unmapped),
         tuple(files),
     )
 

@@ -51,7 +51,7 @@ def test_a_calibration_is_a_description_to_simulate_with(tmp_path: Path) -> None
     assert again == found.hardware
     assert (again.name, again.platform, again.kinds) == ("mine", "cpu", ())
     assert "Written by `launch.py calibrate`" in path.read_text()
-    assert "network" in found.kept
+    assert "network" in found.unfitted
     assert {row["what"].split(":")[0] for row in found.rows} == {
         "decoder",
         "optimizer",

@@ -19,8 +19,8 @@ from mllm_jax.cli import answering
 from mllm_jax.cli.options import MEDIA
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.evaluation.metrics import METRICS
+from mllm_jax.generate.answer_file import AnswerFile
 from mllm_jax.generate.answers import AnswerReply, AnswerSet
-from mllm_jax.generate.kept import AnswerFile
 from mllm_jax.runtime.devices import start_in_process
 from mllm_jax.runtime.exits import ExitCode
 from tests.data.sources.formats.writers import encoded_video

@@ -12,9 +12,9 @@ import pytest
 
 from data.sample import DataError
 from data.sources.formats.prompts import program_questions
+from mllm_jax.generate.answer_file import AnswerFile
 from mllm_jax.generate.answers import AnswerReply, AnswerTiming
 from mllm_jax.generate.generator import AnswerGenerator, AnswerOptions
-from mllm_jax.generate.kept import AnswerFile
 from tests.configs import config
 
 OF = {"model": "step 3 of a", "prompts": "x"}
@@ -29,13 +29,13 @@ REPLIES = [
 )
 def test_a_second_start_has_what_was_written_whole(cut: bytes, tmp_path: Path) -> None:
     file = AnswerFile(tmp_path / "answers.jsonl", OF)
-    assert file.kept() == {}
+    assert file.read_replies() == {}
     file.add({3: REPLIES[3], 1: REPLIES[1], 2: AnswerReply("a[2]", None, error="gone")})
     with file.part.open("ab") as stream:
         stream.write(cut)
-    assert file.kept() == {3: REPLIES[3], 1: REPLIES[1]}
+    assert file.read_replies() == {3: REPLIES[3], 1: REPLIES[1]}
     file.add({0: REPLIES[0], 2: REPLIES[2]})
-    assert file.kept() == dict(enumerate(REPLIES))
+    assert file.read_replies() == dict(enumerate(REPLIES))
     file.finish(REPLIES)
     assert not file.part.exists()
     lines = file.path.read_text().split("\n")
@@ -43,15 +43,15 @@ def test_a_second_start_has_what_was_written_whole(cut: bytes, tmp_path: Path) -
 
 
 def test_answers_of_something_else_are_refused_by_name(tmp_path: Path) -> None:
-    AnswerFile(tmp_path / "a", OF).kept()
+    AnswerFile(tmp_path / "a", OF).read_replies()
     other = AnswerFile(tmp_path / "a", OF | {"model": "step 5 of a"})
     with pytest.raises(
         DataError, match=r"a\.part holds answers of model 'step 3 of a', not 'step 5"
     ):
-        other.kept()
+        other.read_replies()
     other.part.write_text("no JSON\n")
     with pytest.raises(DataError, match="is no file of answers"):
-        other.kept()
+        other.read_replies()
 
 
 class Answering(AnswerGenerator):

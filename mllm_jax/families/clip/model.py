@@ -40,7 +40,7 @@ class ClipEmbedding(nnx.Module):
         self.pre_layrnorm = LayerNorm(d_model, config.norm_eps, rngs)
 
 
-def build_tower(config: ClipConfig, backend: str) -> Tower:
+def build_blocks(config: ClipConfig, backend: str) -> Tower:
     """Blocks of the encoder, without the connector; there is no norm behind the layers."""
     return {
         "embeddings": ParameterBlock(lambda rngs: ClipEmbedding(config, rngs)),
@@ -71,4 +71,4 @@ def embed_images(
     return module.pre_layrnorm(x)
 
 
-FUNCTIONS = ModuleFunctions(build_tower, embed_images, patches.layer_context)
+FUNCTIONS = ModuleFunctions(build_blocks, embed_images, patches.layer_context)

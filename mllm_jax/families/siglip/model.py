@@ -16,7 +16,7 @@ from mllm_jax.layers.parameters import ParameterBlock, Params, Tower, layer_bloc
 from sharding.grid import MeshView
 
 
-def build_tower(config: SiglipConfig, backend: str) -> Tower:
+def build_blocks(config: SiglipConfig, backend: str) -> Tower:
     """Blocks of the encoder, without the connector; not all have a norm behind the layers."""
     blocks = {
         "embeddings": ParameterBlock(lambda rngs: patches.PatchEmbedding(config, rngs)),
@@ -45,4 +45,4 @@ def embed_images(
     return patches.embed_patches(tower, params, rows, config, view, dtype, config.antialias)
 
 
-FUNCTIONS = ModuleFunctions(build_tower, embed_images, patches.layer_context)
+FUNCTIONS = ModuleFunctions(build_blocks, embed_images, patches.layer_context)

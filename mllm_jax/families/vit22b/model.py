@@ -47,7 +47,7 @@ class Vit22bLayer(nnx.Module):
         return x + update, {}
 
 
-def build_tower(config: Vit22bConfig, backend: str) -> Tower:
+def build_blocks(config: Vit22bConfig, backend: str) -> Tower:
     """Blocks of the encoder, without the connector."""
     return {
         "embeddings": ParameterBlock(lambda rngs: patches.PatchEmbedding(config, rngs)),
@@ -58,4 +58,4 @@ def build_tower(config: Vit22bConfig, backend: str) -> Tower:
     }
 
 
-FUNCTIONS = ModuleFunctions(build_tower, patches.embed_patches, patches.layer_context)
+FUNCTIONS = ModuleFunctions(build_blocks, patches.embed_patches, patches.layer_context)

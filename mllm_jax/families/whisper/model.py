@@ -89,7 +89,7 @@ class WhisperLayer(nnx.Module):
         return x + self.mlp(self.final_layer_norm(x), view), {}
 
 
-def build_tower(config: WhisperConfig, backend: str) -> Tower:
+def build_blocks(config: WhisperConfig, backend: str) -> Tower:
     """Blocks of the encoder, without the connector; `positions` where there is a table of them."""
     blocks = {
         "embeddings": ParameterBlock(lambda rngs: WhisperConvolutions(config, rngs)),
@@ -191,4 +191,4 @@ def _attention_spec(config: WhisperConfig, backend: str, kind: LayerKind) -> Att
     )
 
 
-FUNCTIONS = ModuleFunctions(build_tower, embed_audio, layer_context)
+FUNCTIONS = ModuleFunctions(build_blocks, embed_audio, layer_context)

@@ -16,7 +16,7 @@ class PagePanel:
         title: heading.
         content: drawings, tables and words; empty without data.
         empty: why there is nothing to show, if there is not.
-        told: a sentence that says how to read the content.
+        note: a sentence that says how to read the content.
         wide: whether it takes the whole width of the page.
     """
 
@@ -24,7 +24,7 @@ class PagePanel:
     title: str
     content: Markup
     empty: str
-    told: str = ""
+    note: str = ""
     wide: bool = False
 
     @property
@@ -32,7 +32,7 @@ class PagePanel:
         """What stands below the heading."""
         if not self.content:
             return make_note(self.empty)
-        return Markup((make_note(self.told) if self.told else Markup()) + self.content)
+        return Markup((make_note(self.note) if self.note else Markup()) + self.content)
 
     @property
     def section(self) -> Markup:

@@ -55,7 +55,7 @@ class DecodingState(NamedTuple):
         cache: keys and values of prompts and answers.
         token: the newest token of each answer, which the decoder has not seen yet.
         written: `[rows, columns, most]` int32: tokens of the answers; -1 behind their ends.
-        made: how many these are.
+        written_counts: how many these are.
         alive: whether the answer goes on.
         left: number of answers of all ranks that go on.
         positions: position of each answer's first token, on all axes.
@@ -65,7 +65,7 @@ class DecodingState(NamedTuple):
     cache: Cache
     token: jax.Array
     written: jax.Array
-    made: jax.Array
+    written_counts: jax.Array
     alive: jax.Array
     left: jax.Array
     positions: jax.Array
@@ -289,7 +289,7 @@ class DecodingPrograms:
     def _newest_rows(self, state: DecodingState) -> ModuleRows:
         """The newest token of every answer, as a row of columns."""
         ids = jnp.where(state.alive, state.segments, 0)
-        offset = state.made - 1
+        offset = state.written_counts - 1
         axes = self._step.program.model.decoder.position_axes
         positions = jnp.repeat((state.positions + offset)[..., None], axes, axis=-1)
         # What an answer says belongs to no span.
@@ -306,14 +306,14 @@ class DecodingPrograms:
         """
         chosen = self._choose_tokens(params, hidden, draw, greedy, state)
         most = state.written.shape[2]
-        is_next = jnp.arange(most)[None, None] == state.made[..., None]
+        is_next = jnp.arange(most)[None, None] == state.written_counts[..., None]
         written = jnp.where(is_next & state.alive[..., None], chosen[..., None], state.written)
-        written_count = state.made + state.alive
+        written_count = state.written_counts + state.alive
         ended = jnp.any(chosen[..., None] == self._ends[None, None], axis=-1)
         alive = state.alive & ~ended & (written_count < jnp.minimum(state.limits, most))
         left = psum(jnp.sum(alive.astype(jnp.int32)), self._view.batch_axes)
         return state._replace(
-            token=chosen, written=written, made=written_count, alive=alive, left=left
+            token=chosen, written=written, written_counts=written_count, alive=alive, left=left
         )
 
     def _choose_tokens(
@@ -323,7 +323,9 @@ class DecodingPrograms:
         if greedy:
             return self._decoder.best(params, hidden)
         context = self._view.context
-        numbers, places = (shard_slice(x, context, dim=1) for x in (state.numbers, state.made))
+        numbers, places = (
+            shard_slice(x, context, dim=1) for x in (state.numbers, state.written_counts)
+        )
         tokens = draw_tokens(self._decoder.logits(params, hidden), draw, numbers, places)
         return join_slices(tokens, context, dim=1)
 

@@ -401,7 +401,7 @@ class FigureMeter:
         peak_flops: peak FLOP/s of all devices together, or None where it is not known.
         every: steps between two reports.
         total: figures of the steps that are added up, see `sums`.
-        whole: gives records of the whole job for those of a group of hosts.
+        merge_hosts: gives records of the whole job for those of a group of hosts.
         window: those of them since the last report, see `since_report`.
     """
 
@@ -409,7 +409,7 @@ class FigureMeter:
     peak_flops: float | None = None
     every: int = 10
     total: FigureTotals = field(default_factory=FigureTotals)
-    whole: Callable[[Sequence[StepRecord]], list[StepRecord]] = list
+    merge_hosts: Callable[[Sequence[StepRecord]], list[StepRecord]] = list
     window: FigureWindow = field(default_factory=FigureWindow)
     _records: list[StepRecord] = field(default_factory=list, init=False)
     _last: StepRecord | None = field(default=None, init=False)
@@ -452,7 +452,7 @@ class FigureMeter:
         """Add the records up that are not yet, of the whole job where they are of a group."""
         if not self._records:
             return
-        records, self._records = self.whole(self._records), []
+        records, self._records = self.merge_hosts(self._records), []
         for record in records:
             timed = record.step != self._first
             self.total = self.total.plus(record, timed=timed)

@@ -78,8 +78,8 @@ def test_a_logarithmic_axis_and_pale_lines_are_explained(tmp_path: Path) -> None
         loss[name] = next(panel for panel in make_panels(run) if panel.key == "loss")
     assert LOGARITHMIC in loss["far"].content
     assert LOGARITHMIC not in loss["few"].content
-    assert "pale line has every report" in loss["far"].told
-    assert "pale" not in loss["few"].told
+    assert "pale line has every report" in loss["far"].note
+    assert "pale" not in loss["few"].note
 
 
 def test_gradient_norm_and_learning_rate_are_drawn(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def test_figures_are_of_all_groups(others):
 
 def test_processes_ask_each_other_once_for_a_step_and_only_when_it_is_reported(others):
     told = others([OTHER, OTHER], [OTHER])
-    meter = FigureMeter(steps=4, every=4, whole=records_of_all)
+    meter = FigureMeter(steps=4, every=4, merge_hosts=records_of_all)
     meter.add(record(1))
     meter.add(record(2))
     assert not told.asked

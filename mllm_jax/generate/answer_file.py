@@ -49,7 +49,7 @@ class AnswerFile:
         """Answers so far."""
         return self.path.with_name(f"{self.path.name}.part")
 
-    def kept(self) -> dict[int, AnswerReply]:
+    def read_replies(self) -> dict[int, AnswerReply]:
         """Answers of an earlier start, by the indices of their prompts; the file is begun if none.
 
         Raises:
