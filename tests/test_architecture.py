@@ -132,9 +132,8 @@ COMMON = {"count", "index", "own", "pairs", "rows", "values"}
 OTHERS = [
     ("benchmarks/padded.py", "decoder['segment_ids']", "a batch of Grain or torch"),
     ("mllm_jax/config/renamed_keys.py", "values['schedule']", "a configuration"),
-    ("mllm_jax/families/whisper/model.py", "blocks['positions']", "blocks of a tower"),
-    ("mllm_jax/families/whisper/model.py", "params['positions']", "parameters of a tower"),
-    ("mllm_jax/families/whisper/model.py", "tower['positions']", "blocks of a tower"),
+    ("mllm_jax/families/whisper/model.py", "blocks['positions']", "blocks of a module"),
+    ("mllm_jax/families/whisper/model.py", "params['positions']", "parameters of a module"),
     ("mllm_jax/hf_format/connector_rules.py", "values['inputs']", "a released configuration"),
     ("mllm_jax/submit/kubernetes.py", "metadata['labels']", "a manifest of Kubernetes"),
     ("mllm_jax/train/events.py", "self.results['targets']", "results of a step"),

@@ -61,13 +61,13 @@ class Answering(AnswerGenerator):
         self._notify = self.told = list[str]().append
         self.batches: list[list[int]] = []
 
-    def _rows(self, prompts: int) -> int:
+    def _choose_rows(self, prompts: int) -> int:
         return 2
 
-    def _measure(self, source: Any, index: int, miss: Any) -> Any:
+    def _measure_prompt(self, source: Any, index: int, miss: Any) -> Any:
         return SimpleNamespace(index=index, lengths=SimpleNamespace(tokens=10 - index))
 
-    def _answer(self, source: Any, chosen: Sequence[Any], *rest: Any) -> AnswerTiming:
+    def _answer_batch(self, source: Any, chosen: Sequence[Any], *rest: Any) -> AnswerTiming:
         replies: dict[int, AnswerReply] = rest[2]
         self.batches.append([own.index for own in chosen])
         replies |= {
