@@ -375,7 +375,7 @@ def _measure_calibration(setting: MachineSetting) -> Iterator[Row]:
     bench = CalibrationPrograms.build(setting.config, setting.print_line)
     fitted = bench.fit_constants(setting.seconds(bench.programs), "calibrated")
     for name, value in fitted.constants.items():
-        note = "kept as it was" if name.rpartition(".")[2] in fitted.kept else ""
+        note = "kept as it was" if name.rpartition(".")[2] in fitted.unfitted else ""
         yield make_row("", f"calibrated {name}", value, unit="constant", note=note)
     errors = [abs(each["error"]) for each in fitted.rows]
     yield make_row("", "calibration: median error", float(np.median(errors)), unit="share")
@@ -425,7 +425,7 @@ def list_exchanges(setting: MachineSetting) -> Iterator[tuple[str, Measure]]:
 
 def _measure_exchange(setting: MachineSetting, name: str, landing: MergeCase) -> Iterator[Row]:
     run = landing.program()
-    error, seconds = landing.largest_difference(run()), setting.seconds({0: run})[0]
+    error, seconds = landing.error(run()), setting.seconds({0: run})[0]
     count = len(setting.devices)
     over = f"over {count} devices" if count > 1 else "of one device with itself: a copy"
     note = f"{landing.bytes / 2**20:.4g} MiB of a device there and its gradient back, {over}"

@@ -14,7 +14,7 @@ from mllm_jax.families.family import load_reference
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.layers.modules import LayerContext
-from mllm_jax.layers.parameters import Tower
+from mllm_jax.layers.parameters import ModuleBlocks
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class ModuleFunctions:
         context: what the layers read of rows, of a batch and a configuration.
     """
 
-    tower: Callable[[Any, str], Tower]
+    tower: Callable[[Any, str], ModuleBlocks]
     embed: Callable[..., jax.Array]
     context: Callable[[ModuleRows, Any], LayerContext]
 

@@ -10,22 +10,22 @@ from flax import nnx
 
 from mllm_jax.layers.config.adapters import LoraAdapters
 from mllm_jax.layers.modules import Dense
-from mllm_jax.layers.parameters import Build, ParameterBlock, Tower
+from mllm_jax.layers.parameters import Build, ModuleBlocks, ParameterBlock
 
 
 def adapt_blocks(
-    tower: Tower, module: str, adapters: LoraAdapters | None
+    blocks: ModuleBlocks, module: str, adapters: LoraAdapters | None
 ) -> dict[str, ParameterBlock]:
-    """The blocks of a tower with their adapters.
+    """The blocks of a module with their adapters.
 
     Args:
         module: `"decoder"` or the encoder's name, with which names of layers begin.
     """
     if adapters is None:
-        return dict(tower)
+        return dict(blocks)
     return {
         name: _add_to_block(block, f"{module}.{name}", adapters) if has_linear(name) else block
-        for name, block in tower.items()
+        for name, block in blocks.items()
     }
 
 

@@ -170,19 +170,19 @@ def layer_block(
 ModuleBlocks = Mapping[str, ParameterBlock]
 
 
-def init_blocks(tower: ModuleBlocks, key: jax.Array) -> Params:
+def init_blocks(blocks: ModuleBlocks, key: jax.Array) -> Params:
     """Initial parameters of all blocks; a block's values depend on its name and `key` alone."""
     return {
         name: block.init(jax.random.fold_in(key, zlib.crc32(name.encode())))
-        for name, block in tower.items()
+        for name, block in blocks.items()
     }
 
 
-def block_shapes(tower: ModuleBlocks) -> Params:
-    """Shapes and types of `init_tower`'s result, in the same structure."""
-    return {name: block.shapes for name, block in tower.items()}
+def block_shapes(blocks: ModuleBlocks) -> Params:
+    """Shapes and types of the result of `init_blocks`, in the same structure."""
+    return {name: block.shapes for name, block in blocks.items()}
 
 
-def block_axes(tower: ModuleBlocks) -> dict[str, Any]:
-    """Logical axes of `init_tower`'s result, in the same structure."""
-    return {name: block.stacked_axes() for name, block in tower.items()}
+def block_axes(blocks: ModuleBlocks) -> dict[str, Any]:
+    """Logical axes of the result of `init_blocks`, in the same structure."""
+    return {name: block.stacked_axes() for name, block in blocks.items()}

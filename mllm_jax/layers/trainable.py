@@ -51,9 +51,9 @@ class FrozenParts:
         """Parts that train in full and have no place in PEFT's format; connectors have one."""
         return [part for part in parts if self.trains(part) and not part.endswith(".connector")]
 
-    def is_trunk_frozen(self, tower: str) -> bool:
+    def is_trunk_frozen(self, module: str) -> bool:
         """Whether the tower is frozen, an encoder but for its connector."""
-        return tower in self.names
+        return module in self.names
 
     def connector(self, encoder: str) -> bool:
         """Whether the encoder's connector is frozen."""

@@ -26,7 +26,7 @@ from mllm_jax.layers.modules import (
     residual_gain,
     side_by_side,
 )
-from mllm_jax.layers.parameters import ParameterBlock, Params, Tower, layer_block
+from mllm_jax.layers.parameters import ModuleBlocks, ParameterBlock, Params, layer_block
 from mllm_jax.layers.vocabulary import Term, embed_tokens
 from sharding.collectives import axis_index, shard_slice
 from sharding.grid import MeshView
@@ -130,7 +130,7 @@ def _sum_mean_squares(x: jax.Array, context: LayerContext, view: MeshView) -> ja
     return jnp.sum(jnp.where(real, squares, 0))
 
 
-def build_decoder_blocks(config: DecoderConfig, backend: str) -> Tower:
+def build_decoder_blocks(config: DecoderConfig, backend: str) -> ModuleBlocks:
     """Blocks of the decoder; no `lm_head` when tied, no `embed_positions` if they are rotary.
 
     `extra_embedding` is there with `extra_tokens`: the tokens behind the vocabulary.
@@ -161,7 +161,7 @@ def build_decoder_blocks(config: DecoderConfig, backend: str) -> Tower:
 
 
 def embed_text(
-    tower: Tower,
+    blocks: ModuleBlocks,
     params: Params,
     rows: ModuleRows,
     config: DecoderConfig,
@@ -173,7 +173,7 @@ def embed_text(
     With stages this is a stage's share of a sum over them.
 
     Args:
-        tower, params: blocks of the decoder and their local shards.
+        blocks, params: blocks of the decoder and their local shards.
         rows: `inputs` and every `merges`, `[rows, tokens]`, and `positions`, `[rows, tokens,
             axes]`, whole on every rank of the row; learned positions have one axis.
         config: configuration of the decoder.
@@ -184,18 +184,18 @@ def embed_text(
     tokens, is_media = rows.inputs, jnp.zeros(rows.inputs.shape, bool)
     for index in rows.merges.values():
         is_media |= index >= 0
-    table = tower["embed_tokens"].bind(params["embed_tokens"], view).embedding[...]
+    table = blocks["embed_tokens"].bind(params["embed_tokens"], view).embedding[...]
     # Entries after the vocabulary may be padding of the table, which does not train.
     known = tokens < config.vocab_size
     x = embed_tokens(table, tokens, known & ~is_media, dtype, view)
-    if "embed_positions" in tower:
-        learned = tower["embed_positions"].bind(params["embed_positions"], view).embedding[...]
+    if "embed_positions" in blocks:
+        learned = blocks["embed_positions"].bind(params["embed_positions"], view).embedding[...]
         learned_rows = learned[
             shard_slice(rows.positions[..., 0], view.sequence_axes, dim=1)
         ].astype(dtype)
         x = x + _on_first_stage(learned_rows, view)
-    if "extra_embedding" in tower:
-        extra = tower["extra_embedding"].bind(params["extra_embedding"], view).embedding[...]
+    if "extra_embedding" in blocks:
+        extra = blocks["extra_embedding"].bind(params["extra_embedding"], view).embedding[...]
         number = shard_slice(tokens, view.sequence_axes, dim=1) - config.vocab_size
         # A product, so that the gradient of a few rows is no sum of scattered ones.
         chosen = jax.nn.one_hot(number, config.extra_tokens, dtype=dtype)
@@ -214,7 +214,9 @@ def layer_context(rows: ModuleRows, config: DecoderConfig) -> LayerContext:
     return LayerContext.of(config.layer_kinds, config.head_dim, *arrays)
 
 
-def head_terms(tower: Tower, params: Params, hidden: jax.Array, view: MeshView) -> list[Term]:
+def head_terms(
+    blocks: ModuleBlocks, params: Params, hidden: jax.Array, view: MeshView
+) -> list[Term]:
     """Operands whose products add up to the logits of this rank's entries.
 
     They are the states and the head's kernel, the transpose of the embedding if that is tied; and
@@ -227,10 +229,10 @@ def head_terms(tower: Tower, params: Params, hidden: jax.Array, view: MeshView) 
         Pairs of `[tokens, width]` in the type of `hidden` and `[width, padded vocab / ranks]` in
         the type of the parameters.
     """
-    if "lm_head" not in tower:
-        tied = tower["embed_tokens"].bind(params["embed_tokens"], view)
+    if "lm_head" not in blocks:
+        tied = blocks["embed_tokens"].bind(params["embed_tokens"], view)
         return [(hidden, tied.embedding[...].T)]
-    head = tower["lm_head"].bind(params["lm_head"], view)
+    head = blocks["lm_head"].bind(params["lm_head"], view)
     terms = [(hidden, head.kernel[...])]
     if head.scale:
         terms.append((head.scale_lowered(head.lower_input(hidden)), head.lora_b[...]))

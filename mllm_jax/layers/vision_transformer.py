@@ -19,7 +19,7 @@ from mllm_jax.layers.modules import (
     normal_parameter,
     residual_gain,
 )
-from mllm_jax.layers.parameters import Params, Tower
+from mllm_jax.layers.parameters import ModuleBlocks, Params
 from mllm_jax.layers.positions import grid_positions
 from sharding.collectives import shard_slice
 from sharding.grid import MeshView
@@ -69,7 +69,7 @@ class PreNormLayer(nnx.Module):
 
 
 def embed_patches(
-    tower: Tower,
+    blocks: ModuleBlocks,
     params: Params,
     rows: ModuleRows,
     config: ImageEncoderConfig,
@@ -84,7 +84,7 @@ def embed_patches(
             the array `sizes`, both `[rows, patches, 2]`, whole on every rank of the row.
         antialias: as in `grid_positions`.
     """
-    module = tower["embeddings"].bind(params["embeddings"], view)
+    module = blocks["embeddings"].bind(params["embeddings"], view)
     inputs, positions, sizes = patches_of(rows, view)
     x = module.patch_embedding(inputs.astype(dtype))
     learned = module.position_embedding[...], config.grid

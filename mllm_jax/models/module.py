@@ -20,7 +20,7 @@ from mllm_jax.families.family import load_reference
 from mllm_jax.families.functions import ModuleFunctions, load_functions
 from mllm_jax.layers import transformer as decoder
 from mllm_jax.layers import vocabulary
-from mllm_jax.layers.adapters import adapted_tower
+from mllm_jax.layers.adapters import adapt_blocks
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.layers.connector import (
@@ -32,12 +32,12 @@ from mllm_jax.layers.connector import (
 )
 from mllm_jax.layers.modules import LayerContext, gather_sequence
 from mllm_jax.layers.parameters import (
+    ModuleBlocks,
     ParameterBlock,
     Params,
-    Tower,
-    init_tower,
-    tower_axes,
-    tower_shapes,
+    block_axes,
+    block_shapes,
+    init_blocks,
 )
 from mllm_jax.layers.tile_mixing import mix_taps
 from mllm_jax.layers.varying import vary_like
@@ -70,26 +70,26 @@ __all__ = [
 #: The weights of layers without auxiliary losses.
 NO_AUX: Mapping[str, float] = MappingProxyType({})
 #: The functions of all decoders, which share their layers.
-DECODER = ModuleFunctions(decoder.decoder_tower, decoder.embed_text, decoder.layer_context)
+DECODER = ModuleFunctions(decoder.build_decoder_blocks, decoder.embed_text, decoder.layer_context)
 
 
 def init_parameters(config: ModelConfig, key: jax.Array) -> Params:
     """Initial float32 parameters of all modules, by name; independent of any parallel plan."""
     keys = jax.random.split(key, len(config.modules))
     return {
-        name: init_tower(_blocks(config, name), own)
+        name: init_blocks(_blocks(config, name), own)
         for name, own in zip(config.modules, keys, strict=True)
     }
 
 
 def parameter_axes(config: ModelConfig) -> Params:
     """Logical axes of every leaf of `init_parameters`, in the same structure."""
-    return {name: tower_axes(_blocks(config, name)) for name in config.modules}
+    return {name: block_axes(_blocks(config, name)) for name in config.modules}
 
 
 def abstract_parameters(config: ModelConfig) -> tuple[Params, Params]:
     """Shapes of all parameters, and their logical axes, without computing anything."""
-    shapes = {name: tower_shapes(_blocks(config, name)) for name in config.modules}
+    shapes = {name: block_shapes(_blocks(config, name)) for name in config.modules}
     return shapes, parameter_axes(config)
 
 
@@ -322,7 +322,7 @@ def _functions(settings: DecoderConfig | EncoderConfig) -> ModuleFunctions:
 
 
 @lru_cache(maxsize=64)  # Blocks find shapes and axes of their parameters once.
-def _blocks(config: ModelConfig, name: str) -> Tower:
+def _blocks(config: ModelConfig, name: str) -> ModuleBlocks:
     """The blocks of a module, with those of its connectors."""
     settings, graph = config.modules[name], config.graph
     tower = dict(_functions(settings).tower(settings, config.attention))
@@ -337,7 +337,7 @@ def _blocks(config: ModelConfig, name: str) -> Tower:
         tower[f"{HEAD}{objective}"] = _head_block(settings, edge, width)
     own = {n: load_objective(config, n).block() for n in graph.objectives if name == graph.backbone}
     tower |= {f"{OBJECTIVE}{n}": block for n, block in own.items() if block is not None}
-    return MappingProxyType(adapted_tower(tower, name, config.adapters))
+    return MappingProxyType(adapt_blocks(tower, name, config.adapters))
 
 
 def _head_block(settings: DecoderConfig | EncoderConfig, edge: Edge, width: int) -> ParameterBlock:

@@ -62,8 +62,8 @@ class AdapterExport:
         places = {stored.of_disk(name).rpartition(".")[0] for name, _ in placed_rules}
         if missing := sorted(adapters.names - places):
             raise PretrainedError(
-                f"{list_names(missing)} of train.lora have no place in {self.run_export.family.name}; "
-                "valid: export all weights, without --adapters"
+                f"{list_names(missing)} of train.lora have no place in "
+                f"{self.run_export.family.name}; valid: export all weights, without --adapters"
             )
         return placed_rules
 

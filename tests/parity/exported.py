@@ -86,7 +86,7 @@ def ours(config: ModelConfig, params: Any, family: str, chat: str) -> np.ndarray
     index, flat = rows.merges[name], outputs.reshape(-1, outputs.shape[-1])
     landed = jnp.where((index >= 0)[..., None], flat[index], 0)
     hidden, _ = towers.decode_hidden(params["decoder"], rows, landed, config, MeshView())
-    tower = decoder.decoder_tower(config.decoder, "reference")
+    tower = decoder.build_decoder_blocks(config.decoder, "reference")
     terms = decoder.head_terms(tower, params["decoder"], hidden, MeshView())
     logits = sum((x @ kernel for x, kernel in terms), jnp.zeros(()))
     return np.asarray(logits[0, : len(one.tokens)])

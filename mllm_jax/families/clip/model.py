@@ -19,7 +19,7 @@ from mllm_jax.families.clip.config import ClipConfig
 from mllm_jax.families.functions import ModuleFunctions
 from mllm_jax.layers import vision_transformer as patches
 from mllm_jax.layers.modules import Dense, LayerNorm, align_dims, normal_parameter
-from mllm_jax.layers.parameters import ParameterBlock, Params, Tower, layer_block
+from mllm_jax.layers.parameters import ModuleBlocks, ParameterBlock, Params, layer_block
 from mllm_jax.layers.positions import grid_positions
 from sharding.grid import MeshView
 
@@ -40,7 +40,7 @@ class ClipEmbedding(nnx.Module):
         self.pre_layrnorm = LayerNorm(d_model, config.norm_eps, rngs)
 
 
-def build_blocks(config: ClipConfig, backend: str) -> Tower:
+def build_blocks(config: ClipConfig, backend: str) -> ModuleBlocks:
     """Blocks of the encoder, without the connector; there is no norm behind the layers."""
     return {
         "embeddings": ParameterBlock(lambda rngs: ClipEmbedding(config, rngs)),
@@ -53,7 +53,7 @@ def build_blocks(config: ClipConfig, backend: str) -> Tower:
 
 
 def embed_images(
-    tower: Tower,
+    blocks: ModuleBlocks,
     params: Params,
     rows: ModuleRows,
     config: ClipConfig,
@@ -61,7 +61,7 @@ def embed_images(
     dtype: jnp.dtype,
 ) -> jax.Array:
     """Patches and class tokens to `[rows, positions / shards, d_model]`; as in `patches.embed`."""
-    module = tower["embeddings"].bind(params["embeddings"], view)
+    module = blocks["embeddings"].bind(params["embeddings"], view)
     inputs, positions, sizes = patches.patches_of(rows, view)
     table = module.position_embedding[...]
     grid = grid_positions(table[1:], config.grid, positions, sizes)

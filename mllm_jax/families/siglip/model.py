@@ -12,11 +12,11 @@ from mllm_jax.families.functions import ModuleFunctions
 from mllm_jax.families.siglip.config import SiglipConfig
 from mllm_jax.layers import vision_transformer as patches
 from mllm_jax.layers.modules import LayerNorm
-from mllm_jax.layers.parameters import ParameterBlock, Params, Tower, layer_block
+from mllm_jax.layers.parameters import ModuleBlocks, ParameterBlock, Params, layer_block
 from sharding.grid import MeshView
 
 
-def build_blocks(config: SiglipConfig, backend: str) -> Tower:
+def build_blocks(config: SiglipConfig, backend: str) -> ModuleBlocks:
     """Blocks of the encoder, without the connector; not all have a norm behind the layers."""
     blocks = {
         "embeddings": ParameterBlock(lambda rngs: patches.PatchEmbedding(config, rngs)),
@@ -34,7 +34,7 @@ def build_blocks(config: SiglipConfig, backend: str) -> Tower:
 
 
 def embed_images(
-    tower: Tower,
+    blocks: ModuleBlocks,
     params: Params,
     rows: ModuleRows,
     config: SiglipConfig,
@@ -42,7 +42,7 @@ def embed_images(
     dtype: jnp.dtype,
 ) -> jax.Array:
     """Patches to `[rows, patches / shards, d_model]`; as in `patches.embed`."""
-    return patches.embed_patches(tower, params, rows, config, view, dtype, config.antialias)
+    return patches.embed_patches(blocks, params, rows, config, view, dtype, config.antialias)
 
 
 FUNCTIONS = ModuleFunctions(build_blocks, embed_images, patches.layer_context)

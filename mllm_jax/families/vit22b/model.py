@@ -19,7 +19,7 @@ from mllm_jax.layers.modules import (
     residual_gain,
     side_by_side,
 )
-from mllm_jax.layers.parameters import ParameterBlock, Tower, layer_block
+from mllm_jax.layers.parameters import ModuleBlocks, ParameterBlock, layer_block
 from sharding.grid import MeshView
 from sharding.layerstack.run import Aux
 
@@ -47,7 +47,7 @@ class Vit22bLayer(nnx.Module):
         return x + update, {}
 
 
-def build_blocks(config: Vit22bConfig, backend: str) -> Tower:
+def build_blocks(config: Vit22bConfig, backend: str) -> ModuleBlocks:
     """Blocks of the encoder, without the connector."""
     return {
         "embeddings": ParameterBlock(lambda rngs: patches.PatchEmbedding(config, rngs)),

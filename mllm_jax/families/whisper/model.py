@@ -31,7 +31,7 @@ from mllm_jax.layers.modules import (
     SelfAttention,
     residual_gain,
 )
-from mllm_jax.layers.parameters import ParameterBlock, Params, Tower, layer_block
+from mllm_jax.layers.parameters import ModuleBlocks, ParameterBlock, Params, layer_block
 from mllm_jax.layers.positions import make_sinusoids
 from mllm_jax.layers.varying import gelu
 from sharding.collectives import shard_slice
@@ -89,7 +89,7 @@ class WhisperLayer(nnx.Module):
         return x + self.mlp(self.final_layer_norm(x), view), {}
 
 
-def build_blocks(config: WhisperConfig, backend: str) -> Tower:
+def build_blocks(config: WhisperConfig, backend: str) -> ModuleBlocks:
     """Blocks of the encoder, without the connector; `positions` where there is a table of them."""
     blocks = {
         "embeddings": ParameterBlock(lambda rngs: WhisperConvolutions(config, rngs)),
@@ -106,7 +106,7 @@ def build_blocks(config: WhisperConfig, backend: str) -> Tower:
 
 
 def embed_audio(
-    tower: Tower,
+    blocks: ModuleBlocks,
     params: Params,
     rows: ModuleRows,
     config: WhisperConfig,
@@ -120,7 +120,7 @@ def embed_audio(
             frames, 1]`, whole on every rank of the row; every clip starts at a multiple of the
             stride, and frames behind it have its id negated.
     """
-    module = tower["embeddings"].bind(params["embeddings"], view)
+    module = blocks["embeddings"].bind(params["embeddings"], view)
     first, second = config.strides
     ids = jnp.abs(rows.segment_ids)
     x = module.conv1(convolution_taps(rows.inputs.astype(dtype), ids, first))
@@ -132,16 +132,20 @@ def embed_audio(
     ids = layer_context(rows, config).segment_ids
     positions = rows.positions[:, :: config.stride, 0] // config.stride
     local, positions = (shard_slice(a, view.sequence_axes, dim=1) for a in (ids, positions))
-    x = gelu(x) + _embed_positions(tower, params, positions, config, view).astype(dtype)
+    x = gelu(x) + _embed_positions(blocks, params, positions, config, view).astype(dtype)
     return jnp.where((local > 0)[..., None], x, 0)
 
 
 def _embed_positions(
-    tower: Tower, params: Params, positions: jax.Array, config: WhisperConfig, view: MeshView
+    blocks: ModuleBlocks,
+    params: Params,
+    positions: jax.Array,
+    config: WhisperConfig,
+    view: MeshView,
 ) -> jax.Array:
     """`[rows, positions]` to `[rows, positions, d_model]` float32."""
-    if "positions" in tower:
-        return tower["positions"].bind(params["positions"], view)(positions)
+    if "positions" in blocks:
+        return blocks["positions"].bind(params["positions"], view)(positions)
     return make_sinusoids(positions, config.d_model)
 
 

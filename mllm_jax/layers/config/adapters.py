@@ -72,21 +72,21 @@ class LoraAdapters:
         """Parts of the model that have any; nothing else of them trains."""
         return tuple(dict.fromkeys(layer.part for layer in self.layers))
 
-    def layer_elements(self, tower: str) -> dict[tuple[str | None, ...], float]:
+    def layer_elements(self, module: str) -> dict[tuple[str | None, ...], float]:
         """Elements of the adapters of one layer of a tower by logical axes.
 
         Where layers are of several kinds, they are means.
         """
         return self._count_elements(
-            layer for layer in self.layers if layer.part == tower and layer.name != HEAD
+            layer for layer in self.layers if layer.part == module and layer.name != HEAD
         )
 
-    def end_elements(self, tower: str) -> dict[tuple[str | None, ...], float]:
+    def end_elements(self, module: str) -> dict[tuple[str | None, ...], float]:
         """Elements of the adapters behind the layers: of connectors, or of the decoder's head."""
         return self._count_elements(
             layer
             for layer in self.layers
-            if layer.part == f"{tower}.connector" or (layer.name == HEAD and layer.part == tower)
+            if layer.part == f"{module}.connector" or (layer.name == HEAD and layer.part == module)
         )
 
     def _count_elements(self, layers: Iterable[LinearLayer]) -> dict[tuple[str | None, ...], float]:

@@ -21,7 +21,7 @@ from mllm_jax.layers.modules import (
     normal_parameter,
     residual_gain,
 )
-from mllm_jax.layers.parameters import ParameterBlock, Params, Tower, layer_block
+from mllm_jax.layers.parameters import ModuleBlocks, ParameterBlock, Params, layer_block
 from mllm_jax.layers.positions import grid_positions
 from sharding.grid import MeshView
 from sharding.layerstack.run import Aux
@@ -59,7 +59,7 @@ class Layer(nnx.Module):
         return x + self.ffn(self.rms_norm2(x), view), {}
 
 
-def tower(config: Aimv2Config, backend: str) -> Tower:
+def tower(config: Aimv2Config, backend: str) -> ModuleBlocks:
     """Blocks of the encoder, without the connector."""
     return {
         "embeddings": ParameterBlock(lambda rngs: Embedding(config, rngs)),
@@ -69,7 +69,7 @@ def tower(config: Aimv2Config, backend: str) -> Tower:
 
 
 def embed(
-    tower: Tower,
+    tower: ModuleBlocks,
     params: Params,
     rows: ModuleRows,
     config: Aimv2Config,

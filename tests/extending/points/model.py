@@ -20,7 +20,7 @@ from mllm_jax.layers.modules import (
     SelfAttention,
     residual_gain,
 )
-from mllm_jax.layers.parameters import ParameterBlock, Params, Tower, layer_block
+from mllm_jax.layers.parameters import ModuleBlocks, ParameterBlock, Params, layer_block
 from sharding.collectives import shard_slice
 from sharding.grid import MeshView
 from sharding.layerstack.run import Aux
@@ -56,7 +56,7 @@ class Layer(nnx.Module):
         return x + self.mlp(self.norm2(x), view), {}
 
 
-def tower(config: PointsConfig, backend: str) -> Tower:
+def tower(config: PointsConfig, backend: str) -> ModuleBlocks:
     """Blocks of the encoder, without the connector."""
     return {
         "embeddings": ParameterBlock(lambda rngs: Embedding(config, rngs)),
@@ -66,7 +66,7 @@ def tower(config: PointsConfig, backend: str) -> Tower:
 
 
 def embed(
-    tower: Tower,
+    tower: ModuleBlocks,
     params: Params,
     rows: ModuleRows,
     config: PointsConfig,

@@ -45,7 +45,7 @@ def batch(inputs: dict[str, np.ndarray], case: str, nll: np.ndarray) -> ModuleRo
 def run(config: ModelConfig, params: Any, rows: ModuleRows) -> tuple[jax.Array, ...]:
     """Hidden states, logits and the loss."""
     hidden, _ = towers.decode_hidden(params, rows, None, config, MeshView())
-    tower = decoder.decoder_tower(config.decoder, "reference")
+    tower = decoder.build_decoder_blocks(config.decoder, "reference")
     ((states, kernel),) = decoder.head_terms(tower, params, hidden, MeshView())
     return hidden, states @ kernel, towers.loss(params, hidden, rows, config, MeshView())
 

@@ -13,7 +13,7 @@ from data.batch import PackedBatch
 from data.planning.layout import SamplePlacement
 from mllm_jax.check.verify import loss_and_gradients, relative_error
 from mllm_jax.layers import transformer as decoder
-from mllm_jax.layers.adapters import adapted_tower
+from mllm_jax.layers.adapters import adapt_blocks
 from mllm_jax.models import module as multimodal
 from mllm_jax.models.graph import ModelConfig
 from sharding.grid import MeshView
@@ -73,8 +73,8 @@ def forward(config: ModelConfig, params: Any, batch: PackedBatch) -> tuple[jax.A
     if config.decoder.extra_tokens:
         newline = params["decoder"]["extra_embedding"]["embedding"][0]
         media = jnp.where(newlines(config, rows.inputs)[..., None], newline, media)
-    tower = decoder.decoder_tower(config.decoder, "reference")
-    tower = adapted_tower(tower, "decoder", config.adapters)
+    tower = decoder.build_decoder_blocks(config.decoder, "reference")
+    tower = adapt_blocks(tower, "decoder", config.adapters)
     terms = decoder.head_terms(tower, params["decoder"], hidden, MeshView())
     logits = sum((x @ kernel for x, kernel in terms), jnp.zeros(()))
     targets = rows.next_token
