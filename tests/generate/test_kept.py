@@ -60,12 +60,14 @@ class Answering(AnswerGenerator):
     def __init__(self) -> None:
         self._notify = self.told = list[str]().append
         self.batches: list[list[int]] = []
+        self.processor: Any = SimpleNamespace(tokens=SimpleNamespace(module="decoder"))
 
     def _choose_rows(self, prompts: int) -> int:
         return 2
 
     def _measure_prompt(self, source: Any, index: int, miss: Any) -> Any:
-        return SimpleNamespace(index=index, lengths=SimpleNamespace(tokens=10 - index))
+        lengths = SimpleNamespace(total=lambda module: 10 - index)
+        return SimpleNamespace(index=index, lengths=lengths)
 
     def _answer_batch(self, source: Any, chosen: Sequence[Any], *rest: Any) -> AnswerTiming:
         replies: dict[int, AnswerReply] = rest[2]
