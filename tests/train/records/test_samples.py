@@ -20,7 +20,7 @@ from mllm_jax.train.records.samples import SampleList
 
 
 def microbatches(*positions: tuple[int, ...], group: HostGroupSpec = WHOLE) -> list[Any]:
-    return [SimpleNamespace(stats=SimpleNamespace(positions=own, group=group)) for own in positions]
+    return [SimpleNamespace(stats=SimpleNamespace(stream_positions=own, group=group)) for own in positions]
 
 
 def listed(path: Path) -> list[Any]:
