@@ -101,7 +101,7 @@ def test_figures_of_a_step_show_that_a_run_has_trained(tmp_path: Any) -> None:
 def test_a_start_is_told_whether_the_devices_were_there(
     devices: Any, monkeypatch: pytest.MonkeyPatch, trained: bool, code: ExitCode
 ) -> None:
-    for name in ("_choose_platform", "_looking"):
+    for name in ("_choose_platform", "_looking_for_devices"):
         monkeypatch.setattr(f"mllm_jax.runtime.devices.{name}", lambda *_: nullcontext())
     devices(15)
     with pytest.raises(DeviceError) as refused:
