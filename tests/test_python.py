@@ -100,8 +100,8 @@ def test_options_go_where_they_are_for(monkeypatch, tmp_path):
         assert mllm_jax.steps("experiment", 7, log=log) == "from training"
         experiment, console, from_step = told.pop()
         assert (experiment, console.quiet, from_step) == ("experiment", not log, 7)
-    told_of("mllm_jax.check.verify", "verify")
-    assert mllm_jax.verify(config, seed=9) == "from verify"
+    told_of("mllm_jax.check.verify", "verify_plans")
+    assert mllm_jax.verify(config, seed=9) == "from verify_plans"
     assert told == [(config, 9)]
     told_of("mllm_jax.plan.planner", "PlanSearch")
     told_of("mllm_jax.plan.report", "plan_run")
