@@ -20,7 +20,8 @@ from mllm_jax.train.records.samples import SampleList
 
 
 def microbatches(*positions: tuple[int, ...], group: HostGroupSpec = WHOLE) -> list[Any]:
-    return [SimpleNamespace(stats=SimpleNamespace(stream_positions=own, group=group)) for own in positions]
+    stats = [SimpleNamespace(stream_positions=own, group=group) for own in positions]
+    return [SimpleNamespace(stats=own) for own in stats]
 
 
 def listed(path: Path) -> list[Any]:
