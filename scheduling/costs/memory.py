@@ -8,7 +8,7 @@ with `full` rematerialisation it works with the tensors of a whole chunk.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from scheduling.costs.estimate import Timing
 from scheduling.costs.hardware import Hardware
@@ -280,9 +280,6 @@ def _pipelined(towers: Mapping[str, Timing], sizes: Sizes) -> dict[str, float]:
     first = _backbone(towers)
     strategy = first.strategy
     step = strategy.gather == "step"
-    works = [_task_work(tower) for tower in towers.values()]
-    # Tasks run side by side, or one after the other.
-    work = sum(works) if strategy.co_issue else max(works)
     return {
         "gathered": sum(t.gathered for t in towers.values() if step and t.plan.fsdp > 1),
         "gradients": sum(
@@ -294,8 +291,15 @@ def _pipelined(towers: Mapping[str, Timing], sizes: Sizes) -> dict[str, float]:
             for name, tower in towers.items()
             if not tower.is_backbone
         ),
-        "work": work + logits(first),
+        "work": _work(towers),
     }
+
+
+def _work(towers: Mapping[str, Timing]) -> float:
+    """Bytes that tasks work with: side by side, or one after the other."""
+    first = _backbone(towers)
+    works = [_task_work(tower) for tower in towers.values()]
+    return (sum(works) if first.strategy.co_issue else max(works)) + logits(first)
 
 
 def _decoder_buffers(tower: Timing, sizes: BufferSizes) -> float:
@@ -340,7 +344,22 @@ def least_memory(workload: Workload, strategy: Strategy, hardware: Hardware) -> 
         if name != workload.backbone_name
     }
     sizes = {workload.backbone_name: decoder, **sizes}
-    return step_memory(workload, strategy, hardware, sizes).total
+    memory = step_memory(workload, strategy, hardware, sizes)
+    return memory.total - memory.work + min(memory.work, _least_work(workload, strategy, hardware))
+
+
+def _least_work(workload: Workload, strategy: Strategy, hardware: Hardware) -> float:
+    """Bytes that tasks work with, where encoders whose chunks are yet to be chosen have the most.
+
+    The more chunks there are, the fewer layers a task has; buffers have a slot more for each.
+    """
+    pieces = {
+        name: workload.towers[name].periods
+        for name, plan in strategy.plans.items()
+        if name != workload.backbone_name and strategy.placement == "bubbles" and plan.stage == 1
+    }
+    cut = replace(strategy, pieces=pieces | strategy.pieces)
+    return _work({name: Timing(workload, cut, hardware, name) for name in cut.plans})
 
 
 def _least_slots(tower: Timing) -> BufferSizes:

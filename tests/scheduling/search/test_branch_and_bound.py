@@ -28,8 +28,8 @@ from scheduling.search.branch_and_bound import (
     leanest,
     search,
 )
-from scheduling.search.outcome import SearchOutcome, evaluate
-from scheduling.search.scheduler import Scheduler
+from scheduling.search.outcome import SearchOutcome, evaluate, memory_of
+from scheduling.search.scheduler import Scheduler, make_schedule, seconds_on
 from scheduling.search.space import Space, decoders, encoder_plans, members
 from sharding.plan import ParallelPlan
 from tests.scheduling import workloads as small
@@ -250,6 +250,18 @@ def test_no_step_undercuts_the_bounds(data: st.DataObject) -> None:
         of_family, bound = (least_memory(workload, own, hardware) for own in (family, member))
         assert of_family <= bound * ROUNDING, member
         assert bound <= outcome.memory.total * ROUNDING, member
+
+
+def test_the_bound_of_memory_leaves_the_chunks_of_encoders_open() -> None:
+    """Tasks of fewer layers work with less than those of all layers of an encoder."""
+    workload = small.workload(2, 16, encoders=[("vision", 64, 4)])
+    hardware = small.hardware(platform="gpu")
+    plans = {"decoder": ParallelPlan(stage=2, tensor=2), "vision": ParallelPlan(data=4)}
+    strategy = Strategy(plans, microbatches=2, remat="layer", pieces={"vision": 4})
+    schedule = make_schedule(workload, strategy, seconds_on(hardware))
+    memory = memory_of(workload, strategy, hardware, schedule).total
+    bound = least_memory(workload, replace(strategy, pieces={}), hardware)
+    assert 0.8 * memory < bound <= memory
 
 
 def test_the_bound_leaves_out_what_tensor_groups_share() -> None:
