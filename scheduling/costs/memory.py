@@ -358,7 +358,7 @@ def _least_work(workload: Workload, strategy: Strategy, hardware: Hardware) -> f
         for name, plan in strategy.plans.items()
         if name != workload.backbone_name and strategy.placement == "bubbles" and plan.stage == 1
     }
-    cut = replace(strategy, pieces=pieces | strategy.pieces)
+    cut = replace(strategy, pieces={**pieces, **strategy.pieces})
     return _work({name: Timing(workload, cut, hardware, name) for name in cut.plans})
 
 
