@@ -497,6 +497,6 @@ ONLY_WHERE_TAKEN = frozenset(
 )
 
 
-def counts(kind: str, taken: Container[str]) -> bool:
-    """Whether a kind of media counts for a model whose encoders take the kinds `taken`."""
-    return kind in taken or kind not in ONLY_WHERE_TAKEN
+def counts(kind: str, kinds: Container[str]) -> bool:
+    """Whether a kind of media counts for a model whose encoders take the kinds `kinds`."""
+    return kind in kinds or kind not in ONLY_WHERE_TAKEN

@@ -91,18 +91,18 @@ def in_use(path: Path) -> bool:
     return False
 
 
-def drop_superseded(folder: Path, pattern: str, held: str, kept: int) -> None:
+def drop_superseded(folder: Path, pattern: str, held: str, count: int) -> None:
     """Remove the folders beside `folder` that were not used for longest and that nobody uses now.
 
     Args:
         folder: a folder that stays.
         pattern: names of the folders of which some are removed.
         held: name of the file in each that its users hold.
-        kept: number of folders that stay, by the times of their last use.
+        count: number of folders that stay, by the times of their last use.
     """
     with suppress(OSError):  # another process removes them, or the disk does not answer
         every = sorted(folder.parent.glob(pattern), key=lambda own: -own.stat().st_mtime)
-        for old in every[kept:]:
+        for old in every[count:]:
             if old != folder and not in_use(old / held):
                 shutil.rmtree(old, ignore_errors=True)
 

@@ -59,10 +59,10 @@ def readable(
     first: dict[int, int] = {}
     for member, number in (item.epoch for item in pool):
         first.setdefault(member, number)
-    found = []
+    indices = []
     for position in positions:
         member, number = epoch_at(position)
         if number > first.setdefault(member, number) + epochs:
             break
-        found.append(position)
-    return found
+        indices.append(position)
+    return indices

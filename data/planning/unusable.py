@@ -39,15 +39,15 @@ def unusable_samples(lengths: LengthTable, capacity: Capacity, rows: int) -> dic
     return dict(sorted(faults.items()))
 
 
-def refuse(source: Source, found: Mapping[int, SampleFault]) -> None:
+def refuse(source: Source, faults: Mapping[int, SampleFault]) -> None:
     """Raise SampleError for the first of the unusable samples, with the names of some others.
 
     Raises:
         SampleError: there is an unusable sample.
     """
-    if not found:
+    if not faults:
         return
-    (first, fault), *others_found = found.items()
+    (first, fault), *others_found = faults.items()
     others = (
         f" ({len(others_found)} more: {names(source, [i for i, _ in others_found])})"
         if others_found

@@ -73,7 +73,7 @@ class SampleShape(NamedTuple):
 
         Outputs may be merged anywhere.
         """
-        media = {name: tuple(map(MediumLengths, own)) for name, own in self.media.items()}
+        media = {name: tuple(map(MediumLengths, counts)) for name, counts in self.media.items()}
         return Lengths({text: (MediumLengths(self.tokens),), **media}, self.media)
 
 

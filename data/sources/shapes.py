@@ -233,8 +233,8 @@ def _write_split(
         number = SHAPES.index(scene.kind)
         labels.append({"image": name, "messages": _said("<image>"), "labels": {"shape": number}})
     files = {split: records, f"{split}_pairs": pairs, f"{split}_labels": labels}
-    for name, own in files.items():
-        text = json.dumps(own, indent=1) + "\n"
+    for name, content in files.items():
+        text = json.dumps(content, indent=1) + "\n"
         (folder / f"{name}.json").write_text(text, encoding="utf-8")
 
 

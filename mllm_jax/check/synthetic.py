@@ -85,11 +85,11 @@ def _sample_targets(
     rows, tokens = ids.shape
     targets = spec.empty(rows, tokens, max(1, int(ids.max())))
     assert isinstance(targets, SampleTargets)
-    whole = first_positions(ids)
+    firsts = first_positions(ids)
     for own in media_specs(model):
         if own.selected and own.bucket is None:
-            whole &= decoder.merges[own.name] >= 0
-    for row, column in zip(*np.nonzero(whole), strict=True):
+            firsts &= decoder.merges[own.name] >= 0
+    for row, column in zip(*np.nonzero(firsts), strict=True):
         slot = row, ids[row, column] - 1
         targets.weights[slot] = 1
         if targets.values is not None:

@@ -183,7 +183,7 @@ def _attention(config: ExperimentConfig, platform: str, dtype: str) -> Backend:
         set(able_backends(platform, tokens=tokens, head_dim=width, dtype=dtype, spans=spans))
         for tokens, width, spans in modules
     ]
-    return next(name for name in PREFERRED[platform] if all(name in own for own in able))
+    return next(name for name in PREFERRED[platform] if all(name in backends for backends in able))
 
 
 def workload(config: ExperimentConfig) -> Workload:
@@ -239,12 +239,12 @@ def _full_pairs(model: ModelConfig, tokens: int) -> float:
 def _near_pairs(model: ModelConfig, positions: Mapping[str, int]) -> dict[str, tuple[float, ...]]:
     """The same of layers with windows or chunks, in the order of `TowerWork.near`."""
     name = model.backbone
-    found = {name: _near_shares(model.attention, positions[name], model.decoder)}
+    near = {name: _near_shares(model.attention, positions[name], model.decoder)}
     for name in model.lanes:
         encoder = model.encoder(name)
         tokens = positions[name] // encoder.stride
-        found[name] = _near_shares(model.attention, tokens, encoder)
-    return {name: shares for name, shares in found.items() if shares}
+        near[name] = _near_shares(model.attention, tokens, encoder)
+    return {name: shares for name, shares in near.items() if shares}
 
 
 def _near_shares(

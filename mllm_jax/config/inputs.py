@@ -35,18 +35,18 @@ def row_specs(model: ModelConfig) -> list[RowSpec]:
 
 def media_specs(model: ModelConfig) -> list[MediaRowSpec]:
     """What the rows of the encoders hold: one description for each of their lanes."""
-    merged, found = model.graph.merged, list[MediaRowSpec]()
+    merged, specs = model.graph.merged, list[MediaRowSpec]()
     for name, encoder in model.encoders.items():
-        whole = make_row_spec(name, encoder, model.decoder)
-        found += _lanes(replace(whole, selected=name not in merged), encoder)
-    return found
+        spec = make_row_spec(name, encoder, model.decoder)
+        specs += _lanes(replace(spec, selected=name not in merged), encoder)
+    return specs
 
 
 def target_specs(model: ModelConfig) -> dict[str, TargetSpec]:
     """What the objectives need of a sample, by their names."""
     return {
-        name: load_reference(find_kind(own.kind).targets)(name, **own.spec_options)
-        for name, own in model.graph.objectives.items()
+        name: load_reference(find_kind(objective.kind).targets)(name, **objective.spec_options)
+        for name, objective in model.graph.objectives.items()
     }
 
 
@@ -65,19 +65,19 @@ def token_spec(model: ModelConfig) -> TokenSpec:
     return TokenSpec(model.backbone, decoder.position_axes, writer, ids)
 
 
-def _lanes(whole: MediaRowSpec, encoder: EncoderConfig) -> Iterator[MediaRowSpec]:
+def _lanes(spec: MediaRowSpec, encoder: EncoderConfig) -> Iterator[MediaRowSpec]:
     """The lanes of an encoder, in their order; the encoder itself if it has none.
 
     What `auto` means follows from the whole configuration (`config.buckets.planned`); by itself it
     takes all media.
     """
     if not encoder.buckets:
-        yield whole
+        yield spec
     bounds = sorted(_most(edge) for edge in encoder.buckets.values() if edge is not None)
-    for name, own in encoder.buckets.items():
-        most = None if own is None else _most(own)
+    for name, bucket in encoder.buckets.items():
+        most = None if bucket is None else _most(bucket)
         above = max((bound for bound in bounds if most is None or bound < most), default=0)
-        yield replace(whole, name=name, bucket=LengthBucket(whole.name, above, most))
+        yield replace(spec, name=name, bucket=LengthBucket(spec.name, above, most))
 
 
 def _most(lane: int | Literal["auto"]) -> int:
@@ -139,8 +139,8 @@ def packing(model: ModelConfig, module: str, rows: int, positions: int) -> Modul
     if module == model.backbone:
         empty = token_spec(model).empty_rows((rows, positions), ())
     else:
-        (own,) = (spec for spec in media_specs(model) if spec.name == module)
-        empty = empty_rows(own, rows, positions, [0] * len(own.axes))
+        (spec_of_module,) = (spec for spec in media_specs(model) if spec.name == module)
+        empty = empty_rows(spec_of_module, rows, positions, [0] * len(spec_of_module.axes))
     return replace(empty, inputs=None, targets={})
 
 
@@ -167,7 +167,8 @@ def rounded(budgets: Mapping[str, int], config: ExperimentConfig) -> dict[str, i
     """
     units, decoder = config.budget_units, config.model.decoder
     assumed = {
-        name: -(-own // units.get(name, 1)) * units.get(name, 1) for name, own in budgets.items()
+        name: -(-budget // units.get(name, 1)) * units.get(name, 1)
+        for name, budget in budgets.items()
     }
     if not decoder.parts.rotary:
         most = decoder.max_positions // units["tokens"] * units["tokens"]

@@ -129,9 +129,9 @@ def nearest(model: type[BaseModel], path: KeyPath, valid: Sequence[str]) -> str:
     full_paths = {".".join([*path[:-1], name]): name for name in valid}
     names = [key.name for key in keys(model) if not _matches(key.path, path)]
     same = [name for name in names if name.split(".")[-1] == path[-1]]
-    alike = difflib.get_close_matches(path[-1], valid, n=1)
-    if alike:
-        return next(full for full, name in full_paths.items() if name == alike[0])
+    matches = difflib.get_close_matches(path[-1], valid, n=1)
+    if matches:
+        return next(full for full, name in full_paths.items() if name == matches[0])
     return (same or difflib.get_close_matches(".".join(path), [*full_paths, *names], 1, cutoff=0))[
         0
     ]
@@ -212,7 +212,7 @@ def _row(same: Sequence[Key]) -> str:
 
 def _annotation(field: FieldInfo) -> Any:
     """The annotation of a field, with the choice of classes that pydantic takes from it."""
-    choices = [own for own in field.metadata if isinstance(own, ConfigChoice)]
+    choices = [metadata for metadata in field.metadata if isinstance(metadata, ConfigChoice)]
     return Annotated[field.annotation, choices[0]] if choices else field.annotation
 
 
@@ -228,7 +228,7 @@ def _options(annotation: Any) -> Iterator[Any]:
     """Members of a union, or classes of a choice; else the annotation itself."""
     origin, args = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        choices = [own for own in args[1:] if isinstance(own, ConfigChoice)]
+        choices = [argument for argument in args[1:] if isinstance(argument, ConfigChoice)]
         for option in [*choices[0].valid_classes().values()] if choices else [args[0]]:
             yield from _options(option)
     elif origin in (Union, types.UnionType):

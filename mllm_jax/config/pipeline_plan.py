@@ -98,10 +98,10 @@ def check_layers(model: ModelConfig, schedule: Schedule, pad: bool) -> None:
             "schedule.pad_layers: true"
         )
     for module in schedule.sources:
-        encoder, own = model.lanes[module.name], model.encoder(module.name)
-        if own.layers % (module.chunks * own.period) or module.chunks % module.stages:
+        encoder, config = model.lanes[module.name], model.encoder(module.name)
+        if config.layers % (module.chunks * config.period) or module.chunks % module.stages:
             raise ScheduleError(
-                f"model.encoders.{encoder}.layers: {own.layers} cannot be cut into "
+                f"model.encoders.{encoder}.layers: {config.layers} cannot be cut into "
                 f"{module.chunks} chunks over {module.stages} stages; chunks divide the layers, "
                 "stages the chunks"
             )

@@ -89,8 +89,8 @@ def planned(config: ExperimentConfig, file: Path, devices: int) -> tuple[str, ..
     values = plan.model_dump(mode="json")
     before = config.model_dump(mode="json")
 
-    def at(own: Any, key: str) -> Any:
-        return reduce(lambda node, part: node[part], key.split("."), own)
+    def at(value: Any, key: str) -> Any:
+        return reduce(lambda node, part: node[part], key.split("."), value)
 
     changed = [key for key in _SEARCHED if at(values, key) != at(before, key)]
     return tuple(f"{key}={json.dumps(at(values, key))}" for key in changed)
@@ -103,16 +103,16 @@ def _check_configured(config: ExperimentConfig, hosts: int) -> None:
         for n in range(1, hosts)
         if (device_count := _devices(config, hosts, n)) is not None
     ]
-    for own in _configured(config):
-        if own.decoder.devices not in valid:
+    for configured in _configured(config):
+        if configured.decoder.devices not in valid:
             raise ConfigError(
                 "train --supervise",
                 [
-                    f"run.fallback: a plan for {own.decoder.devices} devices, which no number of "
-                    f"hosts below {hosts} has; valid: {', '.join(map(str, valid))}"
+                    f"run.fallback: a plan for {configured.decoder.devices} devices, which no "
+                    f"number of hosts below {hosts} has; valid: {', '.join(map(str, valid))}"
                 ],
             )
-        resolve(_with(config, own.decoder, own.encoders), source="run.fallback")
+        resolve(_with(config, configured.decoder, configured.encoders), source="run.fallback")
 
 
 def _configured(config: ExperimentConfig) -> tuple[FallbackPlan, ...]:
@@ -148,9 +148,9 @@ def _candidates(
     config: ExperimentConfig, devices: int
 ) -> Iterator[tuple[ParallelPlan, dict[str, ParallelPlan]]]:
     """Plans for so many devices, those that change the least first."""
-    for own in _configured(config):
-        if own.decoder.devices == devices:
-            yield own.decoder, own.encoders
+    for configured in _configured(config):
+        if configured.decoder.devices == devices:
+            yield configured.decoder, configured.encoders
     plans = config.parallel.plans
     for chosen in product(*(_scaled(plan, devices) for plan in plans.values())):
         decoder, *encoders = chosen

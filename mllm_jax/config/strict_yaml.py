@@ -228,8 +228,8 @@ def _error(problem: str, mark: yaml.Mark) -> yaml.MarkedYAMLError:
     return yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
 
 
-def _bound(found: int, most: int, what: str, mark: yaml.Mark) -> None:
-    if found > most:
+def _bound(count: int, most: int, what: str, mark: yaml.Mark) -> None:
+    if count > most:
         raise _error(f"there are more than {most} {what}", mark)
 
 
@@ -243,8 +243,8 @@ def _kept(left_out: set[str]) -> Mapping[str, list[tuple[str, re.Pattern[str]]]]
     """The library's forms of plain scalars by their first character, without some."""
     forms = yaml.SafeLoader.yaml_implicit_resolvers
     return {
-        first: [(tag, form) for tag, form in own if tag.removeprefix(_CORE) not in left_out]
-        for first, own in forms.items()
+        first: [(tag, form) for tag, form in resolvers if tag.removeprefix(_CORE) not in left_out]
+        for first, resolvers in forms.items()
     }
 
 

@@ -104,23 +104,23 @@ class CachedDecoder(multimodal.ShardedModule):
         """
         x = self.embed(params, rows)
         x = x if media is None else x + media.astype(self.dtype)
-        x, *beside = jnp.split(x, 1 + self.traits.side_inputs, axis=-1)
+        x, *side_inputs = jnp.split(x, 1 + self.traits.side_inputs, axis=-1)
         context, extended = self.context(rows), []
-        for number, own in enumerate(params["layers"]):
-            layer = self.bound(self.whole(own), number % self.traits.period)
-            held = KeyValueCache(*cache.layers[number], cache.tokens, start)
-            x, _, held = layer.decode_step(x, context, self.view, held)
-            x = x + beside[number] if number < len(beside) else x
-            extended.append((held.keys, held.values))
+        for number, layer_params in enumerate(params["layers"]):
+            layer = self.bound(self.whole(layer_params), number % self.traits.period)
+            layer_cache = KeyValueCache(*cache.layers[number], cache.tokens, start)
+            x, _, layer_cache = layer.decode_step(x, context, self.view, layer_cache)
+            x = x + side_inputs[number] if number < len(side_inputs) else x
+            extended.append((layer_cache.keys, layer_cache.values))
         return self.norm(params, x), cache._replace(layers=tuple(extended))
 
     def empty(self, rows: int, slots: int) -> Cache:
         """A cache without a token, for so many rows of this rank."""
-        own = self.config.decoder
-        heads = _heads_of_a_rank(own.heads, own.kv_heads, self.view)
-        shape = (rows, heads, slots, own.head_dim)
+        decoder = self.config.decoder
+        heads = _heads_of_a_rank(decoder.heads, decoder.kv_heads, self.view)
+        shape = (rows, heads, slots, decoder.head_dim)
         zeros = vary(jnp.zeros(shape, self.dtype), self.view.all_axes)
-        layers = ((zeros, zeros),) * own.layers
+        layers = ((zeros, zeros),) * decoder.layers
         ids = vary(jnp.zeros((rows, slots), jnp.int32), self.view.batch_axes)
         return Cache(layers, TokenIds(ids, ids, ids if self.reads_spans else None))
 
@@ -150,8 +150,8 @@ class CachedDecoder(multimodal.ShardedModule):
         flat, vocab = gather_sequence(hidden, self.view), self.config.decoder.vocab_size
         states = flat.reshape(-1, flat.shape[-1])
         terms = decoders.head_terms(self.tower, params, states, self.view)
-        found = vocabulary.full_logits(terms, vocab, self.view)
-        return found.reshape(*flat.shape[:2], vocab)
+        logits = vocabulary.full_logits(terms, vocab, self.view)
+        return logits.reshape(*flat.shape[:2], vocab)
 
     def taken(self, hidden: jax.Array, places: jax.Array) -> jax.Array:
         """States at some positions of every row, dealt over its ranks again.
@@ -163,9 +163,9 @@ class CachedDecoder(multimodal.ShardedModule):
         Returns:
             `[rows, columns / shards, d_model]`.
         """
-        whole = all_gather(hidden, self.view.sequence_axes, dim=1)
-        own = shard_slice(places, self.view.sequence_axes, dim=1)
-        return jnp.take_along_axis(whole, own[..., None], axis=1)
+        gathered = all_gather(hidden, self.view.sequence_axes, dim=1)
+        local_places = shard_slice(places, self.view.sequence_axes, dim=1)
+        return jnp.take_along_axis(gathered, local_places[..., None], axis=1)
 
 
 def apart(
@@ -185,13 +185,13 @@ def apart(
 
     def of(number: int) -> Params:
         period, place = divmod(number, traits.period)
-        found = {}
+        heads = {}
         for name, entry in layers.items():
             holders = traits.kinds_with(name)
             if place in holders:
                 row = period * len(holders) + holders.index(place)
-                found[name] = jax.tree.map(partial(take, row), entry)
-        return found
+                heads[name] = jax.tree.map(partial(take, row), entry)
+        return heads
 
     return tuple(of(number) for number in range(count))
 
@@ -218,15 +218,17 @@ def next_positions(rows: ModuleRows, segments: jax.Array) -> jax.Array:
     Returns:
         `[rows, columns]` int32.
     """
-    own = rows.segment_ids[:, None, :] == segments[:, :, None]
-    return 1 + jnp.max(jnp.where(own, rows.positions.max(axis=-1)[:, None, :], -1), axis=-1)
+    same_segment = rows.segment_ids[:, None, :] == segments[:, :, None]
+    return 1 + jnp.max(
+        jnp.where(same_segment, rows.positions.max(axis=-1)[:, None, :], -1), axis=-1
+    )
 
 
 def _heads_of_a_rank(heads: int, kv_heads: int, view: MeshView) -> int:
     """Heads of keys and values that a rank has in attention, see `SelfAttention.attended`."""
     queries = heads // view.degree(view.tensor)
-    own = kv_heads // view.degree(view.kv_head_axes)
-    if own > 1 and view.kv_replicas:
-        own = queries // math.gcd(heads // kv_heads, queries)
+    per_rank = kv_heads // view.degree(view.kv_head_axes)
+    if per_rank > 1 and view.kv_replicas:
+        per_rank = queries // math.gcd(heads // kv_heads, queries)
     degree = view.degree(view.context)
-    return own * (degree // math.gcd(own, degree)) // degree
+    return per_rank * (degree // math.gcd(per_rank, degree)) // degree

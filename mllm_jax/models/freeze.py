@@ -25,9 +25,11 @@ class Frozen(FrozenParts):
     def kept(self, params: Any) -> Any:
         """All parameters, in the types in which a run keeps them."""
 
-        def leaf(path: tuple[Any, ...], own: jax.Array) -> jax.Array:
-            apart = path[-1].key in (FIXED, LOAD)
-            return own.astype(self.dtype) if self._frozen(_names(path)) and not apart else own
+        def leaf(path: tuple[Any, ...], value: jax.Array) -> jax.Array:
+            constant = path[-1].key in (FIXED, LOAD)
+            return (
+                value.astype(self.dtype) if self._frozen(_names(path)) and not constant else value
+            )
 
         return jax.tree_util.tree_map_with_path(leaf, params)
 

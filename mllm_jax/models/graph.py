@@ -103,14 +103,16 @@ class ModelGraph:
 
         None if all wait for the outputs of a step.
         """
-        names = [name for name, own in self.objectives.items() if own.scope == "microbatch"]
+        names = [
+            name for name, objective in self.objectives.items() if objective.scope == "microbatch"
+        ]
         tokens = [name for name in names if self.objectives[name].reads_tokens]
         return next(iter([*tokens, *names]), None)
 
     @property
     def writes(self) -> bool:
         """Whether the backbone learns to write."""
-        return any(own.reads_tokens for own in self.objectives.values())
+        return any(objective.reads_tokens for objective in self.objectives.values())
 
     def edges_into(self, target: str) -> tuple[Edge, ...]:
         """The edges that end in a module or an objective."""
@@ -130,26 +132,26 @@ class ModelGraph:
 
     def head_elements(self, module: str) -> elements.Elements:
         """Elements of a module's heads, and of the objectives' parameters in the backbone."""
-        found = elements.Elements()
+        total = elements.Elements()
         for objective, edge in self.heads_of(module).items():
             width, connector = self.modules[module].d_model, edge.connector or LINEAR
             inputs: elements.Dims = (("embed", width),)
             if edge.norm:
-                found += elements.norm(width, centred=True)
+                total += elements.norm(width, centred=True)
             if connector.kind == "mlp":
                 middle: elements.Dims = ((None, connector.hidden or width),)
-                found, inputs = found + elements.dense(inputs, middle, connector.bias), middle
+                total, inputs = total + elements.dense(inputs, middle, connector.bias), middle
             features: elements.Dims = ((None, self.objectives[objective].width),)
-            found += elements.dense(inputs, features, connector.bias)
-        own = self.objectives.values() if module == self.backbone else ()
-        return sum((elements.vector(objective.parameters) for objective in own), found)
+            total += elements.dense(inputs, features, connector.bias)
+        objectives = self.objectives.values() if module == self.backbone else ()
+        return sum((elements.vector(objective.parameters) for objective in objectives), total)
 
     def heads(self, module: str) -> tuple[str, ...]:
         """Objectives for which a module has parameters: of its edges, and the backbone of all."""
-        found = [*self.heads_of(module)]
+        names = [*self.heads_of(module)]
         if module == self.backbone:
-            found += [name for name, own in self.objectives.items() if own.parameters]
-        return tuple(dict.fromkeys(found))
+            names += [name for name, objective in self.objectives.items() if objective.parameters]
+        return tuple(dict.fromkeys(names))
 
 
 def with_short_form(values: Mapping[str, Any], backbone: str) -> dict[str, Any]:
@@ -171,7 +173,7 @@ def with_short_form(values: Mapping[str, Any], backbone: str) -> dict[str, Any]:
                 f"backbone {name!r} is refused, as plans and budgets call the module whose rows "
                 f"hold samples {backbone}; valid: {backbone}, which is one of modules"
             )
-        others = {key: own for key, own in modules.items() if key != name}
+        others = {key: module for key, module in modules.items() if key != name}
         short |= {BACKBONE: modules[name], ENCODERS: others}
     edges = short.get("edges")
     if not isinstance(edges, list) or not all(isinstance(edge, dict) for edge in edges):
@@ -190,16 +192,16 @@ def with_short_form(values: Mapping[str, Any], backbone: str) -> dict[str, Any]:
 def _with_edge(encoder: Mapping[str, Any], edge: Mapping[str, Any]) -> dict[str, Any]:
     """Keys of an encoder, with those of its edge into the backbone."""
     where = f"edge {edge['source']} -> {edge['target']}"
-    own = {"connector": edge.get("connector"), "deepstack": edge.get("layers")}
-    own = {key: value for key, value in own.items() if value is not None}
-    if twice := sorted(own.keys() & encoder.keys()):
+    changes = {"connector": edge.get("connector"), "deepstack": edge.get("layers")}
+    changes = {key: value for key, value in changes.items() if value is not None}
+    if twice := sorted(changes.keys() & encoder.keys()):
         raise ValueError(f"{where}: {', '.join(twice)} of {edge['source']} are given twice")
     if more := sorted({*edge} - {"source", "target", "connector", "layers"}):
         raise ValueError(
             f"{where}: {', '.join(more)} are keys of edges into objectives; valid: connector, "
             "layers"
         )
-    return {**encoder, **own}
+    return {**encoder, **changes}
 
 
 def check_graph(graph: ModelGraph) -> None:
@@ -212,14 +214,14 @@ def check_graph(graph: ModelGraph) -> None:
         _check_ends(graph, edge)
         _check_output(graph, edge)
     for name in graph.modules:
-        own = graph.edges_from(name)
-        if not own:
+        edges = graph.edges_from(name)
+        if not edges:
             raise ValueError(
                 f"{name} feeds nothing; valid: an edge from {name} to one of "
                 f"{', '.join(graph.objectives)}, or objectives with next_token"
             )
-        if name != graph.backbone and len(own) > 1:
-            targets = ", ".join(edge.target for edge in own)
+        if name != graph.backbone and len(edges) > 1:
+            targets = ", ".join(edge.target for edge in edges)
             raise ValueError(
                 f"edges from {name} lead to {targets}; valid: one edge from a module other than "
                 f"{graph.backbone}"
@@ -350,7 +352,7 @@ class ModelConfig(Section):
     def __hash__(self) -> int:
         """A hash of the towers' sizes; equality compares the mappings, too, which have none."""
         towers: list[DecoderConfig | EncoderConfig] = [self.decoder, *self.encoders.values()]
-        return hash(frozenset((own.family, own.layers, own.d_model) for own in towers))
+        return hash(frozenset((tower.family, tower.layers, tower.d_model) for tower in towers))
 
     @property
     def backbone(self) -> str:
@@ -385,12 +387,12 @@ class ModelConfig(Section):
         written = {edge.source for edge in self.edges}
         for name in sorted(self.encoders):
             if name not in written:
-                own = self.encoders[name]
+                encoder = self.encoders[name]
                 yield Edge(
                     source=name,
                     target=self.backbone,
-                    connector=own.connector,
-                    layers=own.deepstack,
+                    connector=encoder.connector,
+                    layers=encoder.deepstack,
                 )
         reached = {edge.target for edge in self.edges}
         for name, objective in objectives.items():
@@ -399,7 +401,7 @@ class ModelConfig(Section):
 
     def with_modules(self, changed: Mapping[str, DecoderConfig | EncoderConfig]) -> ModelConfig:
         """The same model with other configurations of some modules."""
-        others = {name: changed.get(name, own) for name, own in self.encoders.items()}
+        others = {name: changed.get(name, encoder) for name, encoder in self.encoders.items()}
         backbone = changed.get(self.backbone, self.decoder)
         return self.model_copy(update={BACKBONE: backbone, ENCODERS: others})
 
@@ -430,8 +432,8 @@ class ModelConfig(Section):
     def adapted_like(self, adapters: LoraAdapters | None) -> ModelConfig:
         """The same model with these adapters, which are of a model of the same layers."""
         if adapters is not None:
-            own = [layer for layer in self.linear_layers if layer.name in adapters.names]
-            adapters = replace(adapters, layers=tuple(own))
+            layers = [layer for layer in self.linear_layers if layer.name in adapters.names]
+            adapters = replace(adapters, layers=tuple(layers))
         changed = self.model_copy()
         changed._adapters = adapters
         return changed
@@ -441,8 +443,8 @@ class ModelConfig(Section):
         """The linear layers that can have adapters."""
         merged, width = self.graph.merged, self.decoder.d_model
         encoders = (
-            encoder_layers(name, own, width if name in merged else None)
-            for name, own in self.encoders.items()
+            encoder_layers(name, encoder, width if name in merged else None)
+            for name, encoder in self.encoders.items()
         )
         return [*decoder_layers(self.decoder), *chain(*encoders)]
 
@@ -471,17 +473,17 @@ class ModelConfig(Section):
 
     @model_validator(mode="after")
     def _own_names(self) -> ModelConfig:
-        taken = [self.backbone, *self.encoders]
+        names = [self.backbone, *self.encoders]
         for name, encoder in self.encoders.items():
             if name in (self.backbone, ENCODERS):
                 raise ValueError(f"encoders.{name}: the name is taken; valid: any other name")
             for lane in encoder.buckets:
-                if lane in taken:
+                if lane in names:
                     raise ValueError(
                         f"encoders.{name}.buckets.{lane}: the name is taken; valid: a name "
-                        f"other than {', '.join(taken)}"
+                        f"other than {', '.join(names)}"
                     )
-                taken.append(lane)
+                names.append(lane)
         return self
 
     @property
@@ -496,8 +498,8 @@ class ModelConfig(Section):
     @property
     def remats(self) -> dict[str, Literal["none", "layer", "full"]]:
         """`remat` of the lanes whose encoder has one of its own."""
-        own = {lane: self.encoder(lane).remat for lane in self.lanes}
-        return {lane: remat for lane, remat in own.items() if remat is not None}
+        by_bucket = {lane: self.encoder(lane).remat for lane in self.lanes}
+        return {lane: remat for lane, remat in by_bucket.items() if remat is not None}
 
     def encoder(self, lane: str) -> EncoderConfig:
         """Configuration of the encoder that has a lane."""
@@ -540,7 +542,7 @@ class ModelConfig(Section):
     def _unreleased(self) -> list[str]:
         """Parts that no released model has: the heads of objectives."""
         graph = self.graph
-        return [f"{name}.{HEAD}{own}" for name in graph.modules for own in graph.heads(name)]
+        return [f"{name}.{HEAD}{head}" for name in graph.modules for head in graph.heads(name)]
 
     @property
     def sources(self) -> dict[str, str | None]:

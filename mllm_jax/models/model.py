@@ -59,8 +59,8 @@ class Model:
         exchanges: Exchanges = DEFAULT_EXCHANGES,
     ) -> None:
         self.config, self.graph, self._exchanges = config, config.graph, exchanges
-        own = config.backbone
-        self.backbone = modules.ShardedModule(config, own, views[own], frozen)
+        backbone = config.backbone
+        self.backbone = modules.ShardedModule(config, backbone, views[backbone], frozen)
         self.others = {
             bucket: modules.ShardedModule(config, bucket, views[bucket], frozen)
             for bucket in config.lanes
@@ -77,8 +77,8 @@ class Model:
         with jax.named_scope(f"exchange_{bucket}"):
             exchange = self._exchanges.get(bucket, DEFAULT_EXCHANGE)
             views = self.others[bucket].view, self.backbone.view
-            landed = land(outputs, bucket, routes, rows, *views, exchange)
-            return landed.astype(self.backbone.dtype)
+            merged = land(outputs, bucket, routes, rows, *views, exchange)
+            return merged.astype(self.backbone.dtype)
 
     def merged(
         self, params: Any, rows: Mapping[str, ModuleRows], routes: Mapping[str, RouteArrays]
@@ -104,14 +104,14 @@ class Model:
     ) -> jax.Array | None:
         """Sum of the outputs of modules in the backbone's rows; arguments as of `merged`."""
         target = rows[self.config.backbone]
-        landed = [
+        merged = [
             self.merges[bucket](
                 self._outputs(bucket, params, rows[bucket]), routes.get(bucket), target
             )
             for bucket, module in self.others.items()
             if module.name in names
         ]
-        return sum(landed[1:], landed[0]) if landed else None
+        return sum(merged[1:], merged[0]) if merged else None
 
     def _outputs(self, bucket: str, params: Any, rows: ModuleRows) -> jax.Array:
         """The outputs of a bucket.
@@ -142,13 +142,13 @@ class Model:
         merged = self.merged(params, rows, routes)
         with jax.named_scope("decode"):
             outputs, aux = self.backbone.forward(params[name], rows[name], merged)
-        own: Outputs = {}
+        for_objectives: Outputs = {}
         for objective in self.graph.objectives:
             for edge in self.graph.edges_into(objective):
                 with jax.named_scope("loss"):
-                    found = self._edge(edge, outputs, params, rows, routes)
-                own.setdefault(objective, {})[edge.source] = found
-        return own, aux
+                    value = self._edge(edge, outputs, params, rows, routes)
+                for_objectives.setdefault(objective, {})[edge.source] = value
+        return for_objectives, aux
 
     def _edge(
         self,
@@ -165,7 +165,7 @@ class Model:
             return modules.token_outputs(params[name], outputs, self.config, view)
         source, choice = self.backbone, _CHOICES.get(edge.select, "first")
         if edge.source != name:  # one output of a medium lies at the first token of its sample
-            source = next(own for own in self.others.values() if own.name == edge.source)
+            source = next(module for module in self.others.values() if module.name == edge.source)
             brought = self._brought((edge.source,), params, rows, routes)
             assert brought is not None  # the source has a bucket
             outputs, choice = brought, "first"
@@ -191,8 +191,10 @@ class Model:
         self, name: str, params: Any, outputs: Mapping[str, Any], targets: Mapping[str, Any]
     ) -> jax.Array:
         objective, view = self.objectives[name], self.backbone.view
-        own = params[self.config.backbone].get(f"{OBJECTIVE}{name}", {})
-        return psum(objective.loss(own, outputs, targets[name], view), objective.summed(view))
+        objective_params = params[self.config.backbone].get(f"{OBJECTIVE}{name}", {})
+        return psum(
+            objective.loss(objective_params, outputs, targets[name], view), objective.summed(view)
+        )
 
     def loss(
         self, params: Any, rows: Mapping[str, ModuleRows], routes: Mapping[str, RouteArrays]
@@ -205,7 +207,7 @@ class Model:
             params, rows, routes: as of `merged`.
         """
         outputs, aux = self.forward(params, rows, routes)
-        outputs = {name: own for name, own in outputs.items() if name not in self.of_a_step}
+        outputs = {name: output for name, output in outputs.items() if name not in self.of_a_step}
         losses = self.losses(params, outputs, rows[self.config.backbone].targets)
         return losses, psum(aux, self.backbone.view.position_axes)
 
@@ -213,20 +215,22 @@ class Model:
     def of_a_step(self) -> frozenset[str]:
         """Objectives that wait for the outputs of all microbatches of a step."""
         objectives = self.graph.objectives.items()
-        return frozenset(name for name, own in objectives if own.scope == "step")
+        return frozenset(name for name, objective in objectives if objective.scope == "step")
 
     def loss_of(self, params: Any, outputs: jax.Array, rows: ModuleRows) -> jax.Array:
         """See `sharding.layerstack.module.Loss`: of a model whose one objective reads tokens."""
         view, ((name, objective),) = self.backbone.view, self.objectives.items()
-        own = modules.token_outputs(params, outputs, self.config, view)
-        return objective.loss({}, {self.config.backbone: own}, rows.targets[name], view)
+        outputs_of_tokens = modules.token_outputs(params, outputs, self.config, view)
+        return objective.loss(
+            {}, {self.config.backbone: outputs_of_tokens}, rows.targets[name], view
+        )
 
 
 def _one_by_one(make: Callable[[Any], jax.Array], rows: Any) -> jax.Array:
     """`make` of every row `[1, ...]` by itself, one after the other."""
-    apart = jax.tree.map(lambda x: x[:, None], rows)
-    _, made = lax.scan(lambda _, row: (None, make(row)), None, apart)
-    return made.reshape(-1, *made.shape[2:])
+    single_rows = jax.tree.map(lambda x: x[:, None], rows)
+    _, results = lax.scan(lambda _, row: (None, make(row)), None, single_rows)
+    return results.reshape(-1, *results.shape[2:])
 
 
 def _if(chosen: jax.Array, make: Callable[[], jax.Array]) -> jax.Array:

@@ -129,13 +129,15 @@ class ShardedModule:
         self._remat = config.remats.get(bucket, config.remat)
 
     def _layers(self) -> tuple[Mapping[str, float], LayerStackSpec]:
-        own = self.settings
+        settings = self.settings
         without = self.tower["layers"].without
-        if not isinstance(own, DecoderConfig):
-            taps = own.deepstack
-            return NO_AUX, LayerStackSpec(own.period, tapped_layers=taps, without=without)
+        if not isinstance(settings, DecoderConfig):
+            taps = settings.deepstack
+            return NO_AUX, LayerStackSpec(settings.period, tapped_layers=taps, without=without)
         inputs = self.config.layer_inputs
-        return own.aux, LayerStackSpec(own.period, tuple(own.aux), inputs, without=without)
+        return settings.aux, LayerStackSpec(
+            settings.period, tuple(settings.aux), inputs, without=without
+        )
 
     def trained_apart(self, params: Params) -> tuple[Params, Params]:
         """Parameters of the module that have gradients, and those that have none."""
@@ -162,12 +164,14 @@ class ShardedModule:
         """See `Module.embed`; behind the features is room for what `traits` says."""
         lanes, unmerged = self.config.lanes, {*self.graph.modules} - {*self.graph.merged}
         merges = {
-            name: own for name, own in rows.merges.items() if lanes.get(name, name) not in unmerged
+            name: merge
+            for name, merge in rows.merges.items()
+            if lanes.get(name, name) not in unmerged
         }
         rows = replace(rows, merges=merges)
-        own = self.tower, params, rows, self.settings, self.view, self.dtype
-        beside = max(self.traits.side_inputs, len(self.traits.tapped_layers))
-        return _with_room(self._family.embed(*own), beside)
+        merge = self.tower, params, rows, self.settings, self.view, self.dtype
+        inputs = max(self.traits.side_inputs, len(self.traits.tapped_layers))
+        return _with_room(self._family.embed(*merge), inputs)
 
     def context(self, rows: ModuleRows) -> LayerContext:
         """What the layers read of rows beside the activations."""
@@ -223,8 +227,8 @@ class ShardedModule:
         self, params: Params, x: jax.Array, context: LayerContext, place: int = 0
     ) -> tuple[jax.Array, Aux]:
         """`layer` of parameters that are whole along fsdp."""
-        made: tuple[jax.Array, Aux] = self.bound(params, place)(x, context, self.view)
-        return made
+        outputs: tuple[jax.Array, Aux] = self.bound(params, place)(x, context, self.view)
+        return outputs
 
     def norm(self, params: Params, x: jax.Array) -> jax.Array:
         """The norm after the layers, for the families that have one."""
@@ -254,11 +258,11 @@ class ShardedModule:
 
         names = deepstack_blocks(settings)
         last, *earlier = jnp.split(x, 1 + len(names), axis=-1)
-        found = [connected("connector", last, partial(self.norm, params))]
-        for name, own in zip(names, earlier, strict=True):
+        outputs = [connected("connector", last, partial(self.norm, params))]
+        for name, tapped in zip(names, earlier, strict=True):
             norm = self.tower[f"{name}_norm"].bind(params[f"{name}_norm"], self.view)
-            found.append(connected(name, own, norm))
-        joined = jnp.concatenate(found, axis=-1) if names else found[0]
+            outputs.append(connected(name, tapped, norm))
+        joined = jnp.concatenate(outputs, axis=-1) if names else outputs[0]
         if "taps" in rows.arrays:
             joined = mix_taps(joined, rows.arrays["taps"], rows.arrays["shares"], self.view)
         return _with_room(joined, self.config.layer_inputs - len(names), 1 + len(names))
@@ -276,8 +280,8 @@ class ShardedModule:
             x: `[.., d_model]`, one output of every sample.
         """
         name = f"{HEAD}{objective}"
-        found: jax.Array = self.tower[name].bind(params[name], self.view)(x)
-        return found
+        output: jax.Array = self.tower[name].bind(params[name], self.view)(x)
+        return output
 
     def has_inputs(self, rows: ModuleRows) -> jax.Array:
         """Whether these rows have inputs on any rank that shares gathered parameters.
@@ -306,8 +310,8 @@ def greedy_tokens(
     params: Params, hidden: jax.Array, config: ModelConfig, view: MeshView
 ) -> jax.Array:
     """Most likely next token at every position, `[rows, tokens]` int32, equal on a row's ranks."""
-    own = token_outputs(params, hidden, config, view)
-    best = vocabulary.argmax(own.terms, own.vocab, own.chunk, view)
+    token_states = token_outputs(params, hidden, config, view)
+    best = vocabulary.argmax(token_states.terms, token_states.vocab, token_states.chunk, view)
     return join_slices(best.reshape(hidden.shape[0], -1), view.context, dim=1)
 
 
@@ -335,16 +339,20 @@ def _blocks(config: ModelConfig, name: str) -> ModuleBlocks:
     for objective, edge in graph.heads_of(name).items():
         width = graph.objectives[objective].width
         tower[f"{HEAD}{objective}"] = _head_block(settings, edge, width)
-    own = {n: load_objective(config, n).block() for n in graph.objectives if name == graph.backbone}
-    tower |= {f"{OBJECTIVE}{n}": block for n, block in own.items() if block is not None}
+    objective_blocks = {
+        n: load_objective(config, n).block() for n in graph.objectives if name == graph.backbone
+    }
+    tower |= {
+        f"{OBJECTIVE}{n}": block for n, block in objective_blocks.items() if block is not None
+    }
     return MappingProxyType(adapt_blocks(tower, name, config.adapters))
 
 
 def _head_block(settings: DecoderConfig | EncoderConfig, edge: Edge, width: int) -> ParameterBlock:
     """The parameters of an edge into an objective of samples."""
     eps = settings.norm_eps if edge.norm else None
-    own = settings.d_model, width, edge.connector or LINEAR, eps
-    return ParameterBlock(lambda rngs: Head(*own, rngs))
+    arguments = settings.d_model, width, edge.connector or LINEAR, eps
+    return ParameterBlock(lambda rngs: Head(*arguments, rngs))
 
 
 def _with_room(x: jax.Array, count: int, parts: int = 1) -> jax.Array:

@@ -192,7 +192,7 @@ def _simulate_steps(
     way = BucketVariant.of(config, name, lanes)
     plans = way.plans(samples, STEPS)
     used = [used_lengths(plan.placements, plan.capacity.specs) for plan in plans]
-    predicted = [sum(lower_bound(own[n], cost) for n, cost in lanes.items()) for own in used]
+    predicted = [sum(lower_bound(sizes[n], cost) for n, cost in lanes.items()) for sizes in used]
     steps = [step_phases(way, plan, texts) for plan in plans]
     seconds = [step[-1][-1].max() for step in steps]
     means = {
@@ -205,7 +205,7 @@ def _simulate_steps(
 def draw_heavy(config: ExperimentConfig) -> list[Lengths]:
     """Samples of all steps: log-normal lengths of media, none above `TAIL` medians."""
     (encoder,) = {modality.module for modality in media_specs(config.model)}
-    (reduction,) = {own.reduction for own in media_specs(config.model)}
+    (reduction,) = {spec.reduction for spec in media_specs(config.model)}
     count = STEPS * EACH * config.parallel.encoders["short"].batch
     draw = np.random.default_rng(config.train.seed).lognormal(0.0, SIGMA, count)
     outputs = np.rint(np.minimum(draw, TAIL) * median_positions(config) / reduction)

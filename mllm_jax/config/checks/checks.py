@@ -130,7 +130,7 @@ def _no_budget(config: ExperimentConfig, name: str, reason: str, unit: int) -> P
 
     def sides() -> list[Side]:
         some = near(key, config.data.budgets["tokens"], unit)[1]
-        return [(Choice(f"e.g. {own.label}", own.changes) for own in some)]
+        return [(Choice(f"e.g. {budget.label}", budget.changes) for budget in some)]
 
     return Problem(key, reason, sides, each=1)
 

@@ -37,7 +37,9 @@ def pipeline_checks(config: ExperimentConfig) -> list[Problem]:
 
 def _objectives(config: ExperimentConfig) -> Iterator[Problem]:
     """Stages learn the next token alone."""
-    others = [n for n, own in config.model.graph.objectives.items() if not own.reads_tokens]
+    others = [
+        n for n, objective in config.model.graph.objectives.items() if not objective.reads_tokens
+    ]
     if others:
         reason = (
             f"{', '.join(others)}: objectives of samples need a step without stages, and "
@@ -259,9 +261,9 @@ def _chunks(periods: int, stages: int) -> list[int]:
 
 def _other_layers(config: ExperimentConfig, name: str) -> list[Side]:
     key = f"model.encoders.{config.model.lanes[name]}.layers"
-    own = config.model.encoder(name)
-    unit = config.parallel.encoders[name].stage * own.period
-    return [plans_for(config, name), *_near_layers(config, key, own.layers, unit)]
+    encoder = config.model.encoder(name)
+    unit = config.parallel.encoders[name].stage * encoder.period
+    return [plans_for(config, name), *_near_layers(config, key, encoder.layers, unit)]
 
 
 def _values(key: str, valid: Sequence[object]) -> list[Side]:

@@ -138,14 +138,14 @@ class _Advice:
     def problems(self) -> list[Problem]:
         """The problems with their choices."""
         repair = self._repair()
-        return [self._told(found, repair) for found in self._found]
+        return [self._told(problem, repair) for problem in self._found]
 
-    def _told(self, found: Problem, repair: dict[str, Choice] | None) -> Problem:
-        if found.key in self._stay:
-            return found
+    def _told(self, problem: Problem, repair: dict[str, Choice] | None) -> Problem:
+        if problem.key in self._stay:
+            return problem
         if repair is None:
-            return replace(found, word="valid", further=NOT_ALONE)
-        return replace(found, choices=self._choices(found, repair))
+            return replace(problem, word="valid", further=NOT_ALONE)
+        return replace(problem, choices=self._choices(problem, repair))
 
     def _repair(self) -> dict[str, Choice] | None:
         """A choice for every problem; where single values do not do, the simplest plans begin."""
@@ -179,12 +179,12 @@ class _Advice:
         repaired = changed(self._config, _together(joined.values()))
         return joined if repaired and self._accepted(repaired) else None
 
-    def _ended(self, found: Problem, choices_made: Sequence[Choice]) -> Choice | None:
+    def _ended(self, problem: Problem, choices_made: Sequence[Choice]) -> Choice | None:
         """The choice of another problem that ends this one as well."""
         choices = choices_made[::-1]
         for choice in choices:
             after = changed(self._config, choice.changes)
-            if after is not None and _of(self._checks(after), found.key) is None:
+            if after is not None and _of(self._checks(after), problem.key) is None:
                 return choice
         return next(iter(choices), None)
 

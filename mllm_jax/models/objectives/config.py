@@ -205,7 +205,7 @@ class ObjectiveChoice(ConfigChoice):
 
     def valid_classes(self) -> dict[str, type[ObjectiveConfig]]:
         """All classes that are valid, by the value of `kind`."""
-        return {name: own.config for name, own in KINDS.items()}
+        return {name: kind.config for name, kind in KINDS.items()}
 
 
 OBJECTIVES = ObjectiveChoice()

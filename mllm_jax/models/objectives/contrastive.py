@@ -52,14 +52,14 @@ class Contrastive(SampleObjective):
         """See `Objective.loss`; samples are those of all microbatches."""
         factor = jnp.exp(params["scale"][0])
         exists = targets.weights > 0
-        first, second = (_normalized(own, exists) for own in outputs.values())
+        first, second = (_normalized(vectors, exists) for vectors in outputs.values())
         places = exists.size * axis_index(view.batch_axes) + jnp.arange(exists.size)
         everyone = all_gather(exists, view.batch_axes, dim=0)
         candidates = everyone | ~jnp.any(everyone)  # without samples, there are no infinities
 
-        def losses(own: jax.Array, others: jax.Array) -> jax.Array:
+        def losses(local: jax.Array, others: jax.Array) -> jax.Array:
             others = all_gather(others, view.batch_axes, dim=0)
-            logits = factor * jnp.matmul(own, others.T, precision="highest")
+            logits = factor * jnp.matmul(local, others.T, precision="highest")
             logits = jnp.where(candidates[None], logits, -jnp.inf)
             partner = jnp.take_along_axis(logits, places[:, None], axis=1)[:, 0]
             return jax.nn.logsumexp(logits, axis=1) - jnp.where(exists, partner, 0)

@@ -58,12 +58,12 @@ class NextToken:
             outputs: the `TokenOutputs` of the backbone.
         """
         del params
-        (own,) = outputs.values()
+        (hidden,) = outputs.values()
         return vocabulary.cross_entropy(
-            own.terms,
+            hidden.terms,
             shard_slice(targets.labels, view.context, dim=1).reshape(-1),
             shard_slice(targets.weights, view.context, dim=1).reshape(-1),
-            own.vocab,
-            own.chunk,
+            hidden.vocab,
+            hidden.chunk,
             view,
         )

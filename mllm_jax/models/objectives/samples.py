@@ -34,8 +34,8 @@ def select_samples(
     shares = _shares(segment_ids, choice)
     is_of = segment_ids[:, None] == 1 + jnp.arange(segments)[None, :, None]
     chosen = shard_slice(jnp.where(is_of, shares[:, None], 0), view.sequence_axes, dim=2)
-    own = jnp.einsum("rsp,rpw->rsw", chosen.astype(x.dtype), x, precision="highest")
-    return psum(own, view.sequence_axes)
+    selected = jnp.einsum("rsp,rpw->rsw", chosen.astype(x.dtype), x, precision="highest")
+    return psum(selected, view.sequence_axes)
 
 
 def average_segments(x: jax.Array, segment_ids: jax.Array, view: MeshView) -> jax.Array:
@@ -48,8 +48,8 @@ def average_segments(x: jax.Array, segment_ids: jax.Array, view: MeshView) -> ja
     same = segment_ids[:, :, None] == segment_ids[:, None]
     chosen = jnp.where(same, begins[:, :, None] * shares[:, None], 0)
     chosen = shard_slice(chosen, view.sequence_axes, dim=2).astype(x.dtype)
-    own = jnp.einsum("rqp,rpw->rqw", chosen, x, precision="highest")
-    return reduce_scatter(own, view.sequence_axes, dim=1)
+    averages = jnp.einsum("rqp,rpw->rqw", chosen, x, precision="highest")
+    return reduce_scatter(averages, view.sequence_axes, dim=1)
 
 
 def _shares(segment_ids: jax.Array, choice: Choice) -> jax.Array:
@@ -58,6 +58,6 @@ def _shares(segment_ids: jax.Array, choice: Choice) -> jax.Array:
     if choice == "mean":
         same = (segment_ids[:, :, None] == segment_ids[:, None]) & real[:, None]
         return jnp.where(real, 1 / jnp.maximum(jnp.sum(same, axis=-1), 1), 0.0)
-    behind, edge = (1, 0) if choice == "first" else (-1, segment_ids.shape[1] - 1)
-    other = jnp.roll(segment_ids, behind, axis=1).at[:, edge].set(0)
+    shift, edge = (1, 0) if choice == "first" else (-1, segment_ids.shape[1] - 1)
+    other = jnp.roll(segment_ids, shift, axis=1).at[:, edge].set(0)
     return (real & (other != segment_ids)).astype(jnp.float32)

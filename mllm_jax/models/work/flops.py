@@ -68,9 +68,9 @@ def _trained_flops(
     weights = _weights(frozen, encoder, parts.layer_adapters)
     of_end = _weights(frozen, f"{encoder}.connector", parts.end_adapters)
     start, end = parts.start.flops(lengths), parts.end.flops(lengths)
-    whole = tower_work(config, name)
-    linear = whole.linear - parts.start.linear - parts.end.linear
-    layers = replace(whole, linear=linear)
+    work = tower_work(config, name)
+    linear = work.linear - parts.start.linear - parts.end.linear
+    layers = replace(work, linear=linear)
     return (
         (_passes(layers, lengths, weights) if into else layers.flops(lengths))
         + (TRAINING_FACTOR if frozen.trains(encoder) else 1) * start
@@ -119,10 +119,10 @@ def work_parts(config: ModelConfig, module: str) -> WorkParts:
     if module == config.backbone:
         parts, stride, reduction = _decoder_parts(config.decoder), 1, 1
     else:
-        own, merged = config.encoder(module), config.lanes[module] in config.graph.merged
+        encoder, merged = config.encoder(module), config.lanes[module] in config.graph.merged
         # A head reads one output of a medium, which counts for nothing beside its layers.
-        parts = _encoder_parts(own, config.decoder.d_model if merged else 0)
-        stride, reduction = own.stride, own.reduction
+        parts = _encoder_parts(encoder, config.decoder.d_model if merged else 0)
+        stride, reduction = encoder.stride, encoder.reduction
     if adapters is None:
         return parts
     part = config.lanes.get(module, module)
@@ -155,7 +155,7 @@ def _encoder_total(parts: WorkParts, config: EncoderConfig) -> TowerWork:
     if not config.tile_inputs:
         return work
     tile = config.tile_inputs
-    near = sum(own.flops * own.pairs(float(tile)) for own in work.near) / tile
+    near = sum(pairs.flops * pairs.pairs(float(tile)) for pairs in work.near) / tile
     return TowerWork(work.linear + work.quadratic * tile + near, 0)
 
 
@@ -172,8 +172,8 @@ def _decoder_parts(config: DecoderConfig) -> WorkParts:
         + sum(_mlp(config, kind.mlp == "experts") for kind in config.layer_kinds) / config.period
     )
     head = 2 * config.d_model * config.vocab_size
-    own = _layer_work(layer, 4 * width, config.layer_kinds)
-    return WorkParts(TowerWork(0, 0), own, TowerWork(head, 0))
+    layer_work = _layer_work(layer, 4 * width, config.layer_kinds)
+    return WorkParts(TowerWork(0, 0), layer_work, TowerWork(head, 0))
 
 
 def near_sizes(
@@ -184,10 +184,10 @@ def near_sizes(
     Args:
         bounds: most positions of the same id, of ids that are not segments.
     """
-    found: dict[tuple[int | None, int | None], MaskKind] = {}
+    masks: dict[tuple[int | None, int | None], MaskKind] = {}
     for mask in (kind.mask for kind in kinds):
-        found.setdefault((mask.window, mask.chunk or bounds.get(mask.bounds)), mask)
-    return found
+        masks.setdefault((mask.window, mask.chunk or bounds.get(mask.bounds)), mask)
+    return masks
 
 
 def _layer_work(

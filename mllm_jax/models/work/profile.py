@@ -21,7 +21,7 @@ def tower_profiles(config: ModelConfig) -> Mapping[str, TowerProfile]:
 def tower_parameters(config: ModelConfig) -> dict[str, int]:
     """Elements of the decoder and of every encoder with its connector, whatever their lanes."""
     profiles = tower_profiles(config).items()
-    return {config.lanes.get(name, name): own.parameters for name, own in profiles}
+    return {config.lanes.get(name, name): profile.parameters for name, profile in profiles}
 
 
 def _profile(config: ModelConfig, name: str) -> TowerProfile:
@@ -30,12 +30,12 @@ def _profile(config: ModelConfig, name: str) -> TowerProfile:
     if name == config.backbone:
         tower, stride, reduction, features = config.decoder, 1, 1, 0
         outputs, rest = tower.vocab_size, tower.rest_elements
-        beside = config.layer_inputs
+        side_inputs = config.layer_inputs
         rest = rest + graph.head_elements(name)
     else:
         tower = config.encoder(name)
         stride, reduction, features = tower.stride, tower.reduction, tower.features
-        beside, module = len(tower.deepstack), config.lanes[name]
+        side_inputs, module = len(tower.deepstack), config.lanes[name]
         is_merged = module in graph.merged
         outputs = config.decoder.d_model if is_merged else tower.d_model
         connectors = tower.connectors_elements(outputs) if is_merged else elements.Elements()
@@ -58,7 +58,7 @@ def _profile(config: ModelConfig, name: str) -> TowerProfile:
         layer_parameters=dict(tower.layer_elements),
         rest_parameters=dict(rest),
         period=tower.period,
-        beside=beside,
+        beside=side_inputs,
         experts=_experts(tower) if isinstance(tower, DecoderConfig) else None,
         layer_adapters=adapters.layer_elements(part) if adapters else {},
         rest_adapters=adapters.end_elements(part) if adapters else {},
@@ -73,18 +73,20 @@ def _adapted(config: ModelConfig, part: str) -> float:
     adapters = config.adapters
     if adapters is None:
         return 0.0
-    own = [layer for layer in adapters.layers if layer.part == part and layer.name != HEAD]
-    return sum(layer.share * (layer.width + 3 * layer.height + 2 * adapters.rank) for layer in own)
+    layers = [layer for layer in adapters.layers if layer.part == part and layer.name != HEAD]
+    return sum(
+        layer.share * (layer.width + 3 * layer.height + 2 * adapters.rank) for layer in layers
+    )
 
 
 def _experts(decoder: DecoderConfig) -> ExpertWork | None:
     """The experts of a decoder's layers."""
-    own = decoder.experts
-    if own is None:
+    experts = decoder.experts
+    if experts is None:
         return None
     share = decoder.expert_layers / decoder.layers
-    flops = expert_flops(own.top_k * own.d_ff, decoder.d_model)
-    return ExpertWork(share, own.count, own.top_k, own.d_ff, flops, own.buffer)
+    flops = expert_flops(experts.top_k * experts.d_ff, decoder.d_model)
+    return ExpertWork(share, experts.count, experts.top_k, experts.d_ff, flops, experts.buffer)
 
 
 def _moved(tower: DecoderConfig | EncoderConfig) -> float:
@@ -95,9 +97,9 @@ def _moved(tower: DecoderConfig | EncoderConfig) -> float:
     done between the products of the MLP four times its width. Copies of a token for its experts are
     written and read four times: in their order, as results, and on the way back.
     """
-    found = 5 * tower.blocks * tower.d_model + 6 * tower.heads * tower.head_dim
+    values = 5 * tower.blocks * tower.d_model + 6 * tower.heads * tower.head_dim
     if not isinstance(tower, DecoderConfig) or tower.experts is None:
-        return found + 4 * tower.d_ff
-    own, share = tower.experts, tower.expert_layers / tower.layers
-    sparse = 4 * own.active_d_ff + 4 * own.top_k * tower.d_model
-    return found + share * sparse + (1 - share) * 4 * tower.d_ff
+        return values + 4 * tower.d_ff
+    experts, share = tower.experts, tower.expert_layers / tower.layers
+    sparse = 4 * experts.active_d_ff + 4 * experts.top_k * tower.d_model
+    return values + share * sparse + (1 - share) * 4 * tower.d_ff

@@ -71,23 +71,27 @@ def place_batch(
         among: how groups of processes tell each other of their media.
     """
     program = step.program
-    ahead = (microbatches if following is None else following)[: program.ahead]
-    every = [*microbatches, *ahead]
+    next_microbatches = (microbatches if following is None else following)[: program.ahead]
+    every = [*microbatches, *next_microbatches]
     views, view = program.views, program.grid.backbone
     rows = NamedSharding(step.mesh, PartitionSpec(view.batch_axes or None))
     local = len(every[0].decoder.inputs)
     total = _total_rows(rows, view.degree(view.batch_axes), local)
     ragged = is_ragged(step.mesh, view.position_axes)
-    own, encoders, units = tables or program.tables, dict[str, ModuleRows](), dict[str, int]()
+    placed_tables, encoders, units = (
+        tables or program.tables,
+        dict[str, ModuleRows](),
+        dict[str, int](),
+    )
     if program.follow and tables is None:
         shared, here = local_rows(step, total), _rows_of_units(step, total)
-        own, microbatches, encoders = in_units(
+        placed_tables, microbatches, encoders = in_units(
             program, program.follow, microbatches, shared, here, total, among
         )
-        units = own.microbatches
-    alike = [(m, m) for m in range(len(microbatches))]
-    pairs: dict[str, Sequence[Pair]] = dict.fromkeys(program.model.lanes, alike)
-    pairs |= own.pairs
+        units = placed_tables.microbatches
+    same = [(m, m) for m in range(len(microbatches))]
+    pairs: dict[str, Sequence[Pair]] = dict.fromkeys(program.model.lanes, same)
+    pairs |= placed_tables.pairs
     stacked = _stacked([_without(batch.rows, encoders) for batch in every]) | encoders
     sizes = _sizes(step, stacked, total)
     routes = lane_routes(microbatches, pairs, sizes, views, view, total, ragged, program.exchanges)
@@ -96,11 +100,13 @@ def place_batch(
     shapes = {name: lane.shapes for name, lane in routes.items()}
     layout: Any = step.layouts(program.layout.specs(StepBatch(stacked, shapes)))
     batch = StepBatch(
-        _placed(step, own.assignments, layout.rows, stacked),
+        _placed(step, placed_tables.assignments, layout.rows, stacked),
         {name: lane.placed(layout.routes[name]) for name, lane in routes.items()},
-        schedule=step.schedule if own.arrays is program.tables.arrays else step.placed_tables(own),
+        schedule=step.schedule
+        if placed_tables.arrays is program.tables.arrays
+        else step.placed_tables(placed_tables),
     )
-    return PlacedBatch(batch, units, own.fallback_reason)
+    return PlacedBatch(batch, units, placed_tables.fallback_reason)
 
 
 def _sizes(
@@ -129,7 +135,7 @@ def _spread(step: TrainStep) -> dict[str, int]:
 
 
 def _without(rows: Mapping[str, ModuleRows], others: Collection[str]) -> dict[str, ModuleRows]:
-    return {name: own for name, own in rows.items() if name not in others}
+    return {name: module_rows for name, module_rows in rows.items() if name not in others}
 
 
 def _stacked(trees: Sequence[Any]) -> Any:
@@ -171,20 +177,22 @@ def abstract_batch(
     slots |= {name: len(dealing.order) for name, dealing in program.tables.assignments.items()}
     rooms, spread = program.follow.capacities if program.follow else {}, _spread(step)
 
-    def stacked(name: str, own: ModuleRows) -> ModuleRows:
+    def stacked(name: str, module_rows: ModuleRows) -> ModuleRows:
         share = Fraction(1)
         if name in rooms:
-            share = Fraction(rooms[name].positions, own.segment_ids.shape[1])
+            share = Fraction(rooms[name].positions, module_rows.segment_ids.shape[1])
 
         def shape(x: Any) -> tuple[int, ...]:
             count, total = slots[name], rows * spread.get(name, 1)
             return count, total, int(x.shape[1] * share), *x.shape[2:]
 
-        made: ModuleRows = jax.tree.map(lambda x: jax.ShapeDtypeStruct(shape(x), x.dtype), own)
-        return made
+        shapes: ModuleRows = jax.tree.map(
+            lambda x: jax.ShapeDtypeStruct(shape(x), x.dtype), module_rows
+        )
+        return shapes
 
     batch: Batch = StepBatch(
-        {name: stacked(name, own) for name, own in microbatch.rows.items()},
+        {name: stacked(name, module_rows) for name, module_rows in microbatch.rows.items()},
         schedule=jax.tree.map(
             lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), program.tables.arrays
         ),
@@ -194,12 +202,16 @@ def abstract_batch(
         ragged = is_ragged(step.mesh, program.grid.backbone.position_axes)
         pairs: dict[str, Sequence[Pair]]
         pairs = {name: [None] * microbatches for name in program.model.lanes}
-        pairs |= {name: [None] * len(own) for name, own in program.tables.pairs.items()}
+        pairs |= {
+            name: [None] * len(module_rows) for name, module_rows in program.tables.pairs.items()
+        }
         empty = [replace(microbatch, runs=nothing)]
         sizes = _sizes(step, batch.rows, rows)
-        own = program.views, program.grid.backbone
-        routes = lane_routes(empty, pairs, sizes, *own, rows, ragged, program.exchanges)
-        batch = replace(batch, routes={name: own.shapes for name, own in routes.items()})
+        module_rows = program.views, program.grid.backbone
+        routes = lane_routes(empty, pairs, sizes, *module_rows, rows, ragged, program.exchanges)
+        batch = replace(
+            batch, routes={name: module_rows.shapes for name, module_rows in routes.items()}
+        )
     return step.abstract_primed(sharded_shapes(batch, step.mesh, program.layout.specs(batch)))
 
 
@@ -237,32 +249,35 @@ def process_rows(step: TrainStep, rows: int) -> list[dict[str, list[int]]]:
     """Rows of a batch of `rows` rows that every process must read, by module."""
     spread = _spread(step)
     return [
-        {name: sorted({row // spread.get(name, 1) for row in own}) for name, own in by_name.items()}
+        {
+            name: sorted({row // spread.get(name, 1) for row in rows_of_module})
+            for name, rows_of_module in by_name.items()
+        }
         for by_name in _held_rows(step, rows)
     ]
 
 
 def _rows_of_units(step: TrainStep, rows: int) -> dict[str, list[int]]:
     """Rows of an encoder's own microbatches that lie on this process, by module."""
-    held = _held_rows(step, rows)[jax.process_index()]
-    return {name: sorted(own) for name, own in held.items()}
+    rows_here = _held_rows(step, rows)[jax.process_index()]
+    return {name: sorted(numbers) for name, numbers in rows_here.items()}
 
 
 def _held_rows(step: TrainStep, rows: int) -> list[dict[str, set[int]]]:
     """Rows of microbatches on every process, by module; encoders may have more than `rows`."""
     axes = {name: view.batch_axes for name, view in step.program.grid.views.items()}
     axes |= {name: dealing.rows for name, dealing in step.program.tables.assignments.items()}
-    held: list[dict[str, set[int]]] = [
+    by_process: list[dict[str, set[int]]] = [
         {name: set() for name in axes} for _ in range(jax.process_count())
     ]
     spread = _spread(step)
-    for name, dealt in axes.items():
-        layout = NamedSharding(step.mesh, PartitionSpec(dealt or None))
+    for name, spread_axes in axes.items():
+        layout = NamedSharding(step.mesh, PartitionSpec(spread_axes or None))
         count = rows * spread.get(name, 1)
         shares: Mapping[Any, Any] = layout.devices_indices_map((count,))
         for device, index in shares.items():
-            held[device.process_index][name].update(range(*index[0].indices(count)))
-    return held
+            by_process[device.process_index][name].update(range(*index[0].indices(count)))
+    return by_process
 
 
 def row_hosts(step: TrainStep, rows: int) -> dict[str, list[int]]:
@@ -286,7 +301,10 @@ def select_rows(batch: PackedBatch, rows: Mapping[str, Sequence[int]]) -> Packed
         picked: ModuleRows = jax.tree.map(lambda leaf: leaf[list(chosen)], tree)
         return picked
 
-    return replace(batch, rows={name: pick(own, rows[name]) for name, own in batch.rows.items()})
+    return replace(
+        batch,
+        rows={name: pick(module_rows, rows[name]) for name, module_rows in batch.rows.items()},
+    )
 
 
 def whole(array: jax.Array) -> np.ndarray:

@@ -87,7 +87,10 @@ class PlacedSchedule:
     @property
     def microbatches(self) -> dict[str, int]:
         """Microbatches of these encoders that the step runs."""
-        return {name: int((own.order >= 0).sum()) for name, own in self.assignments.items()}
+        return {
+            name: int((assignment.order >= 0).sum())
+            for name, assignment in self.assignments.items()
+        }
 
 
 @dataclass(frozen=True)
@@ -109,12 +112,12 @@ class BatchLayout:
     def specs(self, batch: Batch) -> Batch:
         """Layouts of the arrays that a batch has."""
 
-        def rows(name: str, own: ModuleRows) -> ModuleRows:
-            specs: ModuleRows = jax.tree.map(lambda _: self.rows[name], own)
+        def rows(name: str, module_rows: ModuleRows) -> ModuleRows:
+            specs: ModuleRows = jax.tree.map(lambda _: self.rows[name], module_rows)
             return specs
 
         return StepBatch(
-            {name: rows(name, own) for name, own in batch.rows.items()},
+            {name: rows(name, module_rows) for name, module_rows in batch.rows.items()},
             {
                 name: route_specs(self.target, self.rows[name][0], routes)
                 for name, routes in batch.routes.items()
@@ -215,13 +218,13 @@ class GradientProgram(ABC):
             ValueError: `batch.carried` lacks outputs of the step before.
         """
         tokens = self._tokens(batch)
-        made = self._own(params, batch, tokens)
+        results = self._own(params, batch, tokens)
         with jax.named_scope("sum_over_replicas"):
             summed = jax.tree.map(
-                lambda g, layout: psum(g, layout.replicated), made.gradients, self.trained_layout
+                lambda g, layout: psum(g, layout.replicated), results.gradients, self.trained_layout
             )
-        means = {name: value / tokens for name, value in made.aux.items()}
-        return made._replace(gradients=on_loads(lambda load: load / tokens, summed), aux=means)
+        means = {name: value / tokens for name, value in results.aux.items()}
+        return results._replace(gradients=on_loads(lambda load: load / tokens, summed), aux=means)
 
     def own(self, params: Any, batch: Batch) -> Gradients:
         """The loss, and this device's shares of the gradients, see `shares`.
@@ -236,7 +239,7 @@ class GradientProgram(ABC):
 
     def _own(self, params: Any, batch: Batch, tokens: jax.Array) -> Gradients:
         self._check_carried(batch.carried)
-        aux = {name: own / tokens for name, own in self.model.decoder.aux.items()}
+        aux = {name: factor / tokens for name, factor in self.model.decoder.aux.items()}
         weights = {name: self._divisor(batch, name) for name in self.model.graph.objectives}
         return self.shares(params, batch, weights, aux)
 

@@ -116,7 +116,7 @@ def _planned(
     excess = ""
     for together in (False, True):
         units = planned(together=together)
-        feeds = among.feeds({name: own.feeds for name, own in units.items()})
+        feeds = among.feeds({name: plan.feeds for name, plan in units.items()})
         tables = follow.tables(feeds)
         if isinstance(tables, str):
             excess = tables
@@ -126,7 +126,7 @@ def _planned(
                     "the media of a step fill the encoders' rows so unevenly that no schedule fits "
                     "what is compiled; its rows go on together, in a few more microbatches"
                 )
-            return tables, {n: replace(own, count=len(feeds[n])) for n, own in units.items()}
+            return tables, {n: replace(plan, count=len(feeds[n])) for n, plan in units.items()}
     return replace(program.tables, fallback_reason=excess), planned(apart=True)
 
 

@@ -129,10 +129,10 @@ class PipelineProgram(GradientProgram):
     def _fitting(
         self, follow: StepScheduler, feeds: Mapping[str, Consumers]
     ) -> PlacedSchedule | str:
-        for name, own in feeds.items():
+        for name, consumers in feeds.items():
             most = self.schedule.microbatches_of(name)
-            if len(own) > most:
-                return f"{name}: {len(own)} microbatches do not fit; valid: at most {most}"
+            if len(consumers) > most:
+                return f"{name}: {len(consumers)} microbatches do not fit; valid: at most {most}"
         excess: str | None = None
         for way in follow.placement_limits():
             program = self._compiled(follow(feeds, way))
@@ -169,9 +169,9 @@ class PipelineProgram(GradientProgram):
         """Outputs as this device's stage makes them; there is one objective."""
         (weight,) = weights.values()
         with jax.named_scope("gather_parameters"):
-            whole = self._whole(params)
+            gathered = self._whole(params)
         loss, sums, grads, carried = self._pipeline.loss_and_gradients(
-            self._stacked(whole), batch, weight, aux, batch.carried
+            self._stacked(gathered), batch, weight, aux, batch.carried
         )
         if not self.plan.overlap_gather:
             grads = lax.optimization_barrier(grads)
@@ -179,7 +179,7 @@ class PipelineProgram(GradientProgram):
         sums = psum(sums, view.all_axes)
         loss = with_aux(psum(loss, view.token_axes), sums, aux)
         with jax.named_scope("scatter_gradients"):
-            return Gradients(loss, self._scattered(grads, whole), carried, sums)
+            return Gradients(loss, self._scattered(grads, gathered), carried, sums)
 
     def work_ahead(self, params: Any, batch: Batch) -> dict[str, jax.Array]:
         """See `Pipeline.prefetch_outputs`; `params` are as the step stores them."""
@@ -198,7 +198,9 @@ class PipelineProgram(GradientProgram):
     def carried_specs(self) -> dict[str, PartitionSpec]:
         """Layouts of what is carried on, `[stages * slots, rows, outputs, d_decoder]`."""
         stage = self.grid.backbone.stage or None
-        views = {name: self.views[name] for name, own in self.bounds.modules.items() if own.carried}
+        views = {
+            name: self.views[name] for name, module in self.bounds.modules.items() if module.carried
+        }
         return {
             name: PartitionSpec(stage, view.batch_axes or None, view.sequence_axes or None)
             for name, view in views.items()
@@ -208,8 +210,8 @@ class PipelineProgram(GradientProgram):
         self, params: Any, batch: Batch, kind: FusedKind, chunk: int, together: bool, ticks: int
     ) -> jax.Array:
         """See `Pipeline.profile_task`; `params` are in the form in which the step stores them."""
-        whole = self._stacked(self._whole(params))
-        return self._pipeline.profile_task(whole, batch, kind, chunk, together, ticks)
+        gathered = self._stacked(self._whole(params))
+        return self._pipeline.profile_task(gathered, batch, kind, chunk, together, ticks)
 
     @cached_property
     def tables(self) -> PlacedSchedule:
@@ -222,26 +224,26 @@ class PipelineProgram(GradientProgram):
         Raises:
             ScheduleError: the program does not fit `bounds`.
         """
-        dealings = {name: self._dealing(name, own) for name, own in program.sources.items()}
-        pairs = {own.feed.source: self._pairs(own) for own in program.feeds}
+        dealings = {name: self._dealing(name, lowered) for name, lowered in program.sources.items()}
+        pairs = {lowered.feed.source: self._pairs(lowered) for lowered in program.feeds}
         return PlacedSchedule(self.bounds.instructions(program), dealings, pairs)
 
     @property
     def table_specs(self) -> InstructionTable:
         """See `GradientProgram.table_specs`."""
-        own: Any = PartitionSpec(self.grid.backbone.stage or None)
+        by_stage: Any = PartitionSpec(self.grid.backbone.stage or None)
         shared: Any = PartitionSpec()
         assert self.tables.arrays is not None  # a pipeline has a schedule
-        pairs = jax.tree.map(lambda _: own, self.tables.arrays.merges)
-        return InstructionTable(own, shared, shared, pairs)
+        pairs = jax.tree.map(lambda _: by_stage, self.tables.arrays.merges)
+        return InstructionTable(by_stage, shared, shared, pairs)
 
     def _dealing(self, name: str, module: LoweredModule) -> StageAssignment:
         """How the microbatches of a source lie on the stages."""
         pipelines, slots = self._inside.pipelines[name], self.bounds.modules[name].slots
         order = np.full((self.grid.backbone.degree(pipelines), slots), -1)
         for unit, (owner, local) in enumerate(zip(module.owners, module.local, strict=True)):
-            ahead = unit < module.stages.prefetch
-            order[owner, local] = unit + ahead * self.plan.schedule.microbatches
+            prefetched = unit < module.stages.prefetch
+            order[owner, local] = unit + prefetched * self.plan.schedule.microbatches
         return StageAssignment(order.ravel(), pipelines, self.views[name].batch_axes)
 
     def _pairs(self, feed: LoweredFeed) -> list[Pair]:
@@ -249,12 +251,12 @@ class PipelineProgram(GradientProgram):
         source, merges = feed.feed.source, feed.merges
         room, module = self.bounds.feed(source).merges, self.schedule.module(source)
         first = module.stage_of(module.chunks - 1)
-        found: list[Pair] = []
+        pairs: list[Pair] = []
         for stage in range(first, self.bounds.stages, module.stages):
-            tables = (own[stage].tolist() for own in (merges.source, merges.target))
-            own = [pair if pair[0] >= 0 else None for pair in zip(*tables, strict=True)]
-            found += own + [None] * (room - len(own))
-        return found
+            tables = (column[stage].tolist() for column in (merges.source, merges.target))
+            column = [pair if pair[0] >= 0 else None for pair in zip(*tables, strict=True)]
+            pairs += column + [None] * (room - len(column))
+        return pairs
 
     @cached_property
     def _pipeline(self) -> Pipeline:
@@ -292,19 +294,19 @@ class PipelineProgram(GradientProgram):
         dtype = multimodal.compute_dtype(self.model)
         backbone = self.model.backbone
         views = {backbone: self.grid.backbone, **module_views(self.grid, self.model.lanes)}
-        whole = {
+        gathered = {
             name: _gather(tree, self.form.layout[name], views[name], dtype)
             for name, tree in params.items()
         }
-        return whole if self.plan.overlap_gather else lax.optimization_barrier(whole)
+        return gathered if self.plan.overlap_gather else lax.optimization_barrier(gathered)
 
     def _stacked(self, params: Any) -> Any:
         """Chunks of the backbone's layers one behind the other."""
-        own = params[self.model.backbone]
-        layers = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), own["layers"])
-        return params | {self.model.backbone: own | {"layers": layers}}
+        backbone = params[self.model.backbone]
+        layers = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), backbone["layers"])
+        return params | {self.model.backbone: backbone | {"layers": layers}}
 
-    def _scattered(self, grads: Any, whole: Any) -> Any:
+    def _scattered(self, grads: Any, gathered: Any) -> Any:
         """Shards that lie and are typed as the parameters."""
 
         def leaf(g: jax.Array, p: jax.Array, layout: ParameterSharding) -> jax.Array:
@@ -314,7 +316,7 @@ class PipelineProgram(GradientProgram):
                 return g
             return reduce_scatter(g, layout.mesh_axes[dim], dim)
 
-        trees = (select_like(tree, self.trained_layout) for tree in (grads, whole))
+        trees = (select_like(tree, self.trained_layout) for tree in (grads, gathered))
         return jax.tree.map(leaf, *trees, self.trained_layout)
 
 
@@ -325,6 +327,6 @@ def _gather(params: Any, layout: Any, view: MeshView, dtype: jnp.dtype) -> Any:
     """
     axes = jax.tree.map(lambda leaf: leaf.axes, layout)
     return {
-        name: gather_parameters(own, axes[name], view, dtype if name == "layers" else None)
-        for name, own in params.items()
+        name: gather_parameters(tree, axes[name], view, dtype if name == "layers" else None)
+        for name, tree in params.items()
     }

@@ -34,17 +34,17 @@ class PlainProgram(GradientProgram):
         axes = self.grid.backbone.all_axes
 
         def loss_of(trained: Any, rows: Any, routes: Any, back: Any) -> tuple[jax.Array, Any]:
-            whole = combine(trained, constant)
-            outputs, sums = self.modules.forward(whole, rows, routes)
-            now = {name: own for name, own in outputs.items() if name not in back}
-            losses = self.modules.losses(whole, now, rows[self.model.backbone].targets)
+            params = combine(trained, constant)
+            outputs, sums = self.modules.forward(params, rows, routes)
+            now = {name: output for name, output in outputs.items() if name not in back}
+            losses = self.modules.losses(params, now, rows[self.model.backbone].targets)
             loss, sums = _total(losses, weights), psum(sums, self.grid.backbone.position_axes)
             loss = with_aux(loss, sums, aux)
             return loss + psum(_product(outputs, back), axes) if back else loss, (loss, sums)
 
         def add(carry: Any, microbatch: Any) -> tuple[Any, None]:
-            (_, made), grads = jax.value_and_grad(loss_of, has_aux=True)(trained, *microbatch)
-            return jax.tree.map(jnp.add, carry, (made, grads)), None
+            (_, results), grads = jax.value_and_grad(loss_of, has_aux=True)(trained, *microbatch)
+            return jax.tree.map(jnp.add, carry, (results, grads)), None
 
         trained, constant = self.frozen.apart(vary(params, axes))
         loss, zeros, back = self._of_step_objectives(trained, constant, batch, weights)
@@ -72,7 +72,7 @@ class PlainProgram(GradientProgram):
 
         def make(_: Any, microbatch: Any) -> tuple[None, Any]:
             outputs, _ = self.modules.forward(combine(trained, constant), *microbatch)
-            return None, {name: own for name, own in outputs.items() if name in names}
+            return None, {name: output for name, output in outputs.items() if name in names}
 
         def loss_of(trained: Any, outputs: Any) -> jax.Array:
             flat = jax.tree.map(lambda own: own.reshape(-1, own.shape[-1]), outputs)
@@ -91,6 +91,6 @@ def _total(losses: Mapping[str, jax.Array], weights: Mapping[str, jax.Array]) ->
 
 def _product(outputs: Any, back: Any) -> jax.Array:
     """What has the gradients `back` by those outputs, of this rank."""
-    own = {name: outputs[name] for name in back}
-    products = jax.tree.leaves(jax.tree.map(lambda x, g: jnp.sum(x * g), own, back))
+    selected = {name: outputs[name] for name in back}
+    products = jax.tree.leaves(jax.tree.map(lambda x, g: jnp.sum(x * g), selected, back))
     return jnp.sum(jnp.stack(products))

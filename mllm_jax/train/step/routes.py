@@ -64,8 +64,8 @@ class LaneRoutes:
         tokens = microbatches[0].decoder.inputs.shape[1]
         sides = RouteSide(view, *size), RouteSide(target, rows, tokens)
         runs = [_runs(microbatches, name, pair) for pair in pairs]
-        routes = [Routes.build(*sides, own, ragged) for own in runs]
-        return cls(routes, [int(own[:, 4].sum()) for own in runs], exchange)
+        routes = [Routes.build(*sides, runs_of_pair, ragged) for runs_of_pair in runs]
+        return cls(routes, [int(runs_of_pair[:, 4].sum()) for runs_of_pair in runs], exchange)
 
     @property
     def arrays(self) -> dict[str, tuple[tuple[int, ...], Callable[[Any], np.ndarray]]]:
@@ -79,18 +79,18 @@ class LaneRoutes:
         """
         first, count = self.routes[0], len(self.routes)
         devices, target = first.count, first.target
-        whole = count, target.rows, target.positions
+        shape = count, target.rows, target.positions
         if self.exchange != "all_to_all":
-            return {"index": (whole, self._index), "count": ((count,), self._count)}
-        made: dict[str, tuple[tuple[int, ...], Callable[[Any], np.ndarray]]] = {
+            return {"index": (shape, self._index), "count": ((count,), self._count)}
+        builders: dict[str, tuple[tuple[int, ...], Callable[[Any], np.ndarray]]] = {
             "picks": ((count, devices, first.entries[0]), partial(self._by_device, Routes.send)),
-            "receive": (whole, self._receive),
+            "receive": (shape, self._receive),
             "count": ((count,), self._count),
         }
         if first.ragged:
             slices = partial(self._by_device, Routes.slices)
-            made["slices"] = (count, devices, 4, devices), slices
-        return made
+            builders["slices"] = (count, devices, 4, devices), slices
+        return builders
 
     def placed(self, layouts: RouteArrays) -> RouteArrays:
         """The arrays on the devices."""
@@ -111,21 +111,21 @@ class LaneRoutes:
         self, part: Callable[[Routes, int], np.ndarray], index: tuple[slice, ...]
     ) -> np.ndarray:
         devices = range(*index[1].indices(self.routes[0].count))
-        return np.stack([[part(own, d) for d in devices] for own in self.routes[index[0]]])
+        return np.stack([[part(route, d) for d in devices] for route in self.routes[index[0]]])
 
     def _count(self, index: tuple[slice, ...]) -> np.ndarray:
         return np.array(self.counts[index[0]], np.int32)
 
     def _index(self, index: tuple[slice, ...]) -> np.ndarray:
         first, last, _ = index[1].indices(self.routes[0].target.rows)
-        return np.stack([own.index(first, last) for own in self.routes[index[0]]])
+        return np.stack([route.index(first, last) for route in self.routes[index[0]]])
 
     def _receive(self, index: tuple[slice, ...]) -> np.ndarray:
         first = self.routes[0]
         rows, positions = first.target.device_shape
         share = (index[1].start or 0) // rows, (index[2].start or 0) // positions
         device = int(first.target.device_numbers(first.axes)[share])
-        return np.stack([own.receive(device) for own in self.routes[index[0]]])
+        return np.stack([route.receive(device) for route in self.routes[index[0]]])
 
 
 def _runs(microbatches: Sequence[PackedBatch], name: str, pair: Pair) -> np.ndarray:

@@ -189,10 +189,10 @@ class TrainStep:
         return run
 
     def _init(self, key: jax.Array, released: bool = False) -> State:
-        made = multimodal.init_parameters(self.program.model, key)
+        params = multimodal.init_parameters(self.program.model, key)
         if released:
-            made = without_released(self.program.model, made)
-        return self._state(made)
+            params = without_released(self.program.model, params)
+        return self._state(params)
 
     def _state(self, made: Any) -> State:
         """The state before the first step, with parameters as `init_parameters` makes them."""
@@ -247,8 +247,8 @@ class TrainStep:
         return load_table(grads, self.program.trained_layout, layers) if layers else None
 
     def _gradients(self, params: Any, batch: Batch) -> tuple[Any, jax.Array]:
-        made = self.program(params, batch)
-        return made.gradients, made.loss
+        results = self.program(params, batch)
+        return results.gradients, results.loss
 
 
 def specs_like(optimizer: Any, layout: Any) -> Any:
