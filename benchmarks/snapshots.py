@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -107,15 +108,30 @@ def bench_snapshots(
             alone = [_measure_alone(memory, state, progress) for _ in range(TURNS + 1)][1:]
             copied = memory.copied
         size = experiment.state_bytes()
+    return {
+        "bytes": float(size),
+        "copied": float(copied),
+        "local_every": float(every),
+        **_medians(intervals, alone, every),
+    }
+
+
+def _medians(
+    intervals: Sequence[SnapshotInterval], alone: Sequence[SnapshotSeconds], every: int
+) -> dict[str, float]:
+    """What `bench_snapshots` returns of seconds and of ratios.
+
+    Args:
+        intervals: with and without a snapshot, in turns.
+        alone: snapshots while no step runs.
+        every: steps of an interval.
+    """
     pairs = [
         sorted(turn, key=lambda interval: interval.blocking)
         for turn in zip(intervals[::2], intervals[1::2], strict=True)
     ]
     computing = median(without.computing for without, _ in pairs)
     return {
-        "bytes": float(size),
-        "copied": float(copied),
-        "local_every": float(every),
         "step": median(without.stepping for without, _ in pairs) / every,
         "blocking": median(copied.blocking for _, copied in pairs),
         "lasting": median(snapshot.lasting for snapshot in alone),
