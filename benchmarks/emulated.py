@@ -35,7 +35,7 @@ from mllm_jax.config.configured_step import lower
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.config.pipeline_plan import PipelinePlan, check_layers
 from mllm_jax.train.step.build import build_step
-from scheduling.schedules.check import check
+from scheduling.schedules.check import check_schedule
 from scheduling.search.scheduler import pipeline_schedule
 from sharding.plan import ParallelPlan
 
@@ -105,7 +105,7 @@ def plan_of(config: ExperimentConfig) -> PipelinePlan:
     configured = lower(config)
     schedule = pipeline_schedule(configured.workload, configured.strategy, configured.times)
     check_layers(config.model, schedule, pad=False)
-    check(schedule)
+    check_schedule(schedule)
     return PipelinePlan(schedule, co_issue=False)
 
 

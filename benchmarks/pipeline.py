@@ -173,16 +173,16 @@ def single_tasks(
                 "idle": rehearse(IDLE, 0, False),
                 "idle longer": rehearse(IDLE, 0, False, IDLE_TICKS),
                 "shared": rehearse(IDLE, 0, True),
-                F: rehearse(FusedKind.single(F, backbone), 0, False),
-                B: rehearse(FusedKind.single(B, backbone), 0, False),
+                F: rehearse(FusedKind.of_task(F, backbone), 0, False),
+                B: rehearse(FusedKind.of_task(B, backbone), 0, False),
             }
             if W in _schedule_of(program.step).kinds:
-                rehearsals[W] = rehearse(FusedKind.single(W, backbone), 0, False)
+                rehearsals[W] = rehearse(FusedKind.of_task(W, backbone), 0, False)
         for module in _schedule_of(program.step).sources:
             if (module, F, 0) in rehearsals:
                 continue
             for kind in (F, B):
-                fused = FusedKind.single(kind, module.name)
+                fused = FusedKind.of_task(kind, module.name)
                 for chunk in module.chunks_with(kind):
                     rehearsals[module, kind, chunk] = rehearse(fused, chunk, False)
     return rehearsals

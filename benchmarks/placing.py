@@ -151,7 +151,7 @@ def _try_limits(
         program = lower_schedule(schedule, bounds.backbone.remat, remats)
         step.fits = bounds.find_excess(program) is None
         if step.fits:
-            bounds.instructions(program)
+            bounds.make_instructions(program)
         step.place += placed - began
         step.tables += time.process_time() - placed
         step.attempts += 1

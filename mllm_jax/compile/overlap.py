@@ -431,9 +431,9 @@ def phase_shares(program: LoweredSchedule, bounds: ScheduleBounds, phase: int) -
     """
     schedule, ticks = program.schedule, program.schedule.phases[phase]
     shares = {ticks_scope(phase): float(len(ticks))}
-    rows = bounds.instructions(program)
+    rows = bounds.make_instructions(program)
     here = slice(1 + ticks.start, 1 + ticks.stop)
-    row = bounds.unpack([*np.moveaxis(rows.by_stage[:, here], 2, 0)], [*rows.joint[here].T])
+    row = bounds.unpack_row([*np.moveaxis(rows.by_stage[:, here], 2, 0)], [*rows.joint[here].T])
     syncs = schedule.stage_syncs[ticks.start : ticks.stop]
     shares["stage_sync"] = float(np.mean(syncs))
     ends = row.modules[bounds.backbone_name].ends

@@ -30,7 +30,7 @@ from scheduling.costs.flops import task_flops
 from scheduling.costs.hardware import Hardware, HardwareError
 from scheduling.costs.strategy import PARAMETERS, Strategy, communicates
 from scheduling.costs.workload import SIZES, Workload
-from scheduling.schedules.check import check
+from scheduling.schedules.check import check_schedule
 from scheduling.schedules.costs import TaskCosts
 from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.search.scheduler import (
@@ -107,7 +107,7 @@ class Lowered:
         if chosen_strategy.backbone.stage == 1:
             return None
         check_layers(self.config.model, self.schedule, self.config.schedule.pad_layers)
-        check(self.schedule)
+        check_schedule(self.schedule)
         follows = self.config.schedule.independent_microbatches
         return PipelinePlan(
             self.schedule,

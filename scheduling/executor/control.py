@@ -32,11 +32,11 @@ def side_by_side(loops: Sequence[Loop]) -> list[tuple[Tree, Tree]]:
         return [loop.run() for loop in loops]
     count = min(loop.length for loop in loops)
     each = [loop.length // count for loop in loops]
-    blocks = [_blocks(loop.xs, count, n) for loop, n in zip(loops, each, strict=True)]
+    blocks = [_reshape_blocks(loop.xs, count, n) for loop, n in zip(loops, each, strict=True)]
 
     def body(carries: Tree, xs: Tree) -> tuple[Tree, Tree]:
         done = [
-            _unrolled(loop.body, carry, x, n)
+            _unroll_body(loop.body, carry, x, n)
             for loop, carry, x, n in zip(loops, carries, xs, each, strict=True)
         ]
         return tuple(c for c, _ in done), tuple(y for _, y in done)
@@ -48,12 +48,12 @@ def side_by_side(loops: Sequence[Loop]) -> list[tuple[Tree, Tree]]:
     ]
 
 
-def _blocks(xs: Tree, count: int, each: int) -> Tree:
+def _reshape_blocks(xs: Tree, count: int, each: int) -> Tree:
     """The first `count * each` iterations as `[count, each, ...]`."""
     return jax.tree.map(lambda x: x[: count * each].reshape(count, each, *x.shape[1:]), xs)
 
 
-def _unrolled(body: Callable[..., Any], carry: Tree, xs: Tree, count: int) -> tuple[Tree, Tree]:
+def _unroll_body(body: Callable[..., Any], carry: Tree, xs: Tree, count: int) -> tuple[Tree, Tree]:
     outputs = []
     for i in range(count):
         carry, y = body(carry, jax.tree.map(lambda x: x[i], xs))  # noqa: B023 - used at once

@@ -42,7 +42,10 @@ class BoundModule:
     ) -> None:
         self.functions = functions
         trained, constant = functions.trained_apart(params)
-        (stack, self.trained), (fixed, self._constant) = _layers(trained), _layers(constant)
+        (stack, self.trained), (fixed, self._constant) = (
+            _split_layers(trained),
+            _split_layers(constant),
+        )
         self.rest = self.with_constant(self.trained)
         settings = stack, count, remat, axes, exists, functions.traits
         self.layers = LayerStack(functions.layer, *settings, constant=fixed)
@@ -58,7 +61,7 @@ class BoundModule:
         return vary(sums, self.layers.axes)
 
 
-def _layers(params: Tree) -> tuple[Tree, Tree]:
+def _split_layers(params: Tree) -> tuple[Tree, Tree]:
     """The stack of layers, and all else."""
     others = {name: value for name, value in params.items() if name != "layers"}
     return params.get("layers", {}), others

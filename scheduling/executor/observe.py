@@ -41,8 +41,8 @@ def record_event(
     Returns:
         Zero: computations that depend on it wait for the observer to return.
     """
-    values = [value for task in kind.tasks for value in _numbers(*task, row)]
-    call = partial(_notify, observe, end, kind.tasks)
+    values = [value for task in kind.tasks for value in _task_numbers(*task, row)]
+    call = partial(_notify_observer, observe, end, kind.tasks)
     shape = jax.ShapeDtypeStruct((), jnp.int32)
     device, after = axis_index(axes), sum(first_elements(after))
     return vary(io_callback(call, shape, after, device, row.tick, *values), axes)
@@ -53,13 +53,15 @@ def first_elements(tree: Tree) -> list[jax.Array]:
     return [leaf.ravel()[0].astype(jnp.float32) for leaf in jax.tree.leaves(tree)]
 
 
-def _numbers(kind: TaskKind, module: str, row: TickRow[jax.Array]) -> tuple[jax.Array, jax.Array]:
+def _task_numbers(
+    kind: TaskKind, module: str, row: TickRow[jax.Array]
+) -> tuple[jax.Array, jax.Array]:
     """Microbatch and chunk of a task."""
     task = row.modules[module].of_kind(kind)
     return task.microbatch, task.chunk
 
 
-def _notify(
+def _notify_observer(
     observe: Observer,
     end: bool,
     names: Sequence[tuple[TaskKind, str]],

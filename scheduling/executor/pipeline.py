@@ -109,7 +109,7 @@ class Pipeline:
             of what `trained_apart` of the modules says has any; and the outputs that are carried
             on.
         """
-        return _Step(self, params, batch, weight, aux, carried).run()
+        return _Step(self, params, batch, weight, aux, carried).run_step()
 
     def prefetch_outputs(self, params: Tree, batch: StepBatch[Any]) -> dict[str, jax.Array]:
         """The outputs alone that a step with this `batch` carries on to the next.
@@ -194,7 +194,7 @@ class _Step:
             for name, has_inputs in (self.tasks.has_inputs if mixed else {}).items()
         }
 
-    def run(self) -> tuple[jax.Array, Aux, Tree, dict[str, jax.Array]]:
+    def run_step(self) -> tuple[jax.Array, Aux, Tree, dict[str, jax.Array]]:
         """Prologue, the ticks of the backbone, epilogue."""
         prologue, middle, epilogue = range(len(PHASES))
         state = self._start_backbone(self._run_phase(prologue, self._start_sources()))
@@ -262,8 +262,8 @@ class _Step:
         """See `Pipeline.profile_task`."""
 
         def row(tick: jax.Array) -> Row:
-            entries = [[jnp.int32(0)] * count for count in self.bounds.entries]
-            row = self.bounds.unpack(*entries)
+            entries = [[jnp.int32(0)] * count for count in self.bounds.entry_counts]
+            row = self.bounds.unpack_row(*entries)
             modules = {
                 name: self._profile_row(name, module, chunk, tick, together)
                 for name, module in row.modules.items()
@@ -346,7 +346,7 @@ class _Step:
         """
         rows = self.schedule.by_stage[0], self.schedule.joint
         entries = (lax.dynamic_index_in_dim(rows_of, 1 + tick, keepdims=False) for rows_of in rows)
-        row = self.bounds.unpack(*map(list, entries))
+        row = self.bounds.unpack_row(*map(list, entries))
         if self.pipeline.observe:
             return row
         runs = dict(row.runs)

@@ -106,7 +106,9 @@ class Tasks:
         for kind, name in (*of_backbone, *others):
             state_of_module = state["modules"][name] | state["sums"][self.parameters_of(name)]
             task = functions[kind](name, state_of_module, row.modules[name])
-            loops[kind, name] = _later(task) if waits and (kind, name) == (F, backbone) else task
+            loops[kind, name] = (
+                _delay_first_loop(task) if waits and (kind, name) == (F, backbone) else task
+            )
         return loops
 
     def parameters_of(self, name: str) -> str:
@@ -128,7 +130,7 @@ class Tasks:
 
     def zero_input(self, name: str) -> jax.Array:
         """A zero input of a module, with inputs of its layers' own, and of a chunk."""
-        return self._zeros(self._shapes[name][0])
+        return self._make_zeros(self._shapes[name][0])
 
     def zero_activation(self, name: str) -> jax.Array:
         """A zero activation between the layers of a module, with outputs that are handed on."""
@@ -136,7 +138,7 @@ class Tasks:
 
     def zero_outputs(self, name: str) -> jax.Array:
         """Zeros in place of the outputs of a module without shared ends."""
-        return self._zeros(self._shapes[name][1])
+        return self._make_zeros(self._shapes[name][1])
 
     def pad_side_inputs(self, name: str, x: jax.Array) -> jax.Array:
         """An activation as the input of a chunk: without inputs of its layers' own."""
@@ -158,18 +160,18 @@ class Tasks:
         def traced(name: str, module: BoundModule) -> tuple[Tree, Tree]:
             rows = self.read_rows(name, jnp.int32(0))
             entry = jax.eval_shape(lambda: module.functions.embed(module.rest, rows))
-            if self._stages(name).shared_ends:
+            if self._stages_of(name).shared_ends:
                 return entry, None
-            x = self._zeros(entry)
+            x = self._make_zeros(entry)
             return entry, jax.eval_shape(lambda: module.functions.output(module.rest, x, rows))
 
         return {name: traced(name, module) for name, module in self.modules.items()}
 
-    def _zeros_of(self, function: Callable[[], Tree]) -> Tree:
+    def _make_zeros_of(self, function: Callable[[], Tree]) -> Tree:
         """Zeros shaped like the result of `function`, varying over all axes."""
-        return self._zeros(jax.eval_shape(function))
+        return self._make_zeros(jax.eval_shape(function))
 
-    def _zeros(self, shapes: Tree) -> Tree:
+    def _make_zeros(self, shapes: Tree) -> Tree:
         return self.vary(jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes))
 
     def _make_context(self, name: str, rows: Tree) -> Tree:
@@ -187,7 +189,11 @@ class Tasks:
             carried: outputs that the step before has made for this one, as of `Pipeline`.
         """
         sizes, entry = self.bounds.modules[name].sizes, self.zero_input(name)
-        saved = self._zeros_of(lambda: self._trace_saved_values(name, entry)) if sizes.saved else ()
+        saved = (
+            self._make_zeros_of(lambda: self._trace_saved_values(name, entry))
+            if sizes.saved
+            else ()
+        )
         buffers: Tree = {
             "inputs": self._make_buffer(sizes.inputs, entry),
             "saved": self._make_buffer(sizes.saved, saved),
@@ -196,9 +202,9 @@ class Tasks:
         if sizes.operands:
             context = self._make_context(name, self.read_rows(name, jnp.int32(0)))
             layers = self.modules[name].layers
-            operands = self._zeros_of(lambda: layers.saved_operands(entry, context))
+            operands = self._make_zeros_of(lambda: layers.saved_operands(entry, context))
             buffers |= {"operands": self._make_buffer(sizes.operands, operands)}
-        if self._stages(name).shared_ends:
+        if self._stages_of(name).shared_ends:
             return buffers
         outputs = self._make_buffer(sizes.output_buffer, self.zero_outputs(name))
         if carried is not None:
@@ -271,14 +277,14 @@ class Tasks:
         if self.bounds.modules[name].remat == "full":
             x = self._read_input(name, state, task, rows)
             layers = module.layers
-            result = yield (layers.forward if self._frozen(name) else layers.recompute)(
+            result = yield (layers.forward if self._is_frozen(name) else layers.recompute)(
                 start, x, context
             )
             carry, residuals = loop_result(result)
             residuals, y = self._to_save(name, residuals, layers.outputs_of(carry)[0])
         else:
             residuals, y = read(state["saved"], task.saved)
-        if self._frozen(name):
+        if self._is_frozen(name):
             rest, _ = self._connector_gradients(name, state["rest"], state, task, y, rows)
             return {"rest": rest}, self.zero_input(name)
         gradient, change = self._output_gradient(name, state, task, y, rows)
@@ -293,7 +299,7 @@ class Tasks:
         if row.keep_gradient is not None:
             gradient = self.drop_side_inputs(name, dx)
             change["gradients"] = write(state["gradients"], row.keep_gradient, gradient)
-        if not self._stages(name).shared_ends:
+        if not self._stages_of(name).shared_ends:
             change["rest"] = self._first_chunk_gradients(name, change["rest"], task, dx, rows)
         return change, dx
 
@@ -319,7 +325,7 @@ class Tasks:
     ) -> jax.Array:
         """The input of a chunk; of a first chunk without shared ends, the embedding."""
         x: jax.Array = read(state["inputs"], task.input)
-        if self._stages(name).shared_ends:
+        if self._stages_of(name).shared_ends:
             return x
         module = self.modules[name]
         embedded: jax.Array = run_if(
@@ -341,7 +347,7 @@ class Tasks:
             y: outputs of the layers; nothing with shared ends.
         """
         gradient = read(state["gradients"], task.gradient)
-        if self._stages(name).shared_ends:
+        if self._stages_of(name).shared_ends:
             return gradient, {}
 
         def connected(done: tuple[Tree, jax.Array]) -> tuple[Tree, jax.Array]:
@@ -467,12 +473,12 @@ class Tasks:
 
     # ---- what a module is ------------------------------------------------------------------------
 
-    def _stages(self, name: str) -> ModuleStages:
+    def _stages_of(self, name: str) -> ModuleStages:
         return self.bounds.modules[name].stages
 
-    def _frozen(self, name: str) -> bool:
+    def _is_frozen(self, name: str) -> bool:
         """Whether nothing of a module trains but its connectors, whose backward needs no layers."""
-        return self.modules[name].functions.frozen and not self._stages(name).shared_ends
+        return self.modules[name].functions.frozen and not self._stages_of(name).shared_ends
 
     def _aux_of(self, name: str) -> Aux:
         """Factors of the sums of a module's auxiliary losses."""
@@ -480,27 +486,27 @@ class Tasks:
 
     def _is_first(self, name: str, task: TaskRow) -> jax.Array | bool:
         """Whether a task is that of a module's first chunk."""
-        return self._stages(name).chunks == 1 or task.chunk == 0
+        return self._stages_of(name).chunks == 1 or task.chunk == 0
 
     def _is_last(self, name: str, task: TaskRow) -> jax.Array | bool:
         """Whether a task is that of a module's last chunk."""
-        chunks = self._stages(name).chunks
+        chunks = self._stages_of(name).chunks
         return chunks == 1 or task.chunk == chunks - 1
 
     def _first_layer(self, name: str, task: TaskRow) -> jax.Array:
         """Index in this stage's stack of the first layer of a chunk."""
-        stages = self._stages(name)
+        stages = self._stages_of(name)
         divide, by = (lax.div, stages.stages) if stages.looped else (lax.rem, stages.stage_chunks)
         return divide(task.chunk, jnp.int32(by)) * self.modules[name].layers.count
 
     def _to_save(self, name: str, residuals: Tree, y: jax.Array) -> tuple[Tree, Tree]:
         """What a backward reads: the layers' residuals, and their outputs `y` for connectors."""
-        if self._stages(name).shared_ends:
+        if self._stages_of(name).shared_ends:
             return residuals, ()
-        return () if self._frozen(name) else residuals, y
+        return () if self._is_frozen(name) else residuals, y
 
 
-def _later(task: TaskLoops) -> TaskLoops:
+def _delay_first_loop(task: TaskLoops) -> TaskLoops:
     """`task`, whose first loop waits for those that other tasks ask for first."""
     yield None
     return (yield from task)

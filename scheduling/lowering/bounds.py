@@ -151,7 +151,7 @@ class ScheduleBounds:
     ticks: int
 
     @classmethod
-    def of(cls, program: LoweredSchedule, *, single_tasks: bool = False) -> ScheduleBounds:
+    def of_schedule(cls, program: LoweredSchedule, *, single_tasks: bool = False) -> ScheduleBounds:
         """The bounds of one lowered schedule, with nothing to spare.
 
         Fused tasks of a kind that is rare (`RARE_SHARE`) run in parts.
@@ -177,7 +177,7 @@ class ScheduleBounds:
             schedule.microbatches,
             modules,
             tuple(map(_feed_bounds, program.feeds)),
-            tuple(_kinds(program, ticks, single_tasks) for ticks in schedule.phases),
+            tuple(_phase_kinds(program, ticks, single_tasks) for ticks in schedule.phases),
             tuple(bool(module.all()) for module in syncs),
             len(schedule.ticks),
         )
@@ -195,9 +195,9 @@ class ScheduleBounds:
 
         Args:
             program: lowered schedule whose sources have all microbatches that a step can need.
-            single_tasks: as of `of`.
+            single_tasks: as of `of_schedule`.
         """
-        bounds, schedule = cls.of(program, single_tasks=single_tasks), program.schedule
+        bounds, schedule = cls.of_schedule(program, single_tasks=single_tasks), program.schedule
         tasks = sum(
             schedule.microbatches_of(module.name) * (2 * module.chunks - module.first_backward)
             for module in schedule.sources
@@ -242,7 +242,7 @@ class ScheduleBounds:
         """Number of virtual chunks of a stage of the backbone."""
         return self.backbone.stages.stage_chunks
 
-    def feed(self, source: str) -> FeedBounds:
+    def feed_of(self, source: str) -> FeedBounds:
         """Bounds of what a module feeds.
 
         Raises:
@@ -250,7 +250,7 @@ class ScheduleBounds:
         """
         return {feed.source: feed for feed in self.feeds}[source]
 
-    def union(self, other: ScheduleBounds) -> ScheduleBounds:
+    def union_with(self, other: ScheduleBounds) -> ScheduleBounds:
         """The smallest bounds that both fit.
 
         Raises:
@@ -260,7 +260,7 @@ class ScheduleBounds:
         modules = {
             name: replace(
                 module,
-                sizes=_largest(module.sizes, other.modules[name].sizes),
+                sizes=_largest_sizes(module.sizes, other.modules[name].sizes),
                 slots=max(module.slots, other.modules[name].slots),
             )
             for name, module in self.modules.items()
@@ -286,7 +286,7 @@ class ScheduleBounds:
         Args:
             pairs: most pairs of a source and a target microbatch on a stage, if more.
         """
-        single, backbone = FusedKind.single, self.backbone_name
+        single, backbone = FusedKind.of_task, self.backbone_name
         forwards = [single(F, name) for name in self.sources]
         backwards = [
             single(B, name) for name, module in self.sources.items() if module.stages.trains
@@ -335,7 +335,7 @@ class ScheduleBounds:
         columns: TickRow[int] = map_leaves(lambda _, own: next(by_stage if own else joint), layout)
         return columns
 
-    def unpack(self, by_stage: Sequence[Entry], joint: Sequence[Entry]) -> TickRow[Entry]:
+    def unpack_row(self, by_stage: Sequence[Entry], joint: Sequence[Entry]) -> TickRow[Entry]:
         """The typed view of a row.
 
         Args:
@@ -347,13 +347,13 @@ class ScheduleBounds:
         return row
 
     @cached_property
-    def entries(self) -> tuple[int, int]:
+    def entry_counts(self) -> tuple[int, int]:
         """Number of entries of a row of one stage, and of all."""
         columns = flat_leaves(self.columns).values()
         by_stage = sum(column >= 0 for column in columns)
         return by_stage, len(columns) - by_stage
 
-    def instructions(self, program: LoweredSchedule) -> InstructionTable:
+    def make_instructions(self, program: LoweredSchedule) -> InstructionTable:
         """A lowered schedule as arguments of the step that is compiled for these bounds.
 
         A microbatch that enters the backbone stands in the row of the stage sync in which it
@@ -362,16 +362,16 @@ class ScheduleBounds:
         Raises:
             ScheduleError: the schedule does not fit the bounds.
         """
-        self.check(program)
+        self.check_fit(program)
         schedule, ticks = program.schedule, len(program.schedule.ticks)
         tables: TickRow[NDArray[Any]] = TickRow(
             {name: part.tables for name, part in program.modules.items()},
             tuple(part.tables for part in program.feeds),
-            {str(kind): runs for kind, runs in self.runs(program).items()},
+            {str(kind): runs for kind, runs in self.find_runs(program).items()},
             np.arange(ticks),
             schedule.stage_syncs,
         )
-        width, joint_width = self.entries
+        width, joint_width = self.entry_counts
         by_stage = np.full((self.stages, 1 + self.ticks, width), -1, np.int32)
         joint = np.full((1 + self.ticks, joint_width), -1, np.int32)
         columns = flat_leaves(self.columns)
@@ -384,10 +384,10 @@ class ScheduleBounds:
                 moved = _at_stage_syncs(table, program)
             rows[..., 1 : 1 + ticks] = moved.T
         phases = np.array([0, *(ticks.stop for ticks in schedule.phases)], np.int32)
-        merges = tuple(map(_padded_slots, program.feeds, self.feeds))
+        merges = tuple(map(_pad_slots, program.feeds, self.feeds))
         return InstructionTable(by_stage, joint, phases, merges)
 
-    def runs(self, program: LoweredSchedule) -> dict[FusedKind, NDArray[np.bool_]]:
+    def find_runs(self, program: LoweredSchedule) -> dict[FusedKind, NDArray[np.bool_]]:
         """By compiled kind: whether it runs, `[ticks, stages]`; kinds that never do too.
 
         Raises:
@@ -398,16 +398,16 @@ class ScheduleBounds:
         for phase, ticks in enumerate(program.schedule.phases):
             codes = program.codes[ticks.start : ticks.stop]
             for code in np.unique(codes).tolist():
-                for kind in self._parts(program.kind_of_code(code), phase, ticks):
+                for kind in self._compiled_parts(program.kind_of_code(code), phase, ticks):
                     runs[kind][ticks.start : ticks.stop] |= codes == code
         return runs
 
-    def _parts(self, fused: FusedKind, phase: int, ticks: range) -> list[FusedKind]:
+    def _compiled_parts(self, fused: FusedKind, phase: int, ticks: range) -> list[FusedKind]:
         """The compiled kinds that run the tasks of a fused task."""
         kinds = self.kinds[phase]
         if fused in kinds:
             return [fused]
-        parts = _parts(self.backbone_name, fused, kinds)
+        parts = _split_fused(self.backbone_name, fused, kinds)
         for kind in parts:
             if kind not in kinds:
                 valid = ", ".join(map(str, kinds)) or "none"
@@ -427,7 +427,7 @@ class ScheduleBounds:
         for kinds in self.kinds:
             for kind in kinds:
                 backbone = kind.of_module(self.backbone_name)
-                parts = _parts(self.backbone_name, backbone, kinds)
+                parts = _split_fused(self.backbone_name, backbone, kinds)
                 if kind != backbone and all(part in kinds for part in parts):
                     without[kind] = tuple(parts)
         return without
@@ -435,12 +435,12 @@ class ScheduleBounds:
     def find_excess(self, program: LoweredSchedule) -> str | None:
         """What of a lowered schedule does not fit the bounds, or None."""
         try:
-            self.check(program)
+            self.check_fit(program)
         except ScheduleError as error:
             return str(error)
         return None
 
-    def check(self, program: LoweredSchedule) -> None:
+    def check_fit(self, program: LoweredSchedule) -> None:
         """Raise ScheduleError if a schedule does not fit the bounds, and say what is too large."""
         schedule, feeds = program.schedule, tuple(map(_feed_bounds, program.feeds))
         self._refuse_others(schedule, program.modules, feeds)
@@ -462,9 +462,9 @@ class ScheduleBounds:
         """Raise ScheduleError if another schedule differs in what all schedules of bounds share."""
         for what in ("stages", "chunks", "microbatches"):
             _refuse_other(what, getattr(other, what), getattr(self, what))
-        _refuse_other("modules", _divisions(modules), _divisions(self.modules))
-        _refuse_other("remat", _remats(modules), _remats(self.modules))
-        _refuse_other("feeds", _ends(feeds), _ends(self.feeds))
+        _refuse_other("modules", _module_stages(modules), _module_stages(self.modules))
+        _refuse_other("remat", _remat_policies(modules), _remat_policies(self.modules))
+        _refuse_other("feeds", _feed_ends(feeds), _feed_ends(self.feeds))
 
 
 def with_slack(sizes: BufferSizes) -> BufferSizes:
@@ -489,7 +489,7 @@ def _feed_bounds(feed: LoweredFeed) -> FeedBounds:
     return FeedBounds(ends.source, ends.target, ends.per_target, feed.merges.count, tables)
 
 
-def _padded_slots(feed: LoweredFeed, bounds: FeedBounds) -> MergeSlots[Table]:
+def _pad_slots(feed: LoweredFeed, bounds: FeedBounds) -> MergeSlots[Table]:
     """The slots of a feed's pairs, with room for more."""
     more = ((0, 0), (0, bounds.merges - feed.merges.count))
 
@@ -501,17 +501,19 @@ def _padded_slots(feed: LoweredFeed, bounds: FeedBounds) -> MergeSlots[Table]:
     return slots
 
 
-def _divisions(
+def _module_stages(
     modules: Mapping[str, ModuleBounds] | Mapping[str, LoweredModule],
 ) -> list[ModuleStages]:
     return [module.stages for module in modules.values()]
 
 
-def _remats(modules: Mapping[str, ModuleBounds] | Mapping[str, LoweredModule]) -> dict[str, Remat]:
+def _remat_policies(
+    modules: Mapping[str, ModuleBounds] | Mapping[str, LoweredModule],
+) -> dict[str, Remat]:
     return {name: module.remat for name, module in modules.items()}
 
 
-def _ends(feeds: Sequence[FeedBounds]) -> list[tuple[str, str, int]]:
+def _feed_ends(feeds: Sequence[FeedBounds]) -> list[tuple[str, str, int]]:
     return [(feed.source, feed.target, feed.per_target) for feed in feeds]
 
 
@@ -530,26 +532,30 @@ def _refuse_larger(module: str, sizes: BufferSizes, most: BufferSizes) -> None:
         _refuse_more(f"{module}: slots of {buffer}", size, getattr(most, buffer))
 
 
-def _largest(sizes: BufferSizes, others: BufferSizes) -> BufferSizes:
+def _largest_sizes(sizes: BufferSizes, others: BufferSizes) -> BufferSizes:
     """Slots of both."""
     both = asdict(others)
     return BufferSizes(**{name: max(size, both[name]) for name, size in asdict(sizes).items()})
 
 
-def _kinds(program: LoweredSchedule, ticks: range, single_tasks: bool) -> tuple[FusedKind, ...]:
+def _phase_kinds(
+    program: LoweredSchedule, ticks: range, single_tasks: bool
+) -> tuple[FusedKind, ...]:
     """The kinds in `ticks`: as they stand there, or each task as one of its own."""
     codes = np.unique(program.codes[ticks.start : ticks.stop]).tolist()
     backbone = program.schedule.backbone.name
     shares = {program.kind_of_code(code): np.mean(program.codes == code) for code in codes}
     if single_tasks:
-        return _in_order(backbone, (single for kind in shares for single in kind.single_tasks))
+        return _sort_single_tasks(
+            backbone, (single for kind in shares for single in kind.single_tasks)
+        )
     rare = [kind for kind, share in shares.items() if len(kind.tasks) > 1 and share < RARE_SHARE]
     common = tuple(kind for kind in shares if kind not in rare)
-    parts = tuple(part for kind in rare for part in _parts(backbone, kind, common))
+    parts = tuple(part for kind in rare for part in _split_fused(backbone, kind, common))
     return _union_kinds(backbone, common, parts)
 
 
-def _parts(backbone: str, fused: FusedKind, kinds: Container[FusedKind]) -> list[FusedKind]:
+def _split_fused(backbone: str, fused: FusedKind, kinds: Container[FusedKind]) -> list[FusedKind]:
     """Parts of a fused task: the backbone's tasks together if `kinds` has them, and single ones."""
     joint = fused.of_module(backbone)
     together = [joint] if joint.tasks and joint in kinds else []
@@ -566,10 +572,13 @@ def _union_kinds(
     """Kinds of both: those of several tasks first, then single tasks."""
     every = dict.fromkeys((*kinds, *more))
     several = [kind for kind in every if len(kind.tasks) != 1]
-    return (*several, *_in_order(backbone, (kind for kind in every if len(kind.tasks) == 1)))
+    return (
+        *several,
+        *_sort_single_tasks(backbone, (kind for kind in every if len(kind.tasks) == 1)),
+    )
 
 
-def _in_order(backbone: str, singles: Iterable[FusedKind]) -> tuple[FusedKind, ...]:
+def _sort_single_tasks(backbone: str, singles: Iterable[FusedKind]) -> tuple[FusedKind, ...]:
     """Single tasks of each module: those that read slots before those that write them."""
 
     def place(single: FusedKind) -> tuple[bool, bool, bool]:

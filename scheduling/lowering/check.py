@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from scheduling.lowering.lowered import LoweredSchedule, MergeTable
 from scheduling.lowering.trees import flat_leaves
-from scheduling.schedules.check import check
+from scheduling.schedules.check import check_schedule
 from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.schedules.task_kinds import B, F, TaskKind, W
 from scheduling.schedules.tasks import Feed, FusedTask, ModuleStages, Task
@@ -35,9 +35,9 @@ def check_lowered(program: LoweredSchedule) -> None:
     Raises:
         ScheduleError: the first problem, with table, tick and stage.
     """
-    check(program.schedule)
+    check_schedule(program.schedule)
     _check_owners(program)
-    _Execution(program).run()
+    _Execution(program).run_ticks()
 
 
 class _Value(NamedTuple):
@@ -69,20 +69,20 @@ class _Moves:
         self.full = {name: lowered.remat == "full" for name, lowered in program.modules.items()}
         self.backbone = schedule.backbone
         self.modules = {module.name: module for module in schedule.modules}
-        self.owners = _owners(schedule)
+        self.owners = _find_owners(schedule)
         self.split = {name for name, kind in schedule.task_arrays.keys if kind is W}
         self.feeds: dict[str, dict[int, list[int]]] = {
             lowered.source: {} for lowered in schedule.feeds
         }
         for feed in schedule.feeds:
-            for source, target in zip(*feed.pairs(schedule.microbatches), strict=True):
+            for source, target in zip(*feed.microbatch_pairs(schedule.microbatches), strict=True):
                 self.feeds[feed.source].setdefault(int(target), []).append(int(source))
 
-    def entering(self, row: Row) -> int | None:
+    def entering_microbatch(self, row: Row) -> int | None:
         """The microbatch whose first task of the backbone stands in a tick."""
         return next((t.microbatch for t in row[0] if self._is_first(t, F)), None)
 
-    def leaving(self, row: Row) -> int | None:
+    def leaving_microbatch(self, row: Row) -> int | None:
         """The microbatch whose last backward of the backbone stands in a tick."""
         return next((t.microbatch for t in row[0] if self._is_first(t, B)), None)
 
@@ -90,28 +90,28 @@ class _Moves:
         """Whether a task is of the first chunk of the backbone."""
         return (task.kind, task.module, task.chunk) == (kind, self.backbone.name, 0)
 
-    def feeding(self, name: str, microbatch: int) -> dict[int, list[int]]:
+    def feeding_microbatches(self, name: str, microbatch: int) -> dict[int, list[int]]:
         """Microbatches of a source that feed one of the backbone's, by stage of their outputs."""
         by_stage: dict[int, list[int]] = {}
         for source in self.feeds[name].get(microbatch, ()):
-            stage = self.stage(name, source, self.modules[name].chunks - 1)
+            stage = self.stage_of(name, source, self.modules[name].chunks - 1)
             by_stage.setdefault(stage, []).append(source)
         return by_stage
 
-    def entered(self, row: Row) -> Iterator[_Access]:
+    def entry_writes(self, row: Row) -> Iterator[_Access]:
         """The write of the microbatch's input in the same stage sync."""
         for task in row[0]:
             if self._is_first(task, F):
-                yield _access("ends.embed_input", "inputs", 0, _value("input", task))
+                yield _make_access("ends.embed_input", "inputs", 0, _make_value("input", task))
 
-    def read(self, row: Row) -> Iterator[_Access]:
+    def tick_reads(self, row: Row) -> Iterator[_Access]:
         """Reads of the tasks of a tick."""
         reads = {F: self._forward_reads, B: self._backward_reads, W: self._weights_reads}
         for stage, fused in enumerate(row):
             for task in fused:
                 yield from reads[task.kind](stage, task)
 
-    def written(self, row: Row) -> Iterator[_Access]:
+    def tick_writes(self, row: Row) -> Iterator[_Access]:
         """Writes at the end of a tick."""
         writes = {F: self._forward_writes, B: self._backward_writes}
         for stage, fused in enumerate(row):
@@ -119,11 +119,11 @@ class _Moves:
                 if task.kind in writes:
                     yield from writes[task.kind](stage, task)
 
-    def output(self, name: str, microbatch: int) -> _Value:
+    def output_of(self, name: str, microbatch: int) -> _Value:
         """The output of a module for `microbatch`."""
         return _Value("output", name, microbatch, self.modules[name].chunks - 1)
 
-    def stage(self, name: str, microbatch: int, chunk: int) -> int:
+    def stage_of(self, name: str, microbatch: int, chunk: int) -> int:
         """Stage that runs `chunk` of `microbatch`."""
         module = self.modules[name]
         return self.owners[name][microbatch] * module.stages + module.stage_of(chunk)
@@ -137,51 +137,55 @@ class _Moves:
 
     def _forward_reads(self, stage: int, task: Task) -> Iterator[_Access]:
         if self._has_input(task):
-            yield _access("forward.input", "inputs", stage, _value("input", task))
+            yield _make_access("forward.input", "inputs", stage, _make_value("input", task))
 
     def _forward_writes(self, stage: int, task: Task) -> Iterator[_Access]:
         module = self.modules[task.module]
         if not self.full[task.module] and task.chunk in module.chunks_with(B):
-            yield _access("forward.saved", "saved", stage, _value("saved", task))
+            yield _make_access("forward.saved", "saved", stage, _make_value("saved", task))
         if not self._is_last(task):
-            yield self._passed(stage, task, 1, "input")
+            yield self._passing_write(stage, task, 1, "input")
         elif module.shared_ends:
-            yield _access("ends.head_gradient", "gradients", stage, _value("gradient", task))
+            yield _make_access(
+                "ends.head_gradient", "gradients", stage, _make_value("gradient", task)
+            )
         else:
-            yield _access("forward.output", "output_buffer", stage, _value("output", task))
+            yield _make_access(
+                "forward.output", "output_buffer", stage, _make_value("output", task)
+            )
 
-    def _passed(self, stage: int, task: Task, further: int, what: str) -> _Access:
+    def _passing_write(self, stage: int, task: Task, further: int, what: str) -> _Access:
         """The write of a value for the next chunk, `further` chunks on."""
-        module, value = self.modules[task.module], _value(what, task, further)
+        module, value = self.modules[task.module], _make_value(what, task, further)
         to = stage + module.stage_of(value.chunk) - module.stage_of(task.chunk)
         move = "keep" if to == stage else "receive"
-        return _access(f"{move}_{what}", f"{what}s", to, value)
+        return _make_access(f"{move}_{what}", f"{what}s", to, value)
 
     def _backward_reads(self, stage: int, task: Task) -> Iterator[_Access]:
         waits = self._is_last(task) and not self.modules[task.module].shared_ends
         buffer = "output_grad_buffer" if waits else "gradients"
-        yield _access("backward.gradient", buffer, stage, _value("gradient", task))
+        yield _make_access("backward.gradient", buffer, stage, _make_value("gradient", task))
         if not self.full[task.module]:
-            yield _access("backward.saved", "saved", stage, _value("saved", task))
+            yield _make_access("backward.saved", "saved", stage, _make_value("saved", task))
         elif self._has_input(task):
-            yield _access("backward.input", "inputs", stage, _value("input", task))
+            yield _make_access("backward.input", "inputs", stage, _make_value("input", task))
 
     def _weights_reads(self, stage: int, task: Task) -> Iterator[_Access]:
-        yield _access("weights.operands", "operands", stage, _value("operands", task))
+        yield _make_access("weights.operands", "operands", stage, _make_value("operands", task))
 
     def _backward_writes(self, stage: int, task: Task) -> Iterator[_Access]:
         if task.module in self.split:
-            yield _access("weights.written", "operands", stage, _value("operands", task))
+            yield _make_access("weights.written", "operands", stage, _make_value("operands", task))
         if task.chunk - 1 in self.modules[task.module].chunks_with(B):
-            yield self._passed(stage, task, -1, "gradient")
+            yield self._passing_write(stage, task, -1, "gradient")
 
 
-def _access(table: str, buffer: str, stage: int, value: _Value) -> _Access:
+def _make_access(table: str, buffer: str, stage: int, value: _Value) -> _Access:
     """An access to a table and a buffer of the value's module."""
     return _Access(f"{value.module} {table}", f"{value.module} {buffer}", stage, value)
 
 
-def _value(what: str, task: Task, further: int = 0) -> _Value:
+def _make_value(what: str, task: Task, further: int = 0) -> _Value:
     """The value of `task`, or of the task that is `further` parts on."""
     return _Value(what, task.module, task.microbatch, task.chunk + further)
 
@@ -193,69 +197,73 @@ class _Execution:
         self.program, self.schedule = program, program.schedule
         self.moves = _Moves(program)
         tasks = _task_tables(self.schedule)
-        tables = _tables(program)
+        tables = _flatten_tables(program)
         for name, expected in tasks.items():
-            _compare(name, tables[name], expected)
+            _compare_tables(name, tables[name], expected)
         # Entries are removed when they are used, so that those left have no reason to be there.
         self.entries = {n: t.tolist() for n, t in tables.items() if n not in tasks}
         self.memory: dict[str, list[list[_Value | None]]] = {
             buffer: [[None] * size for _ in range(self.schedule.stages)]
-            for buffer, size in _buffers(program)
+            for buffer, size in _list_buffers(program)
         }
         self.begun: set[_Value] = set()
         self.tick = 0
 
-    def run(self) -> None:
+    def run_ticks(self) -> None:
         """Follow the values of the program through all ticks."""
-        for stage, buffer, slot, value in self._carried(0):
-            self._write(stage, buffer, slot, value)
+        for stage, buffer, slot, value in self._carried_outputs(0):
+            self._write_slot(stage, buffer, slot, value)
         moves, meets = self.moves, self.schedule.stage_syncs.tolist()
         entering = {last: tick for tick, last in enumerate(self.schedule.last_sync.tolist())}
-        self._enter(entering.get(-1))
+        self._enter_microbatch(entering.get(-1))
         for tick, row in enumerate(self.schedule.ticks):
             self.tick = tick
-            self._all(self._read, moves.read(row))
-            self._all(self._write, moves.written(row))
-            self._leave(row)
+            self._apply_accesses(self._read_slot, moves.tick_reads(row))
+            self._apply_accesses(self._write_slot, moves.tick_writes(row))
+            self._return_gradients(row)
             if meets[tick]:
-                self._enter(entering.get(tick))
-        for stage, buffer, slot, value in self._carried(self.schedule.microbatches):
-            self._read(stage, buffer, slot, value)
+                self._enter_microbatch(entering.get(tick))
+        for stage, buffer, slot, value in self._carried_outputs(self.schedule.microbatches):
+            self._read_slot(stage, buffer, slot, value)
         for name, rows in self.entries.items():
-            _compare(name, np.array(rows), np.full_like(rows, -1))
+            _compare_tables(name, np.array(rows), np.full_like(rows, -1))
 
-    def _enter(self, tick: int | None) -> None:
+    def _enter_microbatch(self, tick: int | None) -> None:
         """The stage sync before `tick`: its microbatch enters the backbone."""
         if tick is None:
             return
         now, self.tick = self.tick, tick
         row = self.schedule.ticks[tick]
-        microbatch = self.moves.entering(row)
+        microbatch = self.moves.entering_microbatch(row)
         for name in self.moves.feeds:
-            for stage, pair, source in self._pairs(name, microbatch, "merge"):
-                slot = int(self.program.feed(name).merges.slots.output_buffer[stage, pair])
-                self._read(stage, f"{name} output_buffer", slot, self.moves.output(name, source))
-        self._all(self._write, self.moves.entered(row))
+            for stage, pair, source in self._moving_pairs(name, microbatch, "merge"):
+                slot = int(self.program.feed_of(name).merges.slots.output_buffer[stage, pair])
+                self._read_slot(
+                    stage, f"{name} output_buffer", slot, self.moves.output_of(name, source)
+                )
+        self._apply_accesses(self._write_slot, self.moves.entry_writes(row))
         self.tick = now
 
-    def _leave(self, row: Row) -> None:
+    def _return_gradients(self, row: Row) -> None:
         """The gradient of a microbatch's input is added to those of the outputs that fed it."""
-        microbatch = self.moves.leaving(row)
+        microbatch = self.moves.leaving_microbatch(row)
         for name in self.moves.feeds:
-            module, slots = self.moves.modules[name], self.program.feed(name).merges.slots
+            module, slots = self.moves.modules[name], self.program.feed_of(name).merges.slots
             returned = microbatch if module.trains else None
-            for stage, number, source in self._pairs(name, returned, "return"):
+            for stage, number, source in self._moving_pairs(name, returned, "return"):
                 slot = int(slots.output_grad_buffer[stage, number])
                 is_first = int(slots.is_first[stage, number])
                 value = _Value("gradient", name, source, module.chunks - 1)
                 if is_first != (value not in self.begun):
-                    self._fail(stage, f"is_first of {value} is {is_first}; valid: {1 - is_first}")
+                    self._raise_problem(
+                        stage, f"is_first of {value} is {is_first}; valid: {1 - is_first}"
+                    )
                 if not is_first:
-                    self._read(stage, f"{name} output_grad_buffer", slot, value)
-                self._write(stage, f"{name} output_grad_buffer", slot, value)
+                    self._read_slot(stage, f"{name} output_grad_buffer", slot, value)
+                self._write_slot(stage, f"{name} output_grad_buffer", slot, value)
                 self.begun.add(value)
 
-    def _pairs(
+    def _moving_pairs(
         self, name: str, microbatch: int | None, table: str
     ) -> Iterator[tuple[int, int, int]]:
         """Stage, number and source microbatch of the pairs that move in this tick.
@@ -266,15 +274,15 @@ class _Execution:
             self.entries[f"{name} {part}"][self.tick]
             for part in (f"{table}_first", f"{table}_count")
         )
-        expected = {} if microbatch is None else self.moves.feeding(name, microbatch)
-        pairs = self.program.feed(name).merges
+        expected = {} if microbatch is None else self.moves.feeding_microbatches(name, microbatch)
+        pairs = self.program.feed_of(name).merges
         for stage, microbatches in expected.items():
             numbers = range(first[stage], first[stage] + count[stage])
             inside = numbers.start >= 0 and numbers.stop <= pairs.count
             sources = [int(pairs.source[stage, n]) for n in numbers] if inside else numbers
             fed = {int(pairs.target[stage, n]) for n in numbers} if inside else set()
             if sources != microbatches or fed != {microbatch}:
-                self._fail(
+                self._raise_problem(
                     stage,
                     f"{name} {table} names pairs {numbers.start} to {numbers.stop - 1}; valid: "
                     f"those of its microbatches {microbatches} with microbatch {microbatch}",
@@ -282,42 +290,51 @@ class _Execution:
             first[stage] = count[stage] = -1
             yield from ((stage, n, m) for n, m in zip(numbers, microbatches, strict=True))
 
-    def _carried(self, first: int) -> Iterator[tuple[int, str, int, _Value]]:
+    def _carried_outputs(self, first: int) -> Iterator[tuple[int, str, int, _Value]]:
         """Outputs of the microbatches from `first` on that wait from step to step."""
         for name, module in self.program.modules.items():
             for i, slot in enumerate(module.prefetch_slot.tolist()):
-                value = self.moves.output(name, first + i)
-                yield self.moves.stage(name, i, value.chunk), f"{name} output_buffer", slot, value
+                value = self.moves.output_of(name, first + i)
+                yield (
+                    self.moves.stage_of(name, i, value.chunk),
+                    f"{name} output_buffer",
+                    slot,
+                    value,
+                )
 
-    def _all(
+    def _apply_accesses(
         self, act: Callable[[int, str, int, _Value], None], accesses: Iterable[_Access]
     ) -> None:
         for table, buffer, stage, value in accesses:
             row = self.entries[table][self.tick]
             if row[stage] < 0:
-                self._fail(stage, f"{table} has no slot for {value}")
+                self._raise_problem(stage, f"{table} has no slot for {value}")
             act(stage, buffer, row[stage], value)
             row[stage] = -1
 
-    def _read(self, stage: int, buffer: str, slot: int, value: _Value) -> None:
-        content = self._slots(stage, buffer, slot)[slot]
+    def _read_slot(self, stage: int, buffer: str, slot: int, value: _Value) -> None:
+        content = self._slots_of(stage, buffer, slot)[slot]
         if content != value:
-            self._fail(stage, f"{value} is needed, but slot {slot} of {buffer} holds {content}")
+            self._raise_problem(
+                stage, f"{value} is needed, but slot {slot} of {buffer} holds {content}"
+            )
 
-    def _write(self, stage: int, buffer: str, slot: int, value: _Value) -> None:
-        self._slots(stage, buffer, slot)[slot] = value
+    def _write_slot(self, stage: int, buffer: str, slot: int, value: _Value) -> None:
+        self._slots_of(stage, buffer, slot)[slot] = value
 
-    def _slots(self, stage: int, buffer: str, slot: int) -> list[_Value | None]:
+    def _slots_of(self, stage: int, buffer: str, slot: int) -> list[_Value | None]:
         slots = self.memory[buffer][stage]
         if not 0 <= slot < len(slots):
-            self._fail(stage, f"slot {slot} of {buffer} is not there; valid: below {len(slots)}")
+            self._raise_problem(
+                stage, f"slot {slot} of {buffer} is not there; valid: below {len(slots)}"
+            )
         return slots
 
-    def _fail(self, stage: int, problem: str) -> NoReturn:
+    def _raise_problem(self, stage: int, problem: str) -> NoReturn:
         raise ScheduleError(f"tick {self.tick}, stage {stage}: {problem}")
 
 
-def _owners(schedule: Schedule) -> dict[str, list[int]]:
+def _find_owners(schedule: Schedule) -> dict[str, list[int]]:
     """Pipeline of every microbatch, by module."""
     owners = {
         module.name: [0] * schedule.microbatches_of(module.name) for module in schedule.modules
@@ -326,13 +343,13 @@ def _owners(schedule: Schedule) -> dict[str, list[int]]:
         if task.kind is F:
             stage_of_owner, pipeline = (
                 owners[task.module],
-                stage // schedule.module(task.module).stages,
+                stage // schedule.module_named(task.module).stages,
             )
             stage_of_owner[task.microbatch % len(stage_of_owner)] = pipeline
     return owners
 
 
-def _locals(owners: list[int]) -> list[int]:
+def _local_positions(owners: list[int]) -> list[int]:
     """Position of every microbatch in its pipeline's batch."""
     counts: Counter[int] = Counter()
     positions = []
@@ -344,11 +361,11 @@ def _locals(owners: list[int]) -> list[int]:
 
 def _check_owners(program: LoweredSchedule) -> None:
     """Hold what a lowered schedule says of the modules' microbatches against the schedule."""
-    schedule, every = program.schedule, _owners(program.schedule)
+    schedule, every = program.schedule, _find_owners(program.schedule)
     for name, owners in every.items():
-        module, local = program.modules[name], _locals(owners)
+        module, local = program.modules[name], _local_positions(owners)
         facts: tuple[tuple[str, Any, Any], ...] = (
-            ("stages", module.stages, schedule.module(name)),
+            ("stages", module.stages, schedule.module_named(name)),
             ("owners", module.owners.tolist(), owners),
             ("local", module.local.tolist(), local),
             ("slots", module.slots, max(local, default=-1) + 1),
@@ -377,18 +394,18 @@ def _expected_pairs(
     schedule: Schedule, feed: Feed, owners: list[int]
 ) -> list[tuple[int, int, int]]:
     """`_named_pairs` as the schedule has them."""
-    module = schedule.module(feed.source)
+    module = schedule.module_named(feed.source)
     last = module.stage_of(module.chunks - 1)
-    sources, targets = (part.tolist() for part in feed.pairs(schedule.microbatches))
+    sources, targets = (part.tolist() for part in feed.microbatch_pairs(schedule.microbatches))
     stages = [owners[source] * module.stages + last for source in sources]
     return sorted(zip(stages, targets, sources, strict=True))
 
 
-def _tables(program: LoweredSchedule) -> dict[str, Ints]:
+def _flatten_tables(program: LoweredSchedule) -> dict[str, Ints]:
     """All tables by module and dotted name, `[ticks, stages]`."""
-    flat = {name: dict(_dotted(name, part.tables)) for name, part in program.modules.items()}
+    flat = {name: dict(_dotted_names(name, part.tables)) for name, part in program.modules.items()}
     for part in program.feeds:
-        flat[part.feed.source] |= _dotted(part.feed.source, part.tables)
+        flat[part.feed.source] |= _dotted_names(part.feed.source, part.tables)
     last = program.schedule.stages - 1
     shape = (len(program.schedule.ticks), last + 1)
     tables = {name: table for part in flat.values() for name, table in part.items()}
@@ -401,7 +418,7 @@ def _tables(program: LoweredSchedule) -> dict[str, Ints]:
     return tables
 
 
-def _dotted(module: str, tables: Any) -> dict[str, Ints]:
+def _dotted_names(module: str, tables: Any) -> dict[str, Ints]:
     """`vision forward.input`: the tables of a module by name."""
     return {f"{module} {'.'.join(path)}": table for path, table in flat_leaves(tables).items()}
 
@@ -409,7 +426,7 @@ def _dotted(module: str, tables: Any) -> dict[str, Ints]:
 def _task_tables(schedule: Schedule) -> dict[str, Ints]:
     """The contents that the tables which name tasks must have."""
     shape = (len(schedule.ticks), schedule.stages)
-    local = {name: _locals(owners) for name, owners in _owners(schedule).items()}
+    local = {name: _local_positions(owners) for name, owners in _find_owners(schedule).items()}
     names = [
         name
         for module in schedule.modules
@@ -452,7 +469,7 @@ def _end_tables(module: ModuleStages) -> dict[str, tuple[TaskKind, int]]:
     }
 
 
-def _compare(name: str, actual: Ints, expected: Ints) -> None:
+def _compare_tables(name: str, actual: Ints, expected: Ints) -> None:
     """Raise for the first entry that differs."""
     for tick, stage in np.argwhere(actual != expected)[:1].tolist():
         raise ScheduleError(
@@ -461,7 +478,7 @@ def _compare(name: str, actual: Ints, expected: Ints) -> None:
         )
 
 
-def _buffers(program: LoweredSchedule) -> Iterator[tuple[str, int]]:
+def _list_buffers(program: LoweredSchedule) -> Iterator[tuple[str, int]]:
     """Every buffer and its slots."""
     for name, sizes in program.sizes.items():
         for buffer, size in asdict(sizes).items():

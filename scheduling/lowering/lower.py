@@ -38,7 +38,7 @@ from scheduling.lowering.lowered import (
     read_only,
 )
 from scheduling.lowering.ticks import ModuleTicks
-from scheduling.schedules.check import check
+from scheduling.schedules.check import check_schedule
 from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.schedules.task_kinds import W
 from scheduling.schedules.tasks import Feed
@@ -57,23 +57,23 @@ def lower_schedule(
         remats: the same of modules that differ in it from the backbone, by name.
 
     Raises:
-        ScheduleError: `schedule` breaks a rule (see `scheduling.schedules.check.check`) or holds a
-            kind of task that the executor has no function for, a module has shared ends that may
-            have none, or a `remat` is unknown.
+        ScheduleError: `schedule` breaks a rule of `check_schedule` or holds a kind of task that the
+            executor has no function for, a module has shared ends that may have none, or a
+            `remat` is unknown.
     """
     remats = remats or {}
     for policy in (remat, *remats.values()):
         if policy not in get_args(Remat):
             valid = ", ".join(get_args(Remat))
             raise ScheduleError(f"remat: {policy!r} is unknown; valid: {valid}")
-    check(schedule)
+    check_schedule(schedule)
     _refuse_without_tables(schedule)
     _refuse_other_ends(schedule)
-    ticks = {module.name: ModuleTicks.of(schedule, module) for module in schedule.modules}
+    ticks = {module.name: ModuleTicks.of_module(schedule, module) for module in schedule.modules}
     shape = _TableShape(len(schedule.ticks), schedule.stages)
     slots = {
-        name: _ModuleSlots.of(
-            stages, _fed_ticks(schedule.feed(name), ticks), remats.get(name, remat)
+        name: _ModuleSlots.of_module(
+            stages, _fed_ticks(schedule.feed_of(name), ticks), remats.get(name, remat)
         )
         for name, stages in ticks.items()
     }
@@ -203,11 +203,11 @@ class _ModuleSlots:
     output_grad_buffer: _BufferSlots
 
     @classmethod
-    def of(cls, ticks: ModuleTicks, fed: _FedTicks | None, remat: Remat) -> _ModuleSlots:
+    def of_module(cls, ticks: ModuleTicks, fed: _FedTicks | None, remat: Remat) -> _ModuleSlots:
         """The slots of a module that feeds others, or none."""
         forward, backward, trained = ticks.forward, ticks.backward, ticks.backward >= 0
         shared, full = ticks.module.shared_ends, remat == "full"
-        inputs_written, gradients_written = _written(ticks)
+        inputs_written, gradients_written = _write_ticks(ticks)
         first, last = (_chunk_mask(forward.shape, chunk) for chunk in (0, -1))
         assign = partial(_assign_slots, ticks.stage)
         deferred = backward if ticks.weights is None else ticks.weights
@@ -232,7 +232,7 @@ class _ModuleSlots:
         return BufferSizes(**{field.name: getattr(self, field.name).size for field in fields(self)})
 
 
-def _written(ticks: ModuleTicks) -> tuple[Ints, Ints]:
+def _write_ticks(ticks: ModuleTicks) -> tuple[Ints, Ints]:
     """Ticks at whose end the inputs of chunks and the gradients of their outputs are written."""
     inputs, gradients = np.roll(ticks.forward, 1, axis=1), np.roll(ticks.backward, -1, axis=1)
     if ticks.module.shared_ends:
@@ -290,7 +290,7 @@ class _TableShape:
     ticks: int
     stages: int
 
-    def table(
+    def make_table(
         self, tick: Ints, stage: Ints, value: Ints, where: NDArray[np.bool_] | None = None
     ) -> Table:
         """A table with `value` at `[tick, stage]` for the entries in `where`; all of one shape."""
@@ -299,7 +299,7 @@ class _TableShape:
         table[tick[chosen], stage[chosen]] = value[chosen]
         return read_only(table)
 
-    def column(self, tick: Ints, value: Ints) -> Table:
+    def make_column(self, tick: Ints, value: Ints) -> Table:
         """A column with `value` at `[tick]`."""
         column = np.full(self.ticks, -1, np.int32)
         column[tick] = value
@@ -331,7 +331,7 @@ def _lower_module(
 def _forward_table(
     shape: _TableShape, ticks: ModuleTicks, slots: _ModuleSlots, local: Ints
 ) -> ForwardTable[Table]:
-    place = partial(shape.table, ticks.forward, ticks.stage)
+    place = partial(shape.make_table, ticks.forward, ticks.stage)
     row, chunk = _rows_and_chunks(ticks.forward)
     shared = ticks.module.shared_ends
     return ForwardTable(
@@ -347,7 +347,7 @@ def _forward_table(
 def _backward_table(
     shape: _TableShape, ticks: ModuleTicks, slots: _ModuleSlots, local: Ints, remat: Remat
 ) -> BackwardTable[Table]:
-    place = partial(shape.table, ticks.backward, ticks.stage, where=ticks.backward >= 0)
+    place = partial(shape.make_table, ticks.backward, ticks.stage, where=ticks.backward >= 0)
     row, chunk = _rows_and_chunks(ticks.backward)
     return BackwardTable(
         place(row),
@@ -366,14 +366,14 @@ def _weights_table(
     """The table of weight gradients; None if they are not split from backwards."""
     if ticks.weights is None:
         return None
-    place = partial(shape.table, ticks.weights, ticks.stage, where=ticks.weights >= 0)
+    place = partial(shape.make_table, ticks.weights, ticks.stage, where=ticks.weights >= 0)
     row, chunk = _rows_and_chunks(ticks.weights)
     return WeightsTable(
         place(row),
         place(chunk),
         None if ticks.module.shared_ends else place(local[row]),
         place(slots.operands.slot),
-        shape.table(ticks.backward, ticks.stage, slots.operands.slot, ticks.backward >= 0),
+        shape.make_table(ticks.backward, ticks.stage, slots.operands.slot, ticks.backward >= 0),
     )
 
 
@@ -390,11 +390,11 @@ def _shared_ends_table(
     first, last = ticks.forward[:, 0], ticks.forward[:, -1]
     numbers = np.arange(len(first))
     return SharedEndsTable(
-        embed_microbatch=shape.column(first, numbers),
-        embed_input=shape.column(first, slots.inputs.slot[:, 0]),
-        head_microbatch=shape.column(last, numbers),
-        head_gradient=shape.column(last, slots.gradients.slot[:, -1]),
-        return_microbatch=shape.column(ticks.backward[:, 0], numbers),
+        embed_microbatch=shape.make_column(first, numbers),
+        embed_input=shape.make_column(first, slots.inputs.slot[:, 0]),
+        head_microbatch=shape.make_column(last, numbers),
+        head_gradient=shape.make_column(last, slots.gradients.slot[:, -1]),
+        return_microbatch=shape.make_column(ticks.backward[:, 0], numbers),
     )
 
 
@@ -402,14 +402,14 @@ def _chunk_moves(
     shape: _TableShape, ticks: ModuleTicks, slots: _ModuleSlots
 ) -> dict[str, Table | None]:
     """Values that pass from chunk to chunk."""
-    written, returned = _written(ticks)
+    written, returned = _write_ticks(ticks)
     from_here = ticks.stage == np.roll(ticks.stage, 1, axis=1)
     to_here = ticks.stage == np.roll(ticks.stage, -1, axis=1)
     inputs, gradients = slots.inputs.slot, slots.gradients.slot
     inner = (inputs >= 0) & ~_chunk_mask(inputs.shape, 0)
     upper = (gradients >= 0) & ~_chunk_mask(inputs.shape, -1)
     keeps, sends = ticks.module.keeps_activations, ticks.module.sends_activations
-    table, stage = shape.table, ticks.stage
+    table, stage = shape.make_table, ticks.stage
     return {
         "keep_input": table(written, stage, inputs, inner & from_here) if keeps else None,
         "receive_input": table(written, stage, inputs, inner & ~from_here) if sends else None,
@@ -476,8 +476,8 @@ def _merge_ticks(
     entry, leave = target.forward[microbatch, 0], target.backward[microbatch, 0]
     trained = np.full(len(microbatch), trains)
     return FeedTables(
-        merge_first=shape.table(entry, stages, first),
-        merge_count=shape.table(entry, stages, count),
-        return_first=shape.table(leave, stages, first, trained),
-        return_count=shape.table(leave, stages, count, trained),
+        merge_first=shape.make_table(entry, stages, first),
+        merge_count=shape.make_table(entry, stages, count),
+        return_first=shape.make_table(leave, stages, first, trained),
+        return_count=shape.make_table(leave, stages, count, trained),
     )

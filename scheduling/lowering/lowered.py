@@ -15,7 +15,7 @@ What happens inside a tick, and so when a slot of a buffer is free again::
              written on stage 0
 
 The classes that are generic hold tables `[ticks, stages]` in a lowered schedule, and one entry of
-each in what the executor reads of a tick (`ScheduleBounds.unpack`).
+each in what the executor reads of a tick (`ScheduleBounds.unpack_row`).
 """
 
 from __future__ import annotations
@@ -317,7 +317,7 @@ class FusedKind:
     tasks: tuple[tuple[TaskKind, str], ...] = ()
 
     @classmethod
-    def single(cls, kind: TaskKind, module: str) -> FusedKind:
+    def of_task(cls, kind: TaskKind, module: str) -> FusedKind:
         """One task."""
         return cls(((kind, module),))
 
@@ -374,7 +374,7 @@ class LoweredSchedule:
         """The modules that feed the backbone, by name."""
         return {module.name: self.modules[module.name] for module in self.schedule.sources}
 
-    def feed(self, source: str) -> LoweredFeed:
+    def feed_of(self, source: str) -> LoweredFeed:
         """What a module's microbatches feed.
 
         Raises:

@@ -36,7 +36,7 @@ class ModuleTicks:
     entry: Ints
 
     @classmethod
-    def of(cls, schedule: Schedule, module: ModuleStages) -> ModuleTicks:
+    def of_module(cls, schedule: Schedule, module: ModuleStages) -> ModuleTicks:
         """The ticks of a module of a schedule."""
         tasks = schedule.task_arrays
         shape = schedule.microbatches_of(module.name), module.chunks

@@ -53,10 +53,10 @@ from math import inf
 from typing import Literal, get_args
 
 from scheduling.schedules.builder import TOLERANCE, PlacementRules, ScheduleBuilder, TaskQueue
-from scheduling.schedules.check import check
+from scheduling.schedules.check import check_schedule
 from scheduling.schedules.costs import ChunkCosts, TaskCosts
 from scheduling.schedules.place import place_tasks, slot_capacities
-from scheduling.schedules.refine import refine
+from scheduling.schedules.refine import refine_placement
 from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.schedules.task_kinds import B, F
 from scheduling.schedules.tasks import Feed, ModuleStages
@@ -118,10 +118,10 @@ def place_modules(
             division is refused, or a kind of task has no cost.
     """
     sources = _with_feeds(backbone, modules, feeds)
-    _check(backbone, sources, costs, placement, fill, live, in_turn)
-    rules = PlacementRules.of(placement, fill, live, backbone.stages)
+    _check_arguments(backbone, sources, costs, placement, fill, live, in_turn)
+    rules = PlacementRules.of_placement(placement, fill, live, backbone.stages)
     rules = replace(rules, thorough=thorough, in_turn=in_turn)
-    return _place(backbone, sources, costs, rules).build(
+    return _place_with_ends(backbone, sources, costs, rules).build_schedule(
         [module for module, _ in sources], [feed for _, feed in sources]
     )
 
@@ -145,8 +145,8 @@ def choose_prefetch(
         shortest step, chosen for one module after the other.
     """
     sources = _with_feeds(backbone, modules, feeds)
-    _check(backbone, sources, costs, "bubbles", fill, live)
-    rules = PlacementRules.of("bubbles", fill, live, backbone.stages)
+    _check_arguments(backbone, sources, costs, "bubbles", fill, live)
+    rules = PlacementRules.of_placement("bubbles", fill, live, backbone.stages)
     most = int(min(backbone.microbatches, rules.live))
     for index in (i for i, module in enumerate(modules) if not module.trains):
         module, feed = sources[index]
@@ -154,8 +154,8 @@ def choose_prefetch(
         makespans = []
         for prefetch in choices:
             sources[index] = replace(module, prefetch=prefetch), feed
-            table = _place(backbone, sources, costs, rules)
-            makespans.append(table.seconds(costs.gather, costs.scatter))
+            table = _place_with_ends(backbone, sources, costs, rules)
+            makespans.append(table.step_length(costs.gather, costs.scatter))
         least = min(makespans) * (1 + TOLERANCE)
         shortest = (n for n, makespan in zip(choices, makespans, strict=True) if makespan <= least)
         sources[index] = replace(module, prefetch=next(shortest)), feed
@@ -187,10 +187,10 @@ def choose_chunks(
     for module, chunk_costs in sorted(divisions.items(), key=lambda item: item[0].chunks):
         of_module = replace(costs, sources={module.name: chunk_costs})
         sources = _with_feeds(backbone, [module], feeds)
-        _check(backbone, sources, of_module, "bubbles", fill, live)
-        rules = PlacementRules.of("bubbles", fill, live, backbone.stages)
-        table = _place(backbone, sources, of_module, rules)
-        steps[module] = table.seconds(costs.gather, costs.scatter)
+        _check_arguments(backbone, sources, of_module, "bubbles", fill, live)
+        rules = PlacementRules.of_placement("bubbles", fill, live, backbone.stages)
+        table = _place_with_ends(backbone, sources, of_module, rules)
+        steps[module] = table.step_length(costs.gather, costs.scatter)
     limit = min(steps.values()) * (1 + STEP_TOLERANCE)
     return next(module for module, step in steps.items() if step <= limit)
 
@@ -201,7 +201,8 @@ def lower_bound(schedule: Schedule, costs: TaskCosts) -> float:
     kinds = [kind for module, kind in schedule.task_arrays.keys if module == name]
     of_stage = schedule.chunks * sum(costs.of_kind(kind) for kind in kinds) + costs.shared
     others = sum(
-        schedule.microbatches_of(module.name) * _work(module, costs) for module in schedule.sources
+        schedule.microbatches_of(module.name) * _module_work(module, costs)
+        for module in schedule.sources
     )
     return count * of_stage + others / schedule.stages
 
@@ -221,7 +222,7 @@ def _with_feeds(
     ]
 
 
-def _work(module: ModuleStages, costs: TaskCosts) -> float:
+def _module_work(module: ModuleStages, costs: TaskCosts) -> float:
     """A module's work for one microbatch."""
     chunk_costs = costs.sources[module.name]
     return sum(chunk_costs.forward) + sum(
@@ -229,7 +230,7 @@ def _work(module: ModuleStages, costs: TaskCosts) -> float:
     )
 
 
-def _check(
+def _check_arguments(
     backbone: Schedule,
     sources: Sequence[_Source],
     costs: TaskCosts,
@@ -242,7 +243,7 @@ def _check(
     _check_names("fill", fill, get_args(Fill))
     if backbone.sources:
         raise ScheduleError("the schedule has other modules already; valid: the backbone alone")
-    check(backbone)
+    check_schedule(backbone)
     names, backbone_name = [module.name for module, _ in sources], backbone.backbone.name
     if len({*names, backbone_name}) <= len(names):
         raise ScheduleError(
@@ -290,7 +291,7 @@ def _check_division(module: ModuleStages, feed: Feed, backbone: Schedule, costs:
         refuse("costs for", lengths, f"{module.chunks}")
 
 
-def _place(
+def _place_with_ends(
     backbone: Schedule, sources: Sequence[_Source], costs: TaskCosts, rules: PlacementRules
 ) -> ScheduleBuilder:
     """The shorter of the steps with and without use of the ends, if that can change anything."""
@@ -298,7 +299,7 @@ def _place(
         return _place_all(backbone, sources, costs, rules)
     ways = (True, False) if rules.thorough else (True,)
     tried = [_place_all(backbone, sources, costs, replace(rules, ends=ends)) for ends in ways]
-    return min(tried, key=lambda table: table.seconds(costs.gather, costs.scatter))
+    return min(tried, key=lambda table: table.step_length(costs.gather, costs.scatter))
 
 
 def _place_all(
@@ -306,21 +307,21 @@ def _place_all(
 ) -> ScheduleBuilder:
     """Place the module with the most work first, and work for the next step last of all."""
     queues = [
-        TaskQueue.of(*source, kind, costs)
+        TaskQueue.of_module(*source, kind, costs)
         for source in sources
         for kind in (F, B)
         if source[0].trains
     ]
-    queues += [TaskQueue.of(*source, F, costs) for source in sources if not source[0].trains]
-    table = ScheduleBuilder.of(backbone, costs, queues if rules.ends else ())
-    order = sorted(sources, key=lambda source: -_work(source[0], costs))
+    queues += [TaskQueue.of_module(*source, F, costs) for source in sources if not source[0].trains]
+    table = ScheduleBuilder.of_backbone(backbone, costs, queues if rules.ends else ())
+    order = sorted(sources, key=lambda source: -_module_work(source[0], costs))
     for module, feed in order:
         of_module = [queue for queue in queues if queue.module == module]
         numbers = range(module.prefetch, feed.source_count(backbone.microbatches))
         limits = replace(rules, live=rules.live * feed.per_target)
         table = _place_shortest(table, of_module, numbers, limits)
     for module, feed in order:
-        of_module = [TaskQueue.of(module, feed, F, costs, prefetch=True)]
+        of_module = [TaskQueue.of_module(module, feed, F, costs, prefetch=True)]
         table = _place_shortest(table, of_module, range(module.prefetch), replace(rules, live=inf))
     return table
 
@@ -348,7 +349,9 @@ def _place_shortest(
         placements.append(placed[way])
     placements.sort(key=lambda tried: tried.makespan)
     if rules.slots and rules.rounds == "beside" and rules.live:
-        placements[:MAX_REFINED] = [refine(tried, rules) for tried in placements[:MAX_REFINED]]
+        placements[:MAX_REFINED] = [
+            refine_placement(tried, rules) for tried in placements[:MAX_REFINED]
+        ]
     return min(placements, key=lambda tried: tried.makespan)
 
 
@@ -373,7 +376,7 @@ def _assign_pipelines(
     sides = [
         (
             slot_capacities(table, flow, microbatches, rules),
-            flow.per_place[flow.places[0]],
+            flow.chunks_by_stage[flow.stages[0]],
             sum(flow.costs) / len(flow.costs),
         )
         for flow in flows

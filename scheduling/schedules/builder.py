@@ -33,8 +33,9 @@ class PlacementRules:
         slots: whether pieces may use idle slots in the decoder's ticks.
         rounds: where rounds run before the walk's end: beside decoder tasks, in ticks of their
             own between the decoder's, or nowhere.
-        live: number of microbatches that may be ready and not begun; `of` counts the decoder's, a
-            walk those of the encoder. With 0 all pieces run as soon as they are ready.
+        live: number of microbatches that may be ready and not begun; `of_placement` counts the
+            backbone's, a placement those of its own module. With 0 all chunks run
+            as soon as they are ready.
         eager: whether a stage runs its pieces regardless of the other stages.
         stretch: whether idle slots may be shorter than a piece.
         ends: whether to use the time of gathering parameters and scattering gradients.
@@ -52,7 +53,7 @@ class PlacementRules:
     in_turn: bool = False
 
     @classmethod
-    def of(
+    def of_placement(
         cls, placement: str, fill: Collection[str], live: int | None, stages: int
     ) -> PlacementRules:
         if placement == "first_stage":
@@ -71,8 +72,8 @@ class TaskQueue:
     Attributes:
         module, feed: how the module's work is divided, and what its microbatches feed.
         kind: kind of the tasks.
-        pieces: pieces of a microbatch, in the order of the walk.
-        costs, places: cost and encoder stage of each of `pieces`.
+        chunks: pieces of a microbatch, in the order of the walk.
+        costs, places: cost and encoder stage of each of `chunks`.
         reverse: whether the walk goes from the last tick to the first.
         prefetch: whether the tasks are for the next step.
     """
@@ -80,14 +81,14 @@ class TaskQueue:
     module: ModuleStages
     feed: Feed
     kind: TaskKind
-    pieces: tuple[int, ...]
+    chunks: tuple[int, ...]
     costs: tuple[float, ...]
-    places: tuple[int, ...]
+    stages: tuple[int, ...]
     reverse: bool
     prefetch: bool
 
     @classmethod
-    def of(
+    def of_module(
         cls,
         module: ModuleStages,
         feed: Feed,
@@ -114,20 +115,20 @@ class TaskQueue:
         return self.module.stages > 1
 
     @cached_property
-    def per_place(self) -> dict[int, int]:
+    def chunks_by_stage(self) -> dict[int, int]:
         """Number of pieces of a microbatch by encoder stage, in the order of the walk."""
-        return {place: self.places.count(place) for place in dict.fromkeys(self.places)}
+        return {place: self.stages.count(place) for place in dict.fromkeys(self.stages)}
 
     def mean_costs(self, stages: int) -> np.ndarray:
         """`[stages]`: mean cost of the pieces of a decoder stage, infinite if it runs none."""
         mean = np.full(self.module.stages, inf)
-        for place in self.per_place:
-            mean[place] = np.mean(self.costs, where=np.array(self.places) == place)
+        for place in self.chunks_by_stage:
+            mean[place] = np.mean(self.costs, where=np.array(self.stages) == place)
         return np.tile(mean, stages // self.module.stages)
 
-    def share(self, stages: int) -> float:
+    def round_share(self, stages: int) -> float:
         """Share of a round that one piece is: 1 / number of decoder stages that run pieces."""
-        return self.module.stages / (len(self.per_place) * stages)
+        return self.module.stages / (len(self.chunks_by_stage) * stages)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,25 +136,25 @@ class PlacedTasks:
     """Tasks of a flow in a table.
 
     Attributes:
-        flow: the flow of the tasks.
-        where: `[tasks, 2]`: tick and stage of each task.
+        queue: the flow of the tasks.
+        positions: `[tasks, 2]`: tick and stage of each task.
         tasks: `[tasks, 2]`: microbatch and piece of each task.
     """
 
-    flow: TaskQueue
-    where: np.ndarray
+    queue: TaskQueue
+    positions: np.ndarray
     tasks: np.ndarray
 
     @property
     def task_costs(self) -> np.ndarray:
         """`[tasks]`: cost of each task."""
-        cost = dict(zip(self.flow.pieces, self.flow.costs, strict=True))
+        cost = dict(zip(self.queue.chunks, self.queue.costs, strict=True))
         return np.array([cost[piece] for piece in self.tasks[:, 1].tolist()])
 
-    def at(self, ticks: np.ndarray) -> PlacedTasks:
+    def with_ticks(self, ticks: np.ndarray) -> PlacedTasks:
         """A copy in a table in which tick i has become `ticks[i]`."""
-        tick, stage = self.where.T
-        return replace(self, where=np.stack([ticks[tick], stage], axis=1))
+        tick, stage = self.positions.T
+        return replace(self, positions=np.stack([ticks[tick], stage], axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,30 +162,30 @@ class ScheduleBuilder:
     """A schedule under construction, in numbers.
 
     Attributes:
-        decoder: the schedule without encoders.
+        backbone: the schedule without encoders.
         first: by kind of encoder task, `[microbatches]`: the decoder's tick in which stage 0 runs
             chunk 0 in the same direction.
-        source: `[ticks]`: the tick of `decoder`, -1 for ticks without decoder tasks.
+        source: `[ticks]`: the tick of `backbone`, -1 for ticks without decoder tasks.
         load: `[ticks, stages]`: cost of the tasks.
         floor: `[ticks]`: least length of a tick whatever its load: the gather of the parameters
             before the decoder's first tick, the scatter of the gradients after its last.
         shared: cost of all heads.
-        taken: by kind of encoder task, `[ticks, stages]`: whether the bundle holds such a task.
+        occupied: by kind of encoder task, `[ticks, stages]`: whether the bundle holds such a task.
         placed: the encoders' tasks.
     """
 
-    decoder: Schedule
+    backbone: Schedule
     first: Mapping[TaskKind, np.ndarray]
     source: np.ndarray
     load: np.ndarray
     floor: np.ndarray
     shared: float
-    taken: Mapping[TaskKind, np.ndarray]
+    occupied: Mapping[TaskKind, np.ndarray]
     placed: tuple[PlacedTasks, ...] = ()
     _slots: dict[Any, np.ndarray] = field(init=False, default_factory=dict)
 
     @classmethod
-    def of(
+    def of_backbone(
         cls, decoder: Schedule, costs: TaskCosts, ends: Sequence[TaskQueue] = ()
     ) -> ScheduleBuilder:
         """The table of the decoder alone.
@@ -221,19 +222,19 @@ class ScheduleBuilder:
         return replace(self.with_ticks(ticks), floor=floor)
 
     @property
-    def length(self) -> np.ndarray:
+    def tick_lengths(self) -> np.ndarray:
         """`[ticks]`: length of each tick."""
         return np.maximum(self.load.max(axis=1), self.floor)
 
     @property
     def stages(self) -> int:
         """Number of stages of the decoder."""
-        return self.decoder.stages
+        return self.backbone.stages
 
     @cached_property
     def makespan(self) -> float:
         """Length of the step without its ends, in the unit of the costs."""
-        length = float(self.length.sum())
+        length = float(self.tick_lengths.sum())
         if self._shares_forwards:
             # The tick becomes several, and stages may meet behind another one than the last.
             exact = self._rows_length()
@@ -245,13 +246,13 @@ class ScheduleBuilder:
         """Whether forwards of several modules stand on one stage in a tick without the backbone."""
         modules: dict[str, np.ndarray] = {}
         for part in self.placed:
-            if part.flow.kind.forward:
-                runs = modules.setdefault(part.flow.module.name, np.zeros(self.load.shape, bool))
-                runs[tuple(part.where.T)] = True
+            if part.queue.kind.forward:
+                runs = modules.setdefault(part.queue.module.name, np.zeros(self.load.shape, bool))
+                runs[tuple(part.positions.T)] = True
         shared = np.sum([*modules.values()], axis=0) > 1
         return bool(np.any(shared & (self.source < 0)[:, None]))
 
-    def seconds(self, gather: float, scatter: float) -> float:
+    def step_length(self, gather: float, scatter: float) -> float:
         """Length of the step with its ends, also where no ticks stand for them."""
         meets, work = self._stage_syncs(), self.load.max(axis=1)
         span = np.flatnonzero(self.source >= 0)
@@ -271,7 +272,7 @@ class ScheduleBuilder:
         return len(self.source) - ticks if flow.reverse else ticks + 1
 
     def _end_ticks(self, flow: TaskQueue) -> np.ndarray:
-        """`[own microbatches]`: tick of `decoder` in which stage 0 begins or ends what each feeds.
+        """`[own microbatches]`: tick of `backbone` in which stage 0 begins or ends what each feeds.
 
         It begins with the first that a forward feeds, and ends with the last that feeds a backward.
         """
@@ -286,13 +287,13 @@ class ScheduleBuilder:
         return self._slots[key]
 
     def _count_slots(self, flow: TaskQueue, rules: PlacementRules) -> np.ndarray:
-        is_busy = self.taken[flow.kind]
+        is_busy = self.occupied[flow.kind]
         counts = np.zeros(is_busy.shape, np.intp)
-        uneven = self.load.min(axis=1) < self.length
+        uneven = self.load.min(axis=1) < self.tick_lengths
         usable = (rules.slots | (self.source < 0)) & uneven
-        mean, share = flow.mean_costs(self.stages), flow.share(self.stages)
+        mean, share = flow.mean_costs(self.stages), flow.round_share(self.stages)
         rows, load, floor = np.flatnonzero(usable), self.load[usable], self.floor[usable]
-        tasks = flow.feed.source_count(self.decoder.microbatches) * len(flow.pieces)
+        tasks = flow.feed.source_count(self.backbone.microbatches) * len(flow.chunks)
         while len(rows):
             full = (is_busy[rows] | (counts[rows] > 0)) & flow.moves_between_stages
             full |= counts[rows] >= tasks
@@ -319,8 +320,8 @@ class ScheduleBuilder:
             source=spread(self.source, -1),
             load=spread(self.load, 0),
             floor=spread(self.floor, 0),
-            taken={kind: spread(is_busy, False) for kind, is_busy in self.taken.items()},
-            placed=tuple(part.at(new) for part in self.placed),
+            occupied={kind: spread(is_busy, False) for kind, is_busy in self.occupied.items()},
+            placed=tuple(part.with_ticks(new) for part in self.placed),
         )
 
     def merge_unsynced(self) -> ScheduleBuilder:
@@ -334,23 +335,25 @@ class ScheduleBuilder:
             source=self.source[last],
             load=np.add.reduceat(self.load, first),
             floor=np.add.reduceat(self.floor, first),
-            taken={k: np.logical_or.reduceat(is_busy, first) for k, is_busy in self.taken.items()},
-            placed=tuple(part.at(new) for part in self.placed),
+            occupied={
+                k: np.logical_or.reduceat(is_busy, first) for k, is_busy in self.occupied.items()
+            },
+            placed=tuple(part.with_ticks(new) for part in self.placed),
         )
 
     def _rows_length(self) -> float:
-        """Sum of what the stages take from sync to sync, once ticks are split as `build` does."""
+        """The stages' time from sync to sync, summed, once `build_schedule` has split the ticks."""
         parts = sorted(self.placed, key=_sync_order)
         depth, ranks = self._split_ticks(parts)
         last = np.cumsum(depth) - 1
-        rows = [last[part.where[:, 0]] - rank for part, rank in zip(parts, ranks, strict=True)]
+        rows = [last[part.positions[:, 0]] - rank for part, rank in zip(parts, ranks, strict=True)]
         load, backbone = np.zeros((int(depth.sum()), self.stages)), self.load.copy()
         for part, row in zip(parts, rows, strict=True):
-            (tick, stage), cost = part.where.T, part.task_costs
+            (tick, stage), cost = part.positions.T, part.task_costs
             np.add.at(load, (row, stage), cost)
             np.subtract.at(backbone, (tick, stage), cost)
         load[last] += backbone
-        meets = self._syncs(last, dict(zip(parts, rows, strict=True)))
+        meets = self._find_syncs(last, dict(zip(parts, rows, strict=True)))
         segment = np.flatnonzero(np.diff(np.cumsum(meets) - meets, prepend=-1))
         floor = np.zeros(len(load))
         floor[last] = self.floor
@@ -362,10 +365,10 @@ class ScheduleBuilder:
         place_after: dict[tuple[int, int, TaskKind], int] = {}
         depth, ranks = np.ones(len(self.source), np.intp), []
         for part in reversed(parts):
-            rank = np.zeros(len(part.where), np.intp)
+            rank = np.zeros(len(part.positions), np.intp)
             for task in range(len(rank) - 1, -1, -1):
-                tick, stage = part.where[task].tolist()
-                place = tick, stage, part.flow.kind
+                tick, stage = part.positions[task].tolist()
+                place = tick, stage, part.queue.kind
                 rank[task] = place_after.get(place, 0)
                 place_after[place] = int(rank[task]) + 1
                 depth[tick] = max(depth[tick], place_after[place])
@@ -375,9 +378,9 @@ class ScheduleBuilder:
     def _stage_syncs(self) -> np.ndarray:
         """`[ticks]`: `Schedule.stage_syncs` of the resulting schedule, if no tick is split."""
         ticks = np.arange(len(self.source))
-        return self._syncs(ticks, {part: part.where[:, 0] for part in self.placed})
+        return self._find_syncs(ticks, {part: part.positions[:, 0] for part in self.placed})
 
-    def _syncs(self, last: np.ndarray, places: Mapping[PlacedTasks, np.ndarray]) -> np.ndarray:
+    def _find_syncs(self, last: np.ndarray, places: Mapping[PlacedTasks, np.ndarray]) -> np.ndarray:
         """`[rows]`: whether the stages meet, where a tick ends in row `last[tick]`.
 
         Args:
@@ -390,19 +393,19 @@ class ScheduleBuilder:
         encoded = np.full(len(entry), -1)
         for part, tick in places.items():
             microbatch, piece = part.tasks.T
-            if part.flow.moves_between_stages:
+            if part.queue.moves_between_stages:
                 meets[tick] = True
-            if part.flow.kind.forward and not part.flow.prefetch:
-                feed, last = part.flow.feed, piece == part.flow.module.chunks - 1
+            if part.queue.kind.forward and not part.queue.prefetch:
+                feed, last = part.queue.feed, piece == part.queue.module.chunks - 1
                 done = np.full(feed.source_count(len(entry)), -1)
                 done[microbatch[last]] = tick[last]
-                sources, targets = feed.pairs(len(entry))
+                sources, targets = feed.microbatch_pairs(len(entry))
                 np.maximum.at(encoded, targets, done[sources])
         before = np.concatenate([[-1], last_true_index(meets)])[entry]
         meets[encoded[before < encoded]] = True
         return meets
 
-    def build(self, modules: Sequence[ModuleStages], feeds: Sequence[Feed]) -> Schedule:
+    def build_schedule(self, modules: Sequence[ModuleStages], feeds: Sequence[Feed]) -> Schedule:
         """The table as a schedule; a tick with several tasks of a kind becomes several ticks."""
         bundles, empty = self._encoder_tasks(), ((),) * self.stages
         rows: list[tuple[FusedTask, ...]] = []
@@ -410,14 +413,14 @@ class ScheduleBuilder:
         for tick, source in enumerate(self.source.tolist()):
             if tick == gathered:
                 prologue = len(rows)
-            decoder = self.decoder.ticks[source] if source >= 0 else empty
+            decoder = self.backbone.ticks[source] if source >= 0 else empty
             if added := bundles.get(tick):
                 rows += _add_encoder_tasks(decoder, added)
             elif source >= 0:
                 rows.append(decoder)
-        every = (*self.decoder.modules, *modules)
+        every = (*self.backbone.modules, *modules)
         return replace(
-            self.decoder, modules=every, feeds=tuple(feeds), ticks=tuple(rows), prologue=prologue
+            self.backbone, modules=every, feeds=tuple(feeds), ticks=tuple(rows), prologue=prologue
         )
 
     @property
@@ -430,9 +433,9 @@ class ScheduleBuilder:
         """Encoder tasks by tick, then by stage and kind, in the order in which they run."""
         bundles: dict[int, dict[tuple[int, TaskKind], list[Task]]] = {}
         for placed in sorted(self.placed, key=_sync_order):
-            kind, name = placed.flow.kind, placed.flow.module.name
-            step = self.decoder.microbatches if placed.flow.prefetch else 0
-            pairs = zip(placed.where.tolist(), placed.tasks.tolist(), strict=True)
+            kind, name = placed.queue.kind, placed.queue.module.name
+            step = self.backbone.microbatches if placed.queue.prefetch else 0
+            pairs = zip(placed.positions.tolist(), placed.tasks.tolist(), strict=True)
             for (tick, stage), (microbatch, piece) in pairs:
                 tasks = bundles.setdefault(tick, {}).setdefault((stage, kind), [])
                 tasks.append(Task(kind, name, microbatch + step, piece))
@@ -441,7 +444,7 @@ class ScheduleBuilder:
 
 def _sync_order(placed: PlacedTasks) -> bool:
     """Order of tasks in a tick: what moves comes last, to be ready where the stages meet."""
-    return placed.flow.moves_between_stages
+    return placed.queue.moves_between_stages
 
 
 def _add_encoder_tasks(
@@ -524,7 +527,9 @@ def gainful_stages_of_tick(
     if not costs:
         return []
     length = max(max(load), floor)
-    longer = {stage: _growth(load[stage] + cost - length, cost) for stage, cost in costs.items()}
+    longer = {
+        stage: _tick_growth(load[stage] + cost - length, cost) for stage, cost in costs.items()
+    }
     if not stretch:
         return [stage for stage in sorted(costs) if not longer[stage] and costs[stage] > 0]
     best = level = worth = total = 0.0
@@ -537,6 +542,6 @@ def gainful_stages_of_tick(
     return [stage for stage in sorted(costs) if longer[stage] <= level]
 
 
-def _growth(excess: float, cost: float) -> float:
+def _tick_growth(excess: float, cost: float) -> float:
     """The seconds by which a tick grows; 0 if they are a rounding error."""
     return excess if excess > TOLERANCE * cost else 0.0

@@ -31,7 +31,7 @@ Ints = NDArray[np.intp]
 _LISTED = 8
 
 
-def check(schedule: Schedule) -> None:
+def check_schedule(schedule: Schedule) -> None:
     """Check a schedule against every rule, in less than a tenth of a second for 130,000 tasks.
 
     Raises:
@@ -44,7 +44,7 @@ def check(schedule: Schedule) -> None:
     _raise_first(_bad_sizes(schedule))
     _raise_first(_bad_fused(schedule))
     index = _TaskIndex(schedule)
-    _raise_first(index.fill())
+    _raise_first(index.find_tasks())
     for module in schedule.sources:
         _raise_first(_split_pipelines(index, module))
     _raise_first(_too_early(index))
@@ -57,9 +57,9 @@ def peak_live(schedule: Schedule) -> tuple[int, ...]:
     reads it (`TaskKind.reads`): its backward.
 
     Raises:
-        ScheduleError: `schedule` breaks a rule, see `check`.
+        ScheduleError: `schedule` breaks a rule, see `check_schedule`.
     """
-    check(schedule)
+    check_schedule(schedule)
     changes = np.zeros((len(schedule.ticks) + 1, schedule.stages), np.intp)
     last: dict[tuple[int, int, int], int] = {}
     for tick, stage, task in schedule:
@@ -179,7 +179,7 @@ def _bad_positions(schedule: Schedule) -> list[tuple[int, int]]:
     """Tick and stage of the fused tasks that have a problem, found for all tasks at once."""
     tasks = schedule.task_arrays
     site = tasks.tick * schedule.stages + tasks.stage
-    groups = [_group(schedule, module, kind) for module, kind in tasks.keys]
+    groups = [_kind_group(schedule, module, kind) for module, kind in tasks.keys]
     kinds = list(dict.fromkeys(groups))
     number = np.array([kinds.index(group) for group in groups], np.intp)[tasks.key]
     counts = np.bincount(site * len(kinds) + number)
@@ -188,7 +188,7 @@ def _bad_positions(schedule: Schedule) -> list[tuple[int, int]]:
     return [divmod(position, schedule.stages) for position in sorted(positions)]
 
 
-def _group(schedule: Schedule, module: str, kind: TaskKind) -> tuple[bool, TaskKind]:
+def _kind_group(schedule: Schedule, module: str, kind: TaskKind) -> tuple[bool, TaskKind]:
     """What a fused task has at most one task of: a kind, of the backbone or of the others."""
     return module == schedule.backbone.name, kind
 
@@ -200,7 +200,10 @@ def _misplaced_tasks(schedule: Schedule) -> NDArray[np.bool_]:
     for name, kind in tasks.keys:
         if name in modules and kind in KINDS.values():
             module, chosen = modules[name], tasks.of_key(name, kind)
-            chunk, (microbatches, chunks) = tasks.chunk[chosen], _ranges(schedule, module, kind)
+            chunk, (microbatches, chunks) = (
+                tasks.chunk[chosen],
+                _valid_ranges(schedule, module, kind),
+            )
             misplaced[chosen] = (
                 _is_outside(tasks.microbatch[chosen], microbatches)
                 | _is_outside(chunk, chunks)
@@ -213,7 +216,7 @@ def _is_outside(values: Ints, valid: range) -> NDArray[np.bool_]:
     return (values < valid.start) | (values >= valid.stop)
 
 
-def _ranges(schedule: Schedule, module: ModuleStages, kind: TaskKind) -> tuple[range, range]:
+def _valid_ranges(schedule: Schedule, module: ModuleStages, kind: TaskKind) -> tuple[range, range]:
     """The microbatches and the chunks of a module that have a task of a kind."""
     prefetched = module.prefetch * kind.forward
     count = schedule.microbatches_of(module.name)
@@ -222,7 +225,7 @@ def _ranges(schedule: Schedule, module: ModuleStages, kind: TaskKind) -> tuple[r
 
 def _repeated_kind(schedule: Schedule, fused: FusedTask) -> str | None:
     """Why a fused task holds too much."""
-    groups = {_group(schedule, task.module, task.kind) for task in fused}
+    groups = {_kind_group(schedule, task.module, task.kind) for task in fused}
     if len(groups) == len(fused):
         return None
     listed = ", ".join(str(task) for task in fused)
@@ -239,8 +242,8 @@ def _task_problem(schedule: Schedule, stage: int, task: Task) -> str | None:
     names = [module.name for module in schedule.modules]
     if task.module not in names:
         return f"is of an unknown module; valid: {', '.join(names)}"
-    module = schedule.module(task.module)
-    microbatches, chunks = _ranges(schedule, module, task.kind)
+    module = schedule.module_named(task.module)
+    microbatches, chunks = _valid_ranges(schedule, module, task.kind)
     if task.chunk in chunks and stage % module.stages != module.stage_of(task.chunk):
         several = f" + n x {module.stages}" if module.stages < schedule.stages else ""
         return f"is on a wrong stage; valid: {module.stage_of(task.chunk)}{several}"
@@ -281,9 +284,9 @@ class _TaskIndex:
                     total += count
         self.tick, self.stage = np.full(total, -1), np.full(total, -1)
 
-    def fill(self) -> Iterator[str]:
+    def find_tasks(self) -> Iterator[str]:
         """Find every task; yields problems of tasks that appear twice, then of missing ones."""
-        tasks, number = self.schedule.task_arrays, self._numbers()
+        tasks, number = self.schedule.task_arrays, self._task_numbers()
         order = np.argsort(number, kind="stable")
         again = number[order[1:]] == number[order[:-1]]
         twice = sorted(zip(*_masked_pairs(order[1:], order[:-1], again), strict=True))
@@ -296,11 +299,11 @@ class _TaskIndex:
                 f"{first}; valid: once"
             )
         self.tick[number], self.stage[number] = tasks.tick, tasks.stage
-        for ids in self.required():
+        for ids in self.required_numbers():
             for missing in ids[self.tick[ids] < 0].tolist():
-                yield f"{self.name(missing)} is missing; valid: once"
+                yield f"{self.name_of(missing)} is missing; valid: once"
 
-    def _numbers(self) -> Ints:
+    def _task_numbers(self) -> Ints:
         """`[tasks]`: the number of every task of the schedule."""
         tasks = self.schedule.task_arrays
         number = np.zeros(len(tasks.key), np.intp)
@@ -309,22 +312,22 @@ class _TaskIndex:
             number[chosen] = ids[tasks.microbatch[chosen] % len(ids), tasks.chunk[chosen]]
         return number
 
-    def required(self) -> Iterator[Ints]:
+    def required_numbers(self) -> Iterator[Ints]:
         """Numbers of the tasks that a complete schedule holds."""
         for (module, kind), ids in self.ids.items():
-            yield ids[:, self.schedule.module(module).chunks_with(kind)]
+            yield ids[:, self.schedule.module_named(module).chunks_with(kind)]
 
-    def name(self, number: int) -> str:
+    def name_of(self, number: int) -> str:
         """`vision F(0, 1)`."""
         present = ((key, ids) for key, ids in self.ids.items() if ids.size)
         module, kind = next(key for key, ids in present if number <= ids.flat[-1])
         ids = self.ids[module, kind]
         microbatch, chunk = np.argwhere(ids == number)[0].tolist()
-        if kind.forward and microbatch < self.schedule.module(module).prefetch:
+        if kind.forward and microbatch < self.schedule.module_named(module).prefetch:
             microbatch += len(ids)
         return str(Task(kind, module, microbatch, chunk))
 
-    def where(self, number: int) -> str:
+    def place_of(self, number: int) -> str:
         """`tick 3, stage 1`."""
         return f"tick {self.tick[number]}, stage {self.stage[number]}"
 
@@ -338,8 +341,9 @@ def _split_pipelines(index: _TaskIndex, module: ModuleStages) -> Iterator[str]:
     elsewhere = pipelines != pipelines[:, :1]
     for number, first in zip(*_masked_pairs(numbers, forward[:, :1], elsewhere), strict=True):
         yield (
-            f"{index.where(number)}: {index.name(number)} is in another pipeline of the module "
-            f"than {index.name(first)} ({index.where(first)}); valid: one for all of a microbatch"
+            f"{index.place_of(number)}: {index.name_of(number)} is in another pipeline of the "
+            f"module than {index.name_of(first)} ({index.place_of(first)}); valid: one for all of "
+            "a microbatch"
         )
 
 
@@ -351,31 +355,32 @@ def _masked_pairs(left: Ints, right: Ints, mask: NDArray[np.bool_]) -> tuple[lis
 
 def _too_early(index: _TaskIndex) -> Iterator[str]:
     """Tasks that run before their inputs have arrived."""
-    for before, after in _dependencies(index):
+    for before, after in _find_dependencies(index):
         early = index.tick[after] <= index.tick[before]
         for first, second in zip(*_masked_pairs(before, after, early), strict=True):
             yield (
-                f"{index.where(second)}: {index.name(second)} needs {index.name(first)} "
-                f"({index.where(first)}); valid: tick {index.tick[first] + 1} or later"
+                f"{index.place_of(second)}: {index.name_of(second)} needs {index.name_of(first)} "
+                f"({index.place_of(first)}); valid: tick {index.tick[first] + 1} or later"
             )
     for feed in index.schedule.feeds:
-        prefetch = index.schedule.module(feed.source).prefetch
+        prefetch = index.schedule.module_named(feed.source).prefetch
         entry = index.ids[feed.target, F][:prefetch, 0]
         finished = index.ids[feed.source, F][:prefetch, -1]
         early = index.tick[finished] < index.tick[entry]
         for first, second in zip(*_masked_pairs(entry, finished, early), strict=True):
             yield (
-                f"{index.where(second)}: {index.name(second)} overwrites what {index.name(first)} "
-                f"({index.where(first)}) reads; valid: tick {index.tick[first]} or later"
+                f"{index.place_of(second)}: {index.name_of(second)} overwrites what "
+                f"{index.name_of(first)} ({index.place_of(first)}) reads; "
+                f"valid: tick {index.tick[first]} or later"
             )
 
 
-def _dependencies(index: _TaskIndex) -> Iterator[tuple[Ints, Ints]]:
+def _find_dependencies(index: _TaskIndex) -> Iterator[tuple[Ints, Ints]]:
     """Numbers of tasks and of tasks that need them in an earlier tick."""
     for (module, kind), ids in index.ids.items():
         rows = _task_rows(index, module, kind)
         if kind.passes and rows.size:
-            yield from _entries(index, module, kind, rows[:, 0])
+            yield from _entry_dependencies(index, module, kind, rows[:, 0])
             yield rows[:, :-1], rows[:, 1:]
         if kind.same_chunk is not None and (module, kind.same_chunk) in index.ids:
             yield index.ids[module, kind.same_chunk], ids
@@ -383,33 +388,35 @@ def _dependencies(index: _TaskIndex) -> Iterator[tuple[Ints, Ints]]:
 
 def _task_rows(index: _TaskIndex, module: str, kind: TaskKind) -> Ints:
     """`[microbatches, tasks]`: the tasks of a kind that follow one another through a module."""
-    rows = index.ids[module, kind][:, index.schedule.module(module).chunks_with(kind)]
+    rows = index.ids[module, kind][:, index.schedule.module_named(module).chunks_with(kind)]
     return rows if kind.forward else rows[:, ::-1]
 
 
-def _entries(
+def _entry_dependencies(
     index: _TaskIndex, module: str, kind: TaskKind, first: Ints
 ) -> Iterator[tuple[Ints, Ints]]:
     """What the `first` tasks of a kind, `[microbatches]`, of a module wait for."""
-    feed = index.schedule.feed(module)
+    feed = index.schedule.feed_of(module)
     if kind.forward:
         for other in index.schedule.feeds:
             if other.target == module:
-                yield from _fed(index, other, kind, first)
+                yield from _feed_dependencies(index, other, kind, first)
     elif feed is None:
         yield _task_rows(index, module, F)[:, -1], first
     else:
-        sources, targets = feed.pairs(index.schedule.microbatches)
+        sources, targets = feed.microbatch_pairs(index.schedule.microbatches)
         yield _task_rows(index, feed.target, kind)[targets, -1], first[sources]
 
 
-def _fed(index: _TaskIndex, feed: Feed, kind: TaskKind, first: Ints) -> Iterator[tuple[Ints, Ints]]:
+def _feed_dependencies(
+    index: _TaskIndex, feed: Feed, kind: TaskKind, first: Ints
+) -> Iterator[tuple[Ints, Ints]]:
     """The forwards that microbatches wait for which another module feeds.
 
     The step before has run those that are prefetched.
     """
     rows = _task_rows(index, feed.source, kind)
     if rows.size:
-        sources, targets = feed.pairs(index.schedule.microbatches)
-        prefetch = index.schedule.module(feed.source).prefetch
+        sources, targets = feed.microbatch_pairs(index.schedule.microbatches)
+        prefetch = index.schedule.module_named(feed.source).prefetch
         yield rows[sources[prefetch:], -1], first[targets[prefetch:]]

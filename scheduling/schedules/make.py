@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
-from scheduling.schedules.check import check
+from scheduling.schedules.check import check_schedule
 from scheduling.schedules.schedule import (
     Schedule,
     ScheduleError,
-    gpipe,
-    interleaved,
-    zero_bubble,
+    gpipe_schedule,
+    interleaved_schedule,
+    zero_bubble_schedule,
 )
 
 #: Makes the backbone's tasks of so many stages, virtual chunks of a stage and microbatches.
 SCHEDULES: dict[str, Callable[[int, int, int], Schedule]] = {
-    "1f1b": interleaved,
-    "gpipe": gpipe,
-    "zero_bubble": zero_bubble,
+    "1f1b": interleaved_schedule,
+    "gpipe": gpipe_schedule,
+    "zero_bubble": zero_bubble_schedule,
 }
 
 
@@ -27,19 +27,19 @@ def backbone_schedule(kind: str, stages: int, chunks: int, microbatches: int) ->
 
     Raises:
         ScheduleError: no function has this name, a size is refused, or the function returns a
-            schedule of other sizes, with other modules, or one that breaks a rule of `check`.
+            schedule of other sizes, with other modules, or one that `check_schedule` refuses.
     """
     if kind not in SCHEDULES:
         valid = ", ".join(SCHEDULES)
         raise ScheduleError(f"schedule.kind: {kind!r} is unknown; valid: {valid}")
     try:
-        return _checked(SCHEDULES[kind], stages, chunks, microbatches)
+        return _make_checked(SCHEDULES[kind], stages, chunks, microbatches)
     except ScheduleError as error:
         raise ScheduleError(f"schedule.kind: {kind!r} makes no valid schedule: {error}") from error
 
 
 @lru_cache(maxsize=64)
-def _checked(
+def _make_checked(
     make: Callable[[int, int, int], Schedule], stages: int, chunks: int, microbatches: int
 ) -> Schedule:
     schedule = make(stages, chunks, microbatches)
@@ -50,5 +50,5 @@ def _checked(
     if schedule.sources:
         names = ", ".join(module.name for module in schedule.sources)
         raise ScheduleError(f"modules: {names} are refused; valid: the backbone alone")
-    check(schedule)
+    check_schedule(schedule)
     return schedule

@@ -20,7 +20,7 @@ def is_older(values: Mapping[str, Any]) -> bool:
     return "encoders" in values and "modules" not in values
 
 
-def translate(values: Mapping[str, Any]) -> dict[str, Any]:
+def translate_values(values: Mapping[str, Any]) -> dict[str, Any]:
     """The values as `Schedule.to_json` writes them.
 
     Raises:
@@ -35,24 +35,29 @@ def translate(values: Mapping[str, Any]) -> dict[str, Any]:
         "shared_ends": True,
     }
     ticks = [
-        [[_task(stages, stage, *task) for task in tasks] for stage, tasks in enumerate(row)]
+        [
+            [_translate_task(stages, stage, *task) for task in tasks]
+            for stage, tasks in enumerate(row)
+        ]
         for row in values["ticks"]
     ]
     return {
-        "modules": [backbone, *map(_module, values["encoders"])],
-        "feeds": [_feed(cut) for cut in values["encoders"]],
+        "modules": [backbone, *map(_translate_module, values["encoders"])],
+        "feeds": [_translate_feed(cut) for cut in values["encoders"]],
         "microbatches": values["microbatches"],
         "ticks": ticks,
         "prologue": values["prologue"],
     }
 
 
-def _task(stages: int, stage: int, kind: str, microbatch: int, part: int, module: str) -> list[Any]:
+def _translate_task(
+    stages: int, stage: int, kind: str, microbatch: int, part: int, module: str
+) -> list[Any]:
     chunk = part * stages + stage if module == BACKBONE else part
     return [_KINDS.get(kind, kind), module, microbatch, chunk]
 
 
-def _module(cut: Mapping[str, Any]) -> dict[str, Any]:
+def _translate_module(cut: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "name": cut["name"],
         "stages": cut["stages"],
@@ -62,5 +67,5 @@ def _module(cut: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _feed(cut: Mapping[str, Any]) -> dict[str, Any]:
+def _translate_feed(cut: Mapping[str, Any]) -> dict[str, Any]:
     return {"source": cut["name"], "consumers": cut["feeds"], "per_target": cut["each"]}

@@ -23,9 +23,9 @@ def slot_capacities(
     table: ScheduleBuilder, flow: TaskQueue, microbatches: range, rules: PlacementRules
 ) -> list[int]:
     """Number of pieces that idle slots take, by encoder pipeline, for evenly dealt microbatches."""
-    slots = table.count_slots(flow, rules)[:, flow.places[0] :: flow.module.stages]
+    slots = table.count_slots(flow, rules)[:, flow.stages[0] :: flow.module.stages]
     arrivals = np.bincount(table.ready_ticks(flow, microbatches, rules), minlength=len(slots) + 1)
-    even = arrivals[:, None] * (flow.per_place[flow.places[0]] / slots.shape[1])
+    even = arrivals[:, None] * (flow.chunks_by_stage[flow.stages[0]] / slots.shape[1])
     supply = np.broadcast_to(even, (len(slots) + 1, slots.shape[1]))
     _, left = _waiting_for_slots(slots, supply)
     return np.floor(supply.sum(axis=0) - left + TOLERANCE).astype(int).tolist()
@@ -40,16 +40,16 @@ def place_tasks(
 ) -> ScheduleBuilder:
     """Adds the tasks of `microbatches`; `owners` are the encoder pipelines that run them."""
     walk = _Walk(table, flow, microbatches, owners, rules)
-    walk.run()
-    ticks, where, tasks = np.array(walk.ticks), np.array(walk.where), np.array(walk.tasks)
+    walk.place_all()
+    ticks, where, tasks = np.array(walk.ticks), np.array(walk.positions), np.array(walk.tasks)
     if flow.reverse:
         ticks = np.where(ticks < 0, -1, len(table.source) - 1 - ticks)[::-1]
         where, tasks = where[::-1].copy(), tasks[::-1].copy()
         where[:, 0] = len(ticks) - 1 - where[:, 0]
     grown = table.with_ticks(ticks)
-    cost = dict(zip(flow.pieces, flow.costs, strict=True))
+    cost = dict(zip(flow.chunks, flow.costs, strict=True))
     np.add.at(grown.load, tuple(where.T), [cost[piece] for piece in tasks[:, 1].tolist()])
-    grown.taken[flow.kind][*where.T] = True
+    grown.occupied[flow.kind][*where.T] = True
     return replace(grown, placed=(*grown.placed, PlacedTasks(flow, where, tasks)))
 
 
@@ -87,7 +87,7 @@ class _Walk:
     Attributes:
         ticks: ticks of the new table in the walk's order, each as the old table's tick, or -1 for a
             new one.
-        where: index into `ticks` and stage of each task.
+        positions: index into `ticks` and stage of each task.
         tasks: microbatch and piece of each task.
     """
 
@@ -99,82 +99,82 @@ class _Walk:
         owners: list[int],
         rules: PlacementRules,
     ) -> None:
-        self.flow, self.rules = flow, rules
+        self.queue, self.rules = flow, rules
         self.ticks: list[int] = []
-        self.where: list[tuple[int, int]] = []
+        self.positions: list[tuple[int, int]] = []
         self.tasks: list[tuple[int, int]] = []
         stride = -1 if flow.reverse else 1
-        self.load, self.taken = table.load[::stride], table.taken[flow.kind][::stride]
+        self.load, self.occupied = table.load[::stride], table.occupied[flow.kind][::stride]
         self.floor = table.floor[::stride]
         self.slots = table.count_slots(flow, rules)
         self.has_slots = _to_bools(self.slots.any(axis=1))
         self.queues: list[deque[_Job]] = [deque() for _ in range(table.stages)]
         self.pending = [0] * table.stages
         self.moving: list[_Job] = []
-        self.waiting, self.left = 0, len(microbatches)
+        self.waiting, self.unfinished = 0, len(microbatches)
         ready = table.ready_ticks(flow, microbatches, rules)
         bases = np.array(owners) * flow.module.stages
         self.arrivals: list[list[_Job]] = [[] for _ in range(len(self.load) + 1)]
         jobs = map(_Job, microbatches, bases.tolist())
         for tick, job in [*zip(ready.tolist(), jobs, strict=True)][::stride]:
             self.arrivals[tick].append(job)
-        self._plan(ready, bases)
+        self._plan_rounds(ready, bases)
 
-    def _plan(self, ready: np.ndarray, bases: np.ndarray) -> None:
+    def _plan_rounds(self, ready: np.ndarray, bases: np.ndarray) -> None:
         """Which pieces wait for slots, and how many rounds each stage needs."""
         supply = np.zeros((len(self.load) + 1, len(self.queues)), int)
         tail = np.zeros(len(self.queues), int)
-        left = len(self.flow.pieces)
-        for place, pieces in self.flow.per_place.items():
+        left = len(self.queue.chunks)
+        for place, pieces in self.queue.chunks_by_stage.items():
             np.add.at(supply, (ready, bases + place), pieces)
             left -= pieces
-            tail[place :: self.flow.module.stages] = left
+            tail[place :: self.queue.module.stages] = left
         before, need = _waiting_for_slots(self.slots, supply)
         self.before, self.need, self.tail = before.tolist(), need.tolist(), tail.tolist()
-        self.held = (before[:-1] - self.slots).tolist()
+        self.reserved_before = (before[:-1] - self.slots).tolist()
         self.active = np.flatnonzero(supply.any(axis=0)).tolist()
-        self.free = _to_bools((~self.taken[:, self.active]).all(axis=1))
+        self.free = _to_bools((~self.occupied[:, self.active]).all(axis=1))
         self._update_critical()
 
-    def run(self) -> None:
+    def place_all(self) -> None:
         """Walks through the ticks, and on until everything is placed."""
-        self._admit(self.arrivals[0])
+        self._admit_jobs(self.arrivals[0])
         for tick, arriving in enumerate(self.arrivals[1:]):
             while self.rules.rounds == "between" and self._is_round_due(self.before[tick]):
-                self._insert(tick)
+                self._insert_round(tick)
             while not self.rules.live and any(self.pending):
-                self._insert(tick, everyone=True)
+                self._insert_round(tick, everyone=True)
             if arriving:
                 self._bound_waiting(tick, len(arriving))
             self.ticks.append(tick)
             if self.has_slots[tick]:
                 self._fill_slots(tick)
             elif self._allows_round(tick):
-                self._round(tick, everyone=self.waiting + len(arriving) > self.rules.live)
+                self._run_round(tick, everyone=self.waiting + len(arriving) > self.rules.live)
             if arriving or self.moving:
-                self._admit(arriving)
-        while self.left:
-            self._insert(len(self.load), everyone=True)
+                self._admit_jobs(arriving)
+        while self.unfinished:
+            self._insert_round(len(self.load), everyone=True)
 
-    def _admit(self, jobs: Sequence[_Job]) -> None:
+    def _admit_jobs(self, jobs: Sequence[_Job]) -> None:
         """Microbatches that are ready, and those that go on to another stage, join the queues."""
         self.waiting += len(jobs)
         for job in (*self.moving, *jobs):
-            place = self.flow.places[job.done]
+            place = self.queue.stages[job.done]
             self.queues[job.base + place].append(job)
-            self.pending[job.base + place] += self.flow.per_place[place]
+            self.pending[job.base + place] += self.queue.chunks_by_stage[place]
         self.moving.clear()
 
     def _bound_waiting(self, tick: int, arriving: int) -> None:
         """Inserts rounds before `tick` if more than `live` microbatches would wait after it."""
         while self.waiting and arriving + self._waiting_after(tick) > self.rules.live:
-            self._insert(tick, everyone=True)
+            self._insert_round(tick, everyone=True)
 
     def _waiting_after(self, tick: int) -> int:
         """Number of waiting microbatches that still wait after `tick`, with a round in it."""
         if self.has_slots[tick] or not self._allows_round(tick):
             return self.waiting
-        pairs = zip(self.queues, self.taken[tick], strict=True)
+        pairs = zip(self.queues, self.occupied[tick], strict=True)
         return self.waiting - sum(
             1 for queue, is_busy in pairs if queue and not (queue[0].done or is_busy)
         )
@@ -183,11 +183,11 @@ class _Walk:
         """Whether a round may run beside the tasks of `tick`."""
         return self.rules.rounds == "beside" and (self.free[tick] or self.rules.eager)
 
-    def _insert(self, tick: int, everyone: bool = False) -> None:
+    def _insert_round(self, tick: int, everyone: bool = False) -> None:
         """Inserts a round in a tick of its own, before `tick`."""
         self.ticks.append(-1)
-        self._round(tick, everyone)
-        self._admit(())
+        self._run_round(tick, everyone)
+        self._admit_jobs(())
 
     def _is_round_due(self, counts: list[int]) -> bool:
         """Whether every stage that needs the most rounds has more pieces than slots will take."""
@@ -201,15 +201,15 @@ class _Walk:
         most = max(rounds.values(), default=0)
         self.critical = [stage for stage, count in rounds.items() if count == most]
 
-    def _round(self, tick: int, everyone: bool) -> None:
+    def _run_round(self, tick: int, everyone: bool) -> None:
         """Runs a round if one is due, or if `everyone` is to run the pieces that it has."""
         is_beside = self.ticks[-1] >= 0
-        counts = (self.held if is_beside else self.before)[tick]
+        counts = (self.reserved_before if is_beside else self.before)[tick]
         if not (everyone or self._is_round_due(counts)):
             return
         for stage in self.active:
             spare = self.pending[stage] > counts[stage]
-            blocked = is_beside and self.taken[tick, stage]
+            blocked = is_beside and self.occupied[tick, stage]
             if self.pending[stage] and (spare or everyone) and not blocked:
                 self.need[stage] -= spare
                 self._run_next(stage)
@@ -221,10 +221,10 @@ class _Walk:
         if not any(self.pending[stage] and room[stage] for stage in self.active):
             return
         load, floor = self.load[tick].tolist(), float(self.floor[tick])
-        share, stretch = self.flow.share(len(self.queues)), self.rules.stretch
+        share, stretch = self.queue.round_share(len(self.queues)), self.rules.stretch
         while True:
             costs = {
-                stage: self.flow.costs[self.queues[stage][0].done]
+                stage: self.queue.costs[self.queues[stage][0].done]
                 for stage in self.active
                 if self.pending[stage] and room[stage]
             }
@@ -238,14 +238,14 @@ class _Walk:
 
     def _run_next(self, stage: int) -> None:
         """Runs the next piece of the first microbatch in the stage's queue."""
-        job, places = self.queues[stage][0], self.flow.places
-        self.where.append((len(self.ticks) - 1, stage))
-        self.tasks.append((job.microbatch, self.flow.pieces[job.done]))
+        job, places = self.queues[stage][0], self.queue.stages
+        self.positions.append((len(self.ticks) - 1, stage))
+        self.tasks.append((job.microbatch, self.queue.chunks[job.done]))
         self.pending[stage] -= 1
         self.waiting -= not job.done
         job.done += 1
         if job.done == len(places):
-            self.left -= 1
+            self.unfinished -= 1
         elif places[job.done] == places[job.done - 1]:
             return
         else:

@@ -13,7 +13,7 @@ from scheduling.schedules.builder import TOLERANCE, PlacedTasks, PlacementRules,
 MAX_PASSES = 4
 
 
-def refine(table: ScheduleBuilder, rules: PlacementRules) -> ScheduleBuilder:
+def refine_placement(table: ScheduleBuilder, rules: PlacementRules) -> ScheduleBuilder:
     """Shorten ticks that a piece on one stage makes longer than all other stages need.
 
     A piece moves, between the pieces of its microbatch that come before and after it, to the tick
@@ -22,12 +22,14 @@ def refine(table: ScheduleBuilder, rules: PlacementRules) -> ScheduleBuilder:
     """
     table = table.merge_unsynced()
     load = table.load.copy()
-    placed = tuple(replace(part, where=part.where.copy()) for part in table.placed)
+    placed = tuple(replace(part, positions=part.positions.copy()) for part in table.placed)
     windows = [
-        _Windows.of(table, part, rules) for part in placed if not part.flow.moves_between_stages
+        _Windows.of_placed(table, part, rules)
+        for part in placed
+        if not part.queue.moves_between_stages
     ]
     for _ in range(MAX_PASSES):
-        if not sum(window.shift(load) for window in windows):
+        if not sum(window.shift_tasks(load) for window in windows):
             break
     return replace(table, load=load, placed=placed)
 
@@ -37,7 +39,7 @@ class _Windows:
     """The tasks of one flow and the ticks to which each may move.
 
     Attributes:
-        part: the tasks; their places change.
+        placed: the tasks; their places change.
         costs: `[tasks]`: cost of each task.
         before, after: `[tasks]`: the task of the same microbatch that comes before and after, or
             -1.
@@ -49,7 +51,7 @@ class _Windows:
         floor: `[ticks]`, as in `ScheduleBuilder`.
     """
 
-    part: PlacedTasks
+    placed: PlacedTasks
     costs: np.ndarray
     before: np.ndarray
     after: np.ndarray
@@ -61,8 +63,10 @@ class _Windows:
     floor: np.ndarray
 
     @classmethod
-    def of(cls, table: ScheduleBuilder, part: PlacedTasks, rules: PlacementRules) -> _Windows:
-        flow, microbatches = part.flow, part.tasks[:, 0]
+    def of_placed(
+        cls, table: ScheduleBuilder, part: PlacedTasks, rules: PlacementRules
+    ) -> _Windows:
+        flow, microbatches = part.queue, part.tasks[:, 0]
         count, ticks = len(microbatches), len(table.source)
         before, after = np.full(count, -1), np.full(count, -1)
         order = np.argsort(microbatches, kind="stable")
@@ -72,7 +76,7 @@ class _Windows:
         first = np.zeros(count, int) if flow.reverse else ready
         last = ticks - 1 - ready if flow.reverse else np.full(count, ticks - 1)
         begin = (after if flow.reverse else before) < 0
-        waiting, tick = np.zeros(ticks + 1, int), part.where[:, 0]
+        waiting, tick = np.zeros(ticks + 1, int), part.positions[:, 0]
         ends = (tick, last + 1) if flow.reverse else (first - 1, tick)
         np.add.at(waiting, ends[0][begin], 1)
         np.add.at(waiting, ends[1][begin], -1)
@@ -81,20 +85,20 @@ class _Windows:
         counted = waiting.cumsum()
         return cls(part, costs, before, after, first, last, begin, counted, live, table.floor)
 
-    def shift(self, load: np.ndarray) -> int:
+    def shift_tasks(self, load: np.ndarray) -> int:
         """Move tasks that shorten the step, changing `load` `[ticks, stages]`; number of moves."""
-        tick, stage = self.part.where.T
+        tick, stage = self.placed.positions.T
         # A single stage is compared with a second one without load.
         second = np.sort(np.pad(load, ((0, 0), (1, 0))), axis=1)[:, -2]
         second = np.maximum(second, self.floor)
         alone = load[tick, stage] > second[tick]
-        return sum(self._move(load, task) for task in np.flatnonzero(alone).tolist())
+        return sum(self._move_task(load, task) for task in np.flatnonzero(alone).tolist())
 
-    def _move(self, load: np.ndarray, task: int) -> bool:
-        (tick, stage), cost = self.part.where[task].tolist(), self.costs[task]
+    def _move_task(self, load: np.ndarray, task: int) -> bool:
+        (tick, stage), cost = self.placed.positions[task].tolist(), self.costs[task]
         others = np.delete(load[tick], stage).max(initial=self.floor[tick])
         gain = load[tick, stage] - max(load[tick, stage] - cost, others)
-        ticks = self._window(task, tick)
+        ticks = self._find_window(task, tick)
         if gain <= TOLERANCE * cost or not len(ticks):
             return False
         length = np.maximum(load[ticks].max(axis=1), self.floor[ticks])
@@ -105,26 +109,26 @@ class _Windows:
         to = int(least[np.abs(least - tick).argmin()])
         load[tick, stage] -= cost
         load[to, stage] += cost
-        self._wait(task, tick, to)
-        self.part.where[task, 0] = to
+        self._update_waiting(task, tick, to)
+        self.placed.positions[task, 0] = to
         return True
 
-    def _window(self, task: int, tick: int) -> np.ndarray:
+    def _find_window(self, task: int, tick: int) -> np.ndarray:
         """Ticks to which `task` may go from `tick`."""
-        ticks, before, after = self.part.where[:, 0], self.before[task], self.after[task]
+        ticks, before, after = self.placed.positions[:, 0], self.before[task], self.after[task]
         first = ticks[before] if before >= 0 else self.first[task]
         last = ticks[after] if after >= 0 else self.last[task]
         if self.begin[task]:
             full = self.waiting[first:last] >= self.live
-            if self.part.flow.reverse:
+            if self.placed.queue.reverse:
                 first = first + np.flatnonzero(full[: tick - first]).max(initial=-1) + 1
             else:
                 last = tick + np.flatnonzero(full[tick - first :]).min(initial=last - tick)
         window = np.arange(first, last + 1)
         return window[window != tick]
 
-    def _wait(self, task: int, tick: int, to: int) -> None:
+    def _update_waiting(self, task: int, tick: int, to: int) -> None:
         """Count the microbatches that wait once `task` has gone from `tick` to `to`."""
         if self.begin[task]:
-            longer = (to < tick) == self.part.flow.reverse
+            longer = (to < tick) == self.placed.queue.reverse
             self.waiting[min(tick, to) : max(tick, to)] += 1 if longer else -1

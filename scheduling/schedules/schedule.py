@@ -109,7 +109,7 @@ class Schedule:
         """Number of virtual chunks of a stage of the backbone."""
         return self.backbone.stage_chunks
 
-    def module(self, name: str) -> ModuleStages:
+    def module_named(self, name: str) -> ModuleStages:
         """The module of that name.
 
         Raises:
@@ -121,17 +121,17 @@ class Schedule:
         valid = ", ".join(module.name for module in self.modules)
         raise ScheduleError(f"module {name!r} is not in the schedule; valid: {valid}")
 
-    def feed(self, source: str) -> Feed | None:
+    def feed_of(self, source: str) -> Feed | None:
         """What a module's microbatches feed; None of the backbone's."""
         return next((feed for feed in self.feeds if feed.source == source), None)
 
     def microbatches_of(self, name: str) -> int:
         """Number of a module's own microbatches."""
-        feed = self.feed(name)
+        feed = self.feed_of(name)
         return self.microbatches if feed is None else feed.source_count(self.microbatches)
 
     @cached_property
-    def when(self) -> Mapping[Task, tuple[int, int]]:
+    def task_places(self) -> Mapping[Task, tuple[int, int]]:
         """`(tick, stage)` of every task; the last one if a task appears twice."""
         return {task: (tick, stage) for tick, stage, task in self}
 
@@ -169,7 +169,7 @@ class Schedule:
     @cached_property
     def task_arrays(self) -> TaskArrays:
         """All tasks in numbers."""
-        return TaskArrays.of(self.ticks)
+        return TaskArrays.of_ticks(self.ticks)
 
     def ticks_with(self, test: Callable[[TaskKind, str], bool]) -> NDArray[np.bool_]:
         """`[ticks, stages]`: whether a fused task holds one with `test(kind, module)`."""
@@ -192,7 +192,7 @@ class Schedule:
         return self.ticks_with(lambda _, module: module == self.backbone.name)
 
     @cached_property
-    def sends(self) -> NDArray[np.bool_]:
+    def sends_values(self) -> NDArray[np.bool_]:
         """`[ticks]`: whether a tick makes something that may move to another stage."""
         moving = {module.name for module in self.sources if module.stages > 1}
         moving.add(self.backbone.name)
@@ -208,18 +208,18 @@ class Schedule:
         microbatch enters the backbone in which its inputs are finished, and at the end of the
         prologue.
         """
-        syncs = self.sends.copy()
+        syncs = self.sends_values.copy()
         syncs[self.prologue - 1 : self.prologue] = True
         finished, entry = (np.full(self.microbatches, -1) for _ in range(2))
         ticks, microbatches = self.tasks_of(F, 0)
         entry[microbatches] = ticks
         for feed in self.feeds:
             done = np.full(feed.source_count(self.microbatches), -1)
-            last = self.module(feed.source).chunks - 1
+            last = self.module_named(feed.source).chunks - 1
             ticks, numbers = self.tasks_of(F, last, feed.source)
             of_step = numbers < len(done)
             done[numbers[of_step]] = ticks[of_step]
-            sources, targets = feed.pairs(self.microbatches)
+            sources, targets = feed.microbatch_pairs(self.microbatches)
             np.maximum.at(finished, targets, done[sources])
         before = np.concatenate([[-1], last_true_index(syncs)])[entry]
         syncs[finished[(before < finished) & (finished < entry)]] = True
@@ -291,7 +291,7 @@ class Schedule:
         try:
             values = json.loads(value) if isinstance(value, str) else value
             if older_json.is_older(values):
-                values = older_json.translate(values)
+                values = older_json.translate_values(values)
             rows = tuple(
                 tuple(
                     tuple(Task(parse_kind(kind), *task) for kind, *task in fused) for fused in row
@@ -336,36 +336,38 @@ def last_true_index(values: NDArray[np.bool_]) -> NDArray[np.intp]:
     return np.maximum.accumulate(np.where(values, np.arange(len(values)), -1))
 
 
-def gpipe(stages: int, chunks: int, microbatches: int) -> Schedule:
+def gpipe_schedule(stages: int, chunks: int, microbatches: int) -> Schedule:
     """All forwards, then all backwards (Huang et al., arXiv 1811.06965)."""
     _check_sizes(stages, chunks, microbatches)
-    forwards = max(slot for _, _, slot in _slots(stages, chunks, microbatches)) + stages
-    return _lockstep(stages, chunks, microbatches, backward_start=forwards)
+    forwards = max(slot for _, _, slot in _forward_slots(stages, chunks, microbatches)) + stages
+    return _make_lockstep(stages, chunks, microbatches, backward_start=forwards)
 
 
 def one_forward_one_backward(stages: int, microbatches: int) -> Schedule:
     """1F1B (Narayanan et al., arXiv 1806.03377): interleaved 1F1B with one chunk."""
-    return interleaved(stages, 1, microbatches)
+    return interleaved_schedule(stages, 1, microbatches)
 
 
-def interleaved(stages: int, chunks: int, microbatches: int) -> Schedule:
+def interleaved_schedule(stages: int, chunks: int, microbatches: int) -> Schedule:
     """Interleaved 1F1B with virtual chunks (arXiv 2104.04473, section 2.2).
 
     Layers of virtual chunk v on stage s follow those of chunk v on stage s - 1, or on stage 0 those
     of chunk v - 1 on the last stage. Microbatches go through in groups of at least `stages`, so
     that a microbatch is back at stage 0 before it is due there; any number of microbatches works.
     """
-    return _interleaved(stages, chunks, microbatches)
+    return _cached_interleaved(stages, chunks, microbatches)
 
 
 @lru_cache(maxsize=64)
-def _interleaved(stages: int, chunks: int, microbatches: int) -> Schedule:
+def _cached_interleaved(stages: int, chunks: int, microbatches: int) -> Schedule:
     _check_sizes(stages, chunks, microbatches)
-    width = _groups(stages, microbatches)[0][1]
-    return _lockstep(stages, chunks, microbatches, backward_start=(chunks - 1) * width + stages)
+    width = _group_microbatches(stages, microbatches)[0][1]
+    return _make_lockstep(
+        stages, chunks, microbatches, backward_start=(chunks - 1) * width + stages
+    )
 
 
-def zero_bubble(stages: int, chunks: int, microbatches: int) -> Schedule:
+def zero_bubble_schedule(stages: int, chunks: int, microbatches: int) -> Schedule:
     """Interleaved 1F1B whose weight gradients run where a stage would wait (arXiv 2401.10241).
 
     Weight gradients wait while a tick with them would be longer: in the first ticks with backwards
@@ -379,12 +381,12 @@ def zero_bubble(stages: int, chunks: int, microbatches: int) -> Schedule:
         stage 0   F0  F1  F2     F3+B0  B1+W0  B2  B3  W1  W2  W3
         stage 1   .   F0  F1+B0  F2+B1  F3+B2  B3  W0  W1  W2  W3
     """
-    return _zero_bubble(stages, chunks, microbatches)
+    return _cached_zero_bubble(stages, chunks, microbatches)
 
 
 @lru_cache(maxsize=64)
-def _zero_bubble(stages: int, chunks: int, microbatches: int) -> Schedule:
-    schedule = interleaved(stages, chunks, microbatches)
+def _cached_zero_bubble(stages: int, chunks: int, microbatches: int) -> Schedule:
+    schedule = interleaved_schedule(stages, chunks, microbatches)
     waiting: list[deque[Task]] = [deque() for _ in range(stages)]
     rows = [_with_weights(row, waiting) for row in schedule.ticks]
     while any(waiting):
@@ -410,9 +412,9 @@ def _with_weights(
     return tuple(fused)
 
 
-def _lockstep(stages: int, chunks: int, microbatches: int, backward_start: int) -> Schedule:
-    """Forwards run down the stages in the order of `_slots`, backwards up with chunks reversed."""
-    slots = _slots(stages, chunks, microbatches)
+def _make_lockstep(stages: int, chunks: int, microbatches: int, backward_start: int) -> Schedule:
+    """Run forwards down the stages in the order of `_forward_slots`, backwards up in reverse."""
+    slots = _forward_slots(stages, chunks, microbatches)
     length = backward_start + max(slot for _, _, slot in slots) + stages
     table: list[list[list[Task]]] = [[[] for _ in range(stages)] for _ in range(length)]
     for microbatch, loop, slot in slots:
@@ -428,17 +430,17 @@ def _lockstep(stages: int, chunks: int, microbatches: int, backward_start: int) 
     return Schedule.of_backbone(stages, chunks, microbatches, ticks)
 
 
-def _slots(stages: int, chunks: int, microbatches: int) -> list[tuple[int, int, int]]:
+def _forward_slots(stages: int, chunks: int, microbatches: int) -> list[tuple[int, int, int]]:
     """`(microbatch, chunk, slot)`: stage s runs a forward in tick slot + s."""
     slots, start = [], 0
-    for group, width in _groups(stages, microbatches):
+    for group, width in _group_microbatches(stages, microbatches):
         for chunk in range(chunks):
             slots += [(m, chunk, start + chunk * width + i) for i, m in enumerate(group)]
         start += chunks * width
     return slots
 
 
-def _groups(stages: int, microbatches: int) -> list[tuple[range, int]]:
+def _group_microbatches(stages: int, microbatches: int) -> list[tuple[range, int]]:
     """Groups of microbatches with their widths in slots, the widest first.
 
     A group is as wide as the pipeline is long, or wider by its share of the remainder: three

@@ -33,7 +33,7 @@ class TaskArrays:
     stage: Ints
 
     @classmethod
-    def of(cls, ticks: Sequence[Sequence[Sequence[Task]]]) -> TaskArrays:
+    def of_ticks(cls, ticks: Sequence[Sequence[Sequence[Task]]]) -> TaskArrays:
         """The tasks of `ticks[t][s]`, the fused task of stage s in tick t."""
         fused = [tasks_of_stage for row in ticks for tasks_of_stage in row]
         tasks = [task for tasks_of_stage in fused for task in tasks_of_stage]
@@ -43,10 +43,10 @@ class TaskArrays:
         stage = np.arange(len(fused)) - np.repeat(starts, widths)
         numbers: dict[tuple[str, TaskKind], int] = {}
         return cls(
-            key=_ints([numbers.setdefault((t.module, t.kind), len(numbers)) for t in tasks]),
+            key=_int_array([numbers.setdefault((t.module, t.kind), len(numbers)) for t in tasks]),
             keys=tuple(numbers),
-            microbatch=_ints([task.microbatch for task in tasks]),
-            chunk=_ints([task.chunk for task in tasks]),
+            microbatch=_int_array([task.microbatch for task in tasks]),
+            chunk=_int_array([task.chunk for task in tasks]),
             tick=np.repeat(tick, sizes),
             stage=np.repeat(stage, sizes),
         )
@@ -58,6 +58,6 @@ class TaskArrays:
         return self.key == self.keys.index((module, kind))
 
 
-def _ints(values: list[Any]) -> Ints:
+def _int_array(values: list[Any]) -> Ints:
     """Whole numbers, or what is none of these or too large as it is, to be refused by a check."""
     return np.array(values) if values else np.zeros(0, np.intp)

@@ -76,7 +76,7 @@ class TaskKind:
         # A copy is the same value.
         return parse_kind, (self.name,)
 
-    def shades(self, module: int = 0) -> Shades:
+    def shades_of(self, module: int = 0) -> Shades:
         """Colours of the boxes, by virtual chunk in turn.
 
         Args:

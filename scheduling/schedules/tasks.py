@@ -169,7 +169,7 @@ class Feed:
             return bounds
         return np.asarray(choose.reduceat(np.append(values, 0), bounds)[::2], np.intp)
 
-    def pairs(self, targets: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def microbatch_pairs(self, targets: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Pairs of a microbatch of the source and one of the target that it feeds, `[pairs]`."""
         first, last = self.consumer_spans(targets).T
         counts = last - first + 1

@@ -98,10 +98,10 @@ def shades_of(timelines: Iterable[Timeline]) -> dict[Colour, Shades]:
         for module, kind, _, part in (p for s in timeline.spans for p in parts_of(timeline, s)):
             last[module, kind] = max(part, last.get((module, kind), 0))
     others = sorted({module for module, kind in last if kind in KINDS} - backbones)
-    table = {(name, kind.name): kind.shades() for name in backbones for kind in KINDS.values()}
+    table = {(name, kind.name): kind.shades_of() for name in backbones for kind in KINDS.values()}
     table |= HEAD_SHADES
     for number, name in enumerate(others, start=1):
-        table |= {(name, kind.name): kind.shades(number) for kind in KINDS.values()}
+        table |= {(name, kind.name): kind.shades_of(number) for kind in KINDS.values()}
     table |= PHASE_SHADES
     return {key: shades[: last[key] + 1] for key, shades in table.items() if key in last}
 

@@ -185,7 +185,7 @@ class _Lockstep:
 
     def _meet(self, tick: int) -> None:
         """The stages wait for each other, then send, compute the head and deliver."""
-        now = self.clocks.max() + self.times.send * self.schedule.sends[tick]
+        now = self.clocks.max() + self.times.send * self.schedule.sends_values[tick]
         self.met[tick] = now
         if self.heads[tick] >= 0:
             now = max(now + task.seconds for task in self._head(self.heads[tick]))

@@ -18,7 +18,7 @@ from benchmarks.pipeline import IDLE_TICKS, TICKS
 from data.loading.loader import MicrobatchStats
 from mllm_jax.calibrate.timing import median_between
 from mllm_jax.config.load import load
-from scheduling.schedules.schedule import interleaved
+from scheduling.schedules.schedule import interleaved_schedule
 from scheduling.schedules.task_kinds import B, F
 from tests.configs import ROOT
 
@@ -85,7 +85,7 @@ def test_a_modality_that_no_sample_has_is_padding_alone():
 
 
 def test_a_step_is_predicted_from_its_tasks_and_meetings():
-    schedule = interleaved(1, 1, 2)
+    schedule = interleaved_schedule(1, 1, 2)
     ticks, idle = len(schedule.ticks), 0.25
     assert schedule.stage_syncs.all()
     each = {F: 1.0, B: 2.0, "shared": 0.5}

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mllm_jax.config.strict_yaml import parse_yaml
-from scheduling.schedules.check import check
+from scheduling.schedules.check import check_schedule
 from tests.extending.breadth_first.breadth_first import breadth_first
 
 ROOT = Path(__file__).parents[2]
@@ -85,4 +85,4 @@ def test_the_configuration_of_the_page_is_taken(folder: Path) -> None:
 
 @given(st.integers(1, 4), st.integers(1, 3), st.integers(1, 9))
 def test_every_size_is_legal(stages: int, chunks: int, microbatches: int) -> None:
-    check(breadth_first(stages, chunks, microbatches))
+    check_schedule(breadth_first(stages, chunks, microbatches))

@@ -17,7 +17,7 @@ from mllm_jax.check.verify import compare_gradients, initial_parameters, loss_an
 from mllm_jax.config.inputs import token_spec
 from mllm_jax.config.pipeline_plan import PipelinePlan, check_layers
 from mllm_jax.models.graph import BACKBONE, ModelConfig
-from scheduling.schedules.schedule import ScheduleError, interleaved
+from scheduling.schedules.schedule import ScheduleError, interleaved_schedule
 from scheduling.schedules.tasks import ModuleStages
 from sharding.plan import ParallelPlan
 from tests.models.layer_kinds import WindowedConfig, three_axes
@@ -91,7 +91,7 @@ def test_a_pipeline_with_context_ranks_is_one_device() -> None:
     batches = [synthetic_batch(model(), 2, TOKENS, {}, seed) for seed in range(MICROBATCHES)]
     assert all(own.decoder.arrays["span_ids"].any() for own in batches)
     plan = {"decoder": ParallelPlan(stage=2, context=2)}
-    pipeline = PipelinePlan(interleaved(2, 1, MICROBATCHES))
+    pipeline = PipelinePlan(interleaved_schedule(2, 1, MICROBATCHES))
     found = loss_and_gradients(model(), plan, parameters(), batches, pipeline)
     result = compare_gradients(found, on_one_device()(batches))
     assert result.loss_error < 1e-6, result
@@ -127,7 +127,7 @@ def test_chunks_of_an_encoder_of_two_kinds_of_layers_are_one_device() -> None:
     alone = dict.fromkeys(("decoder", "vision"), ParallelPlan())
     expected = loss_and_gradients(model, alone, params, batches)
     cuts = (ModuleStages("vision", chunks=2),)
-    pipeline = PipelinePlan(naive(interleaved(2, 1, MICROBATCHES), cuts))
+    pipeline = PipelinePlan(naive(interleaved_schedule(2, 1, MICROBATCHES), cuts))
     plans = {"decoder": ParallelPlan(stage=2), "vision": ParallelPlan(data=2)}
     result = compare_gradients(
         loss_and_gradients(model, plans, params, batches, pipeline), expected
@@ -137,7 +137,7 @@ def test_chunks_of_an_encoder_of_two_kinds_of_layers_are_one_device() -> None:
 
 
 def test_chunks_of_an_encoder_are_whole_periods() -> None:
-    schedule = naive(interleaved(2, 1, MICROBATCHES), (ModuleStages("vision", chunks=4),))
+    schedule = naive(interleaved_schedule(2, 1, MICROBATCHES), (ModuleStages("vision", chunks=4),))
     with pytest.raises(ScheduleError, match=r"vision\.layers: 4 cannot be cut into 4 chunks"):
         check_layers(with_windows(), schedule, pad=False)
     with pytest.raises(ValueError, match="layers 3 are not a multiple of the 2 layers of a period"):

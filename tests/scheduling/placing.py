@@ -8,7 +8,12 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from scheduling.schedules.schedule import Schedule, gpipe, interleaved, zero_bubble
+from scheduling.schedules.schedule import (
+    Schedule,
+    gpipe_schedule,
+    interleaved_schedule,
+    zero_bubble_schedule,
+)
 from scheduling.schedules.task_kinds import KINDS, B, F, TaskKind, W
 from scheduling.schedules.tasks import Feed, ModuleStages, Task
 
@@ -42,7 +47,7 @@ def numbers(schedule: Schedule, module: ModuleStages) -> range:
 
 def fed_by(schedule: Schedule, module: ModuleStages, number: int) -> range:
     """Microbatches of the backbone that one of a module's feeds."""
-    feed = schedule.feed(module.name)
+    feed = schedule.feed_of(module.name)
     assert feed is not None
     if feed.consumers is None:
         return range(number // feed.per_target, number // feed.per_target + 1)
@@ -72,12 +77,12 @@ def needs(schedule: Schedule, task: Task) -> Iterator[tuple[Task, int]]:
         yield task._replace(kind=B), 1
     elif task.kind is F and task.chunk:
         yield task._replace(chunk=task.chunk - 1), 1
-    elif task.kind is B and task.chunk < schedule.module(task.module).chunks - 1:
+    elif task.kind is B and task.chunk < schedule.module_named(task.module).chunks - 1:
         yield task._replace(chunk=task.chunk + 1), 1
     elif task.kind is B and task.module == backbone:
         yield Task(F, backbone, task.microbatch, last), 1
     elif task.kind is B:
-        for fed in fed_by(schedule, schedule.module(task.module), task.microbatch):
+        for fed in fed_by(schedule, schedule.module_named(task.module), task.microbatch):
             yield Task(B, backbone, fed, 0), 1
     elif task.module == backbone:
         for module in schedule.sources:
@@ -85,7 +90,7 @@ def needs(schedule: Schedule, task: Task) -> Iterator[tuple[Task, int]]:
                 if task.microbatch in fed_by(schedule, module, number):
                     yield Task(F, module.name, number, module.chunks - 1), 1
     if task.kind is F and task.module != backbone:
-        module = schedule.module(task.module)
+        module = schedule.module_named(task.module)
         early = task.microbatch - schedule.microbatches
         if module.prefetch and early >= 0 and task.chunk == module.chunks - 1:
             yield Task(F, backbone, early, 0), 0
@@ -165,7 +170,7 @@ def at_random(schedule: Schedule, seed: int, idle: float = 0.3) -> Schedule:
 
 
 def _stage(schedule: Schedule, task: Task, pipelines: dict[tuple[str, int], int]) -> int:
-    module = schedule.module(task.module)
+    module = schedule.module_named(task.module)
     number = task.microbatch % schedule.microbatches_of(task.module)
     return pipelines[task.module, number] * module.stages + module.stage_of(task.chunk)
 
@@ -203,7 +208,9 @@ def schedules(draw: st.DrawFn, most: int = 4) -> Schedule:
     """Legal schedules: generated ones with encoders placed simply, and random ones."""
     stages, chunks = draw(st.sampled_from([2, 4, 3, 1])), draw(st.integers(1, 3))
     microbatches = draw(st.integers(1, most))
-    decoder = draw(st.sampled_from([interleaved, gpipe, zero_bubble]))(stages, chunks, microbatches)
+    decoder = draw(st.sampled_from([interleaved_schedule, gpipe_schedule, zero_bubble_schedule]))(
+        stages, chunks, microbatches
+    )
     schedule = naive(decoder, *draw(sources(stages, microbatches)))
     if draw(st.booleans()):
         seed, idle = draw(st.integers(0, 2**16)), draw(st.sampled_from([0.0, 0.4]))

@@ -92,7 +92,11 @@ class PipelineProgram(GradientProgram):
     def _schedule_bounds(self) -> ScheduleBounds:
         """Bounds of the full load, and with independent microbatches of all that fits its slots."""
         independent = self.plan.independent_microbatches is not None
-        make = ScheduleBounds.for_independent_microbatches if independent else ScheduleBounds.of
+        make = (
+            ScheduleBounds.for_independent_microbatches
+            if independent
+            else ScheduleBounds.of_schedule
+        )
         return make(self.full_load_schedule, single_tasks=self.plan.single_tasks)
 
     @property
@@ -184,8 +188,8 @@ class PipelineProgram(GradientProgram):
     def work_ahead(self, params: Any, batch: Batch) -> dict[str, jax.Array]:
         """See `Pipeline.prefetch_outputs`; `params` are as the step stores them."""
         ahead = self.full_load_schedule.prefetch_only
-        bounds = ScheduleBounds.of(ahead)
-        schedule = jax.tree.map(jnp.asarray, bounds.instructions(ahead))
+        bounds = ScheduleBounds.of_schedule(ahead)
+        schedule = jax.tree.map(jnp.asarray, bounds.make_instructions(ahead))
         of_stage = partial(lax.dynamic_index_in_dim, index=axis_index(self.grid.backbone.stage))
         by_stage, merges = jax.tree.map(of_stage, (schedule.by_stage, schedule.merges))
         schedule = replace(schedule, by_stage=by_stage, merges=merges)
@@ -226,7 +230,7 @@ class PipelineProgram(GradientProgram):
         """
         dealings = {name: self._dealing(name, lowered) for name, lowered in program.sources.items()}
         pairs = {lowered.feed.source: self._pairs(lowered) for lowered in program.feeds}
-        return PlacedSchedule(self.bounds.instructions(program), dealings, pairs)
+        return PlacedSchedule(self.bounds.make_instructions(program), dealings, pairs)
 
     @property
     def table_specs(self) -> InstructionTable:
@@ -249,7 +253,7 @@ class PipelineProgram(GradientProgram):
     def _pairs(self, feed: LoweredFeed) -> list[Pair]:
         """The pairs of microbatches on the last stage of every pipeline of a feed's source."""
         source, merges = feed.feed.source, feed.merges
-        room, module = self.bounds.feed(source).merges, self.schedule.module(source)
+        room, module = self.bounds.feed_of(source).merges, self.schedule.module_named(source)
         first = module.stage_of(module.chunks - 1)
         pairs: list[Pair] = []
         for stage in range(first, self.bounds.stages, module.stages):

@@ -26,7 +26,7 @@ from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.module import abstract_parameters, init_parameters
 from mllm_jax.models.pretrained.load import load_tensors
 from mllm_jax.train.step.build import build_step
-from scheduling.schedules.schedule import interleaved
+from scheduling.schedules.schedule import interleaved_schedule
 from sharding.plan import ParallelPlan
 from tests.models.pretrained.stored import by_name, written
 from tests.train.models import small_model
@@ -89,7 +89,7 @@ def test_a_released_product_is_ours() -> None:
 PLANS = [
     (ParallelPlan(), None),
     (ParallelPlan(data=2, fsdp=2, tensor=2), None),
-    (ParallelPlan(fsdp=2, stage=2, tensor=2), PipelinePlan(interleaved(2, 2, 4))),
+    (ParallelPlan(fsdp=2, stage=2, tensor=2), PipelinePlan(interleaved_schedule(2, 2, 4))),
 ]
 
 

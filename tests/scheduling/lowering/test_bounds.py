@@ -16,7 +16,7 @@ from scheduling.lowering.bounds import PHASES, RARE_SHARE, ScheduleBounds, TickR
 from scheduling.lowering.lower import lower_schedule
 from scheduling.lowering.lowered import FusedKind, LoweredSchedule
 from scheduling.lowering.trees import flat_leaves
-from scheduling.schedules.schedule import Schedule, ScheduleError, interleaved
+from scheduling.schedules.schedule import Schedule, ScheduleError, interleaved_schedule
 from scheduling.schedules.task_kinds import B, F, TaskKind, W
 from scheduling.schedules.tasks import BACKBONE, Feed, ModuleStages
 from tests.scheduling import placing
@@ -30,15 +30,15 @@ def bundles(schedule: Schedule, tick: int, stage: int) -> list[TaskOfModule]:
 
 def entries(bounds: ScheduleBounds, program: LoweredSchedule) -> TickRow[Any]:
     """Every entry of the rows: `[stages, 1 + ticks]`, or `[1 + ticks]`."""
-    rows = bounds.instructions(program)
-    return bounds.unpack([*np.moveaxis(rows.by_stage, 2, 0)], [*rows.joint.T])
+    rows = bounds.make_instructions(program)
+    return bounds.unpack_row([*np.moveaxis(rows.by_stage, 2, 0)], [*rows.joint.T])
 
 
 def runs(
     bounds: ScheduleBounds, program: LoweredSchedule
 ) -> dict[tuple[int, int], list[FusedKind]]:
     """Kinds that run, by tick and stage, in the order of the loops."""
-    made, found = bounds.instructions(program), defaultdict(list)
+    made, found = bounds.make_instructions(program), defaultdict(list)
     row = entries(bounds, program)
     for phase, ticks in enumerate(program.schedule.phases):
         assert made.phases[phase : phase + 2].tolist() == [ticks.start, ticks.stop] or not ticks
@@ -54,7 +54,7 @@ def runs(
 @given(schedule=placing.schedules())
 def test_bundles_run_whole(schedule: Schedule) -> None:
     program = lower_schedule(schedule, "full")
-    found = runs(ScheduleBounds.of(program), program)
+    found = runs(ScheduleBounds.of_schedule(program), program)
     for tick in range(len(schedule.ticks)):
         for stage in range(schedule.stages):
             kinds = [list(kind.tasks) for kind in found[tick, stage]]
@@ -72,9 +72,12 @@ def share_of(program: LoweredSchedule, tick: int, stage: int) -> float:
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_rare_kinds_run_in_parts(seed: int) -> None:
-    whole = placing.naive(interleaved(4, 1, 48), [ModuleStages("vision")])
+    whole = placing.naive(interleaved_schedule(4, 1, 48), [ModuleStages("vision")])
     program = lower_schedule(placing.at_random(whole, seed), "full")
-    bounds, found = ScheduleBounds.of(program), runs(ScheduleBounds.of(program), program)
+    bounds, found = (
+        ScheduleBounds.of_schedule(program),
+        runs(ScheduleBounds.of_schedule(program), program),
+    )
     compiled = {kind for kinds in bounds.kinds for kind in kinds}
     rare, several = 0, 0
     for (tick, stage), kinds in found.items():
@@ -93,7 +96,7 @@ def test_rare_kinds_run_in_parts(seed: int) -> None:
 @given(schedule=placing.schedules())
 def test_tasks_apart_read_slots_before_others_write_them(schedule: Schedule) -> None:
     program = lower_schedule(schedule, "full")
-    found = runs(ScheduleBounds.of(program, single_tasks=True), program)
+    found = runs(ScheduleBounds.of_schedule(program, single_tasks=True), program)
     order = {(W, True): 0, (B, True): 1, (F, True): 2, (B, False): 3, (F, False): 4}
 
     def place(task: tuple[TaskKind, str]) -> int:
@@ -113,9 +116,11 @@ def test_other_schedules_run_on_an_open_frame(
     schedule: Schedule, seeds: tuple[int, int], apart: bool
 ) -> None:
     first, second = (lower_schedule(placing.at_random(schedule, seed), "full") for seed in seeds)
-    bounds = ScheduleBounds.of(first, single_tasks=apart).union(ScheduleBounds.of(second))
+    bounds = ScheduleBounds.of_schedule(first, single_tasks=apart).union_with(
+        ScheduleBounds.of_schedule(second)
+    )
     bounds = replace(
-        bounds, kinds=ScheduleBounds.of(first, single_tasks=apart).kinds
+        bounds, kinds=ScheduleBounds.of_schedule(first, single_tasks=apart).kinds
     ).without_order(bounds.ticks)
     for program in (first, second):
         found = runs(bounds, program)
@@ -132,16 +137,16 @@ def test_other_schedules_run_on_an_open_frame(
 
 def test_no_forward_runs_after_the_decoder_unless_an_encoder_works_ahead() -> None:
     """Nothing would read its outputs, and every loop of a task takes its time to compile."""
-    epilogue = ScheduleBounds.of(program_of()).without_order(99).kinds[2]
-    assert FusedKind.single(B, "vision") in epilogue
-    assert FusedKind.single(F, "vision") not in epilogue
+    epilogue = ScheduleBounds.of_schedule(program_of()).without_order(99).kinds[2]
+    assert FusedKind.of_task(B, "vision") in epilogue
+    assert FusedKind.of_task(F, "vision") not in epilogue
 
 
 @settings(max_examples=60)
 @given(schedule=placing.schedules(), more=st.integers(0, 3))
 def test_rows_are_the_tables(schedule: Schedule, more: int) -> None:
     program = lower_schedule(schedule, "layer")
-    bounds = ScheduleBounds.of(program).without_order(len(schedule.ticks) + more)
+    bounds = ScheduleBounds.of_schedule(program).without_order(len(schedule.ticks) + more)
     row, count = flat_leaves(entries(bounds, program)), len(schedule.ticks)
     assert {table.dtype for table in row.values()} == {np.dtype(np.int32)}
     assert {table.shape[-1] for table in row.values()} == {1 + bounds.ticks}
@@ -162,7 +167,7 @@ def test_rows_are_the_tables(schedule: Schedule, more: int) -> None:
 @given(schedule=placing.schedules())
 def test_a_microbatch_enters_in_the_last_meeting_before_its_first_tick(schedule: Schedule) -> None:
     program = lower_schedule(schedule, "layer")
-    bounds = ScheduleBounds.of(program)
+    bounds = ScheduleBounds.of_schedule(program)
     ends = entries(bounds, program).modules[BACKBONE].ends
     assert ends is not None
     column = ends.embed_microbatch
@@ -181,7 +186,7 @@ def test_a_microbatch_enters_in_the_last_meeting_before_its_first_tick(schedule:
 
 def program_of(stages: int = 2, microbatches: int = 4, **cut: Any) -> LoweredSchedule:
     encoder = ModuleStages("vision", **cut)
-    schedule = placing.naive(interleaved(stages, 1, microbatches), [encoder])
+    schedule = placing.naive(interleaved_schedule(stages, 1, microbatches), [encoder])
     return lower_schedule(schedule, "full")
 
 
@@ -194,28 +199,28 @@ def program_of(stages: int = 2, microbatches: int = 4, **cut: Any) -> LoweredSch
     ],
 )
 def test_what_all_programs_share_is_checked(other: LoweredSchedule, message: str) -> None:
-    bounds = ScheduleBounds.of(program_of())
+    bounds = ScheduleBounds.of_schedule(program_of())
     with pytest.raises(ScheduleError, match=message):
-        bounds.instructions(other)
+        bounds.make_instructions(other)
     with pytest.raises(ScheduleError, match=message):
-        bounds.union(ScheduleBounds.of(other))
+        bounds.union_with(ScheduleBounds.of_schedule(other))
 
 
 def test_more_slots_than_compiled_are_named() -> None:
     program = program_of()
-    bounds = ScheduleBounds.of(program)
+    bounds = ScheduleBounds.of_schedule(program)
     for name, module in bounds.modules.items():
         for buffer, size in asdict(module.sizes).items():
             if size:
                 sizes = replace(module.sizes, **{buffer: size - 1})
                 message = f"{name}: slots of {buffer}: {size} do not fit .* at most {size - 1}"
                 with pytest.raises(ScheduleError, match=message):
-                    changed(bounds, name, sizes=sizes).instructions(program)
+                    changed(bounds, name, sizes=sizes).make_instructions(program)
     less = changed(bounds, "vision", slots=bounds.modules["vision"].slots - 1)
     with pytest.raises(ScheduleError, match="vision: microbatches of a pipeline"):
-        less.instructions(program)
+        less.make_instructions(program)
     with pytest.raises(ScheduleError, match=r"ticks: \d+ do not fit"):
-        replace(bounds, ticks=bounds.ticks - 1).instructions(program)
+        replace(bounds, ticks=bounds.ticks - 1).make_instructions(program)
 
 
 def changed(bounds: ScheduleBounds, name: str, **values: Any) -> ScheduleBounds:
@@ -226,14 +231,14 @@ def changed(bounds: ScheduleBounds, name: str, **values: Any) -> ScheduleBounds:
 
 def test_kinds_that_are_not_compiled_are_named() -> None:
     program = program_of()
-    bounds = ScheduleBounds.of(program, single_tasks=True)
+    bounds = ScheduleBounds.of_schedule(program, single_tasks=True)
     kinds = tuple(
-        tuple(k for k in own if k != FusedKind.single(B, BACKBONE)) for own in bounds.kinds
+        tuple(k for k in own if k != FusedKind.of_task(B, BACKBONE)) for own in bounds.kinds
     )
     with pytest.raises(
         ScheduleError, match="bundles decoder_B are not compiled for the middle; valid: decoder_F"
     ):
-        replace(bounds, kinds=kinds).instructions(program)
+        replace(bounds, kinds=kinds).make_instructions(program)
 
 
 @settings(max_examples=40)
@@ -242,15 +247,15 @@ def test_a_joined_frame_is_as_small_as_both_allow(
     schedule: Schedule, seeds: tuple[int, int]
 ) -> None:
     every = [
-        ScheduleBounds.of(lower_schedule(placing.at_random(schedule, seed), "none"))
+        ScheduleBounds.of_schedule(lower_schedule(placing.at_random(schedule, seed), "none"))
         for seed in seeds
     ]
-    joined = every[0].union(every[1])
+    joined = every[0].union_with(every[1])
     for name, own in joined.modules.items():
         for buffer, size in asdict(own.sizes).items():
             assert size == max(getattr(bounds.sizes[name], buffer) for bounds in every)
         assert own.slots == max(bounds.modules[name].slots for bounds in every)
-    assert joined.union(joined) == joined
+    assert joined.union_with(joined) == joined
     for phase in range(len(PHASES)):
         assert set(joined.kinds[phase]) == {k for bounds in every for k in bounds.kinds[phase]}
 
@@ -261,7 +266,7 @@ def test_schedules_of_smaller_loads_fit_the_frame_of_the_full_one(
     data: st.DataObject, stages: int, microbatches: int
 ) -> None:
     """All but for slots: kinds of bundles, ticks and pairs are enough for every load."""
-    decoder = interleaved(stages, 1, microbatches)
+    decoder = interleaved_schedule(stages, 1, microbatches)
     cut = ModuleStages("vision", chunks=2)
     bounds = ScheduleBounds.for_independent_microbatches(
         lower_schedule(placing.naive(decoder, [cut]), "layer")
@@ -281,7 +286,7 @@ def test_schedules_of_smaller_loads_fit_the_frame_of_the_full_one(
     }
     roomy = replace(bounds, modules=modules)
     assert roomy.find_excess(program) is None
-    assert roomy.instructions(program).phases[-1] == len(program.schedule.ticks)
+    assert roomy.make_instructions(program).phases[-1] == len(program.schedule.ticks)
 
 
 def media_of(loads: Sequence[Sequence[int]]) -> list[NDArray[np.int64]]:
@@ -295,7 +300,7 @@ def media_of(loads: Sequence[Sequence[int]]) -> list[NDArray[np.int64]]:
 def test_pairs_of_rows_that_fill_by_themselves_may_be_too_many() -> None:
     """A row that is full early and one that is full late, each in eight of sixteen microbatches."""
     media = media_of([[8] * 8 + [0] * 8, [0] * 8 + [8] * 8])
-    decoder, cut = interleaved(1, 1, 16), ModuleStages("vision")
+    decoder, cut = interleaved_schedule(1, 1, 16), ModuleStages("vision")
     bounds = ScheduleBounds.for_independent_microbatches(
         lower_schedule(placing.naive(decoder, [cut]), "layer")
     )

@@ -19,8 +19,8 @@ from scheduling.schedules.check import peak_live
 from scheduling.schedules.schedule import (
     Schedule,
     ScheduleError,
-    gpipe,
-    interleaved,
+    gpipe_schedule,
+    interleaved_schedule,
     one_forward_one_backward,
 )
 from scheduling.schedules.task_kinds import B, F
@@ -134,7 +134,7 @@ def test_wrong_facts_on_microbatches_are_caught(schedule: Schedule, seed: int) -
 
 
 def test_swapped_slots_are_named() -> None:
-    program = lower_schedule(interleaved(2, 1, 4), "full")
+    program = lower_schedule(interleaved_schedule(2, 1, 4), "full")
     table = program.backbone.tables.backward.input.copy()
     assert table[2, 1] == 0
     table[2, 1] = 1
@@ -195,14 +195,14 @@ def encoder_spans(
             continue
         last = task.chunk == cut.chunks - 1
         if task.kind == B:
-            after = schedule.when.get(task._replace(chunk=task.chunk + 1), (0, 0))[0]
+            after = schedule.task_places.get(task._replace(chunk=task.chunk + 1), (0, 0))[0]
             fed = placing.fed_by(schedule, cut, task.microbatch)
             made = min(when[Task(B, BACKBONE, m)] for m in fed) if last else after
             yield "output_grad_buffer" if last else "gradients", (stage, made, tick)
             continue
-        back = schedule.when.get(task._replace(kind=B), (0, 0))[0]
+        back = schedule.task_places.get(task._replace(kind=B), (0, 0))[0]
         if task.chunk:
-            made = schedule.when[task._replace(chunk=task.chunk - 1)][0]
+            made = schedule.task_places[task._replace(chunk=task.chunk - 1)][0]
             yield "inputs", (stage, made, back if back and remat == "full" else tick)
         if back and remat != "full":
             yield "saved", (stage, tick, back)
@@ -237,7 +237,7 @@ def test_encoder_buffers_hold_what_is_alive_and_no_more(schedule: Schedule, rema
 def test_buffers_do_not_grow_with_the_microbatches(
     stages: int, chunks: int, microbatches: int, remat: Remat
 ) -> None:
-    program = lower_schedule(interleaved(stages, chunks, microbatches), remat)
+    program = lower_schedule(interleaved_schedule(stages, chunks, microbatches), remat)
     # The widest group of microbatches is shorter than two pipelines.
     widest = 2 * stages - 1
     sizes = program.backbone.sizes
@@ -249,14 +249,14 @@ def test_buffers_do_not_grow_with_the_microbatches(
 
 @pytest.mark.parametrize("remat", get_args(Remat))
 def test_32_and_128_microbatches_take_the_same_slots(remat: Remat) -> None:
-    few = lower_schedule(interleaved(4, 2, 32), remat)
-    many = lower_schedule(interleaved(4, 2, 128), remat)
+    few = lower_schedule(interleaved_schedule(4, 2, 32), remat)
+    many = lower_schedule(interleaved_schedule(4, 2, 128), remat)
     assert few.sizes == many.sizes
 
 
 @given(stages=st.integers(1, 5), rounds=st.integers(1, 4), chunks=st.integers(1, 3))
 def test_inputs_kept_are_the_live_activations(stages: int, rounds: int, chunks: int) -> None:
-    schedule = interleaved(stages, chunks, stages * rounds)
+    schedule = interleaved_schedule(stages, chunks, stages * rounds)
     assert lower_schedule(schedule, "full").backbone.sizes.inputs == max(peak_live(schedule))
 
 
@@ -302,7 +302,7 @@ def test_small_program() -> None:
     assert ends.head_microbatch.tolist() == [-1, -1, 0, 1, -1, -1, -1]
     assert ends.head_gradient.tolist() == [-1, -1, 0, 0, -1, -1, -1]
     assert ends.return_microbatch.tolist() == [-1, -1, -1, -1, 0, 1, -1]
-    vision, feed = program.modules["vision"], program.feed("vision")
+    vision, feed = program.modules["vision"], program.feed_of("vision")
     output = vision.tables.forward.output
     assert output is not None
     assert output.tolist()[0] == [0, 0]
@@ -320,7 +320,7 @@ def test_small_program() -> None:
 
 def test_stage_may_keep_and_receive_a_chunk_in_one_tick() -> None:
     cut = ModuleStages("vision", 2, 4)
-    schedule = placing.naive(interleaved(2, 1, 4), [cut])
+    schedule = placing.naive(interleaved_schedule(2, 1, 4), [cut])
     both = np.zeros(2, int)
     for seed in range(5):
         program = lower_schedule(placing.at_random(schedule, seed), "full")
@@ -335,7 +335,7 @@ def test_stage_may_keep_and_receive_a_chunk_in_one_tick() -> None:
 
 def test_work_ahead_keeps_its_slots() -> None:
     cut = ModuleStages("vision", chunks=2, first_backward=2, prefetch=3)
-    schedule = placing.naive(interleaved(2, 1, 4), [cut])
+    schedule = placing.naive(interleaved_schedule(2, 1, 4), [cut])
     vision = lower_schedule(schedule, "none").modules["vision"]
     assert vision.owners.tolist() == [0, 1, 0, 1]
     assert vision.local.tolist() == [0, 0, 1, 1]
@@ -347,7 +347,7 @@ def test_work_ahead_keeps_its_slots() -> None:
 
 def test_output_ahead_must_be_there_at_the_end() -> None:
     cut = ModuleStages("vision", first_backward=1, prefetch=2)
-    program = lower_schedule(placing.naive(interleaved(1, 1, 3), [cut]), "full")
+    program = lower_schedule(placing.naive(interleaved_schedule(1, 1, 3), [cut]), "full")
     path = ("modules", "vision", "tables", "forward", "output")
     table = get(program, path).copy()
     table[-1, 0] = 2
@@ -360,7 +360,7 @@ def test_output_ahead_must_be_there_at_the_end() -> None:
 
 def test_unknown_remat_is_refused() -> None:
     with pytest.raises(ScheduleError, match="'some' is unknown; valid: full, layer, none"):
-        lower_schedule(gpipe(2, 1, 2), "some")  # type: ignore[arg-type]
+        lower_schedule(gpipe_schedule(2, 1, 2), "some")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("number", "valid"), [(0, True), (1, False)])
@@ -375,13 +375,13 @@ def test_stages_share_the_ends_of_the_backbone_alone(number: int, valid: bool) -
 
 
 def test_illegal_schedules_are_refused() -> None:
-    schedule = gpipe(2, 1, 2)
+    schedule = gpipe_schedule(2, 1, 2)
     with pytest.raises(ScheduleError, match="is missing"):
         lower_schedule(replace(schedule, ticks=schedule.ticks[1:]), "full")
 
 
 def test_large_programs_are_compiled_in_seconds() -> None:
     encoder = ModuleStages("vision", 2, 4)
-    schedule = placing.naive(interleaved(16, 8, 512), [encoder])
+    schedule = placing.naive(interleaved_schedule(16, 8, 512), [encoder])
     program = within(5, lambda: lower_schedule(schedule, "full"))
     assert program.backbone.sizes.inputs == max(peak_live(schedule)) == 144

@@ -14,9 +14,14 @@ from scheduling.lowering.lower import lower_schedule
 from scheduling.schedules import bubbles as placement_of
 from scheduling.schedules.bubbles import choose_chunks, choose_prefetch, lower_bound, place_modules
 from scheduling.schedules.builder import PlacementRules, gainful_stages, gainful_stages_of_tick
-from scheduling.schedules.check import check
+from scheduling.schedules.check import check_schedule
 from scheduling.schedules.costs import ChunkCosts, TaskCosts
-from scheduling.schedules.schedule import Schedule, ScheduleError, gpipe, interleaved
+from scheduling.schedules.schedule import (
+    Schedule,
+    ScheduleError,
+    gpipe_schedule,
+    interleaved_schedule,
+)
 from scheduling.schedules.task_kinds import B, F, TaskKind
 from scheduling.schedules.tasks import BACKBONE, Feed, FusedTask, ModuleStages, Task
 from tests.scheduling import optimum, placing
@@ -83,11 +88,11 @@ def waiting(schedule: Schedule, cut: ModuleStages) -> tuple[int, int]:
     outputs, gradients = np.zeros((2, len(schedule.ticks) + 1), int)
     forward, backward = entry(schedule, F), entry(schedule, B)
     for m in range(cut.prefetch, schedule.microbatches_of(cut.name)):
-        made, _ = schedule.when[Task(F, cut.name, m, cut.chunks - 1)]
+        made, _ = schedule.task_places[Task(F, cut.name, m, cut.chunks - 1)]
         fed = placing.fed_by(schedule, cut, m)
         outputs[made + 1 : min(forward[n] for n in fed) + 1] += 1
         if cut.trains:
-            used, _ = schedule.when[Task(B, cut.name, m, cut.chunks - 1)]
+            used, _ = schedule.task_places[Task(B, cut.name, m, cut.chunks - 1)]
             gradients[max(backward[n] for n in fed) + 1 : used + 1] += 1
     return outputs.max(), gradients.max()
 
@@ -124,7 +129,7 @@ def cases(
     stages = draw(st.sampled_from([1, 2, 3, 4, 4, 6, 8]))
     chunks = draw(st.integers(1, 3))
     microbatches = draw(st.integers(1, 9 if stages < 5 else 24))
-    make = draw(st.sampled_from([gpipe, lambda p, m, v: interleaved(p, v, m)]))
+    make = draw(st.sampled_from([gpipe_schedule, lambda p, m, v: interleaved_schedule(p, v, m)]))
     decoder = make(stages, microbatches, chunks)
     names = ["vision", "audio"][: draw(st.integers(1, encoders))]
     cut = [draw(sources(name, decoder)) for name in names]
@@ -146,7 +151,7 @@ def test_placements_are_legal(case, placement, fill, data):
     how: dict[str, Any] = {"thorough": not in_turn, "in_turn": in_turn, "feeds": feeds}
     schedule = place_modules(decoder, encoders, costs, placement, fill, live, **how)
 
-    check(schedule)
+    check_schedule(schedule)
     assert (schedule.sources, schedule.feeds) == (tuple(encoders), tuple(feeds))
     assert without_encoders(schedule) == without_encoders(decoder)
     assert makespan(schedule, costs) >= lower_bound(schedule, costs) * (1 - 1e-9)
@@ -174,7 +179,7 @@ def test_bubbles_are_no_longer_than_the_prologue(case):
 @pytest.mark.parametrize("chunks", [1, 2])
 @pytest.mark.parametrize("share", SHARES)
 def test_bubbles_beat_the_prologue_and_that_the_first_stage(stages, chunks, share):
-    decoder = interleaved(stages, chunks, 4 * stages)
+    decoder = interleaved_schedule(stages, chunks, 4 * stages)
     encoder, costs = chosen(decoder, share)
     first, prologue, bubbles = (
         makespan(place_modules(decoder, [encoder], costs, placement), costs)
@@ -186,7 +191,7 @@ def test_bubbles_beat_the_prologue_and_that_the_first_stage(stages, chunks, shar
 @pytest.mark.parametrize("share", SHARES)
 @pytest.mark.parametrize("factor", [2.0, 3.0])
 def test_two_stages_come_near_the_lower_bound(share, factor):
-    decoder = interleaved(2, 1, 8)
+    decoder = interleaved_schedule(2, 1, 8)
     encoder, costs = chosen(decoder, share, factor)
     schedule = place_modules(decoder, [encoder], costs)
     assert makespan(schedule, costs) < 1.06 * lower_bound(schedule, costs)
@@ -197,10 +202,10 @@ def test_two_stages_come_near_the_lower_bound(share, factor):
 
 @pytest.mark.parametrize("stages", [2, 4])
 def test_the_largest_gap_shrinks_with_microbatches(stages):
-    encoder, costs = chosen(interleaved(stages, 1, 4 * stages), 0.25)
+    encoder, costs = chosen(interleaved_schedule(stages, 1, 4 * stages), 0.25)
     gaps = []
     for microbatches in (8, 32, 128):
-        schedule = place_modules(interleaved(stages, 1, microbatches), [encoder], costs)
+        schedule = place_modules(interleaved_schedule(stages, 1, microbatches), [encoder], costs)
         gaps.append(makespan(schedule, costs) / lower_bound(schedule, costs) - 1)
     assert gaps[0] > 2 * gaps[1] > 4 * gaps[2]
 
@@ -210,7 +215,7 @@ def test_the_largest_gap_shrinks_with_microbatches(stages):
 @pytest.mark.parametrize(("stages", "microbatches"), [(1, 2), (2, 1), (2, 3), (2, 6), (3, 4)])
 def test_no_step_is_much_shorter(stages, microbatches, pieces, share):
     encoder, costs = typical(stages, 1, share, pieces)
-    decoder = interleaved(stages, 1, microbatches)
+    decoder = interleaved_schedule(stages, 1, microbatches)
     step = makespan(place_modules(decoder, [encoder], costs, live=9), costs)
     bound = optimum.lower_bound(decoder, encoder, costs, seconds=2)
     assert bound * (1 - 1e-6) <= step <= 1.02 * bound
@@ -248,7 +253,7 @@ def test_what_waits_does_not_grow_with_microbatches(cut):
     encoder, costs = typical(4, 2, 0.25, 4, **cut)
     counts = []
     for microbatches in (16, 64, 256):
-        schedule = place_modules(interleaved(4, 2, microbatches), [encoder], costs)
+        schedule = place_modules(interleaved_schedule(4, 2, microbatches), [encoder], costs)
         counts.append(max(waiting(schedule, encoder)))
     assert counts[1] == counts[2]
     assert max(counts) <= 8
@@ -258,7 +263,7 @@ def test_what_waits_does_not_grow_with_microbatches(cut):
 def test_buffers_do_not_grow_with_microbatches(cut):
     encoder, costs = typical(4, 2, 0.25, 4, **cut)
     few, many = (
-        lower_schedule(place_modules(interleaved(4, 2, m), [encoder], costs), "none")
+        lower_schedule(place_modules(interleaved_schedule(4, 2, m), [encoder], costs), "none")
         for m in (32, 128)
     )
     sizes = [asdict(program.sizes["vision"]) for program in (few, many)]
@@ -270,7 +275,7 @@ def test_buffers_do_not_grow_with_microbatches(cut):
 def test_no_more_wait_than_may(stages, pieces):
     for microbatches, live, share in product(range(3, 13, 2), (stages, stages + 1), SHARES):
         encoder, costs = typical(stages, 1, share, pieces)
-        decoder = interleaved(stages, 1, microbatches)
+        decoder = interleaved_schedule(stages, 1, microbatches)
         schedule = place_modules(decoder, [encoder], costs, live=live)
         assert max(waiting(schedule, encoder)) <= live
 
@@ -279,9 +284,11 @@ def test_no_more_wait_than_may(stages, pieces):
 @given(cases())
 def test_steps_are_as_long_as_the_placement_reckons(case):
     decoder, encoders, feeds, costs = case
-    rules = PlacementRules.of("bubbles", FILLS, None, decoder.stages)
-    table = placement_of._place(decoder, [*zip(encoders, feeds, strict=True)], costs, rules)
-    assert table.makespan == pytest.approx(makespan(table.build(encoders, feeds), costs))
+    rules = PlacementRules.of_placement("bubbles", FILLS, None, decoder.stages)
+    table = placement_of._place_with_ends(
+        decoder, [*zip(encoders, feeds, strict=True)], costs, rules
+    )
+    assert table.makespan == pytest.approx(makespan(table.build_schedule(encoders, feeds), costs))
 
 
 @pytest.mark.parametrize("share", SHARES)
@@ -293,39 +300,39 @@ def test_what_moves_between_stages_stands_where_they_meet(share):
     costs = replace(costs, sources={**costs.sources, "audio": own})
     feeds = [Feed("vision"), Feed("audio")]
     sources = [*zip([vision, audio], feeds, strict=True)]
-    rules = PlacementRules.of("bubbles", FILLS, None, 2)
-    table = placement_of._place(interleaved(2, 1, 8), sources, costs, rules)
-    schedule = table.build([vision, audio], feeds)
+    rules = PlacementRules.of_placement("bubbles", FILLS, None, 2)
+    table = placement_of._place_with_ends(interleaved_schedule(2, 1, 8), sources, costs, rules)
+    schedule = table.build_schedule([vision, audio], feeds)
     assert table.makespan == pytest.approx(makespan(schedule, costs))
     assert schedule.stage_syncs.sum() <= len(table.source)
 
 
 def test_less_may_wait_at_the_price_of_a_longer_step():
     encoder, costs = typical(4, 1, 0.1, 1)
-    decoder = interleaved(4, 1, 32)
+    decoder = interleaved_schedule(4, 1, 32)
     steps = [makespan(place_modules(decoder, [encoder], costs, live=n), costs) for n in (4, 8, 32)]
     assert steps[0] > steps[1] > steps[2]
 
 
 def test_the_first_stage_works_one_microbatch_ahead():
     encoder, costs = typical(4, 1, 0.25, 1)
-    schedule = place_modules(interleaved(4, 1, 8), [encoder], costs, "first_stage")
+    schedule = place_modules(interleaved_schedule(4, 1, 8), [encoder], costs, "first_stage")
     forward, backward = entry(schedule, F), entry(schedule, B)
     for m in range(8):
-        assert schedule.when[Task(F, "vision", m)] == (forward[m] - 1, 0)
-        assert schedule.when[Task(B, "vision", m)] == (backward[m] + 1, 0)
+        assert schedule.task_places[Task(F, "vision", m)] == (forward[m] - 1, 0)
+        assert schedule.task_places[Task(B, "vision", m)] == (backward[m] + 1, 0)
 
 
 @pytest.mark.parametrize("pieces", [1, 3])
 def test_the_first_stage_keeps_one_microbatch_waiting(pieces):
     encoder, costs = typical(2, 1, 0.4, pieces)
-    schedule = place_modules(interleaved(2, 1, 24), [encoder], costs, "first_stage")
+    schedule = place_modules(interleaved_schedule(2, 1, 24), [encoder], costs, "first_stage")
     assert waiting(schedule, encoder) == (1, 1)
 
 
 def test_the_prologue_is_dealt_evenly_around_the_decoder():
     encoder, costs = typical(4, 1, 0.25, 2)
-    schedule = place_modules(interleaved(4, 1, 10), [encoder], costs, "prologue")
+    schedule = place_modules(interleaved_schedule(4, 1, 10), [encoder], costs, "prologue")
     counts = {kind: np.zeros(4, int) for kind in (F, B)}
     for tick, stage, task in schedule:
         if task.module == "vision":
@@ -340,7 +347,7 @@ def test_encoders_share_the_rounds_of_the_prologue():
     vision, costs = typical(4, 1, 0.25, 1)
     audio = replace(vision, name="audio")
     costs = replace(costs, sources=dict.fromkeys(("vision", "audio"), costs.sources["vision"]))
-    decoder = interleaved(4, 1, 10)
+    decoder = interleaved_schedule(4, 1, 10)
     schedule = place_modules(decoder, [vision, audio], costs, "prologue")
     # Ten microbatches of each on four stages: three rounds for one encoder, five for both.
     assert schedule.span.start == len(schedule.ticks) - schedule.span.stop == 5
@@ -349,7 +356,7 @@ def test_encoders_share_the_rounds_of_the_prologue():
 def test_rounds_come_just_in_time():
     encoder, costs = typical(4, 1, 0.25, 1)
     for fill in ([], ["tensor"]):
-        schedule = place_modules(interleaved(4, 1, 32), [encoder], costs, fill=fill)
+        schedule = place_modules(interleaved_schedule(4, 1, 32), [encoder], costs, fill=fill)
         assert waiting(schedule, encoder) == (4, 4)
 
 
@@ -357,7 +364,7 @@ def test_slots_count_for_the_stages_that_have_work():
     # Backwards run on the second stage alone: a slot there saves a round, however full it was.
     encoder = ModuleStages("vision", 2, 2, first_backward=1)
     costs = TaskCosts(1.0, 2.0, sources={"vision": ChunkCosts((0.1, 0.1), (0.0, 5.0))})
-    decoder = interleaved(2, 1, 4)
+    decoder = interleaved_schedule(2, 1, 4)
     slots, rounds = (
         makespan(place_modules(decoder, [encoder], costs, fill=fill), costs)
         for fill in (["pipeline"], [])
@@ -372,8 +379,8 @@ def encoder_ticks(schedule: Schedule) -> set[int]:
 
 
 def test_each_way_to_fill_can_be_left_out():
-    encoder, costs = chosen(interleaved(4, 1, 16), 0.25)
-    decoder = interleaved(4, 1, 16)
+    encoder, costs = chosen(interleaved_schedule(4, 1, 16), 0.25)
+    decoder = interleaved_schedule(4, 1, 16)
     made = {fill: place_modules(decoder, [encoder], costs, fill=fill) for fill in SUBSETS}
     steps = {fill: makespan(schedule, costs) for fill, schedule in made.items()}
 
@@ -394,7 +401,7 @@ def test_each_way_to_fill_can_be_left_out():
 
 def test_rounds_keep_all_stages_busy():
     encoder, costs = typical(4, 2, 0.25, 4)
-    schedule = place_modules(interleaved(4, 2, 64), [encoder], costs, fill=["tensor"])
+    schedule = place_modules(interleaved_schedule(4, 2, 64), [encoder], costs, fill=["tensor"])
     for kind in (F, B):
         sizes = [
             sum((task.kind, task.module) == (kind, "vision") for b in row for task in b)
@@ -405,7 +412,7 @@ def test_rounds_keep_all_stages_busy():
 
 def test_waves_go_through_the_encoder_stages_in_a_pipeline():
     encoder, costs = typical(4, 1, 0.25, 4, stages=4)
-    schedule = place_modules(interleaved(4, 1, 32), [encoder], costs, fill=["tensor"])
+    schedule = place_modules(interleaved_schedule(4, 1, 32), [encoder], costs, fill=["tensor"])
     sizes = [
         sum((task.kind, task.module) == (F, "vision") for b in row for task in b)
         for row in schedule.ticks
@@ -418,26 +425,30 @@ def test_a_second_encoder_fills_what_the_first_leaves():
     vision, costs = typical(4, 1, 0.2, 2, first_backward=2)
     audio = ModuleStages("audio")
     both = replace(costs, sources={**costs.sources, "audio": ChunkCosts((0.2,), (0.4,))})
-    decoder = interleaved(4, 1, 16)
+    decoder = interleaved_schedule(4, 1, 16)
     one = place_modules(decoder, [vision], costs)
     two = place_modules(decoder, [audio, vision], both)
     assert [cut.name for cut in two.sources] == ["audio", "vision"]
     # The larger encoder is placed first, as if it were alone.
-    places = [task for task in one.when if task.module == "vision"]
-    assert [one.when[task][1] for task in places] == [two.when[task][1] for task in places]
+    places = [task for task in one.task_places if task.module == "vision"]
+    assert [one.task_places[task][1] for task in places] == [
+        two.task_places[task][1] for task in places
+    ]
     added = lower_bound(two, both) - lower_bound(one, costs)
     assert makespan(two, both) - makespan(one, costs) < 0.75 * added
 
 
 def test_frozen_encoders_work_ahead_in_late_slots():
     frozen, costs = typical(4, 1, 0.2, 1, first_backward=1)
-    decoder = interleaved(4, 1, 16)
+    decoder = interleaved_schedule(4, 1, 16)
     (ahead,) = choose_prefetch(decoder, [frozen], costs)
     assert 0 < ahead.prefetch <= 8
     schedule = place_modules(decoder, [ahead], costs)
-    check(schedule)
+    check_schedule(schedule)
     numbers = {
-        task.microbatch for task in schedule.when if (task.kind, task.module) == (F, "vision")
+        task.microbatch
+        for task in schedule.task_places
+        if (task.kind, task.module) == (F, "vision")
     }
     assert numbers == set(range(ahead.prefetch, 16 + ahead.prefetch))
     assert not any(task.module == "vision" for task in chain(*schedule.ticks[0]))
@@ -447,9 +458,9 @@ def test_frozen_encoders_work_ahead_in_late_slots():
 
 def test_nobody_works_ahead_in_vain():
     trained, costs = typical(2, 1, 0.2, 1)
-    assert choose_prefetch(interleaved(2, 1, 8), [trained], costs) == (trained,)
+    assert choose_prefetch(interleaved_schedule(2, 1, 8), [trained], costs) == (trained,)
     frozen, costs = typical(1, 1, 0.2, 1, first_backward=1)
-    assert choose_prefetch(interleaved(1, 1, 8), [frozen], costs) == (frozen,)
+    assert choose_prefetch(interleaved_schedule(1, 1, 8), [frozen], costs) == (frozen,)
 
 
 @pytest.mark.parametrize("share", SHARES)
@@ -459,7 +470,7 @@ def test_the_fewest_pieces_of_the_shortest_steps_are_chosen(stages, chunks, shar
         encoder, costs = typical(stages, chunks, share, pieces)
         return makespan(place_modules(decoder, [encoder], costs), costs)
 
-    decoder = interleaved(stages, chunks, 4 * stages)
+    decoder = interleaved_schedule(stages, chunks, 4 * stages)
     encoder, _ = chosen(decoder, share)
     steps = {pieces: step(pieces) for pieces in (1, 2, 3, 4, 6, 8, 12, 24)}
     good = [pieces for pieces, length in steps.items() if length <= 1.01 * min(steps.values())]
@@ -468,22 +479,22 @@ def test_the_fewest_pieces_of_the_shortest_steps_are_chosen(stages, chunks, shar
 
 def test_no_cut_is_refused():
     with pytest.raises(ScheduleError, match="no division of the module is given"):
-        choose_chunks(interleaved(2, 1, 4), {}, TaskCosts(1.0, 2.0))
+        choose_chunks(interleaved_schedule(2, 1, 4), {}, TaskCosts(1.0, 2.0))
 
 
 def test_lower_bound_counts_all_work():
     encoder = ModuleStages("vision", chunks=2, first_backward=1)
     costs = TaskCosts(1.0, 2.0, 0.5, {"vision": ChunkCosts((1.0, 2.0), (0.0, 3.0))})
-    schedule = place_modules(interleaved(2, 3, 4), [encoder], costs)
+    schedule = place_modules(interleaved_schedule(2, 3, 4), [encoder], costs)
     assert lower_bound(schedule, costs) == 4 * (3 * 3.0 + 0.5 + 6.0 / 2)
 
 
 def test_large_steps_take_little_time_to_plan():
     encoder, costs = typical(16, 8, 0.25, 4)
-    decoder = interleaved(16, 8, 512)
+    decoder = interleaved_schedule(16, 8, 512)
     # 0.6 to 0.9 s where nothing else runs.
     schedule = within(2, lambda: place_modules(decoder, [encoder], costs))
-    check(schedule)
+    check_schedule(schedule)
     assert makespan(schedule, costs) < 1.01 * lower_bound(schedule, costs)
 
 
@@ -519,13 +530,13 @@ def test_what_cannot_be_placed_is_refused(change, message):
     arguments = {key: change[key] for key in ("placement", "fill", "live") if key in change}
     encoder = replace(encoder, **{k: v for k, v in change.items() if k not in arguments})
     with pytest.raises(ScheduleError, match=message):
-        place_modules(interleaved(4, 1, 8), [encoder], costs, **arguments)
+        place_modules(interleaved_schedule(4, 1, 8), [encoder], costs, **arguments)
 
 
 def test_what_is_placed_or_named_twice_is_refused():
     encoder, costs = typical(2, 1, 0.25, 2)
     with pytest.raises(ScheduleError, match="valid: distinct"):
-        place_modules(interleaved(2, 1, 4), [encoder, encoder], costs)
-    placed = place_modules(interleaved(2, 1, 4), [encoder], costs)
+        place_modules(interleaved_schedule(2, 1, 4), [encoder, encoder], costs)
+    placed = place_modules(interleaved_schedule(2, 1, 4), [encoder], costs)
     with pytest.raises(ScheduleError, match="has other modules already; valid: the backbone alone"):
         place_modules(placed, [encoder], costs)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from scheduling.schedules.check import check, peak_live
-from scheduling.schedules.schedule import Schedule, ScheduleError, interleaved
+from scheduling.schedules.check import check_schedule, peak_live
+from scheduling.schedules.schedule import Schedule, ScheduleError, interleaved_schedule
 from scheduling.schedules.task_kinds import B, F, W
 from scheduling.schedules.tasks import BACKBONE, Feed, ModuleStages, Task
 from tests.scheduling import placing
@@ -60,7 +60,7 @@ def _in_place(schedule: Schedule, module: ModuleStages) -> bool:
 
 def accepts(schedule: Schedule) -> bool:
     try:
-        check(schedule)
+        check_schedule(schedule)
     except ScheduleError:
         return False
     return True
@@ -144,7 +144,7 @@ MUTATIONS = [swap, delay, nudge, displace, migrate, drop, duplicate, relabel]
 @given(placing.schedules())
 def test_valid_schedules_pass(schedule: Schedule) -> None:
     assert legal(schedule)
-    check(schedule)
+    check_schedule(schedule)
 
 
 @pytest.mark.parametrize("mutate", MUTATIONS, ids=lambda mutation: mutation.__name__)
@@ -198,7 +198,7 @@ def test_peak_live_counts_activations(schedule: Schedule) -> None:
 
 def mutant(change: Callable[[list[Placed]], object], *encoders: ModuleStages) -> Schedule:
     """A schedule of two stages and three microbatches, changed."""
-    schedule = placing.naive(interleaved(2, 1, 3), encoders)
+    schedule = placing.naive(interleaved_schedule(2, 1, 3), encoders)
     placed = list(schedule)
     change(placed)
     return placing.table(schedule, placed)
@@ -210,7 +210,7 @@ def put(placed: list[Placed], old: Placed, new: Placed) -> None:
 
 def refusal(schedule: Schedule) -> str:
     with pytest.raises(ScheduleError) as caught:
-        check(schedule)
+        check_schedule(schedule)
     return str(caught.value)
 
 
@@ -260,9 +260,9 @@ def test_all_problems_of_a_kind_are_listed_up_to_a_bound() -> None:
 
 def test_encoder_problems_are_named() -> None:
     first = Task(F, "vision", 0, 2)
-    schedule = placing.naive(interleaved(4, 1, 1), [VISION])
+    schedule = placing.naive(interleaved_schedule(4, 1, 1), [VISION])
     placed = list(schedule)
-    tick, stage = schedule.when[first]
+    tick, stage = schedule.task_places[first]
     assert stage == 1
     put(placed, (tick, 1, first), (tick, 2, first))
     text = refusal(placing.table(schedule, placed))
@@ -274,28 +274,28 @@ def test_encoder_problems_are_named() -> None:
 
 
 def test_work_ahead_may_not_overwrite_what_waits() -> None:
-    schedule = placing.naive(interleaved(2, 1, 3), [FROZEN])
+    schedule = placing.naive(interleaved_schedule(2, 1, 3), [FROZEN])
     task, entry = Task(F, "audio", 4, 1), Task(F, BACKBONE, 1)
-    enters, _ = schedule.when[entry]
+    enters, _ = schedule.task_places[entry]
 
     def at(tick: int) -> Schedule:
-        when, stage = schedule.when[task]
+        when, stage = schedule.task_places[task]
         placed = list(schedule)
         put(placed, (when, stage, task), (tick, stage, task))
         before = task._replace(chunk=0)
-        put(placed, (*schedule.when[before], before), (tick - 1, stage, before))
+        put(placed, (*schedule.task_places[before], before), (tick - 1, stage, before))
         return placing.table(schedule, placed)
 
-    check(at(enters))
+    check_schedule(at(enters))
     text = refusal(at(enters - 1))
     assert f"overwrites what decoder F(1, 0) (tick {enters}, stage 0) reads" in text
 
 
 def test_what_the_step_before_encoded_is_not_encoded_again() -> None:
-    schedule = placing.naive(interleaved(2, 1, 3), [FROZEN])
+    schedule = placing.naive(interleaved_schedule(2, 1, 3), [FROZEN])
     placed = list(schedule)
     ahead = Task(F, "audio", 3, 1)
-    tick, stage = schedule.when[ahead]
+    tick, stage = schedule.task_places[ahead]
     put(placed, (tick, stage, ahead), (tick, stage, ahead._replace(microbatch=0)))
     text = refusal(placing.table(schedule, placed))
     expected = "audio F(0, 1) has an unknown microbatch; valid: 2 to 4"
@@ -322,16 +322,16 @@ def with_modules(schedule: Schedule, *modules: ModuleStages) -> Schedule:
     ],
 )
 def test_impossible_divisions_are_refused(change: dict[str, Any], message: str) -> None:
-    schedule = with_modules(interleaved(2, 1, 3), replace(VISION, **change))
+    schedule = with_modules(interleaved_schedule(2, 1, 3), replace(VISION, **change))
     with pytest.raises(ScheduleError, match=message):
-        check(schedule)
+        check_schedule(schedule)
 
 
 def test_impossible_sizes_are_refused() -> None:
-    schedule = interleaved(2, 1, 3)
+    schedule = interleaved_schedule(2, 1, 3)
     with pytest.raises(ScheduleError, match="tick 0 has 2 fused tasks; valid: 3, one per stage"):
-        check(replace(schedule, modules=(ModuleStages(BACKBONE, 3, 3, looped=True),)))
+        check_schedule(replace(schedule, modules=(ModuleStages(BACKBONE, 3, 3, looped=True),)))
     with pytest.raises(ScheduleError, match="microbatches: 0 is refused; valid: 1 or more"):
-        check(replace(schedule, microbatches=0))
+        check_schedule(replace(schedule, microbatches=0))
     with pytest.raises(ScheduleError, match="'vision': the name is taken"):
-        check(with_modules(schedule, VISION, VISION))
+        check_schedule(with_modules(schedule, VISION, VISION))

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from scheduling.costs.times import Segment, StepTimes, TaskTime
 from scheduling.schedules.bubbles import place_modules
-from scheduling.schedules.check import check
+from scheduling.schedules.check import check_schedule
 from scheduling.schedules.costs import ChunkCosts, TaskCosts
-from scheduling.schedules.schedule import Schedule, interleaved
+from scheduling.schedules.schedule import Schedule, interleaved_schedule
 from scheduling.schedules.task_kinds import B, F
 from scheduling.schedules.tasks import ModuleStages
 from scheduling.simulate.lockstep import simulate
@@ -59,7 +59,7 @@ def one(
     """1F1B and a trained encoder in one piece."""
     encoder = {"vision": ChunkCosts((forward,), (backward,))}
     own = TaskCosts(1.0, 2.0, 0.2, encoder, **costs)
-    return interleaved(stages, 1, microbatches), ModuleStages("vision"), own
+    return interleaved_schedule(stages, 1, microbatches), ModuleStages("vision"), own
 
 
 @pytest.mark.parametrize("stages", [2, 3, 4])
@@ -68,7 +68,7 @@ def test_work_that_fits_the_ends_is_hidden(stages: int, rounds: int) -> None:
     ends = {"gather": rounds * 0.3, "scatter": rounds * 0.7}
     decoder, cut, costs = one(stages, rounds * stages, 0.3, 0.7, **ends)
     schedule = place_modules(decoder, [cut], costs, live=decoder.microbatches)
-    check(schedule)
+    check_schedule(schedule)
     alone = makespan(decoder, replace(costs, sources={}))
     assert makespan(schedule, costs) == pytest.approx(alone)
 

@@ -11,7 +11,7 @@ import pytest
 from scheduling.schedules.bubbles import choose_chunks, choose_prefetch, place_modules
 from scheduling.schedules.costs import ChunkCosts, TaskCosts
 from scheduling.schedules.make import SCHEDULES, backbone_schedule
-from scheduling.schedules.schedule import Schedule, ScheduleError, interleaved
+from scheduling.schedules.schedule import Schedule, ScheduleError, interleaved_schedule
 from scheduling.schedules.tasks import ModuleStages, Task
 
 VISION = ModuleStages("vision", chunks=2)
@@ -60,7 +60,7 @@ WRONG: dict[str, tuple[Callable[[Schedule], Schedule], str]] = {
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_schedule_is_refused_before_it_is_filled(name: str) -> None:
     change, word = WRONG[name]
-    schedule = change(interleaved(2, 1, 4))
+    schedule = change(interleaved_schedule(2, 1, 4))
     fillers: tuple[Callable[[], Any], ...] = (
         lambda: place_modules(schedule, [VISION], COSTS),
         lambda: place_modules(schedule, [VISION], COSTS, "first_stage"),
@@ -77,20 +77,20 @@ def test_the_function_of_a_wrong_schedule_is_named(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     change, word = WRONG[name]
-    monkeypatch.setitem(SCHEDULES, "mine", lambda p, v, m: change(interleaved(p, v, m)))
+    monkeypatch.setitem(SCHEDULES, "mine", lambda p, v, m: change(interleaved_schedule(p, v, m)))
     with pytest.raises(ScheduleError, match=f"'mine' makes no valid schedule: (?s:.*){word}"):
         backbone_schedule("mine", 2, 1, 4)
 
 
 def test_other_sizes_than_asked_for_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(SCHEDULES, "mine", lambda p, v, m: interleaved(p, m, v))
+    monkeypatch.setitem(SCHEDULES, "mine", lambda p, v, m: interleaved_schedule(p, m, v))
     with pytest.raises(ScheduleError, match="chunks: 4 is refused; valid: 1"):
         backbone_schedule("mine", 2, 1, 4)
 
 
 def test_a_schedule_with_encoders_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     def filled(stages: int, chunks: int, microbatches: int) -> Schedule:
-        return place_modules(interleaved(stages, chunks, microbatches), [VISION], COSTS)
+        return place_modules(interleaved_schedule(stages, chunks, microbatches), [VISION], COSTS)
 
     monkeypatch.setitem(SCHEDULES, "mine", filled)
     with pytest.raises(ScheduleError, match="modules: vision are refused"):

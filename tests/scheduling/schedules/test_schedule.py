@@ -10,15 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduling.schedules.bubbles import place_modules
-from scheduling.schedules.check import check, peak_live
+from scheduling.schedules.check import check_schedule, peak_live
 from scheduling.schedules.costs import ChunkCosts, TaskCosts
 from scheduling.schedules.schedule import (
     Schedule,
     ScheduleError,
-    gpipe,
-    interleaved,
+    gpipe_schedule,
+    interleaved_schedule,
     one_forward_one_backward,
-    zero_bubble,
+    zero_bubble_schedule,
 )
 from scheduling.schedules.task_kinds import B, F, W
 from scheduling.schedules.tasks import Feed, ModuleStages, Task
@@ -38,9 +38,9 @@ def makespan(schedule: Schedule, forward: float, backward: float, weights: float
 
 @given(**SIZES, microbatches=MICROBATCHES)
 def test_generated_schedules_are_legal(stages: int, chunks: int, microbatches: int) -> None:
-    check(interleaved(stages, chunks, microbatches))
-    check(gpipe(stages, chunks, microbatches))
-    check(zero_bubble(stages, chunks, microbatches))
+    check_schedule(interleaved_schedule(stages, chunks, microbatches))
+    check_schedule(gpipe_schedule(stages, chunks, microbatches))
+    check_schedule(zero_bubble_schedule(stages, chunks, microbatches))
 
 
 @settings(max_examples=30)
@@ -66,7 +66,7 @@ def test_of_those_that_a_unit_feeds_one_is_chosen(data: st.DataObject, microbatc
 @given(**SIZES, microbatches=MICROBATCHES)
 def test_makespan_is_that_of_interleaved_1f1b(stages: int, chunks: int, microbatches: int) -> None:
     microbatches = max(stages, microbatches)
-    schedule = interleaved(stages, chunks, microbatches)
+    schedule = interleaved_schedule(stages, chunks, microbatches)
     forward, backward = 3.0, 7.0
     expected = (microbatches + (stages - 1) / chunks) * (forward + backward)
     actual = makespan(schedule, forward / chunks, backward / chunks)
@@ -76,13 +76,13 @@ def test_makespan_is_that_of_interleaved_1f1b(stages: int, chunks: int, microbat
 @given(**SIZES, microbatches=MICROBATCHES)
 def test_gpipe_takes_as_long(stages: int, chunks: int, microbatches: int) -> None:
     microbatches = max(stages, microbatches)
-    ticks = gpipe(stages, chunks, microbatches).ticks
+    ticks = gpipe_schedule(stages, chunks, microbatches).ticks
     assert len(ticks) == 2 * (microbatches * chunks + stages - 1)
 
 
 @given(**SIZES, microbatches=MICROBATCHES)
 def test_every_stage_idles_a_pipeline_length(stages: int, chunks: int, microbatches: int) -> None:
-    schedule = interleaved(stages, chunks, max(stages, microbatches))
+    schedule = interleaved_schedule(stages, chunks, max(stages, microbatches))
     for kind in (F, B):
         busy = Counter(stage for _, stage, task in schedule if task.kind == kind)
         ticks = {tick for tick, _, task in schedule if task.kind == kind}
@@ -94,9 +94,9 @@ def test_every_stage_idles_a_pipeline_length(stages: int, chunks: int, microbatc
 def test_1f1b_bounds_live_activations(stages: int, microbatches: int) -> None:
     schedule = one_forward_one_backward(stages, microbatches)
     expected = tuple(min(microbatches, 2 * (stages - s)) for s in range(stages))
-    assert schedule == interleaved(stages, 1, microbatches)
+    assert schedule == interleaved_schedule(stages, 1, microbatches)
     assert peak_live(schedule) == expected
-    assert peak_live(gpipe(stages, 1, microbatches)) == (microbatches,) * stages
+    assert peak_live(gpipe_schedule(stages, 1, microbatches)) == (microbatches,) * stages
 
 
 @given(**SIZES, rounds=st.integers(2, 4), backward=st.sampled_from([1.0, 2.0]))
@@ -105,10 +105,10 @@ def test_weight_gradients_fill_the_bubbles(
 ) -> None:
     """A step is as long as that of ZB-H1 (arXiv 2401.10241, table 2), and keeps as much."""
     microbatches = rounds * stages
-    schedule = zero_bubble(stages, chunks, microbatches)
+    schedule = zero_bubble_schedule(stages, chunks, microbatches)
     whole = microbatches * chunks * (1.0 + backward + 1.0)
     assert makespan(schedule, 1.0, backward, 1.0) == whole + (stages - 1) * backward
-    first = peak_live(interleaved(stages, chunks, microbatches))[0]
+    first = peak_live(interleaved_schedule(stages, chunks, microbatches))[0]
     assert max(peak_live(schedule)) <= first + 1
 
 
@@ -116,8 +116,8 @@ def test_weight_gradients_fill_the_bubbles(
 def test_weight_gradients_apart_make_no_step_longer(
     stages: int, chunks: int, microbatches: int, backward: float
 ) -> None:
-    plain = makespan(interleaved(stages, chunks, microbatches), 1.0, backward + 1.0)
-    assert makespan(zero_bubble(stages, chunks, microbatches), 1.0, backward, 1.0) <= plain
+    plain = makespan(interleaved_schedule(stages, chunks, microbatches), 1.0, backward + 1.0)
+    assert makespan(zero_bubble_schedule(stages, chunks, microbatches), 1.0, backward, 1.0) <= plain
 
 
 @given(placing.schedules())
@@ -139,17 +139,17 @@ def test_drawing() -> None:
 
 
 def test_span_is_that_of_the_decoder() -> None:
-    decoder = interleaved(2, 2, 3)
+    decoder = interleaved_schedule(2, 2, 3)
     schedule = placing.naive(decoder, [ModuleStages("vision")])
     assert decoder.span == range(len(decoder.ticks))
     assert schedule.span == range(2, 2 + len(decoder.ticks))
-    assert schedule.when[Task(F, "vision", 1)] == (0, 1)
+    assert schedule.task_places[Task(F, "vision", 1)] == (0, 1)
 
 
 @pytest.mark.parametrize("name", ["stages", "chunks", "microbatches"])
 def test_sizes_below_one_are_refused(name: str) -> None:
     sizes = {"stages": 2, "chunks": 2, "microbatches": 2} | {name: 0}
-    for make in (interleaved, gpipe, zero_bubble):
+    for make in (interleaved_schedule, gpipe_schedule, zero_bubble_schedule):
         with pytest.raises(ScheduleError, match=f"{name}: 0 is refused; valid: 1 or more"):
             make(**sizes)
 
@@ -160,15 +160,15 @@ def test_docstring_drawing_is_what_is_made() -> None:
         ["F0", "F1", "F2", "F3", ".", "B0", "B1", "B2", "B3"],
         [".", "F0", "F1", "F2", "F3+B0", "B1", "B2", "B3", "."],
     ]
-    for line in str(zero_bubble(2, 1, 4)).splitlines()[1:]:
-        assert " ".join(line.split()) in " ".join((zero_bubble.__doc__ or "").split())
+    for line in str(zero_bubble_schedule(2, 1, 4)).splitlines()[1:]:
+        assert " ".join(line.split()) in " ".join((zero_bubble_schedule.__doc__ or "").split())
 
 
 @pytest.mark.parametrize(
     "change", [{"ticks": 3}, {"modules": [{"nom": "x"}]}, {"microbatches": None}]
 )
 def test_what_is_no_schedule_is_refused(change):
-    values = interleaved(2, 1, 2).to_json() | change
+    values = interleaved_schedule(2, 1, 2).to_json() | change
     values = {key: value for key, value in values.items() if value is not None}
     with pytest.raises(ScheduleError, match=r"no schedule: .* valid: what Schedule.to_json writes"):
         Schedule.from_json(values)
@@ -180,12 +180,12 @@ def test_what_is_no_schedule_is_refused(change):
         {"ticks": [[[["F", "decoder", "0", 0]]]]},
     ):
         with pytest.raises(ScheduleError, match=r"no schedule: TypeError: .* is no whole number"):
-            Schedule.from_json(interleaved(1, 1, 1).to_json() | wrong)
+            Schedule.from_json(interleaved_schedule(1, 1, 1).to_json() | wrong)
 
 
 def test_an_encoder_that_is_not_there_is_named():
     with pytest.raises(ScheduleError, match="'vision' is not in the schedule; valid: decoder"):
-        interleaved(2, 1, 2).module("vision")
+        interleaved_schedule(2, 1, 2).module_named("vision")
 
 
 def test_a_schedule_of_before_the_common_kinds_is_read() -> None:
@@ -196,5 +196,5 @@ def test_a_schedule_of_before_the_common_kinds_is_read() -> None:
     chunks = {"vision": ChunkCosts((0.5, 0.5), (0.0, 1.0)), "audio": ChunkCosts((0.5,), (0.0,))}
     feeds = [Feed("vision", consumers=((0, 1),)), Feed("audio")]
     costs = TaskCosts(1.0, 2.0, sources=chunks)
-    made = place_modules(interleaved(2, 2, 2), modules, costs, feeds=feeds)
+    made = place_modules(interleaved_schedule(2, 2, 2), modules, costs, feeds=feeds)
     assert Schedule.from_json(text) == made

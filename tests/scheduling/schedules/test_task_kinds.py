@@ -14,10 +14,10 @@ from scheduling.costs.strategy import Strategy
 from scheduling.costs.times import Segment, StepTimes, TaskTime
 from scheduling.costs.workload import Workload
 from scheduling.lowering.lower import lower_schedule
-from scheduling.schedules.check import check, peak_live
+from scheduling.schedules.check import check_schedule, peak_live
 from scheduling.schedules.costs import ChunkCosts, TaskCosts
 from scheduling.schedules.make import SCHEDULES
-from scheduling.schedules.schedule import Schedule, ScheduleError, interleaved
+from scheduling.schedules.schedule import Schedule, ScheduleError, interleaved_schedule
 from scheduling.schedules.task_kinds import KINDS, B, F, W, parse_kind
 from scheduling.schedules.tasks import BACKBONE, Feed, ModuleStages, Task
 from scheduling.search.scheduler import make_schedule, seconds_on
@@ -44,7 +44,7 @@ def _kinds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def weights_apart(stages: int, chunks: int, microbatches: int) -> Schedule:
     """1F1B whose weight gradients are made one tick after those of the inputs."""
-    return split(interleaved(stages, chunks, microbatches))
+    return split(interleaved_schedule(stages, chunks, microbatches))
 
 
 def split(schedule: Schedule, later: int = 1) -> Schedule:
@@ -67,7 +67,7 @@ def split(schedule: Schedule, later: int = 1) -> Schedule:
 
 def with_encoder() -> Schedule:
     """Two stages; the encoder's backwards and their weight gradients come after the decoder's."""
-    plain = interleaved(2, 1, 2)
+    plain = interleaved_schedule(2, 1, 2)
     vision = [[((Task(kind, "vision", m),), ()) for m in (0, 1)] for kind in (F, B)]
     ticks = (*vision[0], *plain.ticks, *vision[1])
     modules = (plain.backbone, VISION)
@@ -88,7 +88,7 @@ def times(**changes: Any) -> StepTimes:
 
 def refusal(schedule: Schedule) -> str:
     with pytest.raises(ScheduleError) as refused:
-        check(schedule)
+        check_schedule(schedule)
     return str(refused.value)
 
 
@@ -111,18 +111,18 @@ def without(schedule: Schedule, lost: Task, stage: int) -> Schedule:
 @pytest.mark.parametrize("chunks", [1, 2])
 def test_complete_schedules_with_another_kind_pass(chunks: int) -> None:
     schedule = weights_apart(2, chunks, 4)
-    check(schedule)
-    check(with_encoder())
+    check_schedule(schedule)
+    check_schedule(with_encoder())
     assert schedule.kinds == (F, B, W)
     assert with_encoder().kinds == (F, B, W, X)
 
 
 def test_schedules_without_the_kind_still_pass() -> None:
-    check(interleaved(2, 2, 4))
+    check_schedule(interleaved_schedule(2, 2, 4))
 
 
 def test_what_the_kind_waits_for_is_checked() -> None:
-    assert refusal(split(interleaved(1, 1, 1), later=0)) == (
+    assert refusal(split(interleaved_schedule(1, 1, 1), later=0)) == (
         "tick 1, stage 0: decoder W(0, 0) needs decoder B(0, 0) (tick 1, stage 0); "
         "valid: tick 2 or later"
     )
@@ -145,7 +145,7 @@ def test_a_kind_that_is_not_registered_is_refused(monkeypatch: pytest.MonkeyPatc
 
 
 def test_activations_live_until_the_last_task_that_reads_them() -> None:
-    plain = interleaved(3, 1, 9)
+    plain = interleaved_schedule(3, 1, 9)
     # In a full pipeline every stage starts one forward in the tick in which weights are left.
     assert peak_live(split(plain)) == tuple(n + 1 for n in peak_live(plain))
 
@@ -212,7 +212,7 @@ def test_encoders_are_placed_around_the_kind() -> None:
     plans = {"decoder": ParallelPlan(stage=2), "vision": ParallelPlan(data=2)}
     strategy = Strategy(plans, 4, pieces={"vision": 2}, kind="weights apart")
     schedule = make_schedule(small.workload(), strategy, costs)
-    check(schedule)
+    check_schedule(schedule)
     assert {(t, s) for _, s, t in schedule if t.kind is W} == {
         (Task(W, BACKBONE, m, s), s) for m in range(4) for s in range(2)
     }

@@ -13,7 +13,7 @@ from scheduling.costs.hardware import Link
 from scheduling.lowering.lower import lower_schedule
 from scheduling.lowering.lowered import Remat
 from scheduling.schedules.bubbles import lower_bound
-from scheduling.schedules.check import check
+from scheduling.schedules.check import check_schedule
 from scheduling.schedules.schedule import ScheduleError
 from scheduling.search.adaptive import AdaptiveStrategy, search_adaptive
 from tests.scheduling import workloads as small
@@ -38,7 +38,7 @@ def test_one_program_runs_every_load_up_to_the_full_one(load: int) -> None:
     own = found()
     made = own.fitting_schedule([own.feeds({"vision": load})])
     assert made is not own.full_load_schedule
-    check(made)
+    check_schedule(made)
     program = lower_schedule(made, own.strategy.remat, own.strategy.remats)
     assert own.bounds.find_excess(program) is None
     seconds = own.simulation(made).makespan
@@ -59,7 +59,7 @@ def test_the_program_has_the_units_of_the_budgets() -> None:
     own = found()
     units = {name: 2 * count for name, count in own.workload.units.items()}
     larger = replace(own, workload=replace(own.workload, units=units))
-    assert own.bounds.feed("vision").per_target == 4
+    assert own.bounds.feed_of("vision").per_target == 4
     assert larger.bounds.modules["vision"].slots == 2 * own.bounds.modules["vision"].slots
     assert larger.memory.sources > own.memory.sources
 
@@ -127,4 +127,4 @@ def test_encoders_get_stages_where_their_parameters_have_no_room_on_every_rank()
         less = replace(space, memory=room)
         own = search_adaptive(less, workload, small.hardware(), [USUAL], lambda *_: None)
         assert own.memory.total <= room
-    check(own.place(own.feeds(FULL)))
+    check_schedule(own.place(own.feeds(FULL)))

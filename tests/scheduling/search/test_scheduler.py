@@ -9,10 +9,15 @@ import pytest
 from mllm_jax.config.configured_step import lower
 from scheduling.costs.flops import task_flops
 from scheduling.costs.strategy import Strategy
-from scheduling.schedules.check import check
+from scheduling.schedules.check import check_schedule
 from scheduling.schedules.kinds import ScheduleKind
 from scheduling.schedules.make import SCHEDULES
-from scheduling.schedules.schedule import Schedule, gpipe, interleaved, zero_bubble
+from scheduling.schedules.schedule import (
+    Schedule,
+    gpipe_schedule,
+    interleaved_schedule,
+    zero_bubble_schedule,
+)
 from scheduling.search.scheduler import cut_encoders, make_schedule, seconds_on
 from sharding.plan import ParallelPlan
 from tests.configs import config
@@ -33,19 +38,19 @@ def decoder_of(schedule: Schedule) -> list[Any]:
 @pytest.mark.parametrize("times", [task_flops, seconds_on(small.hardware())])
 def test_every_kind_of_schedule_takes_encoders(times: Any) -> None:
     workload = small.workload()
-    alone = {"1f1b": interleaved(2, 1, 4), "gpipe": gpipe(2, 1, 4)}
-    alone["zero_bubble"] = zero_bubble(2, 1, 4)
+    alone = {"1f1b": interleaved_schedule(2, 1, 4), "gpipe": gpipe_schedule(2, 1, 4)}
+    alone["zero_bubble"] = zero_bubble_schedule(2, 1, 4)
     assert set(alone) == set(SCHEDULES) == {*get_args(ScheduleKind)}
     for kind in SCHEDULES:
         strategy = cut_encoders(workload, Strategy(STAGES, 4, kind=kind), times)
         schedule = make_schedule(workload, strategy, times)
-        check(schedule)
+        check_schedule(schedule)
         assert decoder_of(schedule) == decoder_of(alone[kind])
 
 
 def test_another_kind_is_a_function_and_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
     def one_after_the_other(stages: int, chunks: int, microbatches: int) -> Schedule:
-        parts = [interleaved(stages, chunks, 1)] * microbatches
+        parts = [interleaved_schedule(stages, chunks, 1)] * microbatches
         rows = [
             tuple(tuple(task._replace(microbatch=i) for task in own) for own in row)
             for i, part in enumerate(parts)
@@ -57,7 +62,7 @@ def test_another_kind_is_a_function_and_a_name(monkeypatch: pytest.MonkeyPatch) 
     workload, times = small.workload(), seconds_on(small.hardware())
     new = Strategy(STAGES, 4, pieces={"vision": 2}, kind="alone")
     schedule = make_schedule(workload, new, times)
-    check(schedule)
+    check_schedule(schedule)
     assert decoder_of(schedule) == decoder_of(one_after_the_other(2, 1, 4))
 
 

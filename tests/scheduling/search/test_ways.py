@@ -19,7 +19,7 @@ from data.planning.independent_microbatches import Ints, plan_independent_microb
 from scheduling.costs.strategy import Strategy
 from scheduling.lowering.bounds import ScheduleBounds
 from scheduling.lowering.lower import lower_schedule
-from scheduling.schedules.check import check
+from scheduling.schedules.check import check_schedule
 from scheduling.schedules.tasks import Consumers
 from scheduling.search.scheduler import PlacementLimits, StepScheduler, make_schedule, seconds_on
 from sharding.plan import ParallelPlan
@@ -154,7 +154,7 @@ def test_schedules_of_all_ways_are_legal(sizes: tuple[int, int]) -> None:
     follow, count = compiled(*sizes)[0], sizes[1]
     feeds = tuple((m, min(m + 1, count - 1)) for m in range(count))
     for way in follow.placement_limits():
-        check(follow({name: feeds for name, _, _ in ENCODERS}, way))
+        check_schedule(follow({name: feeds for name, _, _ in ENCODERS}, way))
 
 
 def test_ways_let_ever_fewer_outputs_wait() -> None:

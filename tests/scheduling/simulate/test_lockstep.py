@@ -17,8 +17,8 @@ from scheduling.schedules.bubbles import place_modules
 from scheduling.schedules.schedule import (
     Schedule,
     ScheduleError,
-    gpipe,
-    interleaved,
+    gpipe_schedule,
+    interleaved_schedule,
     one_forward_one_backward,
 )
 from scheduling.schedules.task_kinds import B, F, TaskKind, W
@@ -262,14 +262,16 @@ def test_all_kinds_of_idle_time_by_hand() -> None:
 
 
 def test_every_microbatch_is_delivered_once() -> None:
-    many = simulate(interleaved(2, 2, 6), replace(PLAIN, deliver=0.5)).makespan
-    assert many == simulate(interleaved(2, 2, 6), PLAIN).makespan + 6 * 0.5
+    many = simulate(interleaved_schedule(2, 2, 6), replace(PLAIN, deliver=0.5)).makespan
+    assert many == simulate(interleaved_schedule(2, 2, 6), PLAIN).makespan + 6 * 0.5
 
 
 @pytest.mark.parametrize(("co_issue", "seconds"), [(True, 2.0 + 1.0), (False, 2 * 2.0)])
 def test_co_issue_hides_collectives(co_issue: bool, seconds: float) -> None:
     times = StepTimes(alone(1.0, 1.0), alone(1.0, 1.0), {}, TaskTime())
-    many = [simulate(interleaved(1, 1, m), times, Options(co_issue)).makespan for m in (8, 9)]
+    many = [
+        simulate(interleaved_schedule(1, 1, m), times, Options(co_issue)).makespan for m in (8, 9)
+    ]
     # One stage: every tick but the first and last holds a forward and a backward.
     assert many[1] - many[0] == seconds
 
@@ -302,15 +304,15 @@ def test_collectives_of_encoders_do_not_slow_gather_and_scatter() -> None:
 def test_hidden_encoder_work_costs_nothing() -> None:
     pieces: Pieces = {(F, "vision", 0): alone(1.0), (B, "vision", 0): alone(2.0)}
     times = replace(PLAIN, sources=pieces, gather=100.0, scatter=100.0)
-    schedule = place_modules(interleaved(2, 1, 4), [ModuleStages("vision")], times.costs)
+    schedule = place_modules(interleaved_schedule(2, 1, 4), [ModuleStages("vision")], times.costs)
     assert simulate(schedule, times).encoder_hidden == 1
-    assert simulate(interleaved(2, 1, 4), times).encoder_hidden is None
+    assert simulate(interleaved_schedule(2, 1, 4), times).encoder_hidden is None
 
 
 # ---- stragglers and lengths ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("make", [interleaved, gpipe])
+@pytest.mark.parametrize("make", [interleaved_schedule, gpipe_schedule])
 @pytest.mark.parametrize("factor", [1.5, 3.0])
 def test_a_straggler_slows_every_beat_that_it_works_in(make, factor: float) -> None:
     schedule, times = make(4, 2, 8), replace(PLAIN, head=TaskTime())
@@ -329,7 +331,9 @@ def test_a_straggler_slows_every_beat_that_it_works_in(make, factor: float) -> N
 
 def test_lengths_are_those_of_their_microbatches() -> None:
     lengths = {"decoder": [1.0, 2.0, 0.5]}
-    made = simulate(interleaved(1, 1, 3), PLAIN, Options(False, usual=Replica(lengths=lengths)))
+    made = simulate(
+        interleaved_schedule(1, 1, 3), PLAIN, Options(False, usual=Replica(lengths=lengths))
+    )
     assert made.makespan == sum(6.5 * own for own in lengths["decoder"])
     spans = [s for s in made.timeline.spans if s.head == 1 or 1 in {t.microbatch for t in s.tasks}]
     assert sorted(span.seconds for span in spans) == [1.0, 4.0, 8.0]
@@ -343,7 +347,7 @@ def test_work_ahead_has_the_lengths_of_its_namesakes() -> None:
 
 
 def test_the_slowest_replica_decides_and_the_others_wait_for_it() -> None:
-    schedule = interleaved(2, 1, 4)
+    schedule = interleaved_schedule(2, 1, 4)
     times = replace(PLAIN, scatter=1.0, update=1.0)
     slow = Replica({1: 2.0})
     equal = simulate(schedule, times, Options(replicas=8))
@@ -394,7 +398,7 @@ def test_identical_replicas_are_one(data: st.DataObject) -> None:
 )
 def test_options_that_do_not_fit_are_refused(options: Options, reason: str) -> None:
     with pytest.raises(ScheduleError, match=reason):
-        simulate(interleaved(2, 1, 4), PLAIN, options)
+        simulate(interleaved_schedule(2, 1, 4), PLAIN, options)
 
 
 def test_the_example_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -419,6 +423,6 @@ def test_thousands_of_devices_take_seconds() -> None:
         alone(5e-3, 1e-3, 4), alone(15e-3, 2e-3, 8), pieces, alone(1e-3), 1e-4, 1e-4, 0.17, 0.46
     )
     cut = ModuleStages("vision", chunks=12)
-    schedule = place_modules(interleaved(8, 12, 16), [cut], times.costs)
+    schedule = place_modules(interleaved_schedule(8, 12, 16), [cut], times.costs)
     made = within(2, lambda: simulate(schedule, times, Options(replicas=48)))
     assert len(made.stages) == 8

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from scheduling.schedules.schedule import (
     Schedule,
     ScheduleError,
-    gpipe,
-    interleaved,
+    gpipe_schedule,
+    interleaved_schedule,
     one_forward_one_backward,
 )
 from scheduling.schedules.task_kinds import B, F, TaskKind
@@ -64,7 +64,7 @@ costs = st.builds(Seconds, *[st.integers(1, 9).map(float)] * 4, shared=st.intege
 def schedules(draw: st.DrawFn) -> Schedule:
     """Any generator's table with encoder tasks and empty ticks strewn over it, in no good order."""
     stages, chunks, microbatches = (draw(st.integers(1, most)) for most in (4, 3, 9))
-    decoder = draw(st.sampled_from([interleaved, gpipe]))
+    decoder = draw(st.sampled_from([interleaved_schedule, gpipe_schedule]))
     table = decoder(stages, chunks, microbatches)
     empty = ((),) * stages
     rows = [*[empty] * draw(st.integers(0, 2)), *table.ticks, *[empty] * draw(st.integers(0, 2))]
@@ -149,7 +149,7 @@ def test_encoder_work_by_hand() -> None:
 def test_lockstep_takes_as_long_as_interleaved_1f1b(
     stages: int, chunks: int, microbatches: int
 ) -> None:
-    lines = timeline(interleaved(stages, chunks, microbatches), Seconds(shared=0.0))
+    lines = timeline(interleaved_schedule(stages, chunks, microbatches), Seconds(shared=0.0))
     # A task of one chunk lasts 1/chunks of what a stage's whole forward or backward does.
     assert lines.makespan == (microbatches + (stages - 1) / chunks) * chunks * (1 + 2)
     assert lines.bubble_share == pytest.approx(
@@ -253,7 +253,7 @@ def test_hidden_work_is_what_does_not_make_the_step_longer(
 
 
 def test_one_stage_never_waits() -> None:
-    lines = timeline(interleaved(1, 2, 3), Seconds())
+    lines = timeline(interleaved_schedule(1, 2, 3), Seconds())
     assert lines.bubble_share == 0
     assert lines.tick_imbalance == 1
 
@@ -265,7 +265,7 @@ def test_a_schedule_that_costs_nothing_has_no_bubbles() -> None:
 
 
 def test_a_long_schedule_takes_about_a_second() -> None:
-    table = interleaved(16, 4, 1010)
+    table = interleaved_schedule(16, 4, 1010)
     table = replace(table, ticks=table.ticks[:4096])
     assert len(table.ticks) == 4096
     assert within(5, lambda: timeline(table, Seconds())).bubble_share < 1

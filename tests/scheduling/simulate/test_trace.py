@@ -22,7 +22,13 @@ from matplotlib.patches import Rectangle
 from PIL import Image
 
 from scheduling.costs.times import Segment, StepTimes, TaskTime
-from scheduling.schedules.schedule import Schedule, ScheduleError, gpipe, interleaved, zero_bubble
+from scheduling.schedules.schedule import (
+    Schedule,
+    ScheduleError,
+    gpipe_schedule,
+    interleaved_schedule,
+    zero_bubble_schedule,
+)
 from scheduling.schedules.task_kinds import B, F
 from scheduling.schedules.tasks import BACKBONE, Feed, ModuleStages, Task
 from scheduling.simulate.boxes import IDLE_COLOUR
@@ -70,13 +76,13 @@ def with_encoders(table: Schedule, *names: str) -> Schedule:
 FIELDS = ("kind", "module", "microbatch", "part")
 
 TABLES = {
-    "one stage": gpipe(1, 1, 2),
-    "1F1B": interleaved(4, 1, 8),
-    "interleaved": interleaved(4, 2, 8),
-    "one encoder": with_encoders(interleaved(4, 1, 8), "vision"),
-    "two encoders": with_encoders(interleaved(3, 2, 5), "vision", "audio"),
-    "four encoders": with_encoders(interleaved(2, 1, 2), "a", "b", "c", "d"),
-    "long": with_encoders(interleaved(6, 2, 48), "vision"),
+    "one stage": gpipe_schedule(1, 1, 2),
+    "1F1B": interleaved_schedule(4, 1, 8),
+    "interleaved": interleaved_schedule(4, 2, 8),
+    "one encoder": with_encoders(interleaved_schedule(4, 1, 8), "vision"),
+    "two encoders": with_encoders(interleaved_schedule(3, 2, 5), "vision", "audio"),
+    "four encoders": with_encoders(interleaved_schedule(2, 1, 2), "a", "b", "c", "d"),
+    "long": with_encoders(interleaved_schedule(6, 2, 48), "vision"),
 }
 every_table = pytest.mark.parametrize("table", TABLES.values(), ids=TABLES.keys())
 
@@ -116,7 +122,14 @@ def test_a_trace_has_an_event_for_every_span(table: Schedule) -> None:
 def test_arguments_of_events_are_the_tasks_of_the_table(table: Schedule) -> None:
     events = [e for e in chrome_trace(both(table))["traceEvents"] if e["ph"] == "X"]
     placed = [
-        (tick, s, t.kind.name, t.module, t.microbatch, table.module(t.module).local_chunk(t.chunk))
+        (
+            tick,
+            s,
+            t.kind.name,
+            t.module,
+            t.microbatch,
+            table.module_named(t.module).local_chunk(t.chunk),
+        )
         for tick, s, t in table
     ]
     for process, copies in ((0, 1), (1, 2)):
@@ -131,7 +144,7 @@ def test_arguments_of_events_are_the_tasks_of_the_table(table: Schedule) -> None
 
 
 def test_arguments_of_heads_and_bundles() -> None:
-    events = chrome_trace(both(interleaved(2, 1, 2)))["traceEvents"]
+    events = chrome_trace(both(interleaved_schedule(2, 1, 2)))["traceEvents"]
     (head,) = [e for e in events if e["name"] == "head(1)" and (e["pid"], e["tid"]) == (0, 0)]
     assert head["args"] == {
         "tick": 2, "stage": 0, "module": "head", "kind": "head", "microbatch": 1, "part": 0,
@@ -222,7 +235,7 @@ def labels(tasks: tuple[Task, ...], head: int | None) -> list[str]:
 
 
 def test_tasks_of_a_bundle_share_the_height_of_the_row() -> None:
-    (axes,) = draw({"measured": as_measured(interleaved(2, 1, 4), devices=1)}).axes
+    (axes,) = draw({"measured": as_measured(interleaved_schedule(2, 1, 4), devices=1)}).axes
     boxes = [corners for _, _, corners in drawn(axes)]
     heights: Counter[tuple[float, int]] = Counter()
     for (left, top), (_, bottom) in boxes:
@@ -351,7 +364,7 @@ def test_thin_lanes_have_no_numbers() -> None:
 
 
 def test_every_box_that_is_large_enough_has_its_number() -> None:
-    (axes,) = draw({"predicted": timeline(interleaved(4, 1, 8), Seconds(0.0))}).axes
+    (axes,) = draw({"predicted": timeline(interleaved_schedule(4, 1, 8), Seconds(0.0))}).axes
     expected = Counter(str(m) for m in range(8) for _ in range(2 * 4))
     assert Counter(text.get_text() for text in axes.texts) == expected
 
@@ -390,7 +403,7 @@ def test_two_timelines_share_the_time_axis() -> None:
 
 
 def test_idle_time_shows_the_background_of_the_row() -> None:
-    lines = timeline(interleaved(4, 1, 8), Seconds())
+    lines = timeline(interleaved_schedule(4, 1, 8), Seconds())
     (axes,) = draw({"predicted": lines}).axes
     rows = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
     assert [patch.get_width() for patch in rows] == [lines.makespan] * 4
@@ -402,7 +415,7 @@ def test_idle_time_shows_the_background_of_the_row() -> None:
     ("scale", "label"), [(1.0, "time (s)"), (1e-3, "time (ms)"), (1e-6, "time (µs)"), (0.0, "(µs)")]
 )
 def test_the_unit_of_time_follows_the_duration(scale: float, label: str) -> None:
-    lines = timeline(interleaved(2, 1, 2), Seconds())
+    lines = timeline(interleaved_schedule(2, 1, 2), Seconds())
     spans = [replace(s, start=s.start * scale, end=s.end * scale) for s in lines.spans]
     lines = replace(lines, spans=tuple(spans), start=lines.start * scale, end=lines.end * scale)
     (axes,) = draw({"predicted": lines}).axes
@@ -411,5 +424,5 @@ def test_the_unit_of_time_follows_the_duration(scale: float, label: str) -> None
 
 def test_the_drawing_in_the_documentation_is_what_is_printed() -> None:
     page = Path(__file__).parents[3] / "docs" / "concepts" / "pipeline.md"
-    for schedule in (interleaved(3, 1, 4), zero_bubble(3, 1, 8)):
+    for schedule in (interleaved_schedule(3, 1, 4), zero_bubble_schedule(3, 1, 8)):
         assert f"```\n{schedule}\n```" in page.read_text()

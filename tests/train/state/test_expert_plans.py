@@ -18,7 +18,7 @@ from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.step.build import build_step
 from mllm_jax.train.step.step import State, TrainStep
-from scheduling.schedules.schedule import interleaved
+from scheduling.schedules.schedule import interleaved_schedule
 from sharding.plan import ParallelPlan
 from tests.configs import config
 from tests.train.step.test_experts import model, parameters
@@ -37,7 +37,7 @@ SPLIT = ParallelPlan(fsdp=2, tensor=2)
 @cache
 def step(plan: ParallelPlan) -> TrainStep:
     """Three periods of an MLP and of experts; stages have two chunks, of which one is padding."""
-    pipeline = PipelinePlan(interleaved(2, 2, 4)) if plan.stage > 1 else None
+    pipeline = PipelinePlan(interleaved_schedule(2, 2, 4)) if plan.stage > 1 else None
     own, devices = model("unlike"), jax.devices()[: plan.devices]
     return build_step(own, {"decoder": plan}, pipeline, train=MUON, devices=devices)
 

@@ -18,7 +18,7 @@ from mllm_jax.train.step.pipeline import PipelineProgram
 from scheduling.lowering import bounds
 from scheduling.schedules.bubbles import place_modules
 from scheduling.schedules.costs import ChunkCosts, TaskCosts
-from scheduling.schedules.schedule import interleaved
+from scheduling.schedules.schedule import interleaved_schedule
 from scheduling.schedules.tasks import ModuleStages
 from sharding.plan import ParallelPlan
 from tests.train.models import small_model, without_media
@@ -74,7 +74,9 @@ def gradients(request: pytest.FixtureRequest) -> CompiledOnce:
         return CompiledOnce.under(model(), WHOLE, parameters())
     encoders = {cut.name: ChunkCosts((1.0,) * cut.chunks, (2.0,) * cut.chunks) for cut in CUTS}
     costs = TaskCosts(4.0, 8.0, 1.0, encoders)
-    schedule = place_modules(interleaved(2, 1, MICROBATCHES), CUTS, costs, live=MICROBATCHES)
+    schedule = place_modules(
+        interleaved_schedule(2, 1, MICROBATCHES), CUTS, costs, live=MICROBATCHES
+    )
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(bounds, "RARE_SHARE", 0.0)
         step = build_step(model(), STAGED, PipelinePlan(schedule))

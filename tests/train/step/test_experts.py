@@ -29,7 +29,7 @@ from mllm_jax.train.records.expert_loads import find_insane_layer
 from mllm_jax.train.state.loads import is_load
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import build_step
-from scheduling.schedules.schedule import Schedule, interleaved, zero_bubble
+from scheduling.schedules.schedule import Schedule, interleaved_schedule, zero_bubble_schedule
 from sharding.plan import ParallelPlan, divisors_of
 from tests.train.models import small_model
 
@@ -133,29 +133,35 @@ def check(got: tuple[np.ndarray, Any], expected: tuple[np.ndarray, Any]) -> None
             *("softmax", ParallelPlan(fsdp=2, expert=2, tensor=2), None, "none", {}),
             marks=pytest.mark.slow,
         ),
-        ("softmax", ParallelPlan(stage=2, expert=2), interleaved(2, 1, MICROBATCHES), "none", {}),
+        (
+            "softmax",
+            ParallelPlan(stage=2, expert=2),
+            interleaved_schedule(2, 1, MICROBATCHES),
+            "none",
+            {},
+        ),
         pytest.param(
-            *("softmax", ParallelPlan(stage=2, tensor=2), interleaved(2, 1, MICROBATCHES)),
+            *("softmax", ParallelPlan(stage=2, tensor=2), interleaved_schedule(2, 1, MICROBATCHES)),
             *("none", {}),
             marks=pytest.mark.slow,
         ),
         pytest.param(
-            *("unlike", ParallelPlan(stage=2, context=2), interleaved(2, 1, MICROBATCHES)),
+            *("unlike", ParallelPlan(stage=2, context=2), interleaved_schedule(2, 1, MICROBATCHES)),
             *("layer", {}),
             marks=pytest.mark.slow,
         ),
         pytest.param(
-            *("sigmoid", ParallelPlan(stage=2, fsdp=2), interleaved(2, 1, MICROBATCHES)),
+            *("sigmoid", ParallelPlan(stage=2, fsdp=2), interleaved_schedule(2, 1, MICROBATCHES)),
             *("full", {"gather": "layer"}),
             marks=pytest.mark.slow,
         ),
         pytest.param(
-            *("unlike", ParallelPlan(stage=2, expert=2), interleaved(2, 2, MICROBATCHES)),
+            *("unlike", ParallelPlan(stage=2, expert=2), interleaved_schedule(2, 2, MICROBATCHES)),
             *("none", {}),
             marks=pytest.mark.slow,
         ),
         pytest.param(
-            *("unlike", ParallelPlan(stage=2, tensor=2), zero_bubble(2, 2, MICROBATCHES)),
+            *("unlike", ParallelPlan(stage=2, tensor=2), zero_bubble_schedule(2, 2, MICROBATCHES)),
             *("none", {}),
             marks=pytest.mark.slow,
         ),
@@ -209,7 +215,7 @@ def test_any_plan_of_six_degrees_equals_one_device_wherever_tokens_go(data: st.D
     remat = data.draw(st.sampled_from(["none", "layer", "full"]))
     pipeline = None
     if plan.stage > 1:
-        make = data.draw(st.sampled_from([interleaved, zero_bubble]))
+        make = data.draw(st.sampled_from([interleaved_schedule, zero_bubble_schedule]))
         chunks = 2 if router == "unlike" and data.draw(st.booleans()) else 1
         gather = data.draw(st.sampled_from(["step", "layer"]))
         pipeline = PipelinePlan(make(plan.stage, chunks, MICROBATCHES), gather=gather)

@@ -36,7 +36,7 @@ from scheduling.lowering.lower import lower_schedule
 from scheduling.lowering.lowered import LoweredSchedule
 from scheduling.schedules.bubbles import place_modules
 from scheduling.schedules.costs import ChunkCosts, TaskCosts
-from scheduling.schedules.schedule import Schedule, ScheduleError, interleaved
+from scheduling.schedules.schedule import Schedule, ScheduleError, interleaved_schedule
 from scheduling.schedules.tasks import Consumers, Feed, ModuleStages
 from scheduling.search.scheduler import PlacementLimits
 from sharding.exchange_kinds import Exchanges
@@ -52,7 +52,7 @@ ROWS, TOKENS, MICROBATCHES = 2, 24, 4
 ROOM = 4
 MEDIA = {"vision": 16, "audio": 32}
 CUTS = ModuleStages("vision", chunks=2), ModuleStages("audio", 2, 2)
-SCHEDULE = interleaved(2, 2, MICROBATCHES)
+SCHEDULE = interleaved_schedule(2, 2, MICROBATCHES)
 PLANS = {
     "decoder": ParallelPlan(stage=2, context=2),
     "vision": ParallelPlan(data=4),
@@ -434,7 +434,7 @@ def test_batches_without_places_are_refused() -> None:
 def test_the_frame_has_the_slots_of_full_load() -> None:
     program = step().program
     assert isinstance(program, PipelineProgram)
-    standing = ScheduleBounds.of(program.full_load_schedule, single_tasks=True)
+    standing = ScheduleBounds.of_schedule(program.full_load_schedule, single_tasks=True)
     for name, own in standing.sources.items():
         assert program.bounds.modules[name].sizes.saved == own.sizes.saved
         assert program.bounds.modules[name].slots == own.slots

@@ -19,7 +19,7 @@ from mllm_jax.models.graph import BACKBONE, ModelConfig
 from mllm_jax.train.step.build import build_step
 from scheduling.schedules.bubbles import place_modules
 from scheduling.schedules.costs import ChunkCosts, TaskCosts
-from scheduling.schedules.schedule import Schedule, interleaved
+from scheduling.schedules.schedule import Schedule, interleaved_schedule
 from scheduling.schedules.tasks import ModuleStages
 from sharding.plan import ParallelPlan, PlanError
 from tests.train.models import small_model
@@ -115,7 +115,7 @@ def schedule(frozen: bool = False) -> Schedule:
         for cut in cuts
     }
     return place_modules(
-        interleaved(2, 1, MICROBATCHES), cuts, TaskCosts(4.0, 8.0, 1.0, costs), "bubbles"
+        interleaved_schedule(2, 1, MICROBATCHES), cuts, TaskCosts(4.0, 8.0, 1.0, costs), "bubbles"
     )
 
 

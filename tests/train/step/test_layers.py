@@ -21,7 +21,7 @@ from mllm_jax.models.module import ShardedModule, abstract_parameters
 from mllm_jax.models.work.profile import tower_profiles
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import build_step
-from scheduling.schedules.schedule import Schedule, interleaved, zero_bubble
+from scheduling.schedules.schedule import Schedule, interleaved_schedule, zero_bubble_schedule
 from scheduling.schedules.tasks import ModuleStages
 from sharding.grid import MeshView
 from sharding.layerstack.run import LayerStack, LayerStackSpec
@@ -70,16 +70,21 @@ def on_one_device() -> tuple[np.ndarray, Any]:
             *(ParallelPlan(fsdp=2, context=2, tensor=2), None, "none", {}),
             marks=pytest.mark.slow,
         ),
-        (ParallelPlan(stage=2, context=2), interleaved(2, 2, MICROBATCHES), "none", {}),
+        (ParallelPlan(stage=2, context=2), interleaved_schedule(2, 2, MICROBATCHES), "none", {}),
         pytest.param(
             ParallelPlan(stage=2, fsdp=2, tensor=2),
-            interleaved(2, 1, MICROBATCHES),
+            interleaved_schedule(2, 1, MICROBATCHES),
             "full",
             {"gather": "layer", "co_issue": False},
             marks=pytest.mark.slow,
         ),
         pytest.param(
-            *(ParallelPlan(stage=2, tensor=2), zero_bubble(2, 2, MICROBATCHES), "none", {}),
+            *(
+                ParallelPlan(stage=2, tensor=2),
+                zero_bubble_schedule(2, 2, MICROBATCHES),
+                "none",
+                {},
+            ),
             marks=pytest.mark.slow,
         ),
     ],
@@ -138,7 +143,7 @@ def test_layers_with_inputs_of_their_own_are_those_of_one_device(
     cuts = (ModuleStages("vision", chunks=2),)
     pipeline = None
     if schedule:
-        placed = naive(interleaved(*schedule, MICROBATCHES), cuts)
+        placed = naive(interleaved_schedule(*schedule, MICROBATCHES), cuts)
         pipeline = PipelinePlan(placed, **options)
     batches = [scatter_rows(own, stacked(), 7 + i) for i, own in enumerate(media_batches())]
     got = loss_and_gradients(stacked(remat), plans, stacked_parameters(), batches, pipeline)

@@ -29,7 +29,12 @@ from scheduling.lowering.bounds import ScheduleBounds
 from scheduling.lowering.lower import lower_schedule
 from scheduling.schedules.bubbles import place_modules
 from scheduling.schedules.costs import ChunkCosts, TaskCosts
-from scheduling.schedules.schedule import Schedule, gpipe, interleaved, zero_bubble
+from scheduling.schedules.schedule import (
+    Schedule,
+    gpipe_schedule,
+    interleaved_schedule,
+    zero_bubble_schedule,
+)
 from scheduling.schedules.tasks import ModuleStages, Task
 from sharding.exchange_kinds import EXCHANGES, Exchanges
 from sharding.grid import JointGrid
@@ -243,9 +248,9 @@ def cases(draw: st.DrawFn) -> Case:
     decoder = draw(
         st.sampled_from(
             [
-                interleaved(stages, chunks, count),
-                gpipe(stages, chunks, count),
-                zero_bubble(stages, chunks, count),
+                interleaved_schedule(stages, chunks, count),
+                gpipe_schedule(stages, chunks, count),
+                zero_bubble_schedule(stages, chunks, count),
             ]
         )
     )
@@ -322,27 +327,29 @@ QUIET: dict[str, Any] = {
     ("schedule", "options"),
     [
         (
-            all_before(placed(interleaved(2, 2, 3), (VISION, AUDIO), "bubbles")),
+            all_before(placed(interleaved_schedule(2, 2, 3), (VISION, AUDIO), "bubbles")),
             {"remat": "none", "context": 2},
         ),
         pytest.param(
-            placed(interleaved(2, 1, 5), (replace(VISION, first_backward=1), AHEAD), "bubbles"),
+            placed(
+                interleaved_schedule(2, 1, 5), (replace(VISION, first_backward=1), AHEAD), "bubbles"
+            ),
             {"tensor": 2, "split": ("vision",), "still": True},
             marks=pytest.mark.slow,
         ),
         pytest.param(
-            all_before(placed(gpipe(2, 1, 3), (VISION, AUDIO), "random")),
+            all_before(placed(gpipe_schedule(2, 1, 3), (VISION, AUDIO), "random")),
             {"remat": "layer", "fsdp": 2, "sharded": True, "co_issue": False, "order": 1}
             | {"exchanges": {"vision": "gather", "audio": "all_to_all"}},
             marks=pytest.mark.slow,
         ),
         pytest.param(
-            placed(interleaved(2, 1, 3), (VISION, AUDIO), "bubbles"),
+            placed(interleaved_schedule(2, 1, 3), (VISION, AUDIO), "bubbles"),
             {"context": 2, "order": 2, "family": "clip", "exchanges": SUMMED},
             marks=pytest.mark.slow,
         ),
         pytest.param(
-            all_before(placed(interleaved(2, 1, 3), (VISION, AHEAD), "bubbles")),
+            all_before(placed(interleaved_schedule(2, 1, 3), (VISION, AHEAD), "bubbles")),
             {
                 "tensor": 2,
                 "adapted": ("decoder", "vision"),
@@ -356,12 +363,12 @@ QUIET: dict[str, Any] = {
             marks=pytest.mark.slow,
         ),
         pytest.param(
-            placed(zero_bubble(2, 1, 3), (VISION, AUDIO), "bubbles"),
+            placed(zero_bubble_schedule(2, 1, 3), (VISION, AUDIO), "bubbles"),
             {"tensor": 2, "remat": "none", "adapted": ("decoder",)},
             marks=pytest.mark.slow,
         ),
         pytest.param(
-            placed(interleaved(2, 1, 3), (VISION, AUDIO), "bubbles"),
+            placed(interleaved_schedule(2, 1, 3), (VISION, AUDIO), "bubbles"),
             {
                 "fsdp": 2,
                 "context": 2,
@@ -393,12 +400,12 @@ def test_many_pipelines_equal_one_device(case: Case) -> None:
 @pytest.mark.parametrize("co_issue", [True, False])
 def test_one_compiled_step_runs_other_schedules(co_issue: bool) -> None:
     """Encoder work anywhere, on other stages and slots, without another compilation."""
-    decoder, cuts = interleaved(2, 2, 3), (VISION, AUDIO)
+    decoder, cuts = interleaved_schedule(2, 2, 3), (VISION, AUDIO)
     schedules = [placed(decoder, cuts, "bubbles"), all_before(placed(decoder, cuts, "prologue"))]
     schedules += [at_random(schedules[0], seed) for seed in (1, 2)]
     programs = [lower_schedule(schedule, "layer") for schedule in schedules]
-    every = [ScheduleBounds.of(program, single_tasks=not co_issue) for program in programs]
-    bounds = replace(reduce(ScheduleBounds.union, every), kinds=every[0].kinds)
+    every = [ScheduleBounds.of_schedule(program, single_tasks=not co_issue) for program in programs]
+    bounds = replace(reduce(ScheduleBounds.union_with, every), kinds=every[0].kinds)
     plan = PipelinePlan(
         schedules[0],
         co_issue=co_issue,
@@ -427,7 +434,7 @@ def test_the_executor_runs_exactly_the_table() -> None:
 
     A bundle of a rare kind is reported in parts.
     """
-    schedule = at_random(naive(interleaved(2, 3, 2), (AUDIO,)), seed=3)
+    schedule = at_random(naive(interleaved_schedule(2, 3, 2), (AUDIO,)), seed=3)
     seen: dict[tuple[bool, int, int], list[tuple[Task, ...]]] = defaultdict(list)
 
     def observe(end: bool, device: int, tick: int, tasks: tuple[Task, ...]) -> None:
@@ -449,7 +456,9 @@ def test_the_executor_runs_exactly_the_table() -> None:
 
 def test_buffers_are_not_copied_between_tasks() -> None:
     """Buffers that backwards read and forwards write stay in place."""
-    case = Case(placed(interleaved(2, 1, 5), (VISION,), "bubbles"), remat="layer", co_issue=False)
+    case = Case(
+        placed(interleaved_schedule(2, 1, 5), (VISION,), "bubbles"), remat="layer", co_issue=False
+    )
     count, plan = case.schedule.microbatches, PipelinePlan(case.schedule, co_issue=False)
     step = build_step(model(case.names, case.family, "layer"), case.plans, plan)
     batch = place(microbatches(case.names, case.family, count, count), step)

@@ -17,7 +17,7 @@ from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.models.batch import NEXT_TOKEN
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.work.profile import tower_profiles
-from scheduling.schedules.schedule import Schedule, interleaved
+from scheduling.schedules.schedule import Schedule, interleaved_schedule
 from sharding.plan import ParallelPlan
 from tests.train.models import small_model
 from tests.train.step.gradients import CompiledOnce
@@ -109,7 +109,7 @@ def test_loss_and_gradients_equal_one_device(
     check(loss_and_gradients(model(), own, parameters(), batches(1, order)), 1)
 
 
-PIPELINE = interleaved(2, 1, MOST)
+PIPELINE = interleaved_schedule(2, 1, MOST)
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.check.verify import initial_parameters
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.module import ShardedModule
-from scheduling.schedules.schedule import Schedule, zero_bubble
+from scheduling.schedules.schedule import Schedule, zero_bubble_schedule
 from scheduling.schedules.tasks import ModuleStages
 from sharding.grid import MeshView
 from sharding.layerstack.run import LayerStack
@@ -26,13 +26,13 @@ VISION = ModuleStages("vision", chunks=2)
     ("schedule", "options"),
     [
         pytest.param(
-            placed(zero_bubble(2, 1, 5), (VISION,), "bubbles"),
+            placed(zero_bubble_schedule(2, 1, 5), (VISION,), "bubbles"),
             {"remat": "none", "tensor": 2},
             marks=pytest.mark.slow,
         ),
-        (zero_bubble(2, 2, 3), {"remat": "layer", "context": 2, "co_issue": False}),
+        (zero_bubble_schedule(2, 2, 3), {"remat": "layer", "context": 2, "co_issue": False}),
         pytest.param(
-            *(zero_bubble(2, 1, 3), {"remat": "full", "fsdp": 2, "co_issue": False}),
+            *(zero_bubble_schedule(2, 1, 3), {"remat": "full", "fsdp": 2, "co_issue": False}),
             marks=pytest.mark.slow,
         ),
     ],
