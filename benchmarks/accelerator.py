@@ -33,7 +33,7 @@ from mllm_jax.check.grouped import GroupedCase
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.compile.report import temporary_bytes
 from mllm_jax.config.hardware import of_kind
-from mllm_jax.config.load import ConfigError, ExperimentConfig, resolve
+from mllm_jax.config.load import ConfigError, ExperimentConfig, resolve_config
 from mllm_jax.layers.attention.limits import PREFERRED, able_backends
 from mllm_jax.layers.config.kinds import MaskKind
 from mllm_jax.models.graph import BACKBONE
@@ -213,7 +213,7 @@ def on_devices(config: ExperimentConfig, devices: Sequence[jax.Device]) -> Exper
     values["parallel"] |= {"platform": devices[0].platform, "devices": count, "decoder": plan}
     values["parallel"]["encoders"] = dict.fromkeys(encoders, plan)
     values["data"]["rows"] *= count
-    return resolve(values, source=f"bench accelerator on {count} x {devices[0].device_kind}")
+    return resolve_config(values, source=f"bench accelerator on {count} x {devices[0].device_kind}")
 
 
 # ---- peaks ---------------------------------------------------------------------------------------

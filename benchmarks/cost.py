@@ -21,9 +21,9 @@ from mllm_jax.calibrate.probes import InPlaceProgram, TimedProbe
 from mllm_jax.calibrate.timing import lower_quartiles
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.compile.report import temporary_bytes
-from mllm_jax.config.checks.checks import check
+from mllm_jax.config.checks.checks import find_problems
 from mllm_jax.config.configured_step import on_platform
-from mllm_jax.config.hardware import named
+from mllm_jax.config.hardware import load_hardware
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.plan.memory import predict_memory
 from mllm_jax.plan.simulate import simulate_step
@@ -66,7 +66,7 @@ def bench_cost(
     description = (
         report_calibration(bench.fit_constants(seconds, "calibrated"), print_line)
         if bench
-        else named(str(hardware))
+        else load_hardware(str(hardware))
     )
     rows: list[Row] = []
     for probe in probes:
@@ -134,7 +134,7 @@ def list_variants(config: ExperimentConfig, print_line: PrintLine) -> dict[str, 
         planned = {"configured": config, **planned}
     fitting: dict[str, ExperimentConfig] = {}
     for name, variant in planned.items():
-        if problems := check(variant):
+        if problems := find_problems(variant):
             print_line(f"{name}: left out: {'; '.join(problems)}")
         elif variant.parallel not in [other.parallel for other in fitting.values()]:
             fitting[name] = variant

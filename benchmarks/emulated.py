@@ -31,7 +31,7 @@ from mllm_jax.check.verify import (
     loss_and_gradients,
     shrink_experiment,
 )
-from mllm_jax.config.configured_step import lower
+from mllm_jax.config.configured_step import configure_step
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.config.pipeline_plan import PipelinePlan, check_layers
 from mllm_jax.train.step.build import build_step
@@ -102,7 +102,7 @@ def plan_of(config: ExperimentConfig) -> PipelinePlan:
     Raises:
         ScheduleError: the sizes do not fit together.
     """
-    configured = lower(config)
+    configured = configure_step(config)
     schedule = pipeline_schedule(configured.workload, configured.strategy, configured.times)
     check_layers(config.model, schedule, pad=False)
     check_schedule(schedule)

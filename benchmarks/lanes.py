@@ -28,7 +28,7 @@ from data.sample import Example, Lengths, MediumLengths
 from mllm_jax.calibrate.timing import median_seconds
 from mllm_jax.config.buckets import lane_cost
 from mllm_jax.config.inputs import media_specs, token_spec
-from mllm_jax.config.load import ExperimentConfig, load
+from mllm_jax.config.load import ExperimentConfig, load_config
 from mllm_jax.models.graph import BACKBONE
 from mllm_jax.plan.lanes import (
     WAYS,
@@ -61,7 +61,7 @@ def bench_lanes(config: ExperimentConfig, print_line: PrintLine) -> dict[str, An
     """
     folder = config.run.path
     prepare_folder(folder)
-    drawn = simulate_variants(load(SIMULATED), folder / "lanes.png")
+    drawn = simulate_variants(load_config(SIMULATED), folder / "lanes.png")
     return {"real": time_steps(config, print_line), "simulated": drawn}
 
 

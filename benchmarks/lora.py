@@ -16,7 +16,7 @@ from benchmarks.pipeline import PrintLine, Row
 from mllm_jax.calibrate.measure import REPETITIONS, CalibrationPrograms
 from mllm_jax.calibrate.timing import lower_quartiles
 from mllm_jax.compile.hlo import parse_hlo, total_flops
-from mllm_jax.config.configured_step import on_platform, strategy, workload
+from mllm_jax.config.configured_step import build_strategy, build_workload, on_platform
 from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.plan.memory import predict_memory
 from mllm_jax.plan.simulate import simulate_step
@@ -74,7 +74,7 @@ def without_adapters(config: ExperimentConfig) -> ExperimentConfig:
 
 def _predict_step(config: ExperimentConfig, hardware: Hardware) -> Values:
     settled = on_platform(config, hardware.platform)
-    tasks = task_flops(workload(settled), strategy(settled, hardware.platform))
+    tasks = task_flops(build_workload(settled), build_strategy(settled, hardware.platform))
     devices = config.parallel.decoder.devices
     return {
         "seconds": simulate_step(config, hardware).makespan,

@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks.turns import peak_bytes, serve_requests
 from data.planning.stream import LoaderState
 from data.sources.order import shuffle_samples
-from mllm_jax.config.load import load
+from mllm_jax.config.load import load_config
 from mllm_jax.console import open_console
 from mllm_jax.runtime.devices import start_devices
 from mllm_jax.train.components.start import initial_state
@@ -34,7 +34,7 @@ class OurTraining:
     """
 
     def __init__(self, folder: Path, samples: int) -> None:
-        config = load(folder / "config.yaml", [])
+        config = load_config(folder / "config.yaml", [])
         start_devices(config.parallel)
         experiment = Experiment.build(config)
         state = initial_state(experiment, open_console(as_json=True))

@@ -21,7 +21,7 @@ from data.batch import PackedBatch
 from mllm_jax.calibrate.timing import median_seconds
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.check.verify import initial_parameters
-from mllm_jax.config.configured_step import lower
+from mllm_jax.config.configured_step import configure_step
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.freeze import Frozen
 from mllm_jax.train.step.batch import place
@@ -285,7 +285,7 @@ def encoder_share(config: ExperimentConfig) -> float:
     """Share of the forward FLOPs that are the encoders', however they are cut."""
     chunks = dict.fromkeys(config.parallel.encoders, 1)
     config = with_section(config, "schedule", chunks={**config.schedule.chunks, **chunks})
-    costs = lower(config).costs
+    costs = configure_step(config).costs
     runs = config.parallel.decoder.stage * config.schedule.decoder_chunks
     encoders = sum(sum(module.forward) for module in costs.sources.values())
     return encoders / (encoders + runs * costs.forward)

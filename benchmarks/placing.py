@@ -10,7 +10,7 @@ from statistics import median
 import numpy as np
 
 from data.planning.independent_microbatches import Ints, plan_independent_microbatches
-from mllm_jax.config.configured_step import lower
+from mllm_jax.config.configured_step import configure_step
 from mllm_jax.config.load import ExperimentConfig
 from scheduling.costs.strategy import Strategy
 from scheduling.lowering.bounds import ScheduleBounds
@@ -74,7 +74,7 @@ def _make_scheduler(
     config: ExperimentConfig, stages: int, microbatches: int
 ) -> tuple[StepScheduler, ScheduleBounds]:
     """What places steps of these sizes, and the bounds of the full load."""
-    configured = lower(config)
+    configured = configure_step(config)
     plans = dict.fromkeys(configured.strategy.plans, ParallelPlan(data=stages))
     plans["decoder"] = ParallelPlan(stage=stages)
     uncut = replace(

@@ -20,8 +20,8 @@ from benchmarks.systems.chain import (
     run_megatron,
 )
 from benchmarks.systems.optimus import OptimusStep, run_optimus
-from mllm_jax.config.hardware import named
-from mllm_jax.config.load import ExperimentConfig, load
+from mllm_jax.config.hardware import load_hardware
+from mllm_jax.config.load import ExperimentConfig, load_config
 from mllm_jax.plan.planner import PlanSearch
 from mllm_jax.plan.prediction import model_utilisation
 from mllm_jax.plan.simulate import simulate_step
@@ -98,8 +98,8 @@ class PublishedSetting:
     """
 
     def __init__(self, path: str, hardware: str) -> None:
-        self.config = load(CONFIGS / path, planned=False)
-        self.planner = PlanSearch(self.config, named(hardware), hardware)
+        self.config = load_config(CONFIGS / path, planned=False)
+        self.planner = PlanSearch(self.config, load_hardware(hardware), hardware)
 
     @cached_property
     def chain(self) -> LayerChain:

@@ -16,7 +16,7 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 from mllm_jax.calibrate.probes import TimedProbe
-from mllm_jax.config.configured_step import workload
+from mllm_jax.config.configured_step import build_workload
 from mllm_jax.config.sections import ExperimentConfig
 from mllm_jax.layers.experts.block import make_dispatch
 from mllm_jax.models.module import compute_dtype
@@ -39,7 +39,10 @@ def token_exchanges(
         config: configuration from `on_platform`, of a decoder with experts.
     """
     plan = ParallelPlan(expert=len(devices))
-    full_workload, strategy = workload(config), Strategy({"decoder": plan}, config.train.accumulate)
+    full_workload, strategy = (
+        build_workload(config),
+        Strategy({"decoder": plan}, config.train.accumulate),
+    )
     for backward in (False, True):
 
         def predict(hardware: Hardware, backward: bool = backward) -> float:

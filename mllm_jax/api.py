@@ -35,7 +35,7 @@ def load(path: str | Path, *overrides: str, planned: bool = True) -> ExperimentC
     Raises:
         ConfigError: anything is wrong; the message lists all of it.
     """
-    from mllm_jax.config.load import load as read
+    from mllm_jax.config.load import load_config as read
 
     return read(path, overrides, planned=planned)
 
@@ -183,7 +183,7 @@ def find_plans(
         PlanningError: no plan fits, or the file cannot be written.
         HardwareError: there is no such hardware.
     """
-    from mllm_jax.config.hardware import named
+    from mllm_jax.config.hardware import load_hardware
     from mllm_jax.plan.comparison import other_systems
     from mllm_jax.plan.planner import PlanSearch
     from mllm_jax.plan.report import plan_run as run
@@ -193,6 +193,6 @@ def find_plans(
     use_cpu_only()
     config = settle_budgets(config, planned=False)
     name = hardware or config.schedule.hardware or "h100"
-    planner = PlanSearch(config, named(name), name, memory, within)
+    planner = PlanSearch(config, load_hardware(name), name, memory, within)
     target = config.run.path / "plan.yaml" if file is None else Path(file)
     return run(planner, top, target, time.perf_counter, print_line, systems=other_systems())

@@ -6,7 +6,7 @@ import copy
 from pathlib import Path
 from typing import Any
 
-from mllm_jax.config.load import ExperimentConfig, resolve
+from mllm_jax.config.load import ExperimentConfig, resolve_config
 
 ROOT = Path(__file__).parent.parent
 #: Pages of the documentation, those of docs/ by folder.
@@ -81,7 +81,7 @@ def values(**changes: Any) -> dict[str, Any]:
 
 def config(**changes: Any) -> ExperimentConfig:
     """The small configuration with changes, e.g. `config(train__steps=2)`."""
-    return resolve(values(**changes), source="test")
+    return resolve_config(values(**changes), source="test")
 
 
 #: Of the one small run on real data that tests share, compiled once for all of a process.

@@ -15,8 +15,8 @@ import pytest
 
 from mllm_jax.cli.options import parse_arguments
 from mllm_jax.cli.table import COMMANDS
-from mllm_jax.config.keys import keys
-from mllm_jax.config.load import ExperimentConfig, load
+from mllm_jax.config.keys import iterate_keys
+from mllm_jax.config.load import ExperimentConfig, load_config
 from mllm_jax.config.renamed_keys import RENAMED
 from mllm_jax.config.sections import ConfigError
 from tests.configs import PAGES, ROOT
@@ -34,7 +34,7 @@ PLACES = {"FILE": "configs/demo.yaml", "DIR": "runs/mine", "runs/<name>": "runs/
 #: Every key; a key that maps names of the reader's own to values has one more part.
 PATHS = [
     (*key.path, "<name>") if key.type.startswith("{") else key.path
-    for key in keys(ExperimentConfig)
+    for key in iterate_keys(ExperimentConfig)
 ]
 #: Names that look like keys and are none: files, and a module of the worked example.
 FILES = ("json", "png", "py", "safetensors")
@@ -116,7 +116,7 @@ def check_whole(words: list[str]) -> None:
     words = [PLACES.get(word, word) for word in words]
     args = parse_arguments(words, COMMANDS)
     if getattr(args, "config", None) is not None:
-        assert load(ROOT / args.config, args.overrides)
+        assert load_config(ROOT / args.config, args.overrides)
 
 
 def check_make(words: list[str]) -> None:

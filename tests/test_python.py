@@ -15,7 +15,7 @@ import pytest
 from jax.profiler import ProfileData
 
 import mllm_jax
-from mllm_jax.config.hardware import named
+from mllm_jax.config.hardware import load_hardware
 from mllm_jax.train.listeners.profile import FOLDER
 from mllm_jax.train.phases import STEP
 from tests.config.test_startup import COMPUTES
@@ -107,7 +107,7 @@ def test_options_go_where_they_are_for(monkeypatch, tmp_path):
     told_of("mllm_jax.plan.report", "plan_run")
     mllm_jax.find_plans(config, hardware="a100", memory=5e9, within=0.5, top=4, file=tmp_path)
     (given, hardware, *others), (planner, top, target, *_) = told[1:]
-    assert (given, hardware, *others) == (config, named("a100"), "a100", 5e9, 0.5)
+    assert (given, hardware, *others) == (config, load_hardware("a100"), "a100", 5e9, 0.5)
     assert (planner, top, target) == ("from PlanSearch", 4, tmp_path)
 
 

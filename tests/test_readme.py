@@ -19,7 +19,7 @@ import launch
 from data.sources.shapes import write_example
 from mllm_jax.cli.options import parse_arguments
 from mllm_jax.cli.table import COMMANDS
-from mllm_jax.config.load import load
+from mllm_jax.config.load import load_config
 from mllm_jax.runtime.exits import ExitCode
 from tests.configs import PAGES, ROOT
 
@@ -230,7 +230,7 @@ def test_a_slow_command_could_be_run(command: str, tmp_path: Path) -> None:
             # What other commands have yet to make cannot be loaded.
             later = args.name in ("data", "report") or any(place in command for place in RELEASED)
             if not later and args.call.config != "none":
-                assert load(ROOT / args.config, args.overrides)
+                assert load_config(ROOT / args.config, args.overrides)
 
 
 @pytest.mark.parametrize("wrong", ["make tain", "make trainer", PYTHON + "fly", "ls"])

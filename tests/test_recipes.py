@@ -13,9 +13,9 @@ import pytest
 
 from data.processing.processor import make_processor
 from data.sample import DataError
-from mllm_jax.config.hardware import named
+from mllm_jax.config.hardware import load_hardware
 from mllm_jax.config.inputs import row_specs
-from mllm_jax.config.load import ConfigError, ExperimentConfig, load
+from mllm_jax.config.load import ConfigError, ExperimentConfig, load_config
 from mllm_jax.layers.config.encoder import AudioEncoderConfig, ImageEncoderConfig
 from mllm_jax.models.freeze import Frozen
 from mllm_jax.models.module import abstract_parameters
@@ -90,7 +90,7 @@ each_recipe = pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.ste
 
 def recipe(name: str) -> ExperimentConfig:
     """The recipe in the file of this name."""
-    return load(ROOT / "configs" / "recipes" / f"{name}.yaml")
+    return load_config(ROOT / "configs" / "recipes" / f"{name}.yaml")
 
 
 def sizes(tree: Any) -> int:
@@ -109,7 +109,7 @@ def trained(config: ExperimentConfig) -> int:
 @each_recipe
 def test_a_recipe_has_the_parameters_that_were_released(path: Path) -> None:
     (released,) = [n for name, n in RELEASED.items() if path.stem.startswith(name)]
-    shapes, _ = abstract_parameters(load(path).model.adapted_like(None))
+    shapes, _ = abstract_parameters(load_config(path).model.adapted_like(None))
     assert sizes(shapes) == pytest.approx(released, rel=0.01)
 
 
@@ -168,7 +168,7 @@ def largest(encoder: Any) -> int:
 
 @each_recipe
 def test_a_row_holds_the_largest_medium(path: Path) -> None:
-    config = load(path)
+    config = load_config(path)
     for name, encoder in config.model.encoders.items():
         assert largest(encoder) <= config.data.budgets[name]
 
@@ -181,7 +181,7 @@ def test_onevision_has_an_image_of_37_tiles() -> None:
 def test_the_head_states_what_is_predicted(path: Path) -> None:
     text = path.read_text()
     said = re.search(r"predicted ([\d.]+) s a step, [\d.]+ % MFU and ([\d.]+) GiB", text)
-    config, h100 = load(path), named("h100")
+    config, h100 = load_config(path), load_hardware("h100")
     assert said is not None
     assert float(said[1]) == pytest.approx(simulate_step(config, h100).makespan, rel=0.01)
     assert float(said[2]) == pytest.approx(predict_memory(config, h100).total / 2**30, rel=0.01)
@@ -191,7 +191,7 @@ QWEN2_AUDIO = ROOT / "configs" / "recipes" / "qwen2_audio.yaml"
 
 
 def test_a_recipe_loads_without_the_weights_and_cannot_read_data(tmp_path: Path) -> None:
-    config = load(QWEN2_AUDIO, [f"data.processor={tmp_path / 'missing'}"])
+    config = load_config(QWEN2_AUDIO, [f"data.processor={tmp_path / 'missing'}"])
     with pytest.raises(DataError, match=r"data\.processor: .*missing is not a folder"):
         make_processor(config.data, row_specs(config.model))
 
@@ -199,9 +199,9 @@ def test_a_recipe_loads_without_the_weights_and_cannot_read_data(tmp_path: Path)
 def test_a_missing_processor_gives_no_vocabulary(tmp_path: Path) -> None:
     missing = [f"data.processor={tmp_path / 'missing'}", "model.decoder.vocab=null"]
     with pytest.raises(ConfigError, match=r"data\.processor: .*missing is not a folder"):
-        load(QWEN2_AUDIO, missing)
+        load_config(QWEN2_AUDIO, missing)
 
 
 def test_a_processor_that_is_there_is_checked(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"has no tokenizer\.json"):
-        load(QWEN2_AUDIO, [f"data.processor={tmp_path}"])
+        load_config(QWEN2_AUDIO, [f"data.processor={tmp_path}"])

@@ -14,8 +14,8 @@ from functools import cached_property
 from typing import Any
 
 from benchmarks.systems.chain import LayerChain, decoder_alone, run_megatron
-from mllm_jax.config.configured_step import on_platform, workload
-from mllm_jax.config.load import ConfigError, ExperimentConfig, resolve
+from mllm_jax.config.configured_step import build_workload, on_platform
+from mllm_jax.config.load import ConfigError, ExperimentConfig, resolve_config
 from mllm_jax.plan.prediction import model_step_flops
 from mllm_jax.plan.simulate import TimeVariation, simulate_step
 from scheduling.costs.hardware import Hardware
@@ -51,7 +51,7 @@ class AblatedStep:
     @cached_property
     def workload(self) -> Workload:
         """The work of a step."""
-        return workload(on_platform(self.config, self.hardware.platform))
+        return build_workload(on_platform(self.config, self.hardware.platform))
 
     @cached_property
     def strategy(self) -> Strategy:
@@ -81,7 +81,7 @@ class AblatedStep:
         for part in section.split("."):
             node = node[part]
         node.update(values)
-        return replace(self, config=resolve(values_of_config, source="simulate --ablate"))
+        return replace(self, config=resolve_config(values_of_config, source="simulate --ablate"))
 
 
 @dataclass(frozen=True)

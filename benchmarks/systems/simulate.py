@@ -10,7 +10,7 @@ from mllm_jax.cli.answer import CommandOutput
 from mllm_jax.cli.command import CommandRequest
 from mllm_jax.cli.drawing import output_folder
 from mllm_jax.cli.planning import hardware_name, seed_of
-from mllm_jax.config.hardware import named
+from mllm_jax.config.hardware import load_hardware
 from mllm_jax.config.sections import ConfigError
 from mllm_jax.plan.report import run_command
 from mllm_jax.runtime.devices import use_cpu_only
@@ -24,7 +24,7 @@ def simulate_ablation(request: CommandRequest) -> CommandOutput:
     if options := [name for name, value in others.items() if value]:
         problems = [f"{' and '.join(options)} is of other predictions; valid: --ablate alone"]
         raise ConfigError("simulate --ablate", problems)
-    result = ablation.ablate_techniques(request.config, named(hardware_name(request)))
+    result = ablation.ablate_techniques(request.config, load_hardware(hardware_name(request)))
     table = ablation.COLUMNS, [row.cells for row in result.rows]
     return CommandOutput(result.to_json(), [table], result.notes)
 
@@ -42,7 +42,9 @@ def simulate_mixture(request: CommandRequest) -> CommandOutput:
     name, sigma = hardware_name(request), SIGMA if args.vary is None else args.vary
     draw = None if args.even else SampleDraw(sigma, seed_of(request))
     print_line = request.print_line
-    result = compare_systems(request.config, named(name), name, args.mixture, draw, print_line)
+    result = compare_systems(
+        request.config, load_hardware(name), name, args.mixture, draw, print_line
+    )
     files = write_files(result, folder)
     notes = [*result.notes, *(f"written: {file}" for file in files), run_command(files[0])]
     value = result.to_json() | {"files": [str(file) for file in files]}

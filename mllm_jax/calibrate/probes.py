@@ -17,8 +17,8 @@ import optax
 from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from mllm_jax.config.configured_step import workload
-from mllm_jax.config.inputs import packing
+from mllm_jax.config.configured_step import build_workload
+from mllm_jax.config.inputs import empty_module_rows
 from mllm_jax.config.load import AdamWConfig, ExperimentConfig
 from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.graph import ModelConfig
@@ -210,7 +210,7 @@ class _LayerProbe:
         """The cost model's timing of one microbatch."""
         plans = {self.config.model.backbone: self.plan, self.name: self.plan}
         strategy = Strategy(plans, remat=self.config.model.remat)
-        workload_of_config = workload(self.config)
+        workload_of_config = build_workload(self.config)
         positions = {**workload_of_config.positions, self.name: self.positions}
         workload_of_run = replace(
             workload_of_config, rows=self.rows * self.plan.batch, positions=positions
@@ -264,7 +264,7 @@ class _LayerProbe:
         model, name, view = self.config.model, self.name, grid.views[self.name]
         shapes, lay = abstract_parameters(model)[0], StoredForm(model, grid).layout
         rows = self.rows * self.plan.batch
-        packed = packing(model, name, rows, self.positions)
+        packed = empty_module_rows(model, name, rows, self.positions)
         x = jax.ShapeDtypeStruct(
             layer_input_shape(model, self.module_name, rows, self.positions, 1),
             compute_dtype(model),
@@ -316,7 +316,7 @@ def update_probe(config: ExperimentConfig, devices: list[jax.Device]) -> TimedPr
     grads = jax.tree.map(jnp.ones_like, state["params"])
     program = jax.jit(sharded, donate_argnums=0).lower(state, grads).compile()
     run = InPlaceProgram(program, state, (grads,)).run
-    full_workload = replace(workload(config), moments=2, frozen=frozenset())
+    full_workload = replace(build_workload(config), moments=2, frozen=frozenset())
     strategy = Strategy(plans)
 
     def predict_seconds(hardware: Hardware) -> float:

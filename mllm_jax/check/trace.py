@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from mllm_jax.check.synthetic import synthetic_batch
-from mllm_jax.config.configured_step import lower
+from mllm_jax.config.configured_step import configure_step
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.folder import RunError, prepare_folder
 from mllm_jax.runtime.hardware.peak import device_peak
@@ -76,7 +76,7 @@ def write_trace(config: ExperimentConfig, folder: Path, *, measure: bool) -> Tra
         RunError: the decoder has one stage, every step has a schedule of its own and `measure` is
             wanted, or `folder` cannot be written.
     """
-    plan = lower(config).pipeline
+    plan = configure_step(config).pipeline
     if plan is None:
         raise RunError(
             "parallel.decoder.stage: 1 has no pipeline to draw; choose 2 or more, for example "
@@ -89,7 +89,7 @@ def write_trace(config: ExperimentConfig, folder: Path, *, measure: bool) -> Tra
             "--measure, or schedule.independent_microbatches: false"
         )
     prepare_folder(folder)
-    costs = lower(config).costs
+    costs = configure_step(config).costs
     records = _record_step(config) if measure else None
     rate, hardware = _choose_rate(config, measured=measure)
     name = name_by_process("schedule")

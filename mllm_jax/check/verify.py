@@ -22,11 +22,11 @@ from mllm_jax.check.hashed import HASHED
 from mllm_jax.check.loads import make_loads
 from mllm_jax.check.routers import preferred_routers
 from mllm_jax.check.synthetic import scatter_rows, synthetic_batch
-from mllm_jax.config.configured_step import lower
+from mllm_jax.config.configured_step import configure_step
 from mllm_jax.config.inputs import own_positions, own_rows
 from mllm_jax.config.load import ExperimentConfig, ScheduleConfig
 from mllm_jax.config.overlap import Overlap
-from mllm_jax.config.overlap import overlap as overlap_of
+from mllm_jax.config.overlap import resolve_overlap as overlap_of
 from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig, ImageEncoderConfig
@@ -132,8 +132,11 @@ def verify_plans(config: ExperimentConfig, seed: int = 0) -> VerificationResult:
     params = initial_parameters(model, seed)
     frozen = Frozen.like(small.frozen)
     single = {name: ParallelPlan() for name in plans}
-    pipeline = lower(small).pipeline
-    how: dict[str, Any] = {"exchanges": lower(config).exchanges, "overlap": overlap_of(config)}
+    pipeline = configure_step(small).pipeline
+    how: dict[str, Any] = {
+        "exchanges": configure_step(config).exchanges,
+        "overlap": overlap_of(config),
+    }
 
     def deal_rows(batches: Sequence[Any]) -> Sequence[Any]:
         if small.data.balance != "per_phase":
@@ -304,7 +307,7 @@ def shrink_experiment(config: ExperimentConfig) -> ExperimentConfig:
     """The smallest experiment with the same families, plans and schedule, encoders cut alike."""
     plans = config.parallel.plans
     if plans["decoder"].stage > 1:
-        pieces = lower(config).strategy.pieces
+        pieces = configure_step(config).strategy.pieces
         chunks = {name: count // plans[name].stage for name, count in pieces.items()}
         chunks |= {"decoder": config.schedule.decoder_chunks}
         schedule = config.schedule.model_copy(update={"chunks": chunks})

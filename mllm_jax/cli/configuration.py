@@ -11,14 +11,14 @@ from mllm_jax.cli.command import CommandRequest
 def print_config(request: CommandRequest) -> CommandOutput:
     """The configuration in YAML, with every default filled in."""
     from mllm_jax.config.load import to_yaml
-    from mllm_jax.config.overlap import overlap
+    from mllm_jax.config.overlap import resolve_overlap
     from mllm_jax.plan.exchanges import lane_exchanges
 
     config = request.config
     if config.data.auto_budgets:  # by which exchanges are chosen
         comments = ["# data.budgets: auto; `launch.py budgets` tells which they are"]
     else:
-        lines = (*lane_exchanges(config), *overlap(config).lines)
+        lines = (*lane_exchanges(config), *resolve_overlap(config).lines)
         comments = [f"# {line}" for line in lines]
     return CommandOutput(
         config.model_dump(mode="json"), lines=[to_yaml(config).rstrip("\n"), *comments]
@@ -27,9 +27,9 @@ def print_config(request: CommandRequest) -> CommandOutput:
 
 def upgrade_files(request: CommandRequest) -> CommandOutput:
     """Rewrite configurations with the keys of today, and tell what changed."""
-    from mllm_jax.config.upgrade import upgrade
+    from mllm_jax.config.upgrade import upgrade_files
 
-    changes = {str(file): lines for file, lines in upgrade(request.args.upgrade).items()}
+    changes = {str(file): lines for file, lines in upgrade_files(request.args.upgrade).items()}
     lines: list[str] = []
     for file, changed in changes.items():
         lines += [f"{file}: {'upgraded' if changed else 'has the keys of today'}"]
@@ -40,10 +40,10 @@ def upgrade_files(request: CommandRequest) -> CommandOutput:
 def print_keys(request: CommandRequest) -> CommandOutput:
     """The table of all keys of the configuration."""
     del request
-    from mllm_jax.config.keys import table
+    from mllm_jax.config.keys import format_table
     from mllm_jax.config.sections import ExperimentConfig
 
-    text = table(ExperimentConfig).rstrip("\n")
+    text = format_table(ExperimentConfig).rstrip("\n")
     return CommandOutput(text, lines=[text])
 
 

@@ -95,10 +95,10 @@ def prepare_request(call: CommandCall, request: CommandRequest) -> CommandReques
 
 def load_config(call: CommandCall, args: argparse.Namespace) -> ExperimentConfig:
     """Load the configuration of `--config`, with its overrides and those of a supervisor."""
-    from mllm_jax.config.load import load
+    from mllm_jax.config.load import load_config
 
     words = [*args.overrides, *config_overrides()]
-    config = load(args.config, words, planned=call.config == "planned")
+    config = load_config(args.config, words, planned=call.config == "planned")
     check_run(args, config)
     return config
 

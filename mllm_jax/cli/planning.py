@@ -39,13 +39,13 @@ def check_simulation(request: CommandRequest) -> None:
 
 def simulation_arguments(request: CommandRequest) -> Mapping[str, Any]:
     """Arguments of `plan.simulate.simulate`."""
-    from mllm_jax.config.hardware import named
+    from mllm_jax.config.hardware import load_hardware
     from mllm_jax.plan.simulate import TimeVariation
 
     args = request.args
     return {
         "config": request.config,
-        "hardware": named(hardware_name(request)),
+        "hardware": load_hardware(hardware_name(request)),
         "folder": output_folder(request),
         "variation": TimeVariation(dict(args.slow), args.vary or 0.0, seed_of(request)),
     }
@@ -75,7 +75,7 @@ def simulate_systems(request: CommandRequest) -> CommandOutput:
 
 def plan_arguments(request: CommandRequest) -> Mapping[str, Any]:
     """Arguments of `plan.report.plan`; budgets are chosen first where they are asked for."""
-    from mllm_jax.config.hardware import named
+    from mllm_jax.config.hardware import load_hardware
     from mllm_jax.plan.budgets import advise_budgets
     from mllm_jax.plan.comparison import other_systems
     from mllm_jax.plan.planner import PlanSearch
@@ -90,7 +90,9 @@ def plan_arguments(request: CommandRequest) -> Mapping[str, Any]:
     memory = None if args.memory is None else args.memory * 2**30
     name = hardware_name(request)
     return {
-        "planner": PlanSearch(config, named(name), name, memory, args.within, args.all_devices),
+        "planner": PlanSearch(
+            config, load_hardware(name), name, memory, args.within, args.all_devices
+        ),
         "top": args.top,
         "file": request.path_of("output") or config.run.path / "plan.yaml",
         "clock": time.perf_counter,

@@ -51,7 +51,7 @@ def check_supervision(request: CommandRequest) -> None:
 
 def supervision_arguments(request: CommandRequest) -> Mapping[str, Any]:
     """Arguments of `supervise.start.supervise`; a search for plans has begun where one is due."""
-    from mllm_jax.config.refit import fallbacks
+    from mllm_jax.config.refit import resolve_fallbacks
     from mllm_jax.runtime.backends.place import place_from_environment
     from mllm_jax.runtime.watch import WatchLimits
     from mllm_jax.runtime.wire import HostAddress
@@ -66,7 +66,7 @@ def supervision_arguments(request: CommandRequest) -> Mapping[str, Any]:
         # Supervisors meet before JAX has started, and tell its processes where to meet.
         place = place_from_environment(os.environ, args.join_seconds) if place.count == 1 else place
         overrides = ("parallel.distributed=false",)
-    plans = FallbackPlans(fallbacks(config, place.count))
+    plans = FallbackPlans(resolve_fallbacks(config, place.count))
     settings = SupervisorConfig(
         run.path,
         WatchLimits(run.hang_seconds, run.stall_seconds, run.phase_seconds),
@@ -86,17 +86,17 @@ def _search_fallbacks(
     request: CommandRequest, place: ProcessPlace, plans: FallbackPlans
 ) -> FallbackSearch | None:
     """Begin to search plans for fewer hosts, if they are to be searched."""
-    from mllm_jax.config.refit import planned, searched
+    from mllm_jax.config.refit import devices_to_search, plan_overrides
     from mllm_jax.supervise.plans import FallbackSearch
 
     args, config = request.args, request.config
-    devices = searched(config, place.count) if place.index == 0 else {}
+    devices = devices_to_search(config, place.count) if place.index == 0 else {}
     if not devices:
         return None
     start = sys.orig_argv[: sys.orig_argv.index("train")]
     command = [*start, "plan", "--config", args.config, *args.overrides, "--json", "--all-devices"]
     folder = config.run.path / "plans"
-    return FallbackSearch(command, devices, folder, partial(planned, config), plans)
+    return FallbackSearch(command, devices, folder, partial(plan_overrides, config), plans)
 
 
 def answer_supervision(code: int, request: CommandRequest) -> CommandOutput:

@@ -20,9 +20,9 @@ from jax.experimental import topologies
 
 from data.loading.assemble import BatchArrays
 from data.planning.packing import make_capacity
-from mllm_jax.config.hardware import named
+from mllm_jax.config.hardware import load_hardware
 from mllm_jax.config.inputs import row_specs, target_specs
-from mllm_jax.config.load import ConfigError, ExperimentConfig, resolve
+from mllm_jax.config.load import ConfigError, ExperimentConfig, resolve_config
 from mllm_jax.runtime.devices import DeviceError
 from mllm_jax.train.step.batch import abstract_batch
 from mllm_jax.train.step.gradient_program import Batch
@@ -145,7 +145,7 @@ class CompileTarget:
     @property
     def hardware(self) -> Hardware:
         """The hardware of one device."""
-        return named(self.chip)
+        return load_hardware(self.chip)
 
     @property
     def count(self) -> int:
@@ -222,7 +222,7 @@ def configure_for_target(
     values["parallel"]["platform"] = target.hardware.platform
     if overlap is not None:
         values["parallel"]["overlap"] = overlap
-    return resolve(values, source=f"--topology {target}")
+    return resolve_config(values, source=f"--topology {target}")
 
 
 def training_batch(config: ExperimentConfig, step: TrainStep) -> Batch:

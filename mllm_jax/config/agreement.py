@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from data.processing.configured_chat import make_chat, read_files
 from data.sample import DataError
-from mllm_jax.config.checks.checks import check, check_unplanned
+from mllm_jax.config.checks.checks import check_unplanned, find_problems
 from mllm_jax.config.inputs import standing_in
 from mllm_jax.config.sections import ExperimentConfig
-from mllm_jax.config.strict_yaml import shown
+from mllm_jax.config.strict_yaml import shorten_repr
 from mllm_jax.layers.config.adapters import AdapterError
 
 
-def agreed(config: ExperimentConfig, *, planned: bool) -> tuple[ExperimentConfig, list[str]]:
+def resolve_agreement(
+    config: ExperimentConfig, *, planned: bool
+) -> tuple[ExperimentConfig, list[str]]:
     """The configuration with its vocabulary, and everything that its sections disagree on."""
     config, problems = _with_vocabulary(config)
     if not problems:
         config, problems = _with_adapters(config)
-    return config, problems or [*_disagreements(config, planned=planned)]
+    return config, problems or [*_find_disagreements(config, planned=planned)]
 
 
-def _disagreements(config: ExperimentConfig, *, planned: bool) -> list[str]:
+def _find_disagreements(config: ExperimentConfig, *, planned: bool) -> list[str]:
     """Everything that sections disagree on; budgets that are to be chosen have usual sizes."""
     if config.data.auto_budgets:
         if lanes := _cut_by_seconds(config):
@@ -29,7 +31,7 @@ def _disagreements(config: ExperimentConfig, *, planned: bool) -> list[str]:
                 "that are cut by a number of positions"
             ]
         config = standing_in(config)
-    return check(config) if planned else check_unplanned(config)
+    return find_problems(config) if planned else check_unplanned(config)
 
 
 def _cut_by_seconds(config: ExperimentConfig) -> list[str]:
@@ -90,7 +92,7 @@ def _with_vocabulary(config: ExperimentConfig) -> tuple[ExperimentConfig, list[s
     except DataError as error:
         return config, [str(error)]
     except OSError as error:  # a name that is too long, or a folder that may not be looked into
-        where = f"{error.strerror}: {shown(error.filename)}"
+        where = f"{error.strerror}: {shorten_repr(error.filename)}"
         return config, [f"data.processor, data.tokenizer: cannot be looked for: {where}"]
     if vocab is not None:
         return _with_fewer(config, vocab, size) if vocab < size else (config, [])

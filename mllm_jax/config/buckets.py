@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import partial
 
 from data.rows.spec import BucketCost, LengthBucket, RowSpec
-from mllm_jax.config.configured_step import lower
-from mllm_jax.config.hardware import named
+from mllm_jax.config.configured_step import configure_step
+from mllm_jax.config.hardware import load_hardware
 from mllm_jax.config.inputs import media_specs, own_positions, token_spec
 from mllm_jax.config.sections import ExperimentConfig
 from scheduling.costs.estimate import Timing
@@ -17,7 +17,7 @@ from scheduling.costs.strategy import Strategy
 from scheduling.costs.workload import Workload
 
 
-def planned(config: ExperimentConfig) -> list[RowSpec]:
+def planning_specs(config: ExperimentConfig) -> list[RowSpec]:
     """The row specs for the planning of batches: those of the model, with lanes priced.
 
     The highest cut of lanes by cost is the row of the lane of short media, as longer media do not
@@ -59,12 +59,12 @@ def _with_cost(
     lane = (
         LengthBucket(spec.module, 0, most, cost)
         if spec.name == short
-        else _above(spec.bucket, most, cost)
+        else _with_threshold(spec.bucket, most, cost)
     )
     return replace(spec, bucket=lane)
 
 
-def _above(lane: LengthBucket, most: int, cost: BucketCost) -> LengthBucket:
+def _with_threshold(lane: LengthBucket, most: int, cost: BucketCost) -> LengthBucket:
     return replace(lane, above=most, cost=cost)
 
 
@@ -84,8 +84,8 @@ def lane_cost(config: ExperimentConfig, name: str) -> BucketCost:
 def _make_pricing(config: ExperimentConfig) -> Callable[[str], BucketCost]:
     """The cost of each lane by its name, of a configuration that is lowered once for all."""
     assert config.schedule.hardware is not None
-    hardware = named(config.schedule.hardware)
-    configured = lower(config, hardware.platform)
+    hardware = load_hardware(config.schedule.hardware)
+    configured = configure_step(config, hardware.platform)
     return partial(compute_lane_cost, configured.workload, configured.chosen, hardware)
 
 
@@ -95,7 +95,7 @@ def compute_lane_cost(
     """`lane_cost` of a workload under a strategy; of the decoder, whose rows are its texts."""
     unit, plan = work.positions[name], chosen.plans[name]
     timing = Timing(work, chosen, hardware, name)
-    one, two, three = _seconds(work, chosen, hardware, name)
+    one, two, three = _task_seconds(work, chosen, hardware, name)
     quadratic = (one - 2 * two + three) / (2 * unit**2)
     linear = (two - one) / unit - 3 * quadratic * unit
     latency = max(0.0, one - linear * unit - quadratic * unit**2)
@@ -114,7 +114,9 @@ def compute_lane_cost(
     )
 
 
-def _seconds(work: Workload, chosen: Strategy, hardware: Hardware, name: str) -> Iterator[float]:
+def _task_seconds(
+    work: Workload, chosen: Strategy, hardware: Hardware, name: str
+) -> Iterator[float]:
     """Seconds of all tasks of a lane on one microbatch, with rows of one, two and three times.
 
     Without the exchange of outputs, whose buffers do not depend on media.

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from data.planning.independent_microbatches import count_independent_microbatches
-from mllm_jax.config.hardware import named
-from mllm_jax.config.inputs import longest, own_positions, own_rows
-from mllm_jax.config.overlap import overlap
+from mllm_jax.config.hardware import load_hardware
+from mllm_jax.config.inputs import longest_medium, own_positions, own_rows
+from mllm_jax.config.overlap import resolve_overlap
 from mllm_jax.config.pipeline_plan import PipelinePlan, check_layers
 from mllm_jax.config.sections import ExperimentConfig
 from mllm_jax.layers.attention.limits import (
@@ -47,7 +47,7 @@ KEPT = 16
 
 
 @dataclass(frozen=True)
-class Lowered:
+class ConfiguredStep:
     """A configuration lowered to values of `scheduling`.
 
     Attributes:
@@ -121,10 +121,10 @@ class Lowered:
         )
 
 
-_cache: dict[str, Lowered] = {}
+_cache: dict[str, ConfiguredStep] = {}
 
 
-def lower(config: ExperimentConfig, platform: str | None = None) -> Lowered:
+def configure_step(config: ExperimentConfig, platform: str | None = None) -> ConfiguredStep:
     """Workload, strategy and schedule of `config`, which equal configurations share.
 
     Args:
@@ -134,11 +134,11 @@ def lower(config: ExperimentConfig, platform: str | None = None) -> Lowered:
     Raises:
         ScheduleError: there is no such hardware as the schedule's.
     """
-    hardware = _hardware(config)
+    hardware = _planning_hardware(config)
     # A step without stages has no bubbles to place anything in.
     placed = hardware if config.parallel.decoder.stage > 1 else None
     platform = platform or (placed.platform if placed else config.parallel.platform)
-    work, chosen = workload(on_platform(config, platform)), strategy(config, platform)
+    work, chosen = build_workload(on_platform(config, platform)), build_strategy(config, platform)
     schedule = config.schedule
     further = schedule.pad_layers, schedule.independent_microbatches, config.train.check_schedules
     key = repr((work, chosen, hardware, config.parallel.platform, further))
@@ -146,16 +146,16 @@ def lower(config: ExperimentConfig, platform: str | None = None) -> Lowered:
         times = seconds_on(placed) if placed else task_flops
         while len(_cache) >= KEPT:
             del _cache[next(iter(_cache))]
-        _cache[key] = Lowered(config, work, chosen, times, hardware)
+        _cache[key] = ConfiguredStep(config, work, chosen, times, hardware)
     return _cache[key]
 
 
-def _hardware(config: ExperimentConfig) -> Hardware | None:
+def _planning_hardware(config: ExperimentConfig) -> Hardware | None:
     """Hardware whose seconds place the encoders and choose exchanges; None: FLOPs and bytes do."""
     if config.schedule.hardware is None:
         return None
     try:
-        return named(config.schedule.hardware)
+        return load_hardware(config.schedule.hardware)
     except HardwareError as error:
         raise ScheduleError(f"schedule.hardware: {error}") from None
 
@@ -166,12 +166,12 @@ def on_platform(config: ExperimentConfig, platform: str) -> ExperimentConfig:
     dtype = model.dtype_on(platform)
     attention = model.attention
     if attention == "auto":
-        attention = _attention(config, platform, dtype)
+        attention = _choose_attention(config, platform, dtype)
     changed = model.model_copy(update={"dtype": dtype, "attention": attention})
     return config.model_copy(update={"model": changed})
 
 
-def _attention(config: ExperimentConfig, platform: str, dtype: str) -> Backend:
+def _choose_attention(config: ExperimentConfig, platform: str, dtype: str) -> Backend:
     """The first implementation that can run all towers."""
     decoder = config.model.decoder
     modules = [(config.data.budgets["tokens"], decoder.head_dim, has_spans(decoder.layer_kinds))]
@@ -186,7 +186,7 @@ def _attention(config: ExperimentConfig, platform: str, dtype: str) -> Backend:
     return next(name for name in PREFERRED[platform] if all(name in backends for backends in able))
 
 
-def workload(config: ExperimentConfig) -> Workload:
+def build_workload(config: ExperimentConfig) -> Workload:
     """The work of a step of `config`, whose dtype and attention `on_platform` has settled."""
     model, data = config.model, config.data
     backbone = model.backbone
@@ -209,7 +209,7 @@ def workload(config: ExperimentConfig) -> Workload:
         ),
         constant=SIZES[frozen.dtype],
         lanes=model.lanes,
-        units={name: _units(config, name) for name in model.lanes},
+        units={name: _count_microbatches(config, name) for name in model.lanes},
         spread={name: own_rows(config, name) for name in model.lanes},
         loss_chunk=model.loss_chunk,
         pairs={backbone: _full_pairs(model, positions[backbone])},
@@ -221,10 +221,13 @@ def workload(config: ExperimentConfig) -> Workload:
     )
 
 
-def _units(config: ExperimentConfig, name: str) -> int:
+def _count_microbatches(config: ExperimentConfig, name: str) -> int:
     """Microbatches of an encoder that hold what one of the decoder's can bring."""
     budget, positions = config.data.budgets[name], own_positions(config, name)
-    most, reduction = min(longest(config, name), positions), config.model.encoder(name).reduction
+    most, reduction = (
+        min(longest_medium(config, name), positions),
+        config.model.encoder(name).reduction,
+    )
     return count_independent_microbatches(
         budget, positions, most, reduction, own_rows(config, name)
     )
@@ -258,7 +261,7 @@ def _near_shares(
     )
 
 
-def strategy(config: ExperimentConfig, platform: str) -> Strategy:
+def build_strategy(config: ExperimentConfig, platform: str) -> Strategy:
     """The strategy of `config` on `platform`, with pieces only for the encoders that it names."""
     chosen, plans = config.schedule, config.parallel.plans
     stages = config.parallel.decoder.stage > 1
@@ -281,5 +284,5 @@ def strategy(config: ExperimentConfig, platform: str) -> Strategy:
         fill=chosen.fill,
         work_ahead=chosen.prefetch and not chosen.independent_microbatches,
         # Beside stages other tasks of a bundle hide them.
-        overlap=overlap(config, platform).pieces | (PARAMETERS if stages else frozenset()),
+        overlap=resolve_overlap(config, platform).pieces | (PARAMETERS if stages else frozenset()),
     )

@@ -9,52 +9,52 @@ from typing import Any
 from pydantic_core import ErrorDetails
 
 from data.credentials import hidden
-from mllm_jax.config.keys import choices, nearest, siblings
-from mllm_jax.config.renamed_keys import advice
+from mllm_jax.config.keys import key_choices, nearest_key, sibling_keys
+from mllm_jax.config.renamed_keys import rename_advice
 from mllm_jax.config.sections import ExperimentConfig
 
 #: Characters of a value that a message shows.
 MOST_SHOWN = 200
 
 
-def explain(detail: ErrorDetails, values: Mapping[str, Any]) -> str:
+def explain_error(detail: ErrorDetails, values: Mapping[str, Any]) -> str:
     """One line for one validation error: dotted path, reason, valid choices."""
-    path = _path(detail, values)
+    path = _key_path(detail, values)
     name = ".".join(path)
-    if (renamed := advice(path, detail["input"])) is not None:
+    if (renamed := rename_advice(path, detail["input"])) is not None:
         return f"{name}: {renamed}"
-    valid = siblings(ExperimentConfig, path, values) if path else []
+    valid = sibling_keys(ExperimentConfig, path, values) if path else []
     if detail["type"] == "extra_forbidden":
-        guess = nearest(ExperimentConfig, path, valid)
+        guess = nearest_key(ExperimentConfig, path, valid)
         return f"{name}: unknown key; did you mean {guess}? valid here: {', '.join(valid)}"
     if detail["type"] == "missing":
         return f"{name}: required, but not given"
     if detail["type"].startswith("union_tag"):
         field = detail["ctx"]["discriminator"].strip("'")
-        valid = choices(ExperimentConfig, (*path, field), values)
+        valid = key_choices(ExperimentConfig, (*path, field), values)
         tag = detail["ctx"].get("tag")
         problem = f"{tag} is refused" if tag else "required, but not given"
         return f"{name}.{field}: {problem}; valid: {', '.join(valid)}"
     reason = detail["msg"].removeprefix("Value error, ")
     if isinstance(detail["input"], dict):
         return f"{name}: {reason}"
-    return f"{name}: {_written(detail['input'])} is refused: {reason}"
+    return f"{name}: {_shorten(detail['input'])} is refused: {reason}"
 
 
-def _path(detail: ErrorDetails, values: Mapping[str, Any]) -> tuple[str, ...]:
+def _key_path(detail: ErrorDetails, values: Mapping[str, Any]) -> tuple[str, ...]:
     """Location without the names of union members that pydantic puts between the keys."""
     path: list[str] = []
     node: Any = values
     *parents, last = detail["loc"] or ("",)
     for part in parents:
-        if _holds(node, part):
+        if _has_part(node, part):
             node = node[part]
             path.append(str(part))
-    inside = _holds(node, last) or detail["type"] == "missing"
+    inside = _has_part(node, last) or detail["type"] == "missing"
     return (*path, str(last)) if inside else tuple(path)
 
 
-def _holds(node: Any, part: int | str) -> bool:
+def _has_part(node: Any, part: int | str) -> bool:
     """Whether `part` is a key, or the number of an item, of `node`."""
     if isinstance(node, list):
         return isinstance(part, int) and part < len(node)
@@ -69,17 +69,17 @@ def find_coerced(written: Any, converted: Any, path: tuple[str, ...] = ()) -> It
     elif isinstance(written, list) and isinstance(converted, list):
         for i, (left, right) in enumerate(zip(written, converted, strict=False)):
             yield from find_coerced(left, right, (*path, str(i)))
-    elif written is not None and _kind(written) != _kind(converted):
-        valid = f"a {_kind(converted)}, e.g. {_written(converted)}"
-        yield f"{'.'.join(path)}: {_written(written)} is a {_kind(written)}, not {valid}"
+    elif written is not None and _kind_of_value(written) != _kind_of_value(converted):
+        valid = f"a {_kind_of_value(converted)}, e.g. {_shorten(converted)}"
+        yield f"{'.'.join(path)}: {_shorten(written)} is a {_kind_of_value(written)}, not {valid}"
 
 
-def _kind(value: object) -> str:
+def _kind_of_value(value: object) -> str:
     if isinstance(value, bool):
         return "truth value"
     return "number" if isinstance(value, int | float) else type(value).__name__
 
 
-def _written(value: object) -> str:
+def _shorten(value: object) -> str:
     text = hidden(json.dumps(value, default=str))
     return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}... ({len(text)} characters)"

@@ -9,29 +9,29 @@ from pathlib import Path
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from mllm_jax.config.strict_yaml import YamlError, read_yaml, shown
+from mllm_jax.config.strict_yaml import YamlError, read_yaml, shorten_repr
 from scheduling.costs.hardware import Efficiency, Hardware, HardwareError, Link
 
 FOLDER = Path(__file__).resolve().parents[2] / "configs" / "hardware"
 
 
-def named(name: str) -> Hardware:
+def load_hardware(name: str) -> Hardware:
     """The description in `configs/hardware/<name>.yaml`, or in the file of that path.
 
     Raises:
         HardwareError: there is no such description, or it is wrong.
     """
     if name.endswith((".yaml", ".yml")):
-        return read(Path(name))
-    if name not in names():
+        return read_hardware(Path(name))
+    if name not in hardware_names():
         raise HardwareError(
-            f"hardware {name!r} is unknown; valid: {', '.join(names())}, or a file NAME.yaml that "
-            "`launch.py calibrate` has written"
+            f"hardware {name!r} is unknown; valid: {', '.join(hardware_names())}, or a file "
+            "NAME.yaml that `launch.py calibrate` has written"
         )
-    return _shipped(name)
+    return _read_shipped(name)
 
 
-def names() -> list[str]:
+def hardware_names() -> list[str]:
     """The shipped descriptions.
 
     Raises:
@@ -47,11 +47,11 @@ def names() -> list[str]:
 
 
 @cache
-def _shipped(name: str) -> Hardware:
-    return read(FOLDER / f"{name}.yaml")
+def _read_shipped(name: str) -> Hardware:
+    return read_hardware(FOLDER / f"{name}.yaml")
 
 
-def read(path: Path) -> Hardware:
+def read_hardware(path: Path) -> Hardware:
     """The description in a YAML file.
 
     Raises:
@@ -63,15 +63,15 @@ def read(path: Path) -> Hardware:
     except YamlError as error:
         raise HardwareError(f"{path}: {error}") from None
     if not isinstance(values, dict):
-        raise HardwareError(f"{path}: must hold keys such as `flops:`, not {shown(values)}")
+        raise HardwareError(f"{path}: must hold keys such as `flops:`, not {shorten_repr(values)}")
     try:
         return Hardware.model_validate(values)
     except ValidationError as error:
-        problems = map(_explain, error.errors(include_url=False))
+        problems = map(_explain_error, error.errors(include_url=False))
         raise HardwareError(f"{path}: {'; '.join(problems)}") from None
 
 
-def _explain(detail: ErrorDetails) -> str:
+def _explain_error(detail: ErrorDetails) -> str:
     """Dotted key, value, reason and, for an unknown key, the valid ones."""
     *parents, _ = path = [str(part) for part in detail["loc"]]
     name = ".".join(path)
@@ -81,7 +81,7 @@ def _explain(detail: ErrorDetails) -> str:
     if detail["type"] == "missing":
         return f"{name}: required, but not given"
     reason = detail["msg"].removeprefix("Value error, ")
-    return f"{name}: {shown(detail['input'])} is refused: {reason}"
+    return f"{name}: {shorten_repr(detail['input'])} is refused: {reason}"
 
 
 _SECTIONS: Mapping[str, type[BaseModel]] = {
@@ -98,7 +98,7 @@ def of_kind(device_kind: str) -> Hardware | None:
     """
     matches = [
         (len(kind), hardware)
-        for hardware in map(named, names())
+        for hardware in map(load_hardware, hardware_names())
         for kind in hardware.kinds
         if device_kind.startswith(kind)
     ]

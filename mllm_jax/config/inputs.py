@@ -38,7 +38,7 @@ def media_specs(model: ModelConfig) -> list[MediaRowSpec]:
     merged, specs = model.graph.merged, list[MediaRowSpec]()
     for name, encoder in model.encoders.items():
         spec = make_row_spec(name, encoder, model.decoder)
-        specs += _lanes(replace(spec, selected=name not in merged), encoder)
+        specs += _bucket_specs(replace(spec, selected=name not in merged), encoder)
     return specs
 
 
@@ -65,7 +65,7 @@ def token_spec(model: ModelConfig) -> TokenSpec:
     return TokenSpec(model.backbone, decoder.position_axes, writer, ids)
 
 
-def _lanes(spec: MediaRowSpec, encoder: EncoderConfig) -> Iterator[MediaRowSpec]:
+def _bucket_specs(spec: MediaRowSpec, encoder: EncoderConfig) -> Iterator[MediaRowSpec]:
     """The lanes of an encoder, in their order; the encoder itself if it has none.
 
     What `auto` means follows from the whole configuration (`config.buckets.planned`); by itself it
@@ -73,30 +73,30 @@ def _lanes(spec: MediaRowSpec, encoder: EncoderConfig) -> Iterator[MediaRowSpec]
     """
     if not encoder.buckets:
         yield spec
-    bounds = sorted(_most(edge) for edge in encoder.buckets.values() if edge is not None)
+    bounds = sorted(_bucket_limit(edge) for edge in encoder.buckets.values() if edge is not None)
     for name, bucket in encoder.buckets.items():
-        most = None if bucket is None else _most(bucket)
+        most = None if bucket is None else _bucket_limit(bucket)
         above = max((bound for bound in bounds if most is None or bound < most), default=0)
         yield replace(spec, name=name, bucket=LengthBucket(spec.name, above, most))
 
 
-def _most(lane: int | Literal["auto"]) -> int:
+def _bucket_limit(lane: int | Literal["auto"]) -> int:
     return ANY if lane == "auto" else lane
 
 
-def longest(config: ExperimentConfig, name: str) -> int:
+def longest_medium(config: ExperimentConfig, name: str) -> int:
     """Most input positions of a medium of a lane, in whole outputs; its budget if none is known."""
-    return min([config.data.budgets[name], *_bounds(config, name).values()])
+    return min([config.data.budgets[name], *_medium_bounds(config, name).values()])
 
 
 def unbounded_by(config: ExperimentConfig, name: str) -> tuple[str, ...]:
     """Keys that may bound media of a lane, if none of its bounds is as small as its budget."""
-    bounds = _bounds(config, name)
+    bounds = _medium_bounds(config, name)
     known = min(bounds.values(), default=ANY) <= config.data.budgets[name]
     return () if known else tuple(key for key in bounds if key.startswith("data."))
 
 
-def _bounds(config: ExperimentConfig, name: str) -> dict[str, int]:
+def _medium_bounds(config: ExperimentConfig, name: str) -> dict[str, int]:
     """By key, bounds on the input positions of a medium of a lane, in whole outputs."""
     (spec,) = (spec for spec in media_specs(config.model) if spec.name == name)
     known = {}
@@ -130,7 +130,7 @@ def own_rows(config: ExperimentConfig, name: str) -> int:
     return config.schedule.rows.get(name, 1)
 
 
-def packing(model: ModelConfig, module: str, rows: int, positions: int) -> ModuleRows:
+def empty_module_rows(model: ModelConfig, module: str, rows: int, positions: int) -> ModuleRows:
     """What layers read of empty rows, of the decoder or of a lane: no inputs and no targets.
 
     Args:
@@ -160,7 +160,7 @@ def with_budgets(config: ExperimentConfig, budgets: Mapping[str, int]) -> Experi
     return config.model_copy(update={"data": data})
 
 
-def rounded(budgets: Mapping[str, int], config: ExperimentConfig) -> dict[str, int]:
+def round_budgets(budgets: Mapping[str, int], config: ExperimentConfig) -> dict[str, int]:
     """`budgets` raised to multiples of the configuration's `budget_units`.
 
     Rows have no more tokens than the decoder has learned positions.
@@ -185,4 +185,4 @@ def standing_in(config: ExperimentConfig) -> ExperimentConfig:
     }
     entries = {key: media[name] for key, (name, _) in further_budgets(model).items()}
     budgets = {"tokens": TOKENS, "segments": SEGMENTS, **media, **entries}
-    return with_budgets(config, rounded(budgets, with_plans(config)))
+    return with_budgets(config, round_budgets(budgets, with_plans(config)))

@@ -87,22 +87,22 @@ class Key:
         bases = self.owner.__mro__[: self.owner.__mro__.index(BaseModel)]
         texts = [self.field.description]
         texts += [_docstring_entry(inspect.getdoc(base) or "", name) for base in bases]
-        texts += [] if any(texts) else [_comment(base, name) for base in bases]
+        texts += [] if any(texts) else [_key_comment(base, name) for base in bases]
         return " ".join(next(filter(None, texts), "").split())
 
 
-def keys(model: type[BaseModel], prefix: KeyPath = ()) -> Iterator[Key]:
+def iterate_keys(model: type[BaseModel], prefix: KeyPath = ()) -> Iterator[Key]:
     """All leaf keys of `model` in the order of declaration; a key of several families once each."""
     for name, field in model.model_fields.items():
         path = (*prefix, name)
-        inner = list(_models(_annotation(field)))
+        inner = list(_section_classes(_field_annotation(field)))
         for suffix, child in inner:
-            yield from keys(child, path + suffix)
+            yield from iterate_keys(child, path + suffix)
         if not inner:
             yield Key(path, model)
 
 
-def siblings(model: type[BaseModel], path: KeyPath, data: object) -> list[str]:
+def sibling_keys(model: type[BaseModel], path: KeyPath, data: object) -> list[str]:
     """Valid keys beside `path`, e.g. all of `model.decoder` for `model.decoder.laiers`.
 
     Args:
@@ -110,24 +110,24 @@ def siblings(model: type[BaseModel], path: KeyPath, data: object) -> list[str]:
         path: components of the key in question.
         data: the values as read; they say which family a section has.
     """
-    owners = [owner for owner, admitted in _owners(model, path[:-1], data) if admitted]
+    owners = [owner for owner, admitted in _owner_classes(model, path[:-1], data) if admitted]
     return list(dict.fromkeys(name for owner in owners for name in owner.model_fields))
 
 
-def choices(model: type[BaseModel], path: KeyPath, data: object) -> list[str]:
+def key_choices(model: type[BaseModel], path: KeyPath, data: object) -> list[str]:
     """Values that the key at `path` may have, for a key that chooses a family or kind."""
-    fields = [owner.model_fields[path[-1]] for owner, _ in _owners(model, path[:-1], data)]
+    fields = [owner.model_fields[path[-1]] for owner, _ in _owner_classes(model, path[:-1], data)]
     return [str(choice) for field in fields for choice in get_args(field.annotation)]
 
 
-def nearest(model: type[BaseModel], path: KeyPath, valid: Sequence[str]) -> str:
+def nearest_key(model: type[BaseModel], path: KeyPath, valid: Sequence[str]) -> str:
     """The dotted key that `path` most probably meant.
 
     A sibling that looks alike comes first, then the same name in another section, then the most
     similar sibling or full path.
     """
     full_paths = {".".join([*path[:-1], name]): name for name in valid}
-    names = [key.name for key in keys(model) if not _matches(key.path, path)]
+    names = [key.name for key in iterate_keys(model) if not _path_matches(key.path, path)]
     same = [name for name in names if name.split(".")[-1] == path[-1]]
     matches = difflib.get_close_matches(path[-1], valid, n=1)
     if matches:
@@ -137,19 +137,19 @@ def nearest(model: type[BaseModel], path: KeyPath, valid: Sequence[str]) -> str:
     ]
 
 
-def table(model: type[BaseModel]) -> str:
+def format_table(model: type[BaseModel]) -> str:
     """All keys as Markdown, one table for each top-level section."""
-    return "\n".join(f"## {name}\n\n{rows}" for name, rows in tables(model).items())
+    return "\n".join(f"## {name}\n\n{rows}" for name, rows in format_tables(model).items())
 
 
-def tables(model: type[BaseModel]) -> dict[str, str]:
+def format_tables(model: type[BaseModel]) -> dict[str, str]:
     """The tables of all keys as Markdown, by top-level section."""
     rows: dict[KeyPath, list[Key]] = {}
-    for key in keys(model):
+    for key in iterate_keys(model):
         rows.setdefault(key.path, []).append(key)
     pages = dict.fromkeys((path[0] for path in rows), TABLE_HEAD)
     for section in pages:
-        rows_of_section = [_row(same) for path, same in rows.items() if path[0] == section]
+        rows_of_section = [_format_row(same) for path, same in rows.items() if path[0] == section]
         pages[section] += "\n".join(["|---|---|---|---|", *rows_of_section, ""])
     return pages
 
@@ -163,7 +163,7 @@ def write_tables(model: type[BaseModel], folder: Path) -> list[Path]:
     Raises:
         FileNotFoundError: a section has no page, or a page no table; nothing has been written.
     """
-    pages = {folder / f"{section}.md": rows for section, rows in tables(model).items()}
+    pages = {folder / f"{section}.md": rows for section, rows in format_tables(model).items()}
     texts = {page: page.read_text() for page in pages}
     for page, text in texts.items():
         if TABLE_HEAD not in text:
@@ -194,13 +194,13 @@ def type_text(annotation: Any) -> str:
     return str(getattr(annotation, "__name__", annotation))
 
 
-def _matches(pattern: KeyPath, path: KeyPath) -> bool:
+def _path_matches(pattern: KeyPath, path: KeyPath) -> bool:
     """Whether `pattern`, which may hold `ANY`, stands for `path`."""
     pairs = zip(pattern, path, strict=False)
     return len(pattern) == len(path) and all(a in (ANY, EACH, b) for a, b in pairs)
 
 
-def _row(same: Sequence[Key]) -> str:
+def _format_row(same: Sequence[Key]) -> str:
     """One line of the table for a key that one or several families have."""
     columns = (
         " \\| ".join(dict.fromkeys(key.type.replace("|", "\\|") for key in same)),
@@ -210,7 +210,7 @@ def _row(same: Sequence[Key]) -> str:
     return f"| `{same[0].name}` | " + " | ".join(columns) + " |"
 
 
-def _annotation(field: FieldInfo) -> Any:
+def _field_annotation(field: FieldInfo) -> Any:
     """The annotation of a field, with the choice of classes that pydantic takes from it."""
     choices = [metadata for metadata in field.metadata if isinstance(metadata, ConfigChoice)]
     return Annotated[field.annotation, choices[0]] if choices else field.annotation
@@ -224,48 +224,52 @@ def _is_mapping(origin: Any) -> bool:
     return inspect.isclass(origin) and issubclass(origin, Mapping)
 
 
-def _options(annotation: Any) -> Iterator[Any]:
+def _annotation_options(annotation: Any) -> Iterator[Any]:
     """Members of a union, or classes of a choice; else the annotation itself."""
     origin, args = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         choices = [argument for argument in args[1:] if isinstance(argument, ConfigChoice)]
         for option in [*choices[0].valid_classes().values()] if choices else [args[0]]:
-            yield from _options(option)
+            yield from _annotation_options(option)
     elif origin in (Union, types.UnionType):
         for arg in args:
-            yield from _options(arg)
+            yield from _annotation_options(arg)
     else:
         yield annotation
 
 
-def _item(annotation: Any) -> Any:
+def _item_type(annotation: Any) -> Any:
     """Type of the items of a list of any length, and of nothing else."""
     args = get_args(annotation)
     return args[0] if get_origin(annotation) is tuple and args[1:] == (Ellipsis,) else None
 
 
-def _models(annotation: Any) -> Iterator[tuple[KeyPath, type[BaseModel]]]:
+def _section_classes(annotation: Any) -> Iterator[tuple[KeyPath, type[BaseModel]]]:
     """Model classes that `annotation` holds, with the path that leads to them."""
-    if item := _item(annotation):
-        for suffix, child in _models(item):
+    if item := _item_type(annotation):
+        for suffix, child in _section_classes(item):
             yield (EACH, *suffix), child
-    for option in _options(annotation):
+    for option in _annotation_options(annotation):
         if _is_model(option):
             yield (), option
         elif _is_mapping(get_origin(option)):
-            for suffix, child in _models(get_args(option)[1]):
+            for suffix, child in _section_classes(get_args(option)[1]):
                 yield (ANY, *suffix), child
 
 
-def _owners(
+def _owner_classes(
     model: type[BaseModel], path: KeyPath, data: object
 ) -> list[tuple[type[BaseModel], bool]]:
     """Classes that a section may be of, and whether `data` chose them."""
     annotation: Any = model
     for part in path:
-        annotation = _step(annotation, part, data)
+        annotation = _part_annotation(annotation, part, data)
         data = _value_at(data, part)
-    return [(option, _admits(option, data)) for option in _options(annotation) if _is_model(option)]
+    return [
+        (option, _is_chosen(option, data))
+        for option in _annotation_options(annotation)
+        if _is_model(option)
+    ]
 
 
 def _value_at(data: object, part: str) -> object:
@@ -275,19 +279,19 @@ def _value_at(data: object, part: str) -> object:
     return data.get(part) if isinstance(data, Mapping) else None
 
 
-def _step(annotation: Any, part: str, data: object) -> Any:
+def _part_annotation(annotation: Any, part: str, data: object) -> Any:
     """Annotation of `part` inside `annotation`."""
-    inner_type: Any = _item(annotation)
-    for option in _options(annotation):
+    inner_type: Any = _item_type(annotation)
+    for option in _annotation_options(annotation):
         if _is_mapping(get_origin(option)):
             inner_type = get_args(option)[1]
-        elif _is_model(option) and part in option.model_fields and _admits(option, data):
-            inner = _annotation(option.model_fields[part])
+        elif _is_model(option) and part in option.model_fields and _is_chosen(option, data):
+            inner = _field_annotation(option.model_fields[part])
             inner_type = inner if inner_type is None else Union[inner_type, inner]  # noqa: UP007
     return inner_type
 
 
-def _admits(owner: type[BaseModel], data: object) -> bool:
+def _is_chosen(owner: type[BaseModel], data: object) -> bool:
     """Whether the choices in `data` (family, kind, ...) are those of `owner`."""
     mapping = data if isinstance(data, Mapping) else {}
     return all(
@@ -304,13 +308,13 @@ def _docstring_entry(docstring: str, name: str) -> str:
     return match.group(1) if match else ""
 
 
-def _comment(model: type[BaseModel], name: str) -> str:
+def _key_comment(model: type[BaseModel], name: str) -> str:
     declaration = rf"^    {re.escape(name)}: .*  # (.*)$"
-    match = re.search(declaration, _source(model), flags=re.MULTILINE)
+    match = re.search(declaration, _class_source(model), flags=re.MULTILINE)
     return match.group(1) if match else ""
 
 
 @cache
-def _source(model: type[BaseModel]) -> str:
+def _class_source(model: type[BaseModel]) -> str:
     """The text of a class; finding it parses the whole module."""
     return inspect.getsource(model)

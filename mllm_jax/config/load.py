@@ -2,7 +2,7 @@
 
     configs/base.yaml  <-  configs/demo.yaml (base: base.yaml)  <-  train.steps=10
 
-Later layers win key by key. The result is validated once, strictly; `load` raises one
+Later layers win key by key. The result is validated once, strictly; `load_config` raises one
 `ConfigError` that lists everything that is wrong. The sections are in
 `mllm_jax/config/sections.py`, what several of them must agree on (degrees against heads, budgets
 against degrees) in `mllm_jax/config/checks`. Nothing here loads jax, and a mistake in a key is told
@@ -19,7 +19,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from data.places import local
-from mllm_jax.config.explain import explain, find_coerced
+from mllm_jax.config.explain import explain_error, find_coerced
 from mllm_jax.config.renamed_keys import RenameError, of_command
 from mllm_jax.config.run import RunConfig
 from mllm_jax.config.sections import (
@@ -36,7 +36,14 @@ from mllm_jax.config.sections import (
     ScheduleConfig,
     TrainConfig,
 )
-from mllm_jax.config.strict_yaml import DEEPEST, YamlError, parse_yaml, read_yaml, shown, write_yaml
+from mllm_jax.config.strict_yaml import (
+    DEEPEST,
+    YamlError,
+    parse_yaml,
+    read_yaml,
+    shorten_repr,
+    write_yaml,
+)
 
 __all__ = [
     "AdamWConfig",
@@ -52,10 +59,10 @@ __all__ = [
     "RunConfig",
     "ScheduleConfig",
     "TrainConfig",
-    "load",
-    "overridden",
-    "read",
-    "resolve",
+    "apply_overrides",
+    "load_config",
+    "read_values",
+    "resolve_config",
     "to_yaml",
     "written_before",
 ]
@@ -64,7 +71,7 @@ __all__ = [
 MOST_BASES = 32
 
 
-def load(
+def load_config(
     path: str | Path, overrides: Sequence[str] = (), *, planned: bool = True
 ) -> ExperimentConfig:
     """Read, merge and check a configuration.
@@ -78,37 +85,39 @@ def load(
     Raises:
         ConfigError: anything is wrong; the message lists all of it.
     """
-    values = overridden(read(Path(path)), overrides)
-    return resolve(values, source=str(path), planned=planned)
+    values = apply_overrides(read_values(Path(path)), overrides)
+    return resolve_config(values, source=str(path), planned=planned)
 
 
-def overridden(values: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+def apply_overrides(values: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
     """`values` with `section.key=value`s set. Raises ConfigError: one cannot be read."""
     changed = copy.deepcopy(dict(values))
     for override in overrides:
-        _override(changed, override)
+        _set_override(changed, override)
     return changed
 
 
-def resolve(values: Mapping[str, Any], source: str, *, planned: bool = True) -> ExperimentConfig:
+def resolve_config(
+    values: Mapping[str, Any], source: str, *, planned: bool = True
+) -> ExperimentConfig:
     """Validate `values` and the agreement of their sections; `source` heads the error.
 
     Raises:
-        ConfigError: as in `load`.
+        ConfigError: as in `load_config`.
     """
     values = _as_released(values, source)
     try:
         config = ExperimentConfig.model_validate(values)
     except ValidationError as error:
-        problems = [explain(detail, values) for detail in error.errors(include_url=False)]
+        problems = [explain_error(detail, values) for detail in error.errors(include_url=False)]
         raise ConfigError(source, list(dict.fromkeys(problems))) from None
     problems = list(find_coerced(values, config.model_dump(mode="json")))
     if problems:
         raise ConfigError(source, problems)
     # Not loaded for a mistake in a key, which is told that much sooner.
-    from mllm_jax.config.agreement import agreed
+    from mllm_jax.config.agreement import resolve_agreement
 
-    config, problems = agreed(config, planned=planned)
+    config, problems = resolve_agreement(config, planned=planned)
     if problems:
         raise ConfigError(source, problems)
     return config
@@ -129,9 +138,9 @@ def _as_released(values: Mapping[str, Any], source: str) -> Mapping[str, Any]:
     except (PretrainedError, TypeError) as error:
         raise ConfigError(source, [f"model.pretrained: {error}"]) from None
     except OSError as error:  # a name that is too long, or a folder that may not be looked into
-        where = f"{error.strerror}: {shown(error.filename)}"
+        where = f"{error.strerror}: {shorten_repr(error.filename)}"
         raise ConfigError(source, [f"model.pretrained: cannot be looked for: {where}"]) from None
-    return {**values, "model": _merge(released, model)}
+    return {**values, "model": _merge_values(released, model)}
 
 
 def _check_local(pretrained: object, source: str) -> None:
@@ -144,11 +153,11 @@ def _check_local(pretrained: object, source: str) -> None:
 
 
 def to_yaml(config: ExperimentConfig) -> str:
-    """The resolved configuration; `load` of it gives an equal value."""
+    """The resolved configuration; `load_config` of it gives an equal value."""
     return write_yaml(config.model_dump(mode="json"))
 
 
-def read(path: Path, seen: tuple[Path, ...] = ()) -> dict[str, Any]:
+def read_values(path: Path, seen: tuple[Path, ...] = ()) -> dict[str, Any]:
     """Values of a YAML file merged over those of its `base`.
 
     Raises:
@@ -165,13 +174,15 @@ def read(path: Path, seen: tuple[Path, ...] = ()) -> dict[str, Any]:
         chain = " -> ".join(str(p.name) for p in (*seen, resolved))
         raise ConfigError(str(path), [f"base: a file cannot be its own base: {chain}"])
     if not isinstance(values, dict):
-        raise ConfigError(str(path), [f"must hold sections such as `train:`, not {shown(values)}"])
+        raise ConfigError(
+            str(path), [f"must hold sections such as `train:`, not {shorten_repr(values)}"]
+        )
     base = values.pop("base", None)
     if base is None:
         return written_before(values, str(path))
     if not isinstance(base, str):
-        raise ConfigError(str(path), [f"base: {shown(base)} is not the name of a file"])
-    return _merge(read(path.parent / base, (*seen, resolved)), values)
+        raise ConfigError(str(path), [f"base: {shorten_repr(base)} is not the name of a file"])
+    return _merge_values(read_values(path.parent / base, (*seen, resolved)), values)
 
 
 def written_before(values: Mapping[str, Any], source: str) -> dict[str, Any]:
@@ -186,17 +197,17 @@ def written_before(values: Mapping[str, Any], source: str) -> dict[str, Any]:
         raise ConfigError(source, [str(error)]) from None
 
 
-def _merge(base: dict[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
+def _merge_values(base: dict[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
     """`top` over `base`, mappings key by key, everything else replaced."""
     merged = dict(base)
     for key, value in top.items():
         old = merged.get(key)
         both = isinstance(old, dict) and isinstance(value, dict)
-        merged[key] = _merge(old, value) if both and old is not None else value
+        merged[key] = _merge_values(old, value) if both and old is not None else value
     return merged
 
 
-def _override(values: dict[str, Any], override: str) -> None:
+def _set_override(values: dict[str, Any], override: str) -> None:
     """Set one `section.key=value` in `values`; validation refuses paths that do not exist."""
     path, sign, text = override.partition("=")
     if not sign or not all(path.split(".")):
@@ -212,6 +223,8 @@ def _override(values: dict[str, Any], override: str) -> None:
     for part in parents:
         child = node.setdefault(part, {})
         if not isinstance(child, dict):
-            raise ConfigError(override, [f"{part} is the value {shown(child)}, not a section"])
+            raise ConfigError(
+                override, [f"{part} is the value {shorten_repr(child)}, not a section"]
+            )
         node = child
     node[last] = value

@@ -83,14 +83,14 @@ class Overlap:
     def lines(self) -> list[str]:
         """Lines for people: the pieces, and an option of the compiler each."""
         pieces = ", ".join(name for name in OVERLAP_KINDS if name in self.pieces) or "none"
-        options = [f"  {name}={_written(value)}" for name, value in self.options.items()]
+        options = [f"  {name}={_format_option(value)}" for name, value in self.options.items()]
         options_text = (
             "options of XLA's compiler:" if options else "options of XLA's compiler: none"
         )
         return [f"collectives of layers beside compute: {pieces}", options_text, *options]
 
 
-def overlap(config: ExperimentConfig, platform: str | None = None) -> Overlap:
+def resolve_overlap(config: ExperimentConfig, platform: str | None = None) -> Overlap:
     """What `parallel.overlap` of `config` stands for.
 
     Args:
@@ -104,11 +104,11 @@ def overlap(config: ExperimentConfig, platform: str | None = None) -> Overlap:
         # Beside stages, other tasks of a bundle hide the collectives of tensor ranks (co-issue).
         able = pieces if config.parallel.decoder.stage == 1 else ()
         pieces = frozenset(piece for piece in able if not why_useless(config, piece))
-        return Overlap(pieces, _options(platform, pieces))
-    return Overlap(pieces, _options(platform, pieces) if "flags" in chosen else NO_OPTIONS)
+        return Overlap(pieces, _compiler_options(platform, pieces))
+    return Overlap(pieces, _compiler_options(platform, pieces) if "flags" in chosen else NO_OPTIONS)
 
 
-def _options(platform: str, pieces: frozenset[OverlapKind]) -> Options:
+def _compiler_options(platform: str, pieces: frozenset[OverlapKind]) -> Options:
     """Options for programs with these pieces; none on CPUs."""
     more = NO_OPTIONS if "tensor" in pieces else WITHOUT_RINGS.get(platform, NO_OPTIONS)
     return {**OPTIONS.get(platform, NO_OPTIONS), **more}
@@ -150,5 +150,5 @@ def has_tensor_ranks(config: ExperimentConfig) -> bool:
     return any(plan.tensor > 1 for plan in config.parallel.plans.values())
 
 
-def _written(value: str | bool) -> str:
+def _format_option(value: str | bool) -> str:
     return str(value).lower() if isinstance(value, bool) else value

@@ -14,7 +14,7 @@ from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
-from mllm_jax.config.load import load, resolve
+from mllm_jax.config.load import load_config, resolve_config
 from mllm_jax.config.run import FallbackPlan
 from mllm_jax.config.sections import ConfigError, ExperimentConfig
 from sharding.plan import ParallelPlan, divisors_of
@@ -28,7 +28,7 @@ Fallbacks = dict[int, tuple[str, ...]]
 _SEARCHED = ("parallel", "schedule", "model", "data.rows", "train.accumulate")
 
 
-def fallbacks(config: ExperimentConfig, hosts: int) -> Fallbacks:
+def resolve_fallbacks(config: ExperimentConfig, hosts: int) -> Fallbacks:
     """Overrides for every number of hosts below `hosts` that the run may go on with.
 
     Raises:
@@ -44,14 +44,14 @@ def fallbacks(config: ExperimentConfig, hosts: int) -> Fallbacks:
         )
     _check_configured(config, hosts)
     overrides_by_hosts = {
-        n: words for n in range(fewest, hosts) if (words := _overrides(config, hosts, n))
+        n: words for n in range(fewest, hosts) if (words := _fallback_overrides(config, hosts, n))
     }
     if fewest < hosts and fewest not in overrides_by_hosts and config.run.fallback != "plan":
         raise ConfigError(
             "train --supervise",
             [
                 f"run.min_hosts {fewest}: no degrees of data and fsdp make the plans fit "
-                f"{_devices(config, hosts, fewest)} devices and the rows of a step; valid: "
+                f"{_device_count(config, hosts, fewest)} devices and the rows of a step; valid: "
                 f"{', '.join(map(str, [*overrides_by_hosts, hosts]))}, or a plan for them in "
                 "run.fallback"
             ],
@@ -59,7 +59,7 @@ def fallbacks(config: ExperimentConfig, hosts: int) -> Fallbacks:
     return overrides_by_hosts
 
 
-def searched(config: ExperimentConfig, hosts: int) -> dict[int, int]:
+def devices_to_search(config: ExperimentConfig, hosts: int) -> dict[int, int]:
     """Devices by the numbers of hosts for which plans are to be searched.
 
     Raises:
@@ -73,16 +73,16 @@ def searched(config: ExperimentConfig, hosts: int) -> dict[int, int]:
             ["run.fallback plan: schedule.hardware null; valid: a description of the devices"],
         )
     numbers = range(config.run.min_hosts, hosts)
-    return {n: devices for n in numbers if (devices := _devices(config, hosts, n)) is not None}
+    return {n: devices for n in numbers if (devices := _device_count(config, hosts, n)) is not None}
 
 
-def planned(config: ExperimentConfig, file: Path, devices: int) -> tuple[str, ...]:
+def plan_overrides(config: ExperimentConfig, file: Path, devices: int) -> tuple[str, ...]:
     """Overrides that make `config` the one that the search has written to `file`.
 
     Raises:
         ConfigError: the file is no configuration, or one that leaves some of the devices idle.
     """
-    plan = load(file)
+    plan = load_config(file)
     if plan.parallel.devices != devices:
         problem = f"the plan has {plan.parallel.devices} devices, and the hosts have {devices}"
         raise ConfigError(str(file), [problem])
@@ -101,9 +101,9 @@ def _check_configured(config: ExperimentConfig, hosts: int) -> None:
     valid = [
         device_count
         for n in range(1, hosts)
-        if (device_count := _devices(config, hosts, n)) is not None
+        if (device_count := _device_count(config, hosts, n)) is not None
     ]
-    for configured in _configured(config):
+    for configured in _configured_plans(config):
         if configured.decoder.devices not in valid:
             raise ConfigError(
                 "train --supervise",
@@ -112,21 +112,24 @@ def _check_configured(config: ExperimentConfig, hosts: int) -> None:
                     f"number of hosts below {hosts} has; valid: {', '.join(map(str, valid))}"
                 ],
             )
-        resolve(_with(config, configured.decoder, configured.encoders), source="run.fallback")
+        resolve_config(
+            _values_with_plans(config, configured.decoder, configured.encoders),
+            source="run.fallback",
+        )
 
 
-def _configured(config: ExperimentConfig) -> tuple[FallbackPlan, ...]:
+def _configured_plans(config: ExperimentConfig) -> tuple[FallbackPlan, ...]:
     return () if config.run.fallback == "plan" else config.run.fallback
 
 
-def _overrides(config: ExperimentConfig, hosts: int, fewer: int) -> tuple[str, ...]:
+def _fallback_overrides(config: ExperimentConfig, hosts: int, fewer: int) -> tuple[str, ...]:
     """The overrides for `fewer` hosts; empty if no plan fits."""
-    devices = _devices(config, hosts, fewer)
+    devices = _device_count(config, hosts, fewer)
     if devices is None:
         return ()
-    for decoder, encoders in islice(_candidates(config, devices), _TRIED):
+    for decoder, encoders in islice(_candidate_plans(config, devices), _TRIED):
         try:
-            resolve(_with(config, decoder, encoders), source="")
+            resolve_config(_values_with_plans(config, decoder, encoders), source="")
         except ConfigError:  # the next one may fit
             continue
         plans = {name: plan.model_dump() for name, plan in encoders.items()}
@@ -138,26 +141,26 @@ def _overrides(config: ExperimentConfig, hosts: int, fewer: int) -> tuple[str, .
     return ()
 
 
-def _devices(config: ExperimentConfig, hosts: int, fewer: int) -> int | None:
+def _device_count(config: ExperimentConfig, hosts: int, fewer: int) -> int | None:
     """Devices of fewer hosts; None if hosts do not share the devices evenly."""
     devices, remainder = divmod(config.parallel.devices * fewer, hosts)
     return None if remainder else devices
 
 
-def _candidates(
+def _candidate_plans(
     config: ExperimentConfig, devices: int
 ) -> Iterator[tuple[ParallelPlan, dict[str, ParallelPlan]]]:
     """Plans for so many devices, those that change the least first."""
-    for configured in _configured(config):
+    for configured in _configured_plans(config):
         if configured.decoder.devices == devices:
             yield configured.decoder, configured.encoders
     plans = config.parallel.plans
-    for chosen in product(*(_scaled(plan, devices) for plan in plans.values())):
+    for chosen in product(*(_scaled_plans(plan, devices) for plan in plans.values())):
         decoder, *encoders = chosen
         yield decoder, dict(zip(list(plans)[1:], encoders, strict=True))
 
 
-def _scaled(plan: ParallelPlan, devices: int) -> list[ParallelPlan]:
+def _scaled_plans(plan: ParallelPlan, devices: int) -> list[ParallelPlan]:
     """The plan with other degrees of data and fsdp: the same fsdp first, and then larger ones."""
     replicas, remainder = divmod(devices, plan.stage * plan.inner_devices)
     if remainder:
@@ -166,7 +169,7 @@ def _scaled(plan: ParallelPlan, devices: int) -> list[ParallelPlan]:
     return [plan.model_copy(update={"data": replicas // fsdp, "fsdp": fsdp}) for fsdp in degrees]
 
 
-def _with(
+def _values_with_plans(
     config: ExperimentConfig, decoder: ParallelPlan, encoders: Mapping[str, ParallelPlan]
 ) -> dict[str, Any]:
     """The values of the configuration with other plans."""

@@ -1,8 +1,9 @@
 """Keys of the configuration that have other names today: one table.
 
-What people write is refused with the new name (`advice`), and `launch.py config upgrade FILE`
-rewrites it. What commands wrote, such as plans, `resolved.yaml` and the configuration inside a
-checkpoint, outlives the version that wrote it and is translated when it is read (`of_command`).
+What people write is refused with the new name (`rename_advice`), and
+`launch.py config upgrade FILE` rewrites it. What commands wrote, such as plans, `resolved.yaml`
+and the configuration inside a checkpoint, outlives the version that wrote it and is translated
+when it is read (`of_command`).
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class RenamedKey:
     note: str = ""
 
 
-def _independent(value: Any, values: Mapping[str, Any]) -> bool:
+def _is_independent(value: Any, values: Mapping[str, Any]) -> bool:
     if value not in ("decoder", "own"):
         raise RenameError(f"{value!r} is refused; valid: decoder, own")
     return bool(value == "own")
@@ -62,12 +63,12 @@ def _of_decoder(value: Any, values: Mapping[str, Any]) -> Values | None:
 
 def _on_each_stage(value: Any, values: Mapping[str, Any]) -> Values:
     """Chunks on every stage of an encoder's plan, from the pieces on all of its stages."""
-    plans = _mapping(_mapping(values.get("parallel")).get("encoders"))
+    plans = _as_mapping(_as_mapping(values.get("parallel")).get("encoders"))
     chunks: Values = {}
     if not isinstance(value, Mapping):
         raise RenameError(f"{value!r} is refused; valid: numbers of pieces by encoder")
     for name, pieces in value.items():
-        stages = _mapping(plans.get(name)).get("stage", 1)
+        stages = _as_mapping(plans.get(name)).get("stage", 1)
         if not _is_count(pieces) or not _is_count(stages) or pieces % stages:
             raise RenameError(f"{name}: {pieces} pieces are no whole number on each of {stages}")
         chunks[name] = pieces // stages
@@ -83,7 +84,7 @@ RENAMED = (
     RenamedKey(
         "schedule.encoder_microbatches",
         "schedule.independent_microbatches",
-        _independent,
+        _is_independent,
         "true in place of own",
     ),
     RenamedKey("schedule.encoder_placement", "schedule.placement"),
@@ -95,10 +96,10 @@ RENAMED = (
 )
 
 
-def advice(path: tuple[str, ...], value: Any) -> str | None:
+def rename_advice(path: tuple[str, ...], value: Any) -> str | None:
     """What to write in place of a key of before, or of its value; None if it is none."""
     for key in RENAMED:
-        if (new := _matched(key, path)) is None:
+        if (new := _new_path(key, path)) is None:
             continue
         same = new == path
         if same and not _is_count(value):
@@ -111,7 +112,7 @@ def advice(path: tuple[str, ...], value: Any) -> str | None:
 
 def new_path(path: tuple[str, ...]) -> tuple[str, ...] | None:
     """The path of today for a path of before; None if it is none."""
-    return next((new for key in RENAMED if (new := _matched(key, path)) is not None), None)
+    return next((new for key in RENAMED if (new := _new_path(key, path)) is not None), None)
 
 
 def of_command(values: Mapping[str, Any]) -> Values:
@@ -142,9 +143,9 @@ def translate_keys(values: Mapping[str, Any], around: Mapping[str, Any] | None =
     """
     now = copy.deepcopy(dict(values))
     for key in RENAMED:
-        for path in list(_paths(now, tuple(key.old.split(".")))):
+        for path in list(_matching_paths(now, tuple(key.old.split(".")))):
             *parents, last = path
-            parent = _node(now, parents)
+            parent = _value_at(now, parents)
             try:
                 value = key.converted(parent[last], around or values)
             except RenameError as error:
@@ -152,16 +153,16 @@ def translate_keys(values: Mapping[str, Any], around: Mapping[str, Any] | None =
             if value is None:
                 continue
             del parent[last]
-            new = _matched(key, path)
+            new = _new_path(key, path)
             assert new is not None  # the path was found by the key
-            _put(now, new, value, path)
+            _set_value(now, new, value, path)
     return now
 
 
-def _put(values: Values, path: tuple[str, ...], value: Any, old: tuple[str, ...]) -> None:
+def _set_value(values: Values, path: tuple[str, ...], value: Any, old: tuple[str, ...]) -> None:
     """Set a value; a mapping is added to one that is there. Raises RenameError: there is one."""
     *parents, last = path
-    parent = _node(values, parents)
+    parent = _value_at(values, parents)
     there = parent.get(last, {} if isinstance(value, Mapping) else None)
     if (
         isinstance(there, Mapping)
@@ -176,7 +177,7 @@ def _put(values: Values, path: tuple[str, ...], value: Any, old: tuple[str, ...]
         raise RenameError(f"{names[0]}: {names[1]} is given, too; valid: {names[1]} alone")
 
 
-def _matched(key: RenamedKey, path: tuple[str, ...]) -> tuple[str, ...] | None:
+def _new_path(key: RenamedKey, path: tuple[str, ...]) -> tuple[str, ...] | None:
     """The path of today for a path of before; None if the key has another path."""
     old = key.old.split(".")
     if len(old) != len(path) or any(a not in (ANY, b) for a, b in zip(old, path, strict=True)):
@@ -185,7 +186,7 @@ def _matched(key: RenamedKey, path: tuple[str, ...]) -> tuple[str, ...] | None:
     return tuple(next(names) if part == ANY else part for part in key.new.split("."))
 
 
-def _paths(
+def _matching_paths(
     values: Any, pattern: tuple[str, ...], path: tuple[str, ...] = ()
 ) -> Iterator[tuple[str, ...]]:
     """Paths of `values` that match a pattern."""
@@ -193,17 +194,17 @@ def _paths(
         yield path
         return
     first, *other_keys = pattern
-    for name in _mapping(values):
+    for name in _as_mapping(values):
         if first in (ANY, name):
-            yield from _paths(values[name], tuple(other_keys), (*path, name))
+            yield from _matching_paths(values[name], tuple(other_keys), (*path, name))
 
 
-def _node(values: Values, path: list[str] | tuple[str, ...]) -> Values:
+def _value_at(values: Values, path: list[str] | tuple[str, ...]) -> Values:
     node = values
     for part in path:
         node = node[part]
     return node
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def _as_mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}

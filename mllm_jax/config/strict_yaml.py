@@ -71,9 +71,9 @@ def parse_yaml(text: str) -> Any:
         raise YamlError(f"line {line}: character {error.character:#x} is not allowed") from None
     try:
         node = loader.get_single_node()
-        return None if node is None else _value(node)
+        return None if node is None else _build_value(node)
     except yaml.MarkedYAMLError as error:
-        raise YamlError(_told(error)) from None
+        raise YamlError(_describe_error(error)) from None
     except (ValueError, OverflowError):  # of `chr`
         raise YamlError(f"line {loader.line + 1}: an escape is no character") from None
 
@@ -84,7 +84,7 @@ def write_yaml(values: Any) -> str:
     return text
 
 
-def shown(value: object, most: int = 200) -> str:
+def shorten_repr(value: object, most: int = 200) -> str:
     """`value` as Python writes it, cut off where it is long."""
     text = repr(value)
     return text if len(text) <= most else f"{text[:most]}... ({len(text)} characters)"
@@ -102,18 +102,18 @@ class _Loader(yaml.SafeLoader):
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         event = self.peek_event()
         mark = event.start_mark
-        _bound(self._depth, DEEPEST, "levels of nesting", mark)
-        _bound(len(self._sizes), MOST_VALUES, "values", mark)
+        _check_bound(self._depth, DEEPEST, "levels of nesting", mark)
+        _check_bound(len(self._sizes), MOST_VALUES, "values", mark)
         self._depth += 1
         node = super().compose_node(parent, index)
         self._depth -= 1
         if node is None:
             return None
         if isinstance(event, yaml.AliasEvent) and node not in self._sizes:
-            raise _error(f"*{event.anchor} is inside of what it stands for", mark)
+            raise _yaml_error(f"*{event.anchor} is inside of what it stands for", mark)
         values, levels = self._sizes.setdefault(node, self._size(node))
-        _bound(values, MOST_VALUES, "values", mark)
-        _bound(self._depth + levels, DEEPEST, "levels of nesting", mark)
+        _check_bound(values, MOST_VALUES, "values", mark)
+        _check_bound(self._depth + levels, DEEPEST, "levels of nesting", mark)
         return node
 
     def _size(self, node: yaml.Node) -> tuple[int, int]:
@@ -131,60 +131,62 @@ class _Dumper(yaml.SafeDumper):
     """Quotes the texts that `_Loader` would take for numbers; texts of several lines stay such."""
 
 
-def _written(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
     style = "|" if "\n" in text else None
     return dumper.represent_scalar(f"{_CORE}str", text, style=style)
 
 
-_Dumper.add_representer(str, _written)
+_Dumper.add_representer(str, _represent_text)
 
 
-def _value(node: yaml.Node) -> Any:
+def _build_value(node: yaml.Node) -> Any:
     """The plain value of a node; an alias has a new value at each use."""
     if isinstance(node, yaml.MappingNode) and node.tag == f"{_CORE}map":
-        return _mapping(node)
+        return _build_mapping(node)
     if isinstance(node, yaml.SequenceNode) and node.tag == f"{_CORE}seq":
-        return [_value(item) for item in node.value]
+        return [_build_value(item) for item in node.value]
     if isinstance(node, yaml.ScalarNode) and node.tag in _SCALARS:
-        return _scalar(node, _SCALARS[node.tag])
-    raise _error(f"{node.tag} is no plain value", node.start_mark)
+        return _read_scalar(node, _SCALARS[node.tag])
+    raise _yaml_error(f"{node.tag} is no plain value", node.start_mark)
 
 
-def _scalar(node: yaml.ScalarNode, read: Callable[[str], Any]) -> Any:
+def _read_scalar(node: yaml.ScalarNode, read: Callable[[str], Any]) -> Any:
     try:
         return read(node.value)
     except ValueError as error:
-        raise _error(f"{shown(node.value, 40)} is {error}", node.start_mark) from None
+        raise _yaml_error(f"{shorten_repr(node.value, 40)} is {error}", node.start_mark) from None
 
 
-def _mapping(node: yaml.MappingNode) -> dict[str, Any]:
+def _build_mapping(node: yaml.MappingNode) -> dict[str, Any]:
     """Values by key; those of a merged mapping (`<<: *name`) come after its own."""
     merged: dict[str, Any] = {}
     values: dict[str, Any] = {}
     for key, value in node.value:
         if not isinstance(key, yaml.ScalarNode):
-            raise _error("a key is a text, not a list or a mapping", key.start_mark)
+            raise _yaml_error("a key is a text, not a list or a mapping", key.start_mark)
         if key.tag == f"{_CORE}merge":
-            merged = _merged(value) | merged
+            merged = _merge_mappings(value) | merged
             continue
         if key.value in values:
-            raise _error(f"key {shown(key.value)} appears twice", key.start_mark)
-        values[_scalar(key, _text)] = _value(value)
+            raise _yaml_error(f"key {shorten_repr(key.value)} appears twice", key.start_mark)
+        values[_read_scalar(key, _read_text)] = _build_value(value)
     return merged | values
 
 
-def _merged(node: yaml.Node) -> dict[str, Any]:
+def _merge_mappings(node: yaml.Node) -> dict[str, Any]:
     """Values of one mapping, or of several, of which the first that has a key gives its value."""
-    values = _value(node)
+    values = _build_value(node)
     merged: dict[str, Any] = {}
     for mapping in values if isinstance(values, list) else [values]:
         if not isinstance(mapping, dict):
-            raise _error(f"{shown(mapping)} cannot be merged: it is no mapping", node.start_mark)
+            raise _yaml_error(
+                f"{shorten_repr(mapping)} cannot be merged: it is no mapping", node.start_mark
+            )
         merged = mapping | merged
     return merged
 
 
-def _text(value: str) -> str:
+def _read_text(value: str) -> str:
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -192,13 +194,13 @@ def _text(value: str) -> str:
     return value
 
 
-def _bool(text: str) -> bool:
+def _read_bool(text: str) -> bool:
     if text.lower() not in _BOOLS:
         raise ValueError(f"no truth value; valid: {', '.join(_BOOLS)}")
     return _BOOLS[text.lower()]
 
 
-def _int(text: str) -> int:
+def _read_int(text: str) -> int:
     digits = text.replace("_", "")
     if not _INT.fullmatch(digits) or len(digits) > 100:
         raise ValueError("no whole number of at most 100 digits")
@@ -209,7 +211,7 @@ def _int(text: str) -> int:
     return number
 
 
-def _float(text: str) -> float:
+def _read_float(text: str) -> float:
     if not _FLOAT.fullmatch(text):
         raise ValueError("no number")
     return float(text.lower().replace("_", "").replace(".inf", "inf").replace(".nan", "nan"))
@@ -217,29 +219,29 @@ def _float(text: str) -> float:
 
 _SCALARS: Mapping[str, Callable[[str], Any]] = {
     f"{_CORE}null": lambda _: None,
-    f"{_CORE}bool": _bool,
-    f"{_CORE}int": _int,
-    f"{_CORE}float": _float,
-    f"{_CORE}str": _text,
+    f"{_CORE}bool": _read_bool,
+    f"{_CORE}int": _read_int,
+    f"{_CORE}float": _read_float,
+    f"{_CORE}str": _read_text,
 }
 
 
-def _error(problem: str, mark: yaml.Mark) -> yaml.MarkedYAMLError:
+def _yaml_error(problem: str, mark: yaml.Mark) -> yaml.MarkedYAMLError:
     return yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
 
 
-def _bound(count: int, most: int, what: str, mark: yaml.Mark) -> None:
+def _check_bound(count: int, most: int, what: str, mark: yaml.Mark) -> None:
     if count > most:
-        raise _error(f"there are more than {most} {what}", mark)
+        raise _yaml_error(f"there are more than {most} {what}", mark)
 
 
-def _told(error: yaml.MarkedYAMLError) -> str:
+def _describe_error(error: yaml.MarkedYAMLError) -> str:
     mark = error.problem_mark or error.context_mark
     reason = ", ".join(part for part in (error.context, error.problem) if part)
     return reason if mark is None else f"line {mark.line + 1}, column {mark.column + 1}: {reason}"
 
 
-def _kept(left_out: set[str]) -> Mapping[str, list[tuple[str, re.Pattern[str]]]]:
+def _resolvers_without(left_out: set[str]) -> Mapping[str, list[tuple[str, re.Pattern[str]]]]:
     """The library's forms of plain scalars by their first character, without some."""
     forms = yaml.SafeLoader.yaml_implicit_resolvers
     return {
@@ -248,7 +250,7 @@ def _kept(left_out: set[str]) -> Mapping[str, list[tuple[str, re.Pattern[str]]]]
     }
 
 
-_Loader.yaml_implicit_resolvers = dict(_kept({"int", "float", "timestamp", "value"}))
+_Loader.yaml_implicit_resolvers = dict(_resolvers_without({"int", "float", "timestamp", "value"}))
 for _own in (_Loader, _Dumper):
     # The first form that matches counts.
     _own.add_implicit_resolver(f"{_CORE}int", re.compile(f"^({_INT.pattern})$"), [*"-+0123456789"])

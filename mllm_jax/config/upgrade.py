@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from mllm_jax.config.load import ConfigError, read
+from mllm_jax.config.load import ConfigError, read_values
 from mllm_jax.config.renamed_keys import RenameError, new_path, translate_keys
 from mllm_jax.config.strict_yaml import YamlError, parse_yaml, read_yaml
 
@@ -24,7 +24,7 @@ class Edit:
     text: str
 
 
-def upgrade(files: Sequence[Path]) -> dict[Path, list[str]]:
+def upgrade_files(files: Sequence[Path]) -> dict[Path, list[str]]:
     """Rewrite configurations with the keys of today; comments and order stay.
 
     Args:
@@ -37,16 +37,16 @@ def upgrade(files: Sequence[Path]) -> dict[Path, list[str]]:
         ConfigError: a file cannot be read or written, or a value has no counterpart. Nothing is
             written unless all files can be rewritten.
     """
-    texts = {file: _upgraded(file) for file in files}
+    texts = {file: _upgrade_text(file) for file in files}
     for file, (text, changes) in texts.items():
         if changes:
-            _replace(file, text)
+            _replace_file(file, text)
     return {file: changes for file, (_, changes) in texts.items()}
 
 
-def _upgraded(file: Path) -> tuple[str, list[str]]:
+def _upgrade_text(file: Path) -> tuple[str, list[str]]:
     """The text of a file with the keys of today, and lines that say what changes."""
-    around, before = read(file), read_yaml(file)
+    around, before = read_values(file), read_yaml(file)
     try:
         after = translate_keys(before, around)
     except RenameError as error:
@@ -54,7 +54,7 @@ def _upgraded(file: Path) -> tuple[str, list[str]]:
     text = file.read_bytes().decode("utf-8-sig")
     if after == before:
         return text, []
-    new = _edited(text, before, after)
+    new = _edit_text(text, before, after)
     if not _reads_as(new, after):
         # Of aliases, of which one text has several places.
         reason = "the text cannot be rewritten; valid: rename by hand the keys that `config` names"
@@ -69,7 +69,7 @@ def _reads_as(text: str, values: Any) -> bool:
         return False
 
 
-def _replace(file: Path, text: str) -> None:
+def _replace_file(file: Path, text: str) -> None:
     """Write a file that is there, all of it or nothing. Raises ConfigError: it cannot be."""
     target = file.resolve()  # a link stays one
     part = target.with_name(f".{target.name}.part")
@@ -90,22 +90,22 @@ def _list_changes(before: Any, after: Any, path: tuple[str, ...] = ()) -> Iterat
             yield from _list_changes(old, new, (*path, key))
         elif old != new or (key in before) != (key in after):
             name = ".".join((*path, key))
-            was = f"- {name}: {_flow(old)}" if key in before else ""
-            now = f"+ {name}: {_flow(new)}" if key in after else ""
+            was = f"- {name}: {_format_flow(old)}" if key in before else ""
+            now = f"+ {name}: {_format_flow(new)}" if key in after else ""
             yield from filter(None, (was, now))
 
 
-def _edited(text: str, before: Any, after: Any) -> str:
+def _edit_text(text: str, before: Any, after: Any) -> str:
     """A text whose values are `after` where they were `before`."""
     node = yaml.compose(text, Loader=yaml.SafeLoader)
     new, last = "", 0
-    for edit in sorted(_edits(text, node, before, after), key=lambda edit: edit.begin):
+    for edit in sorted(_find_edits(text, node, before, after), key=lambda edit: edit.begin):
         new += text[last : edit.begin] + edit.text
         last = edit.end
     return new + text[last:]
 
 
-def _edits(
+def _find_edits(
     text: str, node: Any, before: Any, after: Any, path: tuple[str, ...] = ()
 ) -> Iterator[Edit]:
     """What changes in a mapping: a renamed entry stays in its place, where its name is free."""
@@ -113,36 +113,38 @@ def _edits(
         key, here = name.value, (*path, name.value)
         new = (new_path(here) or here)[-1]
         if key in after and isinstance(before[key], dict) and isinstance(after[key], dict):
-            yield from _edits(text, value, before[key], after[key], here)
+            yield from _find_edits(text, value, before[key], after[key], here)
         elif key in after and before[key] != after[key]:
-            yield Edit(value.start_mark.index, _end(value), _flow(after[key]))
+            yield Edit(value.start_mark.index, _end_of_value(value), _format_flow(after[key]))
         elif key not in after and new not in before:
-            yield Edit(name.start_mark.index, _end(value), f"{new}: {_flow(after[new])}")
+            yield Edit(
+                name.start_mark.index, _end_of_value(value), f"{new}: {_format_flow(after[new])}"
+            )
         elif key not in after:
-            yield _removal(text, node, number)
+            yield _remove_entry(text, node, number)
 
 
-def _removal(text: str, node: Any, number: int) -> Edit:
+def _remove_entry(text: str, node: Any, number: int) -> Edit:
     """An entry of a mapping goes: with its line in block style, with its comma in flow style."""
     name, value = node.value[number]
-    begin, end = name.start_mark.index, _end(value)
+    begin, end = name.start_mark.index, _end_of_value(value)
     if not node.flow_style:
         line = text.find("\n", end)
         return Edit(text.rfind("\n", 0, begin) + 1, len(text) if line < 0 else line + 1, "")
     if number + 1 < len(node.value):
         return Edit(begin, node.value[number + 1][0].start_mark.index, "")
-    return Edit(_end(node.value[number - 1][1]) if number else begin, end, "")
+    return Edit(_end_of_value(node.value[number - 1][1]) if number else begin, end, "")
 
 
-def _end(node: Any) -> int:
+def _end_of_value(node: Any) -> int:
     """The index behind a value; that of a mapping in block style is behind its last entry."""
     if isinstance(node, yaml.ScalarNode) or node.flow_style or not node.value:
         return int(node.end_mark.index)
     last = node.value[-1]
-    return _end(last[1] if isinstance(node, yaml.MappingNode) else last)
+    return _end_of_value(last[1] if isinstance(node, yaml.MappingNode) else last)
 
 
-def _flow(value: Any) -> str:
+def _format_flow(value: Any) -> str:
     """A value in one line of YAML."""
     text = yaml.dump(value, default_flow_style=True, sort_keys=False, width=10**9)
     return text.removesuffix("\n").removesuffix("\n...")

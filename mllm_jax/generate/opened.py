@@ -13,7 +13,13 @@ import jax
 import numpy as np
 from pydantic import ValidationError
 
-from mllm_jax.config.load import ConfigError, ExperimentConfig, ScheduleConfig, overridden, resolve
+from mllm_jax.config.load import (
+    ConfigError,
+    ExperimentConfig,
+    ScheduleConfig,
+    apply_overrides,
+    resolve_config,
+)
 from mllm_jax.hf_format.dtype_ranges import convert_values
 from mllm_jax.models import module as multimodal
 from mllm_jax.release.import_weights import released_experiment
@@ -89,7 +95,7 @@ def open_model(
         load = partial(_load_checkpoint, saved)
     if one_device:
         values = _on_one_device(values)
-    config = resolve(_with_rows(overridden(values, overrides)), description)
+    config = resolve_config(_with_rows(apply_overrides(values, overrides)), description)
     if not config.model.graph.writes:
         learnt = ", ".join(config.model.graph.objectives)
         problem = f"model.objectives: {learnt}: the model writes no answers; valid: next_token"

@@ -27,11 +27,11 @@ from data.sources.make import make_source
 from data.sources.mixture import SourceMixture
 from data.sources.order import SampleOrder
 from data.sources.source import Source
-from mllm_jax.config.buckets import planned
+from mllm_jax.config.buckets import planning_specs
 from mllm_jax.config.checks.checks import check_unplanned
 from mllm_jax.config.inputs import (
     TOKENS,
-    rounded,
+    round_budgets,
     row_specs,
     target_specs,
     with_budgets,
@@ -175,7 +175,7 @@ class _MeasuredSamples:
         source = make_source(config.data, "train")
         if not len(source):
             raise DataError("data.source has no samples; valid: at least one")
-        lanes = row_specs(config.model) if config.data.auto_budgets else planned(config)
+        lanes = row_specs(config.model) if config.data.auto_budgets else planning_specs(config)
         most, targets = config.model.decoder.max_positions, target_specs(config.model)
         processor = make_processor(config.data, lanes, most, targets)
         lengths = open_lengths(source, processor, config.data)
@@ -189,7 +189,7 @@ class _MeasuredSamples:
         """Budgets by which a microbatch holds about so many samples."""
         rows, common = self.config.data.rows, (self.lengths, self.encoders)
         budgets = suggest_budgets(*common, rows, samples, order=self.order, longest=self.longest)
-        return self.assess(rounded(budgets, self.config))
+        return self.assess(round_budgets(budgets, self.config))
 
     def chosen(self) -> BudgetOutcome:
         """Budgets that nobody has given: see `usual_samples`."""
@@ -213,7 +213,7 @@ class _MeasuredSamples:
                 modality.name: part * MULTIPLE * modality.reduction for modality in self.encoders
             }
             budgets = {name: n + more.get(name, 0) for name, n in suggestion.budgets.items()}
-            yield self.assess(rounded(budgets, self.config))
+            yield self.assess(round_budgets(budgets, self.config))
 
     @property
     def longest(self) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mllm_jax.config.configured_step import lower
+from mllm_jax.config.configured_step import configure_step
 from mllm_jax.config.load import ExperimentConfig
 from scheduling.costs.exchange import Exchanged, exchange_of
 from scheduling.costs.hardware import Hardware
@@ -68,7 +68,7 @@ def lane_exchanges(
     """
     if not config.model.lanes:
         return ()
-    configured = lower(config)
+    configured = configure_step(config)
     hardware = hardware or configured.hardware
     return tuple(
         _exchange_of(config, hardware, lane, runs) for lane, runs in configured.exchanges.items()
@@ -81,7 +81,7 @@ def _exchange_of(
     why = _choice_reason(config)
     if hardware is None:
         return BucketExchange(lane, runs, why, None, None, {})
-    there = lower(config, hardware.platform)
+    there = configure_step(config, hardware.platform)
     parts = there.workload, there.chosen, lane
     counted = exchange_of(*parts, hardware, hardware.platform)
     seconds = Exchanged.of(*parts).predictions(hardware)

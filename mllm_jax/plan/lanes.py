@@ -21,8 +21,8 @@ from data.planning.stream import BatchPlanner, LoaderState, MicrobatchPlan, Trai
 from data.rows.spec import BucketCost, LengthBucket, RowSpec
 from data.sample import Lengths, MediumLengths
 from mllm_jax.config.buckets import compute_lane_cost
-from mllm_jax.config.configured_step import lower
-from mllm_jax.config.hardware import named
+from mllm_jax.config.configured_step import configure_step
+from mllm_jax.config.hardware import load_hardware
 from mllm_jax.config.inputs import media_specs, own_positions, token_spec
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.graph import BACKBONE
@@ -182,8 +182,8 @@ def _simulate_steps(
 ) -> _VariantSteps:
     """The steps of one of `WAYS`, of a configuration that has its lanes alone."""
     assert config.schedule.hardware is not None
-    hardware = named(config.schedule.hardware)
-    lowered = lower(config, hardware.platform)
+    hardware = load_hardware(config.schedule.hardware)
+    lowered = configure_step(config, hardware.platform)
     parts = lowered.workload, lowered.chosen, hardware
     lanes = {lane: compute_lane_cost(*parts, lane) for lane in config.model.lanes}
     decoder, times = compute_lane_cost(*parts, config.model.backbone), step_times(*parts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from mllm_jax.config.configured_step import lower, on_platform
+from mllm_jax.config.configured_step import configure_step, on_platform
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.plan.traced import traced_workload
 from mllm_jax.runtime.hardware.gpu_memory import user_share
@@ -35,7 +35,7 @@ def predict_memory(config: ExperimentConfig, hardware: Hardware) -> StepMemory:
         ScheduleError: the sizes of the pipeline do not fit together.
     """
     settled = on_platform(config, hardware.platform)
-    lowered = lower(settled)
+    lowered = configure_step(settled)
     plan, chosen = lowered.pipeline, lowered.strategy
     splits = {
         (module_plan.tensor, module_plan.expert > 1)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mllm_jax.checkout import ADVICE
-from mllm_jax.config.load import ExperimentConfig, resolve, to_yaml
+from mllm_jax.config.load import ExperimentConfig, resolve_config, to_yaml
 from mllm_jax.plan.comparison import (
     OtherSystems,
     compare_with_best,
@@ -279,7 +279,7 @@ def write_plan(config: ExperimentConfig, head: str, file: Path) -> None:
     Raises:
         ConfigError: the configuration is refused after all.
     """
-    resolve(config.model_dump(mode="json"), source=str(file))
+    resolve_config(config.model_dump(mode="json"), source=str(file))
     file.write_text(head + to_yaml(config), encoding="utf-8")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from data.sample import DataError
 from data.waits import SOURCE
-from mllm_jax.config.agreement import agreed
+from mllm_jax.config.agreement import resolve_agreement
 from mllm_jax.config.inputs import with_budgets
 from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.plan.kept_budgets import has_begun, read_stored_budgets
@@ -42,7 +42,7 @@ def settle_budgets(
     chosen = current_peers().gather("data.budgets", choice)[0]
     if "error" in chosen:
         raise DataError(chosen["error"])
-    changed, problems = agreed(with_budgets(config, chosen["budgets"]), planned=planned)
+    changed, problems = resolve_agreement(with_budgets(config, chosen["budgets"]), planned=planned)
     if problems:
         raise ConfigError(f"data.budgets auto, {chosen['origin']}", problems)
     return changed

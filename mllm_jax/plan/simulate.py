@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mllm_jax.config.configured_step import lower
+from mllm_jax.config.configured_step import configure_step
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.plan.exchanges import BucketExchange, lane_exchanges
 from mllm_jax.runtime.folder import prepare_folder
@@ -143,7 +143,7 @@ def _step_schedule(config: ExperimentConfig) -> tuple[Schedule, tuple[bool, bool
 
     Without a pipeline, the only stage runs all tasks of a microbatch after those of the one before.
     """
-    lowered = lower(config)
+    lowered = configure_step(config)
     plan = lowered.pipeline
     overlaps = (False, False) if plan is None else (plan.co_issue, plan.overlap_gather)
     return lowered.schedule, overlaps
@@ -155,6 +155,6 @@ def measure_step_times(config: ExperimentConfig, hardware: Hardware) -> StepTime
     Raises:
         HardwareError: `hardware` has no speed for the type of the activations.
     """
-    there = lower(config, hardware.platform)
-    strategy = replace(lower(config).strategy, overlap=there.chosen.overlap)
+    there = configure_step(config, hardware.platform)
+    strategy = replace(configure_step(config).strategy, overlap=there.chosen.overlap)
     return estimate.step_times(there.workload, strategy, hardware)

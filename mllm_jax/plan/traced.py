@@ -11,8 +11,8 @@ from functools import lru_cache
 
 import jax
 
-from mllm_jax.config.configured_step import workload
-from mllm_jax.config.inputs import packing
+from mllm_jax.config.configured_step import build_workload
+from mllm_jax.config.inputs import empty_module_rows
 from mllm_jax.config.sections import ExperimentConfig
 from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.graph import ModelConfig
@@ -23,7 +23,7 @@ from scheduling.costs.workload import Split, Workload
 def traced_workload(
     config: ExperimentConfig, splits: Collection[tuple[int, bool]], *, deferred: bool = False
 ) -> Workload:
-    """`workload(config)` with the bytes that the memory model needs.
+    """`build_workload(config)` with the bytes that the memory model needs.
 
     Args:
         config: configuration from `on_platform`.
@@ -31,7 +31,7 @@ def traced_workload(
             experts.
         deferred: whether schedules with weight gradients apart will be asked for, too.
     """
-    full_workload, model = workload(config), config.model
+    full_workload, model = build_workload(config), config.model
     asked = [
         Split(name, tensor, experts and name == model.backbone)
         for name, positions in full_workload.positions.items()
@@ -87,7 +87,7 @@ def _packed_rows(model: ModelConfig, name: str, positions: int) -> ModuleRows:
     """Shapes of one packed row, without its inputs."""
     rows: ModuleRows = jax.tree.map(
         lambda array: jax.ShapeDtypeStruct(array.shape, array.dtype),
-        packing(model, name, 1, positions),
+        empty_module_rows(model, name, 1, positions),
     )
     return rows
 

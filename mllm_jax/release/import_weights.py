@@ -23,7 +23,7 @@ from data.media.registry import MEDIA_TYPES
 from data.processing.processor import make_processor
 from data.sample import DataError
 from mllm_jax.config.inputs import row_specs
-from mllm_jax.config.load import resolve
+from mllm_jax.config.load import resolve_config
 from mllm_jax.hf_format.dtype_ranges import describe_overflow, find_overflow_in_chunks
 from mllm_jax.hf_format.files import PretrainedError, list_names
 from mllm_jax.models.graph import ModelConfig
@@ -170,7 +170,7 @@ def _write_run(
     data = values["data"] | {"processor": str(processor)}
     if joined:
         _check_processor(settings, data, draft, out)
-    resolve(values | {"data": data}, str(out / CONFIG))
+    resolve_config(values | {"data": data}, str(out / CONFIG))
     # Values are read once all else is known to be right, as that takes long.
     began = time.perf_counter()
     size = sum(check_values(release, notify) for release in releases)

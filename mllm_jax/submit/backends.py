@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
-from mllm_jax.config.strict_yaml import YamlError, read_yaml, shown
+from mllm_jax.config.strict_yaml import YamlError, read_yaml, shorten_repr
 from mllm_jax.runtime.lock import JOBSET
 from mllm_jax.submit import access
 from mllm_jax.submit.forms import (
@@ -367,7 +367,7 @@ def read_backend(path: Path) -> AnyBackend:
         raise BackendError(f"{path}: {error}") from None
     kind = values.get("kind") if isinstance(values, dict) else None
     if not isinstance(kind, str) or kind not in KINDS:
-        problem = f"{shown(kind)} is refused" if kind else "required, but not given"
+        problem = f"{shorten_repr(kind)} is refused" if kind else "required, but not given"
         raise BackendError(f"{path}: kind: {problem}; valid: {', '.join(KINDS)}")
     try:
         return KINDS[kind].model_validate(_with_tuples(values))
@@ -402,6 +402,8 @@ def _explain_failure(detail: ErrorDetails, kind: type[BaseModel]) -> str:
     joint = "; " if reason.startswith(VALID) else ": "
     value = detail["input"]
     text = (
-        "a secret" if isinstance(value, str) and access.line_holds_secret(value) else shown(value)
+        "a secret"
+        if isinstance(value, str) and access.line_holds_secret(value)
+        else shorten_repr(value)
     )
     return f"{name}: {text} is refused{joint}{reason}"

@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from data.places import is_url
-from mllm_jax.config.hardware import names
+from mllm_jax.config.hardware import hardware_names
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.submit import access
 from mllm_jax.submit.backends import AnyBackend, SlurmBackend
@@ -32,7 +32,7 @@ INPUTS = {
 NAMES = {
     "data.tokenizer": ("demo", "bytes"),
     "data.source.distribution": ("web",),
-    "schedule.hardware": tuple(names()),
+    "schedule.hardware": tuple(hardware_names()),
 }
 #: Files that folders must have, by their keys.
 FILES = {"model.pretrained": "config.json", "data.processor": "tokenizer.json"}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mllm_jax.config.configured_step import lower
+from mllm_jax.config.configured_step import configure_step
 from mllm_jax.config.inputs import standing_in
 from mllm_jax.config.load import ConfigError, ExperimentConfig, to_yaml
 from mllm_jax.config.sections import AdamWConfig, OptimizerConfig
@@ -192,7 +192,7 @@ def checkpoint_bytes(config: ExperimentConfig) -> int:
     """
     if config.data.auto_budgets:  # which the job will choose, and on which no parameter depends
         config = standing_in(config)
-    work, optimizer = lower(config).workload, config.train.optimizer
+    work, optimizer = configure_step(config).workload, config.train.optimizer
     modules = {name: module for name, module in work.towers.items() if work.holds(name)}
     values = float(sum(module.parameters for module in modules.values()))
     for name, module in modules.items():

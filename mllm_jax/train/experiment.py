@@ -9,7 +9,7 @@ from pathlib import Path
 import jax
 
 from data.processing.processor import Processor, make_processor
-from mllm_jax.config.buckets import planned
+from mllm_jax.config.buckets import planning_specs
 from mllm_jax.config.inputs import target_specs
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.compiled.precompiled import PrecompiledPrograms
@@ -52,7 +52,7 @@ class Experiment:
         step = train_step(config)
         processor = make_processor(
             config.data,
-            planned(config),
+            planning_specs(config),
             config.model.decoder.max_positions,
             target_specs(config.model),
         )

@@ -15,7 +15,7 @@ from benchmarks.findings import BenchmarkFindings, make_row
 from mllm_jax.check import grouped
 from mllm_jax.check.exchange import MergeCase
 from mllm_jax.check.grouped import LIMIT
-from mllm_jax.config.load import ConfigError, ExperimentConfig, load
+from mllm_jax.config.load import ConfigError, ExperimentConfig, load_config
 from mllm_jax.layers.experts.grouped import grouped_product
 from tests.configs import ROOT
 
@@ -26,7 +26,7 @@ def silent(line: object) -> None:
 
 @pytest.fixture(scope="module")
 def config() -> ExperimentConfig:
-    return load(ROOT / "configs" / "bench" / "accelerator.yaml")
+    return load_config(ROOT / "configs" / "bench" / "accelerator.yaml")
 
 
 @pytest.fixture(scope="module")

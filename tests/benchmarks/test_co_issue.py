@@ -7,8 +7,8 @@ import pytest
 from benchmarks.co_issue import TARGETS, measure_target, within_tensor
 from mllm_jax.compile.hlo import HloInstruction
 from mllm_jax.compile.overlap import loop_share
-from mllm_jax.config.configured_step import lower
-from mllm_jax.config.load import load
+from mllm_jax.config.configured_step import configure_step
+from mllm_jax.config.load import load_config
 from mllm_jax.runtime.devices import DeviceError
 from scheduling.lowering.bounds import PHASES, ScheduleBounds
 from scheduling.lowering.lower import lower_schedule
@@ -37,13 +37,13 @@ def test_a_step_without_stages_is_refused():
         "data.rows=4",
         "schedule.chunks={}",
     ]
-    config = load(CONFIG, [*plans, "parallel.encoders.vision={data: 4, tensor: 8}"])
+    config = load_config(CONFIG, [*plans, "parallel.encoders.vision={data: 4, tensor: 8}"])
     with pytest.raises(DeviceError, match=r"parallel\.decoder\.stage: 1 has no pipeline"):
         measure_target(config, TARGETS[0], co_issue=True)
 
 
 def test_groups_within_a_stage_count():
-    grid = JointGrid.build(load(CONFIG).parallel.plans)
+    grid = JointGrid.build(load_config(CONFIG).parallel.plans)
     assert within_tensor(grid, (tuple(range(8)), tuple(range(8, 16))))
     assert within_tensor(grid, ((0, 1, 2, 3),))
     assert not within_tensor(grid, ((0, 8, 16, 24),))
@@ -51,7 +51,7 @@ def test_groups_within_a_stage_count():
 
 
 def test_loops_count_as_often_as_the_schedule_has_them():
-    schedule = lower(load(CONFIG)).schedule
+    schedule = configure_step(load_config(CONFIG)).schedule
     program = lower_schedule(schedule, "layer")
     frame = ScheduleBounds.of(program)
     share = loop_share(program, frame)
@@ -105,7 +105,7 @@ def test_loops_count_as_often_as_the_schedule_has_them():
 @pytest.mark.timeout(600)
 def test_co_issue_hides_more_on_a_tpu():
     pytest.importorskip("libtpu")
-    config = load(CONFIG, SMALL)
+    config = load_config(CONFIG, SMALL)
     without, with_it = (measure_target(config, TARGETS[0], co_issue) for co_issue in (False, True))
     assert without["collective_seconds"] == pytest.approx(with_it["collective_seconds"])
     assert with_it["hidden_share"] > 2 * without["hidden_share"]

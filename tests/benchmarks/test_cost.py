@@ -10,8 +10,8 @@ import pytest
 
 from benchmarks import cost, tokens
 from benchmarks.cost import bench_cost, list_variants
-from mllm_jax.config.hardware import named
-from mllm_jax.config.load import ExperimentConfig, load
+from mllm_jax.config.hardware import load_hardware
+from mllm_jax.config.load import ExperimentConfig, load_config
 from mllm_jax.plan.memory import predict_memory
 from mllm_jax.plan.simulate import simulate_step
 from tests.configs import ROOT
@@ -26,15 +26,17 @@ def silent(line: str) -> None:
 
 @pytest.fixture(scope="module")
 def config() -> ExperimentConfig:
-    return load(FILE)
+    return load_config(FILE)
 
 
 def test_all_devices_share_the_experts_in_one_of_the_plans(config: ExperimentConfig) -> None:
     plans = {name: own.parallel.decoder for name, own in list_variants(config, silent).items()}
     assert plans["expert 2"].expert == plans["expert 2"].devices == 2
-    assert "expert 2" not in list_variants(load(ROOT / "configs" / "bench" / "cost.yaml"), silent)
+    assert "expert 2" not in list_variants(
+        load_config(ROOT / "configs" / "bench" / "cost.yaml"), silent
+    )
     told: list[str] = []
-    fitting = list_variants(load(FILE, ["model.decoder.experts.count=5"]), told.append)
+    fitting = list_variants(load_config(FILE, ["model.decoder.experts.count=5"]), told.append)
     assert "expert 2" not in fitting
     assert any(line.startswith("expert 2: left out: ") for line in told)
 
@@ -42,7 +44,7 @@ def test_all_devices_share_the_experts_in_one_of_the_plans(config: ExperimentCon
 @pytest.mark.parametrize("changes", ["model.decoder.experts.count=5", "parallel.devices=1"])
 def test_no_exchange_is_measured_where_there_is_none(changes: str) -> None:
     one = ["parallel.decoder={data: 1}"] if changes == "parallel.devices=1" else []
-    assert cost._list_exchanges(load(FILE, [changes, *one])) == []
+    assert cost._list_exchanges(load_config(FILE, [changes, *one])) == []
 
 
 def test_exchanges_and_steps_stand_beside_their_predictions(
@@ -69,7 +71,7 @@ def test_exchanges_and_steps_stand_beside_their_predictions(
     assert all(set(row) == {"what", "devices", "predicted", "measured", "error"} for row in rows)
     by_name = {row["what"]: row for row in rows}
     own = list_variants(config, silent)["expert 2"]
-    hardware = named("h100")
+    hardware = load_hardware("h100")
     expected = {
         "expert 2: seconds": (simulate_step(own, hardware).makespan, 2.0),
         "expert 2: bytes": (predict_memory(own, hardware).total, 1e9),

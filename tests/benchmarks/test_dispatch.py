@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.dispatch import LIMIT, TARGETS, bench_dispatch, measure_target
 from mllm_jax.compile.target import CompileTarget
-from mllm_jax.config.load import ConfigError, load
+from mllm_jax.config.load import ConfigError, load_config
 from tests.configs import ROOT
 
 CONFIG = ROOT / "configs" / "bench" / "dispatch.yaml"
@@ -20,7 +20,7 @@ SMALL = (
 
 
 def test_a_step_without_an_exchange_is_refused() -> None:
-    config = load(CONFIG, ["parallel.decoder={data: 8}"])
+    config = load_config(CONFIG, ["parallel.decoder={data: 8}"])
     with pytest.raises(ConfigError, match=r"parallel\.decoder\.expert: 1 exchanges nothing"):
         bench_dispatch(config, lambda text: None)
 
@@ -37,7 +37,7 @@ def test_a_step_without_an_exchange_is_refused() -> None:
 )
 def test_half_of_the_exchange_is_beside_products(target: CompileTarget) -> None:
     pytest.importorskip(target.compiler.module)
-    row = measure_target(load(CONFIG, SMALL), target)
+    row = measure_target(load_config(CONFIG, SMALL), target)
     assert row["exchanges"] == 8  # there and back of two parts, forward and backward
     assert row["beside"] >= LIMIT
     assert 0 < row["hidden"] <= row["beside"] + 1e-6

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import experts
 from benchmarks.experts import LIMIT, TURNS, bench_experts
-from mllm_jax.config.load import ConfigError, ExperimentConfig, load
+from mllm_jax.config.load import ConfigError, ExperimentConfig, load_config
 from mllm_jax.models.module import model_flops
 from mllm_jax.models.work.profile import tower_parameters
 from tests.configs import ROOT
@@ -40,7 +40,7 @@ class Fake:
 
 @pytest.fixture
 def config() -> ExperimentConfig:
-    return load(ROOT / "configs" / "bench" / "experts.yaml")
+    return load_config(ROOT / "configs" / "bench" / "experts.yaml")
 
 
 def test_times_stand_over_that_of_the_dense_model(
@@ -66,7 +66,9 @@ def test_times_stand_over_that_of_the_dense_model(
 
 def test_fewer_experts_have_no_counts_between(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(experts, "_Run", Fake)
-    config = load(ROOT / "configs" / "bench" / "experts.yaml", ["model.decoder.experts.count=4"])
+    config = load_config(
+        ROOT / "configs" / "bench" / "experts.yaml", ["model.decoder.experts.count=4"]
+    )
     assert [row["experts"] for row in bench_experts(config, lambda line: None)] == [0, 4]
 
 
@@ -105,6 +107,6 @@ def test_layers_without_experts_are_refused(
     monkeypatch.setattr(experts, "_Run", Fake)
     name = f"model.decoder.experts.{key}"
     changes = [f"{name}={value}", "model.decoder.d_ff=64"]
-    config = load(ROOT / "configs" / "bench" / "experts.yaml", changes)
+    config = load_config(ROOT / "configs" / "bench" / "experts.yaml", changes)
     with pytest.raises(ConfigError, match=rf"{name}: {value} leaves .*; valid: {valid}"):
         bench_experts(config, lambda line: None)

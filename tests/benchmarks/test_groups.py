@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import groups
-from mllm_jax.config.load import load
+from mllm_jax.config.load import load_config
 from tests.configs import ROOT
 
 
@@ -16,7 +16,7 @@ def test_groups_are_less_even_and_exchange_less(
 ) -> None:
     monkeypatch.setattr(groups, "RANKS", (32,))
     picture = tmp_path / "groups.png"
-    config = load(ROOT / "configs" / "bench" / "balance.yaml")
+    config = load_config(ROOT / "configs" / "bench" / "balance.yaml")
     alone, pairs, whole = groups.bench_groups(config, picture=str(picture))
     assert [row["hosts"] for row in (alone, pairs, whole)] == [1, 2, 4]
     assert alone["decoder"] > pairs["decoder"] > whole["decoder"] >= 1

@@ -11,7 +11,7 @@ import pytest
 from benchmarks import lanes
 from data.planning.stream import MicrobatchPlan
 from data.rows.spec import BucketCost
-from mllm_jax.config.load import ExperimentConfig, load
+from mllm_jax.config.load import ExperimentConfig, load_config
 from mllm_jax.plan import lanes as ways_of
 from mllm_jax.plan.lanes import TAIL, WAYS, BucketVariant, median_positions, single_lane
 from tests.configs import ROOT
@@ -28,7 +28,7 @@ TEXT, LINEAR, QUADRATIC = 10.0, 0.5, 1 / 1024
 
 @pytest.fixture(scope="module")
 def config() -> ExperimentConfig:
-    return load(ROOT / "configs" / "bench" / "lanes.yaml")
+    return load_config(ROOT / "configs" / "bench" / "lanes.yaml")
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,7 @@ def test_lanes_pay_where_they_are_simulated(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(ways_of, "STEPS", 2)
-    found = ways_of.simulate_variants(load(lanes.SIMULATED), tmp_path / "lanes.png")
+    found = ways_of.simulate_variants(load_config(lanes.SIMULATED), tmp_path / "lanes.png")
     seconds = {name: own["seconds"] for name, own in found.items()}
     assert min(seconds["short"], seconds["long"]) > 1.15 * seconds["lanes"]
     for own in found.values():

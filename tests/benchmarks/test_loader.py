@@ -25,7 +25,7 @@ from data.processing.processor import make_processor
 from data.sample import Example, ProcessedMedium, SampleError
 from data.sources.distributions import draw_lengths
 from mllm_jax.config.inputs import row_specs
-from mllm_jax.config.load import ConfigError, load
+from mllm_jax.config.load import ConfigError, load_config
 from mllm_jax.runtime.exits import ExitCode
 from tests.configs import ROOT
 from tests.data.samples import make_lengths
@@ -44,7 +44,7 @@ def few_samples(monkeypatch):
 
 
 def config(*overrides):
-    return load(
+    return load_config(
         ROOT / "configs" / "bench" / "loader.yaml",
         ["data.lookahead=6", "data.rows=1", "data.budgets.tokens=1536", *overrides],
     )

@@ -17,7 +17,7 @@ from benchmarks.balance import bench_balance
 from benchmarks.pipeline import IDLE_TICKS, TICKS
 from data.loading.loader import MicrobatchStats
 from mllm_jax.calibrate.timing import median_between
-from mllm_jax.config.load import load
+from mllm_jax.config.load import load_config
 from scheduling.schedules.schedule import interleaved_schedule
 from scheduling.schedules.task_kinds import B, F
 from tests.configs import ROOT
@@ -101,7 +101,7 @@ def test_placements_and_growth_are_tables_with_the_columns_asked_for(monkeypatch
     monkeypatch.setattr(bench_pipeline, "COMPILATIONS", 1)
     monkeypatch.setattr(bench_pipeline, "SHARES", (0.25,))
     monkeypatch.setattr(bench_pipeline, "MICROBATCHES", (8, 32))
-    config = load(ROOT / "configs" / "bench" / "pipeline.yaml", ["data.budgets.tokens=64"])
+    config = load_config(ROOT / "configs" / "bench" / "pipeline.yaml", ["data.budgets.tokens=64"])
     rows = bench_pipeline.bench_pipeline(config, lambda line: None)
     assert [row["placement"] for row in rows] == ["first_stage", "prologue", "bubbles"]
     for row in rows:
@@ -119,7 +119,7 @@ def test_placements_and_growth_are_tables_with_the_columns_asked_for(monkeypatch
 
 
 def test_balancing_reaches_the_bound():
-    config = load(ROOT / "configs" / "bench" / "balance.yaml")
+    config = load_config(ROOT / "configs" / "bench" / "balance.yaml")
     rows = bench_balance(config, lambda line: None, ranks=40, samples=25)
     assert [row["phase"] for row in rows] == ["decoder", "vision", "audio"]
     for row in rows:

@@ -11,8 +11,8 @@ import pytest
 from benchmarks.lora import without_adapters
 from mllm_jax.compile.hlo import parse_hlo, total_flops
 from mllm_jax.compile.target import training_batch
-from mllm_jax.config.configured_step import on_platform, strategy, workload
-from mllm_jax.config.load import ExperimentConfig, load
+from mllm_jax.config.configured_step import build_strategy, build_workload, on_platform
+from mllm_jax.config.load import ExperimentConfig, load_config
 from mllm_jax.train.step.build import train_step
 from scheduling.costs.flops import task_flops
 from tests.configs import ROOT
@@ -33,13 +33,13 @@ def decoder_flops(program: jax.stages.Compiled) -> float:
 
 def predicted_flops(config: ExperimentConfig) -> float:
     settled = on_platform(config, "cpu")
-    tasks = task_flops(workload(settled), strategy(settled, "cpu"))
+    tasks = task_flops(build_workload(settled), build_strategy(settled, "cpu"))
     return tasks.forward + tasks.backward
 
 
 def test_the_compiled_step_has_neither_gradients_nor_state_of_bases() -> None:
     """Bases are 2 bytes a parameter, and all of a parameter that trains is 12, with its moments."""
-    config = load(CONFIG)
+    config = load_config(CONFIG)
     adapters, full = configs = config, without_adapters(config)
     programs = [compiled(own) for own in configs]
     flops = [decoder_flops(own) for own in programs]

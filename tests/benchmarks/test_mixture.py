@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from benchmarks import mixture
-from mllm_jax.config.load import ExperimentConfig, load
+from mllm_jax.config.load import ExperimentConfig, load_config
 from tests.configs import ROOT
 
 
 @pytest.fixture(scope="module")
 def config() -> ExperimentConfig:
-    return load(ROOT / "configs" / "bench" / "mixture.yaml")
+    return load_config(ROOT / "configs" / "bench" / "mixture.yaml")
 
 
 def test_phases_go_from_one_to_nine_to_nine_to_one(config: ExperimentConfig) -> None:

@@ -9,7 +9,7 @@ import pytest
 import launch
 from benchmarks.needs import NEEDS, check_needs
 from benchmarks.registry import BENCHMARKS
-from mllm_jax.config.load import ExperimentConfig, load
+from mllm_jax.config.load import ExperimentConfig, load_config
 from mllm_jax.config.sections import ConfigError
 from mllm_jax.runtime.exits import ExitCode
 from tests.configs import ROOT, config
@@ -25,7 +25,7 @@ TEXT: dict[str, Any] = {
 @pytest.mark.parametrize("own", NEEDY, ids=lambda own: own.name)
 def test_the_configuration_of_a_benchmark_has_what_it_needs(own: Any) -> None:
     assert own.config is not None
-    check_needs(own, load(ROOT / own.config))
+    check_needs(own, load_config(ROOT / own.config))
 
 
 @pytest.mark.parametrize("name", [own.name for own in NEEDY])

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.overlap import LIMIT, SETTINGS, TARGETS, bench_overlap, measure_target
 from mllm_jax.compile.target import CompileTarget
-from mllm_jax.config.load import ConfigError, load
+from mllm_jax.config.load import ConfigError, load_config
 from tests.configs import ROOT
 
 CONFIG = ROOT / "configs" / "bench" / "overlap.yaml"
@@ -24,11 +24,11 @@ FSDP = (*SMALL, "parallel.decoder={fsdp: 32}", "data.rows=32")
 
 def test_the_default_is_measured_beside_its_parts() -> None:
     assert SETTINGS[0] == "off"
-    assert SETTINGS[-1] == load(CONFIG).parallel.overlap == "auto"
+    assert SETTINGS[-1] == load_config(CONFIG).parallel.overlap == "auto"
 
 
 def test_a_step_with_stages_is_refused() -> None:
-    config = load(CONFIG, ["parallel.decoder={stage: 4, tensor: 8}"])
+    config = load_config(CONFIG, ["parallel.decoder={stage: 4, tensor: 8}"])
     with pytest.raises(ConfigError, match=r"parallel\.decoder\.stage: 4 is measured by bench co_i"):
         bench_overlap(config, lambda text: None)
 
@@ -45,7 +45,7 @@ def test_a_step_with_stages_is_refused() -> None:
 )
 def test_more_bytes_have_compute_beside_them(target: CompileTarget) -> None:
     pytest.importorskip(target.compiler.module)
-    config = load(CONFIG, SMALL)
+    config = load_config(CONFIG, SMALL)
     before, after = (
         measure_target(config, target, setting) for setting in (SETTINGS[0], SETTINGS[-1])
     )
@@ -57,7 +57,7 @@ def test_more_bytes_have_compute_beside_them(target: CompileTarget) -> None:
 @pytest.mark.timeout(600)
 def test_pieces_of_fsdp_hide_time_where_there_are_no_rings() -> None:
     pytest.importorskip(TARGETS[1].compiler.module)
-    config = load(CONFIG, FSDP)
+    config = load_config(CONFIG, FSDP)
     settings = ["flags"], ["flags", "gather", "scatter"]
     before, after = (measure_target(config, TARGETS[1], setting) for setting in settings)
     assert after["hidden"] >= 1.1 * before["hidden"] > 0
@@ -68,5 +68,5 @@ def test_pieces_of_fsdp_hide_time_where_there_are_no_rings() -> None:
 @pytest.mark.timeout(600)
 def test_gathers_over_three_axes_of_a_torus_run_beside_products() -> None:
     pytest.importorskip(TARGETS[0].compiler.module)
-    config = load(CONFIG, FSDP)
+    config = load_config(CONFIG, FSDP)
     assert measure_target(config, TARGETS[0], ["flags"])["hidden"] > 0.1

@@ -10,7 +10,7 @@ import launch
 from benchmarks import peers as bench_peers
 from benchmarks.peer import IGNORED, PeerSamples, TorchSetting, collate_samples, draw_batches
 from benchmarks.turns import TurnWorker, WorkerError
-from mllm_jax.config.load import ConfigError, load
+from mllm_jax.config.load import ConfigError, load_config
 from mllm_jax.models.pretrained.release import Release
 from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.runtime.folder import RunError
@@ -26,7 +26,7 @@ LENGTHS = (5, 2, 9, 3)
 
 
 def config(*overrides):
-    return load(ROOT / "configs" / "bench" / "peers.yaml", [*SMALL, *overrides])
+    return load_config(ROOT / "configs" / "bench" / "peers.yaml", [*SMALL, *overrides])
 
 
 def samples():
@@ -113,7 +113,7 @@ def test_both_sides_read_the_same(tmp_path, monkeypatch):
     read = PeerSamples.load(tmp_path / "samples.npz")
     assert read.lengths == written.lengths
     assert len(set(read.lengths)) > 3
-    own = load(tmp_path / "config.yaml", [])
+    own = load_config(tmp_path / "config.yaml", [])
     release = Release.open(tmp_path / "release")
     assert release.composition.decoder == own.model.decoder
     assert dict(release.composition.encoders) == dict(own.model.encoders)

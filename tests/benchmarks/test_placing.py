@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks import placing
-from mllm_jax.config.load import load
+from mllm_jax.config.load import load_config
 from scheduling.lowering.bounds import ScheduleBounds
 from tests.configs import ROOT
 
@@ -31,7 +31,7 @@ def test_media_fill_their_rows_to_the_load(
 def test_every_size_and_load_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(placing, "CASES", ((2, 8), (4, 8)))
     monkeypatch.setattr(placing, "STEPS", 2)
-    config = load(ROOT / "configs" / "optimus" / "dual_22b_5b_gpt175b_512.yaml")
+    config = load_config(ROOT / "configs" / "optimus" / "dual_22b_5b_gpt175b_512.yaml")
     rows = placing.bench_placing(config)
     assert [(row["stages"], row["load"]) for row in rows] == [
         (stages, share) for stages in (2, 4) for share in placing.LOADS
@@ -49,7 +49,7 @@ def test_every_size_and_load_is_measured(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_schedule_that_does_not_fit_is_followed_by_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    config = load(ROOT / "configs" / "optimus" / "dual_22b_5b_gpt175b_512.yaml")
+    config = load_config(ROOT / "configs" / "optimus" / "dual_22b_5b_gpt175b_512.yaml")
     follow, frame = placing._make_scheduler(config, 2, 8)
     found = [placing._place_step(follow, frame, 0.1, 0)]
     monkeypatch.setattr(ScheduleBounds, "find_excess", lambda *_: "slots")

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.pipeline import Row
 from benchmarks.published import bench_published
-from mllm_jax.config.load import load
+from mllm_jax.config.load import load_config
 from tests.configs import ROOT
 
 #: What is off by more, and by how much at most; docs/measurements/published.md says why.
@@ -25,7 +25,7 @@ FAR = {
 
 @pytest.fixture(scope="module")
 def rows() -> list[Row]:
-    config = load(ROOT / "configs/optimus/vit22b_gpt175b_3072.yaml")
+    config = load_config(ROOT / "configs/optimus/vit22b_gpt175b_3072.yaml")
     return bench_published(config, lambda line: None)
 
 
@@ -65,7 +65,7 @@ SETTINGS: dict[str, tuple[int, ...]] = {
 
 @pytest.mark.parametrize(("name", "setting"), SETTINGS.items())
 def test_settings_are_those_of_the_paper(name: str, setting: tuple[Any, ...]) -> None:
-    config = load(ROOT / f"configs/optimus/{name}.yaml", planned=False)
+    config = load_config(ROOT / f"configs/optimus/{name}.yaml", planned=False)
     decoder, accumulate = config.parallel.decoder, config.train.accumulate
     found = (
         config.parallel.devices,
@@ -81,5 +81,5 @@ def test_settings_are_those_of_the_paper(name: str, setting: tuple[Any, ...]) ->
 
 
 def test_the_small_setting_is_planned_for_its_devices() -> None:
-    config = load(ROOT / "configs/optimus/vit3b_gpt11b_8.yaml", planned=False)
+    config = load_config(ROOT / "configs/optimus/vit3b_gpt11b_8.yaml", planned=False)
     assert config.schedule.hardware == "a100"

@@ -34,7 +34,7 @@ from benchmarks.faults.processes import (
 )
 from benchmarks.faults.strike import fill_disk
 from benchmarks.recovery import DETECTION, bench_recovery
-from mllm_jax.config.load import load
+from mllm_jax.config.load import load_config
 from mllm_jax.config.sections import ConfigError
 from mllm_jax.runtime.watch import LIMITS
 from mllm_jax.supervise.coordinator import (
@@ -244,7 +244,7 @@ def test_plain_hosts_have_no_links(tmp_path: Path) -> None:
 
 
 def test_faults_are_only_listed_if_asked(tmp_path: Path) -> None:
-    config = load(str(ROOT / "configs" / "bench" / "recovery.yaml"), [])
+    config = load_config(str(ROOT / "configs" / "bench" / "recovery.yaml"), [])
     verdict = bench_recovery(config, faults=9, seed=4, list=True)
     assert [len(run["faults"]) for run in verdict.values["runs"]] == [6, 3]
     one = bench_recovery(config, faults=9, seed=4, run=2, list=True)
@@ -260,7 +260,7 @@ def test_where_namespaces_are_not_allowed_hosts_are_plain_processes_and_that_is_
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(recovery, "probe_hold", lambda: "ptrace: Operation not permitted")
-    config, said = load(str(ROOT / "configs" / "bench" / "recovery.yaml"), []), list[str]()
+    config, said = load_config(str(ROOT / "configs" / "bench" / "recovery.yaml"), []), list[str]()
     verdict = bench_recovery(config, said.append, faults=60, seed=4, list=True)
     assert said == [
         "hosts are plain processes, without faults of links and disks: namespaces of networks need "
@@ -275,7 +275,7 @@ def test_where_namespaces_are_not_allowed_hosts_are_plain_processes_and_that_is_
 @pytest.mark.multihost
 @pytest.mark.timeout(900)
 def test_training_loses_nothing_by_faults() -> None:
-    config = load(str(ROOT / "configs" / "bench" / "recovery.yaml"), [])
+    config = load_config(str(ROOT / "configs" / "bench" / "recovery.yaml"), [])
     verdict = bench_recovery(config, print, faults=3, seed=3)
     found = verdict.values
     assert verdict.ok, "\n".join(verdict.lines)

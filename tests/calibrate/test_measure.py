@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import cost as bench_cost
 from mllm_jax.calibrate import measure as calibrate
-from mllm_jax.config.hardware import named, read
+from mllm_jax.config.hardware import load_hardware, read_hardware
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.layers.attention.limits import pair_share
 from mllm_jax.layers.config.kinds import MaskKind
@@ -47,7 +47,7 @@ def test_a_calibration_is_a_description_to_simulate_with(tmp_path: Path) -> None
     told: list[str] = []
     own, path = text_only(data=2), tmp_path / "runs" / "mine.yaml"
     found = calibrate.calibrate_hardware(own, path, told.append)
-    again = read(path)
+    again = read_hardware(path)
     assert again == found.hardware
     assert (again.name, again.platform, again.kinds) == ("mine", "cpu", ())
     assert "Written by `launch.py calibrate`" in path.read_text()
@@ -63,7 +63,7 @@ def test_a_calibration_is_a_description_to_simulate_with(tmp_path: Path) -> None
         "send",
     }
     assert all(row["measured"] > 0 and row["error"] > -1 for row in found.rows)
-    assert simulate_step(own, named(str(path))).makespan > 0
+    assert simulate_step(own, load_hardware(str(path))).makespan > 0
     assert told
 
 
@@ -91,7 +91,7 @@ def test_one_device_has_no_link_to_measure() -> None:
 
 
 #: What runs here; layers are traced with its kernels.
-CPU = named("h100").model_copy(update={"name": "cpu", "platform": "cpu", "kinds": ()})
+CPU = load_hardware("h100").model_copy(update={"name": "cpu", "platform": "cpu", "kinds": ()})
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mllm_jax.check import verify
 from mllm_jax.check.routers import ONE_EXPERT, ONE_RANK
 from mllm_jax.check.verify import VerificationResult, leaf_errors, relative_error, shrink_model
-from mllm_jax.config.configured_step import lower
+from mllm_jax.config.configured_step import configure_step
 from mllm_jax.config.load import ScheduleConfig
 from mllm_jax.models import merge
 from sharding.plan import ParallelPlan
@@ -238,15 +238,15 @@ def test_the_shrunken_encoders_are_cut_like_those_of_the_experiment(small_config
         model__encoders__audio__layers=6,
         train__accumulate=8,
     )
-    cuts = lower(config).strategy.pieces
+    cuts = configure_step(config).strategy.pieces
     assert max(cuts.values()) > 1
-    assert lower(verify.shrink_experiment(config)).strategy.pieces == cuts
+    assert configure_step(verify.shrink_experiment(config)).strategy.pieces == cuts
 
 
 def test_the_shrunken_encoder_has_several_microbatches_for_one_of_the_decoder(small_config):
     config = small_config(**OWN)
     small = verify.shrink_experiment(config)
-    units = [lower(own).workload.units["vision"] for own in (config, small)]
+    units = [configure_step(own).workload.units["vision"] for own in (config, small)]
     assert min(units) > 1
     assert small.schedule.budgets["vision"] < small.data.budgets["vision"]
     assert small.data.budgets["vision"] < config.data.budgets["vision"]

@@ -20,7 +20,7 @@ from benchmarks.registry import BENCHMARKS
 from mllm_jax.cli import main as cli
 from mllm_jax.cli.answer import CommandOutput
 from mllm_jax.cli.benchmark import Benchmark
-from mllm_jax.config.load import ConfigError, load
+from mllm_jax.config.load import ConfigError, load_config
 from mllm_jax.runtime.devices import DeviceError, start_devices
 from mllm_jax.runtime.exits import MEANINGS, ExitCode
 from mllm_jax.runtime.part import JoinError, ProcessPlace
@@ -240,7 +240,7 @@ def test_the_printed_config_is_the_config(
     launch.main(["config", "--config", str(small)])
     printed = tmp_path / "printed.yaml"
     printed.write_text(capsys.readouterr().out)
-    assert load(printed) == load(small)
+    assert load_config(printed) == load_config(small)
 
 
 def test_the_list_of_keys_needs_no_config(capsys: pytest.CaptureFixture[str]) -> None:
@@ -295,8 +295,8 @@ def test_suggested_budgets_load_and_hold_about_the_samples_asked_for(
     assert launch.main(["budgets", "--config", str(demo), *more]) == ExitCode.OK
     result = json.loads(capsys.readouterr().out)
     present, suggested = result["present"], result["suggested"]
-    assert present["budgets"] == load(demo).data.budgets
-    assert load(demo, [f"data.budgets={suggested['budgets']}"])
+    assert present["budgets"] == load_config(demo).data.budgets
+    assert load_config(demo, [f"data.budgets={suggested['budgets']}"])
     assert 25 < suggested["samples"] < 55
     assert suggested["skipped"] == 0
     assert sum(suggested["padding"].values()) < sum(present["padding"].values())
@@ -318,7 +318,7 @@ def test_suggested_budgets_are_printed_ready_to_paste(
     assert launch.main(["budgets", "--config", str(demo), *more]) == ExitCode.OK
     *table, line = capsys.readouterr().out.splitlines()
     (override,) = shlex.split(line)
-    budgets = load(demo, [*more, override]).data.budgets
+    budgets = load_config(demo, [*more, override]).data.budgets
     assert budgets["tokens"] % 3 == budgets["audio"] % 24 == 0
     assert all(any(str(n) in row for row in table) for n in budgets.values())
 

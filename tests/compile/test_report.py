@@ -31,7 +31,7 @@ from mllm_jax.compile.target import (
     configure_for_target,
     training_batch,
 )
-from mllm_jax.config.load import ConfigError, load
+from mllm_jax.config.load import ConfigError, load_config
 from mllm_jax.runtime.devices import DeviceError
 from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.train.experiment import Experiment
@@ -325,7 +325,7 @@ def test_a_small_pipelined_step_is_compiled_for_a_gpu() -> None:
 def test_a_recipe_is_compiled_for_the_gpus_it_names() -> None:
     """Triton has no tiling for one of the products, so cuBLAS must take it."""
     pytest.importorskip("jax_plugins.xla_cuda13")
-    recipe = load(ROOT / "configs/recipes/onevision_8.yaml")
+    recipe = load_config(ROOT / "configs/recipes/onevision_8.yaml")
     report = compile_for_target(recipe, CompileTarget.parse("gpu:h100:1x8"))
     assert report.fits
     assert report.total == pytest.approx(report.predicted, rel=0.1)

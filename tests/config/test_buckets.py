@@ -11,9 +11,9 @@ import pytest
 from data.planning.bucket_thresholds import bucket_seconds, has_thresholds
 from data.planning.packing import make_capacity
 from data.rows.spec import BucketCost, LengthBucket
-from mllm_jax.config.buckets import lane_cost, planned
-from mllm_jax.config.configured_step import lower, on_platform, workload
-from mllm_jax.config.hardware import named
+from mllm_jax.config.buckets import lane_cost, planning_specs
+from mllm_jax.config.configured_step import build_workload, configure_step, on_platform
+from mllm_jax.config.hardware import load_hardware
 from mllm_jax.config.inputs import media_specs
 from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.plan.traced import traced_workload
@@ -49,13 +49,13 @@ def test_lanes_are_to_plans_and_budgets_what_encoders_are() -> None:
 
 
 def test_parameters_are_counted_once_and_work_by_lane() -> None:
-    hardware, memory, flops = named("h100"), [], []
+    hardware, memory, flops = load_hardware("h100"), [], []
     plans = {"parallel__decoder": {"data": 4}}
     audio = {"parallel__encoders": PLANS | {"audio": {"data": 4}}}
     whole = {"parallel__encoders": {"vision": {"data": 4}, "audio": {"data": 4}}}
     for own in (config(**plans, **whole), laned(**plans, **audio)):
         workload = traced_workload(on_platform(own, "gpu"), [(1, False)])
-        memory.append(step_memory(workload, lower(own).strategy, hardware))
+        memory.append(step_memory(workload, configure_step(own).strategy, hardware))
         flops.append({name: workload.flops(name) for name in workload.sources})
     alone, shared = memory
     assert shared.parameters == alone.parameters
@@ -72,7 +72,7 @@ BY_COST = {
 
 def test_auto_is_cut_up_to_the_rows_of_short_media_by_seconds() -> None:
     own = laned(**BY_COST)
-    found = {m.name: m.bucket for m in planned(own)[1:]}
+    found = {m.name: m.bucket for m in planning_specs(own)[1:]}
     short, long = (lane_cost(own, name) for name in ("short", "long"))
     assert found == {
         "short": LengthBucket("vision", 0, 32, short),
@@ -81,29 +81,32 @@ def test_auto_is_cut_up_to_the_rows_of_short_media_by_seconds() -> None:
     }
     assert (short.groups, long.groups) == (4, 2)
     # The lowered configuration is that of the hardware, not of the emulated devices.
-    assert [lower(own, place).workload.dtype for place in (None, "gpu")] == ["float32", "bfloat16"]
+    assert [configure_step(own, place).workload.dtype for place in (None, "gpu")] == [
+        "float32",
+        "bfloat16",
+    ]
 
 
 def test_lanes_with_thresholds_have_seconds_and_are_not_cut() -> None:
     own = laned(schedule__hardware="h100")
-    found = {m.name: m.bucket for m in planned(own)[1:]}
+    found = {m.name: m.bucket for m in planning_specs(own)[1:]}
     short, long = (lane_cost(own, name) for name in ("short", "long"))
     assert found == {
         "short": LengthBucket("vision", 0, 16, short, fixed=True),
         "long": LengthBucket("vision", 16, None, long, fixed=True),
         "audio": None,
     }
-    assert not has_thresholds(make_capacity(own.data.budgets, planned(own)))
-    assert has_thresholds(make_capacity(own.data.budgets, planned(laned(**BY_COST))))
+    assert not has_thresholds(make_capacity(own.data.budgets, planning_specs(own)))
+    assert has_thresholds(make_capacity(own.data.budgets, planning_specs(laned(**BY_COST))))
     # Without hardware there are no seconds.
-    assert [m.bucket for m in planned(laned())[1:]] == [
+    assert [m.bucket for m in planning_specs(laned())[1:]] == [
         m.bucket for m in media_specs(laned().model)
     ]
 
 
 def test_seconds_of_lanes_differ_by_the_exchange_of_heads() -> None:
     """Half the compute, and 4 M (P-1) / P^2 bytes on a link in every pass over a layer."""
-    hardware, size = named("h100"), 2
+    hardware, size = load_hardware("h100"), 2
 
     def costs(positions: int) -> list[BucketCost]:
         # Rows whose compute hides the adding up of gradients.
@@ -134,7 +137,10 @@ def test_seconds_of_a_lane_are_those_of_the_cost_model(
     own = laned(**BY_COST, model__attention=attention)
     cost = lane_cost(own, "long")
     assert cost.row == own.data.budgets["long"] == 64
-    whole, parts = workload(on_platform(own, "gpu")), (lower(own).strategy, named("h100"), "long")
+    whole, parts = (
+        build_workload(on_platform(own, "gpu")),
+        (configure_step(own).strategy, load_hardware("h100"), "long"),
+    )
     timing = Timing(replace(whole, rows=2), *parts)  # a row for each group
     tasks = sum(task.seconds for task in timing.chunk_times().values()) - timing.exchanges
     seconds = Timing(whole, *parts).exchanges + rows * tasks

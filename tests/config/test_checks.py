@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data.media.audio.row_spec import AudioRowSpec
-from mllm_jax.config.configured_step import lower
-from mllm_jax.config.load import ConfigError, resolve
+from mllm_jax.config.configured_step import configure_step
+from mllm_jax.config.load import ConfigError, resolve_config
 from mllm_jax.families.media import make_row_spec
 from sharding.plan import divisors_of
 from tests.config.test_load import holds_all, refused
@@ -562,7 +562,7 @@ def test_every_encoder_needs_a_plan_and_a_budget(section: str) -> None:
     first, second = section.split(".")
     del without[first][second]["audio"]
     with pytest.raises(ConfigError, match=rf"{section}\.audio: required"):
-        resolve(without, source="test")
+        resolve_config(without, source="test")
 
 
 @given(
@@ -637,7 +637,7 @@ def test_two_encoders_of_one_kind_of_media_are_accepted() -> None:
     ],
 )
 def test_the_exchange_of_every_lane_is_chosen(changes: dict[str, Any], chosen: str) -> None:
-    assert lower(config(**changes)).exchanges == dict.fromkeys(("vision", "audio"), chosen)
+    assert configure_step(config(**changes)).exchanges == dict.fromkeys(("vision", "audio"), chosen)
 
 
 @dataclass(frozen=True)

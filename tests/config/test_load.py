@@ -13,14 +13,21 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mllm_jax.config.keys import EACH, Key, keys, table, tables, write_tables
-from mllm_jax.config.load import ConfigError, ExperimentConfig, load, read, resolve, to_yaml
+from mllm_jax.config.keys import EACH, Key, format_table, format_tables, iterate_keys, write_tables
+from mllm_jax.config.load import (
+    ConfigError,
+    ExperimentConfig,
+    load_config,
+    read_values,
+    resolve_config,
+    to_yaml,
+)
 from tests.configs import EXPERIMENTS, ROOT, VALUES, config, values
 
 # Without the keys that choose a family: a section whose family is not known has no keys.
 LEAVES = [
     key
-    for key in keys(ExperimentConfig)
+    for key in iterate_keys(ExperimentConfig)
     if "<name>" not in key.path and key.path[-1] not in ("family", "kind")
 ]
 INF, NAN = float("inf"), float("nan")
@@ -39,17 +46,17 @@ def holds_all(message: str, parts: Iterable[str]) -> bool:
 
 @pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: path.name)
 def test_every_config_loads_and_states_its_recipe(path: Path) -> None:
-    load(path)
+    load_config(path)
     head = path.read_text().split("\n\n")[0].lower()
     assert holds_all(head, ["command", "hardware", "time", "result"])
 
 
 @pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: path.name)
 def test_the_resolved_config_loads_to_itself(path: Path, tmp_path: Path) -> None:
-    first = load(path, planned=False)
+    first = load_config(path, planned=False)
     copy = tmp_path / "copy.yaml"
     copy.write_text(to_yaml(first))
-    assert load(copy, planned=False) == first
+    assert load_config(copy, planned=False) == first
 
 
 @pytest.mark.parametrize(
@@ -82,7 +89,7 @@ def test_a_key_with_a_typing_error_is_never_accepted(key: Key, where: int, lette
     at = where % (len(last) + 1)
     wrong = last[:at] + letter + last[at:]
     with pytest.raises(ConfigError, match="unknown key; did you mean"):
-        resolve(values(**{"__".join([*parents, wrong]): 1}), source="test")
+        resolve_config(values(**{"__".join([*parents, wrong]): 1}), source="test")
 
 
 def test_a_key_of_another_family_is_unknown() -> None:
@@ -147,7 +154,7 @@ def test_a_required_key_is_named() -> None:
     without = values()
     del without["train"]["steps"], without["model"]["decoder"]["layers"]
     with pytest.raises(ConfigError) as error:
-        resolve(without, source="test")
+        resolve_config(without, source="test")
     assert holds_all(str(error.value), ["train.steps: required", "model.decoder.layers: required"])
 
 
@@ -155,7 +162,9 @@ def test_overrides_are_yaml_and_the_last_wins(tmp_path: Path) -> None:
     path = tmp_path / "small.yaml"
     path.write_text(yaml.safe_dump(VALUES))
     overrides = ["train.learning_rate=1e-2", "train.steps=7", "train.steps=8", "run.name=other"]
-    changed = load(path, [*overrides, "parallel.encoders.vision={fsdp: 4}", "evaluate.every=null"])
+    changed = load_config(
+        path, [*overrides, "parallel.encoders.vision={fsdp: 4}", "evaluate.every=null"]
+    )
     assert changed.train.learning_rate == 0.01
     assert changed.train.steps == 8
     assert changed.run.path == Path("runs/other")
@@ -179,7 +188,7 @@ def test_a_wrong_override_is_refused(override: str, reason: str, tmp_path: Path)
     path = tmp_path / "small.yaml"
     path.write_text(yaml.safe_dump(VALUES))
     with pytest.raises(ConfigError, match=reason.replace(".", r"\.")):
-        load(path, [override])
+        load_config(path, [override])
 
 
 def test_a_base_is_refined_key_by_key(tmp_path: Path) -> None:
@@ -188,7 +197,7 @@ def test_a_base_is_refined_key_by_key(tmp_path: Path) -> None:
     (tmp_path / "deeper" / "middle.yaml").write_text("base: ../base.yaml\ntrain: {steps: 9}\n")
     top = tmp_path / "top.yaml"
     top.write_text("base: deeper/middle.yaml\ntrain: {seed: 5}\n")
-    merged = load(top)
+    merged = load_config(top)
     assert (merged.train.steps, merged.train.seed) == (9, 5)
     assert merged.train.learning_rate == VALUES["train"]["learning_rate"]
 
@@ -209,19 +218,19 @@ def test_a_file_that_cannot_be_read_is_told(text: str, reason: str, tmp_path: Pa
     path = tmp_path / "self.yaml"
     path.write_text(text)
     with pytest.raises(ConfigError, match=reason):
-        load(path)
+        load_config(path)
 
 
 def test_a_missing_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"nowhere\.yaml"):
-        load(tmp_path / "nowhere.yaml")
+        load_config(tmp_path / "nowhere.yaml")
 
 
 @pytest.mark.parametrize("number", ["1e-3", "1E5", "-2e+4", "1.5e3", ".5", "3"])
 def test_numbers_are_numbers(number: str, tmp_path: Path) -> None:
     path = tmp_path / "number.yaml"
     path.write_text(f"a: {number}\n")
-    assert read(path)["a"] == float(number)
+    assert read_values(path)["a"] == float(number)
 
 
 #: Texts that name a file or folder, beside the keys that are paths by their type.
@@ -229,7 +238,9 @@ NAMED = (
     *("run.directory", "run.compilation_cache", "schedule.hardware", "model.pretrained"),
     *("data.tokenizer", "data.source.distribution"),
 )
-LOCAL = [key.name for key in keys(ExperimentConfig) if "Path" in key.type or key.name in NAMED]
+LOCAL = [
+    key.name for key in iterate_keys(ExperimentConfig) if "Path" in key.type or key.name in NAMED
+]
 
 
 @given(
@@ -267,12 +278,12 @@ def test_a_scheme_that_no_file_system_has_is_refused(place: str) -> None:
 
 
 def test_the_pages_of_keys_are_up_to_date() -> None:
-    folder, whole = ROOT / "docs" / "reference" / "keys", table(ExperimentConfig)
+    folder, whole = ROOT / "docs" / "reference" / "keys", format_table(ExperimentConfig)
     stale = "refresh: launch.py config --write-keys docs/reference/keys"
-    for section, rows in tables(ExperimentConfig).items():
+    for section, rows in format_tables(ExperimentConfig).items():
         assert (folder / f"{section}.md").read_text().endswith(f"\n\n{rows}"), stale
         assert f"## {section}\n\n{rows}" in whole
-    assert len([*folder.iterdir()]) == len(tables(ExperimentConfig))
+    assert len([*folder.iterdir()]) == len(format_tables(ExperimentConfig))
 
 
 def test_stale_pages_of_keys_are_written_anew(tmp_path: Path) -> None:
@@ -300,8 +311,8 @@ def test_a_page_without_a_table_is_refused_before_any_is_written(tmp_path: Path)
 
 
 def test_every_key_is_described() -> None:
-    described = {key.name for key in keys(ExperimentConfig) if key.description}
-    assert {key.name for key in keys(ExperimentConfig)} == described
+    described = {key.name for key in iterate_keys(ExperimentConfig) if key.description}
+    assert {key.name for key in iterate_keys(ExperimentConfig)} == described
 
 
 #: What no key expects, or a few do.
@@ -330,7 +341,7 @@ NASTY = (
         "h100",
     ),
 )
-OVERRIDES = st.tuples(st.sampled_from(list(keys(ExperimentConfig))), st.sampled_from(NASTY))
+OVERRIDES = st.tuples(st.sampled_from(list(iterate_keys(ExperimentConfig))), st.sampled_from(NASTY))
 
 
 @given(overrides=st.lists(OVERRIDES, min_size=1, max_size=3), name=st.sampled_from(["vision", "a"]))
@@ -341,11 +352,11 @@ def test_any_value_of_any_key_is_taken_or_refused(
     path.write_text(to_yaml(config()))
     given = [f"{'.'.join(key.path).replace('<name>', name)}={value}" for key, value in overrides]
     try:
-        taken = load(path, given)
+        taken = load_config(path, given)
     except ConfigError:
         return
     path.write_text(to_yaml(taken))
-    assert load(path) == taken
+    assert load_config(path) == taken
 
 
 def test_a_value_changes_what_it_names_alone(tmp_path: Path) -> None:
@@ -355,7 +366,7 @@ def test_a_value_changes_what_it_names_alone(tmp_path: Path) -> None:
     del own["parallel"]
     path.write_text(f"{yaml.safe_dump(own)}parallel: {plans}\n")
     vision = "parallel.encoders.vision"
-    changed = load(path, ["parallel.devices=4", f"{vision}.tensor=1", f"{vision}.data=4"])
+    changed = load_config(path, ["parallel.devices=4", f"{vision}.tensor=1", f"{vision}.data=4"])
     assert changed.parallel.encoders["vision"].degrees != changed.parallel.decoder.degrees
     assert changed.parallel.encoders["audio"] == changed.parallel.decoder
 
@@ -368,7 +379,7 @@ def test_a_name_that_no_file_can_have_is_refused(key: str, tmp_path: Path) -> No
     path = tmp_path / "small.yaml"
     path.write_text(yaml.safe_dump(own))
     with pytest.raises(ConfigError, match=f"{key}.*: File name too long: 'xxx") as error:
-        load(path, [f"{key}={'x' * 3000}"])
+        load_config(path, [f"{key}={'x' * 3000}"])
     assert len(str(error.value)) < 600
 
 
@@ -376,7 +387,7 @@ def test_chains_of_bases_end(tmp_path: Path) -> None:
     for number in range(40):
         (tmp_path / f"{number}.yaml").write_text(f"base: {number + 1}.yaml\n")
     with pytest.raises(ConfigError, match="more than 32 files refine one another"):
-        load(tmp_path / "0.yaml")
+        load_config(tmp_path / "0.yaml")
     long = ".".join(["a"] * 20_000)
     with pytest.raises(ConfigError, match="the key has more than 64 parts"):
-        load(ROOT / "configs" / "demo.yaml", [f"{long}=1"])
+        load_config(ROOT / "configs" / "demo.yaml", [f"{long}=1"])

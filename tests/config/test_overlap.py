@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mllm_jax.config.load import ConfigError, ExperimentConfig
-from mllm_jax.config.overlap import OPTIONS, PROVEN, WITHOUT_RINGS, Overlap, overlap
+from mllm_jax.config.overlap import OPTIONS, PROVEN, WITHOUT_RINGS, Overlap, resolve_overlap
 from tests.configs import config
 
 FSDP = {"devices": 4, "decoder": {"fsdp": 2, "tensor": 2}, "encoders": {}}
@@ -28,30 +28,31 @@ def of(parallel: dict[str, Any], **changes: Any) -> ExperimentConfig:
 
 
 def test_nothing_runs_beside_compute_on_cpus_unless_it_is_asked_for() -> None:
-    assert overlap(of(FSDP)) == Overlap()
-    assert overlap(of(FSDP, overlap=["tensor"])) == Overlap(frozenset({"tensor"}))
+    assert resolve_overlap(of(FSDP)) == Overlap()
+    assert resolve_overlap(of(FSDP, overlap=["tensor"])) == Overlap(frozenset({"tensor"}))
 
 
 @pytest.mark.parametrize("platform", ["gpu", "tpu"])
 def test_auto_is_all_that_has_something_to_do(platform: str) -> None:
     proven = frozenset(PROVEN[platform])
-    assert overlap(of(FSDP, platform=platform)) == Overlap(proven, OPTIONS[platform])
-    assert overlap(of(FSDP), platform).pieces == proven
+    assert resolve_overlap(of(FSDP, platform=platform)) == Overlap(proven, OPTIONS[platform])
+    assert resolve_overlap(of(FSDP), platform).pieces == proven
     without_rings = {**OPTIONS[platform], **WITHOUT_RINGS.get(platform, {})}
-    assert overlap(of(STAGES, platform=platform)) == Overlap(frozenset(), without_rings)
+    assert resolve_overlap(of(STAGES, platform=platform)) == Overlap(frozenset(), without_rings)
     rings, none = (of(FSDP, platform=platform, overlap=["flags", *own]) for own in (["tensor"], []))
-    assert overlap(rings).options == OPTIONS[platform]
-    assert overlap(none).options == without_rings
-    assert overlap(of(FSDP, platform=platform, overlap="off")) == Overlap()
-    alone = overlap(of(FSDP, platform=platform, overlap=["gather"]))
+    assert resolve_overlap(rings).options == OPTIONS[platform]
+    assert resolve_overlap(none).options == without_rings
+    assert resolve_overlap(of(FSDP, platform=platform, overlap="off")) == Overlap()
+    alone = resolve_overlap(of(FSDP, platform=platform, overlap=["gather"]))
     assert alone == Overlap(frozenset({"gather"}))
 
 
 def test_auto_leaves_out_what_hides_nothing_on_tpus() -> None:
     """As compiled: gathers and scatters an iteration apart hide less there than none of them."""
-    assert overlap(of(FSDP), "tpu").pieces == {"tensor"}
+    assert resolve_overlap(of(FSDP), "tpu").pieces == {"tensor"}
     assert (
-        overlap(of({"devices": 4, "decoder": {"fsdp": 4}, "encoders": {}}), "tpu").pieces == set()
+        resolve_overlap(of({"devices": 4, "decoder": {"fsdp": 4}, "encoders": {}}), "tpu").pieces
+        == set()
     )
 
 
@@ -92,7 +93,7 @@ def test_a_type_of_sums_that_nobody_adds_up_is_refused() -> None:
 
 
 def test_the_lines_have_every_option() -> None:
-    lines = overlap(of(FSDP, platform="gpu")).lines
+    lines = resolve_overlap(of(FSDP, platform="gpu")).lines
     assert lines[0] == "collectives of layers beside compute: gather, scatter, tensor"
     assert "  xla_gpu_enable_latency_hiding_scheduler=true" in lines
     assert len(lines) == 2 + len(OPTIONS["gpu"])

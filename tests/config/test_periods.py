@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mllm_jax.config.checks.checks import PERIODS, notes
-from mllm_jax.config.keys import keys
+from mllm_jax.config.checks.checks import PERIODS, short_run_notes
+from mllm_jax.config.keys import iterate_keys
 from mllm_jax.config.load import ConfigError, ExperimentConfig
 from tests.config.test_load import holds_all, refused
 from tests.configs import config
@@ -20,7 +20,7 @@ def test_every_period_has_a_rule() -> None:
     """A key whose description counts the steps between two things, or that is called `every`."""
     found = {
         key.name
-        for key in keys(ExperimentConfig)
+        for key in iterate_keys(ExperimentConfig)
         if "int" in key.type
         and (key.description.startswith("steps between") or key.path[-1].endswith("every"))
         and "<name>" not in key.path
@@ -92,7 +92,7 @@ STEPS = {"train__steps": 4}
     ],
 )
 def test_what_a_run_is_too_short_for_is_told(changes: dict[str, Any], told: list[str]) -> None:
-    found = notes(config(**STEPS | changes))
+    found = short_run_notes(config(**STEPS | changes))
     assert len(found) == len(told)
     for text, pattern in zip(found, told, strict=True):
         assert re.search(pattern, text), text

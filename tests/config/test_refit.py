@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mllm_jax.config.load import ConfigError, ExperimentConfig, resolve, to_yaml
-from mllm_jax.config.refit import fallbacks, planned, searched
+from mllm_jax.config.load import ConfigError, ExperimentConfig, resolve_config, to_yaml
+from mllm_jax.config.refit import devices_to_search, plan_overrides, resolve_fallbacks
 from mllm_jax.config.strict_yaml import parse_yaml
 from tests.configs import config, values
 
@@ -23,11 +23,11 @@ def with_overrides(words: tuple[str, ...], **changes: Any) -> ExperimentConfig:
     """The configuration that a training process would have."""
     told = dict(word.split("=", 1) for word in words)
     changed = {key.replace(".", "__"): parse_yaml(value) for key, value in told.items()}
-    return resolve(values(**EIGHT | changes | changed), source="test")
+    return resolve_config(values(**EIGHT | changes | changed), source="test")
 
 
 def test_replicas_become_fewer_and_nothing_else_changes():
-    found = fallbacks(config(**EIGHT, run__min_hosts=1), 4)
+    found = resolve_fallbacks(config(**EIGHT, run__min_hosts=1), 4)
     assert sorted(found) == [1, 2]  # 8 rows are not dealt to 3 replicas
     for hosts, words in found.items():
         own, before = with_overrides(words, run__min_hosts=1), config(**EIGHT, run__min_hosts=1)
@@ -43,21 +43,21 @@ def test_replicas_become_fewer_and_nothing_else_changes():
 
 def test_shards_stay_as_small_as_they_were_where_they_can():
     changes = EIGHT | {"parallel__decoder": {"data": 2, "fsdp": 2, "tensor": 2}}
-    found = fallbacks(config(**changes, run__min_hosts=2), 4)
+    found = resolve_fallbacks(config(**changes, run__min_hosts=2), 4)
     assert with_overrides(found[2]).parallel.decoder.fsdp == 2
 
 
 def test_a_configured_plan_comes_first():
     plan = {"decoder": {"fsdp": 4}, "encoders": {"vision": {"data": 4}, "audio": {"data": 4}}}
-    found = fallbacks(config(**EIGHT, run__min_hosts=2, run__fallback=[plan]), 4)
+    found = resolve_fallbacks(config(**EIGHT, run__min_hosts=2, run__fallback=[plan]), 4)
     own = with_overrides(found[2])
     assert own.parallel.decoder.fsdp == 4
     assert own.parallel.encoders["audio"].data == 4
 
 
 def test_without_a_number_of_hosts_all_are_needed():
-    assert fallbacks(config(**EIGHT), 4) == {}
-    assert fallbacks(config(**EIGHT, run__min_hosts=4), 4) == {}
+    assert resolve_fallbacks(config(**EIGHT), 4) == {}
+    assert resolve_fallbacks(config(**EIGHT, run__min_hosts=4), 4) == {}
 
 
 @pytest.mark.parametrize(
@@ -85,14 +85,14 @@ def test_without_a_number_of_hosts_all_are_needed():
 )
 def test_what_cannot_run_is_refused_when_the_supervisor_starts(changes, hosts, said):
     with pytest.raises(ConfigError) as refused:
-        fallbacks(config(**EIGHT, **changes), hosts)
+        resolve_fallbacks(config(**EIGHT, **changes), hosts)
     assert said in str(refused.value)
 
 
 def test_a_plan_that_is_found_becomes_overrides(tmp_path):
     own = config(**EIGHT, run__min_hosts=1, run__fallback="plan", schedule__hardware="h100")
-    assert searched(own, 4) == {1: 2, 2: 4, 3: 6}
-    assert sorted(fallbacks(own, 4)) == [1, 2]
+    assert devices_to_search(own, 4) == {1: 2, 2: 4, 3: 6}
+    assert sorted(resolve_fallbacks(own, 4)) == [1, 2]
     changes = EIGHT | {
         "parallel__devices": 4,
         "parallel__decoder": {"fsdp": 4},
@@ -104,14 +104,14 @@ def test_a_plan_that_is_found_becomes_overrides(tmp_path):
     }
     file = tmp_path / "hosts-2.yaml"
     file.write_text(to_yaml(config(**changes)))
-    found = with_overrides(planned(own, file, 4), schedule__hardware="h100")
+    found = with_overrides(plan_overrides(own, file, 4), schedule__hardware="h100")
     assert found.model_dump(exclude={"run"}) == config(**changes).model_dump(exclude={"run"})
     with pytest.raises(ConfigError, match="the plan has 4 devices, and the hosts have 6"):
-        planned(own, file, 6)
+        plan_overrides(own, file, 6)
 
 
 def test_a_search_needs_to_know_the_hardware():
     with pytest.raises(ConfigError, match=r"run\.fallback plan has no effect, as run\.min_"):
         config(**EIGHT, run__fallback="plan", schedule__hardware="h100")
     with pytest.raises(ConfigError, match=r"run\.fallback plan: schedule\.hardware null; valid"):
-        searched(config(**EIGHT, run__min_hosts=1, run__fallback="plan"), 4)
+        devices_to_search(config(**EIGHT, run__min_hosts=1, run__fallback="plan"), 4)

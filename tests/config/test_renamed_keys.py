@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from mllm_jax.cli.main import main
-from mllm_jax.config.load import ConfigError, load, read, to_yaml
+from mllm_jax.config.load import ConfigError, load_config, read_values, to_yaml
 from mllm_jax.config.renamed_keys import RENAMED, RenameError, is_complete, translate_keys
 from mllm_jax.config.strict_yaml import parse_yaml, write_yaml
-from mllm_jax.config.upgrade import upgrade
+from mllm_jax.config.upgrade import upgrade_files
 
 ROOT = Path(__file__).parents[2]
 PIPELINE = ROOT / "configs" / "demo_pipeline.yaml"
@@ -47,7 +47,7 @@ OVERRIDES = {
 def test_a_key_of_before_is_refused_with_the_new_one(key: Any) -> None:
     old, new = OVERRIDES[key.old]
     with pytest.raises(ConfigError) as caught:
-        load(PIPELINE, [old], planned=False)
+        load_config(PIPELINE, [old], planned=False)
     told = [p for p in caught.value.problems if p.startswith(old.partition("=")[0])]
     assert len(told) == 1
     assert "launch.py config upgrade FILE" in told[0]
@@ -66,7 +66,7 @@ def test_a_value_under_a_key_of_before_is_translated(key: Any) -> None:
 
 def test_what_a_command_wrote_is_read_as_it_was_meant(tmp_path: Path) -> None:
     """A complete configuration is translated, and one with a key less is refused."""
-    config = load(PIPELINE, ["schedule.chunks={audio: 1}"])
+    config = load_config(PIPELINE, ["schedule.chunks={audio: 1}"])
     values = parse_yaml(to_yaml(config))
     assert is_complete(values)
     schedule = values["schedule"]
@@ -83,25 +83,25 @@ def test_what_a_command_wrote_is_read_as_it_was_meant(tmp_path: Path) -> None:
         encoder["lanes"] = encoder.pop("buckets")
     file = tmp_path / "resolved.yaml"
     file.write_text(write_yaml(values))
-    assert load(file) == config
+    assert load_config(file) == config
     less = copy.deepcopy(values)
     del less["schedule"]["hardware"]
     file.write_text(write_yaml(less))
     with pytest.raises(ConfigError, match=r"schedule\.pieces: the key is schedule\.chunks now"):
-        load(file)
+        load_config(file)
 
 
 def test_one_chunk_is_what_every_module_has(tmp_path: Path) -> None:
     """A number that commands wrote for all is no choice, and people may write it without stages."""
-    config = load(DEMO)
+    config = load_config(DEMO)
     values = parse_yaml(to_yaml(config))
     values["schedule"] |= {"chunks": 1}
     file = tmp_path / "resolved.yaml"
     file.write_text(write_yaml(values))
-    assert load(file) == config
-    load(DEMO, ["schedule.chunks={decoder: 1}"])
+    assert load_config(file) == config
+    load_config(DEMO, ["schedule.chunks={decoder: 1}"])
     with pytest.raises(ConfigError, match=r"schedule\.chunks: .*2.* has no effect"):
-        load(DEMO, ["schedule.chunks={decoder: 2}"])
+        load_config(DEMO, ["schedule.chunks={decoder: 2}"])
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_a_file_is_rewritten_and_keeps_its_comments(
 def test_entries_go_in_every_style(tmp_path: Path, before: str, after: str) -> None:
     file = tmp_path / "mine.yaml"
     file.write_bytes(before.encode())
-    upgrade([file])
+    upgrade_files([file])
     text = file.read_bytes().decode()
     assert parse_yaml(text) == parse_yaml(f"schedule: {after}")
     assert text == before.partition("schedule:")[0] + "schedule:" + " " * (after[0] == "{") + after
@@ -210,7 +210,7 @@ def test_a_link_and_the_mode_of_a_file_stay(tmp_path: Path) -> None:
     file.write_text("schedule: {work_ahead: true}\n")
     file.chmod(0o640)
     link.symlink_to(file)
-    upgrade([link])
+    upgrade_files([link])
     assert link.is_symlink()
     assert file.read_text() == "schedule: {prefetch: true}\n"
     assert file.stat().st_mode & 0o777 == 0o640
@@ -222,14 +222,14 @@ def test_nothing_is_written_unless_all_can_be(tmp_path: Path) -> None:
     # One text stands for the values of two keys.
     files[1].write_text("schedule: &s {work_ahead: true}\nparallel: *s\n")
     with pytest.raises(ConfigError, match=r"two\.yaml"):
-        upgrade(files)
+        upgrade_files(files)
     assert files[0].read_text() == "schedule: {work_ahead: true}\n"
 
 
 def test_no_file_of_the_project_has_a_key_of_before() -> None:
     for path in sorted((ROOT / "configs").rglob("*.yaml")):
         if path.parent.name not in ("hardware", "clusters"):
-            values = read(path)
+            values = read_values(path)
             assert translate_keys(values) == values, path
 
 

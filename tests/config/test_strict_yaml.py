@@ -10,14 +10,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mllm_jax.config.hardware import named
+from mllm_jax.config.hardware import load_hardware
 from mllm_jax.config.strict_yaml import (
     DEEPEST,
     MOST_BYTES,
     YamlError,
     parse_yaml,
     read_yaml,
-    shown,
+    shorten_repr,
     write_yaml,
 )
 from scheduling.costs.hardware import HardwareError
@@ -162,7 +162,7 @@ def test_a_file_that_is_no_yaml_is_told(content: bytes, told: str, tmp_path: Pat
     with pytest.raises(YamlError, match=told):
         read_yaml(path)
     with pytest.raises(HardwareError, match=rf"file\.yaml: .*{told}"):
-        named(str(path))
+        load_hardware(str(path))
 
 
 def test_what_is_no_file_is_told(tmp_path: Path) -> None:
@@ -179,5 +179,5 @@ def test_what_is_no_file_is_told(tmp_path: Path) -> None:
 
 
 def test_long_values_are_cut_off() -> None:
-    assert shown("x" * 50, 10) == "'xxxxxxxxx... (52 characters)"
-    assert shown([1, 2]) == "[1, 2]"
+    assert shorten_repr("x" * 50, 10) == "'xxxxxxxxx... (52 characters)"
+    assert shorten_repr([1, 2]) == "[1, 2]"

@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mllm_jax.config.checks.checks import check, check_sections
-from mllm_jax.config.checks.problems import Changes, Choice, Problem, advised, changed
+from mllm_jax.config.checks.checks import check_sections, find_problems
+from mllm_jax.config.checks.problems import Changes, Choice, Problem, advise_problems, change_config
 from mllm_jax.config.load import ExperimentConfig
 from sharding.plan import divisors_of
 from tests.configs import values
@@ -107,9 +107,9 @@ def schedules(draw: st.DrawFn, stages: int) -> dict[str, Any]:
 def test_what_is_suggested_is_accepted(changes: dict[str, Any], random: Random) -> None:
     """The first choices of all problems, and any choice with the first ones of the others."""
     config = ExperimentConfig.model_validate(values(**changes))
-    problems = advised(config, check_sections)
+    problems = advise_problems(config, check_sections)
     assert all(problem.choices for problem in problems), [*map(str, problems)]
-    assert not problems or not check(followed(config, problems))
+    assert not problems or not find_problems(followed(config, problems))
     for problem in problems:
         for choice in problem.choices:
             assert choice.label in str(problem)
@@ -118,7 +118,9 @@ def test_what_is_suggested_is_accepted(changes: dict[str, Any], random: Random) 
     if problems:
         # Schedules are made for one of them, as that takes long.
         problem = random.choice(problems)
-        assert not check(followed(config, problems, problem, random.choice(problem.choices)))
+        assert not find_problems(
+            followed(config, problems, problem, random.choice(problem.choices))
+        )
 
 
 def followed(
@@ -130,7 +132,7 @@ def followed(
     """The configuration with the first choice of every problem, or with another one of one."""
     first = problem.choices[0] if problem else None
     own = [each.choices[0].changes for each in problems if each.choices[0] is not first]
-    after = changed(config, merged([*own, *([choice.changes] if choice else [])]))
+    after = change_config(config, merged([*own, *([choice.changes] if choice else [])]))
     assert after is not None
     return after
 
@@ -152,9 +154,9 @@ def test_where_no_single_value_does_the_simplest_plans_are_suggested() -> None:
             evaluate__enabled=False,
         )
     )
-    problems = advised(config, check_sections)
+    problems = advise_problems(config, check_sections)
     assert "valid: data 16 for every module with data.rows 16" in str(problems[0])
-    assert not check(followed(config, problems))
+    assert not find_problems(followed(config, problems))
 
 
 def merged(changes: list[Changes]) -> dict[str, Any]:
@@ -166,6 +168,6 @@ def test_what_no_value_mends_leaves_the_choices_of_others() -> None:
     plan = {"model__encoders__segments": taken, "parallel__encoders__segments": {"data": 4}}
     sizes = {"data__budgets__segments": 64, "data__rows": 6, "model__decoder__vocab": 64}
     config = ExperimentConfig.model_validate(values(**plan, **sizes))
-    rows, second = map(str, advised(config, check_sections))
+    rows, second = map(str, advise_problems(config, check_sections))
     assert rows.endswith("nearest valid: 4, 8")
     assert second.endswith("the name is taken; valid: another, e.g. images")

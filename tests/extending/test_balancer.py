@@ -14,7 +14,7 @@ import pytest
 from data.config import DataConfig
 from data.planning.balance import deal, fingerprints
 from data.planning.problem import BalanceProblem
-from mllm_jax.config.load import load
+from mllm_jax.config.load import load_config
 from mllm_jax.config.strict_yaml import parse_yaml
 from scheduling.costs.work import TowerWork
 from tests.extending.differencing.balancing import assign
@@ -45,7 +45,7 @@ def test_the_configuration_of_the_page_is_taken(folder: Path) -> None:
         f"data.balance={values['balance']}",
         f"data.balancing.decoder.algorithm={algorithm}",
     ]
-    config = load(ROOT / "configs" / "demo.yaml", overrides)
+    config = load_config(ROOT / "configs" / "demo.yaml", overrides)
     assert config.data.balancing["decoder"].algorithm == algorithm
     assert isinstance(config.data, DataConfig)
     (key,) = fingerprints(config.data)

@@ -13,7 +13,7 @@ from data.sample import ConversationError, Sample, Turn
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.check.verify import initial_parameters, loss_and_gradients
 from mllm_jax.config.inputs import target_specs
-from mllm_jax.config.load import ConfigError, load
+from mllm_jax.config.load import ConfigError, load_config
 from mllm_jax.config.strict_yaml import parse_yaml
 from mllm_jax.models.graph import ModelConfig
 from sharding.plan import ParallelPlan
@@ -48,13 +48,15 @@ def test_the_page_shows_the_code() -> None:
 def test_the_configuration_of_the_page_is_taken() -> None:
     values = parse_yaml(YAML)
     changes = [f"model.{key}={own}" for key, own in values["model"].items()]
-    config = load(
+    config = load_config(
         ROOT / "configs" / "demo.yaml",
         [*[text.replace("'", '"') for text in changes], "evaluate.exact_match=false"],
     )
     assert config.model.objectives["mood"].width == 5
     with pytest.raises(ConfigError, match=r"kind tags:NONE: .* valid: next_token, .* module:NAME"):
-        load(ROOT / "configs" / "demo.yaml", ['model.objectives={mood: {kind: "tags:NONE"}}'])
+        load_config(
+            ROOT / "configs" / "demo.yaml", ['model.objectives={mood: {kind: "tags:NONE"}}']
+        )
 
 
 def test_a_sample_without_tags_is_refused() -> None:

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from benchmarks import generate, peers
-from mllm_jax.config.load import ConfigError, ExperimentConfig, load
+from mllm_jax.config.load import ConfigError, ExperimentConfig, load_config
 from tests.configs import ROOT
 
 
 def config(*overrides: str) -> ExperimentConfig:
-    return load(ROOT / "configs" / "bench" / "generate.yaml", overrides)
+    return load_config(ROOT / "configs" / "bench" / "generate.yaml", overrides)
 
 
 def test_what_cannot_be_compared_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 import launch
-from mllm_jax.config.inputs import rounded
-from mllm_jax.config.load import load, resolve
+from mllm_jax.config.inputs import round_budgets
+from mllm_jax.config.load import load_config, resolve_config
 from mllm_jax.runtime.exits import ExitCode
 from tests.configs import values
 
@@ -53,7 +53,7 @@ def test_chosen_budgets_are_planned_for_and_written(
     # Of the scarcest budget there may be a bit more: exchanging leaves next to none of it.
     assert max(chosen["padding"].values()) < max(present["padding"].values())
     assert sum(chosen["padding"].values()) < sum(present["padding"].values())
-    config = load(result["file"])
+    config = load_config(result["file"])
     assert config.data.budgets == chosen["budgets"] != PRESENT
     # It is the plan of a configuration that has them from the start.
     budgets = f"data.budgets={json.dumps(chosen['budgets'])}"
@@ -61,7 +61,7 @@ def test_chosen_budgets_are_planned_for_and_written(
     alone = json.loads(capsys.readouterr().out)
     assert alone["budgets"] is None
     assert alone["best"] == result["best"]
-    assert load(alone["file"]) == config
+    assert load_config(alone["file"]) == config
 
 
 def test_the_notes_show_present_and_chosen_budgets(
@@ -69,7 +69,7 @@ def test_the_notes_show_present_and_chosen_budgets(
 ) -> None:
     assert run(file, "--budgets") == ExitCode.OK
     told = " ".join(capsys.readouterr().out.split())
-    chosen = load(file.parent / "plan.yaml").data.budgets
+    chosen = load_config(file.parent / "plan.yaml").data.budgets
     for name in ("tokens", "vision", "audio"):
         assert f"data.budgets.{name}: {PRESENT[name]} with " in told
         assert f" padding, now {chosen[name]} with " in told
@@ -103,7 +103,7 @@ def test_rows_have_no_more_tokens_than_learned_positions() -> None:
     changes = {"family": "gpt", "max_positions": 71, "layers": 1, "d_model": 16, "heads": 2}
     given = values(data__budgets={"tokens": 64, "segments": 8, "vision": 64, "audio": 128})
     given["model"]["decoder"] = changes | {"d_ff": 32}
-    config = resolve(given, source="test")
+    config = resolve_config(given, source="test")
     # Tensor degree 2.
-    assert rounded({"tokens": 96}, config) == {"tokens": 70}
-    assert rounded({"tokens": 64}, config) == {"tokens": 64}
+    assert round_budgets({"tokens": 96}, config) == {"tokens": 70}
+    assert round_budgets({"tokens": 64}, config) == {"tokens": 64}

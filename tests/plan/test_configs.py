@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import launch
-from mllm_jax.config.hardware import named
+from mllm_jax.config.hardware import load_hardware
 from mllm_jax.config.inputs import standing_in
-from mllm_jax.config.load import load, resolve
+from mllm_jax.config.load import load_config, resolve_config
 from mllm_jax.plan.planner import PlanSearch
 from mllm_jax.plan.simulate import simulate_step
 from mllm_jax.runtime.exits import ExitCode
@@ -36,17 +36,19 @@ QUICK = {"demo", "demo_pipeline", "llava", "llava_audio", "balance"} | {
     ],
 )
 def test_every_config_has_a_plan(path: Path) -> None:
-    config = load(path, planned=False)
+    config = load_config(path, planned=False)
     config = standing_in(config) if config.data.auto_budgets else config
     name = config.schedule.hardware or "h100"
-    planner = PlanSearch(config, named(name), name)
+    planner = PlanSearch(config, load_hardware(name), name)
     found = planner.search()
     assert found.best, found.refused
     best = found.best[0]
     assert 0 < best.memory.total <= planner.space.memory
     # What is written of it is a configuration that trains, and as fast as was found.
-    written = resolve(planner.configure(best.strategy).model_dump(mode="json"), source=path.name)
-    assert simulate_step(written, named(name)).makespan == pytest.approx(best.seconds)
+    written = resolve_config(
+        planner.configure(best.strategy).model_dump(mode="json"), source=path.name
+    )
+    assert simulate_step(written, load_hardware(name)).makespan == pytest.approx(best.seconds)
 
 
 @pytest.mark.slow

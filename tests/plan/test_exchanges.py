@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mllm_jax.config.configured_step import lower
-from mllm_jax.config.hardware import named
-from mllm_jax.config.load import ExperimentConfig, load
+from mllm_jax.config.configured_step import configure_step
+from mllm_jax.config.hardware import load_hardware
+from mllm_jax.config.load import ExperimentConfig, load_config
 from mllm_jax.plan.exchanges import lane_exchanges
 from scheduling.costs.estimate import Timing
 from tests.configs import ROOT
@@ -15,13 +15,13 @@ HARDWARE = "schedule.hardware=h100"
 
 
 def config(*more: str) -> ExperimentConfig:
-    return load(ROOT / "configs" / "demo_pipeline.yaml", [*more])
+    return load_config(ROOT / "configs" / "demo_pipeline.yaml", [*more])
 
 
 def test_without_hardware_bytes_choose_and_nothing_is_predicted() -> None:
     own = config()
     for found in lane_exchanges(own):
-        assert found.runs == lower(own).exchanges[found.lane]
+        assert found.runs == configure_step(own).exchanges[found.lane]
         assert (found.counted, found.hardware, found.seconds) == (None, None, {})
         assert str(found).endswith("by bytes, as schedule.hardware is not given")
 
@@ -37,13 +37,13 @@ def test_a_run_and_its_prediction_agree_on_the_hardware_of_the_schedule() -> Non
 
 
 def test_other_hardware_than_that_of_the_run_is_told_beside_it() -> None:
-    own, hardware = config(), named("h100")
+    own, hardware = config(), load_hardware("h100")
     for each in lane_exchanges(own, hardware):
-        assert each.runs == lower(own).exchanges[each.lane] == "gather"
+        assert each.runs == configure_step(own).exchanges[each.lane] == "gather"
         assert each.counted == "all_to_all"
         assert "all_to_all is counted, the fastest on h100" in str(each)
         # What is told is what the simulation counts.
-        there = lower(own, hardware.platform)
+        there = configure_step(own, hardware.platform)
         timing = Timing(there.workload, there.chosen, hardware, each.lane)
         assert timing.exchange == each.seconds["all_to_all"]
 
@@ -51,7 +51,7 @@ def test_other_hardware_than_that_of_the_run_is_told_beside_it() -> None:
 @pytest.mark.parametrize("way", ["gather", "reduce_scatter"])
 def test_the_exchange_that_is_asked_for_is_that_of_both(way: str) -> None:
     own = config(f"parallel.exchange={way}")
-    for each in lane_exchanges(own, named("h100")):
+    for each in lane_exchanges(own, load_hardware("h100")):
         assert (each.runs, each.counted, each.why) == (way, way, "parallel.exchange")
         assert each.to_json()["microbatch_seconds"][way] == each.seconds[each.runs]
 

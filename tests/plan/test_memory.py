@@ -13,9 +13,9 @@ import pytest
 from benchmarks.pipeline import compile_gradients, with_section
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.compile.target import training_batch
-from mllm_jax.config.configured_step import lower, on_platform, strategy
-from mllm_jax.config.hardware import named
-from mllm_jax.config.load import ExperimentConfig, load
+from mllm_jax.config.configured_step import build_strategy, configure_step, on_platform
+from mllm_jax.config.hardware import load_hardware
+from mllm_jax.config.load import ExperimentConfig, load_config
 from mllm_jax.plan.memory import predict_memory
 from mllm_jax.plan.traced import traced_workload
 from mllm_jax.train.experiment import Experiment
@@ -53,8 +53,8 @@ def predicted(experiment: Experiment) -> StepMemory:
         tables = program.full_load_schedule
         sizes = tables.sizes
         pieces = {own.name: own.chunks for own in program.schedule.sources}
-    chosen = replace(strategy(own, "gpu"), pieces=pieces)
-    return step_memory(traced_workload(own, splits), chosen, named("h100"), sizes)
+    chosen = replace(build_strategy(own, "gpu"), pieces=pieces)
+    return step_memory(traced_workload(own, splits), chosen, load_hardware("h100"), sizes)
 
 
 def batch(experiment: Experiment) -> Any:
@@ -101,7 +101,9 @@ def test_state_and_batch_take_what_is_predicted(own: ExperimentConfig) -> None:
 def test_what_is_frozen_has_no_gradients_and_keeps_less() -> None:
     def memory(*freeze: str) -> StepMemory:
         own = on_platform(config(train__freeze=list(freeze), model__remat="none"), "cpu")
-        return step_memory(traced_workload(own, SPLITS), strategy(own, "gpu"), named("h100"))
+        return step_memory(
+            traced_workload(own, SPLITS), build_strategy(own, "gpu"), load_hardware("h100")
+        )
 
     whole, encoders, decoder = memory(), memory("vision", "audio"), memory("decoder")
     assert encoders.sources == 0 < whole.sources == decoder.sources
@@ -111,7 +113,11 @@ def test_what_is_frozen_has_no_gradients_and_keeps_less() -> None:
 
 def test_an_update_takes_the_room_of_the_tasks_before_it_takes_more() -> None:
     own = on_platform(config(), "cpu")
-    workload, chosen, chip = traced_workload(own, SPLITS), strategy(own, "gpu"), named("h100")
+    workload, chosen, chip = (
+        traced_workload(own, SPLITS),
+        build_strategy(own, "gpu"),
+        load_hardware("h100"),
+    )
 
     def memory(works_with: int, moments: int = 1) -> StepMemory:
         changed = replace(workload, works_with=works_with, moments=moments)
@@ -137,11 +143,13 @@ def test_an_update_takes_the_room_of_the_tasks_before_it_takes_more() -> None:
 )
 def test_tpus_hold_a_cast_copy_of_parameters(changes: dict[str, Any], casts: bool | str) -> None:
     own = on_platform(config(**{"model__dtype": "bfloat16"} | changes), "cpu")
-    workload, chosen = traced_workload(own, SPLITS), strategy(own, "gpu")
+    workload, chosen = traced_workload(own, SPLITS), build_strategy(own, "gpu")
     sizes = {"decoder": BufferSizes(1, 1, 1)}
     sizes |= {name: BufferSizes(1, 1, 1, 0, 1, 1) for name in own.model.lanes}
     given = sizes if chosen.backbone.stage > 1 else None
-    tpu, gpu = (step_memory(workload, chosen, named(chip), given) for chip in ("v5p", "h100"))
+    tpu, gpu = (
+        step_memory(workload, chosen, load_hardware(chip), given) for chip in ("v5p", "h100")
+    )
     assert gpu.cast == 0
     assert gpu.gradients == tpu.gradients
     assert tpu.total - gpu.total == pytest.approx(tpu.cast + tpu.work - gpu.work)
@@ -158,8 +166,8 @@ def test_gpus_hold_gradients_beside_all_that_a_backward_reads(plan: dict[str, in
     alone |= {"data__budgets": {"tokens": 64, "segments": 8}, "model__dtype": "bfloat16"}
     own = on_platform(config(**alone, parallel__decoder=plan), "cpu")
     splits = {(own.parallel.decoder.tensor, False)}
-    workload, chosen = traced_workload(own, splits), strategy(own, "gpu")
-    tpu, gpu = (step_memory(workload, chosen, named(chip)) for chip in ("v5p", "h100"))
+    workload, chosen = traced_workload(own, splits), build_strategy(own, "gpu")
+    tpu, gpu = (step_memory(workload, chosen, load_hardware(chip)) for chip in ("v5p", "h100"))
     decoder, degrees = own.model.decoder, own.parallel.decoder
     positions = own.data.rows // degrees.batch * own.data.budgets["tokens"]
     hidden = 2 * positions * decoder.d_ff * 2 / degrees.tensor
@@ -169,7 +177,7 @@ def test_gpus_hold_gradients_beside_all_that_a_backward_reads(plan: dict[str, in
 
 @pytest.mark.slow
 def test_the_demo_takes_the_memory_that_is_predicted() -> None:
-    experiment = Experiment.build(load(ROOT / "configs" / "demo.yaml"))
+    experiment = Experiment.build(load_config(ROOT / "configs" / "demo.yaml"))
     step, memory = experiment.step, predicted(experiment)
     compiled = step.update.lower(step.abstract, batch(experiment)).compile()
     real = compiled.memory_analysis()
@@ -184,16 +192,16 @@ def test_the_demo_takes_the_memory_that_is_predicted() -> None:
 @pytest.mark.slow
 def test_weight_gradients_apart_take_what_is_predicted() -> None:
     """The bytes that a compiled step takes more than that of 1F1B."""
-    own = load(ROOT / "configs" / "bench" / "schedules.yaml")
+    own = load_config(ROOT / "configs" / "bench" / "schedules.yaml")
     kinds = [with_section(own, "schedule", kind=kind) for kind in ("1f1b", "zero_bubble")]
-    plain, apart = (predict_memory(kind, named("h100")).total for kind in kinds)
+    plain, apart = (predict_memory(kind, load_hardware("h100")).total for kind in kinds)
     first, second = (compile_gradients(k, gradient_step(k)).temporary_bytes for k in kinds)
     assert apart - plain == pytest.approx(second - first, rel=0.1)
 
 
 def following(**schedule: Any) -> ExperimentConfig:
     """A pipeline whose encoder has microbatches of its own, four for each of the decoder's."""
-    own = load(ROOT / "configs" / "bench" / "mixture.yaml")
+    own = load_config(ROOT / "configs" / "bench" / "mixture.yaml")
     own = with_section(own, "data", budgets={**own.data.budgets, "vision": 1024})
     return with_section(own, "schedule", **schedule)
 
@@ -204,7 +212,7 @@ def test_the_slots_of_the_compiled_frame_are_counted(independent: bool) -> None:
     own = following(independent_microbatches=independent, budgets=budgets)
     program = gradient_step(own).program
     assert isinstance(program, PipelineProgram)
-    frame, lowered = program.bounds, lower(own)
+    frame, lowered = program.bounds, configure_step(own)
     sizes = frame.sizes
     assert buffer_sizes(lowered.workload, program.schedule, lowered.strategy) == sizes
     standing = program.full_load_schedule.sizes["vision"]
@@ -217,9 +225,9 @@ def test_the_slots_of_the_compiled_frame_are_counted(independent: bool) -> None:
 def test_recipes_that_follow_a_mixture_have_room_for_all_that_their_budgets_allow(
     file: Path,
 ) -> None:
-    own = load(file)
+    own = load_config(file)
     assert own.schedule.hardware is not None
-    chip = named(own.schedule.hardware)
+    chip = load_hardware(own.schedule.hardware)
     assert predict_memory(own, chip).total <= chip.room
 
 
@@ -233,6 +241,6 @@ def test_slots_to_spare_take_what_is_predicted(monkeypatch: pytest.MonkeyPatch) 
         lowered = step.gradients.lower(step.abstract["params"], training_batch(own, step))
         real = lowered.compile().memory_analysis()
         assert real is not None
-        found.append((real.temp_size_in_bytes, predict_memory(own, named("h100")).total))
+        found.append((real.temp_size_in_bytes, predict_memory(own, load_hardware("h100")).total))
     (compiled, told), (roomy, told_roomy) = found
     assert told_roomy - told == pytest.approx(roomy - compiled, rel=0.02)

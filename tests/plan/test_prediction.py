@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mllm_jax.config.hardware import named
+from mllm_jax.config.hardware import load_hardware
 from mllm_jax.plan.comparison import WITHOUT_EXCHANGE, WITHOUT_TICKS, compare_with_best
 from mllm_jax.plan.prediction import COLUMNS, PlanPrediction, describe_strategy, format_gib
 from mllm_jax.plan.simulate import NO_VARIATION, simulate_config
@@ -80,7 +80,7 @@ def test_a_simulation_tells_the_exchange_of_every_lane(small_config: Any, tmp_pa
     """The chosen one and the seconds of all that are possible."""
     for balance, chosen, count in (("per_phase", "all_to_all", 3), ("none", "gather", 2)):
         config = small_config(data__balance=balance)
-        made = simulate_config(config, named("h100"), tmp_path, NO_VARIATION)
+        made = simulate_config(config, load_hardware("h100"), tmp_path, NO_VARIATION)
         told = made.to_json()["exchanges"]
         assert [own["lane"] for own in told] == ["vision", "audio"]
         assert all(own["counted"] == chosen for own in told)

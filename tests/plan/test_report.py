@@ -16,10 +16,10 @@ import pytest
 import yaml
 
 import launch
-from mllm_jax.config.checks.checks import check
-from mllm_jax.config.configured_step import lower
-from mllm_jax.config.hardware import named
-from mllm_jax.config.load import ExperimentConfig, load, resolve
+from mllm_jax.config.checks.checks import find_problems
+from mllm_jax.config.configured_step import configure_step
+from mllm_jax.config.hardware import load_hardware
+from mllm_jax.config.load import ExperimentConfig, load_config, resolve_config
 from mllm_jax.plan import report as module
 from mllm_jax.plan.comparison import other_systems, subspaces
 from mllm_jax.plan.memory import predict_memory
@@ -93,8 +93,8 @@ def planned(
 @cache
 def found(count: int = 6) -> tuple[PlanSearch, Any]:
     """The best plans of the small configuration, each with other degrees of the decoder."""
-    config = resolve(small(), source="test")
-    planner = PlanSearch(config, named("h100"), "h100")
+    config = resolve_config(small(), source="test")
+    planner = PlanSearch(config, load_hardware("h100"), "h100")
     return planner, planner.search(count).best
 
 
@@ -225,20 +225,20 @@ def test_what_is_written_runs_as_it_was_predicted(tmp_path: Path) -> None:
     for number, outcome in enumerate(best):
         path = tmp_path / f"{number}.yaml"
         module.write_planned(planner, outcome, path)
-        config = load(path)
+        config = load_config(path)
         stages.add(config.parallel.decoder.stage)
         assert config.parallel.plans == dict(outcome.strategy.plans)
         assert config.data.rows * config.train.accumulate == 8
         assert config.schedule.hardware == "h100"
         assert schedule_of(config) == outcome.schedule
-        hardware = named("h100")
+        hardware = load_hardware("h100")
         assert simulate_step(config, hardware).makespan == pytest.approx(outcome.seconds)
         assert predict_memory(config, hardware).total == pytest.approx(outcome.memory.total)
     assert stages == {1, 2}
 
 
 def schedule_of(config: ExperimentConfig) -> Any:
-    return lower(config).schedule
+    return configure_step(config).schedule
 
 
 @pytest.mark.slow
@@ -265,12 +265,12 @@ def test_a_written_plan_trains(tmp_path: Path) -> None:
 
 def test_the_best_plan_is_written(usual: dict[str, Any], file: Path) -> None:
     result = usual
-    config = load(result["file"])
-    made = simulate_step(config, named("h100"))
+    config = load_config(result["file"])
+    made = simulate_step(config, load_hardware("h100"))
     assert made.makespan == pytest.approx(result["best"]["step_seconds"])
     assert made.encoder_hidden == pytest.approx(result["best"]["encoder_hidden"])
     # What was not planned is as it was.
-    given = load(file)
+    given = load_config(file)
     changed = {"parallel", "schedule", "model", "data", "train"}
     for name in set(type(given).model_fields) - changed:
         assert getattr(config, name) == getattr(given, name)
@@ -293,7 +293,7 @@ def test_frozen_encoders_make_steps_shorter(
         of_frozen, of_all = (own["baselines"][name]["step_seconds"] for own in (result, usual))
         assert of_frozen < of_all, name
     assert result["best"]["step_seconds"] < usual["best"]["step_seconds"]
-    assert load(result["file"]).train.freeze == tuple(frozen)
+    assert load_config(result["file"]).train.freeze == tuple(frozen)
 
 
 def test_text_alone_is_planned_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -305,7 +305,7 @@ def test_text_alone_is_planned_too(tmp_path: Path, capsys: pytest.CaptureFixture
     assert baselines["optimus"]["step_seconds"] == pytest.approx(
         baselines["megatron"]["step_seconds"], rel=0.5
     )
-    assert load(result["file"]).model.encoders == {}
+    assert load_config(result["file"]).model.encoders == {}
 
 
 def test_without_stages_megatron_runs_the_whole_model(
@@ -327,7 +327,7 @@ FREE = {"bandwidth": 1e30, "latency": 0.0}
 @pytest.fixture(scope="module")
 def slow(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """H100 in pairs, with free links inside, that hardly reach each other."""
-    hardware = named("h100").model_dump(mode="json")
+    hardware = load_hardware("h100").model_dump(mode="json")
     hardware |= {"domain": 2, "link": FREE, "network": {"bandwidth": 1e4, "latency": 1.0}}
     file = tmp_path_factory.mktemp("slow") / "slow.yaml"
     file.write_text(yaml.safe_dump(hardware))
@@ -348,9 +348,9 @@ def test_devices_that_would_wait_for_links_are_left_idle(
         assert result["baselines"][name]["plan"].endswith("; as configured")
     text = Path(result["file"]).read_text()
     assert "GiB a device; uses 2 of 4 devices.\n" in text
-    config = load(result["file"])
+    config = load_config(result["file"])
     assert config.parallel.devices == 2
-    made = simulate_step(config, named(str(slow)))
+    made = simulate_step(config, load_hardware(str(slow)))
     assert made.makespan == pytest.approx(best["step_seconds"])
     # Of the devices that are used.
     alone = planned(file, capsys, "--hardware", str(slow), "parallel.devices=2")["best"]
@@ -370,7 +370,9 @@ def test_devices_that_nothing_divides_are_left_idle(
 
 def test_more_devices_never_make_the_best_plan_slower(slow: Path) -> None:
     def seconds(devices: int) -> float:
-        planner = PlanSearch(resolve(small(), source="test"), named(str(slow)), str(slow))
+        planner = PlanSearch(
+            resolve_config(small(), source="test"), load_hardware(str(slow)), str(slow)
+        )
         (best,) = planner.with_devices(devices).search().best
         return best.seconds
 
@@ -391,8 +393,8 @@ def test_tensor_groups_need_not_divide_the_devices() -> None:
         "model__decoder__d_ff": 96,
     }
     budgets = {"tokens": 96, "segments": 8, "vision": 96}
-    config = resolve(small(**changes, data__budgets=budgets), source="test")
-    planner = PlanSearch(config, named("h100"), "h100")
+    config = resolve_config(small(**changes, data__budgets=budgets), source="test")
+    planner = PlanSearch(config, load_hardware("h100"), "h100")
     assert planner.space.tensors == (1, 2, 3)
     assert planner.with_devices(16).space.tensors == (1, 2, 3, 6)  # a domain has eight
 
@@ -401,14 +403,18 @@ def test_ranks_may_share_experts_in_any_number_that_divides_them() -> None:
     """What is found is simulated alike as a configuration, and takes as many bytes."""
     experts = {"count": 12, "top_k": 2, "d_ff": 16}
     sparse = {"model__decoder__family": "mixtral", "model__decoder__experts": experts}
-    planner = PlanSearch(resolve(small(**sparse), source="test"), named("h100"), "h100")
+    planner = PlanSearch(
+        resolve_config(small(**sparse), source="test"), load_hardware("h100"), "h100"
+    )
     assert planner.space.experts == (1, 2, 3, 4, 6, 12)
-    assert PlanSearch(resolve(small(), source="test"), named("h100"), "h100").space.experts == (1,)
+    assert PlanSearch(
+        resolve_config(small(), source="test"), load_hardware("h100"), "h100"
+    ).space.experts == (1,)
     space = replace(planner.space, experts=(2, 4), tensors=(1,), contexts=(1,))
     (best,) = planner.search(space=space).best
     assert best.strategy.backbone.expert > 1
     made = planner.configure(best.strategy)
-    assert check(made) == []
+    assert find_problems(made) == []
     assert simulate_step(made, planner.hardware).makespan == pytest.approx(best.seconds)
     assert predict_memory(made, planner.hardware).total == pytest.approx(best.memory.total)
 
@@ -417,8 +423,8 @@ def test_plans_split_the_rows_of_an_encoders_own_microbatches() -> None:
     schedule: dict[str, Any] = {"hardware": "h100", "independent_microbatches": True}
     schedule["budgets"] = {"vision": 24}
     own = {"data__balance": "per_phase", "data__image": {"max_patches": 24}, "schedule": schedule}
-    config = resolve(small(**own, train__check_schedules=True), source="test")
-    planner = PlanSearch(config, named("h100"), "h100")
+    config = resolve_config(small(**own, train__check_schedules=True), source="test")
+    planner = PlanSearch(config, load_hardware("h100"), "h100")
     # Rows of 24 patches have 6 outputs, those of the budget of 64 have 16.
     assert planner.space.fits("vision", ParallelPlan(tensor=2))
     assert not planner.space.fits("vision", ParallelPlan(tensor=4))
@@ -428,7 +434,7 @@ def test_plans_split_the_rows_of_an_encoders_own_microbatches() -> None:
     before = replace(staged, placement="prologue")
     for strategy, budgets in ((staged, {"vision": 24}), (before, {}), (whole, {})):
         made = planner.configure(strategy)
-        resolve(made.model_dump(mode="json"), source="test")
+        resolve_config(made.model_dump(mode="json"), source="test")
         assert made.schedule.budgets == budgets
 
 
@@ -437,13 +443,13 @@ def test_plans_keep_the_rows_of_an_encoders_own_microbatches() -> None:
     schedule: dict[str, Any] = {"hardware": "h100", "independent_microbatches": True}
     schedule |= {"budgets": {"vision": 24}, "rows": {"vision": 2}}
     own = {"data__balance": "per_phase", "data__image": {"max_patches": 24}, "schedule": schedule}
-    config = resolve(small(**own, data__rows=2), source="test")
-    planner = PlanSearch(config, named("h100"), "h100")
+    config = resolve_config(small(**own, data__rows=2), source="test")
+    planner = PlanSearch(config, load_hardware("h100"), "h100")
     plans = {"decoder": ParallelPlan(data=2, stage=2), "vision": ParallelPlan(data=4)}
     made = planner.configure(Strategy(plans, microbatches=4))
     assert made.schedule.rows == {"vision": 2}
-    assert check(made) == []
-    assert lower(made).workload.spread["vision"] == planner.workload.spread["vision"] == 2
+    assert find_problems(made) == []
+    assert configure_step(made).workload.spread["vision"] == planner.workload.spread["vision"] == 2
 
 
 def test_only_encoders_in_bubbles_cost_what_their_own_microbatches_do() -> None:
@@ -451,8 +457,8 @@ def test_only_encoders_in_bubbles_cost_what_their_own_microbatches_do() -> None:
     schedule: dict[str, Any] = {"hardware": "h100", "independent_microbatches": True}
     schedule |= {"budgets": {"vision": 24}, "rows": {"vision": 2}}
     own = {"data__balance": "per_phase", "data__image": {"max_patches": 24}, "schedule": schedule}
-    config = resolve(small(**own, data__rows=2), source="test")
-    planner = PlanSearch(config, named("h100"), "h100")
+    config = resolve_config(small(**own, data__rows=2), source="test")
+    planner = PlanSearch(config, load_hardware("h100"), "h100")
     assert planner.workload.units["vision"] == 3
     whole = replace(planner.space, tensors=(1,), contexts=(1,), chunks=(1,), counts=(4,))
     ways = subspaces(whole, planner.workload) | {
@@ -486,10 +492,10 @@ def test_encoders_are_cut_alike_whatever_was_cut_before() -> None:
         **{f"model__encoders__vision__{key}": n for key, n in ({"layers": 8} | layer).items()},
         "data__budgets": {"tokens": 1024, "segments": 8, "vision": 1024},
     }
-    config = resolve(small(**changes), source="test")
+    config = resolve_config(small(**changes), source="test")
 
     def cuts(*plans: tuple[ParallelPlan, ParallelPlan]) -> list[Any]:
-        planner = PlanSearch(config, named("h100"), "h100")
+        planner = PlanSearch(config, load_hardware("h100"), "h100")
         schedule = Scheduler(planner.workload, planner.hardware)
         return [schedule(strategy(*own)).sources for own in plans]
 

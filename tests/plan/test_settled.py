@@ -15,7 +15,7 @@ import yaml
 import launch
 from data.sample import DataError
 from mllm_jax.config.inputs import TOKENS
-from mllm_jax.config.load import ConfigError, ExperimentConfig, load, to_yaml
+from mllm_jax.config.load import ConfigError, ExperimentConfig, load_config, to_yaml
 from mllm_jax.config.sections import ConfigError as Refused
 from mllm_jax.plan import settled as module
 from mllm_jax.plan.budgets import SAMPLES, usual_samples
@@ -50,11 +50,11 @@ def begun(file: Path, tmp_path: Path) -> Callable[..., ExperimentConfig]:
         folder = tmp_path / "runs" / "test"
         folder.mkdir(parents=True)
         own = [f"run.directory={tmp_path / 'runs'}", *overrides]
-        record = yaml.safe_load(to_yaml(load(file, own)))
+        record = yaml.safe_load(to_yaml(load_config(file, own)))
         record["data"]["budgets"] = budgets
         (folder / "resolved.yaml").write_text(yaml.safe_dump(record))
         (folder / "metrics.jsonl").write_text('{"step": 1}\n')
-        return load(file, own)
+        return load_config(file, own)
 
     return make
 
@@ -65,7 +65,7 @@ def test_budgets_are_those_that_the_command_suggests(
     assert launch.main(["budgets", "--config", str(file), "--json"]) == ExitCode.OK
     suggested = json.loads(capsys.readouterr().out)["suggested"]
     told: list[str] = []
-    config = settle_budgets(load(file), told.append)
+    config = settle_budgets(load_config(file), told.append)
     assert config.data.budgets == suggested["budgets"]
     assert settle_budgets(config) is config
     (line,) = told
@@ -75,7 +75,7 @@ def test_budgets_are_those_that_the_command_suggests(
 
 
 def test_auto_is_written_as_it_was_read(file: Path) -> None:
-    config = load(file)
+    config = load_config(file)
     assert config.data.auto_budgets
     assert yaml.safe_load(to_yaml(config))["data"]["budgets"] == "auto"
     assert settle_budgets(config).model_dump(mode="json")["data"]["budgets"]["tokens"]
@@ -229,11 +229,11 @@ def test_processes_take_what_the_first_one_has_chosen(
     first = {"budgets": budgets, "origin": "elsewhere"}
     monkeypatch.setattr(module, "current_peers", lambda: Peers(1, first))
     told: list[str] = []
-    assert settle_budgets(load(file), told.append).data.budgets == budgets
+    assert settle_budgets(load_config(file), told.append).data.budgets == budgets
     assert told == []
     monkeypatch.setattr(module, "current_peers", lambda: Peers(1, {"error": "no such file"}))
     with pytest.raises(DataError, match="no such file"):
-        settle_budgets(load(file))
+        settle_budgets(load_config(file))
 
 
 @pytest.mark.parametrize(
@@ -264,12 +264,14 @@ def test_what_budgets_cannot_be_chosen_for_is_refused(file: Path, override: str,
     more = ["parallel.encoders={short: {}, long: {}, audio: {}}", "parallel.devices=1"]
     own = [*more, "parallel.decoder={}", "schedule.hardware=h100"] if "buckets" in override else []
     with pytest.raises(Refused, match=told):
-        load(file, [override, *own])
+        load_config(file, [override, *own])
 
 
 def test_other_mistakes_are_told_before_data_are_read(file: Path) -> None:
     with pytest.raises(Refused, match="covers 6 devices"):
-        load(file, ["parallel.decoder.tensor=3", "data.source={kind: llava, path: nowhere.json}"])
+        load_config(
+            file, ["parallel.decoder.tensor=3", "data.source={kind: llava, path: nowhere.json}"]
+        )
 
 
 def test_a_row_holds_the_longest_sample_without_much_padding() -> None:

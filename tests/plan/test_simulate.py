@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mllm_jax.config.configured_step import lower
-from mllm_jax.config.hardware import named
-from mllm_jax.config.load import load
+from mllm_jax.config.configured_step import configure_step
+from mllm_jax.config.hardware import load_hardware
+from mllm_jax.config.load import load_config
 from mllm_jax.plan.simulate import TimeVariation, measure_step_times, simulate_step
 from scheduling.simulate.lockstep import microbatches_of
 from tests.configs import ROOT
@@ -28,9 +28,9 @@ def test_every_microbatch_of_a_module_has_a_length_of_its_own() -> None:
 
 def test_a_step_varies_whose_encoders_have_microbatches_of_their_own() -> None:
     budgets = "schedule.budgets={vision: 256}", "data.budgets.vision=1024"
-    own = load(ROOT / "configs" / "bench" / "mixture.yaml", budgets)
-    hardware = named("h100")
-    numbers = microbatches_of(lower(own).schedule, measure_step_times(own, hardware))
+    own = load_config(ROOT / "configs" / "bench" / "mixture.yaml", budgets)
+    hardware = load_hardware("h100")
+    numbers = microbatches_of(configure_step(own).schedule, measure_step_times(own, hardware))
     assert numbers["vision"] > numbers["decoder"]
     even = simulate_step(own, hardware).makespan
     assert simulate_step(own, hardware, TimeVariation({}, 0.3)).makespan > even

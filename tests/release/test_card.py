@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from mllm_jax.config.load import load
+from mllm_jax.config.load import load_config
 from mllm_jax.release.model_card import adapters_card, model_card
 from mllm_jax.release.origin import ReleaseOrigin
 from tests.configs import ROOT
@@ -28,7 +28,7 @@ def config(tmp_path: Path) -> dict[str, Any]:
     }
     lora = f"{{targets: ['decoder.layers.*'], rank: 2, begin_with: {tmp_path / 'first'}}}"
     overrides = [*(f"{key}={path}" for key, path in paths.items()), f"train.lora={lora}"]
-    return load(ROOT / "configs/llava.yaml", overrides).model_dump(mode="json")
+    return load_config(ROOT / "configs/llava.yaml", overrides).model_dump(mode="json")
 
 
 def release(folder: Path, head: str = "", origin: str | None = None) -> str:

@@ -24,7 +24,7 @@ from data.hf_format.files import read_folder
 from data.planning.stream import LoaderState
 from data.processing.processor import make_processor
 from data.sample import DataError, Sample, SampleError, Turn
-from mllm_jax.config.load import ConfigError, ExperimentConfig, resolve
+from mllm_jax.config.load import ConfigError, ExperimentConfig, resolve_config
 from mllm_jax.hf_format.files import PretrainedError
 from mllm_jax.release import import_weights
 from mllm_jax.release.origin import ReleaseOrigin
@@ -86,7 +86,7 @@ def planned(values: dict[str, Any], **parallel: Any) -> ExperimentConfig:
     values["data"]["rows"], values["train"]["accumulate"] = parallel.pop("rows", 4), 4
     values["parallel"] = {"platform": "cpu", "encoders": plans} | parallel
     values["schedule"] = {"pad_layers": True} if parallel["decoder"].get("stage") else {}
-    return resolve(values, "test")
+    return resolve_config(values, "test")
 
 
 def begun(
@@ -343,13 +343,13 @@ def test_types_of_exported_tensors_can_be_chosen(tmp_path: Path) -> None:
 
 def test_a_section_may_leave_the_model_to_the_release(tmp_path: Path) -> None:
     values = imported(tmp_path / "run", PARITY / "llava")
-    whole = resolve(values, "test")
+    whole = resolve_config(values, "test")
     own = values["model"]
     values["model"] = {"pretrained": own["pretrained"], "encoders": {"vision": {"layers": 2}}}
-    assert resolve(values, "test").model == whole.model
+    assert resolve_config(values, "test").model == whole.model
     values["model"] = {"pretrained": str(tmp_path / "nowhere")}
     with pytest.raises(ConfigError, match=r"model.pretrained: .*nowhere is no folder"):
-        resolve(values, "test")
+        resolve_config(values, "test")
 
 
 # ---- what is refused -----------------------------------------------------------------------------
@@ -477,7 +477,7 @@ def test_every_part_has_a_place_it_comes_from(tmp_path: Path) -> None:
     values = imported(tmp_path / "run", PARITY / "llava")
     values["model"]["pretrained"] = {"decoder": "somewhere"}
     with pytest.raises(ConfigError, match=r"for each of decoder, vision, vision.connector"):
-        resolve(values, "test")
+        resolve_config(values, "test")
 
 
 @pytest.mark.parametrize(
@@ -635,7 +635,7 @@ def test_a_release_is_trained_on_a_folder_of_images_and_exported(tmp_path: Path)
 def test_a_template_that_ends_no_answer_is_told_of_before_training(
     family: str, told: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    check_sources(resolve(imported(tmp_path / "run", PARITY / family), "test"))
+    check_sources(resolve_config(imported(tmp_path / "run", PARITY / family), "test"))
     found = capsys.readouterr().err
     assert ("no special token after an answer" in found) == told
     assert ("a template that writes </s> there teaches it" in found) == told

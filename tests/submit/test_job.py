@@ -12,7 +12,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mllm_jax.config.load import ConfigError, load
+from mllm_jax.config.load import ConfigError, load_config
 from mllm_jax.submit.backends import TpuSlice
 from mllm_jax.submit.job import (
     LONGEST_NAME,
@@ -224,7 +224,7 @@ def test_what_attempts_read_does_not_change_with_another_submission(tmp_path: An
     second = job(slurm(), output=tmp_path, train__steps=5)
     assert first.config_file != second.config_file
     first.config_file.write_text(first.config)
-    assert load(first.config_file) == config()
+    assert load_config(first.config_file) == config()
 
 
 def test_one_node_needs_no_coordinator() -> None:

@@ -16,7 +16,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mllm_jax.config.load import load
+from mllm_jax.config.load import load_config
 from mllm_jax.config.strict_yaml import write_yaml
 from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.runtime.lock import JOBSET
@@ -290,7 +290,7 @@ def test_the_configuration_arrives_as_it_is(tmp_path: Path) -> None:
     assert json.loads(record)["runs_in"] == {"image": "mllm-jax:1"}
     path = tmp_path / "config.yaml"
     path.write_text(content)
-    assert load(path) == config(run__compilation_cache="runs/.compiled")
+    assert load_config(path) == config(run__compilation_cache="runs/.compiled")
     values = {own["name"]: own.get("value") for own in container(found)["env"]}
     assert values[JOBSET] == "default/test"  # by which a lock tells its jobs apart
     assert {name: values[name] for name in cluster.environment} == dict(cluster.environment)

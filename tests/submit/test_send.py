@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import launch
-from mllm_jax.config.load import load
+from mllm_jax.config.load import load_config
 from mllm_jax.config.strict_yaml import write_yaml
 from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.runtime.lock import run_lock
@@ -69,7 +69,7 @@ def test_files_are_written_and_the_command_is_told(desk: Desk) -> None:
     script, config, environment = map(Path, told["files"])
     assert told["command"] == ["sbatch", "--parsable", str(script)]
     assert told["job"] is None
-    assert load(config).train.steps == 7
+    assert load_config(config).train.steps == 7
     assert str(config) in script.read_text()
     assert environment.name in script.read_text()
     record = json.loads(environment.read_text())

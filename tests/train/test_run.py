@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 import yaml
 
-from mllm_jax.config.load import load
+from mllm_jax.config.load import load_config
 from mllm_jax.runtime.exits import ExitCode, exit_code_of
 from mllm_jax.runtime.records import read_record, read_record_lines
 from mllm_jax.supervise import attempts
@@ -253,7 +253,7 @@ def test_a_host_that_is_left_goes_on_with_the_plan_that_was_searched(
     pair[1].kill()
     said = "".join(finish(pair[0]))
     assert "going on with 1 of 2 hosts" in said, said
-    found, went_on = load(plan), load(run / "resolved.yaml")
+    found, went_on = load_config(plan), load_config(run / "resolved.yaml")
     assert went_on.parallel.plans == found.parallel.plans
     assert went_on.parallel.devices == 2
     assert went_on.data.rows == found.data.rows

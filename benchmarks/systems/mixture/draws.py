@@ -25,7 +25,7 @@ from data.planning.packing import make_capacity
 from data.planning.stream import BatchPlanner, LoaderState, MicrobatchPlan, TrainingDemand
 from data.rows.spec import MediaRowSpec
 from data.sample import Lengths, MediumLengths
-from mllm_jax.config.inputs import longest, media_specs, row_specs
+from mllm_jax.config.inputs import longest_medium, media_specs, row_specs
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.graph import BACKBONE
 from mllm_jax.models.work.flops import tower_works
@@ -209,7 +209,7 @@ class _Way:
 
     @classmethod
     def of(cls, config: ExperimentConfig, spec: MediaRowSpec) -> _Way:
-        positions = longest(config, spec.name)
+        positions = longest_medium(config, spec.name)
         tokens = config.data.budgets["tokens"]
         return cls(spec.module, positions, positions // spec.reduction, tokens)
 

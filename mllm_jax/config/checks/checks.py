@@ -18,16 +18,16 @@ from data.sample import DataError
 from mllm_jax.config.checks.overlap_checks import overlap_checks
 from mllm_jax.config.checks.pipeline_checks import pipeline_checks
 from mllm_jax.config.checks.plan_checks import (
-    elsewhere,
+    choice_of_other_key,
     lane_path,
-    near,
+    nearby_multiples,
     no_evaluation,
     plan_checks,
     present_plans,
 )
-from mllm_jax.config.checks.problems import LEFT_OUT, Choice, Problem, Side, advised
-from mllm_jax.config.configured_step import lower
-from mllm_jax.config.hardware import names
+from mllm_jax.config.checks.problems import LEFT_OUT, Choice, Problem, Side, advise_problems
+from mllm_jax.config.configured_step import configure_step
+from mllm_jax.config.hardware import hardware_names
 from mllm_jax.config.inputs import further_budgets, media_specs, own_positions
 from mllm_jax.config.sections import ExperimentConfig, TrainConfig
 from mllm_jax.layers.attention.limits import LIMITS, able_backends
@@ -37,19 +37,24 @@ from scheduling.schedules.schedule import ScheduleError
 from sharding.plan import ParallelPlan
 
 
-def check(config: ExperimentConfig) -> list[str]:
+def find_problems(config: ExperimentConfig) -> list[str]:
     """All disagreements between the sections of `config`; empty if it can run."""
-    return [*map(str, advised(config, check_sections))] or [*_schedule(config)]
+    return [*map(str, advise_problems(config, check_sections))] or [*_check_schedule(config)]
 
 
 def check_sections(config: ExperimentConfig) -> list[Problem]:
     """Disagreements that show without a schedule, which takes seconds for a large pipeline."""
     plans = [*plan_checks(config), *pipeline_checks(config), *overlap_checks(config)]
-    further = [*_unplanned(config), *_attention(config), *_lanes(config), *_replicas(config)]
+    further = [
+        *_check_without_plans(config),
+        *_check_attention(config),
+        *_check_buckets(config),
+        *_check_replicas(config),
+    ]
     return [*plans, *further]
 
 
-def _replicas(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_replicas(config: ExperimentConfig) -> Iterator[Problem]:
     """Replicas that are compared are at least two."""
     key, ranks = "train.check_every", config.parallel.decoder.batch
     if config.train.check_every is not None and ranks == 1:
@@ -60,17 +65,31 @@ def _replicas(config: ExperimentConfig) -> Iterator[Problem]:
 
 def check_unplanned(config: ExperimentConfig) -> list[str]:
     """Problems that no plans solve; empty if `config` may run with some plans."""
-    return [*map(str, advised(config, _unplanned))]
+    return [*map(str, advise_problems(config, _check_without_plans))]
 
 
-def _unplanned(config: ExperimentConfig) -> list[Problem]:
+def _check_without_plans(config: ExperimentConfig) -> list[Problem]:
     """Checks of names, media, evaluation and all else that does not depend on plans."""
-    problems = [*_names(config), *_media(config), *_placeholders(config), *_evaluation(config)]
-    problems += [*_learned_positions(config), *_balancing(config), *_freeze(config)]
-    return [*problems, *_profiled(config), *_traced(config), *_periods(config)]
+    problems = [
+        *_check_budget_names(config),
+        *_check_media(config),
+        *_check_placeholders(config),
+        *_check_evaluation(config),
+    ]
+    problems += [
+        *_learned_positions(config),
+        *_check_balancing(config),
+        *_check_frozen_parts(config),
+    ]
+    return [
+        *problems,
+        *_check_profiled_steps(config),
+        *_check_traced_step(config),
+        *_check_periods(config),
+    ]
 
 
-def _profiled(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_profiled_steps(config: ExperimentConfig) -> Iterator[Problem]:
     """Steps that are profiled are in the run, in their order."""
     if config.run.profile_steps is None:
         return
@@ -84,7 +103,7 @@ def _profiled(config: ExperimentConfig) -> Iterator[Problem]:
         yield Problem(key, f"step {last} is behind train.steps {steps}", lambda: [[fit]])
 
 
-def _traced(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_traced_step(config: ExperimentConfig) -> Iterator[Problem]:
     """A step that is measured is in the run; whether it can be measured, plans say."""
     step, steps = config.run.trace_step, config.train.steps
     piped = config.parallel.decoder.stage > 1
@@ -92,10 +111,12 @@ def _traced(config: ExperimentConfig) -> Iterator[Problem]:
         return
     if not config.schedule.independent_microbatches:
         key = "run.trace_step"
-        yield Problem(key, f"step {step} is behind train.steps {steps}", _values(key, steps, None))
+        yield Problem(
+            key, f"step {step} is behind train.steps {steps}", _value_choices(key, steps, None)
+        )
 
 
-def _names(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_budget_names(config: ExperimentConfig) -> Iterator[Problem]:
     """Every lane of an encoder has a budget, every further axis of it, and nothing else."""
     lanes, reserved = config.model.lanes, {"decoder", "tokens", "segments"}
     names, further = {*config.model.encoders, *lanes}, further_budgets(config.model)
@@ -116,7 +137,7 @@ def _names(config: ExperimentConfig) -> Iterator[Problem]:
         if name not in valid:
             key = f"data.budgets.{name}"
             reason = f"the model has no such {_lane_or_encoder(config, name)}; budgets are of "
-            yield Problem(key, reason + ", ".join(valid), _values(key, LEFT_OUT))
+            yield Problem(key, reason + ", ".join(valid), _value_choices(key, LEFT_OUT))
 
 
 def _lane_or_encoder(config: ExperimentConfig, name: str) -> str:
@@ -129,13 +150,13 @@ def _no_budget(config: ExperimentConfig, name: str, reason: str, unit: int) -> P
     key = f"data.budgets.{name}"
 
     def sides() -> list[Side]:
-        some = near(key, config.data.budgets["tokens"], unit)[1]
+        some = nearby_multiples(key, config.data.budgets["tokens"], unit)[1]
         return [(Choice(f"e.g. {budget.label}", budget.changes) for budget in some)]
 
     return Problem(key, reason, sides, each=1)
 
 
-def _lanes(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_buckets(config: ExperimentConfig) -> Iterator[Problem]:
     """Lanes by cost have seconds, and a medium of either fits into the one for long media."""
     for encoder in config.model.encoders.values():
         short = next((name for name, most in encoder.buckets.items() if most == "auto"), None)
@@ -143,7 +164,9 @@ def _lanes(config: ExperimentConfig) -> Iterator[Problem]:
             continue
         if config.schedule.hardware is None:
             reason = f"required, as {lane_path(config, short)} is auto and cuts by seconds"
-            yield Problem("schedule.hardware", reason, _values("schedule.hardware", *names()))
+            yield Problem(
+                "schedule.hardware", reason, _value_choices("schedule.hardware", *hardware_names())
+            )
         (long,) = (name for name in encoder.buckets if name != short)
         if {short, long} <= {*config.data.budgets}:
             least, most = (own_positions(config, name) for name in (short, long))
@@ -151,20 +174,20 @@ def _lanes(config: ExperimentConfig) -> Iterator[Problem]:
                 is_own_budget = long in config.schedule.budgets
                 key = f"{'schedule.encoder_' if is_own_budget else 'data.'}budgets.{long}"
                 reason = f"{most} is less than the {least} of {short}, whose media may go there"
-                yield Problem(key, reason, _values(key, least))
+                yield Problem(key, reason, _value_choices(key, least))
 
 
-def _media(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_media(config: ExperimentConfig) -> Iterator[Problem]:
     """Constants for all channels of an image, and routes that lead somewhere."""
     for name, encoder in config.model.encoders.items():
         if isinstance(encoder, ImageEncoderConfig):
-            yield from _constants(config, name, encoder.channels)
+            yield from _check_image_constants(config, name, encoder.channels)
     yield from _own_images(config)
     for kind in config.data.routes:
-        yield from _route(config, kind)
+        yield from _check_route(config, kind)
 
 
-def _route(config: ExperimentConfig, kind: str) -> Iterator[Problem]:
+def _check_route(config: ExperimentConfig, kind: str) -> Iterator[Problem]:
     """A route is to encoders of its kind, and there are several."""
     taking = (spec.module for spec in media_specs(config.model) if kind in spec.kinds)
     encoders_of_kind = tuple(dict.fromkeys(taking))
@@ -200,7 +223,7 @@ def _own_images(config: ExperimentConfig) -> Iterator[Problem]:
         yield Problem(key, f"{', '.join(wrong)} takes no image", lambda: [[choice]])
 
 
-def _constants(config: ExperimentConfig, name: str, channels: int) -> Iterator[Problem]:
+def _check_image_constants(config: ExperimentConfig, name: str, channels: int) -> Iterator[Problem]:
     section, where = config.data.image, f"model.encoders.{name}"
     image = section.of(name)
     place = f"data.image.encoders.{name}" if name in section.encoders else "data.image"
@@ -213,15 +236,15 @@ def _constants(config: ExperimentConfig, name: str, channels: int) -> Iterator[P
                 f"{where}.channels {channels}"
             )
             fill = values[0] if values else type(image).model_fields[key].default[0]
-            lengths = partial(_lengths, path, fill, valid)
+            lengths = partial(_length_choices, path, fill, valid)
             yield Problem(path, reason, lengths, word="valid lengths")
 
 
-def _lengths(key: str, value: float, valid: list[int]) -> list[Side]:
+def _length_choices(key: str, value: float, valid: list[int]) -> list[Side]:
     return [[Choice(str(n), {key: (value,) * n}) for n in valid]]
 
 
-def _placeholders(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_placeholders(config: ExperimentConfig) -> Iterator[Problem]:
     """Each kind of media has a placeholder of its own."""
     first: dict[str, str] = {}
     for kind, section in config.data.media.items():
@@ -236,13 +259,13 @@ def _placeholders(config: ExperimentConfig) -> Iterator[Problem]:
         first.setdefault(mark, kind)
 
 
-def _evaluation(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_evaluation(config: ExperimentConfig) -> Iterator[Problem]:
     """An answer leaves room for its prompt, and a rhythm belongs to an evaluation."""
     evaluate, tokens = config.evaluate, config.data.budgets["tokens"]
-    yield from _measured(config)
+    yield from _check_measurements(config)
     if evaluate.enabled and not (evaluate.loss or evaluate.exact_match):
         reason = "true measures nothing, as evaluate.loss and evaluate.exact_match are false"
-        kinds = [_on("evaluate.loss"), _on("evaluate.exact_match")]
+        kinds = [_enable("evaluate.loss"), _enable("evaluate.exact_match")]
         yield Problem("evaluate.enabled", reason, lambda: [[no_evaluation(config), *kinds]])
     if evaluate.enabled and evaluate.exact_match and evaluate.max_new_tokens >= tokens:
         key = "evaluate.max_new_tokens"
@@ -254,10 +277,10 @@ def _evaluation(config: ExperimentConfig) -> Iterator[Problem]:
     if evaluate.every is not None and not evaluate.enabled:
         key = "evaluate.every"
         reason = f"{evaluate.every} has no effect, as evaluate.enabled is false"
-        yield Problem(key, reason, lambda: [[Choice.of(key, None), _on("evaluate.enabled")]])
+        yield Problem(key, reason, lambda: [[Choice.of(key, None), _enable("evaluate.enabled")]])
 
 
-def _measured(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_measurements(config: ExperimentConfig) -> Iterator[Problem]:
     """What an evaluation measures is something that the model learns."""
     evaluate, graph = config.evaluate, config.model.graph
     learnt = ", ".join(graph.objectives)
@@ -272,18 +295,18 @@ def _measured(config: ExperimentConfig) -> Iterator[Problem]:
         yield Problem(name, why, lambda: [[*off, Choice.of(name, False)]])
 
 
-def _on(key: str) -> Choice:
+def _enable(key: str) -> Choice:
     return Choice(f"{key} true", {key: True})
 
 
-def _attention(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_attention(config: ExperimentConfig) -> Iterator[Problem]:
     """An explicit backend runs the rows of every module on the platform."""
     platform, backend = config.parallel.platform, config.model.attention
     if backend == "auto":
         return
     dtype = config.model.dtype_on(platform)
     able, reasons = list(LIMITS), dict[str, list[str]]()
-    for module, tokens, head_dim, spans in _attended(config):
+    for module, tokens, head_dim, spans in _attention_cases(config):
         reason = LIMITS[backend].refusal_reason(platform, tokens, head_dim, dtype, spans)
         if reason is not None:
             reasons.setdefault(reason, []).append(module)
@@ -296,11 +319,11 @@ def _attention(config: ExperimentConfig) -> Iterator[Problem]:
         yield Problem(
             "model.attention",
             f"{backend} cannot run {cannot}",
-            _values("model.attention", "auto", *able),
+            _value_choices("model.attention", "auto", *able),
         )
 
 
-def _attended(config: ExperimentConfig) -> Iterator[tuple[str, int, int, bool]]:
+def _attention_cases(config: ExperimentConfig) -> Iterator[tuple[str, int, int, bool]]:
     """Each module with the lengths of rows that its attention sees, its head_dim, and whether its
     masks have spans."""
     plans, decoder = present_plans(config), config.model.decoder
@@ -320,11 +343,13 @@ def _attended(config: ExperimentConfig) -> Iterator[tuple[str, int, int, bool]]:
             yield lane_path(config, name), positions, encoder.head_dim, spans
 
 
-def _balancing(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_balancing(config: ExperimentConfig) -> Iterator[Problem]:
     """The balancing algorithms of all towers are known, and so are seconds that a group costs."""
     if config.data.balance_group == "auto" and config.schedule.hardware is None:
         reason = "required, as data.balance_group is auto and chosen by seconds"
-        yield Problem("schedule.hardware", reason, _values("schedule.hardware", *names()))
+        yield Problem(
+            "schedule.hardware", reason, _value_choices("schedule.hardware", *hardware_names())
+        )
     try:
         check_balancing(config.data, ["decoder", *config.model.lanes])
     except DataError as error:
@@ -347,14 +372,14 @@ def _learned_positions(config: ExperimentConfig) -> Iterator[Problem]:
         yield Problem(key, reason, lambda: [*sides, fewer], each=1)
 
 
-def _freeze(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_frozen_parts(config: ExperimentConfig) -> Iterator[Problem]:
     """Names of frozen parts and of groups are parts of the model, and some part trains."""
     parts, freeze, groups = config.model.parts, config.train.freeze, config.train.groups
-    frozen, grouped = (_unknown(names, parts) for names in (freeze, groups))
+    frozen, grouped = (_unknown_names(names, parts) for names in (freeze, groups))
     both = [name for name in groups if name in freeze and name not in config.model.adapted]
     if frozen:
         instead = [
-            Choice(part, {"train.freeze": _replaced(freeze, frozen, part)})
+            Choice(part, {"train.freeze": _replace_unknown(freeze, frozen, part)})
             for part in parts
             if part not in freeze
         ]
@@ -373,16 +398,16 @@ def _freeze(config: ExperimentConfig) -> Iterator[Problem]:
         thawed = tuple(name for name in freeze if name not in both)
         removal = Choice("left out", {"train.groups": other_groups})
         yield Problem(
-            "train.groups", reason, lambda: [[removal, elsewhere("train.freeze", thawed)]]
+            "train.groups", reason, lambda: [[removal, choice_of_other_key("train.freeze", thawed)]]
         )
 
 
-def _unknown(names: Iterable[str], parts: Sequence[str]) -> list[str]:
+def _unknown_names(names: Iterable[str], parts: Sequence[str]) -> list[str]:
     return [name for name in names if name not in parts]
 
 
-def _replaced(names: Sequence[str], unknown: Sequence[str], part: str) -> tuple[str, ...]:
-    """`names` with `part` for those that are unknown."""
+def _replace_unknown(names: Sequence[str], unknown: Sequence[str], part: str) -> tuple[str, ...]:
+    """`hardware_names` with `part` for those that are unknown."""
     return (*(name for name in names if name not in unknown), part)
 
 
@@ -399,15 +424,15 @@ def _unknown_groups(config: ExperimentConfig, unknown: list[str]) -> Problem:
     return Problem("train.groups", reason, lambda: [instead])
 
 
-def _values(key: str, *values: object) -> Callable[[], list[Side]]:
+def _value_choices(key: str, *values: object) -> Callable[[], list[Side]]:
     """Choices of other values of a key."""
     return lambda: [[Choice.of(key, value) for value in values]]
 
 
-def _schedule(config: ExperimentConfig) -> Iterator[str]:
+def _check_schedule(config: ExperimentConfig) -> Iterator[str]:
     """The pipeline can be scheduled; other checks are in `pipeline_checks.py`."""
     try:
-        lower(config).pipeline  # noqa: B018  raises if there is no schedule
+        configure_step(config).pipeline  # noqa: B018  raises if there is no schedule
     except ScheduleError as error:
         named = str(error).startswith(("schedule.", "model."))
         yield str(error) if named else f"schedule: {error}"
@@ -467,11 +492,11 @@ PERIODS = (
 )
 
 
-def _periods(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_periods(config: ExperimentConfig) -> Iterator[Problem]:
     """Checkpoints that are kept for ever are among those that are saved.
 
     A period that is longer than the run is no mistake, as a configuration may be tried for a few
-    steps: the start of training tells it (`notes`), unless the period is the default.
+    steps: the start of training tells it (`short_run_notes`), unless the period is the default.
     """
     checkpoint, key = config.checkpoint, "checkpoint.keep_every"
     every, kept_every = checkpoint.every, checkpoint.keep_every
@@ -480,10 +505,10 @@ def _periods(config: ExperimentConfig) -> Iterator[Problem]:
             f"{kept_every} is no multiple of checkpoint.every {every}, so that only every "
             f"{math.lcm(kept_every, every)} steps a checkpoint would be kept for ever"
         )
-        yield Problem(key, reason, lambda: _multiples(every, kept_every))
+        yield Problem(key, reason, lambda: _multiple_choices(every, kept_every))
 
 
-def _multiples(every: int, kept_every: int) -> list[Side]:
+def _multiple_choices(every: int, kept_every: int) -> list[Side]:
     """The multiples around a period, and another period that divides it."""
     below = kept_every - kept_every % every
     near = [Choice.of("checkpoint.keep_every", n) for n in (below, below + every) if n]
@@ -492,13 +517,13 @@ def _multiples(every: int, kept_every: int) -> list[Side]:
     return [near, [divided]]
 
 
-def notes(config: ExperimentConfig) -> list[str]:
+def short_run_notes(config: ExperimentConfig) -> list[str]:
     """What does not happen in a run that is so short, for its start."""
     notes_found = (period.note(config) for period in PERIODS)
-    return [*filter(None, notes_found), *_warmup(config.train)]
+    return [*filter(None, notes_found), *_warmup_notes(config.train)]
 
 
-def _warmup(train: TrainConfig) -> Iterator[str]:
+def _warmup_notes(train: TrainConfig) -> Iterator[str]:
     """A warm-up that leaves no step at the peak; one of a single step begins there."""
     warmup, steps = train.warmup_steps, train.steps
     if warmup < 2 or warmup < steps - 1:

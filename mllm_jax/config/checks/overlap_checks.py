@@ -21,7 +21,7 @@ def overlap_checks(config: ExperimentConfig) -> Iterator[Problem]:
         )
     if isinstance(chosen, str):
         return
-    reasons = {name: reason for name in chosen if (reason := _reason(config, name))}
+    reasons = {name: reason for name in chosen if (reason := _idle_reason(config, name))}
     if reasons:
         remaining = [name for name in chosen if name not in reasons]
         choices = [Choice.of(key, "auto"), Choice.of(key, remaining or "off")]
@@ -29,7 +29,7 @@ def overlap_checks(config: ExperimentConfig) -> Iterator[Problem]:
         yield Problem(key, text, lambda: [choices])
 
 
-def _reason(config: ExperimentConfig, name: Asked) -> str:
+def _idle_reason(config: ExperimentConfig, name: Asked) -> str:
     """Why one of the entries would do nothing; empty if it does something."""
     if name != "flags":
         return why_useless(config, name)

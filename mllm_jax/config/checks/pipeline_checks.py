@@ -6,16 +6,16 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from mllm_jax.config.checks.plan_checks import (
+    choice_of_other_key,
     covering_plans,
-    elsewhere,
     module_path,
-    near,
+    nearby_multiples,
     plans_for,
     whole_shards,
 )
 from mllm_jax.config.checks.problems import LEFT_OUT, Choice, Problem, Side
-from mllm_jax.config.hardware import named, names
-from mllm_jax.config.inputs import longest, unbounded_by
+from mllm_jax.config.hardware import hardware_names, load_hardware
+from mllm_jax.config.inputs import longest_medium, unbounded_by
 from mllm_jax.config.pipeline_plan import StageLayers
 from mllm_jax.config.sections import ExperimentConfig
 from scheduling.costs.hardware import HardwareError
@@ -28,14 +28,23 @@ from sharding.plan import ParallelPlan
 def pipeline_checks(config: ExperimentConfig) -> list[Problem]:
     """Checks of the section `schedule`, and of stages."""
     if config.parallel.decoder.stage == 1:
-        return [*_hardware(config), *_without_stages(config)]
-    layers = [*_layers(config), *_length(config), *_cuts(config), *_deepstack(config)]
-    placing = [*_first_stage(config), *_live(config), *_of_bubbles_alone(config)]
-    further = [*_independent_microbatches(config), *_weights_apart(config), *_objectives(config)]
-    return [*_hardware(config), *_names(config), *layers, *placing, *further]
+        return [*_check_hardware(config), *_without_stages(config)]
+    layers = [
+        *_check_layers(config),
+        *_check_length(config),
+        *_check_encoder_chunks(config),
+        *_check_deepstack(config),
+    ]
+    placing = [*_first_stage(config), *_check_live_outputs(config), *_of_bubbles_alone(config)]
+    further = [
+        *_independent_microbatches(config),
+        *_weights_apart(config),
+        *_check_objectives(config),
+    ]
+    return [*_check_hardware(config), *_check_module_names(config), *layers, *placing, *further]
 
 
-def _objectives(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_objectives(config: ExperimentConfig) -> Iterator[Problem]:
     """Stages learn the next token alone."""
     others = [
         n for n, objective in config.model.graph.objectives.items() if not objective.reads_tokens
@@ -48,18 +57,18 @@ def _objectives(config: ExperimentConfig) -> Iterator[Problem]:
         yield Problem("model.objectives", reason, further="next_token, or parallel.decoder.stage 1")
 
 
-def _hardware(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_hardware(config: ExperimentConfig) -> Iterator[Problem]:
     chosen, key = config.schedule.hardware, "schedule.hardware"
     if chosen is None:
         return
     try:
-        named(chosen)
+        load_hardware(chosen)
     except HardwareError as error:
         if chosen.endswith((".yaml", ".yml")):
             yield Problem(key, str(error))
         else:
             files = "a file NAME.yaml that `launch.py calibrate` has written"
-            known = [[Choice.of(key, name) for name in names()]]
+            known = [[Choice.of(key, name) for name in hardware_names()]]
             yield Problem(key, f"{chosen!r} is unknown", lambda: known, further=files)
 
 
@@ -97,7 +106,7 @@ def _or_default(key: str, value: object, reason: str) -> Problem:
     return Problem(key, reason, lambda: [[Choice.of(key, value)]])
 
 
-def _names(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_module_names(config: ExperimentConfig) -> Iterator[Problem]:
     for key in ("chunks", "budgets", "rows"):
         names = [*[config.model.backbone] * (key == "chunks"), *config.model.lanes]
         for name in getattr(config.schedule, key):
@@ -144,7 +153,7 @@ def _independent_microbatches(config: ExperimentConfig) -> Iterator[Problem]:
     usual = Choice.of(key, False)
     if config.data.balance != "per_phase":
         reason = f"true needs media in rows of their own, and data.balance is {config.data.balance}"
-        per_phase = elsewhere("data.balance", "per_phase")
+        per_phase = choice_of_other_key("data.balance", "per_phase")
         yield Problem(key, reason, lambda: [[per_phase], [usual]])
     if config.run.trace_step is not None:
         reason = f"{config.run.trace_step} is drawn beside one schedule, and with {key}: true every"
@@ -160,14 +169,14 @@ def _own_budgets(config: ExperimentConfig) -> Iterator[Problem]:
         if name not in config.model.lanes or name not in config.data.budgets:
             continue
         unit = config.budget_unit(name, config.parallel.encoders[name])
-        least, most = longest(config, name), config.data.budgets[name]
+        least, most = longest_medium(config, name), config.data.budgets[name]
         key, room = f"schedule.budgets.{name}", range(-(-least // unit), most // unit + 1)
         if positions < least:
             reason = f"{positions} is less than {least}, {_longest_medium(config, name)}"
-            yield Problem(key, reason, partial(_some, key, unit, room))
+            yield Problem(key, reason, partial(_multiple_choices, key, unit, room))
         elif positions > most:
             reason = f"{positions} is more than data.budgets.{name} {most}"
-            yield Problem(key, reason, partial(_some, key, unit, room))
+            yield Problem(key, reason, partial(_multiple_choices, key, unit, room))
         elif name in covering_plans(config):
             yield from whole_shards(config, name, key, positions)
 
@@ -180,11 +189,11 @@ def _longest_medium(config: ExperimentConfig, name: str) -> str:
     return f"the longest medium: data.budgets.{name}, as {keys} allows longer ones"
 
 
-def _some(key: str, unit: int, room: range) -> list[Side]:
+def _multiple_choices(key: str, unit: int, room: range) -> list[Side]:
     return [[Choice.of(key, n * unit) for n in room]]
 
 
-def _layers(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_layers(config: ExperimentConfig) -> Iterator[Problem]:
     """The decoder's layers can be dealt to stages and chunks."""
     stages, chunks = config.parallel.decoder.stage, config.schedule.decoder_chunks
     layers, key = config.model.decoder.layers, "model.decoder.layers"
@@ -203,8 +212,8 @@ def _other_runs(config: ExperimentConfig) -> list[Side]:
     chunks, period = config.schedule.decoder_chunks, config.model.decoder.period
     fewer = [n for n in range(chunks, 0, -1) if layers % (stages * n * period) == 0]
     sides: list[Side] = [
-        [elsewhere("schedule.chunks.decoder", n) for n in fewer],
-        [elsewhere("schedule.pad_layers", True)],
+        [choice_of_other_key("schedule.chunks.decoder", n) for n in fewer],
+        [choice_of_other_key("schedule.pad_layers", True)],
         plans_for(config, config.model.backbone),
     ]
     return sides + _near_layers(config, "model.decoder.layers", layers, stages * chunks * period)
@@ -212,10 +221,10 @@ def _other_runs(config: ExperimentConfig) -> list[Side]:
 
 def _near_layers(config: ExperimentConfig, key: str, layers: int, unit: int) -> list[Side]:
     """Choices of other numbers of layers; the number of a released model does not change."""
-    return near(key, layers, unit) if config.model.pretrained is None else []
+    return nearby_multiples(key, layers, unit) if config.model.pretrained is None else []
 
 
-def _length(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_length(config: ExperimentConfig) -> Iterator[Problem]:
     """The schedule is not too long to be made."""
     stages, chunks = config.parallel.decoder.stage, config.schedule.decoder_chunks
     microbatches, most = config.train.accumulate, most_microbatches(stages, chunks)
@@ -226,7 +235,7 @@ def _length(config: ExperimentConfig) -> Iterator[Problem]:
             f"{chunks} are more than {MOST_FORWARDS} forwards to schedule"
         )
         fewer = [[Choice(f"at most {most}", {key: most})]] if most else []
-        once = [elsewhere("schedule.chunks.decoder", 1)]
+        once = [choice_of_other_key("schedule.chunks.decoder", 1)]
         yield Problem(key, reason, lambda: [*fewer, once])
 
 
@@ -235,7 +244,7 @@ def _encoder_plans(config: ExperimentConfig) -> dict[str, ParallelPlan]:
     return {name: plan for name, plan in plans.items() if name != backbone}
 
 
-def _cuts(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_encoder_chunks(config: ExperimentConfig) -> Iterator[Problem]:
     """Every encoder's layers can be cut over its stages, in as many pieces as are configured."""
     chosen = config.schedule
     for name, plan in _encoder_plans(config).items():
@@ -245,16 +254,18 @@ def _cuts(config: ExperimentConfig) -> Iterator[Problem]:
             key = f"model.encoders.{encoder}.layers"
             reason = f"{layers} cannot be cut over the {stages} stages of {module_path(name)}"
             yield Problem(key, reason, partial(_other_layers, config, name), 2)
-        elif (chunks := chosen.chunks.get(name, 1)) not in (valid := _chunks(periods, stages)):
+        elif (chunks := chosen.chunks.get(name, 1)) not in (
+            valid := _valid_chunks(periods, stages)
+        ):
             key = f"schedule.chunks.{name}"
             reason = (
                 f"{chunks} on each of {stages} stages do not split the {layers} layers of "
                 f"model.encoders.{encoder} evenly"
             )
-            yield Problem(key, reason, partial(_values, key, valid))
+            yield Problem(key, reason, partial(_value_choices, key, valid))
 
 
-def _chunks(periods: int, stages: int) -> list[int]:
+def _valid_chunks(periods: int, stages: int) -> list[int]:
     """Numbers of chunks on every stage that split periods of layers evenly."""
     return [chunks // stages for chunks in valid_chunks(periods, stages)]
 
@@ -266,11 +277,11 @@ def _other_layers(config: ExperimentConfig, name: str) -> list[Side]:
     return [plans_for(config, name), *_near_layers(config, key, encoder.layers, unit)]
 
 
-def _values(key: str, valid: Sequence[object]) -> list[Side]:
+def _value_choices(key: str, valid: Sequence[object]) -> list[Side]:
     return [[Choice.of(key, value) for value in valid]]
 
 
-def _deepstack(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_deepstack(config: ExperimentConfig) -> Iterator[Problem]:
     """Layers with inputs of their own are in the first chunk, and those that give them together."""
     stages, chunks = config.parallel.decoder.stage, config.schedule.decoder_chunks
     decoder = config.model.decoder
@@ -287,7 +298,7 @@ def _deepstack(config: ExperimentConfig) -> Iterator[Problem]:
                 f"{list(layers)} are more than the {most} layers of the first of stages {stages} x "
                 f"chunks {chunks}, behind which they are added"
             )
-            yield Problem(key, reason, partial(_values, key, [list(layers[:most])]))
+            yield Problem(key, reason, partial(_value_choices, key, [list(layers[:most])]))
 
 
 def _one_stage_or(config: ExperimentConfig, name: str, other: Side) -> list[Side]:
@@ -304,7 +315,7 @@ def _first_stage(config: ExperimentConfig) -> Iterator[Problem]:
         yield Problem(key, reason, lambda: others)
 
 
-def _live(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_live_outputs(config: ExperimentConfig) -> Iterator[Problem]:
     """`schedule.live` admits all outputs that a round of every encoder makes."""
     live, stages = config.schedule.live, config.parallel.decoder.stage
     rounds = {name: stages // plan.stage for name, plan in _encoder_plans(config).items()}

@@ -59,7 +59,7 @@ def _plan_names(config: ExperimentConfig) -> Iterator[Problem]:
             yield Problem(key, reason, partial(_leave_out, key))
 
 
-def _exchange(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_exchange(config: ExperimentConfig) -> Iterator[Problem]:
     """The exchange of encoder outputs that is asked for is possible, and there are outputs."""
     asked, key = config.parallel.exchange, "parallel.exchange"
     if asked == "auto":
@@ -71,7 +71,7 @@ def _exchange(config: ExperimentConfig) -> Iterator[Problem]:
     elif asked not in able:
         reason = f"{asked} needs routes, which are of media in rows of their own, and data.balance"
         others = [usual, *(Choice.of(key, name) for name in able)]
-        per_phase = elsewhere("data.balance", "per_phase")
+        per_phase = choice_of_other_key("data.balance", "per_phase")
         yield Problem(key, f"{reason} is {config.data.balance}", lambda: [others, [per_phase]])
 
 
@@ -81,9 +81,14 @@ def _leave_out(key: str) -> list[Side]:
 
 def plan_checks(config: ExperimentConfig) -> list[Problem]:
     """Plans, each by itself and together; those that are missing are not looked at."""
-    plans = [*_counts(config), *_sharers(config), *_plan_names(config), *_grid(config)]
-    plans += [*_alike(config), *_exchange(config)]
-    splits = [*_sizes(config), *_positions(config), *_rows(config)]
+    plans = [
+        *_check_device_counts(config),
+        *_check_expert_ranks(config),
+        *_plan_names(config),
+        *_check_grid(config),
+    ]
+    plans += [*_check_shared_plans(config), *_check_exchange(config)]
+    splits = [*_check_sizes(config), *_check_budgets(config), *_check_rows(config)]
     return [*plans, *splits, *_stages_as_fsdp(config)]
 
 
@@ -130,30 +135,30 @@ def plans_for(config: ExperimentConfig, name: str) -> Iterator[Choice]:
     if not _has_experts(config, name):
         axes = [axis for axis in axes if axis != "expert"]
     for plan in sorted(
-        _plans(config.parallel.devices, tuple(axes)), key=partial(_unlike, reference)
+        _all_plans(config.parallel.devices, tuple(axes)), key=partial(_plan_distance, reference)
     ):
         if plan != present:
             degrees = {axis: n for axis, n in zip(AXES, plan.degrees, strict=True) if n > 1}
             yield Choice(str(plan), {module_path(name): degrees})
 
 
-def _only(key: str, value: object) -> list[Side]:
+def _choice_of_other_key(key: str, value: object) -> list[Side]:
     """The choice of a value for another key than that of the problem."""
-    return [[elsewhere(key, value)]]
+    return [[choice_of_other_key(key, value)]]
 
 
-def elsewhere(key: str, value: object) -> Choice:
+def choice_of_other_key(key: str, value: object) -> Choice:
     """A choice that names its key."""
     return Choice(f"{key} {Choice.of(key, value).label}", {key: value})
 
 
 @cache
-def _plans(devices: int, axes: tuple[str, ...]) -> list[ParallelPlan]:
+def _all_plans(devices: int, axes: tuple[str, ...]) -> list[ParallelPlan]:
     degrees_found = islice(factorizations(devices, len(axes)), MOST)
     return [ParallelPlan(**dict(zip(axes, degrees, strict=True))) for degrees in degrees_found]
 
 
-def _unlike(reference: ParallelPlan, plan: ParallelPlan) -> tuple[float, str]:
+def _plan_distance(reference: ParallelPlan, plan: ParallelPlan) -> tuple[float, str]:
     """Distance of degrees from the given ones."""
     pairs = zip(reference.degrees, plan.degrees, strict=True)
     return sum(abs(log2(one / other)) for one, other in pairs), str(plan)
@@ -162,7 +167,7 @@ def _unlike(reference: ParallelPlan, plan: ParallelPlan) -> tuple[float, str]:
 # ---- devices and grid ----------------------------------------------------------------------------
 
 
-def _sharers(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_expert_ranks(config: ExperimentConfig) -> Iterator[Problem]:
     """Expert ranks have experts to share."""
     for name, plan in present_plans(config).items():
         if plan.expert > 1 and not _has_experts(config, name):
@@ -173,26 +178,30 @@ def _sharers(config: ExperimentConfig) -> Iterator[Problem]:
             yield _plan_problem(config, name, f"{module_path(name)}.expert", reason)
 
 
-def _counts(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_device_counts(config: ExperimentConfig) -> Iterator[Problem]:
     """Every plan multiplies to the device count."""
     devices, plans = config.parallel.devices, present_plans(config)
     counts = {plan.devices for plan in plans.values()}
     if len(plans) > 1 and len(counts) == 1 and counts != {devices}:
         key, covered = "parallel.devices", counts.pop()
-        reason = f"{devices}, but all plans cover {_devices(covered)}"
-        yield Problem(key, reason, lambda: [[Choice.of(key, covered)], _scaled(config, covered)])
+        reason = f"{devices}, but all plans cover {_count_devices(covered)}"
+        yield Problem(
+            key, reason, lambda: [[Choice.of(key, covered)], _scaled_choices(config, covered)]
+        )
         return
     for name, plan in plans.items():
         if plan.devices != devices:
-            reason = f"{plan} covers {_devices(plan.devices)}, but parallel.devices is {devices}"
+            reason = (
+                f"{plan} covers {_count_devices(plan.devices)}, but parallel.devices is {devices}"
+            )
             yield _plan_problem(config, name, module_path(name), reason)
 
 
-def _devices(count: int) -> str:
+def _count_devices(count: int) -> str:
     return "1 device" if count == 1 else f"{count} devices"
 
 
-def _scaled(config: ExperimentConfig, covered: int) -> Iterator[Choice]:
+def _scaled_choices(config: ExperimentConfig, covered: int) -> Iterator[Choice]:
     """Plans with more data, for all devices, and as many rows for each."""
     times, remainder = divmod(config.parallel.devices, covered)
     if times > 1 and not remainder:
@@ -203,7 +212,7 @@ def _scaled(config: ExperimentConfig, covered: int) -> Iterator[Choice]:
         yield Choice(f"{label}, and data.rows", data | {"data.rows": config.data.rows * times})
 
 
-def _grid(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_grid(config: ExperimentConfig) -> Iterator[Problem]:
     """All plans refine into one grid, whose encoders run inside the decoder's stages."""
     plans = covering_plans(config)
     if "decoder" not in plans:
@@ -215,13 +224,13 @@ def _grid(config: ExperimentConfig) -> Iterator[Problem]:
             StageViews.build(grid, config.schedule.fsdp_gather)
         except PlanError as error:
             reason = error.reason.removeprefix(f"{name}: ")
-            step = partial(_only, "schedule.fsdp_gather", "step")
+            step = partial(_choice_of_other_key, "schedule.fsdp_gather", "step")
             yield _plan_problem(config, name, module_path(name), reason, step)
         else:
             fitting[name] = plan
 
 
-def _alike(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_shared_plans(config: ExperimentConfig) -> Iterator[Problem]:
     """The lanes of an encoder hold its parameters alike, in evaluation too."""
     plans, lanes = covering_plans(config), config.model.lanes
     if "decoder" not in plans or len(set(lanes.values())) == len(lanes):
@@ -241,7 +250,7 @@ def _unlike_lane(
 ) -> str | None:
     """The reason why a lane lays out parameters unlike its encoder's first lane, or None.
 
-    If plans are no views of one grid, `_grid` says which plan is at fault.
+    If plans are no views of one grid, `_check_grid` says which plan is at fault.
     """
     try:
         grid = JointGrid.build(plans)
@@ -288,7 +297,7 @@ def no_evaluation(config: ExperimentConfig) -> Choice:
 # ---- the model's sizes ---------------------------------------------------------------------------
 
 
-def _sizes(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_sizes(config: ExperimentConfig) -> Iterator[Problem]:
     """Heads and widths divide by the degrees that split them."""
     for name, plan in covering_plans(config).items():
         undivided = dict[str, list[PlanRequirement]]()
@@ -301,7 +310,7 @@ def _sizes(config: ExperimentConfig) -> Iterator[Problem]:
             reason = f"{degree} does not divide {sizes} of {_model_path(config, name)}"
             if axis == "expert":
                 reason += f", whose divisors are {divisors_of(needs[0].size)}"
-            others = partial(_multiples, config, name, needs, degree)
+            others = partial(_size_choices, config, name, needs, degree)
             yield _plan_problem(config, name, f"{module_path(name)}.{axis}", reason, others)
 
 
@@ -310,7 +319,7 @@ def _model_path(config: ExperimentConfig, name: str) -> str:
     return "model.decoder" if name == "decoder" else f"model.encoders.{config.model.lanes[name]}"
 
 
-def _multiples(
+def _size_choices(
     config: ExperimentConfig, name: str, needs: Sequence[PlanRequirement], degree: int
 ) -> list[Side]:
     """Sizes near those needed that `degree` divides; a released model's do not change."""
@@ -321,7 +330,7 @@ def _multiples(
         size_name = need.name.removeprefix("decoder ")
         key = f"{_model_path(config, name if size_name == need.name else 'decoder')}.{size_name}"
         below = need.size // degree * degree
-        sides.append([elsewhere(key, size) for size in (below, below + degree) if size])
+        sides.append([choice_of_other_key(key, size) for size in (below, below + degree) if size])
     return sides
 
 
@@ -334,7 +343,7 @@ def _axis_name(plan: ParallelPlan, axis: str) -> str:
 # ---- rows and their positions --------------------------------------------------------------------
 
 
-def _positions(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_budgets(config: ExperimentConfig) -> Iterator[Problem]:
     """Budgets split into whole shards; those of encoders' own rows are `pipeline_checks`'."""
     for module in covering_plans(config):
         for path, positions in config.row_positions(module).items():
@@ -356,26 +365,28 @@ def whole_shards(
         shards = f"{module_path(module)}.{_axis_name(plan, 'sequence')} {plan.sequence}"
         parts = shards if module == "decoder" else f"reduction {unit // plan.sequence} x {shards}"
         reason = f"{positions} is not a multiple of {unit} ({parts})"
-        yield Problem(path, reason, partial(near, path, positions, unit), 1, "nearest valid")
+        yield Problem(
+            path, reason, partial(nearby_multiples, path, positions, unit), 1, "nearest valid"
+        )
 
 
-def near(key: str, value: int, unit: int) -> list[Side]:
+def nearby_multiples(key: str, value: int, unit: int) -> list[Side]:
     """Multiples of `unit` below `value` and above, the nearest first."""
     below = value // unit
     under = range(below, max(below - UNITS, 0), -1)
     over = range(below + 1, below + 1 + UNITS)
-    return [_numbers(key, (n * unit for n in side)) for side in (under, over)]
+    return [_number_choices(key, (n * unit for n in side)) for side in (under, over)]
 
 
-def _numbers(key: str, values: Iterable[int]) -> Iterator[Choice]:
+def _number_choices(key: str, values: Iterable[int]) -> Iterator[Choice]:
     return (Choice.of(key, value) for value in values)
 
 
-def _rows(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_rows(config: ExperimentConfig) -> Iterator[Problem]:
     """Every share of the batch is a whole number of rows."""
     rows, shares, spread = config.data.rows, _row_shares(config), config.schedule.rows
     wrong = [
-        f"{degree}, {_shares(config, name)} of {module_path(name)}"
+        f"{degree}, {_describe_row_axes(config, name)} of {module_path(name)}"
         for name, degree in shares.items()
         if rows * spread.get(name, 1) % degree
     ]
@@ -384,11 +395,11 @@ def _rows(config: ExperimentConfig) -> Iterator[Problem]:
         times = "".join(f", {factor} times as many for {name}," for name, factor in spread.items())
         reason = f"{rows}{times} is not a multiple of {', nor of '.join(wrong)}{inside}"
         units = [degree // gcd(degree, spread.get(name, 1)) for name, degree in shares.items()]
-        sides = partial(near, "data.rows", rows, lcm(*units))
+        sides = partial(nearby_multiples, "data.rows", rows, lcm(*units))
         yield Problem("data.rows", reason, sides, 1, "nearest valid")
 
 
-def _shares(config: ExperimentConfig, name: str) -> str:
+def _describe_row_axes(config: ExperimentConfig, name: str) -> str:
     """How errors call the axes that deal the rows of module `name`."""
     return "data x fsdp" + " x expert" * (config.parallel.plans[name].expert > 1)
 

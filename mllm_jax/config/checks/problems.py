@@ -1,8 +1,8 @@
 """Problems of a configuration, and valid choices that have been tried.
 
-A check yields a `Problem` with candidates for its key. `advised` keeps the candidates that all
-checks accept, so that a message never suggests a value that the next one refuses. If there are
-several problems, a choice is accepted together with the first choices of the others.
+A check yields a `Problem` with candidates for its key. `advise_problems` keeps the candidates that
+all checks accept, so that a message never suggests a value that the next one refuses. If there
+are several problems, a choice is accepted together with the first choices of the others.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ class Choice:
     @classmethod
     def of(cls, key: str, value: Any) -> Choice:
         """The choice of another value for one key."""
-        return cls(_text(value), {key: value})
+        return cls(_format_value(value), {key: value})
 
     def beside(self, other: Choice) -> Choice:
         """This choice together with another one, which it needs."""
-        also = ", ".join(f"{key} {_text(value)}" for key, value in other.changes.items())
+        also = ", ".join(f"{key} {_format_value(value)}" for key, value in other.changes.items())
         if len(other.changes) == 1 and other.label:
             key = next(iter(other.changes))
             also = other.label if other.label.startswith(key) else f"{key} {other.label}"
@@ -97,7 +97,7 @@ class Problem:
 Checks = Callable[[ExperimentConfig], Sequence[Problem]]
 
 
-def changed(config: ExperimentConfig, changes: Changes) -> ExperimentConfig | None:
+def change_config(config: ExperimentConfig, changes: Changes) -> ExperimentConfig | None:
     """`config` with other values; None if one of them is refused by itself."""
     values = config.model_dump()
     for key, value in changes.items():
@@ -115,7 +115,7 @@ def changed(config: ExperimentConfig, changes: Changes) -> ExperimentConfig | No
         return None
 
 
-def advised(config: ExperimentConfig, checks: Checks) -> list[Problem]:
+def advise_problems(config: ExperimentConfig, checks: Checks) -> list[Problem]:
     """All problems that `checks` find in `config`, with choices.
 
     The first choices of all problems together leave no problem, and so does any other choice with
@@ -163,28 +163,28 @@ class _Advice:
         A choice may end several problems.
         """
         repair, choices_made = dict[str, Choice](), [start] if start else []
-        current = changed(self._config, start.changes if start else {}) or self._config
+        current = change_config(self._config, start.changes if start else {}) or self._config
         for found in self._found:
             if found.key in self._stay:
                 continue
-            problem = _of(self._checks(current), found.key)
+            problem = _problem_with_key(self._checks(current), found.key)
             choice = self._first(current, problem) if problem else self._ended(found, choices_made)
             if choice is None:
                 return None
             repair[found.key] = choice
             choices_made.append(choice)
             if problem:
-                current = changed(current, choice.changes) or current
-        joined = _joined(repair, choices_made)
-        repaired = changed(self._config, _together(joined.values()))
+                current = change_config(current, choice.changes) or current
+        joined = _join_choices(repair, choices_made)
+        repaired = change_config(self._config, _merge_changes(joined.values()))
         return joined if repaired and self._accepted(repaired) else None
 
     def _ended(self, problem: Problem, choices_made: Sequence[Choice]) -> Choice | None:
         """The choice of another problem that ends this one as well."""
         choices = choices_made[::-1]
         for choice in choices:
-            after = changed(self._config, choice.changes)
-            if after is not None and _of(self._checks(after), problem.key) is None:
+            after = change_config(self._config, choice.changes)
+            if after is not None and _problem_with_key(self._checks(after), problem.key) is None:
                 return choice
         return next(iter(choices), None)
 
@@ -192,7 +192,7 @@ class _Advice:
         """The first candidate that ends a problem, with what else it needs."""
         known = {other.key for other in self._checks(current)} - {problem.key}
         for more in range(BESIDE + 1):
-            for candidate in islice(_all(problem), HELPED if more else None):
+            for candidate in islice(_all_candidates(problem), HELPED if more else None):
                 choice = self._completed(current, candidate, known, more)
                 if choice is not None:
                     return choice
@@ -203,7 +203,7 @@ class _Advice:
     ) -> Choice | None:
         """`choice` with at most `more` others that end the problems which it makes."""
         self._tries -= 1
-        config = changed(current, choice.changes) if self._tries > 0 else None
+        config = change_config(current, choice.changes) if self._tries > 0 else None
         if config is None:
             return None
         new = [problem for problem in self._checks(config) if problem.key not in known]
@@ -212,7 +212,9 @@ class _Advice:
         if len(new) > more or any(problem.key in choice.changes for problem in new):
             return None
         others = (
-            other for other in _all(new[0]) if not other.changes.keys() & choice.changes.keys()
+            other
+            for other in _all_candidates(new[0])
+            if not other.changes.keys() & choice.changes.keys()
         )
         joined = (choice.beside(other) for other in islice(others, HELPED))
         completed = (self._completed(current, pair, known, more - 1) for pair in joined)
@@ -222,8 +224,8 @@ class _Advice:
         """Choices of a problem beside the first ones of the others, its own first one in front."""
         first = repair[problem.key]
         others = [choice for choice in repair.values() if choice is not first]
-        repaired_others = changed(self._config, _together(others)) or self._config
-        remaining = _of(self._checks(repaired_others), problem.key) or problem
+        repaired_others = change_config(self._config, _merge_changes(others)) or self._config
+        remaining = _problem_with_key(self._checks(repaired_others), problem.key) or problem
         choices = [first]
         for side in remaining.candidates():
             tried = list(islice(side, TRIED))
@@ -233,7 +235,7 @@ class _Advice:
         return tuple(choices)
 
     def _accepts(self, repaired_others: ExperimentConfig, choice: Choice) -> bool:
-        config = changed(repaired_others, choice.changes)
+        config = change_config(repaired_others, choice.changes)
         return config is not None and self._accepted(config)
 
     def _accepted(self, config: ExperimentConfig) -> bool:
@@ -250,11 +252,11 @@ def data_alone(config: ExperimentConfig) -> Choice:
     return Choice(label, {**changes, "parallel.encoders": encoders})
 
 
-def _joined(repair: dict[str, Choice], choices_made: Sequence[Choice]) -> dict[str, Choice]:
+def _join_choices(repair: dict[str, Choice], choices_made: Sequence[Choice]) -> dict[str, Choice]:
     """Choices that change the same key become one, in which the value made last holds."""
     used = {id(choice) for choice in repair.values()}
     remaining = list({id(choice): choice for choice in choices_made if id(choice) in used}.values())
-    while pair := _overlapping(remaining):
+    while pair := _overlapping_choices(remaining):
         earlier, later = pair
         other_changes = {k: v for k, v in earlier.changes.items() if k not in later.changes}
         joint = later.beside(Choice("", other_changes)) if other_changes else later
@@ -266,27 +268,27 @@ def _joined(repair: dict[str, Choice], choices_made: Sequence[Choice]) -> dict[s
     return repair
 
 
-def _overlapping(choices: Sequence[Choice]) -> tuple[Choice, Choice] | None:
+def _overlapping_choices(choices: Sequence[Choice]) -> tuple[Choice, Choice] | None:
     """A choice and the next one that changes a key of it, if there are any."""
     pairs = combinations(choices, 2)
     return next(((a, b) for a, b in pairs if a.changes.keys() & b.changes.keys()), None)
 
 
-def _together(choices: Iterable[Choice]) -> dict[str, Any]:
+def _merge_changes(choices: Iterable[Choice]) -> dict[str, Any]:
     """The changes of all, which change no key twice."""
     return dict(chain.from_iterable(choice.changes.items() for choice in choices))
 
 
-def _of(problems: Iterable[Problem], key: str) -> Problem | None:
+def _problem_with_key(problems: Iterable[Problem], key: str) -> Problem | None:
     return next((problem for problem in problems if problem.key == key), None)
 
 
-def _all(problem: Problem) -> Iterator[Choice]:
+def _all_candidates(problem: Problem) -> Iterator[Choice]:
     """Candidates of all sides, one after the other."""
     return chain.from_iterable(islice(side, TRIED) for side in problem.candidates())
 
 
-def _text(value: Any) -> str:
+def _format_value(value: Any) -> str:
     """A value as a message and YAML have it."""
     if value is LEFT_OUT:
         return "left out"

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from mllm_jax.config.load import ExperimentConfig, load
+from mllm_jax.config.load import ExperimentConfig, load_config
 from mllm_jax.config.sections import ConfigError
 from mllm_jax.pages.run.steps import wrong_steps
 from mllm_jax.runtime.folder import IDENTITY, METRICS, RESOLVED, RunError, steps_in
@@ -187,7 +187,7 @@ def _read_configuration(path: Path) -> tuple[ExperimentConfig | None, str, bool]
     checked = True
     try:
         checked = check_text(path)
-        return load(path), "", checked
+        return load_config(path), "", checked
     except RecordDamageError as error:
         return None, str(error), True
     except (ConfigError, OSError) as error:

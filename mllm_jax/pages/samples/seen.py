@@ -25,7 +25,7 @@ from data.sample import UnusableError
 from data.sources.make import make_source
 from data.sources.mixture import SourceMixture
 from data.sources.source import Source
-from mllm_jax.config.buckets import planned
+from mllm_jax.config.buckets import planning_specs
 from mllm_jax.config.inputs import target_specs
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.graph import BACKBONE
@@ -262,7 +262,7 @@ def build_preview(config: ExperimentConfig, samples: int) -> DataPreview:
     source = make_source(config.data)
     processor = make_processor(
         config.data,
-        planned(config),
+        planning_specs(config),
         config.model.decoder.max_positions,
         target_specs(config.model),
     )

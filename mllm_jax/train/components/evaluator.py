@@ -30,7 +30,7 @@ from data.planning.stream import SkippedSample
 from data.processing.processor import make_processor
 from data.sources.make import make_source
 from data.waits import SOURCE
-from mllm_jax.config.buckets import planned
+from mllm_jax.config.buckets import planning_specs
 from mllm_jax.config.inputs import target_specs
 from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.models.model import Model
@@ -320,7 +320,7 @@ def evaluate_run(config: ExperimentConfig) -> dict[str, Any]:
     processor = run_on_all(
         lambda: make_processor(
             config.data,
-            planned(config),
+            planning_specs(config),
             config.model.decoder.max_positions,
             target_specs(config.model),
         )

@@ -14,7 +14,7 @@ from rich.console import Console
 from data.loading.identity import Identities
 from data.loading.shared import loaders_of_run, owner_of, remove_left
 from data.planning.stream import LoaderState
-from mllm_jax.config.checks.checks import notes
+from mllm_jax.config.checks.checks import short_run_notes
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.health.check import list_checks, require_healthy, run_checks, should_check
 from mllm_jax.models.work.profile import tower_parameters
@@ -169,7 +169,7 @@ def initial_state(experiment: Experiment, console: Console) -> Any:
 def print_start(experiment: Experiment, console: Console) -> None:
     """Print the size of the model and the plans, on process 0; warn of what a short run lacks."""
     if is_primary():
-        for note in notes(experiment.config):
+        for note in short_run_notes(experiment.config):
             logger.warning("%s", note)
         model, frozen = experiment.config.model, experiment.config.frozen
         if model.adapters and (left_out := frozen.beside_adapters(model.parts)):

@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 
-from mllm_jax.config.configured_step import lower
+from mllm_jax.config.configured_step import configure_step
 from mllm_jax.runtime.hardware.peak import peak_flops
 from mllm_jax.runtime.part import current_peers, waiting_for_peers
 from mllm_jax.train.experiment import Experiment
@@ -38,7 +38,7 @@ def take_traced_step(
         config.run.path,
         name_by_process(f"step-{number}"),
         schedule,
-        lower(config).costs,
+        configure_step(config).costs,
         rate,
         recorder.records(),
     )

@@ -35,7 +35,7 @@ from data.sources.make import make_source
 from data.sources.mixture import SourceMixture
 from data.sources.source import Source
 from data.waits import SOURCE
-from mllm_jax.config.buckets import planned
+from mllm_jax.config.buckets import planning_specs
 from mllm_jax.config.inputs import target_specs
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.work.flops import tower_works
@@ -176,7 +176,7 @@ def check_sources(config: ExperimentConfig) -> Identities:
     processor = run_on_all(
         lambda: make_processor(
             config.data,
-            planned(config),
+            planning_specs(config),
             config.model.decoder.max_positions,
             target_specs(config.model),
         )

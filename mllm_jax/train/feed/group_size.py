@@ -22,7 +22,7 @@ from data.planning.packing import Capacity
 from data.rows.pack import WORD, words_of
 from data.rows.spec import MediaRowSpec
 from data.sample import Lengths
-from mllm_jax.config.hardware import named
+from mllm_jax.config.hardware import load_hardware
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.module import compute_dtype
 from mllm_jax.models.work.flops import tower_works
@@ -94,7 +94,7 @@ def _predict_cost(
 ) -> GroupCost:
     """Predictions for groups of `size` hosts."""
     assert config.schedule.hardware is not None
-    hardware, count = named(config.schedule.hardware), hosts // size
+    hardware, count = load_hardware(config.schedule.hardware), hosts // size
     microbatches, data = config.train.accumulate, config.data
     shares = Shares(
         count,

@@ -9,7 +9,7 @@ from typing import Any
 
 from data.loading.loader import Microbatch
 from data.planning.groups.group import WHOLE, HostGroupSpec
-from mllm_jax.config.configured_step import lower
+from mllm_jax.config.configured_step import configure_step
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.module import compute_dtype, model_flops
 from mllm_jax.runtime.hardware.peak import device_peak
@@ -167,7 +167,7 @@ def pipeline_figures(experiment: Experiment) -> dict[str, float]:
     schedule = experiment.step.program.schedule
     if schedule is None:
         return {}
-    costs = lower(experiment.config).costs
+    costs = configure_step(experiment.config).costs
     line = timeline(schedule, costs)
     figures = {"bubble_share": line.bubble_share, "tick_imbalance": line.tick_imbalance}
     hidden = line.encoder_hidden

@@ -9,10 +9,10 @@ import jax
 import optax
 from jax.sharding import Mesh
 
-from mllm_jax.config.configured_step import lower
+from mllm_jax.config.configured_step import configure_step
 from mllm_jax.config.load import ExperimentConfig, TrainConfig
 from mllm_jax.config.overlap import Overlap
-from mllm_jax.config.overlap import overlap as overlap_of
+from mllm_jax.config.overlap import resolve_overlap as overlap_of
 from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.models.freeze import NOTHING_FROZEN, Frozen
 from mllm_jax.models.graph import ModelConfig
@@ -132,7 +132,7 @@ def with_plan(step: TrainStep, **changes: Any) -> TrainStep:
 
 
 def _of(config: ExperimentConfig, train: TrainConfig | None, devices: Devices | None) -> TrainStep:
-    frozen, lowered = Frozen.like(config.frozen), lower(config)
+    frozen, lowered = Frozen.like(config.frozen), configure_step(config)
     parts = config.model, config.parallel.plans, lowered.pipeline, frozen
     return build_step(
         *parts,

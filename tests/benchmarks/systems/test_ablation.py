@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.systems.ablation import TECHNIQUES, AblationTable, ablate_techniques
-from mllm_jax.config.hardware import named
-from mllm_jax.config.load import ConfigError, load
+from mllm_jax.config.hardware import load_hardware
+from mllm_jax.config.load import ConfigError, load_config
 from tests.configs import ROOT
 
 CONFIG = ROOT / "configs" / "megascale" / "gpt175b_256.yaml"
@@ -16,7 +16,7 @@ FEW = ("model.decoder.layers=16", "schedule.chunks.decoder=2", "train.accumulate
 
 @pytest.fixture(scope="module")
 def table() -> AblationTable:
-    return ablate_techniques(load(CONFIG, FEW), named("a100"))
+    return ablate_techniques(load_config(CONFIG, FEW), load_hardware("a100"))
 
 
 def test_every_technique_has_a_row_and_none_makes_the_step_slower(table: AblationTable) -> None:
@@ -47,12 +47,12 @@ def test_techniques_that_are_there_already_are_refused() -> None:
     there = ["model.decoder.parallel_block=true", "model.decoder.window=64"]
     there.append("train.optimizer={kind: lamb}")
     with pytest.raises(ConfigError) as error:
-        ablate_techniques(load(CONFIG, [*FEW, *there]), named("a100"))
+        ablate_techniques(load_config(CONFIG, [*FEW, *there]), load_hardware("a100"))
     assert len(error.value.problems) == 3
 
 
 def test_the_published_setting_is_near_its_published_baseline_and_on_its_page() -> None:
-    rows = ablate_techniques(load(CONFIG), named("a100")).rows
+    rows = ablate_techniques(load_config(CONFIG), load_hardware("a100")).rows
     assert rows[0].mfu == pytest.approx(47.7, abs=1.5)
     page = (ROOT / "docs" / "how-to" / "simulate.md").read_text().splitlines()
     for row in rows:

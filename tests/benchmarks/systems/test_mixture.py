@@ -13,9 +13,9 @@ import launch
 from benchmarks.systems.mixture.compare import OURS, SystemComparison, compare_systems
 from benchmarks.systems.mixture.draws import SampleDraw
 from benchmarks.systems.mixture.files import FILES, write_files
-from mllm_jax.config.configured_step import lower
-from mllm_jax.config.hardware import named
-from mllm_jax.config.load import ConfigError, ExperimentConfig, load
+from mllm_jax.config.configured_step import configure_step
+from mllm_jax.config.hardware import load_hardware
+from mllm_jax.config.load import ConfigError, ExperimentConfig, load_config
 from mllm_jax.plan.memory import predict_memory
 from mllm_jax.plan.mixtures import parse_mixtures
 from mllm_jax.plan.prediction import describe_strategy
@@ -32,19 +32,21 @@ SMALL = (
 
 @cache
 def config(*more: str) -> ExperimentConfig:
-    return load(ROOT / "configs" / "bench" / "mixture.yaml", [*SMALL, *more], planned=False)
+    return load_config(ROOT / "configs" / "bench" / "mixture.yaml", [*SMALL, *more], planned=False)
 
 
 @cache
 def compared() -> SystemComparison:
     own = parse_mixtures("1:9,1:1,1:3")
-    return compare_systems(config(), named("h100"), "h100", own, None, lambda line: None)
+    return compare_systems(config(), load_hardware("h100"), "h100", own, None, lambda line: None)
 
 
 @cache
 def uneven() -> SystemComparison:
     own = parse_mixtures("1:9,1:1,1:3")
-    return compare_systems(config(), named("h100"), "h100", own, SampleDraw(), lambda line: None)
+    return compare_systems(
+        config(), load_hardware("h100"), "h100", own, SampleDraw(), lambda line: None
+    )
 
 
 @pytest.mark.parametrize("text", ["", "1", "1:", "0:1", "1:-1", "1:9,", "a:b", "1:2:3", "1.5:2"])
@@ -100,7 +102,12 @@ def test_samples_that_fill_a_row_with_media_need_the_budget() -> None:
     own = config("data.budgets={tokens: 512, segments: 128, vision: 4096}")
     with pytest.raises(ConfigError, match=r"data\.budgets\.vision: 4096 holds no row"):
         compare_systems(
-            own, named("h100"), "h100", parse_mixtures("1:1"), SampleDraw(), lambda line: None
+            own,
+            load_hardware("h100"),
+            "h100",
+            parse_mixtures("1:1"),
+            SampleDraw(),
+            lambda line: None,
         )
 
 
@@ -118,12 +125,15 @@ def test_the_written_plan_trains_what_was_compared(tmp_path: Path) -> None:
     plans = "parallel.decoder={stage: 2, tensor: 2}", "parallel.encoders={vision: {data: 4}}"
     single = config("data.rows=1", "train.accumulate=1", *plans)
     told = compare_systems(
-        single, named("h100"), "h100", parse_mixtures("1:1"), None, lambda line: None
+        single, load_hardware("h100"), "h100", parse_mixtures("1:1"), None, lambda line: None
     )
     plan, *_ = write_files(told, tmp_path)
-    own, cell = load(plan), told.cells[0][OURS]
-    assert told.plans[OURS] == f"{describe_strategy(lower(own).strategy)}, vision 2 rows for each"
-    assert predict_memory(own, named("h100")).total == cell.memory
+    own, cell = load_config(plan), told.cells[0][OURS]
+    assert (
+        told.plans[OURS]
+        == f"{describe_strategy(configure_step(own).strategy)}, vision 2 rows for each"
+    )
+    assert predict_memory(own, load_hardware("h100")).total == cell.memory
     assert f"predicted\n# {cell.seconds:.4g} to {cell.seconds:.4g} s a step" in plan.read_text()
 
 
@@ -149,7 +159,12 @@ def test_configurations_that_follow_no_mixture_are_refused(
 ) -> None:
     with pytest.raises(ConfigError, match=reason.replace(".", r"\.")):
         compare_systems(
-            config(*more), named("h100"), "h100", parse_mixtures("9:1"), None, lambda line: None
+            config(*more),
+            load_hardware("h100"),
+            "h100",
+            parse_mixtures("9:1"),
+            None,
+            lambda line: None,
         )
 
 

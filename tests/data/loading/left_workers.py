@@ -11,7 +11,7 @@ from data.loading.loader import DataLoader
 from data.loading.shared import loaders_of_run
 from data.processing.processor import make_processor
 from data.sources.make import make_source
-from mllm_jax.config.buckets import planned
+from mllm_jax.config.buckets import planning_specs
 from tests.configs import config
 
 
@@ -25,7 +25,7 @@ def main(folder: str, run: str = "none") -> None:
     )
     source, processor = (
         make_source(experiment.data),
-        make_processor(experiment.data, planned(experiment)),
+        make_processor(experiment.data, planning_specs(experiment)),
     )
     rows = dict.fromkeys(("decoder", "vision", "audio"), range(experiment.data.rows))
     shared.SMALL = 1  # of elements as small as these, too

@@ -21,7 +21,7 @@ from data.sources.shapes import (
     ShapeScene,
     write_example,
 )
-from mllm_jax.config.load import load
+from mllm_jax.config.load import load_config
 from mllm_jax.train.feed.feed import open_single_loader
 from tests.configs import ROOT
 
@@ -97,7 +97,7 @@ def test_yes_and_no_are_as_the_image_says() -> None:
 
 def test_the_configuration_of_the_readme_reads_it(made: ExampleData) -> None:
     folder = made.folder
-    config = load(
+    config = load_config(
         ROOT / "configs/llava.yaml",
         [
             f"data.source.path={folder / 'train.json'}",
@@ -111,9 +111,9 @@ def test_the_configuration_of_the_readme_reads_it(made: ExampleData) -> None:
     )
     from data.processing.processor import make_processor
     from data.sources.make import make_source
-    from mllm_jax.config.buckets import planned
+    from mllm_jax.config.buckets import planning_specs
 
-    processor = make_processor(config.data, planned(config))
+    processor = make_processor(config.data, planning_specs(config))
     example = processor.process(make_source(config.data, "train")[0, 0])
     learnt = processor.pieces(example.targets[example.loss_weight > 0].tolist())
     assert learnt.count("<|im_end|>") == 4

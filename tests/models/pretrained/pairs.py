@@ -13,7 +13,7 @@ from data.processing.processor import Processor, make_processor
 from data.sources.make import make_source
 from data.sources.shapes import write_example
 from mllm_jax.config.inputs import row_specs, target_specs
-from mllm_jax.config.load import ExperimentConfig, load
+from mllm_jax.config.load import ExperimentConfig, load_config
 from tests.configs import ROOT
 
 #: Samples of a step, of two microbatches.
@@ -40,7 +40,7 @@ def experiment(folder: Path) -> ExperimentConfig:
         "model.objectives.pairs.dimensions=8",
         f"run.directory={folder / 'runs'}",
     ]
-    return load(ROOT / "configs" / "pairs.yaml", [*narrow, *changes])
+    return load_config(ROOT / "configs" / "pairs.yaml", [*narrow, *changes])
 
 
 MODULES = ("decoder", "encoders.image")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mllm_jax.config.load import load
+from mllm_jax.config.load import load_config
 from mllm_jax.hf_format.files import PretrainedError
 from mllm_jax.hf_format.release_format import ReleasedModel
 from mllm_jax.models.pretrained.forms import form_of
@@ -18,7 +18,7 @@ VIT22B = SIGLIP.replace("siglip", "vit22b")
 
 def composition(file: str, *overrides: str) -> ReleasedModel:
     own = [f"data.processor={ROOT / 'configs/processors/llava'}"] if "llava.yaml" in file else []
-    model = load(ROOT / file, [*own, *overrides]).model
+    model = load_config(ROOT / file, [*own, *overrides]).model
     return ReleasedModel(model.decoder, {own.released_name: own for own in model.encoders.values()})
 
 

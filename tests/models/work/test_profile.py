@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from jax.sharding import PartitionSpec
 
-from mllm_jax.config.hardware import named
+from mllm_jax.config.hardware import load_hardware
 from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.module import ShardedModule, abstract_parameters
@@ -120,7 +120,7 @@ def test_a_device_stores_the_shards_of_the_layout(
         sizes = jax.tree.map(
             lambda x, own: x.size // own.view.degree(own.sharded), tree, layout[name]
         )
-        timing = Timing(whole(config), Strategy(plans), named("h100"), name)
+        timing = Timing(whole(config), Strategy(plans), load_hardware("h100"), name)
         assert timing.stored == sum(jax.tree.leaves(sizes))
         whole_along_fsdp = jax.tree.map(
             lambda x, own: x.size // own.view.degree(_without_fsdp(own)), tree, layout[name]

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mllm_jax.config.load import resolve
+from mllm_jax.config.load import resolve_config
 from mllm_jax.pages.samples.page import PANELS, write_preview
 from tests.browser import IN_BROWSER, NARROW, WIDTH, pictured, read
 from tests.pages.samples.folder import content
@@ -43,7 +43,7 @@ LOOK = """
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("preview") / "mine"
-    return write_preview(resolve(content(folder), source="test"), 10).file
+    return write_preview(resolve_config(content(folder), source="test"), 10).file
 
 
 def test_rows_pictures_and_sounds_are_drawn(page: Path, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ import launch
 from data.media.preview import MediaPreview, PreviewPicture
 from data.planning.stream import LoaderState
 from data.sample import DataError
-from mllm_jax.config.load import ExperimentConfig, resolve
+from mllm_jax.config.load import ExperimentConfig, resolve_config
 from mllm_jax.pages.samples.page import PANELS, PreviewPage, render_page
 from mllm_jax.pages.samples.panels.samples import samples_panel
 from mllm_jax.pages.samples.seen import (
@@ -47,7 +47,7 @@ from tests.train.llava_folder import MISSING, TRUNCATED
 
 @pytest.fixture(scope="module")
 def config(tmp_path_factory: pytest.TempPathFactory) -> ExperimentConfig:
-    return resolve(content(tmp_path_factory.mktemp("preview") / "mine"), source="test")
+    return resolve_config(content(tmp_path_factory.mktemp("preview") / "mine"), source="test")
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +131,7 @@ def test_frames_of_a_video_are_seen_as_their_encoder_gets_them(tmp_path: Path) -
     values = imported(tmp_path / "run", PARITY / "llava_onevision")
     budgets = values["data"]["budgets"] | {"vision": 96}
     values["data"] |= {"source": records, "rows": 1, "lookahead": 2, "budgets": budgets}
-    seen = build_preview(resolve(values, source="test"), 2)
+    seen = build_preview(resolve_config(values, source="test"), 2)
     assert not seen.skipped
     shown = {len(own.media): own for own in seen.details}
     (video,) = shown[1].media
@@ -224,7 +224,7 @@ def test_names_and_texts_of_samples_are_no_markup(tmp_path: Path) -> None:
     values = content(tmp_path)
     turns = [{"from": "human", "value": hostile}, {"from": "gpt", "value": "Hi."}]
     (tmp_path / "train.json").write_text(json.dumps([{"conversations": turns}]))
-    text = render_page(build_preview(resolve(values, source="test"), 1))
+    text = render_page(build_preview(resolve_config(values, source="test"), 1))
     assert "<script>alert" not in text
     shown = re.search(r'<p class="tokens">(.*?)</p>', text, re.DOTALL)
     assert shown

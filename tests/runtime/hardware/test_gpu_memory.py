@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from mllm_jax.config.hardware import named, names
+from mllm_jax.config.hardware import hardware_names, load_hardware
 from mllm_jax.config.load import ParallelConfig
 from mllm_jax.config.sections import ConfigError
 from mllm_jax.plan.memory import device_room
@@ -30,12 +30,12 @@ def test_a_process_takes_at_least_what_plans_count(caplog: pytest.LogCaptureFixt
     set_share(environment)
     share = float(environment[OURS])
     assert f"JAX may take {share:g} of each GPU's memory" in caplog.text
-    gpus = [own for own in map(named, names()) if own.platform == "gpu"]
+    gpus = [own for own in map(load_hardware, hardware_names()) if own.platform == "gpu"]
     assert gpus
     for own in gpus:
         assert own.room <= share * own.memory
         assert own.room <= own.memory - RESERVED["gpu"]
-    assert device_room(named("h100"))[0] == 80e9 - 2 * 2**30
+    assert device_room(load_hardware("h100"))[0] == 80e9 - 2 * 2**30
 
 
 @pytest.mark.parametrize("name", VARIABLES)
@@ -47,8 +47,8 @@ def test_a_share_that_the_user_sets_stays_and_plans_count_with_it(
     set_share(environment)
     assert environment == {name: "0.5"}
     assert f"{name} lets JAX take 0.5 of each GPU's memory, and `plan` counts" in caplog.text
-    assert device_room(named("h100")) == (40e9, f", by {name}=0.5")
-    assert device_room(named("v5p"))[1] == ""
+    assert device_room(load_hardware("h100")) == (40e9, f", by {name}=0.5")
+    assert device_room(load_hardware("v5p"))[1] == ""
     caplog.clear()
     set_share({name: f"{GPU_SHARE}"})
     assert not caplog.records

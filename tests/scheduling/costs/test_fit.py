@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mllm_jax.config.hardware import named
+from mllm_jax.config.hardware import load_hardware
 from scheduling.costs.fit import Timed, fit_efficiency, fit_link, fit_rows
 from scheduling.costs.hardware import Hardware, HardwareError
 
@@ -22,7 +22,7 @@ TASKS = [
     (1e11, 4e11, 3e8, 4),
 ]
 SIZES = (1e5, 1e6, 1e7, 1e8)
-H100 = named("h100")
+H100 = load_hardware("h100")
 
 fractions = st.floats(0.05, 0.95)
 

@@ -15,7 +15,7 @@ from jax.experimental import topologies
 from pydantic import BaseModel, ValidationError
 
 from mllm_jax.config import hardware
-from mllm_jax.config.hardware import named, names, of_kind, read
+from mllm_jax.config.hardware import hardware_names, load_hardware, of_kind, read_hardware
 from scheduling.costs.hardware import Efficiency, Hardware, HardwareError, Link
 
 SHIPPED = ["a100", "b200", "h100", "h100_pcie", "h200", "h800", "v4", "v5e", "v5p", "v6e"]
@@ -59,12 +59,12 @@ def written(folder: Path, values: Any) -> Path:
 
 
 def test_these_are_shipped() -> None:
-    assert names() == SHIPPED
+    assert hardware_names() == SHIPPED
 
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_shipped_file(name: str) -> None:
-    device = named(name)
+    device = load_hardware(name)
     assert device.name == name
     # MFU is reported against it.
     assert device.flops["bfloat16"] >= device.flops["float32"]
@@ -109,7 +109,7 @@ def test_the_table_of_the_page_is_that_of_the_files() -> None:
     page = (hardware.FOLDER.parents[1] / "docs" / "reference" / "hardware.md").read_text()
     assert [
         line for line in page.splitlines() if "../../configs/hardware/" in line and "|" in line
-    ] == [row(named(name)) for name in SHIPPED]
+    ] == [row(load_hardware(name)) for name in SHIPPED]
 
 
 def test_the_page_names_every_field() -> None:
@@ -149,11 +149,11 @@ def test_a_kind_that_is_not_described(kind: str) -> None:
 
 
 def test_each_kind_is_of_one_file() -> None:
-    kinds = [kind for name in SHIPPED for kind in named(name).kinds]
+    kinds = [kind for name in SHIPPED for kind in load_hardware(name).kinds]
     assert len(kinds) == len(set(kinds))
     for name in SHIPPED:
-        for kind in named(name).kinds:
-            assert of_kind(kind) is named(name)
+        for kind in load_hardware(name).kinds:
+            assert of_kind(kind) is load_hardware(name)
 
 
 @pytest.mark.tpu_compile
@@ -165,17 +165,19 @@ def test_the_tpu_compiler_knows_the_topology(slices: str, monkeypatch: pytest.Mo
     # There is no metadata server to ask, and other processes may compile for TPUs at the same time.
     monkeypatch.setenv("TPU_SKIP_MDS_QUERY", "1")
     monkeypatch.setenv("ALLOW_MULTIPLE_LIBTPU_LOAD", "1")
-    device = named(slices.partition(":")[0])
+    device = load_hardware(slices.partition(":")[0])
     assert slices.startswith(f"{device.topology}:")
     topology: Any = topologies.get_topology_desc(platform="tpu", topology_name=slices)
     assert of_kind(topology.devices[0].device_kind) is device
 
 
 @pytest.mark.gpu_compile
-@pytest.mark.parametrize("name", [name for name in SHIPPED if named(name).platform == "gpu"])
+@pytest.mark.parametrize(
+    "name", [name for name in SHIPPED if load_hardware(name).platform == "gpu"]
+)
 def test_the_gpu_compiler_knows_the_card(name: str) -> None:
     pytest.importorskip("jax_plugins.xla_cuda13")
-    device = named(name)
+    device = load_hardware(name)
     options: dict[str, Any] = {
         "target_config": device.target_config,
         "topology": f"1x1x{device.domain}",
@@ -350,17 +352,17 @@ def test_a_better_network_never_slows_a_group(data: float, devices: int, stride:
 
 def test_a_file_that_someone_has_written(tmp_path: Path) -> None:
     path = written(tmp_path, VALUES)
-    assert named(str(path)) == ABACUS
+    assert load_hardware(str(path)) == ABACUS
     # It may be measured again meanwhile.
     written(tmp_path, {**VALUES, "memory": 2e9})
-    assert named(str(path)).memory == 2e9
+    assert load_hardware(str(path)).memory == 2e9
 
 
 def test_an_unknown_name_lists_the_valid_ones() -> None:
     with pytest.raises(HardwareError, match=r"'h1000' is unknown; valid: a100, b200, h100, .*v6e"):
-        named("h1000")
+        load_hardware("h1000")
     with pytest.raises(HardwareError, match=r"'\.\./hardware/h100' is unknown"):
-        named("../hardware/h100")
+        load_hardware("../hardware/h100")
 
 
 def wrong() -> Iterator[tuple[str, dict[str, Any], str]]:
@@ -388,12 +390,12 @@ def wrong() -> Iterator[tuple[str, dict[str, Any], str]]:
 def test_wrong_values(tmp_path: Path, values: dict[str, Any], message: str) -> None:
     path = written(tmp_path, values)
     with pytest.raises(HardwareError, match=f"^{re.escape(str(path))}: {message}"):
-        read(path)
+        read_hardware(path)
 
 
 def test_all_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
     with pytest.raises(HardwareError, match=r"(?s)memory: .*; host: "):
-        read(written(tmp_path, {**VALUES, "memory": 0, "host": 0}))
+        read_hardware(written(tmp_path, {**VALUES, "memory": 0, "host": 0}))
 
 
 @pytest.mark.parametrize(
@@ -409,23 +411,23 @@ def test_what_is_no_description(tmp_path: Path, content: bytes, message: str) ->
     path = tmp_path / "mine.yaml"
     path.write_bytes(content)
     with pytest.raises(HardwareError, match=f"^{re.escape(str(path))}: {message}"):
-        named(str(path))
+        load_hardware(str(path))
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(HardwareError, match=r"none\.yaml: cannot be read: .*No such file"):
-        named(str(tmp_path / "none.yaml"))
+        load_hardware(str(tmp_path / "none.yaml"))
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hardware, "FOLDER", tmp_path / "configs" / "hardware")
-    for ask in (names, lambda: named("h100"), lambda: of_kind("TPU v4")):
+    for ask in (hardware_names, lambda: load_hardware("h100"), lambda: of_kind("TPU v4")):
         with pytest.raises(HardwareError, match=r"holds no descriptions .* install it again"):
             ask()
 
 
 def test_a_description_never_changes_and_has_finite_numbers() -> None:
-    own = named("h100")
+    own = load_hardware("h100")
     parts = [own, *(part for _, part in own if isinstance(part, BaseModel))]
     assert len(parts) > 1
     for part in parts:

@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import pytest
 
-from mllm_jax.config.configured_step import lower
+from mllm_jax.config.configured_step import configure_step
 from scheduling.costs.flops import task_flops
 from scheduling.costs.strategy import Strategy
 from scheduling.schedules.check import check_schedule
@@ -72,9 +72,9 @@ def test_equal_configurations_are_lowered_once() -> None:
         "model__decoder__layers": 2,
         "train__accumulate": 4,
     }
-    lowered = lower(config(**stages))
-    assert lower(config(**stages, train__steps=7)).schedule is lowered.schedule
+    lowered = configure_step(config(**stages))
+    assert configure_step(config(**stages, train__steps=7)).schedule is lowered.schedule
     assert lowered.pipeline is not None
     assert lowered.pipeline.schedule is lowered.schedule
-    other = lower(config(**stages, schedule__kind="gpipe"))
+    other = configure_step(config(**stages, schedule__kind="gpipe"))
     assert other.schedule != lowered.schedule

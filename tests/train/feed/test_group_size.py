@@ -11,7 +11,7 @@ from data.planning.packing import make_capacity
 from data.sample import Lengths
 from data.sources.distributions import draw_lengths
 from mllm_jax.config.inputs import row_specs
-from mllm_jax.config.load import ExperimentConfig, load
+from mllm_jax.config.load import ExperimentConfig, load_config
 from mllm_jax.train.feed import group_size
 from mllm_jax.train.feed.group_size import GroupCost, choose_group_size
 from tests.configs import ROOT
@@ -34,7 +34,7 @@ def at_scale(lengths: str = "cached", *more: str) -> ExperimentConfig:
         "model.dtype=bfloat16",
         *more,
     ]
-    return load(ROOT / "configs" / "bench" / "balance.yaml", changes)
+    return load_config(ROOT / "configs" / "bench" / "balance.yaml", changes)
 
 
 def shipped() -> list[Lengths]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from mllm_jax.config.configured_step import lower
+from mllm_jax.config.configured_step import configure_step
 from mllm_jax.pages.html.markup import Markup, join_markup, make_facts, make_tag
 from mllm_jax.pages.html.panel import PagePanel
 from mllm_jax.pages.html.words import format_percent, format_times
@@ -55,7 +55,7 @@ def schedule_panel(run: RunFiles) -> PagePanel:
 
 def _draw_pipeline(run: RunFiles) -> Markup:
     assert run.config is not None
-    lowered = lower(run.config)
+    lowered = configure_step(run.config)
     if lowered.pipeline is None:
         return Markup()
     line = timeline(lowered.pipeline.schedule, lowered.costs)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from data.sample import AwayError, StorageError
-from mllm_jax.config.load import ExperimentConfig, load
+from mllm_jax.config.load import ExperimentConfig, load_config
 from mllm_jax.runtime.folder import IDENTITY, RESOLVED, steps_in
 from mllm_jax.runtime.part import current_peers
 from mllm_jax.train.state.copies.store import DRAFT, KEY, Copy, Store
@@ -184,7 +184,7 @@ def saved_parameters(run: Path) -> SavedParameters:
     """
     resolved = run / RESOLVED
     if not steps_in(run) and resolved.is_file():
-        config = load(resolved)
+        config = load_config(resolved)
         if config.checkpoint.copy_to is not None:
             _fetch(Store(config), run)
     return SavedParameters(run / "checkpoints")
