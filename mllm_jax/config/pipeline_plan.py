@@ -35,13 +35,13 @@ class StageLayers:
         return -(-self.layers // (self.stages * self.chunks * self.period)) * self.period
 
     @property
-    def padded(self) -> int:
+    def stored_layers(self) -> int:
         """Layers that are stored."""
         return self.per_chunk * self.stages * self.chunks
 
-    def unpadded(self, stored: int) -> int:
+    def without_padding(self, stored: int) -> int:
         """Of so many stored layers, all or those of some kinds, the ones that are no padding."""
-        return stored * self.layers // self.padded
+        return stored * self.layers // self.stored_layers
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class PipelinePlan:
         """Whether tasks of a bundle run one after the other; an observer is told of bundles."""
         return not self.co_issue and self.observe is None
 
-    def stack(self, model: ModelConfig) -> StageLayers:
+    def stage_layers(self, model: ModelConfig) -> StageLayers:
         """Layers of the decoder over stages and chunks."""
         decoder, schedule = model.decoder, self.schedule
         return StageLayers(decoder.layers, schedule.stages, schedule.chunks, decoder.period)

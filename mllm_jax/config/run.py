@@ -46,7 +46,7 @@ class MlflowConfig(Section):
     experiment: str = Field("mllm_jax", min_length=1)
 
     @property
-    def place(self) -> str:
+    def tracking_uri(self) -> str:
         """`tracking`, or else what MLFLOW_TRACKING_URI says; empty if neither does."""
         return self.tracking or os.environ.get("MLFLOW_TRACKING_URI") or ""
 

@@ -111,12 +111,12 @@ class _Loader(yaml.SafeLoader):
             return None
         if isinstance(event, yaml.AliasEvent) and node not in self._sizes:
             raise _yaml_error(f"*{event.anchor} is inside of what it stands for", mark)
-        values, levels = self._sizes.setdefault(node, self._size(node))
+        values, levels = self._sizes.setdefault(node, self._node_size(node))
         _check_bound(values, MOST_VALUES, "values", mark)
         _check_bound(self._depth + levels, DEEPEST, "levels of nesting", mark)
         return node
 
-    def _size(self, node: yaml.Node) -> tuple[int, int]:
+    def _node_size(self, node: yaml.Node) -> tuple[int, int]:
         """Values and levels of a node whose parts are complete."""
         if isinstance(node, yaml.ScalarNode):
             return 1, 0

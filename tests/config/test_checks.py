@@ -258,6 +258,10 @@ ENDS = ("", ".connector")
             ["train.check_schedules: true has no effect, as parallel.decoder.stage is 1"],
         ),
         (
+            {"schedule__chunks": {"video": 1}},
+            ["schedule.chunks: {'video': 1} has no effect, as parallel.decoder.stage is 1"],
+        ),
+        (
             {
                 "parallel__decoder": {"stage": 2, "tensor": 2},
                 "model__decoder__layers": 2,

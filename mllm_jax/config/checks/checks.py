@@ -60,7 +60,7 @@ def _check_replicas(config: ExperimentConfig) -> Iterator[Problem]:
     if config.train.check_every is not None and ranks == 1:
         problem = "the decoder has one replica, and no other one computes the same"
         further = "parallel.decoder with data, fsdp or expert above 1"
-        yield Problem(key, problem, lambda: [[Choice.of(key, None)]], further=further)
+        yield Problem(key, problem, lambda: [[Choice.setting(key, None)]], further=further)
 
 
 def check_unplanned(config: ExperimentConfig) -> list[str]:
@@ -96,10 +96,10 @@ def _check_profiled_steps(config: ExperimentConfig) -> Iterator[Problem]:
     (first, last), steps = config.run.profile_steps, config.train.steps
     key = "run.profile_steps"
     if first > last:
-        choice = Choice.of(key, [last, first])
+        choice = Choice.setting(key, [last, first])
         yield Problem(key, f"the first step {first} is behind the last, {last}", lambda: [[choice]])
     elif last > steps:
-        fit = Choice.of(key, [min(first, steps), steps])
+        fit = Choice.setting(key, [min(first, steps), steps])
         yield Problem(key, f"step {last} is behind train.steps {steps}", lambda: [[fit]])
 
 
@@ -277,7 +277,9 @@ def _check_evaluation(config: ExperimentConfig) -> Iterator[Problem]:
     if evaluate.every is not None and not evaluate.enabled:
         key = "evaluate.every"
         reason = f"{evaluate.every} has no effect, as evaluate.enabled is false"
-        yield Problem(key, reason, lambda: [[Choice.of(key, None), _enable("evaluate.enabled")]])
+        yield Problem(
+            key, reason, lambda: [[Choice.setting(key, None), _enable("evaluate.enabled")]]
+        )
 
 
 def _check_measurements(config: ExperimentConfig) -> Iterator[Problem]:
@@ -288,11 +290,11 @@ def _check_measurements(config: ExperimentConfig) -> Iterator[Problem]:
     if evaluate.enabled and evaluate.exact_match and not graph.writes:
         key = "evaluate.exact_match"
         reason = f"true needs answers, and a model that learns {learnt} writes none"
-        yield Problem(key, reason, lambda: [[Choice.of(key, False), *off]])
+        yield Problem(key, reason, lambda: [[Choice.setting(key, False), *off]])
     if evaluate.enabled and evaluate.loss and graph.measured is None:
         name = "evaluate.loss"
         why = f"true is refused, as {learnt} has a loss of whole steps alone"
-        yield Problem(name, why, lambda: [[*off, Choice.of(name, False)]])
+        yield Problem(name, why, lambda: [[*off, Choice.setting(name, False)]])
 
 
 def _enable(key: str) -> Choice:
@@ -426,7 +428,7 @@ def _unknown_groups(config: ExperimentConfig, unknown: list[str]) -> Problem:
 
 def _value_choices(key: str, *values: object) -> Callable[[], list[Side]]:
     """Choices of other values of a key."""
-    return lambda: [[Choice.of(key, value) for value in values]]
+    return lambda: [[Choice.setting(key, value) for value in values]]
 
 
 def _check_schedule(config: ExperimentConfig) -> Iterator[str]:
@@ -455,26 +457,26 @@ class Period:
     never: str
     at_end: bool = True
 
-    def value(self, config: ExperimentConfig) -> int | None:
+    def value_in(self, config: ExperimentConfig) -> int | None:
         """The period; None if there is none, or the section is off."""
-        section, name = self._place(config)
+        section, name = self._section_and_name(config)
         value: int | None = getattr(section, name) if getattr(section, "enabled", True) else None
         return value
 
-    def usual(self, config: ExperimentConfig) -> bool:
+    def is_default(self, config: ExperimentConfig) -> bool:
         """Whether the period is the default one."""
-        section, name = self._place(config)
+        section, name = self._section_and_name(config)
         default = type(section).model_fields[name].default
         return bool(getattr(section, name) == default)
 
-    def _place(self, config: ExperimentConfig) -> tuple[Any, str]:
+    def _section_and_name(self, config: ExperimentConfig) -> tuple[Any, str]:
         section, name = self.key.split(".")
         return getattr(config, section), name
 
-    def note(self, config: ExperimentConfig) -> str | None:
+    def short_run_note(self, config: ExperimentConfig) -> str | None:
         """What is told of a period that the run is too short for; None if there is nothing."""
-        period, steps = self.value(config), config.train.steps
-        if period is None or self.usual(config) or period < steps + self.at_end:
+        period, steps = self.value_in(config), config.train.steps
+        if period is None or self.is_default(config) or period < steps + self.at_end:
             return None
         end = "in" if self.at_end else "before the last of"
         return f"{self.key} {period} is not reached {end} train.steps {steps}: {self.never}"
@@ -511,7 +513,7 @@ def _check_periods(config: ExperimentConfig) -> Iterator[Problem]:
 def _multiple_choices(every: int, kept_every: int) -> list[Side]:
     """The multiples around a period, and another period that divides it."""
     below = kept_every - kept_every % every
-    near = [Choice.of("checkpoint.keep_every", n) for n in (below, below + every) if n]
+    near = [Choice.setting("checkpoint.keep_every", n) for n in (below, below + every) if n]
     divisor = next(n for n in range(min(every, kept_every), 0, -1) if kept_every % n == 0)
     divided = Choice(f"checkpoint.every {divisor}", {"checkpoint.every": divisor})
     return [near, [divided]]
@@ -519,7 +521,7 @@ def _multiple_choices(every: int, kept_every: int) -> list[Side]:
 
 def short_run_notes(config: ExperimentConfig) -> list[str]:
     """What does not happen in a run that is so short, for its start."""
-    notes_found = (period.note(config) for period in PERIODS)
+    notes_found = (period.short_run_note(config) for period in PERIODS)
     return [*filter(None, notes_found), *_warmup_notes(config.train)]
 
 

@@ -17,14 +17,14 @@ def overlap_checks(config: ExperimentConfig) -> Iterator[Problem]:
         yield Problem(
             "parallel.reduce_dtype",
             reason,
-            lambda: [[Choice.of("parallel.reduce_dtype", "float32")]],
+            lambda: [[Choice.setting("parallel.reduce_dtype", "float32")]],
         )
     if isinstance(chosen, str):
         return
     reasons = {name: reason for name in chosen if (reason := _idle_reason(config, name))}
     if reasons:
         remaining = [name for name in chosen if name not in reasons]
-        choices = [Choice.of(key, "auto"), Choice.of(key, remaining or "off")]
+        choices = [Choice.setting(key, "auto"), Choice.setting(key, remaining or "off")]
         text = "; ".join(f"{name} {reason}" for name, reason in reasons.items())
         yield Problem(key, text, lambda: [choices])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from mllm_jax.config.checks.plan_checks import (
@@ -68,7 +68,7 @@ def _check_hardware(config: ExperimentConfig) -> Iterator[Problem]:
             yield Problem(key, str(error))
         else:
             files = "a file NAME.yaml that `launch.py calibrate` has written"
-            known = [[Choice.of(key, name) for name in hardware_names()]]
+            known = [[Choice.setting(key, name) for name in hardware_names()]]
             yield Problem(key, f"{chosen!r} is unknown", lambda: known, further=files)
 
 
@@ -88,10 +88,15 @@ def _without_stages(config: ExperimentConfig) -> Iterator[Problem]:
     default = type(config.schedule)()
     for key, value in config.schedule:
         # `simulate` and `plan` take the hardware, with stages or without.
-        idle = value == getattr(default, key) or (key == "chunks" and {*value.values()} == {1})
+        idle = value == getattr(default, key) or (key == "chunks" and _is_one_chunk(config, value))
         if key != "hardware" and not idle:
             reason = f"{value} has no effect, as {_one_stage()}"
             yield _or_default(f"schedule.{key}", getattr(default, key), reason)
+
+
+def _is_one_chunk(config: ExperimentConfig, chunks: Mapping[str, int]) -> bool:
+    """Whether chunks are those of a step without stages: one of each module."""
+    return {*chunks.values()} == {1} and chunks.keys() <= config.parallel.plans.keys()
 
 
 def _other_plans(config: ExperimentConfig, name: str) -> list[Side]:
@@ -103,7 +108,7 @@ def _one_stage() -> str:
 
 
 def _or_default(key: str, value: object, reason: str) -> Problem:
-    return Problem(key, reason, lambda: [[Choice.of(key, value)]])
+    return Problem(key, reason, lambda: [[Choice.setting(key, value)]])
 
 
 def _check_module_names(config: ExperimentConfig) -> Iterator[Problem]:
@@ -150,7 +155,7 @@ def _independent_microbatches(config: ExperimentConfig) -> Iterator[Problem]:
                 yield _or_default(f"schedule.{section}.{name}", LEFT_OUT, reason)
         return
     yield from _own_budgets(config)
-    usual = Choice.of(key, False)
+    usual = Choice.setting(key, False)
     if config.data.balance != "per_phase":
         reason = f"true needs media in rows of their own, and data.balance is {config.data.balance}"
         per_phase = choice_of_other_key("data.balance", "per_phase")
@@ -190,7 +195,7 @@ def _longest_medium(config: ExperimentConfig, name: str) -> str:
 
 
 def _multiple_choices(key: str, unit: int, room: range) -> list[Side]:
-    return [[Choice.of(key, n * unit) for n in room]]
+    return [[Choice.setting(key, n * unit) for n in room]]
 
 
 def _check_layers(config: ExperimentConfig) -> Iterator[Problem]:
@@ -278,7 +283,7 @@ def _other_layers(config: ExperimentConfig, name: str) -> list[Side]:
 
 
 def _value_choices(key: str, valid: Sequence[object]) -> list[Side]:
-    return [[Choice.of(key, value) for value in valid]]
+    return [[Choice.setting(key, value) for value in valid]]
 
 
 def _check_deepstack(config: ExperimentConfig) -> Iterator[Problem]:
@@ -291,7 +296,7 @@ def _check_deepstack(config: ExperimentConfig) -> Iterator[Problem]:
         key = f"model.encoders.{config.model.lanes[name]}.deepstack"
         if layers and plan.stage > 1:
             reason = f"{list(layers)} needs an encoder on one stage, and this one has {plan.stage}"
-            none = [Choice.of(key, [])]
+            none = [Choice.setting(key, [])]
             yield Problem(key, reason, partial(_one_stage_or, config, name, none))
         elif len(layers) > most:
             reason = (
@@ -311,7 +316,7 @@ def _first_stage(config: ExperimentConfig) -> Iterator[Problem]:
     if chosen == "first_stage" and staged:
         key = "schedule.placement"
         reason = f"{chosen} runs encoders on one stage, and {', '.join(staged)} has several"
-        others = [[Choice.of(key, value)] for value in ("bubbles", "prologue")]
+        others = [[Choice.setting(key, value)] for value in ("bubbles", "prologue")]
         yield Problem(key, reason, lambda: others)
 
 
@@ -324,5 +329,5 @@ def _check_live_outputs(config: ExperimentConfig) -> Iterator[Problem]:
         name = max(rounds, key=lambda name: rounds[name])
         reason = f"{live} is refused: a round of {name} makes {least} outputs"
         enough = Choice(f"{least} or more", {"schedule.live": least})
-        usual = Choice.of("schedule.live", None)
+        usual = Choice.setting("schedule.live", None)
         yield Problem("schedule.live", reason, lambda: [[enough], [usual]])

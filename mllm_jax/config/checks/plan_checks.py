@@ -64,19 +64,22 @@ def _check_exchange(config: ExperimentConfig) -> Iterator[Problem]:
     asked, key = config.parallel.exchange, "parallel.exchange"
     if asked == "auto":
         return
-    able, usual = possible_exchanges(config.data.balance == "per_phase"), Choice.of(key, "auto")
+    able, usual = (
+        possible_exchanges(config.data.balance == "per_phase"),
+        Choice.setting(key, "auto"),
+    )
     if not config.model.lanes:
         reason = f"{asked} has no effect, as the model has no encoders"
         yield Problem(key, reason, lambda: [[usual]])
     elif asked not in able:
         reason = f"{asked} needs routes, which are of media in rows of their own, and data.balance"
-        others = [usual, *(Choice.of(key, name) for name in able)]
+        others = [usual, *(Choice.setting(key, name) for name in able)]
         per_phase = choice_of_other_key("data.balance", "per_phase")
         yield Problem(key, f"{reason} is {config.data.balance}", lambda: [others, [per_phase]])
 
 
 def _leave_out(key: str) -> list[Side]:
-    return [[Choice.of(key, LEFT_OUT)]]
+    return [[Choice.setting(key, LEFT_OUT)]]
 
 
 def plan_checks(config: ExperimentConfig) -> list[Problem]:
@@ -149,7 +152,7 @@ def _choice_of_other_key(key: str, value: object) -> list[Side]:
 
 def choice_of_other_key(key: str, value: object) -> Choice:
     """A choice that names its key."""
-    return Choice(f"{key} {Choice.of(key, value).label}", {key: value})
+    return Choice(f"{key} {Choice.setting(key, value).label}", {key: value})
 
 
 @cache
@@ -186,7 +189,7 @@ def _check_device_counts(config: ExperimentConfig) -> Iterator[Problem]:
         key, covered = "parallel.devices", counts.pop()
         reason = f"{devices}, but all plans cover {_count_devices(covered)}"
         yield Problem(
-            key, reason, lambda: [[Choice.of(key, covered)], _scaled_choices(config, covered)]
+            key, reason, lambda: [[Choice.setting(key, covered)], _scaled_choices(config, covered)]
         )
         return
     for name, plan in plans.items():
@@ -379,7 +382,7 @@ def nearby_multiples(key: str, value: int, unit: int) -> list[Side]:
 
 
 def _number_choices(key: str, values: Iterable[int]) -> Iterator[Choice]:
-    return (Choice.of(key, value) for value in values)
+    return (Choice.setting(key, value) for value in values)
 
 
 def _check_rows(config: ExperimentConfig) -> Iterator[Problem]:

@@ -45,11 +45,11 @@ class Choice:
     changes: Changes = field(hash=False)
 
     @classmethod
-    def of(cls, key: str, value: Any) -> Choice:
+    def setting(cls, key: str, value: Any) -> Choice:
         """The choice of another value for one key."""
         return cls(_format_value(value), {key: value})
 
-    def beside(self, other: Choice) -> Choice:
+    def combined_with(self, other: Choice) -> Choice:
         """This choice together with another one, which it needs."""
         also = ", ".join(f"{key} {_format_value(value)}" for key, value in other.changes.items())
         if len(other.changes) == 1 and other.label:
@@ -122,7 +122,7 @@ def advise_problems(config: ExperimentConfig, checks: Checks) -> list[Problem]:
     the first choices of the other problems. Where no choice of a problem is found the message says
     so.
     """
-    return _Advice(config, checks).problems()
+    return _Advice(config, checks).advised_problems()
 
 
 class _Advice:
@@ -135,29 +135,29 @@ class _Advice:
         self._stay = {problem.key for problem in self._found if not problem.candidates()}
         self._tries = TRIES
 
-    def problems(self) -> list[Problem]:
+    def advised_problems(self) -> list[Problem]:
         """The problems with their choices."""
-        repair = self._repair()
-        return [self._told(problem, repair) for problem in self._found]
+        repair = self._find_repair()
+        return [self._with_choices(problem, repair) for problem in self._found]
 
-    def _told(self, problem: Problem, repair: dict[str, Choice] | None) -> Problem:
+    def _with_choices(self, problem: Problem, repair: dict[str, Choice] | None) -> Problem:
         if problem.key in self._stay:
             return problem
         if repair is None:
             return replace(problem, word="valid", further=NOT_ALONE)
-        return replace(problem, choices=self._choices(problem, repair))
+        return replace(problem, choices=self._choices_for(problem, repair))
 
-    def _repair(self) -> dict[str, Choice] | None:
+    def _find_repair(self) -> dict[str, Choice] | None:
         """A choice for every problem; where single values do not do, the simplest plans begin."""
-        repair = self._repaired(None)
+        repair = self._repair_from(None)
         if repair is not None:
             return repair
         self._tries = TRIES
         known = {problem.key for problem in self._found}
-        start = self._completed(self._config, data_alone(self._config), known, BESIDE)
-        return self._repaired(start) if start else None
+        start = self._complete_choice(self._config, data_alone(self._config), known, BESIDE)
+        return self._repair_from(start) if start else None
 
-    def _repaired(self, start: Choice | None) -> dict[str, Choice] | None:
+    def _repair_from(self, start: Choice | None) -> dict[str, Choice] | None:
         """One choice for each problem, made one after the other with `start` first, or None.
 
         A choice may end several problems.
@@ -168,7 +168,11 @@ class _Advice:
             if found.key in self._stay:
                 continue
             problem = _problem_with_key(self._checks(current), found.key)
-            choice = self._first(current, problem) if problem else self._ended(found, choices_made)
+            choice = (
+                self._first_choice(current, problem)
+                if problem
+                else self._choice_that_ends(found, choices_made)
+            )
             if choice is None:
                 return None
             repair[found.key] = choice
@@ -177,9 +181,9 @@ class _Advice:
                 current = change_config(current, choice.changes) or current
         joined = _join_choices(repair, choices_made)
         repaired = change_config(self._config, _merge_changes(joined.values()))
-        return joined if repaired and self._accepted(repaired) else None
+        return joined if repaired and self._is_accepted(repaired) else None
 
-    def _ended(self, problem: Problem, choices_made: Sequence[Choice]) -> Choice | None:
+    def _choice_that_ends(self, problem: Problem, choices_made: Sequence[Choice]) -> Choice | None:
         """The choice of another problem that ends this one as well."""
         choices = choices_made[::-1]
         for choice in choices:
@@ -188,17 +192,17 @@ class _Advice:
                 return choice
         return next(iter(choices), None)
 
-    def _first(self, current: ExperimentConfig, problem: Problem) -> Choice | None:
+    def _first_choice(self, current: ExperimentConfig, problem: Problem) -> Choice | None:
         """The first candidate that ends a problem, with what else it needs."""
         known = {other.key for other in self._checks(current)} - {problem.key}
         for more in range(BESIDE + 1):
             for candidate in islice(_all_candidates(problem), HELPED if more else None):
-                choice = self._completed(current, candidate, known, more)
+                choice = self._complete_choice(current, candidate, known, more)
                 if choice is not None:
                     return choice
         return None
 
-    def _completed(
+    def _complete_choice(
         self, current: ExperimentConfig, choice: Choice, known: set[str], more: int
     ) -> Choice | None:
         """`choice` with at most `more` others that end the problems which it makes."""
@@ -216,11 +220,11 @@ class _Advice:
             for other in _all_candidates(new[0])
             if not other.changes.keys() & choice.changes.keys()
         )
-        joined = (choice.beside(other) for other in islice(others, HELPED))
-        completed = (self._completed(current, pair, known, more - 1) for pair in joined)
+        joined = (choice.combined_with(other) for other in islice(others, HELPED))
+        completed = (self._complete_choice(current, pair, known, more - 1) for pair in joined)
         return next(filter(None, completed), None)
 
-    def _choices(self, problem: Problem, repair: Mapping[str, Choice]) -> tuple[Choice, ...]:
+    def _choices_for(self, problem: Problem, repair: Mapping[str, Choice]) -> tuple[Choice, ...]:
         """Choices of a problem beside the first ones of the others, its own first one in front."""
         first = repair[problem.key]
         others = [choice for choice in repair.values() if choice is not first]
@@ -230,15 +234,17 @@ class _Advice:
         for side in remaining.candidates():
             tried = list(islice(side, TRIED))
             other_choices = [choice for choice in tried if choice.changes != first.changes]
-            fitting = (choice for choice in other_choices if self._accepts(repaired_others, choice))
+            fitting = (
+                choice for choice in other_choices if self._accepts_choice(repaired_others, choice)
+            )
             choices += islice(fitting, remaining.each - (len(tried) - len(other_choices)))
         return tuple(choices)
 
-    def _accepts(self, repaired_others: ExperimentConfig, choice: Choice) -> bool:
+    def _accepts_choice(self, repaired_others: ExperimentConfig, choice: Choice) -> bool:
         config = change_config(repaired_others, choice.changes)
-        return config is not None and self._accepted(config)
+        return config is not None and self._is_accepted(config)
 
-    def _accepted(self, config: ExperimentConfig) -> bool:
+    def _is_accepted(self, config: ExperimentConfig) -> bool:
         return {problem.key for problem in self._checks(config)} <= self._stay
 
 
@@ -259,7 +265,7 @@ def _join_choices(repair: dict[str, Choice], choices_made: Sequence[Choice]) -> 
     while pair := _overlapping_choices(remaining):
         earlier, later = pair
         other_changes = {k: v for k, v in earlier.changes.items() if k not in later.changes}
-        joint = later.beside(Choice("", other_changes)) if other_changes else later
+        joint = later.combined_with(Choice("", other_changes)) if other_changes else later
         # Behind all that lies between both, none of which changes what the first one does.
         remaining = [
             joint if choice is later else choice for choice in remaining if choice is not earlier

@@ -108,7 +108,7 @@ class Regrouping:
         return (
             target_shape[0]
             if self.stack is None
-            else self.stack.unpadded(target_shape[0] * target_shape[1])
+            else self.stack.without_padding(target_shape[0] * target_shape[1])
         )
 
     def _rest(self, target_shape: Shape) -> Shape:
@@ -146,14 +146,16 @@ def leaf_name(path: tuple[Any, ...]) -> str:
 def split_layers(stack: StageLayers, leaf: jax.Array) -> jax.Array:
     """`[layers, ...]` to `[chunks, padded / chunks, ...]`."""
     layers = leaf.shape[0]
-    padding = [(0, stack.padded * layers // stack.layers - layers)] + [(0, 0)] * (leaf.ndim - 1)
+    padding = [(0, stack.stored_layers * layers // stack.layers - layers)] + [(0, 0)] * (
+        leaf.ndim - 1
+    )
     return jnp.pad(leaf, padding).reshape(stack.chunks, -1, *leaf.shape[1:])
 
 
 def join_layers(stack: StageLayers, leaf: jax.Array) -> jax.Array:
     """The inverse of `split_layers`."""
     flat = leaf.reshape(-1, *leaf.shape[2:])
-    return flat[: stack.unpadded(len(flat))]
+    return flat[: stack.without_padding(len(flat))]
 
 
 def _of_layers(name: str) -> bool:

@@ -78,7 +78,7 @@ class PipelineProgram(GradientProgram):
         plan: PipelinePlan,
         exchanges: Exchanges = DEFAULT_EXCHANGES,
     ) -> None:
-        self.plan, self.stack = plan, plan.stack(model)
+        self.plan, self.stack = plan, plan.stage_layers(model)
         super().__init__(model, grid, frozen, self.stack, exchanges)
         self.full_load_schedule: LoweredSchedule = self._compiled(plan.schedule)
         check_lowered(self.full_load_schedule)
@@ -276,7 +276,7 @@ class PipelineProgram(GradientProgram):
             self.grid.backbone.stage,
             self.grid.backbone.all_axes,
             layers,
-            {backbone: self._exists} if self.stack.padded > self.stack.layers else {},
+            {backbone: self._exists} if self.stack.stored_layers > self.stack.layers else {},
             self.plan.co_issue,
             self.plan.observe,
         )

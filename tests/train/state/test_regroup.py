@@ -29,7 +29,7 @@ def test_layers_that_are_split_and_joined_are_the_same(stack: StageLayers, layer
     leaf = jnp.arange(1.0, 2 * layers + 1).reshape(layers, 2)
     split = split_layers(stack, leaf)
     assert split.shape[0] == stack.chunks
-    assert split.shape[1] * stack.chunks * 6 == stack.padded * layers
+    assert split.shape[1] * stack.chunks * 6 == stack.stored_layers * layers
     np.testing.assert_array_equal(join_layers(stack, split), leaf)
 
 

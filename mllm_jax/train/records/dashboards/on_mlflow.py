@@ -68,7 +68,7 @@ class MlflowBoard:
 
 def _store_address(config: MlflowConfig, about: RunDescription) -> str:
     """Address of the store; of a folder MLflow wants to be told that folders are meant."""
-    place = config.place or (about.folder.resolve().parent / "mlruns").as_uri()
+    place = config.tracking_uri or (about.folder.resolve().parent / "mlruns").as_uri()
     if "://" not in place or place.startswith("file:"):
         os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
     return place

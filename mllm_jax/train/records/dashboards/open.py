@@ -28,7 +28,7 @@ def check_loggers(config: RunConfig) -> None:
             f"run.loggers: {' and '.join(missing)} {needs} {packages} not installed; valid: make "
             f"install EXTRAS=demo,{','.join(missing)}, or leave it out"
         )
-    place = config.mlflow.place
+    place = config.mlflow.tracking_uri
     in_data_base = "mlflow" in config.loggers and "sql" in place.partition(":")[0]
     if in_data_base and find_spec("sqlalchemy") is None:
         raise RunError(
