@@ -99,9 +99,11 @@ def _drop_pages(tensors: ReleasedTensors) -> None:
 def _write_checkpoint(folder: Path, rules: list[TensorRule]) -> None:
     random = np.random.default_rng(0)
     specs = {name: (rule.transform.released, "BF16") for rule in rules for name in rule.names}
-    draft = TensorDraft.begin(folder, specs, FILE)
+    draft = TensorDraft.create_files(folder, specs, FILE)
     for name, (shape, _) in specs.items():
-        draft.put(name, random.standard_normal(shape, np.float32).astype(ml_dtypes.bfloat16))
+        draft.write_tensor(
+            name, random.standard_normal(shape, np.float32).astype(ml_dtypes.bfloat16)
+        )
 
 
 def _read_tensors(tensors: ReleasedTensors) -> None:

@@ -248,11 +248,11 @@ def write_tensors(
             released = [rule.transform.to_released(part) for part in parts]
             tensors |= dict(zip(rule.names, released, strict=True))
     folder.mkdir(exist_ok=True)
-    draft = TensorDraft.begin(
+    draft = TensorDraft.create_files(
         folder, {name: (array.shape, "F32") for name, array in tensors.items()}
     )
     for name, array in tensors.items():
-        draft.put(name, array)
+        draft.write_tensor(name, array)
     (folder / CONFIG).write_text(json.dumps(family.config_for(composition)), encoding="utf-8")
 
 

@@ -144,7 +144,7 @@ class MixtureSource(_Section):
     members: Annotated[dict[str, MemberConfig], Field(min_length=1)]
 
     @model_validator(mode="after")
-    def _noticeable(self) -> MixtureSource:
+    def _check_weights_noticeable(self) -> MixtureSource:
         total = sum(member.weight for member in self.members.values())
         for name, member in self.members.items():
             if member.weight < 1e-5 * total:
@@ -206,7 +206,7 @@ class ImageConfig(_Patches, MediumConfig):
 
     @model_validator(mode="before")
     @classmethod
-    def _inherited(cls, values: Any) -> Any:
+    def _fill_inherited(cls, values: Any) -> Any:
         """Keys that an encoder leaves out are taken from the section."""
         sections = values.get("encoders") if isinstance(values, dict) else None
         if not isinstance(sections, dict):
@@ -218,7 +218,7 @@ class ImageConfig(_Patches, MediumConfig):
         }
         return {**values, "encoders": filled}
 
-    def of(self, encoder: str) -> ImageConfig:
+    def for_encoder(self, encoder: str) -> ImageConfig:
         """The section as it is for one encoder."""
         section = self.encoders.get(encoder)
         return self if section is None else self.model_copy(update=dict(section))
@@ -259,7 +259,7 @@ class RouteConfig(_Section):
     join: Literal["tokens", "sum"] = "tokens"  # outputs lie one after the other, or are added
 
     @model_validator(mode="after")
-    def _distinct(self) -> RouteConfig:
+    def _check_distinct(self) -> RouteConfig:
         names = self.encoders
         if names is not None and (not names or len({*names}) < len(names)):
             raise ValueError(f"encoders {list(names)} are refused; valid: at least one, each once")
@@ -377,7 +377,7 @@ class DataConfig(_Section):
             name: section for name, section in sections.items() if isinstance(section, MediumConfig)
         }
 
-    def route(self, kind: str) -> RouteConfig:
+    def route_of(self, kind: str) -> RouteConfig:
         """The route of media of a kind."""
         return self.routes.get(kind, RouteConfig())
 
@@ -390,7 +390,7 @@ class DataConfig(_Section):
         """Samples from which a step of so many microbatches is packed, however it is split."""
         return self.lookahead or LOOKAHEAD * self.rows * microbatches
 
-    def pool(self, microbatches: int) -> int:
+    def pool_size(self, microbatches: int) -> int:
         """Samples that a step of training takes, or chooses from."""
         return self.samples or self.on_offer(microbatches)
 

@@ -50,7 +50,7 @@ def put_folder(
     try:
         write(draft)
         if seal:
-            (draft / SEAL).write_text(json.dumps(_checksums(draft)))
+            (draft / SEAL).write_text(json.dumps(_read_checksums(draft)))
         draft.chmod(0o755)
         try:
             if replace and folder.is_dir():
@@ -118,7 +118,7 @@ def drop_damaged(folder: Path, what: str) -> None:
         OSError: the folder cannot be read or removed.
     """
     with suppress(FileNotFoundError):  # it is not there, or another process removes it
-        if not (damage := _damage(folder)):
+        if not (damage := _find_damage(folder)):
             return
         logger.warning("%s in %s are damaged and are made again: %s", what, folder, damage)
         gone = Path(tempfile.mkdtemp(prefix="old-", dir=folder.parent))
@@ -128,9 +128,9 @@ def drop_damaged(folder: Path, what: str) -> None:
             shutil.rmtree(gone, ignore_errors=True)
 
 
-def _damage(folder: Path) -> str:
+def _find_damage(folder: Path) -> str:
     """What is not as it was written; empty if all is."""
-    present = _checksums(folder)
+    present = _read_checksums(folder)
     seal = folder / SEAL
     if not seal.is_file():
         return f"there is no {SEAL}"
@@ -144,12 +144,12 @@ def _damage(folder: Path) -> str:
     return f"{', '.join(changed)} missing or not as written" if changed else ""
 
 
-def _checksums(folder: Path) -> dict[str, int]:
+def _read_checksums(folder: Path) -> dict[str, int]:
     files = sorted(path for path in folder.iterdir() if path.is_file() and path.name != SEAL)
-    return {path.name: _checksum(path) for path in files}
+    return {path.name: _checksum_of(path) for path in files}
 
 
-def _checksum(path: Path) -> int:
+def _checksum_of(path: Path) -> int:
     value = 0
     with path.open("rb") as file:
         while block := file.read(_BLOCK):

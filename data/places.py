@@ -51,7 +51,7 @@ def without_credentials(place: object) -> object:
     return place
 
 
-def _place(value: object) -> object:
+def _validate_place(value: object) -> object:
     return _of_a_known_scheme(without_credentials(str(value) if isinstance(value, Path) else value))
 
 
@@ -79,4 +79,4 @@ LocalPath = Annotated[Path, BeforeValidator(local)]
 #: A path on this machine, kept as text.
 LocalText = Annotated[str, BeforeValidator(local)]
 #: A path, or a URL that fsspec knows, such as s3://bucket/folder, without credentials.
-Place = Annotated[str, BeforeValidator(_place)]
+Place = Annotated[str, BeforeValidator(_validate_place)]

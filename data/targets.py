@@ -109,7 +109,7 @@ class LabelSpec:
         Raises:
             ConversationError: it has none, or another.
         """
-        label = _label(sample, self.name)
+        label = _label_of(sample, self.name)
         is_integer = isinstance(label, int) and not isinstance(label, bool)
         if not is_integer or not 0 <= label < self.classes:
             raise ConversationError(
@@ -143,7 +143,7 @@ class ValuesSpec:
         Raises:
             ConversationError: it has none, or others.
         """
-        label = _label(sample, self.name)
+        label = _label_of(sample, self.name)
         values = label if isinstance(label, list | tuple) else [label]
         if len(values) != self.count or not all(map(_is_finite, values)):
             raise ConversationError(
@@ -166,7 +166,7 @@ class ValuesSpec:
         return SampleTargets(np.zeros(shape, np.float32), values)
 
 
-def _label(sample: Sample, name: str) -> Any:
+def _label_of(sample: Sample, name: str) -> Any:
     if name not in sample.labels:
         there = ", ".join(sample.labels) or "no labels"
         raise ConversationError(f"the sample has no label {name}; it has {there}")

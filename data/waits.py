@@ -91,7 +91,7 @@ def tell_in(path: str, worker: int) -> None:
     file = os.open(path, os.O_RDWR)
     assert str(Path(f"/proc/self/fd/{file}").readlink()).startswith(f"/memfd:{_NAME}"), path
     _slot = file, worker
-    _tell()
+    _report_waits()
 
 
 @contextmanager
@@ -100,13 +100,13 @@ def waiting(key: str, place: str, seconds: float) -> Iterator[None]:
     wait = RetriedCall(key, place[:PLACE], time.monotonic(), seconds)
     with _lock:
         _own[id(wait)] = wait
-        _tell()
+        _report_waits()
     try:
         yield
     finally:
         with _lock:
             del _own[id(wait)]
-            _tell()
+            _report_waits()
 
 
 def current(key: str) -> RetriedCall | None:
@@ -117,7 +117,7 @@ def current(key: str) -> RetriedCall | None:
     return min(late, key=lambda wait: wait.since, default=None)
 
 
-def _tell() -> None:
+def _report_waits() -> None:
     if _slot is None:
         return
     file, worker = _slot

@@ -16,8 +16,8 @@ def end_with_parent() -> None:
     parent = multiprocessing.parent_process()
     assert parent is not None, "this is no worker process"
 
-    def wait() -> None:
+    def wait_for_end() -> None:
         parent.join()
         os._exit(1)  # whatever the other threads are at; nobody takes their results any more
 
-    threading.Thread(target=wait, name="end with parent", daemon=True).start()
+    threading.Thread(target=wait_for_end, name="end with parent", daemon=True).start()

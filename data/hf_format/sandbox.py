@@ -154,26 +154,26 @@ def _charge_input(function: Callable[..., Any]) -> Callable[..., Any]:
     """A filter that spends the work of its input."""
 
     @wraps(function)  # with jinja's marks of what is passed besides the value
-    def charged(*values: Any, **keywords: Any) -> Any:
+    def call_charged(*values: Any, **keywords: Any) -> Any:
         for value in (*values, *keywords.values()):
             if isinstance(value, str | list | tuple | dict | range):
                 unit = 1 if isinstance(value, str) else _ITEM
                 budget.get().use_work(unit * len(value))
         return _check_size(function(*values, **keywords))
 
-    return charged
+    return call_charged
 
 
 def _charge_comparison(function: Callable[..., Any]) -> Callable[..., Any]:
     """A filter or method that compares its arguments, and may nest them."""
 
     @wraps(function)
-    def comparing(*values: Any, **keywords: Any) -> Any:
+    def call_comparison(*values: Any, **keywords: Any) -> Any:
         for value in (*values, *keywords.values()):
             _charge_visit(value)
         return _charge_visit(function(*values, **keywords))
 
-    return comparing
+    return call_comparison
 
 
 def _charge_strip(text: str, *arguments: Any) -> None:
@@ -192,12 +192,12 @@ def _text_filter(function: Callable[..., Any]) -> Callable[..., Any]:
     """A filter that takes a text."""
 
     @wraps(function)
-    def textual(value: object, *arguments: Any) -> Any:
+    def call_with_text(value: object, *arguments: Any) -> Any:
         text = _text_of(value)
         _charge_strip(text, *arguments)
         return _check_size(function(text, *arguments))
 
-    return textual
+    return call_with_text
 
 
 def _replace_text(text: object, old: object, new: object, count: int | None = None) -> str:

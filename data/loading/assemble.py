@@ -250,7 +250,7 @@ class BatchAssembler:
     ) -> None:
         """Read a whole sample, or its prompt, and write its parts in rows of this process."""
         sample, lengths = self._source[placement.key], self._by_encoder(placement)
-        read = self._processor.prompt if prompts else self._processor.process
+        read = self._processor.process_prompt if prompts else self._processor.process
         example = read(sample, lengths)
         if arrays.wants_text(placement):
             arrays.write_text(placement, example)
@@ -268,12 +268,12 @@ class BatchAssembler:
         """
         sample, lengths = self._source[placement.key], self._by_encoder(placement)
         if arrays.wants_text(placement):
-            arrays.write_text(placement, self._processor.text(sample, lengths))
+            arrays.write_text(placement, self._processor.process_text(sample, lengths))
         errors = []
         for name, number in media:
             encoder, index = self._of_encoder(placement, name, number)
             try:
-                medium = self._processor.medium(sample, encoder, index, lengths)
+                medium = self._processor.read_medium(sample, encoder, index, lengths)
             except SampleError as error:
                 errors.append(error)
                 medium = blank(

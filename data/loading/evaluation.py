@@ -197,10 +197,10 @@ def _prompt_measure(
 ) -> Callable[[int], Lengths]:
     """Measures a prompt, of a sample that has an answer."""
 
-    def measure(index: int) -> Lengths:
+    def measure_sample(index: int) -> Lengths:
         return bucketed_lengths(source, capacity, index, processor.measure_prompt(source[index, 0]))
 
-    return measure
+    return measure_sample
 
 
 def _example_measure(
@@ -208,10 +208,10 @@ def _example_measure(
 ) -> Callable[[int], Lengths]:
     """Measures a sample with its answer."""
 
-    def measure(index: int) -> Lengths:
+    def measure_sample(index: int) -> Lengths:
         return bucketed_lengths(source, capacity, index, processor.measure(source[index, 0]))
 
-    return measure
+    return measure_sample
 
 
 def bucketed_lengths(source: Source, capacity: Capacity, index: int, lengths: Lengths) -> Lengths:

@@ -239,11 +239,13 @@ class DataLoader(MicrobatchLoader):
         measured = _planned_lengths(source, processor, config, lengths)
         self._state = state
 
-        def microbatches(_: int) -> grain.IterDataset:
+        def iterate_microbatches(_: int) -> grain.IterDataset:
             plans = _MicrobatchPlans(source, measured, config, capacity, self._state, consumer)
             return plans.map(_AssembleMicrobatch(assembler, config))
 
-        self._microbatches = PrefetchedElements(microbatches, config.workers, config.prefetch)
+        self._microbatches = PrefetchedElements(
+            iterate_microbatches, config.workers, config.prefetch
+        )
 
     def __next__(self) -> Microbatch:
         element = next(self._microbatches)

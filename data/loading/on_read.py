@@ -152,7 +152,9 @@ class _SampleReader:
     def __call__(self, place: StreamPlace) -> _ReadSample:
         position, index, epoch = place
         try:
-            return _ReadSample(position, self._processor.read(self._source[index, epoch]))
+            return _ReadSample(
+                position, self._processor.process_unchecked(self._source[index, epoch])
+            )
         except SampleError as error:
             return _ReadSample(position, error.fault)
 
@@ -389,15 +391,15 @@ class ReadingLoader(MicrobatchLoader):
         group = consumer.group
         self._rows, self._parts = rows[cluster.index], _PartExchange(rows, processor, group)
 
-        def reads(consumed: int) -> grain.IterDataset:
+        def list_reads(consumed: int) -> grain.IterDataset:
             places = _PlaceStream(source, state, cluster.index, cluster.count, consumed, group)
             return places.map(_SampleReader(source, processor))
 
         # A step holds many samples: `data.prefetch` counts steps, Grain's buffer samples.
-        samples = config.prefetch * group.share(config).pool(consumer.microbatches)
+        samples = config.prefetch * group.share(config).pool_size(consumer.microbatches)
         per_worker = samples // (cluster.count * max(1, config.workers)) + 1
-        self._reads = PrefetchedElements(reads, config.workers, per_worker)
-        self._waiting = _WaitingSamples(self._reads, cluster, processor.modules, group)
+        self._reads = PrefetchedElements(list_reads, config.workers, per_worker)
+        self._waiting = _WaitingSamples(self._reads, cluster, processor.module_specs, group)
         capacity = capacity_of(config, processor)
         begin = replace(state, done=0)
         self._planner = BatchPlanner(source, self._waiting, config, capacity, begin, consumer)

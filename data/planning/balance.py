@@ -93,17 +93,17 @@ class _Runs:
     """Runs of sorted items under a cap of their costs."""
 
     def __init__(self, problem: BalanceProblem, order: Ints) -> None:
-        self._count, self._ranks = len(order), problem.ranks
+        self._count, self._ranks_of_groups = len(order), problem.ranks
         linear, attention = (part[order] for part in problem.parts)
         # The first item of a run is its longest.
         padded = linear * (problem.kind != "packed") + attention * (problem.kind == "padded")
         packed = linear + attention - padded
         self._longest, self._sums = padded, np.concatenate([[0], np.cumsum(packed)])
         needs = problem.needs[order]
-        self._most = self._room(needs, problem.limits)
+        self._most = self._ends_by_limits(needs, problem.limits)
         self._bound = 0 if problem.limits else int(np.ceil(problem.bound))
 
-    def _room(self, needs: Ints, limits: tuple[int, ...]) -> Ints:
+    def _ends_by_limits(self, needs: Ints, limits: tuple[int, ...]) -> Ints:
         """Latest end of a run that starts at each item, by the limits."""
         ends = np.full(self._count, self._count)
         for resource, limit in enumerate(limits):
@@ -111,52 +111,54 @@ class _Runs:
             ends = np.minimum(ends, np.searchsorted(sums, sums[:-1] + limit, side="right") - 1)
         return ends
 
-    def _cost(self, start: Ints, end: Ints) -> Ints:
+    def _cost_of_runs(self, start: Ints, end: Ints) -> Ints:
         return self._longest[start] * (end - start) + self._sums[end] - self._sums[start]
 
-    def _ends(self, cap: int) -> Ints:
+    def _ends_under(self, cap: int) -> Ints:
         """End of the longest run under `cap` that starts at each item."""
         start = np.arange(self._count)
         low, high = start.copy(), self._most.copy()
         while True:
             middle = (low + high + 1) // 2
-            fits = self._cost(start, middle) <= cap
+            fits = self._cost_of_runs(start, middle) <= cap
             low, high = np.where(fits, middle, low), np.where(fits, high, middle - 1)
             if (low >= high).all():
                 return low
 
-    def _walk(self, cap: int) -> tuple[list[int], int]:
+    def _starts_under(self, cap: int) -> tuple[list[int], int]:
         """Starts of the runs under `cap`, and the end of the last one."""
-        ends, start = self._ends(cap).tolist(), 0
+        ends, start = self._ends_under(cap).tolist(), 0
         starts: list[int] = []
-        while start < self._count and len(starts) < self._ranks and ends[start] > start:
+        while start < self._count and len(starts) < self._ranks_of_groups and ends[start] > start:
             starts.append(start)
             start = ends[start]
         return starts, start
 
     def cheapest(self) -> tuple[list[int], int]:
         """Starts of the runs under the smallest cap that covers most items; end of the last run."""
-        best, reach = self._walk(_UNLIMITED)
-        low, high = self._bound, self._dearest(best, reach)
+        best, reach = self._starts_under(_UNLIMITED)
+        low, high = self._bound, self._most_expensive(best, reach)
         while low < high:
             cap = (low + high) // 2
-            starts, end = self._walk(cap)
+            starts, end = self._starts_under(cap)
             if end == reach:
-                best, high = starts, self._dearest(starts, reach)
+                best, high = starts, self._most_expensive(starts, reach)
             else:
-                low = max(cap + 1, self._next(starts, cap))
+                low = max(cap + 1, self._next_cap(starts, cap))
         return best, reach
 
-    def _dearest(self, starts: list[int], end: int) -> int:
+    def _most_expensive(self, starts: list[int], end: int) -> int:
         begin = np.array(starts, np.int64)
-        return int(self._cost(begin, np.append(begin[1:], end)[: len(begin)]).max(initial=0))
+        return int(
+            self._cost_of_runs(begin, np.append(begin[1:], end)[: len(begin)]).max(initial=0)
+        )
 
-    def _next(self, starts: list[int], cap: int) -> int:
+    def _next_cap(self, starts: list[int], cap: int) -> int:
         """The smallest cap under which a run grows: lower caps give the same runs."""
         begin = np.array(starts, np.int64)
-        ends = self._ends(cap)[begin]
+        ends = self._ends_under(cap)[begin]
         grows = ends < self._most[begin]
-        costs = self._cost(begin[grows], ends[grows] + 1)
+        costs = self._cost_of_runs(begin[grows], ends[grows] + 1)
         return int(costs.min(initial=_UNLIMITED))
 
 
@@ -181,7 +183,7 @@ def refine(problem: BalanceProblem, rank: Ints) -> Ints:
     exchange = _Exchange(problem)
     for _ in range(8 * problem.ranks):
         heavy = int(loads.argmax())
-        if loads[heavy] <= problem.bound or not _relieve(exchange, members, loads, heavy):
+        if loads[heavy] <= problem.bound or not _relieve_heaviest(exchange, members, loads, heavy):
             break
     better = np.full_like(rank, -1)
     for r, items in enumerate(members):
@@ -189,9 +191,9 @@ def refine(problem: BalanceProblem, rank: Ints) -> Ints:
     return better
 
 
-def _relieve(exchange: _Exchange, members: list[Ints], loads: Ints, heavy: int) -> bool:
+def _relieve_heaviest(exchange: _Exchange, members: list[Ints], loads: Ints, heavy: int) -> bool:
     """Make the heaviest rank lighter, if an exchange with one of the lightest does so."""
-    for light in _lightest(loads, PARTNERS + 1):
+    for light in _lightest_ranks(loads, PARTNERS + 1):
         best = None
         if light != heavy:
             best = exchange.best(members[heavy], members[light], int(loads[heavy]))
@@ -212,7 +214,7 @@ def _relieve(exchange: _Exchange, members: list[Ints], loads: Ints, heavy: int) 
     return False
 
 
-def _lightest(loads: Ints, count: int) -> list[int]:
+def _lightest_ranks(loads: Ints, count: int) -> list[int]:
     """The `count` lightest ranks, the first of equals first."""
     if count < len(loads):
         limit = np.partition(loads, count - 1)[count - 1]
@@ -243,17 +245,17 @@ class _Exchange:
             Indices of the given and the taken item, or the number of items if there is none; both
             new costs.
         """
-        new_heavy, new_light = self._costs(heavy, light), self._costs(light, heavy).T
+        new_heavy, new_light = self._costs_after(heavy, light), self._costs_after(light, heavy).T
         worst = np.maximum(new_heavy, new_light)
         if len(self._limits):
-            fits = self._fits(heavy, light) & self._fits(light, heavy).T
+            fits = self._within_limits(heavy, light) & self._within_limits(light, heavy).T
             worst = np.where(fits, worst, np.iinfo(np.int64).max)
         row, column = divmod(int(worst.argmin()), worst.shape[1])
         if worst[row, column] >= load:
             return None
         return row, column, int(new_heavy[row, column]), int(new_light[row, column])
 
-    def _costs(self, items: Ints, other: Ints) -> Ints:
+    def _costs_after(self, items: Ints, other: Ints) -> Ints:
         """Cost of a rank by given and taken item; the last entry of each axis is no item."""
         gives, takes = np.append(self._packed[items], 0), np.append(self._packed[other], 0)
         costs: Ints = gives.sum() - gives[:, None] + takes
@@ -276,7 +278,7 @@ class _Exchange:
             without[padded.argmax()] = second
         return without
 
-    def _fits(self, items: Ints, other: Ints) -> NDArray[np.bool_]:
+    def _within_limits(self, items: Ints, other: Ints) -> NDArray[np.bool_]:
         """Whether a rank keeps its limits, by given and taken item."""
         none = np.zeros((1, len(self._limits)), np.int64)
         gives = np.concatenate([self._needs[items], none])
@@ -342,13 +344,13 @@ def fingerprints(config: DataConfig) -> dict[str, str]:
         for module, section in config.balancing.items()
     }
     return {
-        f"source of {key} {name}": _digest(name)
+        f"source of {key} {name}": _digest_file(name)
         for key, name in named.items()
         if name is not None and name not in ALGORITHMS
     }
 
 
-def _digest(name: str) -> str:
+def _digest_file(name: str) -> str:
     """Digest of the file that holds `module:function`; a module may have several files."""
     module = inspect.getmodule(find_algorithm(name))
     file = module and module.__file__
@@ -368,15 +370,17 @@ def deal(problem: BalanceProblem, algorithm: str | None = None) -> Ints:
         DataError: the algorithm is unknown, drops or repeats an item, or exceeds a limit.
     """
     name = algorithm or DEFAULT[problem.kind]
-    rank = _checked(problem, name, find_algorithm(name)(problem))
+    rank = _check_ranks(problem, name, find_algorithm(name)(problem))
     return refine(problem, rank)
 
 
-def _checked(problem: BalanceProblem, name: str, result: Any) -> Ints:
+def _check_ranks(problem: BalanceProblem, name: str, result: Any) -> Ints:
     """Result of an algorithm as ranks, or an error that names the item."""
     count = len(problem.lengths)
     rank = (
-        result if isinstance(result, np.ndarray) else _ranks(problem, name, _groups(name, result))
+        result
+        if isinstance(result, np.ndarray)
+        else _ranks_of_groups(problem, name, _check_groups(name, result))
     )
     if rank.shape != (count,) or not np.issubdtype(rank.dtype, np.integer):
         raise DataError(
@@ -401,7 +405,7 @@ def _checked(problem: BalanceProblem, name: str, result: Any) -> Ints:
     return rank.astype(np.int64)
 
 
-def _groups(name: str, result: Any) -> list[list[int]]:
+def _check_groups(name: str, result: Any) -> list[list[int]]:
     """Result of an algorithm as the list of items of every rank."""
     try:
         return [[operator.index(item) for item in items] for items in result]
@@ -412,7 +416,7 @@ def _groups(name: str, result: Any) -> list[list[int]]:
         ) from error
 
 
-def _ranks(problem: BalanceProblem, name: str, groups: Sequence[Sequence[int]]) -> Ints:
+def _ranks_of_groups(problem: BalanceProblem, name: str, groups: Sequence[Sequence[int]]) -> Ints:
     """The rank of every item, from the items of every rank."""
     rank = np.full(len(problem.lengths), -1, np.int64)
     for r, items in enumerate(groups):

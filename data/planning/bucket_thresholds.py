@@ -77,22 +77,22 @@ def choose_thresholds(
         rows: number of rows of the step.
         apart: number of rows over which text and media of a sample may lie.
     """
-    oldest = samples[: _filling(samples, capacity, rows)]
+    oldest = samples[: _count_filling(samples, capacity, rows)]
     by_encoder = [by_module(lengths, capacity.specs) for lengths in oldest]
 
-    def holds(cut: Capacity) -> bool:
+    def fits_rows(cut: Capacity) -> bool:
         """Whether no sample is too large for the rows of its buckets."""
         return not any(cut.misfit(cut.by_bucket(lengths), apart) for lengths in by_encoder)
 
-    for pair in _pairs(capacity):
+    for pair in _bucket_pairs(capacity):
         encoder = pair.short.module
         media = [n for lengths in by_encoder for n in lengths.counts(encoder)]
         lengths, best = np.sort(np.array(media, np.int64)), (np.inf, np.inf)
-        for steps, bound, most in _candidates(lengths, capacity, rows, pair):
+        for steps, bound, most in _candidate_thresholds(lengths, capacity, rows, pair):
             if (steps, bound) >= best:
                 break
             seconds, cut = pair.seconds(lengths, most), cut_at(capacity, encoder, most)
-            if (steps, seconds) < best and holds(cut):
+            if (steps, seconds) < best and fits_rows(cut):
                 best, capacity = (steps, seconds), cut
     return capacity
 
@@ -105,7 +105,7 @@ def relaid(samples: Sequence[Lengths], capacity: Capacity) -> list[Lengths]:
 
 def has_thresholds(capacity: Capacity) -> bool:
     """Whether any encoder's buckets are cut by cost."""
-    return any(True for _ in _pairs(capacity))
+    return any(True for _ in _bucket_pairs(capacity))
 
 
 def bucket_seconds(lengths: Ints, cost: BucketCost) -> float:
@@ -140,37 +140,37 @@ def group_seconds(lengths: Ints, groups: Ints, rows: Ints, cost: BucketCost) -> 
 def cut_at(capacity: Capacity, encoder: str, most: int) -> Capacity:
     """The capacity with the buckets of an encoder cut above media of `most` positions."""
 
-    def moved(spec: RowSpec) -> RowSpec:
+    def with_threshold(spec: RowSpec) -> RowSpec:
         bucket = spec.bucket
         if bucket is None or bucket.module != encoder:
             return spec
         cut = replace(bucket, above=most) if bucket.up_to is None else replace(bucket, up_to=most)
         return replace(spec, bucket=cut)
 
-    return replace(capacity, specs=tuple(map(moved, capacity.specs)))
+    return replace(capacity, specs=tuple(map(with_threshold, capacity.specs)))
 
 
 def of_group(capacity: Capacity, count: int) -> Capacity:
     """The capacity whose buckets by cost have the devices of one of `count` groups of hosts."""
 
-    def shared(spec: RowSpec) -> RowSpec:
+    def with_shared_devices(spec: RowSpec) -> RowSpec:
         bucket = spec.bucket
         if bucket is None or bucket.cost is None:
             return spec
         cost = replace(bucket.cost, groups=bucket.cost.groups // count)
         return replace(spec, bucket=replace(bucket, cost=cost))
 
-    return replace(capacity, specs=tuple(map(shared, capacity.specs)))
+    return replace(capacity, specs=tuple(map(with_shared_devices, capacity.specs)))
 
 
-def _filling(samples: Sequence[Lengths], capacity: Capacity, rows: int) -> int:
+def _count_filling(samples: Sequence[Lengths], capacity: Capacity, rows: int) -> int:
     """Number of the oldest samples whose text fills so many rows; at least one."""
     ends = np.cumsum([lengths.total(capacity.text.name) for lengths in samples])
     room = capacity.limit("tokens") * rows
     return max(1, int(np.searchsorted(ends, room, side="right")))
 
 
-def _pairs(capacity: Capacity) -> Iterator[_Pair]:
+def _bucket_pairs(capacity: Capacity) -> Iterator[_Pair]:
     """The buckets of every encoder that are cut by cost."""
     buckets = {m.name: m.bucket for m in capacity.specs if m.bucket}
     costs = {
@@ -183,7 +183,9 @@ def _pairs(capacity: Capacity) -> Iterator[_Pair]:
             yield _Pair(short, long, short.bucket.up_to, (costs[short.name], costs[long.name]))
 
 
-def _candidates(lengths: Ints, capacity: Capacity, rows: int, pair: _Pair) -> list[Candidate]:
+def _candidate_thresholds(
+    lengths: Ints, capacity: Capacity, rows: int, pair: _Pair
+) -> list[Candidate]:
     """All cuts between media of unlike lengths up to the highest; the best by their bounds first.
 
     Args:
@@ -196,13 +198,15 @@ def _candidates(lengths: Ints, capacity: Capacity, rows: int, pair: _Pair) -> li
         first, name = spec is pair.short, spec.name
         spans = np.array([spec.span(n) for n in lengths.tolist()], np.int64)
         for needs, resource in ((spans, name), (np.ones_like(spans), f"{name} segments")):
-            share = _sums(needs, counts, first) / (rows * capacity.limit(resource))
+            share = _sums_by_count(needs, counts, first) / (rows * capacity.limit(resource))
             steps = np.maximum(steps, share)
-        bounds += _bounds(lengths, counts, first, cost)
+        bounds += _lower_bounds(lengths, counts, first, cost)
     return sorted(zip(steps.tolist(), bounds.tolist(), cuts.tolist(), strict=True))
 
 
-def _bounds(lengths: Ints, counts: Ints, first: bool, cost: BucketCost) -> NDArray[np.float64]:
+def _lower_bounds(
+    lengths: Ints, counts: Ints, first: bool, cost: BucketCost
+) -> NDArray[np.float64]:
     """Lower bounds of `bucket_seconds` by cut: the mean of the groups, or the dearest medium.
 
     Where rows are computed whole: as few of them as could hold the media.
@@ -214,22 +218,24 @@ def _bounds(lengths: Ints, counts: Ints, first: bool, cost: BucketCost) -> NDArr
     """
     if cost.row:
         # No two media of more than half a row lie in one.
-        large = _sums((2 * lengths > cost.row).astype(np.int64), counts, first)
+        large = _sums_by_count((2 * lengths > cost.row).astype(np.int64), counts, first)
         fitting = np.minimum(lengths, cost.row)
-        rows = np.maximum(-(-_sums(fitting, counts, first) // cost.row), large)
+        rows = np.maximum(-(-_sums_by_count(fitting, counts, first) // cost.row), large)
         fullest = -(-rows // cost.groups) * cost.row_seconds
-        media = _sums(cost.media_seconds(lengths), counts, first)
+        media = _sums_by_count(cost.media_seconds(lengths), counts, first)
         mean = (rows * cost.row_seconds + media) / cost.groups
         # Sums of another order than in `bucket_seconds` may be larger by their rounding.
         return np.where(rows > 0, cost.fixed + np.maximum(fullest, mean * (1 - 1e-9)), 0.0)
     each, others = cost.media_seconds(lengths), len(lengths) - counts
     last = counts - 1 if first else np.where(others > 0, len(lengths) - 1, -1)
-    heaviest = np.maximum(_sums(each, counts, first) / cost.groups, np.append(each, 0.0)[last])
+    heaviest = np.maximum(
+        _sums_by_count(each, counts, first) / cost.groups, np.append(each, 0.0)[last]
+    )
     some = counts > 0 if first else others > 0
     return np.where(some, cost.fixed + heaviest * (1 - 1e-9), 0.0)
 
 
-def _sums(values: NDArray[Any], counts: Ints, first: bool) -> NDArray[Any]:
+def _sums_by_count(values: NDArray[Any], counts: Ints, first: bool) -> NDArray[Any]:
     """Sums of the first `counts` values, or of all others."""
     ends = np.concatenate([[0], np.cumsum(values)])
     return ends[counts] if first else ends[-1] - ends[counts]

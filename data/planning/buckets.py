@@ -30,10 +30,10 @@ def by_bucket(lengths: Lengths, specs: Sequence[RowSpec]) -> Lengths:
     """
     if all(spec.bucket is None for spec in specs):
         return lengths
-    numbers = {spec.name: _numbers(lengths, spec) for spec in specs}
+    numbers = {spec.name: _media_of_bucket(lengths, spec) for spec in specs}
     used = [spec for spec in specs if numbers[spec.name]]
 
-    def pick(values: Mapping[str, tuple[T, ...]]) -> dict[str, tuple[T, ...]]:
+    def values_by_bucket(values: Mapping[str, tuple[T, ...]]) -> dict[str, tuple[T, ...]]:
         return {
             m.name: tuple(values[m.module][number] for number in numbers[m.name])
             for m in used
@@ -41,7 +41,7 @@ def by_bucket(lengths: Lengths, specs: Sequence[RowSpec]) -> Lengths:
         }
 
     own_numbers = {m.name: numbers[m.name] for m in used}
-    return Lengths(pick(lengths.modules), pick(lengths.starts), own_numbers)
+    return Lengths(values_by_bucket(lengths.modules), values_by_bucket(lengths.starts), own_numbers)
 
 
 def by_module(lengths: Lengths, specs: Iterable[RowSpec]) -> Lengths:
@@ -53,14 +53,14 @@ def by_module(lengths: Lengths, specs: Iterable[RowSpec]) -> Lengths:
         if spec.name in lengths.numbers:
             buckets.setdefault(spec.module, []).append(spec.name)
 
-    def join(values: Mapping[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
+    def values_by_encoder(values: Mapping[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
         return {
             encoder: _in_order(names, values, lengths.numbers)
             for encoder, names in buckets.items()
             if names[0] in values
         }
 
-    return Lengths(join(lengths.modules), join(lengths.starts))
+    return Lengths(values_by_encoder(lengths.modules), values_by_encoder(lengths.starts))
 
 
 def number_of(lengths: Lengths, bucket: str, number: int) -> int:
@@ -68,7 +68,7 @@ def number_of(lengths: Lengths, bucket: str, number: int) -> int:
     return lengths.numbers[bucket][number] if lengths.numbers else number
 
 
-def _numbers(lengths: Lengths, spec: RowSpec) -> tuple[int, ...]:
+def _media_of_bucket(lengths: Lengths, spec: RowSpec) -> tuple[int, ...]:
     """Which media of its encoder a bucket takes."""
     counts, bucket = lengths.counts(spec.module), spec.bucket
     if bucket is None:

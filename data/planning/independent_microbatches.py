@@ -252,7 +252,7 @@ class _Fill:
                     break
                 number += 1
             if self._first[row] < least or number == self.count:
-                self._open(row, least)
+                self._open_bins(row, least)
                 number = 0
             filled, segments = self._filled[row], self._segments[row]
             self.bins.append(self._first[row] + number)
@@ -265,7 +265,7 @@ class _Fill:
             furthest = max(furthest, self._first[row] + number)
         return furthest
 
-    def _open(self, row: int, least: int) -> None:
+    def _open_bins(self, row: int, least: int) -> None:
         """Open the next bins of a row, none before `least`."""
         self._first[row] = max(self._first[row] + self.count, least)
         self._filled[row], self._segments[row] = [0] * self.count, [0] * self.count
@@ -314,7 +314,7 @@ def rows_of_independent_microbatches(
             (
                 max(1, units.count),
                 len(here),
-                _width(spec, name, array, positions),
+                _entries_of_row(spec, name, array, positions),
                 *array.shape[2:],
             ),
             array.dtype,
@@ -333,7 +333,7 @@ def rows_of_independent_microbatches(
     return of_names(arrays)
 
 
-def _width(spec: RowSpec, name: str, array: NDArray[Any], positions: int) -> int:
+def _entries_of_row(spec: RowSpec, name: str, array: NDArray[Any], positions: int) -> int:
     """Entries that a row of a unit has in an array; on a further axis as many as those before."""
     axis = spec.arrays[name].axis if name in spec.arrays else "position"
     if axis in spec.axes:

@@ -76,7 +76,7 @@ def lay_out(
     text, media_specs = text_of(specs), media_of(specs)
     cursors: dict[tuple[str, int], list[int]] = {}  # next position, next segment
 
-    def advance(module: str, row: int, span: int, segments: int = 1) -> tuple[int, int]:
+    def advance_cursor(module: str, row: int, span: int, segments: int = 1) -> tuple[int, int]:
         cursor = cursors.setdefault((module, row), [0, 1])
         start, segment = cursor
         cursor[:] = start + span, segment + segments
@@ -93,18 +93,18 @@ def lay_out(
             spans, counts = spans_of(spec, inputs), map(spec.segments, inputs)
             rows_of_media = media_rows[number].get(name, ()) if media_rows else [row] * len(spans)
             media[name] = tuple(
-                (r, *advance(name, r, span, segments))
+                (r, *advance_cursor(name, r, span, segments))
                 for r, span, segments in zip(rows_of_media, spans, counts, strict=True)
             )
             if spec.axes:
                 offsets[name] = tuple(
                     tuple(
-                        advance(spec.budgets[axis], r, count)[0]
+                        advance_cursor(spec.budgets[axis], r, count)[0]
                         for axis, count in zip(spec.axes, medium.entries, strict=True)
                     )
                     for r, medium in zip(rows_of_media, lengths.of(name), strict=True)
                 )
-        start, segment = advance(text.name, row, lengths.total(text.name))
+        start, segment = advance_cursor(text.name, row, lengths.total(text.name))
         position, epoch = drawn[number] if drawn else (0, 0)
         placements.append(
             SamplePlacement(index, row, start, segment, lengths, media, position, epoch, offsets)

@@ -133,7 +133,7 @@ class LengthTable:
         if self.folder is None:
             return LengthTable, (self.text, self.tokens, self.media, self.unusable)
         parts = {name: list(lengths.parts) for name, lengths in self.media.items()}
-        return _load, (self.folder, len(self), self.text, parts)
+        return _load_table, (self.folder, len(self), self.text, parts)
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -193,15 +193,15 @@ def _media_lengths(samples: Sequence[Lengths], spec: MediaRowSpec) -> MediaLengt
     entries = [medium.entries for medium in media]
     return MediaLengths(
         np.cumsum([0, *map(len, counts)]),
-        _flat(counts),
-        _flat(starts),
+        _flatten(counts),
+        _flatten(starts),
         grids,
         intervals,
         np.array(entries, np.int32).reshape(-1, len(spec.axes)) if spec.axes else None,
     )
 
 
-def _flat(values: Sequence[Sequence[int]]) -> NDArray[np.int32]:
+def _flatten(values: Sequence[Sequence[int]]) -> NDArray[np.int32]:
     return np.array([n for numbers in values for n in numbers], np.int32)
 
 
@@ -230,7 +230,7 @@ def measure(source: Source, processor: Processor, known: Sequence[LengthTable] =
         if time.monotonic() - logged > _SECONDS:
             logged = time.monotonic()
             logger.info("measured %d of %d samples", len(samples), len(source))
-    return LengthTable.of(samples, processor.modules)
+    return LengthTable.of(samples, processor.module_specs)
 
 
 def check_records(source: Source) -> None:
@@ -276,7 +276,7 @@ def _measured_parts(source: Source, processor: Processor) -> Iterator[list[Lengt
         return
     # Spawned, as JAX's threads do not survive a fork.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, context, _start, (source, processor)) as pool:
+    with ProcessPoolExecutor(processes, context, _start_worker, (source, processor)) as pool:
         yield from pool.map(_measure_own, parts)
 
 
@@ -312,7 +312,7 @@ class DrawnLengths:
 _own: dict[str, Callable[[range], list[Lengths | SampleFault]]] = {}
 
 
-def _start(source: Source, processor: Processor) -> None:
+def _start_worker(source: Source, processor: Processor) -> None:
     """Set up a process of the pool: source and processor are sent once, not with every part."""
     end_with_parent()
     _own["measure"] = partial(_measure_part, source, processor)
@@ -338,38 +338,38 @@ def open_lengths(source: Source, processor: Processor, config: DataConfig) -> Le
     folder = lengths_folder(source, processor, config)
     if folder is None or processor.is_drawn:
         return measure(source, processor)
-    size, modules = len(source), processor.modules
+    size, modules = len(source), processor.module_specs
     parts = {spec.module: _parts_of(spec) for spec in media_of(modules)}
     text = text_of(modules).module
-    with _keeping(folder):
+    with _name_write_errors(folder):
         drop_damaged(folder, "measured lengths")
     if folder.is_dir():
-        table = _load(folder, size, text, parts)
+        table = _load_table(folder, size, text, parts)
         again = _measured_again(table, source, processor)
         if again == table.unusable:
             keep_last(folder, _PREFIX, _TOKENS)
             return table
-        logger.info("%d of %d unusable samples have changed", *_changes(table, again))
+        logger.info("%d of %d unusable samples have changed", *_list_changes(table, again))
         samples = [again.get(i, table[i]) for i in range(size)]
         table = LengthTable.of(samples, modules)
     else:
         # Logged before measuring, which may take long.
-        with _keeping(folder):
+        with _name_write_errors(folder):
             folder.parent.mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryDirectory(dir=folder.parent).cleanup()
         known = list(source.members.values()) if isinstance(source, SourceMixture) else []
         doing = "joining the lengths of" if known else "measuring"
         logger.info("%s %d samples, once, into %s", doing, size, folder)
         table = measure(source, processor, [open_lengths(m, processor, config) for m in known])
-    with _keeping(folder):
-        _save(table, folder)
-    table = _load(folder, size, text, parts)
+    with _name_write_errors(folder):
+        _save_table(table, folder)
+    table = _load_table(folder, size, text, parts)
     keep_last(folder, _PREFIX, _TOKENS)
     return table
 
 
 @contextmanager
-def _keeping(folder: Path) -> Iterator[None]:
+def _name_write_errors(folder: Path) -> Iterator[None]:
     """Raise the error of a folder that cannot be written, with its name, as of
     `unwritable_error`."""
     try:
@@ -386,7 +386,9 @@ def _measured_again(
     return {index: measure_sample(source, processor, (index, 0)) for index in table.unusable}
 
 
-def _changes(table: LengthTable, again: Mapping[int, Lengths | SampleFault]) -> tuple[int, int]:
+def _list_changes(
+    table: LengthTable, again: Mapping[int, Lengths | SampleFault]
+) -> tuple[int, int]:
     changed = sum(again[index] != reason for index, reason in table.unusable.items())
     return changed, len(again)
 
@@ -402,8 +404,8 @@ def lengths_folder(source: Source, processor: Processor, config: DataConfig) -> 
     return place / f"{_PREFIX}{name}"
 
 
-def _save(table: LengthTable, folder: Path) -> None:
-    def write(draft: Path) -> None:
+def _save_table(table: LengthTable, folder: Path) -> None:
+    def write_arrays(draft: Path) -> None:
         np.save(draft / _TOKENS, table.tokens)
         for name, lengths in table.media.items():
             for part, values in lengths.parts.items():
@@ -412,7 +414,7 @@ def _save(table: LengthTable, folder: Path) -> None:
             json.dumps({i: f.to_json() for i, f in table.unusable.items()})
         )
 
-    put_folder(folder, write, replace=True, seal=True)
+    put_folder(folder, write_arrays, replace=True, seal=True)
 
 
 def _parts_of(spec: MediaRowSpec) -> list[str]:
@@ -421,7 +423,9 @@ def _parts_of(spec: MediaRowSpec) -> list[str]:
     return [*_PARTS, *further]
 
 
-def _load(folder: Path, size: int, text: str, parts: Mapping[str, Sequence[str]]) -> LengthTable:
+def _load_table(
+    folder: Path, size: int, text: str, parts: Mapping[str, Sequence[str]]
+) -> LengthTable:
     """A table whose arrays are mapped, so that the processes of a host share them.
 
     Args:
@@ -435,12 +439,14 @@ def _load(folder: Path, size: int, text: str, parts: Mapping[str, Sequence[str]]
     try:
         lock = FolderLock(tokens)
         media = {
-            name: MediaLengths(**{part: _mapped(folder / f"{name}.{part}.npy") for part in names})
+            name: MediaLengths(
+                **{part: _map_array(folder / f"{name}.{part}.npy") for part in names}
+            )
             for name, names in parts.items()
         }
         listed = json.loads((folder / _UNUSABLE).read_text())
         unusable = {int(i): SampleFault.from_json(fault) for i, fault in listed.items()}
-        table = LengthTable(text, _mapped(tokens), media, unusable, folder, lock)
+        table = LengthTable(text, _map_array(tokens), media, unusable, folder, lock)
         _check_whole(table, size)
     except (OSError, EOFError, ValueError, AttributeError) as error:
         raise DataError(f"measured lengths in {folder} are damaged: {error}; delete it") from error
@@ -463,7 +469,7 @@ def _check_whole(table: LengthTable, size: int) -> None:
             raise ValueError(f"media of {name} of impossible lengths")
 
 
-def _mapped(path: Path) -> NDArray[Any]:
+def _map_array(path: Path) -> NDArray[Any]:
     # An empty array cannot be mapped.
     mode: Literal["r"] | None = "r" if path.stat().st_size > 128 else None
     array: NDArray[Any] = np.load(path, mmap_mode=mode)

@@ -102,16 +102,18 @@ class Capacity:
         longer = longer_than(self.longest, lengths.total(self.text.name))
         if longer is not None:
             return longer
-        fault = self._exceeded(zip(self.resources, self.needs(lengths), strict=True))
+        fault = self._list_exceeded(zip(self.resources, self.needs(lengths), strict=True))
         if fault is None or rows == 1:
             return fault
         if block_of(self, lengths, rows) is not None:
             return None
-        part_fault = self._exceeded(need for part in self.parts(lengths) for need in part.items())
+        part_fault = self._list_exceeded(
+            need for part in self.parts(lengths) for need in part.items()
+        )
         text = f"{fault}, and its media do not fit into all {rows} of data.rows"
         return part_fault or SampleFault(FaultKind.BUDGET, text)
 
-    def _exceeded(self, needs: Iterable[tuple[str, int]]) -> SampleFault | None:
+    def _list_exceeded(self, needs: Iterable[tuple[str, int]]) -> SampleFault | None:
         for name, need in needs:
             if need > self.limit(name):
                 limit = self.limit(name)
@@ -218,7 +220,7 @@ class FreeSpans:
             entries: its entries on each further axis.
         """
         at = bisect_left(self._open, (span, -1))
-        while at < len(self._open) and not self._holds(self._open[at][1], entries):
+        while at < len(self._open) and not self._has_entries(self._open[at][1], entries):
             at += 1
         if at == len(self._open):
             return None
@@ -230,7 +232,7 @@ class FreeSpans:
             insort(self._open, (self._left[row], row))
         return row
 
-    def _holds(self, row: int, entries: Sequence[int]) -> bool:
+    def _has_entries(self, row: int, entries: Sequence[int]) -> bool:
         return all(n <= m for n, m in zip(entries, self._entries[row], strict=True))
 
 
@@ -274,13 +276,13 @@ class FreeRows:
         # Most samples of a long look-ahead fail here, without touching an array.
         if any(n > m for n, m in zip(need, self._most, strict=True)):
             return None
-        row = self._fullest(np.array(need))
+        row = self._fullest_row(np.array(need))
         if row is not None:
             self.left[row] -= np.array(need)
             self._most = self.left.max(0).tolist()
         return row
 
-    def _fullest(self, need: NDArray[np.int64]) -> int | None:
+    def _fullest_row(self, need: NDArray[np.int64]) -> int | None:
         """The row with room for `need` that has least left in the resources that `need` uses."""
         rows = np.flatnonzero((self.left >= need).all(1))
         if not len(rows):

@@ -96,7 +96,7 @@ class _Offer:
     name: Callable[[int], str]
     readers: Ints | None
 
-    def read(self, owners: Sequence[int], amounts: Ints) -> list[tuple[Ints, Ints]]:
+    def hosts_of(self, owners: Sequence[int], amounts: Ints) -> list[tuple[Ints, Ints]]:
         """Hosts of the items of samples `owners`, if they are known, with the items' amounts."""
         return [] if self.readers is None else [(self.readers[np.array(owners, int)], amounts)]
 
@@ -159,21 +159,25 @@ class RowAssigner:
         Raises:
             DataError: a user's algorithm drops or repeats a sample.
         """
-        deal_all = {"none": self._none, "decoder": self._decoder, "per_phase": self._per_phase}
+        deal_all = {
+            "none": self._keep_packed_rows,
+            "decoder": self._balance_texts,
+            "per_phase": self._balance_phases,
+        }
         hosts = None if readers is None else np.array(readers, np.int64)
         first = [row for row in packed.rows if row is not None], packed.media
         balanced = deal_all[self._balance](_Offer(samples, first, name, hosts))
         before = self._as_they_come(samples) if self._in_turn else first
-        loads = self._loads(samples, before, balanced)
-        limits = self._limits(samples, *balanced)
-        crossing = self._crossing(samples, *balanced)
+        loads = self._loads_by_phase(samples, before, balanced)
+        limits = self._lowest_limits(samples, *balanced)
+        crossing = self._count_crossing(samples, *balanced)
         return RowAssignment(tuple(balanced[0]), tuple(balanced[1]), loads, crossing, limits)
 
-    def _none(self, offer: _Offer) -> Arrangement:
+    def _keep_packed_rows(self, offer: _Offer) -> Arrangement:
         """Rows as packed."""
         return offer.packed
 
-    def _decoder(self, offer: _Offer) -> Arrangement:
+    def _balance_texts(self, offer: _Offer) -> Arrangement:
         """Rows of samples balanced by the decoder's work; media stay in their samples' rows."""
         samples = offer.samples
         needs = [self._capacity.needs(lengths) for lengths in samples]
@@ -186,30 +190,34 @@ class RowAssigner:
             self._capacity.limits,
             offer.packed[0],
         )
-        assigned = self._balanced(items, offer.name)
-        assigned = self._placed(self._text, assigned, offer.read(here, items.needs[:, 0]))
+        assigned = self._balance_items(items, offer.name)
+        assigned = self._renumber_rows(
+            self._text, assigned, offer.hosts_of(here, items.needs[:, 0])
+        )
         return self._with_media(samples, assigned.tolist())
 
-    def _per_phase(self, offer: _Offer) -> Arrangement:
+    def _balance_phases(self, offer: _Offer) -> Arrangement:
         """Rows of samples balanced by the decoder's work, rows of media by their encoder's."""
         samples, here = offer.samples, range(len(offer.samples))
         tokens = [lengths.total(self._text) for lengths in samples]
         needs = np.array([(n, 1) for n in tokens], np.int64).reshape(-1, 2)
         limits = self._limits_of[self._text]
         items = _Items(self._text, here, tokens, needs, limits, offer.packed[0])
-        assigned = self._balanced(items, offer.name)
-        rows = self._placed(self._text, assigned, offer.read(here, needs[:, 0]))
+        assigned = self._balance_items(items, offer.name)
+        rows = self._renumber_rows(self._text, assigned, offer.hosts_of(here, needs[:, 0]))
         media: list[dict[str, tuple[int, ...]]] = [{} for _ in samples]
         targets = np.array(self._hosts.get(self._text, ()), np.int64)
         for spec in self._specs:
             items = self._media_items(spec, samples, offer.packed[1])
-            flows = offer.read(items.owners, items.needs[:, 0])
+            flows = offer.hosts_of(items.owners, items.needs[:, 0])
             if len(targets):
                 nearest = targets[rows[np.array(items.owners, np.int64)]]
                 flows.append((nearest, items.needs[:, 0] // spec.reduction))
             grouped = self._in_groups(spec, items)
             if grouped is None:
-                assigned = self._placed(spec.name, self._balanced(items, offer.name), flows)
+                assigned = self._renumber_rows(
+                    spec.name, self._balance_items(items, offer.name), flows
+                )
             else:
                 assigned = grouped
             for owner, row in zip(items.owners, assigned.tolist(), strict=True):
@@ -240,7 +248,7 @@ class RowAssigner:
         media with further axes, or if media find no room that way.
         """
         cost = spec.bucket.cost if spec.bucket else None
-        if cost is None or spec.axes or self._how(items.phase).algorithm:
+        if cost is None or spec.axes or self._balancing_of(items.phase).algorithm:
             return None
         if self._rows <= cost.groups:
             return None
@@ -251,7 +259,7 @@ class RowAssigner:
             return owner * each + number if bins.max(initial=-1) < self._rows else None
         limits = tuple(each * limit for limit in items.limits)
         needs, lengths = items.needs.reshape(-1, len(limits)), np.array(items.lengths, np.int64)
-        kind = self._how(items.phase).cost
+        kind = self._balancing_of(items.phase).cost
         group = lpt(BalanceProblem(lengths, cost.groups, cost, kind, needs, limits))
         free = [FreeSpans(each, *self._limits_of[spec.name]) for _ in range(cost.groups)]
         rows = group.copy()
@@ -264,7 +272,7 @@ class RowAssigner:
 
     # ---- rooms -----------------------------------------------------------------------------------
 
-    def pack(self, samples: Sequence[Lengths]) -> Packed | None:
+    def pack_rows(self, samples: Sequence[Lengths]) -> Packed | None:
         """Rows for the samples of a microbatch that need not be full; None if one would wait."""
         if self._balance == "none":
             packed = self._room_for(samples, in_turn(len(samples), self._rows))
@@ -297,7 +305,9 @@ class RowAssigner:
             parts = [list(needs.items()) for needs in self._capacity.parts(lengths)]
             numbers = [
                 free[name].take(span, *(amount for _, amount in entries))
-                for name, ((_, span), _, *entries) in zip(self._names(lengths), parts, strict=True)
+                for name, ((_, span), _, *entries) in zip(
+                    self._buckets_of_parts(lengths), parts, strict=True
+                )
             ]
             rows = [row for row in numbers if row is not None]
             if len(rows) < len(numbers):
@@ -305,7 +315,7 @@ class RowAssigner:
             packed.append(by_module_rows(self._capacity, lengths, rows))
         return Packed([row for row, _ in packed], [media for _, media in packed])
 
-    def _limits(
+    def _lowest_limits(
         self,
         samples: Sequence[Lengths],
         rows: Sequence[int],
@@ -331,13 +341,13 @@ class RowAssigner:
         """Rows of samples, with all media in the rows of their samples."""
         return rows, Packed.together(samples, rows, self._specs).media
 
-    def _names(self, lengths: Lengths) -> list[str]:
+    def _buckets_of_parts(self, lengths: Lengths) -> list[str]:
         """The bucket of each of `Capacity.parts`."""
         return [name for name in self._limits_of for _ in lengths.of(name)]
 
     # ---- balancing and loads ---------------------------------------------------------------------
 
-    def _balanced(self, items: _Items, name: Callable[[int], str]) -> Ints:
+    def _balance_items(self, items: _Items, name: Callable[[int], str]) -> Ints:
         """Rows of all items, under the lowest rung of budgets that has a deal.
 
         The top rung always has the deal of `packed`. Under it the heaviest row is no heavier than
@@ -346,8 +356,8 @@ class RowAssigner:
         Raises:
             DataError: a user's algorithm finds no room for an item under the top rung.
         """
-        algorithm = self._how(items.phase).algorithm
-        *lower, top = self._problems(items, name)
+        algorithm = self._balancing_of(items.phase).algorithm
+        *lower, top = self._problems_by_rung(items, name)
         for problem in lower:
             assigned = deal(problem, algorithm)
             if assigned.min(initial=0) >= 0:
@@ -362,9 +372,9 @@ class RowAssigner:
             candidates.append(assigned)
         return min(candidates, key=lambda rank: int(top.loads(rank).max()))
 
-    def _problems(self, items: _Items, name: Callable[[int], str]) -> list[BalanceProblem]:
+    def _problems_by_rung(self, items: _Items, name: Callable[[int], str]) -> list[BalanceProblem]:
         """The problem under every rung that may have a deal, and under the top one."""
-        how, lengths = self._how(items.phase), np.array(items.lengths, np.int64)
+        how, lengths = self._balancing_of(items.phase), np.array(items.lengths, np.int64)
         names = [name(i) for i in items.owners] if how.algorithm else None
         *lower, top = self._ladder.rungs[self._budget_of[items.phase]]
         positions = items.needs[:, 0] if len(items.needs) else np.zeros(1, np.int64)
@@ -378,10 +388,12 @@ class RowAssigner:
             for n in rungs
         ]
 
-    def _how(self, phase: str) -> ModuleBalancing:
+    def _balancing_of(self, phase: str) -> ModuleBalancing:
         return self._balancing.get(phase, ModuleBalancing())
 
-    def _placed(self, module: str, assigned: Ints, flows: Sequence[tuple[Ints, Ints]]) -> Ints:
+    def _renumber_rows(
+        self, module: str, assigned: Ints, flows: Sequence[tuple[Ints, Ints]]
+    ) -> Ints:
         """Rows of a module's items, renumbered so that little is sent from host to host.
 
         Args:
@@ -399,21 +411,21 @@ class RowAssigner:
             np.add.at(volumes, (assigned, hosts), amounts)
         return place(volumes, sources)[assigned]
 
-    def _loads(
+    def _loads_by_phase(
         self, samples: Sequence[Lengths], packed: Arrangement, balanced: Arrangement
     ) -> dict[str, Loads]:
         """Work of the rows of every phase whose work is known."""
         loads = {}
         for name in self._limits_of:
             if name in self._work:
-                _, where, work = self._items(name, samples, *packed)
+                _, where, work = self._items_of_phase(name, samples, *packed)
                 before = np.bincount(where, work, minlength=self._rows)
-                owners, where, work = self._items(name, samples, *balanced)
+                owners, where, work = self._items_of_phase(name, samples, *balanced)
                 after = np.bincount(where, work, minlength=self._rows)
-                loads[name] = Loads(before, after, _dearest(owners, where, work))
+                loads[name] = Loads(before, after, _most_expensive(owners, where, work))
         return loads
 
-    def _items(
+    def _items_of_phase(
         self,
         name: str,
         samples: Sequence[Lengths],
@@ -438,7 +450,7 @@ class RowAssigner:
         n, work = lengths_.astype(np.float64), self._work[name]
         return owners, where, work.linear * n + work.attention(n)
 
-    def _crossing(
+    def _count_crossing(
         self,
         samples: Sequence[Lengths],
         rows: Sequence[int],
@@ -460,7 +472,7 @@ class RowAssigner:
         return crossing
 
 
-def _dearest(owners: Ints, rows: Ints, work: np.ndarray) -> tuple[float, int, int]:
+def _most_expensive(owners: Ints, rows: Ints, work: np.ndarray) -> tuple[float, int, int]:
     """Work, sample and row of the dearest item."""
     if not len(work):
         return 0.0, 0, 0

@@ -89,7 +89,7 @@ class StepPacker:
         self, capacity: Capacity, rows: int, microbatches: int, spread: bool, evenly: bool
     ) -> None:
         self._capacity, self._rows, self._microbatches = capacity, rows, microbatches
-        self._apart, self._evenly, self._total = spread, evenly, rows * microbatches
+        self._apart, self._even_rows, self._total = spread, evenly, rows * microbatches
 
     def misfit(self, lengths: Lengths) -> SampleFault | None:
         """Why no step can hold a sample, or None."""
@@ -100,10 +100,10 @@ class StepPacker:
         amounts = [self._capacity.needs(lengths) for lengths in samples]
         needs = np.array(amounts, np.int64).reshape(len(samples), len(self._capacity.limits))
         alone = np.all(needs <= self._capacity.limits, axis=1)
-        even = self._even(samples, needs, alone) if self._evenly else None
-        return self._full(samples, needs, alone) if even is None else even
+        even = self._pack_evenly(samples, needs, alone) if self._even_rows else None
+        return self._pack_fully(samples, needs, alone) if even is None else even
 
-    def _even(self, samples: Sequence[Lengths], needs: Ints, alone: Bools) -> Packed | None:
+    def _pack_evenly(self, samples: Sequence[Lengths], needs: Ints, alone: Bools) -> Packed | None:
         """Rows that are about equally full; None if a sample finds no room that way."""
         free, rows = FreeRows(self._total, self._capacity.limits), np.full(len(samples), WAITS)
         spread: dict[int, tuple[list[int], int]] = {}
@@ -112,13 +112,13 @@ class StepPacker:
             if placed is None:
                 return None
             spread[number] = placed
-        even = _evenly(needs[alone], free.left.tolist(), self._capacity.limits)
+        even = _even_rows(needs[alone], free.left.tolist(), self._capacity.limits)
         if even is None:
             return None
         rows[alone] = even
-        return self._packed(samples, rows, spread)
+        return self._make_packing(samples, rows, spread)
 
-    def _full(self, samples: Sequence[Lengths], needs: Ints, alone: Bools) -> Packed:
+    def _pack_fully(self, samples: Sequence[Lengths], needs: Ints, alone: Bools) -> Packed:
         """Rows that are as full as possible."""
         free, rows = FreeRows(self._total, self._capacity.limits), np.full(len(samples), WAITS)
         spread: dict[int, tuple[list[int], int]] = {}
@@ -129,9 +129,9 @@ class StepPacker:
             elif placed := self._take_apart(free, samples[number]):
                 spread[number] = placed
         rows[alone] = fill(free, needs[alone], rows[alone], len(self._capacity.specs))
-        return self._packed(samples, rows, spread)
+        return self._make_packing(samples, rows, spread)
 
-    def _packed(
+    def _make_packing(
         self, samples: Sequence[Lengths], rows: Ints, spread: Mapping[int, tuple[list[int], int]]
     ) -> Packed:
         """The packing of samples with one row each, and of others by `_take_apart`."""
@@ -174,7 +174,7 @@ class StepPacker:
         moved = (first[np.arange(self._total) // block] + np.arange(self._total) % block).tolist()
         microbatches = owners[rows // block]
         return [
-            (members, _moved(packed.of(members), moved))
+            (members, _renumber_rows(packed.of(members), moved))
             for members in (
                 np.flatnonzero(microbatches == m).tolist() for m in range(self._microbatches)
             )
@@ -192,7 +192,7 @@ def by_module_rows(
     return rows[0], media
 
 
-def _moved(packed: Packed, moved: Sequence[int]) -> Packed:
+def _renumber_rows(packed: Packed, moved: Sequence[int]) -> Packed:
     """The packing with renumbered rows."""
     media = [
         {name: tuple(moved[r] for r in numbers) for name, numbers in m.items()}
@@ -209,7 +209,7 @@ def _in_row(lengths: Lengths, row: int | None, specs: Sequence[MediaRowSpec]) ->
     return {name: (row,) * count for name, count in counts.items() if count}
 
 
-def _evenly(needs: Ints, left: list[list[int]], limits: tuple[int, ...]) -> list[int] | None:
+def _even_rows(needs: Ints, left: list[list[int]], limits: tuple[int, ...]) -> list[int] | None:
     """A row for every sample, equally full in the scarcest resource; None if one has no room.
 
     This is much faster than best fit, which serves full rows; steps of a fixed number of samples

@@ -217,7 +217,7 @@ class BatchPlanner:
         self._config, self._capacity, self._lengths = config, capacity, lengths
         self._size, self._name = len(source), source.name
         self._microbatches = consumer.microbatches
-        self._wanted = config.pool(consumer.microbatches)
+        self._wanted = config.pool_size(consumer.microbatches)
         spread_media, evenly = config.balance == "per_phase", config.batch == "samples"
         self._packer = StepPacker(
             capacity, config.rows, consumer.microbatches, spread_media, evenly
@@ -243,7 +243,7 @@ class BatchPlanner:
     @property
     def missing(self) -> list[int]:
         """Stream positions whose lengths the next plan needs, if none of the samples is bad."""
-        return [] if self._planned else self._next()
+        return [] if self._planned else self._next_positions()
 
     @property
     def waiting(self) -> set[int]:
@@ -262,17 +262,17 @@ class BatchPlanner:
     def _plan_step(self) -> list[MicrobatchPlan]:
         """Plans of the microbatches of a step."""
         began, first = time.perf_counter(), self.state
-        self._fill()
+        self._fill_pool()
         offered = on_offer(self._pool)[: self._wanted]
-        capacity = self._cut(offered)
+        capacity = self._choose_thresholds(offered)
         packed = self._packer([self._pool[place].lengths for place in offered])
         placed = [self._pool[offered[i]] for i in packed.placed]
         gone = {offered[i] for i in packed.placed}
         self._pool = [item for place, item in enumerate(self._pool) if place not in gone]
-        shares = self._split(placed, packed.of(packed.placed))
+        shares = self._split_step(placed, packed.of(packed.placed))
         parts = [[placed[i] for i in share] for share, _ in shares]
         assignments = [
-            self._dealt(part, share) for part, (_, share) in zip(parts, shares, strict=True)
+            self._assign_rows(part, share) for part, (_, share) in zip(parts, shares, strict=True)
         ]
         limits = {
             name: max(share.limits[name] for share in assignments) for name in assignments[0].limits
@@ -281,26 +281,26 @@ class BatchPlanner:
         after = LoaderState(first.seed, first.step + 1, self._position, carry)
         states = [replace(first, done=m) for m in range(1, len(shares))] + [after]
         skipped, self._skipped = tuple(self._skipped), []
-        samples_taken = self._told(placed)
+        samples_taken = self._taken_samples(placed)
         seconds = (time.perf_counter() - began) / len(shares)
         capacity = capacity.with_limits(limits)
         return [
             replace(
-                self._plan(part, share, capacity, state, () if m else skipped, seconds),
+                self._plan_microbatch(part, share, capacity, state, () if m else skipped, seconds),
                 offered=len(offered),
                 taken=samples_taken,
             )
             for m, (part, share, state) in enumerate(zip(parts, assignments, states, strict=True))
         ]
 
-    def _told(self, placed: Sequence[_Waiting]) -> tuple[TakenSample, ...]:
+    def _taken_samples(self, placed: Sequence[_Waiting]) -> tuple[TakenSample, ...]:
         """The samples of a step, as other groups are told of them if there are any."""
         several = self._group.count > 1
         return tuple(
             TakenSample(item.position, *item.epoch, item.index) for item in placed if several
         )
 
-    def _cut(self, offered: Sequence[int]) -> Capacity:
+    def _choose_thresholds(self, offered: Sequence[int]) -> Capacity:
         """The capacity with the buckets of the step, by which the samples on offer go from now."""
         if not has_thresholds(self._capacity):
             return self._capacity
@@ -311,32 +311,34 @@ class BatchPlanner:
             self._pool[place] = replace(self._pool[place], lengths=lengths)
         return capacity
 
-    def _split(self, placed: Sequence[_Waiting], packed: Packed) -> list[tuple[list[int], Packed]]:
+    def _split_step(
+        self, placed: Sequence[_Waiting], packed: Packed
+    ) -> list[tuple[list[int], Packed]]:
         """The samples of each microbatch among those of a step, and the rows that hold them."""
         samples, count = [item.lengths for item in placed], self._microbatches
         if self._config.batch == "samples":
             owners = spread_over_time(costs_of(samples, self._work), count)
             parts = [np.flatnonzero(owners == m).tolist() for m in range(count)]
             candidates = [
-                (members, self._deal.pack([samples[i] for i in members])) for members in parts
+                (members, self._deal.pack_rows([samples[i] for i in members])) for members in parts
             ]
             roomy = [(members, rows) for members, rows in candidates if rows is not None]
             if len(roomy) == count:
                 return roomy
         return self._packer.split(samples, packed, self._work)
 
-    def _dealt(self, part: Sequence[_Waiting], packed: Packed) -> RowAssignment:
+    def _assign_rows(self, part: Sequence[_Waiting], packed: Packed) -> RowAssignment:
         """Rows of the samples of one microbatch."""
 
-        def name(number: int) -> str:
-            return self._called(part[number])
+        def name_of_number(number: int) -> str:
+            return self._name_of(part[number])
 
         several = self._readers > 1
         reader = self._group.reader
         readers = [reader(item.position, self._readers) for item in part] if several else None
-        return self._deal([item.lengths for item in part], packed, name, readers)
+        return self._deal([item.lengths for item in part], packed, name_of_number, readers)
 
-    def _plan(
+    def _plan_microbatch(
         self,
         part: Sequence[_Waiting],
         assigned: RowAssignment,
@@ -350,7 +352,7 @@ class BatchPlanner:
         drawn = [(item.position, item.epoch[1]) for item in part]
         placements = lay_out(samples, assigned.rows, capacity.specs, assigned.media, drawn)
         most_expensive = {
-            phase: self._largest(part, load) for phase, load in assigned.loads.items()
+            phase: self._largest_item(part, load) for phase, load in assigned.loads.items()
         }
         return MicrobatchPlan(
             tuple(_in_batch(p, self._group, capacity.text.name) for p in placements),
@@ -364,27 +366,27 @@ class BatchPlanner:
             self._group,
         )
 
-    def _largest(self, part: Sequence[_Waiting], load: Loads) -> tuple[float, str, int]:
+    def _largest_item(self, part: Sequence[_Waiting], load: Loads) -> tuple[float, str, int]:
         """Work of the most expensive item of a phase, the name of its sample and its row."""
         work, sample, row = load.most_expensive
-        return (work, self._called(part[sample]), row) if work else (0.0, "", 0)
+        return (work, self._name_of(part[sample]), row) if work else (0.0, "", 0)
 
-    def _called(self, item: _Waiting) -> str:
+    def _name_of(self, item: _Waiting) -> str:
         return self._name(item.index)
 
-    def _fill(self) -> None:
+    def _fill_pool(self) -> None:
         """Fill the pool until as many samples are on offer as a step wants, or as there may be."""
         failed = 0
-        while failed < self._stream.epoch_size and (positions := self._next()):
-            any_usable = self._take(positions)
+        while failed < self._stream.epoch_size and (positions := self._next_positions()):
+            any_usable = self._take_positions(positions)
             failed = 0 if any_usable else failed + len(positions)
-            self._pass(positions)
+            self._skip_positions(positions)
         if not self._pool:
             name, fault = self._skipped[-1]
             text = f"none of {self._size} samples is usable; the last, {name}: {fault}"
             raise UnusableError(text, tuple(dict(self._skipped).items()))
 
-    def _next(self) -> list[int]:
+    def _next_positions(self) -> list[int]:
         """The next stream positions that a step wants, those that are behind first.
 
         Samples that wait for their epoch take no more than half of the pool.
@@ -395,7 +397,7 @@ class BatchPlanner:
         new = self._group.positions(self._position, count - len(carried))
         return readable(self._pool, (*carried, *new), self._stream.epoch_at, self._ahead)
 
-    def _pass(self, positions: Sequence[int]) -> None:
+    def _skip_positions(self, positions: Sequence[int]) -> None:
         """Leave the next stream positions behind."""
         for position in positions:
             if self._behind:
@@ -403,7 +405,7 @@ class BatchPlanner:
             else:
                 self._position = position + 1
 
-    def _take(self, positions: Sequence[int]) -> bool:
+    def _take_positions(self, positions: Sequence[int]) -> bool:
         """Add samples at stream positions to the pool, or note them as skipped; whether any fit."""
         places = [(position, *self._stream[position]) for position in positions]
         before = len(self._pool)

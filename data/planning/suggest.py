@@ -42,7 +42,9 @@ def suggest_budgets(
     Raises:
         DataError: none of the probed samples is usable.
     """
-    needs, segments = _probe(lengths, specs, _chosen(len(lengths), probe, order), longest)
+    needs, segments = _probe_needs(
+        lengths, specs, _choose_samples(len(lengths), probe, order), longest
+    )
     names = [name for name, (values, _) in needs.items() if values.any()]
     means = np.array([needs[name][0].mean() for name in names])
     largest = np.array([needs[name][0].max() for name in names])
@@ -58,7 +60,7 @@ def suggest_budgets(
     return dict(zip(names, chosen, strict=True)) | unused | {"segments": most}
 
 
-def _chosen(size: int, probe: int, order: SampleOrder | None) -> list[int]:
+def _choose_samples(size: int, probe: int, order: SampleOrder | None) -> list[int]:
     if order is not None:
         return [order[position][0] for position in range(probe)]
     # At random: a regular grid would see a pattern such as "every other sample has an image".
@@ -80,11 +82,11 @@ def needs_of(
     Raises:
         DataError: none of the probed samples is usable.
     """
-    needs, _ = _probe(lengths, specs, _chosen(len(lengths), probe, order), longest)
+    needs, _ = _probe_needs(lengths, specs, _choose_samples(len(lengths), probe, order), longest)
     return np.stack([values for values, _ in needs.values()], axis=1)
 
 
-def _probe(
+def _probe_needs(
     lengths: LengthTable,
     specs: Sequence[RowSpec],
     chosen: Sequence[int],
@@ -109,7 +111,7 @@ def _probe(
         own_media = [len(of) for m, of in zip(specs, spans, strict=True) if m is not text]
         media.append(max(own_media, default=1))
     if not rows:
-        raise DataError(_none(faults))
+        raise DataError(_describe_faults(faults))
     table = np.array(rows)
     units = {m.positions_budget: m.reduction * (m.unit or MULTIPLE) for m in specs}
     units |= {m.budgets[axis]: MULTIPLE for m in specs for axis in m.axes}
@@ -117,7 +119,7 @@ def _probe(
     return needs, max(1.0, float(np.mean(media)))
 
 
-def _none(faults: Sequence[SampleFault]) -> str:
+def _describe_faults(faults: Sequence[SampleFault]) -> str:
     """Why there is no sample from which to suggest budgets."""
     summary = f"data.source has no usable sample from which to suggest budgets, of {len(faults)}"
     firsts = {fault.kind: fault for fault in reversed(faults)}

@@ -30,7 +30,7 @@ def unusable_samples(lengths: LengthTable, capacity: Capacity, rows: int) -> dic
             (`DataConfig.rows_apart`).
     """
     faults = dict(lengths.unusable)
-    for index in np.flatnonzero(_doubtful(lengths, capacity)).tolist():
+    for index in np.flatnonzero(_may_not_fit(lengths, capacity)).tolist():
         sample = lengths[index]
         bucket = sample if isinstance(sample, SampleFault) else capacity.by_bucket(sample)
         misfit = bucket if isinstance(bucket, SampleFault) else capacity.misfit(bucket, rows)
@@ -62,22 +62,22 @@ def names(source: Source, indices: list[int]) -> str:
     return ", ".join(map(source.name, indices[:NAMED])) + more
 
 
-def _doubtful(lengths: LengthTable, capacity: Capacity) -> NDArray[np.bool_]:
+def _may_not_fit(lengths: LengthTable, capacity: Capacity) -> NDArray[np.bool_]:
     """`[samples]`: whether a sample may be too long for one row; true for all that are."""
     most = capacity.limit(capacity.text.positions_budget)
     most = most if capacity.longest is None else min(most, capacity.longest)
     above = np.asarray(lengths.tokens) > most
     for spec in capacity.media:
         media, name = lengths.media[spec.module], spec.name
-        counts, positions = _taken(media, spec)
+        counts, positions = _count_taken(media, spec)
         above |= counts > capacity.limit(spec.segments_resource)
         above |= positions > capacity.limit(name)
         for axis, key in enumerate(spec.budgets[axis] for axis in spec.axes):
-            above |= _entries(media, spec, axis) > capacity.limit(key)
+            above |= _count_entries(media, spec, axis) > capacity.limit(key)
     return above
 
 
-def _taken(media: MediaLengths, spec: MediaRowSpec) -> tuple[Ints, Ints]:
+def _count_taken(media: MediaLengths, spec: MediaRowSpec) -> tuple[Ints, Ints]:
     """`[samples]`, media of each sample that a bucket takes, and positions of a row for them."""
     reduction, lengths = spec.reduction, np.asarray(media.lengths, np.int64)
     spans, bucket = -(-lengths // reduction) * reduction, spec.bucket
@@ -85,7 +85,7 @@ def _taken(media: MediaLengths, spec: MediaRowSpec) -> tuple[Ints, Ints]:
     return _by_sample(here, media.offsets), _by_sample(np.where(here, spans, 0), media.offsets)
 
 
-def _entries(media: MediaLengths, spec: MediaRowSpec, axis: int) -> Ints:
+def _count_entries(media: MediaLengths, spec: MediaRowSpec, axis: int) -> Ints:
     """`[samples]`, entries of the media of a bucket on one of its further axes."""
     assert media.entries is not None
     lengths = np.asarray(media.lengths, np.int64)

@@ -30,13 +30,13 @@ class MediaRoutes:
         for spec in encoders.values():
             for kind in spec.kinds:
                 self.by_kind.setdefault(kind, []).append(spec)
-        self._defaults = {kind: self._default(kind) for kind in self.by_kind}
+        self._defaults = {kind: self._default_encoders(kind) for kind in self.by_kind}
 
     def encoders_of(self, sample: Sample, kind: Kind) -> list[tuple[MediaRowSpec, ...]]:
         """The encoders that each medium of a kind goes to. Raises MediaError."""
         default, named = self._defaults[kind], sample.encoders.get(kind, ())
         names = named or (None,) * len(sample.of(kind))
-        return [default if name is None else (self._named(kind, name),) for name in names]
+        return [default if name is None else (self._encoder_named(kind, name),) for name in names]
 
     def places(self, sample: Sample) -> dict[str, list[tuple[Kind, int]]]:
         """The media that each encoder takes, if it takes any: kinds, and indices among these.
@@ -64,9 +64,9 @@ class MediaRoutes:
                 )
         return {name: places for name, places in media.items() if places}
 
-    def _default(self, kind: Kind) -> tuple[MediaRowSpec, ...]:
+    def _default_encoders(self, kind: Kind) -> tuple[MediaRowSpec, ...]:
         """Encoders that take a medium whose record names none. Raises DataError."""
-        names, specs = self._config.route(kind).encoders, self.by_kind[kind]
+        names, specs = self._config.route_of(kind).encoders, self.by_kind[kind]
         known = {spec.name: spec for spec in specs}
         for name in names or ():
             if name not in known:
@@ -76,7 +76,7 @@ class MediaRoutes:
                 )
         return tuple(specs) if names is None else tuple(known[name] for name in names)
 
-    def _named(self, kind: Kind, name: str) -> MediaRowSpec:
+    def _encoder_named(self, kind: Kind, name: str) -> MediaRowSpec:
         spec = self._encoders.get(name)
         if spec is None or kind not in spec.kinds:
             valid = ", ".join(other.name for other in self.by_kind[kind])

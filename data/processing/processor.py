@@ -119,7 +119,7 @@ class Processor:
             for kind, section in self.config.media.items()
             if counts(kind, self._routes.by_kind)
         }
-        encoders = [[spec.kind, _fields(spec)] for spec in self.encoders.values()]
+        encoders = [[spec.kind, _length_fields(spec)] for spec in self.encoders.values()]
         contents = [_VERSION, sections, self.chat.fingerprint, encoders]
         if routes := {k: r.model_dump(mode="json") for k, r in self.config.routes.items()}:
             contents.append(routes)
@@ -138,7 +138,7 @@ class Processor:
         return self.chat.end_ids
 
     @property
-    def modules(self) -> tuple[RowSpec, ...]:
+    def module_specs(self) -> tuple[RowSpec, ...]:
         """Descriptions of the rows of all modules, that of the text first."""
         return (self.tokens, *self.encoders.values())
 
@@ -159,12 +159,12 @@ class Processor:
         Raises:
             SampleError: the sample cannot be used; the message says why.
         """
-        with _naming(sample):
+        with _name_sample_errors(sample):
             check_turns(sample, self.targets.values(), self._marks, self._routes.by_kind)
         media = self._measure_media(sample)
-        text = self._text(sample, media)
+        text = self._tokenize_sample(sample, media)
         # The last token is only a target, so it takes no position.
-        return self._lengths(len(text.ids) - (NEXT_TOKEN in self.targets), media, text)
+        return self._lengths_of(len(text.ids) - (NEXT_TOKEN in self.targets), media, text)
 
     def measure_prompt(self, sample: Sample, *, answered: bool = True) -> Lengths:
         """The lengths of a sample without its last answer and the media of this answer.
@@ -172,7 +172,7 @@ class Processor:
         Args:
             answered: whether the sample must have an answer; else it may end with a question.
         """
-        with _naming(sample):
+        with _name_sample_errors(sample):
             check_turns(
                 sample,
                 NEXT_TOKEN_ONLY.values() if answered else (),
@@ -183,10 +183,10 @@ class Processor:
                 raise ConversationError("the last answer has a weight of 0")
         prompt = self._without_answer(sample)
         media = self._measure_media(prompt)
-        text = self._text(prompt, media, opened=True)
-        return self._lengths(len(text.ids), media, text)
+        text = self._tokenize_sample(prompt, media, opened=True)
+        return self._lengths_of(len(text.ids), media, text)
 
-    def _lengths(self, tokens: int, media: Measured, text: _Text) -> Lengths:
+    def _lengths_of(self, tokens: int, media: Measured, text: _Text) -> Lengths:
         """Lengths of a sample of so many tokens."""
         return Lengths({self.tokens.module: (MediumLengths(tokens),), **media}, text.starts)
 
@@ -198,20 +198,22 @@ class Processor:
             LengthError: the lengths differ from `expected`, the result of `measure` (measured now
                 if None).
         """
-        return _agreeing(sample, expected or self.measure(sample), self.read(sample))
+        return _check_lengths(
+            sample, expected or self.measure(sample), self.process_unchecked(sample)
+        )
 
-    def read(self, sample: Sample) -> Example:
+    def process_unchecked(self, sample: Sample) -> Example:
         """The example of `process`, without comparing lengths with the sample's metadata.
 
         Raises:
             SampleError: the sample cannot be used; the message says why.
         """
-        with _naming(sample):
+        with _name_sample_errors(sample):
             check_turns(sample, self.targets.values(), self._marks, self._routes.by_kind)
         media = self._read_media(sample)
-        return self._example(sample, self._text(sample, lengths_of(media)), media)
+        return self._make_example(sample, self._tokenize_sample(sample, lengths_of(media)), media)
 
-    def prompt(self, sample: Sample, expected: Lengths | None = None) -> Example:
+    def process_prompt(self, sample: Sample, expected: Lengths | None = None) -> Example:
         """The example up to the start of the last answer; nothing in it is learnt.
 
         `expected` is the result of `measure_prompt` (measured now if None).
@@ -222,20 +224,20 @@ class Processor:
         expected = expected or self.measure_prompt(sample)
         prompt = self._without_answer(sample)
         media = self._read_media(prompt)
-        text = self._text(prompt, lengths_of(media), opened=True)
+        text = self._tokenize_sample(prompt, lengths_of(media), opened=True)
         # One more position is for the first generated token, which is not an input.
         more = _Text((*text.ids, PAD_ID), (*text.learnt, False), text.starts)
-        example = self._shifted(more, media)
+        example = self._shift_targets(more, media)
         nothing = np.zeros_like(example.loss_weight)
-        return _agreeing(sample, expected, replace(example, loss_weight=nothing))
+        return _check_lengths(sample, expected, replace(example, loss_weight=nothing))
 
-    def answer(self, sample: Sample) -> str:
+    def answer_text(self, sample: Sample) -> str:
         """The last answer as `decode` returns it."""
         return self.decode(self.answer_ids(sample))
 
     def answer_ids(self, sample: Sample) -> list[int]:
         """The tokens of the last answer that are learnt: those that generation should write."""
-        turns = self._turns(sample)
+        turns = self._rendered_turns(sample)
         chat, prompt = (
             self.chat.tokenize_turns(turns),
             self.chat.tokenize_turns(turns[:-1], opened=True),
@@ -251,24 +253,26 @@ class Processor:
     def decode(self, ids: Sequence[int]) -> str:
         """Text of generated ids up to the first that ends an answer, without special tokens."""
         ends = {*self.end_ids}
-        return self.chat.decode([*takewhile(lambda own: own not in ends, map(int, ids))])
+        return self.chat.decode([*takewhile(lambda number: number not in ends, map(int, ids))])
 
-    def pieces(self, ids: Sequence[int]) -> list[str]:
+    def token_texts(self, ids: Sequence[int]) -> list[str]:
         """The text that each token of `ids` adds, special tokens by their names."""
         return self.chat.token_texts([int(i) for i in ids])
 
-    def text(self, sample: Sample, expected: Lengths) -> Example:
+    def process_text(self, sample: Sample, expected: Lengths) -> Example:
         """The text of `process`' example; media are not read, and have their expected lengths.
 
         Raises:
             LengthError: the text has other lengths than `expected`.
         """
         media = {name: expected.of(name) for name in self.encoders if expected.of(name)}
-        text = self._text(sample, media)
-        example = self._example(sample, text, {})
-        return _agreeing(sample, expected, example, self._lengths(len(example.tokens), media, text))
+        text = self._tokenize_sample(sample, media)
+        example = self._make_example(sample, text, {})
+        return _check_lengths(
+            sample, expected, example, self._lengths_of(len(example.tokens), media, text)
+        )
 
-    def medium(
+    def read_medium(
         self, sample: Sample, encoder: str, number: int, expected: Lengths
     ) -> ProcessedMedium:
         """Read one medium of a sample.
@@ -277,8 +281,10 @@ class Processor:
             SampleError: the medium cannot be read.
             LengthError: the medium has another length than `expected`.
         """
-        with _naming(sample):
-            medium = self._read(sample, encoder, *self._routes.places(sample)[encoder][number])
+        with _name_sample_errors(sample):
+            medium = self._read_medium(
+                sample, encoder, *self._routes.places(sample)[encoder][number]
+            )
         measured = expected.of(encoder)[number]
         if len(medium.inputs) != measured.count:
             raise LengthError(
@@ -300,37 +306,37 @@ class Processor:
             )
         return medium
 
-    def look(
+    def preview_medium(
         self, sample: Sample, encoder: str, number: int, processed: ProcessedMedium
     ) -> MediaPreview:
         """One medium of a sample to look at, as it is and as its encoder gets it.
 
         Args:
             number: number of the medium among those of the encoder.
-            processed: the medium as encoder input, see `medium`.
+            processed: the medium as encoder input, see `read_medium`.
 
         Raises:
             SampleError: the medium cannot be read.
         """
-        with _naming(sample):
+        with _name_sample_errors(sample):
             kind, place = self._routes.places(sample)[encoder][number]
             medium = sample.of(kind)[place]
             return self._processors[encoder, kind].preview_medium(medium, processed)
 
     # ------------------------------------------------------------------ parts
 
-    def _example(
+    def _make_example(
         self, sample: Sample, text: _Text, media: dict[str, tuple[ProcessedMedium, ...]]
     ) -> Example:
         values_of = {name: spec.make(sample) for name, spec in self.targets.items()}
         values = {name: value for name, value in values_of.items() if value is not None}
         if NEXT_TOKEN in self.targets:
-            return replace(self._shifted(text, media), values=values)
+            return replace(self._shift_targets(text, media), values=values)
         ids = np.array(text.ids, np.int32)
         weights, module = np.zeros(len(ids), np.float32), self.tokens.module
         return Example(ids, np.zeros_like(ids), weights, media, text.starts, module, values)
 
-    def _shifted(self, text: _Text, media: dict[str, tuple[ProcessedMedium, ...]]) -> Example:
+    def _shift_targets(self, text: _Text, media: dict[str, tuple[ProcessedMedium, ...]]) -> Example:
         """The example in which every token but the last is an input, and the next its target."""
         ids = np.array(text.ids, np.int32)
         weight, module = np.array(text.learnt[1:], np.float32), self.tokens.module
@@ -352,40 +358,44 @@ class Processor:
 
     def _measure_media(self, sample: Sample) -> Measured:
         """Lengths of the media of a sample."""
-        with _naming(sample):
+        with _name_sample_errors(sample):
             return {
-                name: tuple(self._measured(sample, name, *place) for place in places)
+                name: tuple(self._measure_medium(sample, name, *place) for place in places)
                 for name, places in self._routes.places(sample).items()
             }
 
     def _read_media(self, sample: Sample) -> dict[str, tuple[ProcessedMedium, ...]]:
         media: dict[str, tuple[ProcessedMedium, ...]] = {}
-        with _naming(sample):
+        with _name_sample_errors(sample):
             for name, places in self._routes.places(sample).items():
-                media[name] = tuple(self._read(sample, name, *place) for place in places)
+                media[name] = tuple(self._read_medium(sample, name, *place) for place in places)
         return media
 
-    def _measured(self, sample: Sample, encoder: str, kind: Kind, number: int) -> MediumLengths:
+    def _measure_medium(
+        self, sample: Sample, encoder: str, kind: Kind, number: int
+    ) -> MediumLengths:
         """Lengths of a medium. Raises MediaError."""
         media = sample.of(kind)
         return self._processors[encoder, kind].measure(media[number], len(media) == 1)
 
-    def _read(self, sample: Sample, encoder: str, kind: Kind, number: int) -> ProcessedMedium:
+    def _read_medium(
+        self, sample: Sample, encoder: str, kind: Kind, number: int
+    ) -> ProcessedMedium:
         """A medium as encoder input. Raises MediaError."""
         media = sample.of(kind)
         return self._processors[encoder, kind].process(media[number], len(media) == 1)
 
-    def _text(self, sample: Sample, media: Measured, opened: bool = False) -> _Text:
+    def _tokenize_sample(self, sample: Sample, media: Measured, opened: bool = False) -> _Text:
         """Tokens of the conversation; with `opened`, an assistant's turn is begun at the end."""
-        with _naming(sample):
-            chat = self.chat.tokenize_turns(self._turns(sample), opened)
-        with _naming(sample):
+        with _name_sample_errors(sample):
+            chat = self.chat.tokenize_turns(self._rendered_turns(sample), opened)
+        with _name_sample_errors(sample):
             going = {
                 kind: iter(self._routes.encoders_of(sample, kind)) for kind in self._routes.by_kind
             }
-            return self._placed(chat, going, self._in_text(sample, media))
+            return self._merge_media_tokens(chat, going, self._lengths_in_text(sample, media))
 
-    def _turns(self, sample: Sample) -> tuple[Turn, ...]:
+    def _rendered_turns(self, sample: Sample) -> tuple[Turn, ...]:
         """Turns, in which placeholders of what neither model nor sample has are words."""
         words = [
             mark
@@ -395,7 +405,7 @@ class Processor:
         marks = pattern_of(words)
         return tuple(turn.with_words(marks) for turn in sample.turns) if words else sample.turns
 
-    def _in_text(self, sample: Sample, media: Measured) -> _Sizes:
+    def _lengths_in_text(self, sample: Sample, media: Measured) -> _Sizes:
         """Lengths of the media, by encoder and kind."""
         lengths_of_place = defaultdict[tuple[str, Kind], list[MediumLengths]](list)
         for name, places in self._routes.places(sample).items():
@@ -403,7 +413,7 @@ class Processor:
                 lengths_of_place[name, kind].append(lengths)
         return {place: iter(lengths) for place, lengths in lengths_of_place.items()}
 
-    def _placed(
+    def _merge_media_tokens(
         self,
         chat: RenderedChat,
         going: Mapping[Kind, Iterator[tuple[MediaRowSpec, ...]]],
@@ -421,7 +431,7 @@ class Processor:
         for at, kind in chat.media:
             ids += chat.ids[done:at]
             learnt += chat.learnt[done:at]
-            added = self.config.route(kind).join == "sum"
+            added = self.config.route_of(kind).join == "sum"
             begin, first = len(ids), None
             for spec in next(going[kind]):
                 place = spec.name, kind
@@ -438,7 +448,7 @@ class Processor:
                 ids += tokens
             learnt += [False] * (len(ids) - len(learnt))
             done = at + 1
-        return _Text((*ids, *chat.ids[done:]), (*learnt, *chat.learnt[done:]), _fixed(starts))
+        return _Text((*ids, *chat.ids[done:]), (*learnt, *chat.learnt[done:]), _join_starts(starts))
 
 
 def make_processor(
@@ -451,7 +461,7 @@ def make_processor(
     return Processor(config, specs, longest, targets)
 
 
-def _fields(spec: MediaRowSpec) -> dict[str, Any]:
+def _length_fields(spec: MediaRowSpec) -> dict[str, Any]:
     """The fields that decide the lengths of an encoder's media; its buckets do not."""
     fields = asdict(spec)
     del fields["bucket"]
@@ -459,7 +469,7 @@ def _fields(spec: MediaRowSpec) -> dict[str, Any]:
 
 
 @contextmanager
-def _naming(sample: Sample) -> Iterator[None]:
+def _name_sample_errors(sample: Sample) -> Iterator[None]:
     """Turn errors of a sample's text or media into SampleError with its name."""
     try:
         yield
@@ -467,7 +477,7 @@ def _naming(sample: Sample) -> Iterator[None]:
         raise SampleError(sample.name, error.fault) from error
 
 
-def _fixed(starts: Mapping[tuple[str, Kind], list[int]]) -> dict[str, tuple[int, ...]]:
+def _join_starts(starts: Mapping[tuple[str, Kind], list[int]]) -> dict[str, tuple[int, ...]]:
     """Starts by encoder, of whose kinds of media one lies behind the other."""
     by_encoder: dict[str, tuple[int, ...]] = {}
     for (name, _), numbers in starts.items():
@@ -475,7 +485,7 @@ def _fixed(starts: Mapping[tuple[str, Kind], list[int]]) -> dict[str, tuple[int,
     return by_encoder
 
 
-def _agreeing(
+def _check_lengths(
     sample: Sample, expected: Lengths, example: Example, actual: Lengths | None = None
 ) -> Example:
     actual = actual or example.lengths

@@ -30,12 +30,12 @@ def empty_like(rows: ModuleRows) -> ModuleRows:
     """Rows of the same shapes, without a sample or a medium."""
     arrays = {name: np.zeros_like(array) for name, array in by_name(rows).items()}
     merges = {name: np.full_like(array, -1) for name, array in rows.merges.items()}
-    targets = {name: _without(values) for name, values in rows.targets.items()}
+    targets = {name: _empty_targets(values) for name, values in rows.targets.items()}
     index = None if rows.index is None else np.zeros_like(rows.index)
     return replace(of_names(arrays), index=index, merges=merges, targets=targets)
 
 
-def _without(targets: Targets) -> Targets:
+def _empty_targets(targets: Targets) -> Targets:
     """Targets of the same shapes, of no sample."""
     weights = np.zeros_like(targets.weights)
     if isinstance(targets, NextTokenTargets):

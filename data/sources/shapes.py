@@ -192,13 +192,13 @@ def write_example(folder: Path, images: int, seed: int) -> ExampleData:
     sorts = len(asked[0])
     tested = [[scene.make_questions(rng)[number % sorts]] for number, scene in enumerate(heldout)]
 
-    def write(draft: Path) -> None:
+    def write_files(draft: Path) -> None:
         (draft / "media").mkdir()
         _write_split(draft, "train", train, asked)
         _write_split(draft, "heldout", heldout, tested)
 
     try:
-        put_folder(folder, write)
+        put_folder(folder, write_files)
     except OSError as error:
         raise DataError(f"{folder} cannot be written: {error.strerror}") from error
     return ExampleData(folder, images, HELDOUT, _guess_rate(asked, tested))
@@ -229,16 +229,18 @@ def _write_split(
         ]
         turns[0]["value"] = f"<image>\n{turns[0]['value']}"
         records.append({"image": name, "conversations": turns})
-        pairs.append({"image": name, "messages": _said(f"<image>{scene.caption}")})
+        pairs.append({"image": name, "messages": _answer_turn(f"<image>{scene.caption}")})
         number = SHAPES.index(scene.kind)
-        labels.append({"image": name, "messages": _said("<image>"), "labels": {"shape": number}})
+        labels.append(
+            {"image": name, "messages": _answer_turn("<image>"), "labels": {"shape": number}}
+        )
     files = {split: records, f"{split}_pairs": pairs, f"{split}_labels": labels}
     for name, content in files.items():
         text = json.dumps(content, indent=1) + "\n"
         (folder / f"{name}.json").write_text(text, encoding="utf-8")
 
 
-def _said(text: str) -> list[dict[str, str]]:
+def _answer_turn(text: str) -> list[dict[str, str]]:
     return [{"role": "user", "content": text}]
 
 

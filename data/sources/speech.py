@@ -122,14 +122,16 @@ def _make_speaker(library: ctypes.CDLL) -> Callable[[SpokenDigits], NDArray[np.i
     pieces: list[NDArray[np.int16]] = []
 
     @_Callback
-    def collect(wave: object, count: int, _events: object) -> int:
+    def collect_wave(wave: object, count: int, _events: object) -> int:
         if wave and count > 0:
             pieces.append(np.ctypeslib.as_array(wave, (count,)).copy())
         return 0
 
-    library.espeak_SetSynthCallback(collect)
+    library.espeak_SetSynthCallback(collect_wave)
 
-    def speak(utterance: SpokenDigits, _callback: object = collect) -> NDArray[np.int16]:
+    def speak_utterance(
+        utterance: SpokenDigits, _callback: object = collect_wave
+    ) -> NDArray[np.int16]:
         pieces.clear()
         text = " ".join(WORDS[int(d)] for d in utterance.digits).encode() + b"\0"
         voice = library.espeak_SetVoiceByName(utterance.voice.encode())
@@ -147,7 +149,7 @@ def _make_speaker(library: ctypes.CDLL) -> Callable[[SpokenDigits], NDArray[np.i
             raise DataError(f"eSpeak NG made no sound for {utterance}")
         return np.concatenate(pieces)
 
-    return speak
+    return speak_utterance
 
 
 def _synthesise_waves(

@@ -108,7 +108,7 @@ def _medium_bounds(config: ExperimentConfig, name: str) -> dict[str, int]:
         images = config.data.image
         token = 0 if spec.class_token == "none" else 1
         where = f"encoders.{spec.module}." if spec.module in images.encoders else ""
-        most = images.of(spec.module).max_patches + token
+        most = images.for_encoder(spec.module).max_patches + token
         known[f"data.image.{where}max_patches"] = spec.span(most)
     if isinstance(spec, AudioRowSpec):
         audio = config.data.audio

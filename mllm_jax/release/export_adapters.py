@@ -54,21 +54,24 @@ class AdapterExport:
         adapters = self.run_export.model.adapters
         if adapters is None:
             raise PretrainedError(NO_ADAPTERS)
-        placed_rules, stored = list[tuple[str, TensorRule]](), self.run_export.stored
-        for module, rules in self.run_export.family.rules(self.run_export.composition).items():
-            place = self.run_export.names[module]
+        placed_rules, stored = list[tuple[str, TensorRule]](), self.run_export.stored_names
+        for module, rules in self.run_export.release_format.rules(
+            self.run_export.released_model
+        ).items():
+            place = self.run_export.module_places[module]
             module_rules = adapter_rules(rules, stored.of_disk(place), adapters)
             placed_rules += [(f"{place}.{rule.parameter}", rule) for rule in module_rules]
         places = {stored.of_disk(name).rpartition(".")[0] for name, _ in placed_rules}
         if missing := sorted(adapters.names - places):
             raise PretrainedError(
                 f"{list_names(missing)} of train.lora have no place in "
-                f"{self.run_export.family.name}; valid: export all weights, without --adapters"
+                f"{self.run_export.release_format.name}; valid: export all weights, without "
+                "--adapters"
             )
         return placed_rules
 
     @cached_property
-    def trained(self) -> list[tuple[str, TensorRule]]:
+    def full_rules(self) -> list[tuple[str, TensorRule]]:
         """Rules of what lies in full beside the adapters.
 
         These are connectors that trained, and weights that came with the first adapters.
@@ -85,7 +88,7 @@ class AdapterExport:
                 f"weights, without --adapters, or train with {names} in train.freeze"
             )
         for part in filter(self._frozen_parts.trains, self.run_export.model.parts):
-            start = f"{self.run_export.stored.on_disk(part)}."
+            start = f"{self.run_export.stored_names.on_disk(part)}."
             placed_rules += [
                 placed for placed in self.run_export.rules if placed[0].startswith(start)
             ]
@@ -105,7 +108,7 @@ class AdapterExport:
                 "full beside the first adapters; valid: the folder in its place, or an export of "
                 "all weights, without --adapters"
             )
-        tensors = SavedAdapters.open(Path(folder)).tensors(self.run_export.family)
+        tensors = SavedAdapters.open(Path(folder)).released_tensors(self.run_export.release_format)
         return [placed for placed in self.run_export.rules if tensors.keys() >= {*placed[1].names}]
 
     @cached_property
@@ -114,17 +117,19 @@ class AdapterExport:
             self.run_export.config["train"]["freeze"], self.run_export.model.adapted
         )
 
-    def tensors(self, rule: TensorRule) -> list[str]:
+    def tensor_names(self, rule: TensorRule) -> list[str]:
         """Names of a rule's tensors in PEFT's file."""
-        return [PREFIX + self.run_export.family.module_name(name) for name in rule.names]
+        return [PREFIX + self.run_export.release_format.module_name(name) for name in rule.names]
 
-    def specs(self) -> dict[str, tuple[tuple[int, ...], str]]:
+    def tensor_specs(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """Shape and type of every tensor."""
-        every = (*self.rules, *self.trained)
+        every = (*self.rules, *self.full_rules)
         dtype = DTYPES[self.run_export.dtype or _TRAINED]
-        return {name: (r.transform.released, dtype) for _, r in every for name in self.tensors(r)}
+        return {
+            name: (r.transform.released, dtype) for _, r in every for name in self.tensor_names(r)
+        }
 
-    def values(self) -> dict[str, Any]:
+    def config_values(self) -> dict[str, Any]:
         """`adapter_config.json`."""
         lora = self.run_export.config["train"]["lora"]
         return {
@@ -145,7 +150,7 @@ class AdapterExport:
     def _base_weights(self) -> dict[str, str | None]:
         """The weights beside which the adapters are, as others find them if they can."""
         source = self.run_export.source
-        if source and (origin := ReleaseOrigin.of(source.folder)):
+        if source and (origin := ReleaseOrigin.read_from(source.folder)):
             return {"base_model_name_or_path": origin.repository, "revision": origin.revision}
         return {"base_model_name_or_path": str(source.folder) if source else None}
 
@@ -155,7 +160,7 @@ class AdapterExport:
         A released encoder may have layers more, which are not read and have no adapters.
         """
         ends = re.compile(r"\.lora_[AB]\.weight$")
-        modules = {ends.sub("", name) for _, rule in self.rules for name in self.tensors(rule)}
+        modules = {ends.sub("", name) for _, rule in self.rules for name in self.tensor_names(rule)}
         layers = defaultdict[tuple[str, str], set[int]](set)
         patterns = set[str]()
         for name in (module.removeprefix(PREFIX) for module in modules):
@@ -171,22 +176,25 @@ class AdapterExport:
 
     def _saved_modules(self) -> list[str]:
         """Modules that are saved whole."""
-        names = [name for _, rule in self.trained for name in self.tensors(rule)]
+        names = [name for _, rule in self.full_rules for name in self.tensor_names(rule)]
         return sorted({name.removeprefix(PREFIX).rpartition(".")[0] for name in names})
 
-    def write(self, folder: Path) -> dict[str, int]:
+    def write_adapters(self, folder: Path) -> dict[str, int]:
         """Both files; by tensor, how many of its values became zero.
 
         Raises:
-            RangeError: as of `Export.write`.
+            RangeError: as of `RunExport.write_weights`.
         """
-        draft, zeros = TensorDraft.begin(folder, self.specs(), single=TENSORS), dict[str, int]()
-        for name, rule in (*self.rules, *self.trained):
+        draft, zeros = (
+            TensorDraft.create_files(folder, self.tensor_specs(), single=TENSORS),
+            dict[str, int](),
+        )
+        for name, rule in (*self.rules, *self.full_rules):
             for tensor, value in zip(
-                self.tensors(rule), self.run_export.layers(name, rule), strict=True
+                self.tensor_names(rule), self.run_export.layer_tensors(name, rule), strict=True
             ):
-                zeros[tensor] = draft.put(tensor, value)
-        text = json.dumps(self.values(), indent=2) + "\n"
+                zeros[tensor] = draft.write_tensor(tensor, value)
+        text = json.dumps(self.config_values(), indent=2) + "\n"
         (folder / CONFIG).write_text(text, encoding="utf-8")
         return zeros
 
@@ -214,13 +222,13 @@ def export_adapters(
     if out.exists():
         raise PretrainedError(f"{out} is there already; choose another --out")
     adapters = AdapterExport(RunExport(saved_parameters(run), dtype=dtype))
-    specs, step = adapters.specs(), adapters.run_export.saved.step
+    specs, step = adapters.tensor_specs(), adapters.run_export.saved.step
     notify(f"adapters of step {step} of {run}: {len(specs)} tensors")
 
     def write(folder: Path) -> None:
-        for line in report_underflows(adapters.write(folder), dtype or _TRAINED):
+        for line in report_underflows(adapters.write_adapters(folder), dtype or _TRAINED):
             notify(line)
-        put_files(adapters.run_export.texts, folder)
+        put_files(adapters.run_export.text_files, folder)
         source = adapters.run_export.source
         text = adapters_card(
             step, adapters.run_export.config, str(source.folder) if source else None
@@ -229,5 +237,5 @@ def export_adapters(
 
     put_folder(out, write)
     size = (out / TENSORS).stat().st_size
-    files = tuple(adapters.run_export.texts)
+    files = tuple(adapters.run_export.text_files)
     return ExportedFiles(out, adapters.run_export.model_type, step, len(specs), size, 0, files)

@@ -40,16 +40,16 @@ class TrainedProcessor:
 
     Attributes:
         files: files of the folder `data.processor`.
-        marks: by kind of medium, its placeholder in the texts of samples.
+        placeholders: by kind of medium, its placeholder in the texts of samples.
         begin: where answers begin in training.
     """
 
     files: ReleasedFiles
-    marks: Mapping[str, str]
+    placeholders: Mapping[str, str]
     begin: AnswersBegin = "text"
 
     @classmethod
-    def of(cls, data: Mapping[str, Any]) -> TrainedProcessor | None:
+    def from_config(cls, data: Mapping[str, Any]) -> TrainedProcessor | None:
         """The processor of the section `data`; None if its tokenizer is no released one.
 
         Raises:
@@ -75,7 +75,7 @@ class TrainedProcessor:
         """Tokenizer and chat template, for texts alone."""
         return ReleasedChat(self.files, {}, TODAY, self.begin)
 
-    def template(self, written: Mapping[str, Path | str]) -> dict[str, str]:
+    def template_files(self, written: Mapping[str, Path | str]) -> dict[str, str]:
         """Files with the template by which others ask as this training did, if `written` has
         another.
 
@@ -98,9 +98,9 @@ class TrainedProcessor:
                 files[name] = without_template(text)
         return files
 
-    def token(self, kind: str) -> str:
+    def placeholder(self, kind: str) -> str:
         """The placeholder of a kind of media."""
-        return self.files.placeholders.get(kind, self.marks[kind])
+        return self.files.placeholders.get(kind, self.placeholders[kind])
 
     def id_of(self, kind: str, vocab: int) -> int:
         """The id of the placeholder; one that the tokenizer lacks gets the next that is free.
@@ -108,7 +108,7 @@ class TrainedProcessor:
         Raises:
             PretrainedError: no token is among the `vocab` ids that the decoder knows.
         """
-        token = self.token(kind)
+        token = self.placeholder(kind)
         number = ReleasedTokenizer(self.files, [token]).id_of(token)
         if number is None or number >= vocab:
             raise PretrainedError(
@@ -120,7 +120,7 @@ class TrainedProcessor:
         return number
 
     @cached_property
-    def ends(self) -> dict[str, int]:
+    def end_ids(self) -> dict[str, int]:
         """Ids of the tokenizer's `ENDS`."""
         tokenizer = ReleasedTokenizer(self.files)
         named = {key: tokenizer.tokens.get(name) for key, name in ENDS.items()}
@@ -139,14 +139,14 @@ class TrainedProcessor:
                 f"data.{kind}; put that of the encoder's release there, or export parts (--part)"
             )
 
-    def written(self, values: Mapping[str, Any], kinds: Sequence[str]) -> dict[str, str]:
+    def generated_files(self, values: Mapping[str, Any], kinds: Sequence[str]) -> dict[str, str]:
         """Files that are not copied.
 
         Args:
             values: contents of processor_config.json, without placeholders.
             kinds: kinds of media.
         """
-        tokens = {kind: self.token(kind) for kind in kinds}
+        tokens = {kind: self.placeholder(kind) for kind in kinds}
         placeholders = {f"{kind}_token": token for kind, token in tokens.items()}
         files = {PROCESSOR: _json_text(self._read_json(PROCESSOR) | dict(values) | placeholders)}
         if preprocessor := self._read_json(PREPROCESSOR):

@@ -125,7 +125,7 @@ class RunExport:
         return model.with_adapters(self.lora.targets, self.lora.rank, self.lora.scale)
 
     @property
-    def stored(self) -> StoredNames:
+    def stored_names(self) -> StoredNames:
         """The names of the model's modules in the checkpoint."""
         return StoredNames.of(self.model)
 
@@ -155,17 +155,17 @@ class RunExport:
     @cached_property
     def processor(self) -> TrainedProcessor | None:
         """The processor that the run was trained with, if it is a released one."""
-        return TrainedProcessor.of(self.config["data"])
+        return TrainedProcessor.from_config(self.config["data"])
 
     @cached_property
-    def names(self) -> dict[str, str]:
+    def module_places(self) -> dict[str, str]:
         """The place of each module's parameters in the run, by its name in the checkpoint."""
         if self.part and self.part.endswith(CONNECTOR):
-            return {"connector": self.stored.on_disk(self.part.removesuffix(CONNECTOR))}
+            return {"connector": self.stored_names.on_disk(self.part.removesuffix(CONNECTOR))}
         encoders = [self.part] if self.part else [*self.model.encoders]
         decoder = {"decoder": "decoder"} if self.part in (None, "decoder") else {}
         return decoder | {
-            self.model.encoders[name].released_name: self.stored.on_disk(name)
+            self.model.encoders[name].released_name: self.stored_names.on_disk(name)
             for name in encoders
             if name != "decoder"
         }
@@ -176,7 +176,7 @@ class RunExport:
         return list_parts(self.model.encoders)
 
     @cached_property
-    def composition(self) -> ReleasedModel:
+    def released_model(self) -> ReleasedModel:
         """The exported part.
 
         Raises:
@@ -235,7 +235,7 @@ class RunExport:
     def _placeholder_ids(self) -> Mapping[str, int]:
         """Ids of the tokens at which outputs land, from the processor, or else from the release."""
         if self.processor is None:
-            return self.source.composition.placeholders if self.source else {}
+            return self.source.released_model.placeholders if self.source else {}
         vocab = self.model.decoder.vocab_size
         encoders = sorted(self.model.encoders.values(), key=lambda encoder: encoder.modality)
         return {
@@ -244,13 +244,16 @@ class RunExport:
         }
 
     @cached_property
-    def family(self) -> ReleaseFormat:
+    def release_format(self) -> ReleaseFormat:
         """The form: that of the release, or the first that takes the modules.
 
         Raises:
             PretrainedError: there is none; says why not those of the same modules.
         """
-        release_format, composition = self.source.family if self.source else None, self.composition
+        release_format, composition = (
+            self.source.release_format if self.source else None,
+            self.released_model,
+        )
         if self.is_unchanged and release_format:
             return release_format
         try:
@@ -272,9 +275,9 @@ class RunExport:
     @cached_property
     def rules(self) -> list[tuple[str, TensorRule]]:
         """Every rule with the dotted name of its parameter in the checkpoint."""
-        modules = self.family.rules(self.composition)
+        modules = self.release_format.rules(self.released_model)
         return [
-            (f"{self.names[module]}.{rule.parameter}", rule)
+            (f"{self.module_places[module]}.{rule.parameter}", rule)
             for module, rules in modules.items()
             for rule in rules
         ]
@@ -282,21 +285,21 @@ class RunExport:
     @property
     def is_unchanged(self) -> bool:
         """Whether the model still agrees with the release's configuration."""
-        return self.source is not None and self.source.composition == self.composition
+        return self.source is not None and self.source.released_model == self.released_model
 
     @cached_property
     def unmapped(self) -> list[str]:
         """Tensors of the release that are not the model's, but of its form."""
         if self.source is None or not self.is_unchanged:
             return []
-        return self.family.copied_tensors(self.source.values, self.source.tensors)
+        return self.release_format.copied_tensors(self.source.values, self.source.tensors)
 
     @cached_property
-    def idle(self) -> dict[str, NDArray[Any]]:
+    def filler_tensors(self) -> dict[str, NDArray[Any]]:
         """Tensors of the form that nothing uses: the release's if it has them."""
         stored = self.source.tensors if self.source else {}
         idle_tensors: dict[str, NDArray[Any]] = {}
-        for name, tensor in self.family.filler_tensors(self.composition).items():
+        for name, tensor in self.release_format.filler_tensors(self.released_model).items():
             same = (stored_tensor for at, stored_tensor in stored.items() if at.endswith(name))
             candidate = next((weight for weight in same if weight.shape == tensor.shape), None)
             idle_tensors[name] = candidate.map_weights() if candidate else tensor
@@ -305,17 +308,17 @@ class RunExport:
     @property
     def model_type(self) -> str:
         """Values of `config.json`."""
-        return str(self.values["model_type"])
+        return str(self.config_values["model_type"])
 
     @cached_property
-    def values(self) -> dict[str, Any]:
+    def config_values(self) -> dict[str, Any]:
         """`config.json`."""
         if self.source and self.is_unchanged:
             values = dict(self.source.values)
         else:
             values = {
                 **self._video_values(),
-                **self.family.write_config(self.composition),
+                **self.release_format.write_config(self.released_model),
                 **self._end_values(),
             }
             values["torch_dtype"] = next(
@@ -329,24 +332,24 @@ class RunExport:
 
     def _video_values(self) -> dict[str, Any]:
         """The placeholder of videos, which stands in the processor's folder here."""
-        same = self.source is not None and self.source.family == self.family
+        same = self.source is not None and self.source.release_format == self.release_format
         values = self.source.values if self.source and same else {}
         return {key: values[key] for key in _VIDEO if key in values}
 
     def _end_values(self) -> dict[str, Any]:
         """Tokens that begin, end and pad texts, from the decoder's release or the tokenizer."""
-        if self.composition.decoder is None:
+        if self.released_model.decoder is None:
             return {}
         release = self.releases.get("decoder")
         stated = release_ends(release.folder, release.values) if release else {}
-        known = self.processor.ends if self.processor else {}
+        known = self.processor.end_ids if self.processor else {}
         vocab = self.model.decoder.vocab_size  # transformers has no row of padding behind it
         return {key: number for key, number in known.items() if number < vocab} | stated
 
     @cached_property
     def _taught_ends(self) -> tuple[int, ...]:
         """Tokens that answers were taught to end with."""
-        if self.composition.decoder is None or self.processor is None:
+        if self.released_model.decoder is None or self.processor is None:
             return ()
         return self.processor.chat.taught_ends
 
@@ -364,11 +367,11 @@ class RunExport:
         return {GENERATION: json.dumps(values, indent=2) + "\n"}
 
     @cached_property
-    def texts(self) -> dict[str, Path | str]:
+    def text_files(self) -> dict[str, Path | str]:
         """Files of tokenizer, chat template and generation, see `files`."""
-        return self._text_files(TEXTS)
+        return self._find_text_files(TEXTS)
 
-    def _text_files(self, names: Sequence[str]) -> dict[str, Path | str]:
+    def _find_text_files(self, names: Sequence[str]) -> dict[str, Path | str]:
         """Files of these names, with those of generation and of the chat template of training."""
         source = self.source.folder if self.source else None
         if self.processor is None:
@@ -379,19 +382,22 @@ class RunExport:
             own_names, self.processor.folder, source
         )
         files |= self._generation_files()
-        if template := self.processor.template(files):
+        if template := self.processor.template_files(files):
             files.pop(OLD_TEMPLATE, None)
             files |= template
         return files
 
-    def specs(self) -> dict[str, tuple[tuple[int, ...], str]]:
+    def tensor_specs(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """Shape and type of every tensor that is written."""
         specs = dict[str, tuple[tuple[int, ...], str]]()
         for name, rule in self.rules:
             specs |= {
                 released: (rule.transform.released, self._type_of(name)) for released in rule.names
             }
-        specs |= {name: (tensor.shape, self._type_of(name)) for name, tensor in self.idle.items()}
+        specs |= {
+            name: (tensor.shape, self._type_of(name))
+            for name, tensor in self.filler_tensors.items()
+        }
         if self.source:
             stored = self.source.tensors
             specs |= {name: (stored[name].shape, stored[name].dtype) for name in self.unmapped}
@@ -420,8 +426,8 @@ class RunExport:
         """Types of released tensors by the parameter that they became."""
         types: dict[str, str] = {}
         for part, release in self.releases.items():
-            where = self.stored.on_disk(part.partition(".")[0])
-            for rule in release.part(part):
+            where = self.stored_names.on_disk(part.partition(".")[0])
+            for rule in release.part_rules(part):
                 if stored := release.tensors.get(rule.names[0]):
                     types[f"{where}.{rule.parameter}"] = stored.dtype
         return types
@@ -433,22 +439,22 @@ class RunExport:
         Raises:
             PretrainedError: the run's processor is none that other programs have.
         """
-        if self.composition.connector:
+        if self.released_model.connector:
             return {}
         source = self.source.folder if self.source else None
         trained = self.processor.folder if self.processor else None
-        if self.composition.decoder is None:
+        if self.released_model.decoder is None:
             release_files = find_files([*FILES, GENERATION], source) if self.is_unchanged else {}
             return release_files | find_files([PREPROCESSOR, VIDEOS], source, trained)
-        files = self._text_files(TEXTS if self.part else FILES)
+        files = self._find_text_files(TEXTS if self.part else FILES)
         tokenizer = self.config["data"].get("tokenizer")
         if TOKENIZER not in files and tokenizer and Path(tokenizer).is_file():
             files[TOKENIZER] = Path(tokenizer)
-        return files | self._made_files(files)
+        return files | self._processor_files(files)
 
-    def _made_files(self, files: Mapping[str, Path | str]) -> dict[str, str]:
+    def _processor_files(self, files: Mapping[str, Path | str]) -> dict[str, str]:
         """Files of the processor of a model that is not the one that was released."""
-        if self.family.processor is None or self.is_unchanged:
+        if self.release_format.processor is None or self.is_unchanged:
             return {}
         if self.processor is None:
             raise PretrainedError(
@@ -459,31 +465,33 @@ class RunExport:
         kinds = [encoder.modality for encoder in self.model.encoders.values()]
         for kind in kinds:
             self.processor.check_media(kind)
-        processor_files = self.processor.written(self.family.processor(self.composition), kinds)
-        if TEMPLATE in self.processor.template(files):
+        processor_files = self.processor.generated_files(
+            self.release_format.processor(self.released_model), kinds
+        )
+        if TEMPLATE in self.processor.template_files(files):
             processor_files[PROCESSOR] = without_template(processor_files[PROCESSOR])
         return processor_files
 
-    def write(self, folder: Path) -> dict[str, int]:
+    def write_weights(self, folder: Path) -> dict[str, int]:
         """Tensors and `config.json`; by tensor, how many of its values became zero.
 
         Raises:
             RangeError: a value of a tensor is too large for the tensor's type, or no number.
         """
-        draft, zeros = TensorDraft.begin(folder, self.specs()), dict[str, int]()
+        draft, zeros = TensorDraft.create_files(folder, self.tensor_specs()), dict[str, int]()
         for name, rule in self.rules:
-            for released, tensor in zip(rule.names, self.layers(name, rule), strict=True):
-                zeros[released] = draft.put(released, tensor)
-        for name, tensor in self.idle.items():
-            draft.put(name, tensor)
+            for released, tensor in zip(rule.names, self.layer_tensors(name, rule), strict=True):
+                zeros[released] = draft.write_tensor(released, tensor)
+        for name, tensor in self.filler_tensors.items():
+            draft.write_tensor(name, tensor)
         for name in self.unmapped:
             assert self.source is not None
-            draft.copy(name, self.source.tensors[name].map_any_type())
-        text = json.dumps(self.values, indent=2) + "\n"
+            draft.copy_tensor(name, self.source.tensors[name].map_any_type())
+        text = json.dumps(self.config_values, indent=2) + "\n"
         (folder / CONFIG).write_text(text, encoding="utf-8")
         return zeros
 
-    def layers(self, name: str, rule: TensorRule) -> Iterator[NDArray[Any]]:
+    def layer_tensors(self, name: str, rule: TensorRule) -> Iterator[NDArray[Any]]:
         """The tensors of a rule, in the order of its names, with adapters added."""
         leaf = self.saved[name]
         adapter = self._adapter_of(name, rule, leaf.ndim - len(rule.transform.shape))
@@ -530,7 +538,7 @@ def export_weights(
     Args:
         run: folder of the run.
         out: the folder to make; nothing is there if this fails.
-        part, dtype: see `Export`.
+        part, dtype: see `RunExport`.
         notify: shows a line of progress.
 
     Raises:
@@ -542,7 +550,7 @@ def export_weights(
     if out.exists():
         raise PretrainedError(f"{out} is there already; choose another --out")
     run_export = RunExport(saved_parameters(run), part, dtype)
-    specs = run_export.specs()
+    specs = run_export.tensor_specs()
     files = [*run_export.files]  # before anything is written
     notify(
         f"step {run_export.saved.step} of {run} as {run_export.model_type}: {len(specs)} tensors"
@@ -550,7 +558,7 @@ def export_weights(
 
     def write(folder: Path) -> None:
         for line in report_underflows(
-            run_export.write(folder), run_export.dtype or "the types of the release"
+            run_export.write_weights(folder), run_export.dtype or "the types of the release"
         ):
             notify(line)
         put_files(run_export.files, folder)
@@ -608,5 +616,5 @@ def _exportable_parts(exports: list[RunExport]) -> Iterator[str]:
     """Parts that have a form."""
     for export in exports:
         with suppress(PretrainedError):
-            assert export.family
+            assert export.release_format
             yield str(export.part)

@@ -160,7 +160,7 @@ def _write_run(
     pretrained = settings.pretrained
     releases = [Release.open(folder) for folder in dict.fromkeys(folders.values())]
     for release in releases:
-        release.check()
+        release.check_contents()
     final = _relocate_folders(pretrained, draft, out)
     processor = _write_processor(folders, draft) if joined else folders["decoder"]
     values = run_configuration(
@@ -188,8 +188,8 @@ def _model_settings(folders: Mapping[str, Path], joined: bool, dtype: str) -> Mo
         PretrainedError: a release cannot be read, has no decoder, or the parts make no model.
     """
     first = Release.open(folders["decoder"])
-    if first.composition.decoder is None:
-        names = list_names([*first.composition.encoders])
+    if first.released_model.decoder is None:
+        names = list_names([*first.released_model.encoders])
         raise PretrainedError(
             f"{first.folder} has no decoder; it has {names}. Valid: a release with one; to join "
             f"{names} to a decoder, import it: --from DECODER --encoder {names}={first.folder}"
@@ -257,7 +257,7 @@ def _put_media(folder: Path, merged: Path) -> None:
     """
     processor = folder / "processor_config.json"
     for settings in (folder / PREPROCESSOR, folder / VIDEOS):
-        if settings.is_file() and Release.open(folder).composition.decoder is None:
+        if settings.is_file() and Release.open(folder).released_model.decoder is None:
             shutil.copyfile(settings, merged / settings.name)
         elif settings.is_file():
             values = {
@@ -360,7 +360,7 @@ def check_values(release: Release, notify: Callable[[str], None]) -> int:
         PretrainedError: tensors are missing, too many or misshapen, or hold NaN, infinity or
             numbers that no float32 holds.
     """
-    release.check()
+    release.check_contents()
     used = {name for rule in release.every_rule for name in rule.names}
     out_of_range = {
         name: find_overflow_in_chunks(release.tensors[name].iterate_chunks(), _PARAMETERS)
@@ -377,7 +377,9 @@ def check_values(release: Release, notify: Callable[[str], None]) -> int:
             f"too large: {list_names(bad)}"
         )
     size = sum(release.tensors[name].map_weights().nbytes for name in used)
-    notify(f"{release.folder}: {release.family.name}, {len(used)} tensors, {size / GB:.3g} GB")
+    notify(
+        f"{release.folder}: {release.release_format.name}, {len(used)} tensors, {size / GB:.3g} GB"
+    )
     if release.left_over:
         notify(f"not used: {list_names(release.left_over)}")
     return size
@@ -390,7 +392,7 @@ def _count_parameters(folders: Mapping[str, Path]) -> int:
         release = Release.open(folder)
         rules = [rule for module_rules in release.rules.values() for rule in module_rules]
         if len(folders) > 1:
-            rules = release.part(name)
+            rules = release.part_rules(name)
         total += sum(
             release.tensors[tensor].map_weights().size for rule in rules for tensor in rule.names
         )

@@ -58,7 +58,7 @@ def model_card(
         sources: folders of releases, by the part of the model that began with them.
         files: names of the files beside the weights.
     """
-    bases = BaseReleases.of(folder for folder in sources.values() if folder)
+    bases = BaseReleases.read_cards(folder for folder in sources.values() if folder)
     began = "\n".join(
         f"- {part}: `{release_name(folder)}`" for part, folder in sources.items() if folder
     )
@@ -79,7 +79,7 @@ def adapters_card(step: int, config: Mapping[str, Any], base: str | None) -> str
         step, config: as of `card`.
         base: folder of the release that they belong to.
     """
-    bases = BaseReleases.of([base] if base else [])
+    bases = BaseReleases.read_cards([base] if base else [])
     origin = f"`{release_name(base)}`" if base else "the weights that the run began with"
     dtype = config["train"]["frozen_dtype"] or "bfloat16"
     return (
@@ -107,7 +107,7 @@ class BaseReleases:
     licence: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, folders: Iterable[str]) -> BaseReleases:
+    def read_cards(cls, folders: Iterable[str]) -> BaseReleases:
         """What the releases in `folders` say."""
         heads = [_read_head(Path(folder)) for folder in dict.fromkeys(folders)]
         names = [name for head in heads for name in head.get("base_model", [])]
@@ -124,7 +124,7 @@ def _read_head(folder: Path) -> dict[str, Any]:
     licence = {key: head[key] for key in _LICENCE if isinstance(head.get(key), str)}
     stated = head.get("base_model")
     bases = [stated] if isinstance(stated, str) else stated if isinstance(stated, list) else []
-    if origin := ReleaseOrigin.of(folder):
+    if origin := ReleaseOrigin.read_from(folder):
         bases = [origin.repository]
     return {**licence, "base_model": [base for base in bases if isinstance(base, str)]}
 

@@ -27,7 +27,7 @@ class ReleaseOrigin:
     revision: str
 
     @classmethod
-    def of(cls, folder: str | Path) -> ReleaseOrigin | None:
+    def read_from(cls, folder: str | Path) -> ReleaseOrigin | None:
         """The origin of the release in a folder; None for one that `import` has not fetched.
 
         Raises:
@@ -54,4 +54,4 @@ class ReleaseOrigin:
 
 def release_name(folder: str | Path) -> str:
     """A release for people: its name on a hub, or that of its folder, without the way to it."""
-    return str(ReleaseOrigin.of(folder) or Path(folder).name)
+    return str(ReleaseOrigin.read_from(folder) or Path(folder).name)

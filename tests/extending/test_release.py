@@ -67,8 +67,8 @@ def test_a_model_is_written_checked_and_read_again(tmp_path: Path) -> None:
     }
     save_file(tensors, tmp_path / "model.safetensors")
     release = Release.open(tmp_path)
-    release.check()
-    assert release.composition == model
+    release.check_contents()
+    assert release.released_model == model
     assert (
         ModelConfig.model_validate({**compose_model(str(tmp_path)), "pretrained": None}) == config
     )

@@ -48,9 +48,9 @@ def test_nothing_is_left_of_a_release_with_a_number_that_its_type_cannot_hold(
     bad[1, 1] = value
 
     def write(folder: Path) -> None:
-        draft = TensorDraft.begin(folder, {"a": ((2,), dtype), "b": (bad.shape, dtype)})
-        draft.put("a", np.zeros(2))
-        draft.put("b", bad)
+        draft = TensorDraft.create_files(folder, {"a": ((2,), dtype), "b": (bad.shape, dtype)})
+        draft.write_tensor("a", np.zeros(2))
+        draft.write_tensor("b", bad)
 
     with pytest.raises(RangeError, match=told):
         put_folder(tmp_path / "out", write)
@@ -67,8 +67,8 @@ def test_a_number_is_refused_exactly_if_it_becomes_infinite(value: float, dtype:
 
 def test_numbers_that_become_zero_are_counted(tmp_path: Path) -> None:
     values = np.array([0.0, 1e-9, -1e-8, 1.0, -0.0, 1e-4], np.float32)
-    draft = TensorDraft.begin(tmp_path, {name: ((6,), name) for name in TYPES})
-    zeros = {name: draft.put(name, values) for name in TYPES}
+    draft = TensorDraft.create_files(tmp_path, {name: ((6,), name) for name in TYPES})
+    zeros = {name: draft.write_tensor(name, values) for name in TYPES}
     assert zeros == {"F16": 2, "BF16": 0, "F32": 0}
     assert load_file(tmp_path / SINGLE)["F16"].tolist()[1:3] == [0, 0]
     (line,) = report_underflows(zeros | {"x": 1}, "float16")

@@ -68,8 +68,8 @@ def check_computed(folder: Path, expected: Mapping[str, np.ndarray]) -> None:
     scale = alpha / (rank**0.5 if saved.values["use_rslora"] else rank)
     own = config.with_adapters(TARGETS if rank == RANK else LORA["targets"], rank, scale)
     assert own.adapters is not None
-    saved.check(rank, scale)
-    named = saved.tensors(LLAVA)
+    saved.check_scale(rank, scale)
+    named = saved.released_tensors(LLAVA)
     found, used = by_name(params), set[str]()
     for module, own_rules in rules.items():
         for rule in (*adapter_rules(own_rules, module, own.adapters), *own_rules):
@@ -189,7 +189,7 @@ def test_a_connector_that_trains_goes_with_the_adapters(
 ) -> None:
     """In the type that is asked for, beside the name that the hub has for the base."""
     fetched = ReleaseOrigin("org/llava", "c0ffee")
-    monkeypatch.setattr(ReleaseOrigin, "of", lambda folder: fetched)
+    monkeypatch.setattr(ReleaseOrigin, "read_from", lambda folder: fetched)
     values = imported_run(tmp_path / "run", PARITY / "llava")
     values["train"] |= {"lora": {"rank": 2}, "freeze": ["vision"]}
     state, _ = begun(planned(values, **SHARDED))
@@ -227,7 +227,7 @@ def test_settings_that_change_what_adapters_compute_are_refused(
     values = json.loads((FOLDER / CONFIG).read_text())
     (tmp_path / CONFIG).write_text(json.dumps(values | changes))
     with pytest.raises(PretrainedError, match=message):
-        SavedAdapters.open(tmp_path).check(3, SCALE)
+        SavedAdapters.open(tmp_path).check_scale(3, SCALE)
 
 
 #: One device, for runs that end before their first step.

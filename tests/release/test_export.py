@@ -246,14 +246,14 @@ def test_a_placeholder_needs_room_in_the_vocabulary() -> None:
         "image": {"placeholder": "<image>"},
         "audio": {"placeholder": "<audio>"},
     }
-    processor = TrainedProcessor.of(data)
+    processor = TrainedProcessor.from_config(data)
     assert processor is not None
     assert processor.id_of("image", 288) == 283
     with pytest.raises(
         PretrainedError, match=r"model.decoder.vocab 283 has no room for a new token; write"
     ):
         processor.id_of("image", 283)
-    assert TrainedProcessor.of({"processor": None}) is None
+    assert TrainedProcessor.from_config({"processor": None}) is None
 
 
 @dataclass
@@ -279,7 +279,7 @@ def test_biases_that_training_has_moved_are_refused_though_they_move_no_longer(
     config = {"model": values, "data": {"processor": None}, "train": {}}
     saved = Saved(config, np.zeros((2, 2, 1, 4), np.float32))
     saved.biases[1, 1, 0, 0] = 9.0
-    assert RunExport(cast(SavedParameters, saved), part).family.name == "mixtral"
+    assert RunExport(cast(SavedParameters, saved), part).release_format.name == "mixtral"
     saved.biases[1, 0, 0, 2] = 0.125
     with pytest.raises(PretrainedError, match=r"experts of layer 2 are from 0 to 0\.125, moved"):
-        assert RunExport(cast(SavedParameters, saved), part).family
+        assert RunExport(cast(SavedParameters, saved), part).release_format

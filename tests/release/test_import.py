@@ -546,10 +546,10 @@ def test_a_release_of_a_hub_is_fetched_without_its_programs(
     folder = Path(values["model"]["pretrained"])
     assert folder.is_relative_to(tmp_path / "run")
     assert (folder / "config.json").is_file()
-    assert ReleaseOrigin.of(folder) == ReleaseOrigin("Qwen/Qwen2-0.5B", "snapshot")
+    assert ReleaseOrigin.read_from(folder) == ReleaseOrigin("Qwen/Qwen2-0.5B", "snapshot")
     (folder / "origin.json").write_text("[]")
     with pytest.raises(PretrainedError, match=r"origin\.json does not say .*; valid: repository"):
-        ReleaseOrigin.of(folder)
+        ReleaseOrigin.read_from(folder)
     shutil.rmtree(tmp_path / "cache")
     assert (folder / "model.safetensors").is_file()
     assert not (folder / "program.py").exists()

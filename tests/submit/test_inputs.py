@@ -10,7 +10,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 import pytest
 from pydantic import BaseModel, BeforeValidator
 
-from data.places import _place, local
+from data.places import _validate_place, local
 from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.submit.inputs import INPUTS, ROOT, input_paths, input_problems
 from tests.configs import config
@@ -31,7 +31,7 @@ def places(kind: Any, at: str = "") -> Iterator[str]:
             continue
         for part in parts(hint):
             name = f"{at}.{key}".lstrip(".")
-            if part in (local, _place):
+            if part in (local, _validate_place):
                 yield name
             elif inspect.isclass(part) and issubclass(part, BaseModel):
                 yield from places(part, "data.source" if "data.source" in name else name)

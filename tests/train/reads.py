@@ -15,7 +15,7 @@ from mllm_jax.runtime import devices
 
 def main(file: Path, arguments: list[str]) -> int:
     """Run launch.py; what is read of samples goes to `file`."""
-    medium, text, read = Processor.medium, Processor.text, Processor.read
+    medium, text, read = Processor.read_medium, Processor.process_text, Processor.process_unchecked
 
     def note(what: str) -> None:
         with file.open("a") as out:

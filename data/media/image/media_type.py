@@ -96,7 +96,7 @@ class ImageType(MediaType):
         self, config: DataConfig, spec: ImageRowSpec, released: Any = None
     ) -> ImageProcessor:
         """The processor that `data.image` and its keys for this encoder configure."""
-        reader = released or ConfiguredImages(config.image.of(spec.module), spec)
+        reader = released or ConfiguredImages(config.image.for_encoder(spec.module), spec)
         return ImageProcessor(spec, reader)
 
     def make_noise(

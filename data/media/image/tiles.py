@@ -260,11 +260,11 @@ def _grid_taps(
     """Taps and shares of the grid, row by row."""
     (rows, columns), (_, wide) = tiling.outputs, layout.tiles
 
-    def place(row: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.int64]:
+    def place_tile(row: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.int64]:
         tile = 1 + row // rows * wide + column // columns
         return tile * tiling.tile_outputs + row % rows * columns + column % columns
 
-    return _cross_taps(down, across, place)
+    return _cross_taps(down, across, place_tile)
 
 
 def _cross_taps(

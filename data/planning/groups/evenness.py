@@ -77,10 +77,10 @@ def draw_steps(
         raise DataError("no sample can be used to draw steps from; valid: at least one")
     phases = list(work)
     costs = costs_of(samples, work)
-    most_expensive = _dearest(samples, work)
+    most_expensive = _most_expensive(samples, work)
     needs = np.array([capacity.needs(lengths) for lengths in samples], np.int64)
     rng, limits = np.random.default_rng(0), shares.rows * np.array(capacity.limits)
-    count = shares.samples or _filling(needs, limits)
+    count = shares.samples or _count_filling(needs, limits)
     heaviest, mean, placed = np.zeros(len(phases)), np.zeros(len(phases)), 0.0
     ranks = np.array([shares.ranks[name] for name in phases])
     for _ in range(STEPS):
@@ -99,13 +99,13 @@ def draw_steps(
     )
 
 
-def _filling(needs: NDArray[np.int64], limits: NDArray[np.int64]) -> int:
+def _count_filling(needs: NDArray[np.int64], limits: NDArray[np.int64]) -> int:
     """Samples of which some are left when the rows of a group are full."""
     mean = needs.mean(0)
     return SPARE * int((limits[mean > 0] / mean[mean > 0]).min()) + 1
 
 
-def _dearest(samples: Sequence[Lengths], work: Mapping[str, WorkModel]) -> Floats:
+def _most_expensive(samples: Sequence[Lengths], work: Mapping[str, WorkModel]) -> Floats:
     """FLOPs of the dearest item of every sample by phase, `[samples, phases]`."""
     flops = np.zeros((len(samples), len(work)))
     for number, lengths in enumerate(samples):

@@ -81,7 +81,7 @@ def sizes_of_groups(config: DataConfig, rows: Sequence[Rows]) -> list[int]:
     """
     hosts = len(rows)
     divisors = [size for size in range(1, hosts + 1) if hosts % size == 0]
-    return [size for size in divisors if _refusal(config, rows, size) is None]
+    return [size for size in divisors if _refusal_of_groups(config, rows, size) is None]
 
 
 def make_groups(config: DataConfig, rows: Sequence[Rows], size: int) -> list[HostGroupSpec]:
@@ -95,7 +95,7 @@ def make_groups(config: DataConfig, rows: Sequence[Rows], size: int) -> list[Hos
         DataError: `size` does not divide the hosts, a row lies in several groups, or groups would
             have unequal shares of rows or of `data.samples`.
     """
-    reason = _refusal(config, rows, size)
+    reason = _refusal_of_groups(config, rows, size)
     if reason is not None:
         valid = ", ".join(map(str, sizes_of_groups(config, rows)))
         raise DataError(f"data.balance_group: {size} {reason}; valid: {valid}, or null")
@@ -106,7 +106,7 @@ def make_groups(config: DataConfig, rows: Sequence[Rows], size: int) -> list[Hos
     ]
 
 
-def _refusal(config: DataConfig, rows: Sequence[Rows], size: int) -> str | None:
+def _refusal_of_groups(config: DataConfig, rows: Sequence[Rows], size: int) -> str | None:
     """Why there cannot be groups of `size` hosts, or None."""
     count, remainder = divmod(len(rows), size)
     if remainder or not count:

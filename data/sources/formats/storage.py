@@ -55,12 +55,12 @@ def open_remote(
         AwayError: the file system connects as it is opened, and stays out of reach.
     """
 
-    def connect() -> tuple[Any, str]:
+    def open_connection() -> tuple[Any, str]:
         system, path = fsspec.core.url_to_fs(place, **timeout_options(place, retry_seconds))
         return system, str(path)
 
     try:
-        system, path = call_patiently(connect, lambda: hidden(place), retry_seconds, key)
+        system, path = call_patiently(open_connection, lambda: hidden(place), retry_seconds, key)
     except AwayError:
         raise
     except Exception as error:  # every file system has errors of its own

@@ -225,7 +225,7 @@ def _own_images(config: ExperimentConfig) -> Iterator[Problem]:
 
 def _check_image_constants(config: ExperimentConfig, name: str, channels: int) -> Iterator[Problem]:
     section, where = config.data.image, f"model.encoders.{name}"
-    image = section.of(name)
+    image = section.for_encoder(name)
     place = f"data.image.encoders.{name}" if name in section.encoders else "data.image"
     valid = [1] if channels == 1 else [1, channels]
     for key, values in (("mean", image.mean), ("std", image.std)):

@@ -70,10 +70,10 @@ def adapter_rules(
     for rule in rules:
         layer = layers.get(f"{module}.{rule.parameter.removesuffix(KERNEL)}")
         if layer is not None and rule.parameter.endswith(KERNEL):
-            yield from _matrices(rule, layer, adapters.rank)
+            yield from _rules_of_matrices(rule, layer, adapters.rank)
 
 
-def _matrices(kernel: TensorRule, layer: LinearLayer, rank: int) -> Iterator[TensorRule]:
+def _rules_of_matrices(kernel: TensorRule, layer: LinearLayer, rank: int) -> Iterator[TensorRule]:
     """Rules of both matrices beside a kernel."""
     inputs, outputs = (tuple(size for _, size in dims) for dims in (layer.inputs, layer.outputs))
     ours = kernel.parameter.removesuffix(KERNEL)
@@ -123,7 +123,7 @@ class SavedAdapters:
                 )
         return cls(folder, values)
 
-    def check(self, rank: int, scale: float) -> None:
+    def check_scale(self, rank: int, scale: float) -> None:
         """See that the adapters are of this rank, and count as much.
 
         Raises:
@@ -156,7 +156,7 @@ class SavedAdapters:
     def _tensors(self) -> Mapping[str, StoredTensor]:
         return read_tensors(self.folder / TENSORS)
 
-    def tensors(self, family: ReleaseFormat) -> dict[str, StoredTensor]:
+    def released_tensors(self, family: ReleaseFormat) -> dict[str, StoredTensor]:
         """Tensors under the names that they would have in a release of this form.
 
         PEFT stores the weights of a head that has an adapter as well: those are the release's.

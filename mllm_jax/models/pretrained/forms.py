@@ -32,13 +32,17 @@ def form_of(composition: ReleasedModel, first: ReleaseFormat | None = None) -> R
             reasons.setdefault(str(error), family.name)
         else:
             return family
-    problems = [f"{name}: {reason}" for reason, name in reasons.items()] or _nearest(composition)
+    problems = [f"{name}: {reason}" for reason, name in reasons.items()] or _describe_nearest(
+        composition
+    )
     raise PretrainedError("; ".join(problems))
 
 
-def _nearest(composition: ReleasedModel) -> list[str]:
+def _describe_nearest(composition: ReleasedModel) -> list[str]:
     """The forms that differ in fewest modules, with what they have in place of the model's."""
-    differences = {family: _others(composition, family) for family in release_formats().values()}
+    differences = {
+        family: _list_differences(composition, family) for family in release_formats().values()
+    }
     ordered = sorted(
         differences,
         key=lambda near_format: (len(differences[near_format]), -len(near_format.modules)),
@@ -50,7 +54,7 @@ def _nearest(composition: ReleasedModel) -> list[str]:
     return [f"{near_format.name} has {', '.join(differences[near_format])}" for near_format in near]
 
 
-def _others(composition: ReleasedModel, family: ReleaseFormat) -> list[str]:
+def _list_differences(composition: ReleasedModel, family: ReleaseFormat) -> list[str]:
     """What a form has in place of the modules of a model."""
     configs, theirs = composition.configs, family.modules
     names = [*configs, *(name for name in theirs if name not in configs)]

@@ -29,23 +29,23 @@ from sharding.grid import Axes
 
 @dataclass
 class FiniteCheck:
-    """Whether what was loaded is finite, which is not waited for before `insist`.
+    """Whether what was loaded is finite, which is not waited for before `raise_if_not_finite`.
 
     Attributes:
-        seen: the tensors of every parameter, its type, and whether it is finite.
+        loaded: the tensors of every parameter, its type, and whether it is finite.
     """
 
-    seen: list[tuple[Mapping[str, StoredTensor], TensorRule, Any, jax.Array]] = field(
+    loaded: list[tuple[Mapping[str, StoredTensor], TensorRule, Any, jax.Array]] = field(
         default_factory=list
     )
 
-    def insist(self) -> None:
+    def raise_if_not_finite(self) -> None:
         """Wait for all that was loaded.
 
         Raises:
             RangeError: a tensor holds a number that is not finite in the type of its parameter.
         """
-        for tensors, rule, dtype, finite in self.seen:
+        for tensors, rule, dtype, finite in self.loaded:
             if bool(finite.addressable_data(0)):
                 continue
             for name in rule.names:
@@ -53,14 +53,14 @@ class FiniteCheck:
                 if wrong is not None:
                     where = f"{tensors[name].path.parent}: {name}"
                     raise RangeError(f"{where} holds {describe_overflow(wrong, np.dtype(dtype))}")
-        self.seen.clear()
+        self.loaded.clear()
 
 
 def load_tensors(
     tensors: Mapping[str, StoredTensor],
     rules: Iterable[TensorRule],
     target: Mapping[str, jax.ShapeDtypeStruct],
-    look: FiniteCheck | None = None,
+    finite_check: FiniteCheck | None = None,
 ) -> dict[str, jax.Array]:
     """Parameters by their dotted paths.
 
@@ -70,18 +70,18 @@ def load_tensors(
             the rules have. Layers may be stacked in two dimensions, and there may be more than the
             model has, which stay zero (see `StageLayers`). Other parameters may be padded, with
             zeros at the end of their dimensions.
-        look: takes whether they are finite; None: this is waited for.
+        finite_check: takes whether they are finite; None: this is waited for.
 
     Raises:
-        RangeError: as of `Look.insist`, without a `look` of the caller.
+        RangeError: as of `FiniteCheck.raise_if_not_finite`, without a `finite_check` of the caller.
     """
-    check, params = look or FiniteCheck(), dict[str, jax.Array]()
+    check, params = finite_check or FiniteCheck(), dict[str, jax.Array]()
     for rule in rules:
         target_leaf = target[rule.parameter]
         params[rule.parameter], finite = _load_parameter(tensors, rule, target_leaf)
-        check.seen.append((tensors, rule, target_leaf.dtype, finite))
-    if look is None:
-        check.insist()
+        check.loaded.append((tensors, rule, target_leaf.dtype, finite))
+    if finite_check is None:
+        check.raise_if_not_finite()
     return params
 
 
@@ -94,11 +94,11 @@ def _load_parameter(
     shape = rule.transform.shape if stack else target.shape
     sent = (_send_shards(tensors[name], rule.transform, shape, layout) for name in rule.names)
     if not stack:
-        return _widen(target.dtype, target.sharding)(next(sent))
-    put = _put(stack, target.sharding, layout)
-    parameter, finite = _zeros(target.shape, target.dtype, target.sharding)()
+        return _widening_program(target.dtype, target.sharding)(next(sent))
+    update_layer = _layer_update_program(stack, target.sharding, layout)
+    parameter, finite = _zeros_program(target.shape, target.dtype, target.sharding)()
     for number, tensor in enumerate(sent):
-        parameter, finite = put(parameter, finite, tensor, jnp.int32(number))
+        parameter, finite = update_layer(parameter, finite, tensor, jnp.int32(number))
     return parameter, finite
 
 
@@ -112,7 +112,7 @@ def _send_shards(
     """
     view = form.to_parameter(stored.map_weights())
 
-    def shard(index: tuple[slice, ...] | None) -> np.ndarray:
+    def load_shard(index: tuple[slice, ...] | None) -> np.ndarray:
         assert index is not None  # every device holds a shard
         # The runtime transposes arrays that are not contiguous, faster than a program would.
         part, sizes = view[index], [len(range(n)[i]) for n, i in zip(shape, index, strict=True)]
@@ -123,7 +123,7 @@ def _send_shards(
             return part
         return np.pad(part, [(0, n - m) for n, m in zip(sizes, part.shape, strict=True)])
 
-    return jax.make_array_from_callback(shape, layout, shard)
+    return jax.make_array_from_callback(shape, layout, load_shard)
 
 
 def _layer_layout(layout: Any, stack: int) -> NamedSharding:
@@ -132,70 +132,74 @@ def _layer_layout(layout: Any, stack: int) -> NamedSharding:
 
 
 @lru_cache
-def _zeros(shape: tuple[int, ...], dtype: Any, layout: NamedSharding) -> Any:
+def _zeros_program(shape: tuple[int, ...], dtype: Any, layout: NamedSharding) -> Any:
     """Zeros, and that they are finite."""
     make_zeros = lambda: (jnp.zeros(shape, dtype), jnp.bool_(True))  # noqa: E731
-    return jax.jit(make_zeros, out_shardings=(layout, _everywhere(layout)))
+    return jax.jit(make_zeros, out_shardings=(layout, _replicated_layout(layout)))
 
 
 @lru_cache
-def _widen(dtype: Any, layout: NamedSharding) -> Any:
+def _widening_program(dtype: Any, layout: NamedSharding) -> Any:
     """A tensor in its parameter's type, and whether it is finite."""
 
-    def widen(released: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def convert_tensor(released: jax.Array) -> tuple[jax.Array, jax.Array]:
         wide = released.astype(dtype)
         return wide, jnp.isfinite(wide).all()
 
-    return jax.jit(widen, out_shardings=(layout, _everywhere(layout)))
+    return jax.jit(convert_tensor, out_shardings=(layout, _replicated_layout(layout)))
 
 
-def _everywhere(layout: NamedSharding) -> NamedSharding:
+def _replicated_layout(layout: NamedSharding) -> NamedSharding:
     """Layout of a value that all devices have."""
     return NamedSharding(layout.mesh, PartitionSpec())
 
 
 @lru_cache
-def _put(stack: int, layout: NamedSharding, layer: NamedSharding) -> Any:
+def _layer_update_program(stack: int, layout: NamedSharding, layer: NamedSharding) -> Any:
     """Write one layer into the stack: on the devices that have it, and nowhere else.
 
     Returns whether it is finite, too, and all layers before it.
     """
 
-    def put(
+    def update_layer(
         parameter: jax.Array, finite: jax.Array, released: jax.Array, number: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
         leading = parameter.shape[:stack]
-        index = _local(number, leading, layout)
+        index = _local_index(number, leading, layout)
         inside = [(i >= 0) & (i < n) for i, n in zip(index, leading, strict=True)]
         layer = released.astype(parameter.dtype)
         wrong = psum(jnp.count_nonzero(~jnp.isfinite(layer)), sharing)
         finite = finite & (wrong == 0)
         layer = layer.reshape(*[1] * stack, *released.shape)
 
-        def write(current: jax.Array) -> jax.Array:
+        def write_layer(current: jax.Array) -> jax.Array:
             where = (*index, *[jnp.int32(0)] * released.ndim)
             return lax.dynamic_update_slice(current, layer, where)
 
-        if not any(_axes(layout, dim) for dim in range(stack)):
-            return write(parameter), finite
-        return lax.cond(jnp.stack(inside).all(), write, lambda current: current, parameter), finite
+        if not any(_axes_of(layout, dim) for dim in range(stack)):
+            return write_layer(parameter), finite
+        return lax.cond(
+            jnp.stack(inside).all(), write_layer, lambda current: current, parameter
+        ), finite
 
-    sharing = tuple(axis for dim in range(len(layer.spec)) for axis in _axes(layer, dim))
+    sharing = tuple(axis for dim in range(len(layer.spec)) for axis in _axes_of(layer, dim))
     specs = (layout.spec, PartitionSpec(), layer.spec, PartitionSpec())
     out = layout.spec, PartitionSpec()
-    mapped = jax.shard_map(put, mesh=layout.mesh, in_specs=specs, out_specs=out)
+    mapped = jax.shard_map(update_layer, mesh=layout.mesh, in_specs=specs, out_specs=out)
     return jax.jit(mapped, donate_argnums=0)
 
 
-def _local(number: jax.Array, shape: tuple[int, ...], layout: NamedSharding) -> list[jax.Array]:
+def _local_index(
+    number: jax.Array, shape: tuple[int, ...], layout: NamedSharding
+) -> list[jax.Array]:
     """Place of layer `number` in a local shard of leading dimensions `shape`; may be outside."""
-    axes = [_axes(layout, dim) for dim in range(len(shape))]
+    axes = [_axes_of(layout, dim) for dim in range(len(shape))]
     sizes = [n * axis_size(axis) for n, axis in zip(shape, axes, strict=True)]
     index = jnp.unravel_index(number, sizes)
     return [i - axis_index(axis) * n for i, axis, n in zip(index, axes, shape, strict=True)]
 
 
-def _axes(layout: NamedSharding, dim: int) -> Axes:
+def _axes_of(layout: NamedSharding, dim: int) -> Axes:
     """Mesh axes that split a dimension."""
     entry = layout.spec[dim] if dim < len(layout.spec) else None
     return () if entry is None else (entry,) if isinstance(entry, str) else tuple(entry)

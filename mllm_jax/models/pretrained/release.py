@@ -37,12 +37,12 @@ class Release:
     Attributes:
         folder: folder of the release.
         values: `config.json`.
-        family: form of the release.
+        release_format: form of the release.
     """
 
     folder: Path
     values: Values
-    family: ReleaseFormat
+    release_format: ReleaseFormat
 
     @classmethod
     def open(cls, folder: Path) -> Release:
@@ -57,7 +57,7 @@ class Release:
         return cls(folder, values, format_named(values.get("model_type")))
 
     @cached_property
-    def composition(self) -> ReleasedModel:
+    def released_model(self) -> ReleasedModel:
         """The modules by the released configuration.
 
         Raises:
@@ -65,7 +65,7 @@ class Release:
         """
         path = self.folder / CONFIG
         try:
-            return self.family.read(self.values)
+            return self.release_format.read(self.values)
         except ValidationError as error:
             raise PretrainedError(f"{path}: {_describe_error(error)}") from error
         except (ArithmeticError, AttributeError, LookupError, TypeError) as error:
@@ -79,12 +79,12 @@ class Release:
         Raises:
             PretrainedError: files are missing or damaged.
         """
-        return self.family.rename_tensors(open_tensors(self.folder))
+        return self.release_format.rename_tensors(open_tensors(self.folder))
 
     @cached_property
     def rules(self) -> Mapping[str, list[TensorRule]]:
         """Rules of every module."""
-        return self.family.rules(self.composition)
+        return self.release_format.rules(self.released_model)
 
     @property
     def every_rule(self) -> list[TensorRule]:
@@ -94,9 +94,9 @@ class Release:
     @property
     def left_over(self) -> list[str]:
         """Tensors that no parameter comes from, and that are known to be there."""
-        return self.family.unused_tensors(self.values, self.tensors)
+        return self.release_format.unused_tensors(self.values, self.tensors)
 
-    def check(self) -> None:
+    def check_contents(self) -> None:
         """See that the tensors are those that the configuration says.
 
         Raises:
@@ -116,27 +116,30 @@ class Release:
         rules = {rule.parameter: rule for rule in self.rules["decoder"]}
         return self.tensors[rules[EMBEDDING].released]
 
-    def module(self, name: str) -> str:
+    def module_name(self, name: str) -> str:
         """The released name of the encoder that a configuration calls `name`.
 
         Raises:
             PretrainedError: no encoder has that name, and there are several.
         """
-        encoders, has = [*self.composition.encoders], list_names(self.composition.module_phrases)
+        encoders, has = (
+            [*self.released_model.encoders],
+            list_names(self.released_model.module_phrases),
+        )
         if name == "decoder":
-            if self.composition.decoder is None:
+            if self.released_model.decoder is None:
                 raise PretrainedError(f"{self.folder} has no decoder; it has {has}")
             return name
         if name in encoders or len(encoders) == 1:
             return name if name in encoders else encoders[0]
         raise PretrainedError(f"{self.folder} has no encoder {name}; it has {has}")
 
-    def part(self, part: str) -> list[TensorRule]:
+    def part_rules(self, part: str) -> list[TensorRule]:
         """Rules of a part of the model, as `ModelConfig.parts` calls it."""
         name, _, end = part.partition(".")
-        if end == CONNECTOR and self.composition.connector:
+        if end == CONNECTOR and self.released_model.connector:
             return self.rules[CONNECTOR]
-        rules = self.rules[self.module(name)]
+        rules = self.rules[self.module_name(name)]
         if end:
             return [rule for rule in rules if rule.parameter.startswith(_ENDS[end])]
         return [rule for rule in rules if not rule.parameter.startswith((*_ENDS.values(),))]
@@ -159,28 +162,30 @@ def compose_model(pretrained: str | Mapping[str, str | None]) -> dict[str, Any]:
     """
     if isinstance(pretrained, str):
         release = Release.open(Path(pretrained))
-        release.module("decoder")
-        model = release.composition
+        release.module_name("decoder")
+        model = release.released_model
         names = {name: Path(pretrained) for name in ("decoder", *model.encoders)}
     else:
         names = {name: Path(at) for name, at in pretrained.items() if at and "." not in name}
-    settings = {name: _settings(Release.open(folder), name) for name, folder in names.items()}
+    settings = {
+        name: _settings_of_part(Release.open(folder), name) for name, folder in names.items()
+    }
     if not isinstance(pretrained, str):
         for part, folder in pretrained.items():
             name, _, end = part.partition(".")
             if folder and end == CONNECTOR:
-                connector_settings = _settings(Release.open(Path(folder)), part)
+                connector_settings = _settings_of_part(Release.open(Path(folder)), part)
                 settings[name] = settings.get(name, {}) | {CONNECTOR: connector_settings}
     decoder = settings.pop("decoder", None)
     return ({"decoder": decoder} if decoder else {}) | {"encoders": settings}
 
 
-def _settings(release: Release, part: str) -> dict[str, Any]:
+def _settings_of_part(release: Release, part: str) -> dict[str, Any]:
     """Rules of one module, or of its connector."""
-    model, (name, _, end) = release.composition, part.partition(".")
+    model, (name, _, end) = release.released_model, part.partition(".")
     if end == CONNECTOR and model.connector:
         return model.connector.config.model_dump(mode="json")
-    module = release.module(name)
+    module = release.module_name(name)
     config = model.decoder if module == "decoder" else model.encoders[module]
     assert config is not None
     values: dict[str, Any] = config.model_dump(mode="json")
@@ -193,7 +198,7 @@ def list_differences(release: Release, model: ModelConfig, part: str) -> Iterato
     Shapes that differ are found with the tensors.
     """
     name, _, end = part.partition(".")
-    released = _settings(release, part)
+    released = _settings_of_part(release, part)
     config = model.decoder if name == "decoder" else model.encoders[name]
     values_here, where = config.model_dump(mode="json"), "decoder"
     if name != "decoder":

@@ -39,7 +39,7 @@ class TensorDraft:
     places: Mapping[str, StoredTensor]
 
     @classmethod
-    def begin(
+    def create_files(
         cls,
         folder: Path,
         tensors: Mapping[str, tuple[Shape, str]],
@@ -61,14 +61,14 @@ class TensorDraft:
         count, places = len(groups), dict[str, StoredTensor]()
         for number, group in enumerate(groups, 1):
             name = single if count == 1 else f"model-{number:05}-of-{count:05}.safetensors"
-            places |= _create(
+            places |= _create_file(
                 folder / name, {tensor_name: tensors[tensor_name] for tensor_name in group}
             )
         if count > 1:
             _write_index(folder / INDEX, places)
         return cls(MappingProxyType(places))
 
-    def put(self, name: str, tensor: NDArray[Any]) -> int:
+    def write_tensor(self, name: str, tensor: NDArray[Any]) -> int:
         """Write one tensor, rounded to its type.
 
         Returns:
@@ -78,10 +78,10 @@ class TensorDraft:
             RangeError: a value is infinite, no number, or too large for the type.
         """
         rounded = convert_values(name, tensor, STORED[self.places[name].dtype])
-        self.copy(name, rounded)
+        self.copy_tensor(name, rounded)
         return count_underflows(tensor, rounded)
 
-    def copy(self, name: str, tensor: NDArray[Any]) -> None:
+    def copy_tensor(self, name: str, tensor: NDArray[Any]) -> None:
         """Write one tensor that has its type, whatever its values are."""
         place = self.places[name]
         assert tensor.shape == place.shape, name
@@ -90,7 +90,7 @@ class TensorDraft:
         target.flush()
 
 
-def _bytes(shape: Shape, dtype: str) -> int:
+def _count_bytes(shape: Shape, dtype: str) -> int:
     return math.prod(shape) * STORED[dtype].itemsize
 
 
@@ -99,7 +99,7 @@ def _group_by_file(tensors: Mapping[str, tuple[Shape, str]], most: int) -> list[
     groups: list[list[str]] = [[]]
     total = 0
     for name, spec in tensors.items():
-        size = _bytes(*spec)
+        size = _count_bytes(*spec)
         if groups[-1] and total + size > most:
             groups.append([])
             total = 0
@@ -108,13 +108,13 @@ def _group_by_file(tensors: Mapping[str, tuple[Shape, str]], most: int) -> list[
     return groups
 
 
-def _create(path: Path, tensors: Mapping[str, tuple[Shape, str]]) -> dict[str, StoredTensor]:
+def _create_file(path: Path, tensors: Mapping[str, tuple[Shape, str]]) -> dict[str, StoredTensor]:
     """A file of zeros with its header."""
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     offsets, end = dict[str, int](), 0
     for name, (shape, dtype) in tensors.items():
         offsets[name], start = end, end
-        end += _bytes(shape, dtype)
+        end += _count_bytes(shape, dtype)
         header[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [start, end]}
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % _ALIGNED)
@@ -129,7 +129,7 @@ def _create(path: Path, tensors: Mapping[str, tuple[Shape, str]]) -> dict[str, S
 
 
 def _write_index(path: Path, places: Mapping[str, StoredTensor]) -> None:
-    total = sum(_bytes(place.shape, place.dtype) for place in places.values())
+    total = sum(_count_bytes(place.shape, place.dtype) for place in places.values())
     files = {name: place.path.name for name, place in places.items()}
     text = json.dumps({"metadata": {"total_size": total}, "weight_map": files}, indent=2)
     path.write_text(text + "\n", encoding="utf-8")

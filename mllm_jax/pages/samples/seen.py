@@ -359,7 +359,7 @@ def _list_tokens(
     spans, at = _media_spans(placement, processor), 0
     while at < len(all_ids):
         end = next((begin for begin in sorted(spans) if begin >= at), len(all_ids))
-        for offset, text in enumerate(processor.pieces(all_ids[at:end])):
+        for offset, text in enumerate(processor.token_texts(all_ids[at:end])):
             yield SeenToken(at + offset, text, all_ids[at + offset], learnt[at + offset])
         if end < len(all_ids):
             names, count = spans[end]
@@ -393,7 +393,7 @@ def _list_media(
             offsets = placement.offsets[lane][number] if spec.axes else ()
             content = read_medium(rows, spec, row, start, measured, offsets)
             position = number_of(placement.lengths, lane, number)
-            look = processor.look(sample, spec.module, position, content)
+            look = processor.preview_medium(sample, spec.module, position, content)
             yield SeenMedium(lane, row, start, measured.count, spec.merged_outputs(measured), look)
 
 

@@ -151,7 +151,7 @@ def _read_lengths(source: Source, processor: Processor) -> list[Lengths]:
     lengths = []
     for index in range(0, len(source), -(-len(source) // READ)):
         with suppress(SampleError):  # whoever reads it in its turn tells of it
-            lengths.append(processor.read(source[index, 0]).lengths)
+            lengths.append(processor.process_unchecked(source[index, 0]).lengths)
     return lengths
 
 

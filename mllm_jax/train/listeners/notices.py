@@ -223,7 +223,7 @@ class StepNotices:
                     "before all have come"
                 )
             return
-        if count == offered < config.pool(len(microbatches)):
+        if count == offered < config.pool_size(len(microbatches)):
             if self._is_new("epoch"):
                 logger.info(
                     "a step holds %d samples, the last of an epoch, and its rows have room for "

@@ -79,7 +79,7 @@ def start_from(
                 ]
                 count += values[path].nbytes
         jax.block_until_ready(list(values.values()))
-        look.insist()
+        look.raise_if_not_finite()
         seconds = time.perf_counter() - began
         notify(f"{list_names(parts)} from {folder}: {count / GB:.3g} GB in {seconds:.1f} s")
     fresh = [part for part, folder in model.sources.items() if folder is None]
@@ -115,14 +115,20 @@ class FirstAdapters:
         adapters = model.adapters
         assert adapters is not None  # as train.lora is there
         saved = SavedAdapters.open(folder)
-        saved.check(adapters.rank, adapters.scale)
+        saved.check_scale(adapters.rank, adapters.scale)
         release = _of_adapters(model, folder)
-        tensors, rules, targets = saved.tensors(release.family), dict[str, TensorRule](), set[str]()
+        tensors, rules, targets = (
+            saved.released_tensors(release.release_format),
+            dict[str, TensorRule](),
+            set[str](),
+        )
         every = replace(adapters, layers=tuple(model.linear_layers))
         for part in model.parts:
             module = part.partition(".")[0]
             depth = _module(model, part).layers
-            rules_of_part = [_of_depth(release, part, rule, depth) for rule in release.part(part)]
+            rules_of_part = [
+                _of_depth(release, part, rule, depth) for rule in release.part_rules(part)
+            ]
             rules |= {
                 f"{module}.{r.parameter}": r for r in rules_of_part if tensors.keys() >= {*r.names}
             }
@@ -151,7 +157,7 @@ class FirstAdapters:
             values[name].delete()
             loaded = load_tensors(self.tensors, [rule], {rule.parameter: targets[name]}, look)
             values[name] = loaded[rule.parameter]
-        look.insist()
+        look.raise_if_not_finite()
         notify(f"{len(self.tensors)} tensors of adapters from {self.folder}")
         if self.dropout:
             notify(
@@ -209,7 +215,7 @@ def opened(
         PretrainedError: a release cannot be read, or has other parameters.
     """
     release = Release.open(folder)
-    release.check()
+    release.check_contents()
     for part in parts:
         if part != "decoder.extra":
             for text in list_differences(release, model, part):
@@ -230,7 +236,7 @@ def _places(
         PretrainedError: parameters have no rule, rules no parameter, or they differ in shape.
     """
     paths = {leaf_name(path[1:]): path for path in shapes}
-    rules = {rule.parameter: rule for rule in release.part(part)}
+    rules = {rule.parameter: rule for rule in release.part_rules(part)}
     # What follows the load of experts and adapters are not released.
     paths = {name: path for name, path in paths.items() if name in rules or not _own(path)}
     if missing := sorted(paths.keys() - rules.keys()):

@@ -20,8 +20,8 @@ def test_pieces_make_up_the_text(family: str) -> None:
     processor = processor_of(family)
     for sample in stored_samples(family).values():
         text = sample.turns[-1].text.strip()
-        assert "".join(processor.pieces(processor.encode(text))).strip() == text
-    (end,) = processor.pieces([processor.end_ids[0]])
+        assert "".join(processor.token_texts(processor.encode(text))).strip() == text
+    (end,) = processor.token_texts([processor.end_ids[0]])
     assert end.startswith("<")
 
 
@@ -30,8 +30,8 @@ def test_tiles_are_seen_as_they_lie_in_the_image() -> None:
     for sample in stored_samples("llava_onevision").values():
         lengths, images = processor.measure(sample), sample.of("image")
         for number, image in enumerate(images):
-            medium = processor.medium(sample, "vision", number, lengths)
-            look = processor.look(sample, "vision", number, medium)
+            medium = processor.read_medium(sample, "vision", number, lengths)
+            look = processor.preview_medium(sample, "vision", number, medium)
             assert look.original is not None
             np.testing.assert_array_equal(look.original.pixels, image.load(3))
             (complete,), *tiles = look.seen

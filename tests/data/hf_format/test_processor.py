@@ -129,7 +129,7 @@ def test_examples_are_what_the_released_processor_makes(family: str) -> None:
         if family == "llava":  # a blank before an answer that is a token of its own
             mask[:-1] |= mask[1:] & (ids[:-1] == 293)
         assert example.loss_weight.tolist() == mask[1:].astype(float).tolist()
-        prompt = asking.prompt(sample)
+        prompt = asking.process_prompt(sample)
         expected = stored[f"{name}.prompt_ids"].reshape(-1)
         assert as_placeholders(prompt.tokens, media) == expected.tolist()
         assert not prompt.loss_weight.any()
@@ -179,12 +179,12 @@ def test_measured_is_processed(
     processor, sample = processor_of_once(family), random_sample(family, sizes, texts)
     measured = processor.measure(sample)
     example = processor.process(sample, measured)
-    assert example.lengths == measured == processor.read(sample).lengths
-    assert processor.text(sample, measured).tokens.tolist() == example.tokens.tolist()
-    assert processor.prompt(sample).lengths == processor.measure_prompt(sample)
+    assert example.lengths == measured == processor.process_unchecked(sample).lengths
+    assert processor.process_text(sample, measured).tokens.tolist() == example.tokens.tolist()
+    assert processor.process_prompt(sample).lengths == processor.measure_prompt(sample)
     for name in processor.encoders:
         for number, length in enumerate(measured.of(name)):
-            assert processor.medium(sample, name, number, measured).lengths == length
+            assert processor.read_medium(sample, name, number, measured).lengths == length
 
 
 PROCESSORS: dict[str, Processor] = {}
@@ -199,7 +199,7 @@ def test_media_of_the_last_answer_are_no_part_of_its_prompt() -> None:
     turns = (Turn("user", "<audio>\nAnd?"), Turn("assistant", "so: <audio>\nthis."))
     clips = (Clip(np.ones(4321, np.float32)), Clip(np.ones(1234, np.float32)))
     sample = Sample("s", turns, {"audio": clips})
-    prompt, complete = processor.prompt(sample), processor.process(sample)
+    prompt, complete = processor.process_prompt(sample), processor.process(sample)
     assert prompt.lengths == processor.measure_prompt(sample)
     assert (len(complete.media["audio"]), len(prompt.media["audio"])) == (2, 1)
     first = int(np.flatnonzero(complete.loss_weight)[0]) + 1
@@ -227,7 +227,7 @@ def test_a_header_that_lies_is_refused_by_name() -> None:
             processor.process(sample)
         if claimed == (22, 45):
             with pytest.raises(LengthError, match=reason):
-                processor.medium(sample, "vision", 0, processor.measure(sample))
+                processor.read_medium(sample, "vision", 0, processor.measure(sample))
 
 
 # ---- loaders -------------------------------------------------------------------------------------
@@ -272,7 +272,7 @@ def test_prompts_are_packed_without_their_answers() -> None:
     for batch in prompt_batches(source, processor, config, rows):
         assert not batch.skipped
         for slot in batch.slots:
-            prompt = processor.prompt(source[slot.index, 0]).tokens
+            prompt = processor.process_prompt(source[slot.index, 0]).tokens
             place = slot.row, slice(slot.start, slot.start + slot.tokens)
             result = batch.batch.decoder.inputs[place]
             assert result.tolist() == prompt.tolist()
@@ -284,8 +284,8 @@ def test_generated_ids_become_the_answer() -> None:
     for family in CHATTING:
         processor = processor_of_once(family)
         sample = next(iter(stored_samples(family).values()))
-        ids = [*processor.encode(processor.answer(sample)), processor.end_ids[0], 3, 4]
-        assert processor.decode(ids) == processor.answer(sample) == sample.turns[-1].text
+        ids = [*processor.encode(processor.answer_text(sample)), processor.end_ids[0], 3, 4]
+        assert processor.decode(ids) == processor.answer_text(sample) == sample.turns[-1].text
 
 
 def test_a_worker_has_the_same_processor() -> None:
@@ -302,7 +302,12 @@ def test_a_worker_has_the_same_processor() -> None:
 def test_samples_that_cannot_be_told_are_named() -> None:
     processor = processor_of("qwen2_5")
     bad = Sample("s", (Turn("user", "\ufdd0"), Turn("assistant", "x")))
-    for read in (processor.measure, processor.process, processor.measure_prompt, processor.prompt):
+    for read in (
+        processor.measure,
+        processor.process,
+        processor.measure_prompt,
+        processor.process_prompt,
+    ):
         with pytest.raises(SampleError, match=r"sample s: a text has U\+FDD0"):
             read(bad)
 
@@ -363,7 +368,7 @@ def test_tiles_need_a_released_processor() -> None:
 
 def test_a_folder_without_images_leaves_them_to_the_configuration() -> None:
     config = config_of("qwen2_5", image={"mean": [0.0], "std": [1.0]})
-    medium = make_processor(config, [TEXT, VISION])._read(
+    medium = make_processor(config, [TEXT, VISION])._read_medium(
         stored_samples("llava")["one"], VISION.name, "image", 0
     )
     assert medium.more["sizes"].tolist() == [5, 13]

@@ -76,13 +76,13 @@ def test_frames_are_as_released(tmp_path: Path) -> None:
     config = config_of("llava_onevision", processor=folder, video={"frames": 5})
     processor = make_processor(config, [TEXT, TILED])
     sample = Sample("s", (Turn("user", "<video>?"), Turn("assistant", "so")), {"video": (video,)})
-    medium = processor.medium(sample, "vision", 0, processor.measure(sample))
+    medium = processor.read_medium(sample, "vision", 0, processor.measure(sample))
     close(
         medium.inputs,
         np.concatenate([patches_of(frame_pixels) for frame_pixels in stored["video.pixels"]]),
     )
     # What people see of the frames has their mean, not that of images.
-    (seen,) = processor.look(sample, "vision", 0, medium).seen
+    (seen,) = processor.preview_medium(sample, "vision", 0, medium).seen
     transforms = read_folder(folder).media["video"].transforms
     for picture, frame in zip(seen, video.load(), strict=True):
         levels = transforms.grey_levels(transforms.transform_pixels(frame))

@@ -42,7 +42,7 @@ def check_slots(batch: PromptBatch, source: Source, processor: Processor) -> Non
     assert not decoder.targets[NEXT_TOKEN].weights.any()
     consumed = np.zeros(decoder.inputs.shape, bool)
     for slot in batch.slots:
-        prompt = processor.prompt(source[slot.index, 0])
+        prompt = processor.process_prompt(source[slot.index, 0])
         assert slot.tokens == len(prompt.tokens)
         place = slot.row, slice(slot.start, slot.start + slot.tokens)
         np.testing.assert_array_equal(decoder.inputs[place], prompt.tokens)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data.config import DataConfig
-from data.planning.balance import _lightest
+from data.planning.balance import _lightest_ranks
 from data.planning.ladder import Ladder
 from data.planning.packing import make_capacity
 from data.planning.problem import BalanceProblem
@@ -47,7 +47,7 @@ def test_the_lowest_rung_that_holds_a_row_is_taken() -> None:
     count=st.integers(1, 10),
 )
 def test_the_lightest_ranks_are_the_first_of_a_stable_order(loads: list[int], count: int) -> None:
-    found = _lightest(np.array(loads), count)
+    found = _lightest_ranks(np.array(loads), count)
     assert found == sorted(range(len(loads)), key=loads.__getitem__)[:count]
 
 
@@ -65,10 +65,10 @@ def test_rows_that_are_exactly_full_have_room(balance: str, tokens: int, fits: b
     units = {name: UNITS[name] for name in ("tokens", "vision")}
     dealer = RowAssigner(own, capacity, Ladder.build(own, units), WORK, {})
     samples = [make_lengths(n, {"vision": ()}, {"vision": ()}) for n in (50, 50, 50, tokens)]
-    assert (dealer.pack(samples) is not None) == fits
+    assert (dealer.pack_rows(samples) is not None) == fits
     # As they come, both long ones would lie in the first row.
     samples = [make_lengths(n, {"vision": ()}, {"vision": ()}) for n in (60, 60, 40, 40)]
-    assert (dealer.pack(samples) is None) == (balance == "none")
+    assert (dealer.pack_rows(samples) is None) == (balance == "none")
 
 
 def one_by_one(problem: BalanceProblem) -> list[list[int]]:
@@ -105,7 +105,7 @@ def test_an_algorithm_is_asked_for_no_rung_below_what_is_to_be_dealt(
     )
     dealer = RowAssigner(own, capacity, Ladder.build(own, units), WORK, {})
     samples = [make_lengths(40, {"vision": (40,)}, {"vision": (0,)}) for _ in range(2)]
-    packed = dealer.pack(samples)
+    packed = dealer.pack_rows(samples)
     assert packed is not None
     assert sorted(dealer(samples, packed, "sample {}".format).rows) == [0, 1]
     assert [n >= 40 for n in asked] == [True]

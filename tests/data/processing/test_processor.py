@@ -22,7 +22,7 @@ from tests.data.samples import AUDIO, TEXT, VISION, MakeConfig, Picture, make_sa
 def test_measure_agrees_with_process(index: int, processor: Processor) -> None:
     sample = mixed_source(1, seed=index)[0, 0]
     assert processor.process(sample).lengths == processor.measure(sample)
-    assert processor.prompt(sample).lengths == processor.measure_prompt(sample)
+    assert processor.process_prompt(sample).lengths == processor.measure_prompt(sample)
 
 
 def test_measure_agrees_with_process_on_the_demo(processor: Processor, demo: Source) -> None:
@@ -117,7 +117,7 @@ def test_a_placeholder_may_be_a_word(make_config: MakeConfig) -> None:
     )
     example = processor.process(sample)
     assert processor.measure(sample) == example.lengths
-    told = "".join(processor.pieces(example.tokens.tolist()))
+    told = "".join(processor.token_texts(example.tokens.tolist()))
     assert " the tag <image>?" in told
     learnt = example.targets[example.loss_weight > 0].tolist()
     assert learnt == [*processor.encode("No: <image>"), processor.end_ids[0]]
@@ -142,12 +142,12 @@ def test_placeholders_mark_where_outputs_land(processor: Processor) -> None:
 
 def test_a_prompt_and_its_answer_make_the_example(processor: Processor) -> None:
     sample = make_sample("s", [30], answer="4 5 6")
-    prompt, example = processor.prompt(sample), processor.process(sample)
+    prompt, example = processor.process_prompt(sample), processor.process(sample)
     answer = [*processor.encode("4 5 6"), processor.end_ids[0]]
     whole = [*prompt.tokens.tolist(), *answer]
     assert whole == [*example.tokens.tolist(), processor.end_ids[0]]
     assert not prompt.loss_weight.any()
-    assert processor.decode(answer) == processor.answer(sample) == "4 5 6"
+    assert processor.decode(answer) == processor.answer_text(sample) == "4 5 6"
     assert processor.decode([*answer, 3, 4]) == "4 5 6"
 
 
@@ -168,7 +168,12 @@ def test_a_prompt_and_its_answer_make_the_example(processor: Processor) -> None:
 def test_malformed_conversations_are_refused(
     sample: Sample, message: str, processor: Processor
 ) -> None:
-    for read in (processor.measure, processor.process, processor.measure_prompt, processor.prompt):
+    for read in (
+        processor.measure,
+        processor.process,
+        processor.measure_prompt,
+        processor.process_prompt,
+    ):
         with pytest.raises(SampleError, match=f"sample s: .*{message}"):
             read(sample)
 
@@ -182,7 +187,7 @@ def test_media_without_an_encoder_are_refused(make_config: MakeConfig) -> None:
 def test_a_clip_of_more_frames_than_have_positions_is_refused(make_config: MakeConfig) -> None:
     short = make_processor(make_config(), [TEXT, replace(AUDIO, longest=10)])
     assert short.measure(make_sample("s", clips=[800])).counts("audio") == (10,)
-    for read in (short.measure, short.process, short.read):
+    for read in (short.measure, short.process, short.process_unchecked):
         with pytest.raises(
             SampleError, match="the clip has 11 frames, but the encoder has positions for 10"
         ):

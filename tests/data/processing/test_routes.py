@@ -79,8 +79,8 @@ def test_a_record_names_the_encoder_of_each_image(make_config: MakeConfig) -> No
     example = both.process(sample)
     assert example.lengths.counts("vision") == (4,)
     assert example.lengths.counts("coarse") == (16, 12)
-    assert both.text(sample, example.lengths).tokens.tolist() == example.tokens.tolist()
-    medium = both.medium(sample, "coarse", 1, example.lengths)
+    assert both.process_text(sample, example.lengths).tokens.tolist() == example.tokens.tolist()
+    medium = both.read_medium(sample, "coarse", 1, example.lengths)
     np.testing.assert_array_equal(medium.inputs, example.media["coarse"][1].inputs)
     assert both.measure_prompt(sample).of("coarse") == example.lengths.of("coarse")
     other = replace(sample, encoders={"image": ("none", None, None)})
@@ -128,8 +128,8 @@ def test_an_encoder_has_settings_of_its_own(make_config: MakeConfig) -> None:
     plain = processor(make_config, COARSE)
     image = make_config().image.model_dump() | {"mean": (0.25,)}
     own = ImageConfig(**image | {"encoders": {"coarse": {"height": 8}}})
-    assert own.of("coarse").mean == (0.25,)
-    assert own.of("vision") == own
+    assert own.for_encoder("coarse").mean == (0.25,)
+    assert own.for_encoder("vision") == own
     both = Processor(plain.config.model_copy(update={"image": own}), [TEXT, VISION, AUDIO, COARSE])
     example, before = both.process(sample), plain.process(sample)
     assert example.lengths.counts("vision") == before.lengths.counts("vision") == (8, 4)

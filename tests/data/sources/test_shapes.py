@@ -115,7 +115,7 @@ def test_the_configuration_of_the_readme_reads_it(made: ExampleData) -> None:
 
     processor = make_processor(config.data, planning_specs(config))
     example = processor.process(make_source(config.data, "train")[0, 0])
-    learnt = processor.pieces(example.targets[example.loss_weight > 0].tolist())
+    learnt = processor.token_texts(example.targets[example.loss_weight > 0].tolist())
     assert learnt.count("<|im_end|>") == 4
     assert len(example.media["vision"][0].inputs) == 17
     with open_single_loader(config, make_source(config.data, "train"), processor) as loader:

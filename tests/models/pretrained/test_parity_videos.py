@@ -64,7 +64,7 @@ def test_logits_are_the_same(processor: Processor, rows: list[int]) -> None:
     config, params, _ = imported(FOLDER)
     samples = [sample(name) for name in QUESTIONS]
     expected = [processor.measure_prompt(own, answered=False) for own in samples]
-    examples = [processor.prompt(*own) for own in zip(samples, expected, strict=True)]
+    examples = [processor.process_prompt(*own) for own in zip(samples, expected, strict=True)]
     media = [
         [own] * len(e.lengths.counts("vision"))
         for own, e in zip((0, rows[0]), examples, strict=False)

@@ -31,7 +31,7 @@ from tests.train.runs import take_steps
 def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often each text and each medium has been read."""
     found: Counter[str] = Counter()
-    text, medium, lock = Processor.text, Processor.medium, threading.Lock()
+    text, medium, lock = Processor.process_text, Processor.read_medium, threading.Lock()
 
     def note(what: str) -> None:
         with lock:
@@ -45,8 +45,8 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         note(f"{sample.name} {encoder} {number}")
         return medium(self, sample, encoder, number, lengths)
 
-    monkeypatch.setattr(Processor, "text", noted_text)
-    monkeypatch.setattr(Processor, "medium", noted_medium)
+    monkeypatch.setattr(Processor, "process_text", noted_text)
+    monkeypatch.setattr(Processor, "read_medium", noted_medium)
     return found
 
 

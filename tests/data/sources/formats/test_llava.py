@@ -85,7 +85,7 @@ def test_images_clips_and_text_are_read(make_config: MakeConfig, media: Path) ->
     lengths = processor.measure(source[0, 0])
     assert (lengths.counts("vision"), lengths.counts("audio")) == ((5, 5), (21,))
     assert processor.process(source[0, 0]).lengths == processor.measure(source[0, 0])
-    assert processor.answer(source[1, 0]) == "Hi."
+    assert processor.answer_text(source[1, 0]) == "Hi."
     with DataLoader(source, processor, config, seed=0, rows=all_rows(1)) as loader:
         assert next(loader).stats.samples == 2, "a step holds samples of one epoch alone"
 
