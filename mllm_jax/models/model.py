@@ -25,7 +25,7 @@ from sharding.collectives import psum, vary
 from sharding.exchange import RouteArrays
 from sharding.exchange_kinds import DEFAULT_EXCHANGE, DEFAULT_EXCHANGES, Exchanges
 from sharding.grid import Views
-from sharding.layerstack.module import Merge
+from sharding.layerstack.module import Loss, Merge
 from sharding.layerstack.run import Aux
 
 #: Outputs of a sample's tokens that an edge of the backbone brings.
@@ -190,11 +190,15 @@ class Model:
     def _loss(
         self, name: str, params: Any, outputs: Mapping[str, Any], targets: Mapping[str, Any]
     ) -> jax.Array:
-        objective, view = self.objectives[name], self.backbone.view
-        objective_params = params[self.config.backbone].get(f"{OBJECTIVE}{name}", {})
-        return psum(
-            objective.loss(objective_params, outputs, targets[name], view), objective.summed(view)
-        )
+        summed = self.objectives[name].summed(self.backbone.view)
+        return psum(self._share(name, params[self.config.backbone], outputs, targets), summed)
+
+    def _share(
+        self, name: str, params: Any, outputs: Mapping[str, Any], targets: Mapping[str, Any]
+    ) -> jax.Array:
+        """This rank's share of the sum of losses of an objective; `params` are the backbone's."""
+        own = params.get(f"{OBJECTIVE}{name}", {})
+        return self.objectives[name].loss(own, outputs, targets[name], self.backbone.view)
 
     def loss(
         self, params: Any, rows: Mapping[str, ModuleRows], routes: Mapping[str, RouteArrays]
@@ -217,13 +221,18 @@ class Model:
         objectives = self.graph.objectives.items()
         return frozenset(name for name, objective in objectives if objective.scope == "step")
 
-    def loss_of(self, params: Any, outputs: jax.Array, rows: ModuleRows) -> jax.Array:
-        """See `sharding.layerstack.module.Loss`: of a model whose one objective reads tokens."""
-        view, ((name, objective),) = self.backbone.view, self.objectives.items()
-        outputs_of_tokens = modules.token_outputs(params, outputs, self.config, view)
-        return objective.loss(
-            {}, {self.config.backbone: outputs_of_tokens}, rows.targets[name], view
-        )
+    @property
+    def losses_of_backbone(self) -> dict[str, Loss]:
+        """The losses of a model whose objectives all read the backbone's outputs alone."""
+        return {name: partial(self._loss_of_backbone, name) for name in self.objectives}
+
+    def _loss_of_backbone(
+        self, name: str, params: Any, outputs: jax.Array, rows: ModuleRows
+    ) -> jax.Array:
+        """See `sharding.layerstack.module.Loss`; `params` are the backbone's."""
+        backbone, (edge,) = self.config.backbone, self.graph.edges_into(name)
+        brought = self._edge(edge, outputs, {backbone: params}, {backbone: rows}, {})
+        return self._share(name, params, {backbone: brought}, rows.targets)
 
 
 def _one_by_one(make: Callable[[Any], jax.Array], rows: Any) -> jax.Array:

@@ -59,7 +59,7 @@ class Pipeline:
         bounds: what is fixed of the schedules that run.
         modules: the modules of `bounds`; several may share parameters.
         merges: by module that feeds another one, how its outputs are merged into that one's rows.
-        loss: the loss of the backbone's outputs.
+        losses: the losses of the backbone's outputs, by name.
         stage: grid axes of the backbone's stages.
         axes: all axes of the grid.
         layers: layers of one chunk of each module.
@@ -73,7 +73,7 @@ class Pipeline:
     bounds: ScheduleBounds
     modules: Mapping[str, Module[Any]]
     merges: Mapping[str, Merge]
-    loss: Loss
+    losses: Mapping[str, Loss]
     stage: Axes
     axes: Axes
     layers: Mapping[str, int]
@@ -85,11 +85,11 @@ class Pipeline:
         self,
         params: Tree,
         batch: StepBatch[Any],
-        weight: jax.Array,
+        weights: Mapping[str, jax.Array],
         aux: Aux,
         carried: Mapping[str, jax.Array],
-    ) -> tuple[jax.Array, Aux, Tree, dict[str, jax.Array]]:
-        """Loss and gradients of one step, as this device's shares of sums over the grid.
+    ) -> tuple[dict[str, jax.Array], Aux, Tree, dict[str, jax.Array]]:
+        """Losses and gradients of one step, as this device's shares of sums over the grid.
 
         Args:
             params: by module, local shards that are marked as varying over all axes; `layers` of
@@ -98,18 +98,17 @@ class Pipeline:
                 step's those of the next whose media are prefetched; rows of other modules, `[slots,
                 rows, ...]`, the microbatches that this device's stage runs; routes of the stage's
                 pairs of microbatches; the schedule of this stage, `[1, ...]`.
-            weight: divisor of the sum of the losses.
+            weights: divisor of the sum of each loss, by name.
             aux: factors of the sums of auxiliary losses in the loss.
             carried: outputs that the step before has made for this one, by module that is
                 prefetched, `[slots, rows, outputs / shards, width]`.
 
         Returns:
-            The loss summed over the microbatches, different on ranks with different rows only, and
-            without auxiliary losses; sums of these, different on all ranks; gradients in float32,
-            of what `trained_apart` of the modules says has any; and the outputs that are carried
-            on.
+            Each divided loss summed over the microbatches, this rank's share; sums of auxiliary
+            losses, different on all ranks; gradients in float32, of what `trained_apart` of the
+            modules says has any; and the outputs that are carried on.
         """
-        return _Step(self, params, batch, weight, aux, carried).run_step()
+        return _Step(self, params, batch, weights, aux, carried).run_step()
 
     def prefetch_outputs(self, params: Tree, batch: StepBatch[Any]) -> dict[str, jax.Array]:
         """The outputs alone that a step with this `batch` carries on to the next.
@@ -117,7 +116,7 @@ class Pipeline:
         Its `schedule` is that of the forwards for the next step alone
         (`LoweredSchedule.prefetch_only`).
         """
-        return _Step(self, params, batch, jnp.ones(()), {}, {}).prefetch_outputs()
+        return _Step(self, params, batch, {}, {}, {}).prefetch_outputs()
 
     def profile_task(
         self,
@@ -142,7 +141,8 @@ class Pipeline:
             A scalar that depends on all that was computed; its value means nothing.
         """
         aux = {name: jnp.ones(()) for module in self.modules.values() for name in module.aux}
-        step = _Step(self, params, batch, jnp.ones(()), aux, {})
+        weights = dict.fromkeys(self.losses, jnp.ones(()))
+        step = _Step(self, params, batch, weights, aux, {})
         return step.profile_task(kind, chunk, together, ticks)
 
     def bind_modules(self, params: Tree) -> dict[str, BoundModule]:
@@ -171,14 +171,14 @@ class _Step:
         pipeline: Pipeline,
         params: Tree,
         batch: StepBatch[Any],
-        weight: jax.Array,
+        weights: Mapping[str, jax.Array],
         aux: Aux,
         carried: Mapping[str, jax.Array],
     ) -> None:
         self.pipeline, self.bounds = pipeline, pipeline.bounds
         assert batch.schedule is not None  # the step of a pipeline has one
         self.schedule = batch.schedule
-        self.weight, self.carried = weight, carried
+        self.weights, self.carried = weights, carried
         self.vary = partial(vary, axes=pipeline.axes)
         self.index = axis_index(pipeline.stage)
         self.modules = pipeline.bind_modules(params)
@@ -194,20 +194,20 @@ class _Step:
             for name, has_inputs in (self.tasks.has_inputs if mixed else {}).items()
         }
 
-    def run_step(self) -> tuple[jax.Array, Aux, Tree, dict[str, jax.Array]]:
+    def run_step(self) -> tuple[dict[str, jax.Array], Aux, Tree, dict[str, jax.Array]]:
         """Prologue, the ticks of the backbone, epilogue."""
         prologue, middle, epilogue = range(len(PHASES))
         state = self._start_backbone(self._run_phase(prologue, self._start_sources()))
         state = self._enter_microbatch(self.backbone, state, self._read_row(jnp.int32(-1)))
         state = self._run_phase(middle, state)
-        loss, sums = state.pop("loss"), state["sums"]
+        losses, sums = state.pop("losses"), state["sums"]
         backbone = sums[self.tasks.parameters_of(self.backbone)]
         gradients = {self.backbone: self.tasks.collect_gradients(self.backbone, backbone)}
         state = self._run_phase(epilogue, self._end_backbone(state))
         for name in self.bounds.sources:
             parameters = self.tasks.parameters_of(name)
             gradients[parameters] = self.tasks.collect_gradients(name, state["sums"][parameters])
-        return loss, backbone.get("aux", {}), gradients, self._read_carried(state)
+        return losses, backbone.get("aux", {}), gradients, self._read_carried(state)
 
     def prefetch_outputs(self) -> dict[str, jax.Array]:
         """See `Pipeline.prefetch_outputs`."""
@@ -230,12 +230,11 @@ class _Step:
         hidden = self._broadcast_stage(True, tasks.zero_activation(name))
         rows = tasks.read_rows(name, jnp.int32(0))
         rest = self.modules[name].rest
-        value_type = jax.eval_shape(self._compute_loss, rest, hidden, rows).manual_axis_type
-        axes = tuple(axis for axis in self.pipeline.axes if axis in value_type.varying)
+        losses = jax.eval_shape(self._compute_losses, rest, hidden, rows)
         return {
             "modules": state["modules"] | {name: tasks.make_buffers(name)},
             "sums": state["sums"] | {tasks.parameters_of(name): tasks.zero_sums(name)},
-            "loss": vary(jnp.zeros(()), axes),
+            "losses": {name: self._scalar(0, like=loss) for name, loss in losses.items()},
         }
 
     def _end_backbone(self, state: Tree) -> Tree:
@@ -247,10 +246,16 @@ class _Step:
         sums = {name: buffers for name, buffers in state["sums"].items() if name != parameters}
         return {"modules": modules, "sums": sums}
 
-    def _compute_loss(self, rest: Tree, hidden: jax.Array, rows: Tree) -> jax.Array:
-        """This rank's share of the loss of one microbatch."""
+    def _compute_losses(self, rest: Tree, hidden: jax.Array, rows: Tree) -> dict[str, jax.Array]:
+        """This rank's shares of the divided losses of one microbatch."""
         outputs = self.modules[self.backbone].functions.output(rest, hidden, rows)
-        return self.pipeline.loss(rest, outputs, rows) / self.weight
+        losses = self.pipeline.losses.items()
+        return {name: loss(rest, outputs, rows) / self.weights[name] for name, loss in losses}
+
+    def _scalar(self, value: float, like: Any) -> jax.Array:
+        """A float32 scalar of the type of a loss, or of its shape."""
+        varying = like.manual_axis_type.varying
+        return vary(jnp.float32(value), tuple(n for n in self.pipeline.axes if n in varying))
 
     def _read_carried(self, state: Tree) -> dict[str, jax.Array]:
         """Outputs for the next step."""
@@ -451,7 +456,7 @@ class _Step:
         }
 
     def _run_head(self, name: str, state: Tree, y: jax.Array, row: Row) -> Tree:
-        """Loss of the microbatch that has left the last stage, and its gradient."""
+        """Losses of the microbatch that has left the last stage, and their gradients."""
         module, ends = self.modules[name], row.modules[name].ends
         assert ends is not None  # as of every module with shared ends
         last = self.index == self.bounds.stages - 1
@@ -460,24 +465,24 @@ class _Step:
             rows = self.tasks.read_rows(name, ends.head_microbatch)
             hidden = self._broadcast_stage(last, y)
 
-            def loss(trained: Tree, hidden: jax.Array) -> jax.Array:
-                return self._compute_loss(module.with_constant(trained), hidden, rows)
+            def losses(trained: Tree, hidden: jax.Array) -> dict[str, jax.Array]:
+                return self._compute_losses(module.with_constant(trained), hidden, rows)
 
-            value, pull = jax.vjp(loss, module.trained, hidden)
-            one = vary(jnp.ones((), value.dtype), tuple(jax.typeof(value).mat.varying))
-            d_rest, d_hidden = pull(one)
+            values, pull = jax.vjp(losses, module.trained, hidden)
+            ones = {name: self._scalar(1, jax.typeof(value)) for name, value in values.items()}
+            d_rest, d_hidden = pull(ones)
             slot = jnp.where(last, ends.head_gradient, -1)
             return {
                 "gradients": write(part["gradients"], slot, self.vary(d_hidden)),
                 "rest": jax.tree.map(add, part["rest"], d_rest),
-                "loss": part["loss"] + value,
+                "losses": jax.tree.map(jnp.add, part["losses"], values),
             }
 
         buffers, sums = state["modules"][name], state["sums"][module.functions.name]
-        part = {"gradients": buffers["gradients"], "rest": sums["rest"], "loss": state["loss"]}
+        part = {"gradients": buffers["gradients"], "rest": sums["rest"], "losses": state["losses"]}
         part = run_if("head", ends.head_microbatch >= 0, head, part)
         change = {"gradients": part["gradients"], "rest": part["rest"]}
-        return self.tasks.update_module(name, state, change) | {"loss": part["loss"]}
+        return self.tasks.update_module(name, state, change) | {"losses": part["losses"]}
 
     def _return_gradients(self, name: str, state: Tree, dx: jax.Array, row: Row) -> Tree:
         """Gradient of a microbatch's input: to the embedding, and to the modules that fed it."""

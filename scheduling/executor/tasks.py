@@ -48,7 +48,7 @@ class Tasks:
     The state is a tree. `modules`: for every module the ring buffers of `BufferSizes`; `sums`: sums
     of gradients `layers`, `rest` and `deferred` (of weights whose gradients are split from
     backwards), to which all modules of the same parameters add, and sums of auxiliary losses `aux`;
-    the `loss`. A module that does not run in a phase has no part in it.
+    the `losses` by name. A module that does not run in a phase has no part in it.
 
     Args:
         bounds: what is fixed of the schedules that run.

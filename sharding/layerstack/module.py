@@ -18,8 +18,9 @@ Rows = TypeVar("Rows", contravariant=True)
 #: `(outputs, routes, rows) -> [rows, positions / shards, width]`, linear in the outputs. Routes are
 #: those of these outputs to these rows, if the batch has routes.
 Merge = Callable[[jax.Array, RouteArrays | None, Any], jax.Array]
-#: The loss of the outputs of a module: `(params, outputs, rows)` to a float32 scalar, this rank's
-#: share of a sum over its view's tokens; equal on all stages and tensor ranks.
+#: A loss of the outputs of a module: `(params, outputs, rows)` to a float32 scalar, this rank's
+#: share of a sum. Ranks that share a loss, as stages share that of tokens, have the same value; of
+#: a loss that is not shared all ranks but one of these have zero.
 Loss = Callable[[Tree, jax.Array, Any], jax.Array]
 
 

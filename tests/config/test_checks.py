@@ -47,16 +47,24 @@ ENDS = ("", ".connector")
         ),
         (
             {
-                "model__objectives": {"scene": {"kind": "classification", "classes": 2}},
-                "model__edges": [{"source": "decoder", "target": "scene", "select": "last"}],
+                "model__objectives": {
+                    "pairs": {"kind": "contrastive", "dimensions": 4},
+                    "scene": {"kind": "classification", "classes": 2},
+                },
+                "model__edges": [
+                    {"source": "decoder", "target": "pairs", "select": "last"},
+                    {"source": "vision", "target": "pairs", "select": "mean"},
+                    {"source": "decoder", "target": "scene", "select": "last"},
+                ],
                 "evaluate__enabled": False,
                 "parallel__decoder": {"stage": 4},
                 "parallel__encoders__audio": {"data": 4},
                 "model__decoder__layers": 4,
             },
             [
-                "model.objectives: scene: objectives of samples need a step without stages",
-                "stage 1",
+                "model.objectives.pairs: contrastive waits for the outputs of all microbatches, "
+                "and in a schedule of parallel.decoder.stage 4 backwards run before the last "
+                "forward; valid: an objective of a microbatch, or parallel.decoder.stage 1",
             ],
         ),
         # plans and devices

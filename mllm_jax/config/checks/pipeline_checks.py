@@ -45,16 +45,24 @@ def pipeline_checks(config: ExperimentConfig) -> list[Problem]:
 
 
 def _check_objectives(config: ExperimentConfig) -> Iterator[Problem]:
-    """Stages learn the next token alone."""
-    others = [
-        n for n, objective in config.model.graph.objectives.items() if not objective.reads_tokens
-    ]
-    if others:
-        reason = (
-            f"{', '.join(others)}: objectives of samples need a step without stages, and "
-            f"parallel.decoder.stage is {config.parallel.decoder.stage}"
-        )
-        yield Problem("model.objectives", reason, further="next_token, or parallel.decoder.stage 1")
+    """Stages learn a microbatch's objectives where it leaves the last stage of the backbone."""
+    graph, stages = config.model.graph, config.parallel.decoder.stage
+    valid = "parallel.decoder.stage 1"
+    for name, objective in graph.objectives.items():
+        key = f"model.objectives.{name}"
+        others = [edge.source for edge in graph.edges_into(name) if edge.source != graph.backbone]
+        if objective.scope == "step":
+            reason = (
+                f"{objective.kind} waits for the outputs of all microbatches, and in a schedule of "
+                f"parallel.decoder.stage {stages} backwards run before the last forward"
+            )
+            yield Problem(key, reason, further=f"an objective of a microbatch, or {valid}")
+        elif others:
+            reason = (
+                f"it reads {', '.join(others)}, and with parallel.decoder.stage {stages} "
+                f"outputs of other modules than {graph.backbone} only enter its rows"
+            )
+            yield Problem(key, reason, further=f"an edge from {graph.backbone}, or {valid}")
 
 
 def _check_hardware(config: ExperimentConfig) -> Iterator[Problem]:

@@ -53,9 +53,12 @@ class SampleObjective:
 
     def summed(self, view: MeshView) -> Axes:
         """See `Objective.summed`."""
-        return view.position_axes
+        return view.all_axes
 
 
 def counted(weights: jax.Array, view: MeshView) -> jax.Array:
-    """Weights of samples, which are zero but on the first of the ranks that share their rows."""
-    return jnp.where(axis_index(view.sequence_axes) == 0, weights, 0)
+    """Weights of samples, which are zero but on the first of the ranks that share their rows.
+
+    All stages have the outputs of the last one, and share its rows.
+    """
+    return jnp.where(axis_index(view.stage + view.sequence_axes) == 0, weights, 0)

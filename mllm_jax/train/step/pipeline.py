@@ -170,18 +170,19 @@ class PipelineProgram(GradientProgram):
     def shares(
         self, params: Any, batch: Batch, weights: Mapping[str, jax.Array], aux: Aux
     ) -> Gradients:
-        """Outputs as this device's stage makes them; there is one objective."""
-        (weight,) = weights.values()
+        """Outputs as this device's stage makes them."""
         with jax.named_scope("gather_parameters"):
             gathered = self._whole(params)
-        loss, sums, grads, carried = self._pipeline.loss_and_gradients(
-            self._stacked(gathered), batch, weight, aux, batch.carried
+        losses, sums, grads, carried = self._pipeline.loss_and_gradients(
+            self._stacked(gathered), batch, weights, aux, batch.carried
         )
         if not self.plan.overlap_gather:
             grads = lax.optimization_barrier(grads)
         view = self.grid.backbone
         sums = psum(sums, view.all_axes)
-        loss = with_aux(psum(loss, view.token_axes), sums, aux)
+        objectives = self.modules.objectives
+        summed = [psum(loss, objectives[name].summed(view)) for name, loss in losses.items()]
+        loss = with_aux(sum(summed[1:], summed[0]), sums, aux)
         with jax.named_scope("scatter_gradients"):
             return Gradients(loss, self._scattered(grads, gathered), carried, sums)
 
@@ -272,7 +273,7 @@ class PipelineProgram(GradientProgram):
             self.bounds,
             {backbone: self.modules.backbone, **self.modules.others},
             self.modules.merges,
-            self.modules.loss_of,
+            self.modules.losses_of_backbone,
             self.grid.backbone.stage,
             self.grid.backbone.all_axes,
             layers,
