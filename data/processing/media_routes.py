@@ -56,7 +56,7 @@ class MediaRoutes:
             for name, spec in self._encoders.items()
         }
         for name, places in media.items():
-            if self._encoders[name].selected and len(places) != 1:
+            if self._encoders[name].one_per_sample and len(places) != 1:
                 raise MediaError(
                     FaultKind.MEDIA,
                     f"{len(places)} media of {name}, of which an objective reads one; valid: one "

@@ -465,7 +465,11 @@ def _length_fields(spec: MediaRowSpec) -> dict[str, Any]:
     """The fields that decide the lengths of an encoder's media; its buckets do not."""
     fields = asdict(spec)
     del fields["bucket"]
-    return fields if spec.selected else {k: value for k, value in fields.items() if k != "selected"}
+    # Those of an objective are listed where they hold; `selected` says both.
+    for key, holds in (("selected", spec.selected), ("one_per_sample", not spec.selected)):
+        if not fields[key] or not holds:
+            del fields[key]
+    return fields
 
 
 @contextmanager

@@ -125,11 +125,13 @@ class RowSpec(ABC):
     bucket: media of the module that go through the bucket; None for all of the module `name`.
     selected: the first output of a medium alone is of use, for an objective: it lies at the first
         token of the sample, which has no tokens for the medium.
+    one_per_sample: every sample has one medium of the module, as objectives read an output of it.
     """
 
     name: str
     bucket: LengthBucket | None = field(default=None, kw_only=True)
     selected: bool = field(default=False, kw_only=True)
+    one_per_sample: bool = field(default=False, kw_only=True)
 
     @property
     def module(self) -> str:

@@ -72,13 +72,17 @@ def synthetic_batch(
     for objective, own in target_specs(model).items():
         targets[objective] = NextTokenTargets(labels, weight)
         if objective != NEXT_TOKEN:
-            targets[objective] = _sample_targets(rng, own, decoder, model)
+            targets[objective] = _sample_targets(rng, own, decoder, encoders, model)
     decoder = replace(decoder, targets=targets)
     return PackedBatch({BACKBONE: decoder, **encoders}, places=places)
 
 
 def _sample_targets(
-    rng: np.random.Generator, spec: TargetSpec, decoder: ModuleRows, model: ModelConfig
+    rng: np.random.Generator,
+    spec: TargetSpec,
+    decoder: ModuleRows,
+    encoders: Mapping[str, ModuleRows],
+    model: ModelConfig,
 ) -> SampleTargets:
     """Random targets of the samples that have all media of which objectives read an output."""
     ids = decoder.segment_ids
@@ -86,15 +90,27 @@ def _sample_targets(
     targets = spec.empty(rows, tokens, max(1, int(ids.max())))
     assert isinstance(targets, SampleTargets)
     firsts = first_positions(ids)
+    complete = np.ones((rows, 1 + targets.weights.shape[1]), bool)
     for own in media_specs(model):
-        if own.selected and own.bucket is None:
-            firsts &= decoder.merges[own.name] >= 0
+        if own.one_per_sample and own.bucket is None:
+            begins = _begins(own, encoders[own.name], decoder.merges[own.name])
+            row, column = np.nonzero(begins)
+            has_medium = np.zeros_like(complete)
+            has_medium[row, ids[row, column]] = True
+            complete &= has_medium
+    firsts &= np.take_along_axis(complete, np.maximum(ids, 0), axis=1)
     for row, column in zip(*np.nonzero(firsts), strict=True):
         slot = row, ids[row, column] - 1
         targets.weights[slot] = 1
         if targets.values is not None:
             targets.values[slot] = spec.sketch(rng)
     return targets
+
+
+def _begins(spec: MediaRowSpec, module_rows: ModuleRows, index: Ints) -> NDArray[np.bool_]:
+    """At which tokens the first output of a medium lands, `[rows, tokens]`."""
+    first = first_positions(module_rows.segment_ids)[:, :: spec.reduction]
+    return np.asarray((index >= 0) & first.ravel()[np.maximum(index, 0)])
 
 
 def scatter_rows(batch: PackedBatch, model: ModelConfig, seed: int) -> PackedBatch:

@@ -35,10 +35,12 @@ def row_specs(model: ModelConfig) -> list[RowSpec]:
 
 def media_specs(model: ModelConfig) -> list[MediaRowSpec]:
     """What the rows of the encoders hold: one description for each of their lanes."""
-    merged, specs = model.graph.merged, list[MediaRowSpec]()
+    graph, specs = model.graph, list[MediaRowSpec]()
     for name, encoder in model.encoders.items():
         spec = make_row_spec(name, encoder, model.decoder)
-        specs += _bucket_specs(replace(spec, selected=name not in merged), encoder)
+        read = bool(graph.heads_of(name))
+        spec = replace(spec, selected=name not in graph.merged, one_per_sample=read)
+        specs += _bucket_specs(spec, encoder)
     return specs
 
 

@@ -179,12 +179,14 @@ def with_short_form(values: Mapping[str, Any], backbone: str) -> dict[str, Any]:
     if not isinstance(edges, list) or not all(isinstance(edge, dict) for edge in edges):
         return short
     left = [edge for edge in edges if edge.get("target") != backbone]
+    also = {edge.get("source") for edge in left}
     encoders = dict(short.get(ENCODERS) or {})
     for edge in edges:
-        source = edge.get("source")
-        if edge.get("target") == backbone and isinstance(encoders.get(source), dict):
+        source, into_backbone = edge.get("source"), edge.get("target") == backbone
+        if into_backbone and isinstance(encoders.get(source), dict):
             encoders[source] = _with_edge(encoders[source], edge)
-        elif edge.get("target") == backbone:
+            left += [{"source": source, "target": backbone}] if source in also else []
+        elif into_backbone:
             left.append(edge)
     return short | {"edges": left} | ({ENCODERS: encoders} if encoders else {})
 
@@ -193,10 +195,12 @@ def _with_edge(encoder: Mapping[str, Any], edge: Mapping[str, Any]) -> dict[str,
     """Keys of an encoder, with those of its edge into the backbone."""
     where = f"edge {edge['source']} -> {edge['target']}"
     changes = {"connector": edge.get("connector"), "deepstack": edge.get("layers")}
-    changes = {key: value for key, value in changes.items() if value is not None}
+    changes = {key: value for key, value in changes.items() if value}
     if twice := sorted(changes.keys() & encoder.keys()):
         raise ValueError(f"{where}: {', '.join(twice)} of {edge['source']} are given twice")
-    if more := sorted({*edge} - {"source", "target", "connector", "layers"}):
+    defaults = {"norm": False, "select": "tokens"}  # which files of runs list
+    more = [n for n in sorted(edge) if n not in ("source", "target", "connector", "layers")]
+    if more := [key for key in more if key not in defaults or edge[key] != defaults[key]]:
         raise ValueError(
             f"{where}: {', '.join(more)} are keys of edges into objectives; valid: connector, "
             "layers"
@@ -214,17 +218,10 @@ def check_graph(graph: ModelGraph) -> None:
         _check_ends(graph, edge)
         _check_output(graph, edge)
     for name in graph.modules:
-        edges = graph.edges_from(name)
-        if not edges:
+        if not graph.edges_from(name):
             raise ValueError(
                 f"{name} feeds nothing; valid: an edge from {name} to one of "
                 f"{', '.join(graph.objectives)}, or objectives with next_token"
-            )
-        if name != graph.backbone and len(edges) > 1:
-            targets = ", ".join(edge.target for edge in edges)
-            raise ValueError(
-                f"edges from {name} lead to {targets}; valid: one edge from a module other than "
-                f"{graph.backbone}"
             )
     for name, objective in graph.objectives.items():
         if objective.reads_tokens and name != objective.kind:
@@ -289,15 +286,16 @@ def _check_output(graph: ModelGraph, edge: Edge) -> None:
             "outputs, and there is one; valid: kind mlp or linear, without stack"
         )
     if isinstance(source, EncoderConfig):
-        _check_source(where, edge.source, source)
+        _check_source(graph, where, edge.source, source)
 
 
-def _check_source(where: str, name: str, source: EncoderConfig) -> None:
-    """Refuse keys of an encoder that its edge into an objective does not read."""
-    if source.connector != ConnectorConfig() or source.deepstack:
+def _check_source(graph: ModelGraph, where: str, name: str, source: EncoderConfig) -> None:
+    """Refuse keys of an encoder that none of its edges reads."""
+    unread = source.connector != ConnectorConfig() or source.deepstack
+    if unread and name not in graph.merged:
         raise ValueError(
             f"{where}: encoders.{name}.connector and deepstack are of an edge into the backbone; "
-            f"valid: without them, and connector in the edge"
+            f"valid: without them, and connector in the edge, or an edge {name} -> {graph.backbone}"
         )
     if source.tile_inputs:
         raise ValueError(f"{where}: tiles have an output each; valid: encoders.{name}.tiles null")
@@ -323,7 +321,8 @@ class ModelConfig(Section):
             budget, unless the encoder has `buckets`) to its configuration.
         edges: outputs that feed objectives, each edge with `source`, `target`, and as needed
             `connector`, `norm` and `select`; see docs/concepts/objectives.md. Outputs of an encoder
-            without an edge are merged into the decoder's rows.
+            without an edge are merged into the decoder's rows, and those of others if an edge leads
+            there, too.
         objectives: name of each objective to its configuration; by default `next_token` alone.
         dtype: data type of activations; `auto` = bfloat16 on accelerators, float32 on CPU.
             Parameters, statistics and losses are always float32.
@@ -369,7 +368,8 @@ class ModelConfig(Section):
     def graph(self) -> ModelGraph:
         """The graph of which this is the written form."""
         objectives = self.objectives or {NEXT_TOKEN: NextTokenConfig()}
-        edges = *self._implied(objectives), *self.edges
+        written = (edge for edge in self.edges if edge.source not in self._merged(edge.target))
+        edges = *self._implied(objectives), *written
         return ModelGraph(self.modules, edges, objectives, self.backbone)
 
     @model_validator(mode="before")
@@ -384,9 +384,9 @@ class ModelConfig(Section):
 
     def _implied(self, objectives: Mapping[str, ObjectiveConfig]) -> Iterator[Edge]:
         """The edges that the short form leaves out."""
-        written = {edge.source for edge in self.edges}
+        written, merged = {edge.source for edge in self.edges}, self._merged(self.backbone)
         for name in sorted(self.encoders):
-            if name not in written:
+            if name in merged or name not in written:
                 encoder = self.encoders[name]
                 yield Edge(
                     source=name,
@@ -398,6 +398,12 @@ class ModelConfig(Section):
         for name, objective in objectives.items():
             if objective.reads_tokens and name not in reached:
                 yield Edge(source=self.backbone, target=name)
+
+    def _merged(self, target: str) -> set[str]:
+        """Encoders whose edge into the backbone is written, if that is the `target`."""
+        if target != self.backbone:
+            return set()
+        return {e.source for e in self.edges if e.target == target and e.source in self.encoders}
 
     def with_modules(self, changed: Mapping[str, DecoderConfig | EncoderConfig]) -> ModelConfig:
         """The same model with other configurations of some modules."""

@@ -18,7 +18,7 @@ from jax import lax
 from mllm_jax.models import module as modules
 from mllm_jax.models.batch import ModuleRows, NextTokenTargets
 from mllm_jax.models.freeze import NOTHING_FROZEN, Frozen
-from mllm_jax.models.graph import OBJECTIVE, Edge, ModelConfig
+from mllm_jax.models.graph import OBJECTIVE, Edge, ModelConfig, Select
 from mllm_jax.models.merge import land
 from mllm_jax.models.objectives.samples import Choice, select_samples
 from sharding.collectives import psum, vary
@@ -30,6 +30,9 @@ from sharding.layerstack.run import Aux
 
 #: Outputs of a sample's tokens that an edge of the backbone brings.
 _CHOICES: Mapping[str, Choice] = MappingProxyType({"last": "last", "mean": "mean"})
+#: By module and by what an edge into an objective selects of it: the output that it selects at
+#: one token of every sample, and zero elsewhere, `[rows, tokens / shards, width]`.
+Selected = dict[tuple[str, Select], jax.Array]
 #: By objective and by the source of an edge, what the edge brings.
 Outputs = dict[str, dict[str, Any]]
 
@@ -93,7 +96,7 @@ class Model:
             routes: routes of its outputs, by bucket; nothing if media are in the rows of their
                 samples.
         """
-        return self._brought(self.graph.merged, params, rows, routes)
+        return self._brought(self.graph.merged, params, rows, routes)[0]
 
     def _brought(
         self,
@@ -101,17 +104,24 @@ class Model:
         params: Any,
         rows: Mapping[str, ModuleRows],
         routes: Mapping[str, RouteArrays],
-    ) -> jax.Array | None:
-        """Sum of the outputs of modules in the backbone's rows; arguments as of `merged`."""
-        target = rows[self.config.backbone]
-        merged = [
-            self.merges[bucket](
-                self._outputs(bucket, params, rows[bucket]), routes.get(bucket), target
-            )
-            for bucket, module in self.others.items()
-            if module.name in names
-        ]
-        return sum(merged[1:], merged[0]) if merged else None
+    ) -> tuple[jax.Array | None, Selected]:
+        """The outputs of modules in the backbone's rows; arguments as of `merged`.
+
+        Returns:
+            The sum of those that are merged, and what edges into objectives select of each module.
+        """
+        target, merged = rows[self.config.backbone], list[jax.Array]()
+        selected: Selected = {}
+        for bucket, module in self.others.items():
+            if module.name in names:
+                outputs = self._outputs(bucket, params, rows[bucket])
+                brought = self.merges[bucket](outputs, routes.get(bucket), target)
+                of_merged, by_select = module.split_outputs(brought)
+                merged += [of_merged] if module.name in self.graph.merged else []
+                for select, x in by_select.items():
+                    key = module.name, select
+                    selected[key] = selected[key] + x if key in selected else x
+        return sum(merged[1:], merged[0]) if merged else None, selected
 
     def _outputs(self, bucket: str, params: Any, rows: ModuleRows) -> jax.Array:
         """The outputs of a bucket.
@@ -139,14 +149,15 @@ class Model:
             params, rows, routes: as of `merged`.
         """
         name = self.config.backbone
-        merged = self.merged(params, rows, routes)
+        others = {module.name for module in self.others.values()}
+        merged, selected = self._brought(others, params, rows, routes)
         with jax.named_scope("decode"):
             outputs, aux = self.backbone.forward(params[name], rows[name], merged)
         for_objectives: Outputs = {}
         for objective in self.graph.objectives:
             for edge in self.graph.edges_into(objective):
                 with jax.named_scope("loss"):
-                    value = self._edge(edge, outputs, params, rows, routes)
+                    value = self._edge(edge, outputs, params, rows[name], selected)
                 for_objectives.setdefault(objective, {})[edge.source] = value
         return for_objectives, aux
 
@@ -155,23 +166,23 @@ class Model:
         edge: Edge,
         outputs: jax.Array,
         params: Any,
-        rows: Mapping[str, ModuleRows],
-        routes: Mapping[str, RouteArrays],
+        rows: ModuleRows,
+        selected: Selected,
     ) -> Any:
-        """What an edge brings to its objective; the `outputs` are the backbone's."""
-        name, view = self.config.backbone, self.backbone.view
-        targets = rows[name].targets[edge.target]
+        """What an edge brings to its objective.
+
+        Args:
+            outputs, rows: those of the backbone.
+            selected: as of `_brought`.
+        """
+        name, view, targets = self.config.backbone, self.backbone.view, rows.targets[edge.target]
         if isinstance(targets, NextTokenTargets):
             return modules.token_outputs(params[name], outputs, self.config, view)
-        source, choice = self.backbone, _CHOICES.get(edge.select, "first")
-        if edge.source != name:  # one output of a medium lies at the first token of its sample
+        source, choice = self.backbone, _CHOICES.get(edge.select, "sum")
+        if edge.source != name:  # of a sample, only a token where its medium begins has something
             source = next(module for module in self.others.values() if module.name == edge.source)
-            brought = self._brought((edge.source,), params, rows, routes)
-            assert brought is not None  # the source has a bucket
-            outputs, choice = brought, "first"
-        count = targets.weights.shape[1]
-        ids = rows[name].segment_ids
-        samples = select_samples(outputs, ids, count, choice, view)
+            outputs, choice = selected[edge.source, edge.select], "sum"
+        samples = select_samples(outputs, rows.segment_ids, targets.weights.shape[1], choice, view)
         return source.head(edge.target, params[edge.source], samples)
 
     def losses(
@@ -231,7 +242,7 @@ class Model:
     ) -> jax.Array:
         """See `sharding.layerstack.module.Loss`; `params` are the backbone's."""
         backbone, (edge,) = self.config.backbone, self.graph.edges_into(name)
-        brought = self._edge(edge, outputs, {backbone: params}, {backbone: rows}, {})
+        brought = self._edge(edge, outputs, {backbone: params}, rows, {})
         return self._share(name, params, {backbone: brought}, rows.targets)
 
 

@@ -43,11 +43,11 @@ from mllm_jax.layers.tile_mixing import mix_taps
 from mllm_jax.layers.varying import vary_like
 from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.freeze import NOTHING_FROZEN, Frozen
-from mllm_jax.models.graph import HEAD, LINEAR, OBJECTIVE, Edge, ModelConfig
+from mllm_jax.models.graph import HEAD, LINEAR, OBJECTIVE, Edge, ModelConfig, Select
 from mllm_jax.models.objectives.config import find_kind
 from mllm_jax.models.objectives.next_token import TokenOutputs
 from mllm_jax.models.objectives.objective import Objective
-from mllm_jax.models.objectives.samples import average_segments
+from mllm_jax.models.objectives.samples import average_segments, keep_first
 from mllm_jax.models.work.flops import model_flops, tower_work
 from sharding.collectives import join_slices, psum
 from sharding.grid import MeshView
@@ -239,17 +239,49 @@ class ShardedModule:
 
         `[rows, positions / stack / shards, width]`. The width is that of the module, or, with a
         connector, of the backbone; behind its features are then inputs of the backbone's layers,
-        which connectors of their own make of layers in `deepstack`.
+        which connectors of their own make of layers in `deepstack`. Behind them are the module's
+        features again, for each of `selects`.
 
         Args:
             x: out of the layers.
         """
-        settings = self.settings
-        if isinstance(settings, DecoderConfig):
+        if isinstance(self.settings, DecoderConfig):
             return self.norm(params, x)
-        ids = self.context(rows).segment_ids
-        if self.name not in self.graph.merged:
-            return self._selected(self.norm(params, x), ids)
+        ids, outputs = self.context(rows).segment_ids, list[jax.Array]()
+        if self.name in self.graph.merged:
+            outputs.append(self._connected(params, x, ids, rows))
+        if self.selects:
+            normed = self.norm(params, x[..., : self.settings.d_model])
+            outputs += [self._selected(select, normed, ids) for select in self.selects]
+        return jnp.concatenate(outputs, axis=-1) if len(outputs) > 1 else outputs[0]
+
+    @property
+    def selects(self) -> tuple[Select, ...]:
+        """What the edges of an encoder into objectives select, each once."""
+        edges = self.graph.heads_of(self.name).values()
+        return tuple(dict.fromkeys(edge.select for edge in edges))
+
+    def split_outputs(self, x: jax.Array) -> tuple[jax.Array, dict[Select, jax.Array]]:
+        """Outputs that are merged into the backbone's rows, and what edges into objectives select.
+
+        Args:
+            x: outputs of an encoder, or these where they are merged.
+        """
+        parts, width = self.selects, self.settings.d_model
+        first = x.shape[-1] - width * len(parts)
+        begins = range(first, x.shape[-1], width)
+        selected = {
+            select: x[..., begin : begin + width]
+            for select, begin in zip(parts, begins, strict=True)
+        }
+        return x[..., :first] if parts else x, selected
+
+    def _connected(
+        self, params: Params, x: jax.Array, ids: jax.Array, rows: ModuleRows
+    ) -> jax.Array:
+        """Outputs for the backbone's rows; arguments as of `output`, and ids of the positions."""
+        settings = self.settings
+        assert isinstance(settings, EncoderConfig)
 
         def connected(name: str, x: jax.Array, norm: Callable[[jax.Array], jax.Array]) -> jax.Array:
             return connect_outputs(
@@ -267,10 +299,14 @@ class ShardedModule:
             joined = mix_taps(joined, rows.arrays["taps"], rows.arrays["shares"], self.view)
         return _with_room(joined, self.config.layer_inputs - len(names), 1 + len(names))
 
-    def _selected(self, x: jax.Array, segment_ids: jax.Array) -> jax.Array:
-        """Outputs of which the first one of every medium is that which reaches the objective."""
-        (edge,) = self.graph.edges_from(self.name)
-        return average_segments(x, segment_ids, self.view) if edge.select == "mean" else x
+    def _selected(self, select: Select, x: jax.Array, segment_ids: jax.Array) -> jax.Array:
+        """What reaches objectives of every medium, at its first output; zero at its others."""
+        select_segments = average_segments if select == "mean" else keep_first
+        chosen = select_segments(x, segment_ids, self.view)
+        rows, positions, width = chosen.shape
+        assert isinstance(self.settings, EncoderConfig)
+        stack = self.settings.stack if self.name in self.graph.merged else 1
+        return jnp.sum(chosen.reshape(rows, positions // stack, stack, width), axis=2)
 
     def head(self, objective: str, params: Params, x: jax.Array) -> jax.Array:
         """The features that an edge brings to an objective, `[.., features]` float32.

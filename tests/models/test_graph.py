@@ -117,6 +117,26 @@ def test_a_graph_is_read_as_its_short_form() -> None:
     assert ModelConfig.model_validate(model.model_dump()) == model
 
 
+def test_an_encoder_feeds_the_backbone_and_objectives() -> None:
+    """The edge into the backbone is written, in either form, and is one of several."""
+    into = {"source": "image", "target": "decoder"}
+    edges = [into, {"source": "image", "target": "scene", "select": "mean"}, *TO_PAIRS]
+    objectives = SCENE | PAIRS
+    encoders = {"image": CLIP | {"connector": {"kind": "linear"}}}
+    model = graph_of(encoders=encoders, objectives=objectives, edges=edges)
+    assert model.graph.merged == ("image",)
+    assert [edge.target for edge in model.graph.edges_from("image")] == [
+        "decoder",
+        "scene",
+        "pairs",
+    ]
+    assert ModelConfig.model_validate(model.model_dump()) == model
+    modules = {"decoder": WIDTHS | {"vocab": 32}, "image": CLIP}
+    full = [into | {"connector": {"kind": "linear"}}, *edges[1:]]
+    values = {"modules": modules, "backbone": "decoder", "edges": full, "objectives": objectives}
+    assert ModelConfig.model_validate(values) == model
+
+
 def test_heads_are_parts_of_the_model() -> None:
     model = graph_of(encoders={"image": CLIP}, objectives=PAIRS, edges=TO_PAIRS)
     heads = ("decoder.head_pairs", "image.head_pairs")

@@ -15,10 +15,10 @@ from mllm_jax.models.graph import ModelConfig
 from mllm_jax.train.step.build import build_step
 from scheduling.schedules.schedule import (
     Schedule,
-    gpipe,
-    interleaved,
+    gpipe_schedule,
+    interleaved_schedule,
     one_forward_one_backward,
-    zero_bubble,
+    zero_bubble_schedule,
 )
 from sharding.plan import ParallelPlan
 from tests.train.models import small_model
@@ -69,13 +69,15 @@ def on_one_device(with_text: bool) -> tuple[np.ndarray, Any]:
 @pytest.mark.parametrize(
     ("schedule", "plan", "with_text"),
     [
-        (interleaved(2, 2, MICROBATCHES), {"fsdp": 2, "tensor": 2}, True),
-        (zero_bubble(2, 1, MICROBATCHES), {"context": 2}, False),
+        (interleaved_schedule(2, 2, MICROBATCHES), {"fsdp": 2, "tensor": 2}, True),
+        (zero_bubble_schedule(2, 1, MICROBATCHES), {"context": 2}, False),
         pytest.param(
             one_forward_one_backward(2, MICROBATCHES), {"data": 2}, True, marks=pytest.mark.slow
         ),
-        pytest.param(zero_bubble(2, 2, MICROBATCHES), {"tensor": 2}, True, marks=pytest.mark.slow),
-        pytest.param(gpipe(4, 1, MICROBATCHES), {"fsdp": 2}, True, marks=pytest.mark.slow),
+        pytest.param(
+            zero_bubble_schedule(2, 2, MICROBATCHES), {"tensor": 2}, True, marks=pytest.mark.slow
+        ),
+        pytest.param(gpipe_schedule(4, 1, MICROBATCHES), {"fsdp": 2}, True, marks=pytest.mark.slow),
     ],
     ids=("interleaved", "zero_bubble", "1f1b", "zero_bubble_interleaved", "gpipe"),
 )

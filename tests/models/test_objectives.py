@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
@@ -18,12 +19,15 @@ from tests.train.models import VISION, small_model
 ROWS, TOKENS, BUDGETS = 8, 32, {"image": 32, "vision": 32}
 IMAGE = {**VISION, "grid": [2, 4], "heads": 8, "head_dim": 4, "class_token": "kept"}
 LINEAR = {"kind": "linear", "bias": False}
-#: Every kind of objective: of the decoder, of an encoder whose outputs are not merged, of both.
+#: Every kind of objective: of the decoder, of an encoder whose outputs are not merged, of both, and
+#: of an encoder whose outputs are merged, too.
 OBJECTIVES = {
     "next_token": {"kind": "next_token"},
     "scene": {"kind": "classification", "classes": 3, "weight": 0.5},
     "place": {"kind": "regression", "values": 2},
     "pairs": {"kind": "contrastive", "dimensions": 6},
+    "shape": {"kind": "classification", "classes": 2},
+    "colour": {"kind": "regression", "values": 3},
 }
 EDGES = [
     {"source": "decoder", "target": "scene", "select": "last"},
@@ -36,6 +40,9 @@ EDGES = [
         "norm": True,
         "connector": LINEAR,
     },
+    {"source": "image", "target": "shape", "select": "mean"},
+    {"source": "vision", "target": "decoder"},
+    {"source": "vision", "target": "colour", "select": "mean", "norm": True},
 ]
 PLANS = {
     "rows": {
@@ -73,6 +80,19 @@ def parameters() -> Any:
 def on_one_device() -> tuple[np.ndarray, Any]:
     plans = dict.fromkeys(("decoder", "image", "vision"), ParallelPlan())
     return loss_and_gradients(model(), plans, parameters(), batches())
+
+
+def test_samples_of_all_objectives_are_learnt() -> None:
+    """Several edges of a module add to its gradients."""
+    weights = dict.fromkeys(OBJECTIVES, 0.0)
+    for batch in batches():
+        for name, targets in batch.decoder.targets.items():
+            weights[name] += targets.weights.sum()
+    assert min(weights.values()) > 4, weights
+    gradients = on_one_device()[1]
+    for source, target in (("image", "shape"), ("image", "pairs"), ("vision", "colour")):
+        assert np.abs(gradients[source][f"head_{target}"]["linear"]["kernel"]).max() > 0
+    assert all(np.abs(leaf).max() > 0 for leaf in jax.tree.leaves(gradients["vision"]["connector"]))
 
 
 @pytest.mark.parametrize("name", PLANS)

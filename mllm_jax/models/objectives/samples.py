@@ -16,8 +16,8 @@ import jax.numpy as jnp
 from sharding.collectives import psum, reduce_scatter, shard_slice
 from sharding.grid import MeshView
 
-#: Outputs of a segment of which one is taken.
-Choice = Literal["first", "last", "mean"]
+#: What is taken of the outputs of a segment: one of them, their mean or their sum.
+Choice = Literal["first", "last", "mean", "sum"]
 
 
 def select_samples(
@@ -29,7 +29,7 @@ def select_samples(
         x: `[rows, positions / shards, width]`.
         segment_ids: `[rows, positions]`, whole on every rank of the row.
         segments: most segments of a row; slots without a segment are zero.
-        choice: the output that is taken, or their mean.
+        choice: what is taken.
     """
     shares = _shares(segment_ids, choice)
     is_of = segment_ids[:, None] == 1 + jnp.arange(segments)[None, :, None]
@@ -52,12 +52,24 @@ def average_segments(x: jax.Array, segment_ids: jax.Array, view: MeshView) -> ja
     return reduce_scatter(averages, view.sequence_axes, dim=1)
 
 
+def keep_first(x: jax.Array, segment_ids: jax.Array, view: MeshView) -> jax.Array:
+    """What each segment has at its first position, and zero elsewhere; shapes as of `x`.
+
+    Args:
+        x, segment_ids: as of `select_samples`.
+    """
+    begins = shard_slice(_shares(segment_ids, "first"), view.sequence_axes, dim=1)
+    return jnp.where(begins[..., None] > 0, x, 0)
+
+
 def _shares(segment_ids: jax.Array, choice: Choice) -> jax.Array:
     """Share of every position in what is taken of its segment, `[rows, positions]` float32."""
     real = segment_ids > 0
     if choice == "mean":
         same = (segment_ids[:, :, None] == segment_ids[:, None]) & real[:, None]
         return jnp.where(real, 1 / jnp.maximum(jnp.sum(same, axis=-1), 1), 0.0)
+    if choice == "sum":
+        return real.astype(jnp.float32)
     shift, edge = (1, 0) if choice == "first" else (-1, segment_ids.shape[1] - 1)
     other = jnp.roll(segment_ids, shift, axis=1).at[:, edge].set(0)
     return (real & (other != segment_ids)).astype(jnp.float32)

@@ -14,6 +14,7 @@ from data.loading.assemble import BatchArrays, leave_out
 from data.planning.layout import SamplePlacement
 from data.planning.packing import make_capacity
 from data.processing.processor import make_processor
+from data.rows.spec import MediaRowSpec
 from data.sample import ConversationError, MediumLengths, Sample, SampleError, Turn
 from data.sources.formats.records.record import RecordForm
 from data.targets import NEXT_TOKEN_ONLY, LabelSpec, PairSpec, ValuesSpec
@@ -24,7 +25,8 @@ SAMPLE = Sample("s", ASKED, {"image": (Picture(16, 30),)}, labels={"scene": 2, "
 MARKS = {"image": "<image>", "audio": "<audio>", "video": "<video>"}
 SCENE, PLACE = LabelSpec("scene", 3), ValuesSpec("place", 2)
 #: Images of which an objective reads one output.
-SELECTED = replace(VISION, class_token="kept", selected=True)
+MERGED = replace(VISION, class_token="kept", one_per_sample=True)
+SELECTED = replace(MERGED, selected=True)
 
 
 def labelled(**labels: Any) -> Sample:
@@ -81,6 +83,14 @@ def test_a_medium_for_an_objective_has_no_tokens(make_config: MakeConfig) -> Non
     assert example.tokens.tolist() == text.tokens.tolist()
     count = len(example.media["vision"][0].inputs)
     assert list(SELECTED.landing(MediumLengths(count))) == [(0, 0, 1)]
+
+
+@pytest.mark.parametrize("spec", [SELECTED, MERGED], ids=("selected", "merged"))
+def test_an_objective_reads_one_medium_of_every_sample(
+    make_config: MakeConfig, spec: MediaRowSpec
+) -> None:
+    """Whether the outputs of the medium are merged, too, or not."""
+    make = make_processor(make_config(), [TEXT, spec], targets={"pairs": PairSpec("pairs")})
     for media in ((), SAMPLE.media["image"] * 2):
         turns = (Turn("user", "<image>" * len(media) + " a cat"),)
         with pytest.raises(SampleError, match="of vision, of which an objective reads one; valid"):
