@@ -84,6 +84,12 @@ def config(**changes: Any) -> ExperimentConfig:
     return resolve_config(values(**changes), source="test")
 
 
+#: The plans of a run on one device: less to compile where no test looks at the devices.
+ONE_DEVICE: dict[str, Any] = {
+    "devices": 1,
+    "decoder": {},
+    "encoders": {"vision": {}, "audio": {}},
+}
 #: Of the one small run on real data that tests share, compiled once for all of a process.
 CHANGES: dict[str, Any] = {
     "data__source": {"kind": "demo", "train": 64, "heldout": 8, "clips": 16, "variants": 2},

@@ -18,7 +18,7 @@ from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.saved import CheckpointError, SavedParameters
-from tests.train.runs import save
+from tests.train.runs import initial_state, save
 
 #: A run takes seconds to make.
 pytestmark = pytest.mark.slow
@@ -48,7 +48,7 @@ def run(
         **{"train__accumulate": 2, **request.param},
     )
     experiment = Experiment.build(config)
-    state = experiment.step.init(jax.random.key(0))
+    state = initial_state(experiment.step)
     # Larger weights than at the start of training, so that answers depend on their prompts.
     state["params"] = jax.tree.map(lambda leaf: leaf * 2 + leaf.dtype.type(0.02), state["params"])
     saved = Checkpoints(folder / "checkpoints", config.checkpoint, experiment.step.form.regrouping)

@@ -12,11 +12,13 @@ import jax
 import numpy as np
 
 from data.planning.stream import LoaderState
+from mllm_jax.check.hashed import HASHED
 from mllm_jax.train.events import StepEnded
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.listeners.goodput.ledger import COMPILED
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.progress import Progress
+from mllm_jax.train.step.step import TrainStep
 from mllm_jax.train.trainer import Trainer
 
 
@@ -40,9 +42,14 @@ def compilations() -> Iterator[list[str]]:
         jax.monitoring.unregister_event_duration_listener(listen)
 
 
+def initial_state(step: TrainStep, seed: int = 0) -> Any:
+    """The state before the first step, of random numbers whose program compiles fast."""
+    return step.init(jax.random.key(seed, impl=HASHED))
+
+
 def first_states(experiment: Experiment) -> Callable[[], tuple[Any, Progress]]:
     """Makes the state before the first step; each call gives buffers of its own."""
-    first = jax.tree.map(np.asarray, experiment.step.init(jax.random.key(0)))
+    first = jax.tree.map(np.asarray, initial_state(experiment.step))
     layout = jax.tree.map(lambda leaf: leaf.sharding, experiment.step.abstract)
 
     def make() -> tuple[Any, Progress]:

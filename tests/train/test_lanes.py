@@ -36,7 +36,7 @@ from mllm_jax.train.listeners.figures import StepRecorder
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.trainer import Trainer
 from sharding.plan import ParallelPlan
-from tests.train.runs import take_steps
+from tests.train.runs import initial_state, take_steps
 from tests.train.step.gradients import CompiledOnce
 
 #: Patches of an image of the short lane; the demo's images have 3 to 19.
@@ -213,7 +213,7 @@ def test_evaluation_cuts_its_batches_by_cost_too(by_cost: ExperimentConfig) -> N
 
 @pytest.mark.slow
 def test_a_run_has_figures_of_lanes_and_evaluates_encoders(experiment: Experiment) -> None:
-    state = experiment.step.init(jax.random.key(0))
+    state = initial_state(experiment.step)
     progress = Progress(0, LoaderState(experiment.config.train.seed))
     recorder = StepRecorder(experiment)
     trainer = Trainer(experiment, state, progress, recorder)

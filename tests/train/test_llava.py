@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from mllm_jax.runtime.exits import ExitCode
-from tests.configs import ROOT, values
+from tests.configs import ONE_DEVICE, ROOT, values
 from tests.train.llava_folder import MISSING, TRUNCATED, write_folder
 
 
@@ -21,11 +21,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def write_config(folder: Path) -> Path:
-    """Two steps on two devices: the decoder splits its heads, the encoders the rows."""
-    plans = {"vision": {"data": 2}, "audio": {"fsdp": 2}}
+    """Two steps on one device, of which little has to be compiled: encoders are frozen."""
     content = values(
         run={"name": "mine", "directory": str(folder / "runs"), "log_every": 1, "gc_every": None},
-        parallel={"devices": 2, "decoder": {"tensor": 2}, "encoders": plans},
+        parallel=ONE_DEVICE,
         data__source={
             "kind": "llava",
             "path": str(folder / "train.json"),
@@ -38,6 +37,7 @@ def write_config(folder: Path) -> Path:
         data__lookahead=12,
         data__budgets={"tokens": 128, "segments": 4, "vision": 32, "audio": 96},
         train__steps=2,
+        train__freeze=["vision", "audio"],
         evaluate={"enabled": False},
     )
     path = folder / "mine.yaml"

@@ -31,7 +31,7 @@ from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.saved import CheckpointError
 from mllm_jax.train.trainer import Trainer
-from tests.train.runs import compilations, run, take_steps
+from tests.train.runs import compilations, initial_state, run, take_steps
 from tests.train.runs import save as write
 
 CONFIG = CheckpointConfig(asynchronous=False)
@@ -52,7 +52,7 @@ Make = Callable[..., ExperimentConfig]
 
 def save(experiment: Experiment, folder: Path) -> Any:
     """A checkpoint of fresh state; returns its parameters, layers in their order."""
-    state = with_moments(experiment.step.init(jax.random.key(1)))
+    state = with_moments(initial_state(experiment.step, seed=1))
     checkpoints = Checkpoints(folder, CONFIG, experiment.step.form.regrouping)
     try:
         write(checkpoints, experiment, state, Progress(1, LoaderState(0)))
@@ -93,7 +93,7 @@ def restore(experiment: Experiment, folder: Path) -> Any:
 
 def losses(config: ExperimentConfig) -> list[float]:
     experiment = Experiment.build(config)
-    state = experiment.step.init(jax.random.key(0))
+    state = initial_state(experiment.step)
     trainer = Trainer(experiment, state, Progress(0, LoaderState(0)))
     return [float(ended.results["loss"]) for ended in take_steps(trainer)]
 
@@ -223,7 +223,7 @@ def test_a_pipelined_run_equals_a_plain_one(small_config: Make, tmp_path: Path) 
 
 
 def trained(experiment: Experiment) -> tuple[list[float], Any]:
-    state = experiment.step.init(jax.random.key(0))
+    state = initial_state(experiment.step)
     experiment.config.run.path.mkdir(parents=True, exist_ok=True)
     trainer = Trainer(experiment, state, Progress(0, LoaderState(0)))
     losses = [float(ended.loss) for ended in take_steps(trainer)]
@@ -239,7 +239,7 @@ def test_a_run_that_works_ahead_goes_on_where_it_stopped(
     changes = MODEL | PIPELINED | {"train__accumulate": 4, "train__freeze": frozen}
     experiment = Experiment.build(small_config(**changes, train__steps=3))
     assert experiment.step.program.ahead
-    state, progress = experiment.step.init(jax.random.key(0)), Progress(0, LoaderState(0))
+    state, progress = initial_state(experiment.step), Progress(0, LoaderState(0))
     checkpoints = Checkpoints(tmp_path, CONFIG, experiment.step.form.regrouping)
 
     def save(state: Any, progress: Progress) -> None:
@@ -258,7 +258,7 @@ def test_a_run_that_works_ahead_goes_on_where_it_stopped(
     plain = Experiment.build(
         small_config(**MODEL | {"train__accumulate": 4, "train__freeze": frozen}, train__steps=3)
     )
-    state, progress = plain.step.init(jax.random.key(0)), Progress(0, LoaderState(0))
+    state, progress = initial_state(plain.step), Progress(0, LoaderState(0))
     expected, _ = run(plain, state, progress)
     np.testing.assert_allclose(losses, expected, rtol=1e-5)
 

@@ -17,7 +17,7 @@ from mllm_jax.models.batch import NEXT_TOKEN
 from mllm_jax.models.module import abstract_parameters
 from mllm_jax.train import events
 from mllm_jax.train import trainer as loop
-from mllm_jax.train.components import components
+from mllm_jax.train.components import components, start
 from mllm_jax.train.components.evaluator import StoppedError
 from mllm_jax.train.components.start import print_start, warn_of_passed_trace
 from mllm_jax.train.experiment import Experiment
@@ -29,7 +29,7 @@ from mllm_jax.train.state.progress import Progress, ProgressError
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.trainer import Trainer, training
 from sharding.layerstack.partition import partition
-from tests.train.runs import run, take_steps
+from tests.train.runs import initial_state, run, take_steps
 
 
 def test_a_resumed_run_tells_what_has_changed(caplog):
@@ -224,8 +224,9 @@ def _nodes(optimizer):
 
 
 def test_a_step_of_lamb_is_that_of_its_definition_and_its_ratios_are_kept(
-    experiment, fresh_state, small_config, tmp_path
+    experiment, fresh_state, small_config, tmp_path, monkeypatch
 ):
+    monkeypatch.setattr(start, "initial_state", lambda own, console: initial_state(own.step))
     config = small_config(
         train__optimizer=LAMB,
         train__learning_rate=0.05,

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from data.planning.problem import Ints
 from data.sample import DataError
@@ -38,6 +37,9 @@ def place(volumes: NDArray[np.integer], hosts: Sequence[int]) -> Ints:
     for rank, host in enumerate(hosts):
         if not 0 <= host < count:
             raise DataError(f"rank {rank} is on host {host}; valid: 0 to {count - 1}")
+    # Loaded where it is needed: no other command or test waits for it.
+    from scipy.optimize import linear_sum_assignment
+
     groups, ranks = linear_sum_assignment(volumes[:, list(hosts)], maximize=True)
     placed = np.empty(batches, np.int64)
     placed[groups] = ranks

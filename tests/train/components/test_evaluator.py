@@ -1,7 +1,7 @@
 """Packed samples get what each gets alone: its loss, and its answer, token by token."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,9 @@ class OtherEnd:
         return getattr(self._processor, name)
 
 
-def decode_alone(experiment: Any, params: Any, index: int, count: int) -> list[int]:
+def decode_alone(
+    experiment: Any, logits: Callable[..., jax.Array], params: Any, index: int, count: int
+) -> list[int]:
     """The next `count` tokens of one held-out sample, one full forward for each."""
     config = experiment.config.data.model_copy(update={"rows": 1})
     source = make_source(config, "heldout")
@@ -70,9 +72,8 @@ def decode_alone(experiment: Any, params: Any, index: int, count: int) -> list[i
     widened = dataclasses.replace(padded, merges=merges)
     modules = jax.tree.map(jnp.asarray, {**prompt.batch.rows, BACKBONE: widened})
     tokens = widened.inputs
-    best = jax.jit(partial(_next, experiment.config.model))
     for position in range(end, end + count):
-        tokens[0, position] = best(params, modules, tokens)[position - 1]
+        tokens[0, position] = np.argmax(logits(params, modules, tokens)[position - 1])
     return tokens[0, end : end + count].tolist()
 
 
@@ -80,11 +81,6 @@ def _with_room(array: np.ndarray, count: int, blank: int = 0) -> np.ndarray:
     """An array of rows with `count` more positions behind."""
     room = ((0, 0), (0, count), *[(0, 0)] * (array.ndim - 2))
     return np.pad(array, room, constant_values=blank)
-
-
-def _next(model: ModelConfig, params: Any, modules: Modules, tokens: jax.Array) -> jax.Array:
-    """The most likely token behind every position of one row."""
-    return jnp.argmax(_logits(model, params, modules, tokens), axis=-1)
 
 
 def _logits(model: ModelConfig, params: Any, modules: Modules, tokens: jax.Array) -> jax.Array:
@@ -101,16 +97,38 @@ def _logits(model: ModelConfig, params: Any, modules: Modules, tokens: jax.Array
 
 
 @pytest.fixture(scope="module")
+def logits(experiment) -> Callable[..., jax.Array]:
+    """`_logits` of the experiment, compiled once for each number of tokens."""
+    return jax.jit(partial(_logits, experiment.config.model))
+
+
+@pytest.fixture(scope="module")
+def evaluator(experiment) -> LossEvaluator:
+    return LossEvaluator(experiment)
+
+
+@pytest.fixture(scope="module")
+def of_members(experiment) -> LossEvaluator:
+    """The evaluator of a mixture, of which each member has five samples."""
+    return LossEvaluator(mixture(experiment, samples=10))
+
+
+@pytest.fixture(scope="module")
+def result(evaluator, params) -> dict[str, Any]:
+    """All measurements of the experiment."""
+    return evaluator(params)
+
+
+@pytest.fixture(scope="module")
 def params(experiment, fresh_state) -> Any:
     # Larger weights than at the start of training, so that answers depend on their prompts.
     return jax.tree.map(lambda x: x * 2, fresh_state()[0]["params"])
 
 
-def test_answers_equal_those_of_each_sample_alone(experiment, params):
+def test_answers_equal_those_of_each_sample_alone(experiment, evaluator, logits, params):
     count = experiment.config.evaluate.max_new_tokens
-    evaluator = LossEvaluator(experiment)
     host = jax.tree.map(np.asarray, params)
-    alone = {i: decode_alone(experiment, host, i, count) for i in range(4)}
+    alone = {i: decode_alone(experiment, logits, host, i, count) for i in range(4)}
     assert len({tuple(ids) for ids in alone.values()}) > 1
     found = packed(evaluator, params, range(4))
     ends = experiment.processor.end_ids
@@ -134,8 +152,8 @@ def packed(evaluator: LossEvaluator, params: Any, wanted: range) -> dict[int, li
     return found
 
 
-def test_decoding_stops_at_the_end_token_and_not_before(experiment, params):
-    free = packed(LossEvaluator(experiment), params, range(8))
+def test_decoding_stops_at_the_end_token_and_not_before(experiment, evaluator, params):
+    free = packed(evaluator, params, range(8))
     end = next(iter(free.values()))[1]
     processor = OtherEnd(experiment.processor, end)
     ending = dataclasses.replace(experiment, processor=processor)
@@ -146,7 +164,7 @@ def test_decoding_stops_at_the_end_token_and_not_before(experiment, params):
         assert _ended(stopped[index], ends) == _ended(ids, ends)
 
 
-def test_an_evaluation_ends_before_the_next_batch_if_it_is_asked_to(experiment, params):
+def test_an_evaluation_ends_before_the_next_batch_if_it_is_asked_to(evaluator, params):
     asked: list[int] = []
 
     def second() -> bool:
@@ -154,41 +172,39 @@ def test_an_evaluation_ends_before_the_next_batch_if_it_is_asked_to(experiment, 
         return len(asked) > 1
 
     with pytest.raises(StoppedError):
-        LossEvaluator(experiment)(params, second)
+        evaluator(params, second)
     assert asked == [0, 1]
 
 
-def test_exact_match_counts_by_encoder(experiment, params):
-    result = LossEvaluator(experiment)(params)
+def test_exact_match_counts_by_encoder(result):
     assert set(result["exact_match"]) == {"vision", "audio"}
     assert result["evaluated"] == {"vision": 4, "audio": 4}
     assert result["evaluate_skipped"] == {}
 
 
-def loss_alone(experiment: Any, params: Any, index: int) -> tuple[float, float]:
+def loss_alone(
+    experiment: Any, logits_of: Callable[..., jax.Array], params: Any, index: int
+) -> tuple[float, float]:
     """Sum and number of the losses of one held-out sample in a row of its own, whole logits."""
     config = experiment.config.data.model_copy(update={"rows": 1})
     source = make_source(config, "heldout")
     rows = {name: [0] for name in ("decoder", *experiment.config.model.encoders)}
     (example,) = example_batches(source, experiment.processor, config, rows, [index])
     own = example.batch.decoder
-    logits = jax.jit(partial(_logits, experiment.config.model))(
-        params, jax.tree.map(jnp.asarray, example.batch.rows), own.inputs
-    )
+    logits = logits_of(params, jax.tree.map(jnp.asarray, example.batch.rows), own.inputs)
     targets = own.next_token
     each = jax.nn.logsumexp(logits, axis=-1) - logits[np.arange(len(logits)), targets.labels[0]]
     return float((each * targets.weights[0]).sum()), float(targets.weights.sum())
 
 
 @pytest.fixture(scope="module")
-def losses(experiment, params) -> list[tuple[float, float]]:
+def losses(experiment, logits, params) -> list[tuple[float, float]]:
     """Sum and number of the losses of every held-out sample by itself."""
     host = jax.tree.map(np.asarray, params)
-    return [loss_alone(experiment, host, index) for index in range(8)]
+    return [loss_alone(experiment, logits, host, index) for index in range(8)]
 
 
-def test_the_loss_of_packed_samples_is_that_of_each_alone(experiment, params, losses):
-    result = LossEvaluator(experiment)(params)
+def test_the_loss_of_packed_samples_is_that_of_each_alone(result, losses):
     total, tokens = np.sum(losses, axis=0)
     assert result["heldout_tokens"] == tokens
     assert result["heldout_loss"] == pytest.approx(total / tokens, rel=1e-5)
@@ -196,8 +212,8 @@ def test_the_loss_of_packed_samples_is_that_of_each_alone(experiment, params, lo
     assert figures_of(result)["heldout_loss"] == result["heldout_loss"]
 
 
-def test_the_members_of_a_mixture_have_losses_of_their_own(experiment, params, losses):
-    result = LossEvaluator(mixture(experiment, samples=10))(params)
+def test_the_members_of_a_mixture_have_losses_of_their_own(of_members, params, losses):
+    result = of_members(params)
     # Held-out samples of the members take turns, so that five are of each.
     total, tokens = np.sum(losses[:5], axis=0)
     assert result["heldout_tokens"] == 2 * tokens
@@ -210,7 +226,7 @@ def test_the_members_of_a_mixture_have_losses_of_their_own(experiment, params, l
 
 
 def test_a_member_without_a_usable_sample_is_named_and_has_no_loss(
-    experiment, params, losses, caplog, monkeypatch
+    of_members, params, losses, caplog, monkeypatch
 ):
     measured = SourceMixture.__getitem__
 
@@ -220,8 +236,7 @@ def test_a_member_without_a_usable_sample_is_named_and_has_no_loss(
         return measured(mixture, at)
 
     monkeypatch.setattr(SourceMixture, "__getitem__", broken)
-    evaluator = LossEvaluator(mixture(experiment, samples=10))
-    results = [evaluator(params) for _ in range(2)]
+    results = [of_members(params) for _ in range(2)]
     total, tokens = np.sum(losses[:5], axis=0)
     for result in results:
         assert result["heldout_losses"] == {

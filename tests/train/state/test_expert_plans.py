@@ -99,8 +99,17 @@ def through(folder: Path, plan: ParallelPlan, state: State, target: ParallelPlan
     return found.state
 
 
-@pytest.mark.parametrize("source", [SHARED, STAGED], ids=["ranks", "stages"])
-@pytest.mark.parametrize("target", [SPLIT, STAGED, ONE], ids=["shards", "stages", "one"])
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        pytest.param(SHARED, SPLIT, id="ranks to shards"),
+        pytest.param(SHARED, STAGED, id="ranks to stages"),
+        pytest.param(STAGED, ONE, id="stages to one"),
+        pytest.param(SHARED, ONE, id="ranks to one", marks=pytest.mark.slow),
+        pytest.param(STAGED, SPLIT, id="stages to shards", marks=pytest.mark.slow),
+        pytest.param(STAGED, STAGED, id="stages to stages", marks=pytest.mark.slow),
+    ],
+)
 def test_checkpoints_of_shared_experts_become_those_of_other_plans_and_back(
     source: ParallelPlan, target: ParallelPlan, tmp_path: Path
 ) -> None:

@@ -4,6 +4,8 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from data.batch import PackedBatch
 from data.loading.assemble import BatchAssembler
 from data.planning.layout import lay_out
@@ -33,7 +35,9 @@ def batch(config: ExperimentConfig, processor: Any, rows: Sequence[int]) -> Pack
     return made
 
 
+@pytest.mark.slow
 def test_packed_equals_alone(small_config):
+    """`test_evaluator.py` compares the losses of packed samples, too."""
     budgets = {"tokens": 192, "segments": 8, "vision": 96, "audio": 1024}
     config = small_config(data__budgets=budgets)
     processor = Experiment.build(config).processor

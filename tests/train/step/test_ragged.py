@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import jax
 import pytest
 
 from benchmarks.overlap import TARGETS
@@ -28,16 +29,27 @@ def ragged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "is_ragged", lambda mesh, axes: mesh.size > 1 and bool(axes))
 
 
+ROUTED: dict[str, Any] = {"data__balance": "per_phase", "parallel__exchange": "all_to_all"}
+
+
 @pytest.mark.usefixtures("ragged")
-@pytest.mark.parametrize(
-    "changes",
-    [{}, pytest.param(MODEL | PIPELINED, marks=pytest.mark.slow)],
-    ids=["plain", "pipelined"],
-)
+def test_outputs_of_every_encoder_move_by_ragged_exchanges(
+    small_config: Make,
+) -> None:
+    """No step is compiled; `tests/sharding/test_routes.py` compares a ragged exchange's values."""
+    config = small_config(**ROUTED)
+    step = train_step(config, jax.devices()[:4])
+    with ragged_on_cpus() as traced:
+        jax.eval_shape(step.gradients, step.abstract["params"], training_batch(config, step))
+    assert len(traced) >= len(config.model.encoders)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("ragged")
+@pytest.mark.parametrize("changes", [{}, MODEL | PIPELINED], ids=["plain", "pipelined"])
 def test_a_ragged_step_equals_one_device(small_config: Make, changes: dict[str, Any]) -> None:
     with ragged_on_cpus() as traced:
-        routed = {"data__balance": "per_phase", "parallel__exchange": "all_to_all"}
-        result = verify_plans(small_config(**changes, **routed))
+        result = verify_plans(small_config(**changes, **ROUTED))
     assert result.ok, result
     assert traced
 
