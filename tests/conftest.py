@@ -38,6 +38,8 @@ COMPILE_FAST = (
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the devices: the CPU's, unless the tests for GPUs are asked for (`-m gpu`)."""
     config.add_cleanup(caches.remove)
+    if "not slow" in config.getoption("markexpr"):
+        settings.load_profile("mllm_jax quick")
     if config.getoption("markexpr") != "gpu":
         os.environ["XLA_FLAGS"] = " ".join((os.environ.get("XLA_FLAGS", ""), *COMPILE_FAST)).strip()
         jax.config.update("jax_platforms", "cpu")
@@ -61,6 +63,10 @@ settings.register_profile(
     derandomize=True,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
+)
+#: Fewer examples for tests that state no number, where slow tests are left out.
+settings.register_profile(
+    "mllm_jax quick", parent=settings.get_profile("mllm_jax"), max_examples=40
 )
 settings.load_profile("mllm_jax")
 

@@ -22,10 +22,10 @@ from mllm_jax.plan.prediction import describe_strategy
 from mllm_jax.runtime.exits import ExitCode
 from tests.configs import ROOT
 
-#: A small model on four devices, whose media may fill all of a row's tokens.
+#: A small model on two devices, for which little is searched; media may fill all of a row.
 SMALL = (
-    *("parallel.devices=4", "parallel.decoder={stage: 2, data: 2}", "data.rows=2"),
-    *("parallel.encoders={vision: {data: 4}}", "model.decoder.layers=4", "train.accumulate=2"),
+    *("parallel.devices=2", "parallel.decoder={stage: 2}", "data.rows=2"),
+    *("parallel.encoders={vision: {data: 2}}", "model.decoder.layers=4", "train.accumulate=2"),
     *("data.budgets={tokens: 512, segments: 128, vision: 8192}", "model.dtype=bfloat16"),
 )
 
@@ -43,7 +43,8 @@ def compared() -> SystemComparison:
 
 @cache
 def uneven() -> SystemComparison:
-    own = parse_mixtures("1:9,1:1,1:3")
+    """Under the first mixture alone, with samples of uneven lengths."""
+    own = parse_mixtures("1:9")
     return compare_systems(
         config(), load_hardware("h100"), "h100", own, SampleDraw(), lambda line: None
     )
@@ -92,10 +93,10 @@ def test_uneven_samples_slow_down_the_systems_that_do_not_deal_them() -> None:
     even, result = compared(), uneven()
     assert even.to_json()["draw"] is None
     assert result.to_json()["draw"] == {"sigma": 1.0, "seed": 0}
-    for own, other in zip(result.cells, even.cells, strict=True):
-        for name in ("megatron", "balanced", "optimus"):
-            assert own[name].seconds > other[name].seconds
-    assert (result.mean_gain or 0) > (even.mean_gain or 0)
+    (own,), other = result.cells, even.cells[0]
+    for name in ("megatron", "balanced", "optimus"):
+        assert own[name].seconds > other[name].seconds
+    assert (result.gain(own) or 0) > (even.gain(other) or 0)
 
 
 def test_samples_that_fill_a_row_with_media_need_the_budget() -> None:
@@ -123,7 +124,7 @@ def test_plan_figures_and_picture_are_written(tmp_path: Path) -> None:
 def test_the_written_plan_trains_what_was_compared(tmp_path: Path) -> None:
     """Of one row on four devices the encoder computes two, one on each rank of a stage."""
     plans = "parallel.decoder={stage: 2, tensor: 2}", "parallel.encoders={vision: {data: 4}}"
-    single = config("data.rows=1", "train.accumulate=1", *plans)
+    single = config("data.rows=1", "train.accumulate=1", "parallel.devices=4", *plans)
     told = compare_systems(
         single, load_hardware("h100"), "h100", parse_mixtures("1:1"), None, lambda line: None
     )

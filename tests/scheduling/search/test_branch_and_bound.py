@@ -95,10 +95,13 @@ def test_what_has_no_room_is_counted_and_the_leanest_is_found() -> None:
 
 @settings(max_examples=12)
 @given(st.data())
-def test_nothing_is_faster_than_what_is_found(data: st.DataObject) -> None:
+def test_nothing_is_faster_than_what_is_found_nor_than_its_bounds(data: st.DataObject) -> None:
     workload, hardware = data.draw(small.workloads(most=1)), data.draw(small.devices())
     space = data.draw(spaces(workload))
-    tried = [outcome for _, outcome in everything(space, workload, hardware)]
+    tried = []
+    for family, outcome in everything(space, workload, hardware):
+        undercuts_no_bound(family, outcome, workload, hardware)
+        tried.append(outcome)
     bytes_ = sorted(outcome.memory.total for outcome in tried)
     # None fits, some fit, all fit.
     memory = data.draw(st.sampled_from([0.0, *bytes_[:1], *bytes_[len(bytes_) // 2 :][:1], 1e12]))
@@ -234,22 +237,21 @@ def test_the_fastest_decoder_plans_come_in_order() -> None:
 # ---- bounds --------------------------------------------------------------------------------------
 
 
-@settings(max_examples=12)
-@given(st.data())
-def test_no_step_undercuts_the_bounds(data: st.DataObject) -> None:
-    workload, hardware = data.draw(small.workloads(most=1)), data.draw(small.devices())
-    for family, outcome in everything(data.draw(spaces(workload)), workload, hardware):
-        member = replace(outcome.strategy, pieces={})
-        of_family, bound = (lower_bound(workload, own, hardware) for own in (family, member))
-        devices = family.backbone.devices
-        least = least_compute(workload, devices, [family.remat], hardware)
-        assert least <= outcome.seconds * ROUNDING, member
-        assert least_state(workload, devices) <= outcome.memory.total * ROUNDING, member
-        assert of_family <= bound * ROUNDING, member
-        assert bound <= outcome.seconds * ROUNDING, member
-        of_family, bound = (least_memory(workload, own, hardware) for own in (family, member))
-        assert of_family <= bound * ROUNDING, member
-        assert bound <= outcome.memory.total * ROUNDING, member
+def undercuts_no_bound(
+    family: Strategy, outcome: SearchOutcome, workload: Workload, hardware: Hardware
+) -> None:
+    """A step takes as long, and as much memory, as the bounds of its family and its own say."""
+    member = replace(outcome.strategy, pieces={})
+    of_family, bound = (lower_bound(workload, own, hardware) for own in (family, member))
+    devices = family.backbone.devices
+    least = least_compute(workload, devices, [family.remat], hardware)
+    assert least <= outcome.seconds * ROUNDING, member
+    assert least_state(workload, devices) <= outcome.memory.total * ROUNDING, member
+    assert of_family <= bound * ROUNDING, member
+    assert bound <= outcome.seconds * ROUNDING, member
+    of_family, bound = (least_memory(workload, own, hardware) for own in (family, member))
+    assert of_family <= bound * ROUNDING, member
+    assert bound <= outcome.memory.total * ROUNDING, member
 
 
 def test_the_bound_of_memory_leaves_the_chunks_of_encoders_open() -> None:

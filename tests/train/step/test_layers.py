@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -119,9 +120,19 @@ def test_unlike_layers_and_their_losses_are_those_of_one_device(
                 "decoder": ParallelPlan(stage=2, context=2),
                 "vision": ParallelPlan(data=2, tensor=2),
             },
+            (2, 1),
+            "layer",
+            {},
+        ),
+        pytest.param(
+            {
+                "decoder": ParallelPlan(stage=2, context=2),
+                "vision": ParallelPlan(data=2, tensor=2),
+            },
             (2, 2),
             "layer",
             {},
+            marks=pytest.mark.slow,
         ),
         pytest.param(
             {"decoder": ParallelPlan(stage=2, fsdp=2), "vision": ParallelPlan(data=4)},
@@ -131,7 +142,7 @@ def test_unlike_layers_and_their_losses_are_those_of_one_device(
             marks=pytest.mark.slow,
         ),
     ],
-    ids=["without stages", "chunks", "one after the other"],
+    ids=["without stages", "stages", "chunks", "one after the other"],
 )
 def test_layers_with_inputs_of_their_own_are_those_of_one_device(
     plans: dict[str, ParallelPlan],
@@ -139,30 +150,38 @@ def test_layers_with_inputs_of_their_own_are_those_of_one_device(
     remat: str,
     options: dict[str, Any],
 ) -> None:
-    """Outputs of two of the encoder's layers are added after the decoder's first two."""
+    """Outputs of two of the encoder's layers are added after the decoder's first two.
+
+    Both of these are in the first run of layers.
+    """
+    layers = 2 * math.prod(schedule or (2, 1))
     cuts = (ModuleStages("vision", chunks=2),)
     pipeline = None
     if schedule:
         placed = naive(interleaved_schedule(*schedule, MICROBATCHES), cuts)
         pipeline = PipelinePlan(placed, **options)
     batches = [scatter_rows(own, stacked(), 7 + i) for i, own in enumerate(media_batches())]
-    got = loss_and_gradients(stacked(remat), plans, stacked_parameters(), batches, pipeline)
-    result = compare_gradients(got, with_media_on_one_device())
+    got = loss_and_gradients(
+        stacked(remat, layers=layers), plans, stacked_parameters(layers), batches, pipeline
+    )
+    result = compare_gradients(got, with_media_on_one_device(layers))
     assert result.loss_error < 1e-6, result
     assert max(result.worst.values()) < 2e-5, result
 
 
 @cache
-def stacked(remat: str = "layer", deepstack: tuple[int, ...] = (1, 3)) -> ModelConfig:
+def stacked(
+    remat: str = "layer", deepstack: tuple[int, ...] = (1, 3), layers: int = 4
+) -> ModelConfig:
     values = small_model(remat=remat).model_dump(mode="json")
-    values["decoder"] |= {"layers": 8}
+    values["decoder"] |= {"layers": layers}
     vision = values["encoders"]["vision"] | {"layers": 4, "deepstack": deepstack}
     return ModelConfig.model_validate(values | {"encoders": {"vision": vision}})
 
 
 @cache
-def stacked_parameters() -> Any:
-    return initial_parameters(stacked(), seed=0)
+def stacked_parameters(layers: int = 4) -> Any:
+    return initial_parameters(stacked(layers=layers), seed=0)
 
 
 @cache
@@ -172,9 +191,10 @@ def media_batches() -> list[Any]:
 
 
 @cache
-def with_media_on_one_device() -> tuple[np.ndarray, Any]:
+def with_media_on_one_device(layers: int) -> tuple[np.ndarray, Any]:
     plans = {"decoder": ParallelPlan(), "vision": ParallelPlan()}
-    return loss_and_gradients(stacked(), plans, stacked_parameters(), media_batches())
+    model, params = stacked(layers=layers), stacked_parameters(layers)
+    return loss_and_gradients(model, plans, params, media_batches())
 
 
 def test_outputs_of_earlier_layers_are_added_behind_the_first_layers() -> None:
@@ -203,7 +223,7 @@ def test_outputs_of_earlier_layers_are_added_behind_the_first_layers() -> None:
     def loss(params: Any) -> jax.Array:
         first, second, last = landed(params["vision"])
         y = decoder.embed(params["decoder"], tokens)[..., : last.shape[-1]] + last
-        for i in range(8):
+        for i in range(model.decoder.layers):
             one = jax.tree.map(lambda leaf, i=i: leaf[i], params["decoder"]["layers"])
             y, _ = decoder.layer(one, y, decoder.context(tokens))
             y = y + {0: first, 1: second}.get(i, 0.0)
