@@ -36,8 +36,8 @@ from mllm_jax.config.hardware import of_kind
 from mllm_jax.config.load import ConfigError, ExperimentConfig, resolve_config
 from mllm_jax.layers.attention.limits import PREFERRED, able_backends
 from mllm_jax.layers.config.kinds import MaskKind
-from mllm_jax.models.graph import BACKBONE
 from mllm_jax.models.module import model_flops
+from mllm_jax.models.short_form import BACKBONE
 from mllm_jax.models.work.profile import tower_parameters
 from mllm_jax.plan.memory import predict_memory
 from mllm_jax.plan.simulate import simulate_step
@@ -259,8 +259,8 @@ def _measure_rate(
 def list_steps(setting: MachineSetting) -> Iterator[tuple[str, Measure]]:
     """The train step with every attention that `auto` may choose, the first choice first."""
     model, data = setting.config.model, setting.config.data
-    shapes = [(data.budgets["tokens"], model.decoder.head_dim)]
-    for name, encoder in model.encoders.items():
+    shapes = [(data.budgets["tokens"], model.backbone_config.head_dim)]
+    for name, encoder in model.others.items():
         shapes.append((data.budgets[name] // encoder.stride, encoder.head_dim))
     dtype = model.dtype_on(setting.platform)
     able = [

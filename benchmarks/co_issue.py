@@ -80,7 +80,7 @@ def co_issuing(config: ExperimentConfig, target: CompileTarget, co_issue: bool) 
     Raises:
         DeviceError: the configuration has no pipeline.
     """
-    if config.parallel.decoder.stage == 1:
+    if config.parallel.backbone_plan.stage == 1:
         raise DeviceError("parallel.decoder.stage: 1 has no pipeline to measure; valid: 2 or more")
     return with_plan(train_step(config, target.devices()), co_issue=co_issue)
 

@@ -86,7 +86,10 @@ def bench_cost(
 
 def _list_exchanges(config: ExperimentConfig) -> list[TimedProbe]:
     """Exchanges of tokens over all devices, of a decoder with experts that these divide."""
-    experts, devices = config.model.decoder.experts, jax.devices()[: config.parallel.devices]
+    experts, devices = (
+        config.model.backbone_config.experts,
+        jax.devices()[: config.parallel.devices],
+    )
     if experts is None or len(devices) == 1 or experts.count % len(devices):
         return []
     return list(token_exchanges(on_platform(config, devices[0].platform), devices))
@@ -127,7 +130,7 @@ def list_variants(config: ExperimentConfig, print_line: PrintLine) -> dict[str, 
         f"tensor {count}": (ParallelPlan(tensor=count), ParallelPlan(tensor=count)),
         f"stage {count}": (ParallelPlan(stage=count), data),
     }
-    if config.model.decoder.experts is not None:
+    if config.model.backbone_config.experts is not None:
         ways[f"expert {count}"] = (ParallelPlan(expert=count), data)
     planned = {name: _with_plans(config, *plans) for name, plans in ways.items()}
     if all(variant.parallel != config.parallel for variant in planned.values()):

@@ -37,7 +37,7 @@ def bench_dispatch(config: ExperimentConfig, print_line: PrintLine) -> list[Row]
         ConfigError: no ranks share experts.
         DeviceError: a compiler is not installed.
     """
-    if config.parallel.decoder.expert == 1:
+    if config.parallel.backbone_plan.expert == 1:
         reason = "1 exchanges nothing; valid: 2 or more"
         raise ConfigError("bench dispatch", [f"parallel.decoder.expert: {reason}"])
     check_installed(TARGETS)

@@ -77,10 +77,8 @@ def split_in_stages(config: ExperimentConfig, stages: int, chunks: int) -> Exper
     """A shallow model of the same width in `stages` stages, with the rows of one device."""
     model, rows = config.model, config.data.rows // config.parallel.devices
     shallow = {"layers": STAGES}
-    encoders = {
-        name: encoder.model_copy(update=shallow) for name, encoder in model.encoders.items()
-    }
-    decoder = model.decoder.model_copy(update=shallow)
+    encoders = {name: encoder.model_copy(update=shallow) for name, encoder in model.others.items()}
+    decoder = model.backbone_config.model_copy(update=shallow)
     over = dict.fromkeys(model.lanes, ParallelPlan(data=stages))
     changes: dict[str, dict[str, Any]] = {
         "model": {"decoder": decoder, "encoders": encoders},
@@ -136,10 +134,8 @@ def _shrink_config(config: ExperimentConfig) -> ExperimentConfig:
     small = shrink_experiment(config)
     shallow = {"layers": STAGES}
     model = small.model
-    encoders = {
-        name: encoder.model_copy(update=shallow) for name, encoder in model.encoders.items()
-    }
-    decoder = model.decoder.model_copy(update=shallow)
+    encoders = {name: encoder.model_copy(update=shallow) for name, encoder in model.others.items()}
+    decoder = model.backbone_config.model_copy(update=shallow)
     model = model.model_copy(update={"decoder": decoder, "encoders": encoders})
     train = small.train.model_copy(update={"accumulate": STAGES})
     return small.model_copy(update={"model": model, "train": train})
@@ -179,7 +175,7 @@ def _with_placement(config: ExperimentConfig, name: str) -> ExperimentConfig:
 
 
 def _make_title(config: ExperimentConfig) -> str:
-    stages, chunks = config.parallel.decoder.stage, config.schedule.decoder_chunks
+    stages, chunks = config.parallel.backbone_plan.stage, config.backbone_chunks
     if stages == 1:
         return f"executor on one device, {chunks} chunks"
     return f"{stages} stages on {stages} devices, {chunks} chunks"

@@ -34,7 +34,7 @@ def bench_experts(config: ExperimentConfig, print_line: PrintLine) -> list[Row]:
         ConfigError: the decoder has no experts, or layers without them. Such layers keep their own
             width, so that no dense model has equally many active parameters in every layer.
     """
-    experts = config.model.decoder.experts
+    experts = config.model.backbone_config.experts
     if experts is None:
         reason = (
             "the decoder has none; valid: experts in every layer, as in configs/bench/experts.yaml"
@@ -70,7 +70,7 @@ def _check_all_layers(experts: ExpertsConfig) -> None:
 
 def _with_experts(config: ExperimentConfig, count: int) -> ExperimentConfig:
     """The experiment with another number of experts, or without any but equally active."""
-    decoder = config.model.decoder
+    decoder = config.model.backbone_config
     assert decoder.experts is not None  # as the benchmark has checked
     changes: dict[str, Any]
     if count:

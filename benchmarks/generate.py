@@ -23,7 +23,7 @@ from mllm_jax.check.verify import initial_parameters
 from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.families.releases import format_named
 from mllm_jax.hf_format.release_format import ReleasedModel
-from mllm_jax.models.graph import BACKBONE
+from mllm_jax.models.short_form import BACKBONE
 from mllm_jax.train.decoding.columns import AnswerColumns
 from mllm_jax.train.decoding.programs import DecodingPrograms, WrittenAnswers
 from mllm_jax.train.decoding.sampling import TokenSampling
@@ -74,8 +74,8 @@ def check_setup(config: ExperimentConfig) -> None:
         ConfigError: the message lists what the comparison does not allow.
     """
     problems = check_installed()
-    if config.model.encoders:
-        problems.append(f"model.encoders: {', '.join(config.model.encoders)}; valid: none")
+    if config.model.others:
+        problems.append(f"model.encoders: {', '.join(config.model.others)}; valid: none")
     if config.model.dtype != "float32":
         problems.append(f"model.dtype: {config.model.dtype}; valid: float32")
     if problems:
@@ -84,8 +84,8 @@ def check_setup(config: ExperimentConfig) -> None:
 
 def write_release(folder: Path, config: ExperimentConfig, params: Any) -> None:
     """The parameters as the decoder's family releases them."""
-    composition = ReleasedModel(config.model.decoder)
-    write_tensors(folder, format_named(config.model.decoder.family), composition, params)
+    composition = ReleasedModel(config.model.backbone_config)
+    write_tensors(folder, format_named(config.model.backbone_config.family), composition, params)
 
 
 class OurDecoding:

@@ -31,8 +31,8 @@ from data.sample import Lengths
 from data.sources.distributions import draw_lengths
 from mllm_jax.config.inputs import media_specs, row_specs
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.models.graph import BACKBONE
 from mllm_jax.models.module import compute_dtype
+from mllm_jax.models.short_form import BACKBONE
 from mllm_jax.models.work.flops import tower_works
 
 #: Ranks, of which every host has `LOCAL`, and samples of each.
@@ -156,7 +156,7 @@ def _assign_step(config: ExperimentConfig, ranks: int, hosts: int, seed: int) ->
     drawn, kinds = _draw_lengths(ranks * SAMPLES, seed), media_specs(config.model)
     described = row_specs(config.model)
     deal, samples_of_group = _make_assigner(config, kinds, hosts), hosts * LOCAL * SAMPLES
-    width = 2 * config.model.decoder.d_model * compute_dtype(config.model).itemsize
+    width = 2 * config.model.backbone_config.d_model * compute_dtype(config.model).itemsize
     step = _Step()
     for first in range(0, len(drawn), samples_of_group):
         samples = drawn[first : first + samples_of_group]

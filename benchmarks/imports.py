@@ -47,8 +47,8 @@ def bench_import(
         first loading, with compiling; `host_bytes` of memory above the parameters in the last
         loading, and `host_files`, the same in largest files.
     """
-    rules = decoder_rules(config.model.decoder)
-    write_decoder(config.model.decoder)  # refuses what has no released form
+    rules = decoder_rules(config.model.backbone_config)
+    write_decoder(config.model.backbone_config)  # refuses what has no released form
     step = train_step(config)
     target = {
         leaf_name(path): leaf

@@ -29,7 +29,7 @@ from mllm_jax.calibrate.timing import median_seconds
 from mllm_jax.config.buckets import lane_cost
 from mllm_jax.config.inputs import media_specs, token_spec
 from mllm_jax.config.load import ExperimentConfig, load_config
-from mllm_jax.models.graph import BACKBONE
+from mllm_jax.models.short_form import BACKBONE
 from mllm_jax.plan.lanes import (
     WAYS,
     BucketVariant,
@@ -96,7 +96,10 @@ def of_medians(config: ExperimentConfig, lengths: Sequence[int]) -> list[Lengths
     """Samples with a medium each, of so many medians."""
     (encoder,) = {spec.module for spec in media_specs(config.model)}
     (reduction,) = {spec.reduction for spec in media_specs(config.model)}
-    return [make_sample(encoder, n * median_positions(config), reduction) for n in lengths]
+    return [
+        make_sample(config.model.backbone, encoder, n * median_positions(config), reduction)
+        for n in lengths
+    ]
 
 
 def by_lane(config: ExperimentConfig, plan: MicrobatchPlan) -> list[tuple[str, np.ndarray]]:
@@ -126,7 +129,7 @@ def batch_of(way: BucketVariant, plan: MicrobatchPlan) -> PackedBatch:
     arrays = BatchArrays(dict.fromkeys((BACKBONE, *kinds), rows), capacity)
     for placed in plan.placements:
         count = placed.lengths.total(BACKBONE)
-        tokens = rng.integers(0, way.config.model.decoder.vocab_size, count)
+        tokens = rng.integers(0, way.config.model.backbone_config.vocab_size, count)
         weight = np.ones(len(tokens), np.float32)
         words = tokens.astype(np.int32)
         starts = placed.lengths.starts
@@ -149,7 +152,7 @@ def calibrate_buckets(
         Seconds of a step without media; of as many whole media of the longest kind as there are
         ranks, one on each; the costs of both lanes; and the program whose rows they are.
     """
-    data, encoders = config.data, config.parallel.encoders
+    data, encoders = config.data, config.parallel.others
     short = encoders["short"].batch
     rows = {name: data.budgets[name] for name in ("short", "long")}
     longest, full = (

@@ -75,7 +75,7 @@ def bench_sharding(config: ExperimentConfig, print_line: PrintLine) -> dict[str,
     print_line(f"training {WARM_UP + STEPS} steps")
     figures = _measure_steps(config)
     if jax.process_count() == 1 and config.parallel.devices > 1:
-        one = {name: ParallelPlan() for name in config.parallel.encoders}
+        one = {name: ParallelPlan() for name in config.parallel.others}
         parallel = {"devices": 1, "decoder": ParallelPlan(), "encoders": one}
         print_line("the same steps on one device")
         alone = config.parallel.model_copy(update=parallel)

@@ -75,7 +75,7 @@ def without_adapters(config: ExperimentConfig) -> ExperimentConfig:
 def _predict_step(config: ExperimentConfig, hardware: Hardware) -> Values:
     settled = on_platform(config, hardware.platform)
     tasks = task_flops(build_workload(settled), build_strategy(settled, hardware.platform))
-    devices = config.parallel.decoder.devices
+    devices = config.parallel.backbone_plan.devices
     return {
         "seconds": simulate_step(config, hardware).makespan,
         "bytes": predict_memory(config, hardware).total,

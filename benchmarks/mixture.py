@@ -31,7 +31,7 @@ from data.batch import PackedBatch
 from data.rows.pack import empty_rows, write_medium
 from mllm_jax.config.inputs import media_specs, token_spec
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.models.graph import BACKBONE
+from mllm_jax.models.short_form import BACKBONE
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import gradient_step
 from sharding.routes import runs_of
@@ -370,7 +370,7 @@ def make_microbatch(config: ExperimentConfig, images: int, seed: int) -> PackedB
     merged[:, : len(here)] = np.arange(rows)[:, None] * outputs + here
     learnt = decoder.next_token
     for words in (decoder.inputs, learnt.labels):
-        words[:] = rng.integers(0, config.model.decoder.vocab_size, (rows, tokens))
+        words[:] = rng.integers(0, config.model.backbone_config.vocab_size, (rows, tokens))
     learnt.weights[:] = merged < 0
     for row in range(rows):
         text.write(decoder, row, 0, 1, tokens)

@@ -25,14 +25,14 @@ def check_needs(benchmark: Benchmark, config: ExperimentConfig) -> None:
 
 
 def _check_stages(config: ExperimentConfig) -> str:
-    stages = config.parallel.decoder.stage
+    stages = config.parallel.backbone_plan.stage
     return (
         "" if stages > 1 else f"parallel.decoder.stage: {stages} is no pipeline; valid: 2 or more"
     )
 
 
 def _check_encoder(config: ExperimentConfig) -> str:
-    return "" if config.model.encoders else "model.encoders: there is none; valid: an encoder"
+    return "" if config.model.others else "model.encoders: there is none; valid: an encoder"
 
 
 def _one_encoder(config: ExperimentConfig) -> str:
@@ -55,7 +55,7 @@ def _own_rows(config: ExperimentConfig) -> str:
 
 def _short_and_long(config: ExperimentConfig) -> str:
     lanes = [*config.model.lanes]
-    if {*lanes} == {"short", "long"} and len(config.model.encoders) == 1:
+    if {*lanes} == {"short", "long"} and len(config.model.others) == 1:
         return ""
     names = ", ".join(lanes) or "nothing"
     return f"model.encoders: media go through {names}; valid: one encoder with lanes short and long"

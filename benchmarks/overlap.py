@@ -48,9 +48,9 @@ def bench_overlap(config: ExperimentConfig, print_line: PrintLine) -> list[Row]:
         ConfigError: the configuration has stages, or nothing to overlap.
         DeviceError: a compiler is not installed.
     """
-    if config.parallel.decoder.stage > 1:
+    if config.parallel.backbone_plan.stage > 1:
         reason = "is measured by bench co_issue; valid: 1"
-        stages = f"parallel.decoder.stage: {config.parallel.decoder.stage} {reason}"
+        stages = f"parallel.decoder.stage: {config.parallel.backbone_plan.stage} {reason}"
         raise ConfigError("bench overlap", [stages])
     check_installed(TARGETS)
     rows: list[Row] = []

@@ -129,7 +129,7 @@ def check_setup(config: ExperimentConfig) -> None:
     for key, (value, valid) in required.items():
         if value != valid:
             problems.append(f"{key}: {value} is not what transformers is held to; valid: {valid}")
-    for name, encoder in config.model.encoders.items():
+    for name, encoder in config.model.others.items():
         if (name, encoder.family) != ("vision", "clip"):
             problems.append(
                 f"model.encoders: {name} of family {encoder.family}; valid: vision of family clip, "
@@ -155,7 +155,7 @@ def check_installed() -> list[str]:
 
 def write_files(folder: Path, config: ExperimentConfig) -> PeerSamples:
     """Write the files that both sides read; samples are in the form for transformers."""
-    vision = config.model.encoders["vision"]
+    vision = config.model.others["vision"]
     assert isinstance(vision, ClipConfig)
     source = LlavaSource(kind="llava", path=str(write_samples(folder, vision)))
     data = config.data.model_copy(update={"source": source})
@@ -226,7 +226,7 @@ def write_release(folder: Path, config: ExperimentConfig, image_token: int) -> N
         image_token: token at which outputs of the encoder land.
     """
     model = config.model
-    composition = ReleasedModel(model.decoder, model.encoders, {"vision": image_token})
+    composition = ReleasedModel(model.backbone_config, model.others, {"vision": image_token})
     write_tensors(folder, LLAVA, composition, initial_parameters(model, config.train.seed))
 
 

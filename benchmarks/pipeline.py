@@ -283,10 +283,10 @@ def _with_share(config: ExperimentConfig, share: float) -> ExperimentConfig:
 
 def encoder_share(config: ExperimentConfig) -> float:
     """Share of the forward FLOPs that are the encoders', however they are cut."""
-    chunks = dict.fromkeys(config.parallel.encoders, 1)
+    chunks = dict.fromkeys(config.parallel.others, 1)
     config = with_section(config, "schedule", chunks={**config.schedule.chunks, **chunks})
     costs = configure_step(config).costs
-    runs = config.parallel.decoder.stage * config.schedule.decoder_chunks
+    runs = config.parallel.backbone_plan.stage * config.backbone_chunks
     encoders = sum(sum(module.forward) for module in costs.sources.values())
     return encoders / (encoders + runs * costs.forward)
 

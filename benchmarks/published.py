@@ -106,9 +106,9 @@ class PublishedSetting:
         """The chain of all its modules under the decoder's plan."""
         config = self.config
         strategy = Strategy(
-            {"decoder": config.parallel.decoder},
+            {"decoder": config.parallel.backbone_plan},
             config.train.accumulate,
-            config.schedule.decoder_chunks,
+            config.backbone_chunks,
             config.model.remat,
             co_issue=False,
         )

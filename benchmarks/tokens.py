@@ -61,7 +61,7 @@ def token_exchanges(
 def _compile_exchange(
     config: ExperimentConfig, devices: Sequence[jax.Device], plan: ParallelPlan, backward: bool
 ) -> Any:
-    decoder, grid = config.model.decoder, JointGrid.build({"decoder": plan})
+    decoder, grid = config.model.backbone_config, JointGrid.build({"decoder": plan})
     assert decoder.experts is not None  # as the caller knows
     view, mesh, experts = grid.backbone, make_mesh(grid, devices), decoder.experts
     count = config.data.rows * config.data.budgets["tokens"]

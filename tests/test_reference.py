@@ -18,8 +18,8 @@ from data.rows.tokens import SPAN_IDS, TokenSpec
 from data.targets import LabelSpec
 from mllm_jax.cli.table import COMMANDS
 from mllm_jax.config.inputs import media_specs
-from mllm_jax.models.graph import BACKBONE
 from mllm_jax.models.module import abstract_parameters
+from mllm_jax.models.short_form import BACKBONE
 from mllm_jax.runtime.exits import MEANINGS
 from mllm_jax.train.state.regroup import leaf_name
 from mllm_jax.train.state.stored_names import StoredNames

@@ -58,9 +58,9 @@ class AblatedStep:
         """The decoder's plan and chunks, which encoders share."""
         config = self.config
         return Strategy(
-            {"decoder": config.parallel.decoder},
+            {"decoder": config.parallel.backbone_plan},
             config.train.accumulate,
-            config.schedule.decoder_chunks,
+            config.backbone_chunks,
             config.model.remat,
             co_issue=False,
             overlap=self.overlap,
@@ -71,7 +71,7 @@ class AblatedStep:
         """Seconds of the step; encoders are in the first stage."""
         arguments = self.workload, self.strategy, self.hardware
         chain = LayerChain(*arguments, overlapped=self.sends, by_chunk=self.by_chunk)
-        baseline = run_megatron(chain) if self.config.model.encoders else decoder_alone(chain)
+        baseline = run_megatron(chain) if self.config.model.others else decoder_alone(chain)
         return baseline.simulation.makespan
 
     def changed(self, section: str, **values: Any) -> AblatedStep:
@@ -212,13 +212,13 @@ def ablate_techniques(config: ExperimentConfig, hardware: Hardware) -> AblationT
 
 
 def _check_config(config: ExperimentConfig) -> None:
-    decoder, problems = config.model.decoder, []
+    decoder, problems = config.model.backbone_config, []
     in_use = {"parallel_block": decoder.parallel_block, "window": decoder.window is not None}
     for key in (key for key, there in in_use.items() if there):
         problems.append(f"model.decoder.{key}: is a row of the table; valid: leave it out")
     if config.train.optimizer.kind == "lamb":
         problems.append("train.optimizer.kind: lamb is a row of the table; valid: adamw, muon")
-    if config.parallel.decoder.stage == 1:
+    if config.parallel.backbone_plan.stage == 1:
         problems.append("parallel.decoder.stage: 1 has no pipeline to overlap; valid: 2 or more")
     if problems:
         raise ConfigError("simulate --ablate", problems)

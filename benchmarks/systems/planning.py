@@ -91,7 +91,7 @@ def _configured_strategy(planner: PlanSearch) -> Strategy | None:
     The systems that are compared share no experts between ranks.
     """
     config, space = planner.settled, planner.space
-    decoder, rows = config.parallel.decoder, planner.workload.rows
+    decoder, rows = config.parallel.backbone_plan, planner.workload.rows
     fits = decoder.devices == space.devices and (
         decoder.context in (space.contexts or ()) and decoder.tensor in (space.tensors or ())
     )
@@ -101,7 +101,7 @@ def _configured_strategy(planner: PlanSearch) -> Strategy | None:
     return Strategy(
         {"decoder": decoder},
         config.train.accumulate,
-        config.schedule.decoder_chunks,
+        config.backbone_chunks,
         config.model.remat,
         co_issue=False,
     )

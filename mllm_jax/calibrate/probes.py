@@ -236,7 +236,7 @@ class _LayerProbe:
 
     def _compile_program(self, backward: bool) -> Callable[[], Any]:
         model, name, plan = self.config.model, self.name, self.plan
-        grid = JointGrid.build(_same_plans(model, plan), model.decoder.kv_heads)
+        grid = JointGrid.build(_same_plans(model, plan), model.backbone_config.kv_heads)
         view, mesh = grid.views[name], make_mesh(grid, self.devices)
         module = ShardedModule(model, self.module_name, view)
 
@@ -334,7 +334,7 @@ def gather_probes(config: ExperimentConfig, devices: list[jax.Device]) -> Iterat
     Args:
         config: configuration from `on_platform`.
     """
-    mesh, width = Mesh(np.array(devices), ("data",)), config.model.decoder.d_model
+    mesh, width = Mesh(np.array(devices), ("data",)), config.model.backbone_config.d_model
     dtype, spec = compute_dtype(config.model), PartitionSpec("data")
     layout = NamedSharding(mesh, spec)
     body = jax.shard_map(lambda x, at: x[0][at[0]][None], mesh=mesh, in_specs=spec, out_specs=spec)

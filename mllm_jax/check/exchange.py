@@ -63,7 +63,7 @@ class MergeCase:
 
         The gradients are those of the sum of landed outputs times the weights of `expected_result`.
         """
-        grid = JointGrid.build(dict.fromkeys(("decoder", "encoder"), self._make_plan))
+        grid = JointGrid.build(dict.fromkeys(("backbone", "encoder"), self._make_plan))
         mesh, axes = make_mesh(grid, self.devices), grid.backbone.position_axes
 
         def body(outputs: Any, weights: Any, routes: RouteArrays) -> Any:
@@ -117,7 +117,7 @@ class MergeCase:
             )
         rows, numbers = len(self.index), range(len(self.devices))
         source = RouteSide(grid.views["encoder"], rows, self.outputs)
-        target = RouteSide(grid.views["decoder"], rows, self.tokens)
+        target = RouteSide(grid.backbone, rows, self.tokens)
         runs = runs_of(self.index, self.outputs)
         routes = Routes.build(source, target, runs, self.ragged)
         route_arrays = RouteArrays(

@@ -99,8 +99,8 @@ def draw_routes(config: ExperimentConfig) -> ExpertRoutes:
     Raises:
         RunError: the decoder has no experts, or its ranks make more copies than a picture has.
     """
-    experts = find_experts(config.model.decoder)
-    ranks = config.parallel.decoder.expert
+    experts = find_experts(config.model.backbone_config)
+    ranks = config.parallel.backbone_plan.expert
     most = max(COPIES // (TOKENS * experts.top_k), 1)
     if ranks > most:
         raise RunError(

@@ -34,7 +34,7 @@ def preferred_routers(
         plan: plan of the decoder.
         params: parameters as numpy arrays, layers stacked.
     """
-    experts = model.decoder.experts
+    experts = model.backbone_config.experts
     if experts is None:
         return
     yield "random", params

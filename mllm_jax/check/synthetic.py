@@ -20,7 +20,7 @@ from data.targets import TargetSpec
 from mllm_jax.config.inputs import media_specs, target_specs, token_spec
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.models.batch import NEXT_TOKEN, ModuleRows, NextTokenTargets, SampleTargets
-from mllm_jax.models.graph import BACKBONE, ModelConfig
+from mllm_jax.models.graph import ModelConfig
 from sharding.routes import runs_of
 
 Ints = NDArray[np.int32]
@@ -47,7 +47,7 @@ def synthetic_batch(
             a row of an encoder that is not named may have one medium.
     """
     rng = np.random.default_rng(seed)
-    vocab = model.decoder.vocab_size
+    vocab = model.backbone_config.vocab_size
     decoder = _random_segments(rng, token_spec(model), rows, tokens)
     real = decoder.segment_ids > 0
     weight = (real & (rng.random((rows, tokens)) < 0.7)).astype(np.float32)
@@ -65,7 +65,9 @@ def synthetic_batch(
         tokens_of = begins if spec.selected else tokens_of
         merges[name] = _random_index(rng, spec.lands(encoders[name]), tokens_of)
         free &= spec.selected | (merges[name] < 0)
-    inputs = np.where(real, _random_tokens(rng, model.decoder, (rows, tokens)), 0).astype(np.int32)
+    inputs = np.where(real, _random_tokens(rng, model.backbone_config, (rows, tokens)), 0).astype(
+        np.int32
+    )
     labels = np.where(real, rng.integers(0, vocab, (rows, tokens)), 0).astype(np.int32)
     decoder = replace(decoder, inputs=inputs, merges=merges)
     targets: dict[str, NextTokenTargets | SampleTargets] = {}
@@ -74,7 +76,7 @@ def synthetic_batch(
         if objective != NEXT_TOKEN:
             targets[objective] = _sample_targets(rng, own, decoder, encoders, model)
     decoder = replace(decoder, targets=targets)
-    return PackedBatch({BACKBONE: decoder, **encoders}, places=places)
+    return PackedBatch({model.backbone: decoder, **encoders}, places=places)
 
 
 def _sample_targets(
@@ -141,7 +143,7 @@ def scatter_rows(batch: PackedBatch, model: ModelConfig, seed: int) -> PackedBat
         places[name] = (batch.places or {})[name].copy()
         places[name][:, 0] = np.argsort(order)[places[name][:, 0]]
     decoder = replace(batch.decoder, merges=merges)
-    return PackedBatch({BACKBONE: decoder, **encoders}, runs, places)
+    return PackedBatch({model.backbone: decoder, **encoders}, runs, places)
 
 
 def _random_tokens(

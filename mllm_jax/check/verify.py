@@ -34,6 +34,7 @@ from mllm_jax.layers.trainable import ADAPTERS
 from mllm_jax.models.freeze import NOTHING_FROZEN, Frozen
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.module import init_parameters
+from mllm_jax.models.short_form import sections_of_modules
 from mllm_jax.train.step.batch import local_rows, place, select_rows, whole
 from mllm_jax.train.step.build import NO_OVERLAP, build_step
 from mllm_jax.train.step.gradient_program import Batch
@@ -52,7 +53,7 @@ class VerificationResult:
 
     Attributes:
         loss_error: relative error of the loss.
-        worst: module ("decoder" or an encoder's name) to the largest relative error of its leaves.
+        worst: name of a module to the largest relative error of its leaves.
         leaves: module to the name of that leaf.
         routers: router of a decoder with experts (`mllm_jax.check.routers`) to the largest error
             under it.
@@ -145,7 +146,7 @@ def verify_plans(config: ExperimentConfig, seed: int = 0) -> VerificationResult:
 
     got = make_gradient_function(model, plans, deal_rows(microbatches), pipeline, frozen, **how)
     expected = make_gradient_function(model, single, microbatches, frozen=frozen)
-    router_params_by_name = dict(preferred_routers(model, plans["decoder"], params))
+    router_params_by_name = dict(preferred_routers(model, plans[model.backbone], params))
     routers = {
         name: compare_gradients(got(router_params), expected(router_params))
         for name, router_params in router_params_by_name.items()
@@ -225,7 +226,7 @@ def make_gradient_function(
     overlap: Overlap = NO_OVERLAP,
 ) -> GradientFunction:
     """`loss_and_gradients` of any parameters, by one program that the first of them compile."""
-    single_device = plans["decoder"].devices == 1
+    single_device = plans[model.backbone].devices == 1
     devices = jax.local_devices()[:1] if single_device else None
     how: dict[str, Any] = {"exchanges": exchanges, "overlap": overlap}
     step = build_step(model, plans, pipeline, frozen, devices=devices, **how)
@@ -305,11 +306,11 @@ def relative_error(got: np.ndarray, expected: np.ndarray, largest: float = 0.0) 
 
 def shrink_experiment(config: ExperimentConfig) -> ExperimentConfig:
     """The smallest experiment with the same families, plans and schedule, encoders cut alike."""
-    plans = config.parallel.plans
-    if plans["decoder"].stage > 1:
+    plans, backbone = config.parallel.plans, config.model.backbone
+    if plans[backbone].stage > 1:
         pieces = configure_step(config).strategy.pieces
         chunks = {name: count // plans[name].stage for name, count in pieces.items()}
-        chunks |= {"decoder": config.schedule.decoder_chunks}
+        chunks |= {backbone: config.backbone_chunks}
         schedule = config.schedule.model_copy(update={"chunks": chunks})
         config = config.model_copy(update={"schedule": schedule})
     shares = math.lcm(*(plan.batch for plan in plans.values()))
@@ -321,10 +322,10 @@ def shrink_experiment(config: ExperimentConfig) -> ExperimentConfig:
     # Encoders that have several units for one of the decoder's microbatches still have.
     several_microbatches = [n for n in budgets if own_positions(config, n) < config.data.budgets[n]]
     budgets |= {name: 2 * own_rows(config, name) * budgets[name] for name in several_microbatches}
-    budgets |= {"tokens": math.lcm(16, plans["decoder"].sequence), "segments": 8}
+    budgets |= {"tokens": math.lcm(16, plans[backbone].sequence), "segments": 8}
     data = config.data.model_copy(update={"rows": max(shares, 2), "budgets": budgets})
     # Some microbatches more than a pipeline holds at a time: all that its tables can do happens.
-    enough = 3 * plans["decoder"].stage if plans["decoder"].stage > 1 else 1
+    enough = 3 * plans[backbone].stage if plans[backbone].stage > 1 else 1
     train = config.train.model_copy(update={"accumulate": min(config.train.accumulate, enough)})
     model = shrink_model(config.model, plans, config.schedule)
     schedule = config.schedule.model_copy(update={"budgets": own_budgets})
@@ -336,20 +337,22 @@ def shrink_model(model: ModelConfig, plans: Plans, schedule: ScheduleConfig) -> 
     """The smallest model of the same families that every plan and the schedule can split."""
     lanes = {
         name: [n for n, encoder_name in model.lanes.items() if encoder_name == name]
-        for name in model.encoders
+        for name in model.others
     }
-    encoders = {
+    others = {
         name: _shrink_encoder(
             encoder,
             [plans[lane] for lane in lanes[name]],
             [schedule.chunks.get(lane, 1) * plans[lane].stage for lane in lanes[name]],
             merged=name in model.graph.merged,
         )
-        for name, encoder in model.encoders.items()
+        for name, encoder in model.others.items()
     }
+    chunks = schedule.chunks.get(model.backbone, 1)
+    backbone = _shrink_decoder(model.backbone_config, model.backbone, plans, chunks)
+    modules = sections_of_modules({model.backbone: backbone, **others}, model.backbone)
     small = model.model_dump(mode="json") | {
-        "decoder": _shrink_decoder(model.decoder, plans, schedule.decoder_chunks),
-        "encoders": encoders,
+        **modules,
         "dtype": "float32",
         "attention": "reference",
         "loss_chunk": 8,
@@ -357,8 +360,8 @@ def shrink_model(model: ModelConfig, plans: Plans, schedule: ScheduleConfig) -> 
     return ModelConfig.model_validate(small).adapted_like(model.adapters)
 
 
-def _shrink_decoder(decoder: DecoderConfig, plans: Plans, chunks: int) -> dict[str, Any]:
-    plan, runs = plans["decoder"], plans["decoder"].stage * chunks
+def _shrink_decoder(decoder: DecoderConfig, name: str, plans: Plans, chunks: int) -> dict[str, Any]:
+    plan, runs = plans[name], plans[name].stage * chunks
     heads = kv_heads = plan.sequence
     if decoder.kv_heads != decoder.heads:
         # Copied only if the model's own are, which may be in many ways.

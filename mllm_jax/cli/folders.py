@@ -98,7 +98,11 @@ def check_run(args: argparse.Namespace, config: ExperimentConfig) -> None:
     Raises:
         RunError: it has not.
     """
-    if args.name == "experts" and not args.routes and config.model.decoder.experts is not None:
+    if (
+        args.name == "experts"
+        and not args.routes
+        and config.model.backbone_config.experts is not None
+    ):
         check_folder("run.name", config.run.path, "run")
     if args.name == "evaluate" and config.checkpoint.copy_to is None:
         check_folder("run.name", config.run.path, "checkpoints")

@@ -211,15 +211,16 @@ def _newest_config(run: Path) -> dict[str, Any]:
 def _check_part(args: argparse.Namespace, config: Mapping[str, Any]) -> None:
     """See that a run has the part, or the adapters, that are to be exported."""
     from mllm_jax.hf_format.files import PretrainedError, list_names
+    from mllm_jax.models.short_form import backbone_of, module_values
     from mllm_jax.release.parts import NO_ADAPTERS, list_parts
 
     model, train = config.get("model"), config.get("train")
     if args.adapters and isinstance(train, dict) and not train.get("lora"):
         raise PretrainedError(NO_ADAPTERS)
-    encoders = model.get("encoders") if isinstance(model, dict) else None
-    if args.part is None or not isinstance(encoders, dict):
+    if args.part is None or not isinstance(model, dict):
         return
-    valid = list_parts(encoders)
+    backbone = backbone_of(model)
+    valid = list_parts(backbone, [n for n in module_values(model, backbone) if n != backbone])
     if args.part not in valid:
         raise PretrainedError(
             f"--part {args.part} is none of the model; valid: {list_names(valid)}"

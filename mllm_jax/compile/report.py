@@ -260,7 +260,7 @@ def advise(config: ExperimentConfig, byte_counts: Bytes, limit: float) -> str:
 
 def _smaller_state(config: ExperimentConfig, byte_counts: Bytes, excess: float) -> list[str]:
     """Parameters and their optimizer's state dealt over more devices."""
-    state, plan = sum(byte_counts[kind] for kind in STATE), config.parallel.decoder
+    state, plan = sum(byte_counts[kind] for kind in STATE), config.parallel.backbone_plan
     factor = _power_of_two(state, excess)
     if factor is None:
         return []
@@ -275,7 +275,7 @@ def _smaller_temporaries(config: ExperimentConfig, byte_counts: Bytes, excess: f
     if config.model.remat != "full":
         changes.append(f"model.remat: full (now {config.model.remat})")
     gathered = any(plan.fsdp > 1 for plan in config.parallel.plans.values())
-    once = config.parallel.decoder.stage > 1 and config.schedule.fsdp_gather == "step"
+    once = config.parallel.backbone_plan.stage > 1 and config.schedule.fsdp_gather == "step"
     if gathered and once:
         changes.append("schedule.fsdp_gather: layer (now step)")
     factor = _power_of_two(byte_counts[TEMPORARIES], excess)

@@ -36,7 +36,7 @@ def _find_disagreements(config: ExperimentConfig, *, planned: bool) -> list[str]
 
 def _cut_by_seconds(config: ExperimentConfig) -> list[str]:
     """Lanes of encoders of which one has media below a length that is found from seconds."""
-    every = (encoder.buckets for encoder in config.model.encoders.values())
+    every = (encoder.buckets for encoder in config.model.others.values())
     return [name for lanes in every if "auto" in lanes.values() for name in lanes]
 
 
@@ -59,7 +59,8 @@ def _with_fewer(
 
     Tokens that were added behind it are no problem as long as no text has them.
     """
-    few = f"model.decoder.vocab: {vocab} is less than the tokenizer's {size} ids; valid: "
+    key = f"{config.model_key(config.model.backbone)}.vocab"
+    few = f"{key}: {vocab} is less than the tokenizer's {size} ids; valid: "
     if config.model.sources[config.model.backbone] is None:
         return config, [f"{few}null, or at least {size}"]
     if config.data.processor is None:
@@ -68,7 +69,7 @@ def _with_fewer(
             "data.processor, of which ids that no text has may be more"
         ]
     config = config.model_copy(update={"data": config.data.with_embeddings(vocab)})
-    kinds = [encoder.modality for encoder in config.model.encoders.values()]
+    kinds = [encoder.modality for encoder in config.model.others.values()]
     try:
         make_chat(config.data, kinds, read_files(config.data))
     except DataError as error:
@@ -83,11 +84,11 @@ def _with_vocabulary(config: ExperimentConfig) -> tuple[ExperimentConfig, list[s
     never targets, and degrees need not divide it. With a vocabulary that is given, `data.processor`
     may be missing yet: whatever reads data refuses that.
     """
-    data, vocab = config.data, config.model.decoder.vocab
+    data, vocab = config.data, config.model.backbone_config.vocab
     try:
         if vocab is not None and data.processor is not None and not data.processor.exists():
             return config, []
-        kinds = [encoder.modality for encoder in config.model.encoders.values()]
+        kinds = [encoder.modality for encoder in config.model.others.values()]
         size = make_chat(data, kinds, read_files(data)).vocab_size
     except DataError as error:
         return config, [str(error)]
@@ -96,6 +97,6 @@ def _with_vocabulary(config: ExperimentConfig) -> tuple[ExperimentConfig, list[s
         return config, [f"data.processor, data.tokenizer: cannot be looked for: {where}"]
     if vocab is not None:
         return _with_fewer(config, vocab, size) if vocab < size else (config, [])
-    decoder = config.model.decoder.model_copy(update={"vocab": -(-size // 64) * 64})
+    decoder = config.model.backbone_config.model_copy(update={"vocab": -(-size // 64) * 64})
     model = config.model.with_modules({config.model.backbone: decoder})
     return config.model_copy(update={"model": model}), []

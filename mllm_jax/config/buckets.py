@@ -30,7 +30,7 @@ def planning_specs(config: ExperimentConfig) -> list[RowSpec]:
     specs, text = media_specs(config.model), token_spec(config.model)
     shorts = {
         encoder: name
-        for encoder, encoder_config in config.model.encoders.items()
+        for encoder, encoder_config in config.model.others.items()
         for name, most in encoder_config.buckets.items()
         if most == "auto"
     }
@@ -99,7 +99,8 @@ def compute_lane_cost(
     quadratic = (one - 2 * two + three) / (2 * unit**2)
     linear = (two - one) / unit - 3 * quadratic * unit
     latency = max(0.0, one - linear * unit - quadratic * unit**2)
-    exchanges = 0.0 if name == "decoder" else timing.exchanges
+    backbone = name == chosen.backbone_name
+    exchanges = 0.0 if backbone else timing.exchanges
     rows = timing.rows * plan.stage
     # Without stages the rows of a lane are computed one by one, otherwise those of a microbatch.
     alone = chosen.backbone.stage == 1 and work.lanes.get(name, name) != name
@@ -124,7 +125,8 @@ def _task_seconds(
     for factor in (1, 2, 3):
         positions = {**work.positions, name: factor * work.positions[name]}
         timing = Timing(replace(work, positions=positions), chosen, hardware, name)
-        yield _decoder_seconds(timing) if name == "decoder" else _media_seconds(timing)
+        is_backbone = name == chosen.backbone_name
+        yield _decoder_seconds(timing) if is_backbone else _media_seconds(timing)
 
 
 def _media_seconds(timing: Timing) -> float:

@@ -136,7 +136,7 @@ def configure_step(config: ExperimentConfig, platform: str | None = None) -> Con
     """
     hardware = _planning_hardware(config)
     # A step without stages has no bubbles to place anything in.
-    placed = hardware if config.parallel.decoder.stage > 1 else None
+    placed = hardware if config.parallel.backbone_plan.stage > 1 else None
     platform = platform or (placed.platform if placed else config.parallel.platform)
     work, chosen = build_workload(on_platform(config, platform)), build_strategy(config, platform)
     schedule = config.schedule
@@ -173,7 +173,7 @@ def on_platform(config: ExperimentConfig, platform: str) -> ExperimentConfig:
 
 def _choose_attention(config: ExperimentConfig, platform: str, dtype: str) -> Backend:
     """The first implementation that can run all towers."""
-    decoder = config.model.decoder
+    decoder = config.model.backbone_config
     modules = [(config.data.budgets["tokens"], decoder.head_dim, has_spans(decoder.layer_kinds))]
     for name in config.model.lanes:
         encoder = config.model.encoder(name)
@@ -235,14 +235,14 @@ def _count_microbatches(config: ExperimentConfig, name: str) -> int:
 
 def _full_pairs(model: ModelConfig, tokens: int) -> float:
     """Share of all pairs of a row that the decoder's layers without window and chunks compute."""
-    masks = near_sizes(model.decoder.layer_kinds, {})
+    masks = near_sizes(model.backbone_config.layer_kinds, {})
     return pair_share(model.attention, tokens, masks.get((None, None), MaskKind()))
 
 
 def _near_pairs(model: ModelConfig, positions: Mapping[str, int]) -> dict[str, tuple[float, ...]]:
     """The same of layers with windows or chunks, in the order of `TowerWork.near`."""
     name = model.backbone
-    near = {name: _near_shares(model.attention, positions[name], model.decoder)}
+    near = {name: _near_shares(model.attention, positions[name], model.backbone_config)}
     for name in model.lanes:
         encoder = model.encoder(name)
         tokens = positions[name] // encoder.stride
@@ -264,11 +264,11 @@ def _near_shares(
 def build_strategy(config: ExperimentConfig, platform: str) -> Strategy:
     """The strategy of `config` on `platform`, with pieces only for the encoders that it names."""
     chosen, plans = config.schedule, config.parallel.plans
-    stages = config.parallel.decoder.stage > 1
+    stages = config.parallel.backbone_plan.stage > 1
     return Strategy(
         plans=plans,
         microbatches=config.train.accumulate,
-        chunks=chosen.decoder_chunks,
+        chunks=config.backbone_chunks,
         remat=config.model.remat,
         remats=config.model.remats,
         gather=chosen.fsdp_gather,

@@ -36,8 +36,8 @@ def row_specs(model: ModelConfig) -> list[RowSpec]:
 def media_specs(model: ModelConfig) -> list[MediaRowSpec]:
     """What the rows of the encoders hold: one description for each of their lanes."""
     graph, specs = model.graph, list[MediaRowSpec]()
-    for name, encoder in model.encoders.items():
-        spec = make_row_spec(name, encoder, model.decoder)
+    for name, encoder in model.others.items():
+        spec = make_row_spec(name, encoder, model.backbone_config)
         read = bool(graph.heads_of(name))
         spec = replace(spec, selected=name not in graph.merged, one_per_sample=read)
         specs += _bucket_specs(spec, encoder)
@@ -61,7 +61,7 @@ def further_budgets(model: ModelConfig) -> dict[str, tuple[str, str]]:
 
 def token_spec(model: ModelConfig) -> TokenSpec:
     """What rows of the backbone hold, for the data pipeline."""
-    decoder = model.decoder
+    decoder = model.backbone_config
     writer: PositionWriter = load_reference(decoder.position_writer)
     ids = mask_ids(decoder.layer_kinds)
     return TokenSpec(model.backbone, decoder.position_axes, writer, ids)
@@ -151,8 +151,9 @@ def empty_module_rows(model: ModelConfig, module: str, rows: int, positions: int
 
 def with_plans(config: ExperimentConfig) -> ExperimentConfig:
     """`config` with a plan for every encoder; those without one split no rows."""
-    plans = dict.fromkeys(config.model.lanes, ParallelPlan()) | config.parallel.encoders
-    parallel = config.parallel.model_copy(update={"encoders": plans})
+    names = config.model.backbone, *config.model.lanes
+    plans = dict.fromkeys(names, ParallelPlan()) | config.parallel.plans
+    parallel = config.parallel.with_modules(plans)
     return config.model_copy(update={"parallel": parallel})
 
 
@@ -167,7 +168,7 @@ def round_budgets(budgets: Mapping[str, int], config: ExperimentConfig) -> dict[
 
     Rows have no more tokens than the decoder has learned positions.
     """
-    units, decoder = config.budget_units, config.model.decoder
+    units, decoder = config.budget_units, config.model.backbone_config
     assumed = {
         name: -(-budget // units.get(name, 1)) * units.get(name, 1)
         for name, budget in budgets.items()

@@ -21,7 +21,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import to_jsonable_python
 
-from mllm_jax.layers.config.parts import ConfigChoice
+from mllm_jax.layers.config.parts import LISTED_ABOVE, ConfigChoice
 
 KeyPath = tuple[str, ...]
 #: Stands in a path for any key of a mapping, e.g. `model.encoders.<name>.layers`.
@@ -52,7 +52,7 @@ class Key:
     @property
     def field(self) -> FieldInfo:
         """The declaration of the key."""
-        return self.owner.model_fields[self.path[-1]]
+        return fields_by_key(self.owner)[self.path[-1]]
 
     @property
     def type(self) -> str:
@@ -93,13 +93,19 @@ class Key:
 
 def iterate_keys(model: type[BaseModel], prefix: KeyPath = ()) -> Iterator[Key]:
     """All leaf keys of `model` in the order of declaration; a key of several families once each."""
-    for name, field in model.model_fields.items():
+    for name, field in fields_by_key(model).items():
         path = (*prefix, name)
-        inner = list(_section_classes(_field_annotation(field)))
+        listed = field.json_schema_extra == LISTED_ABOVE
+        inner = [] if listed else list(_section_classes(_field_annotation(field)))
         for suffix, child in inner:
             yield from iterate_keys(child, path + suffix)
         if not inner:
             yield Key(path, model)
+
+
+def fields_by_key(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """The fields of a section by their keys in files."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
 def sibling_keys(model: type[BaseModel], path: KeyPath, data: object) -> list[str]:
@@ -111,12 +117,12 @@ def sibling_keys(model: type[BaseModel], path: KeyPath, data: object) -> list[st
         data: the values as read; they say which family a section has.
     """
     owners = [owner for owner, admitted in _owner_classes(model, path[:-1], data) if admitted]
-    return list(dict.fromkeys(name for owner in owners for name in owner.model_fields))
+    return list(dict.fromkeys(name for owner in owners for name in fields_by_key(owner)))
 
 
 def key_choices(model: type[BaseModel], path: KeyPath, data: object) -> list[str]:
     """Values that the key at `path` may have, for a key that chooses a family or kind."""
-    fields = [owner.model_fields[path[-1]] for owner, _ in _owner_classes(model, path[:-1], data)]
+    fields = [fields_by_key(owner)[path[-1]] for owner, _ in _owner_classes(model, path[:-1], data)]
     return [str(choice) for field in fields for choice in get_args(field.annotation)]
 
 
@@ -285,8 +291,8 @@ def _part_annotation(annotation: Any, part: str, data: object) -> Any:
     for option in _annotation_options(annotation):
         if _is_mapping(get_origin(option)):
             inner_type = get_args(option)[1]
-        elif _is_model(option) and part in option.model_fields and _is_chosen(option, data):
-            inner = _field_annotation(option.model_fields[part])
+        elif _is_model(option) and part in fields_by_key(option) and _is_chosen(option, data):
+            inner = _field_annotation(fields_by_key(option)[part])
             inner_type = inner if inner_type is None else Union[inner_type, inner]  # noqa: UP007
     return inner_type
 

@@ -44,6 +44,7 @@ from mllm_jax.config.strict_yaml import (
     shorten_repr,
     write_yaml,
 )
+from mllm_jax.models.short_form import BACKBONE, MODULES
 
 __all__ = [
     "AdamWConfig",
@@ -128,7 +129,9 @@ def _as_released(values: Mapping[str, Any], source: str) -> Mapping[str, Any]:
     model = values.get("model")
     pretrained = model.get("pretrained") if isinstance(model, dict) else None
     _check_local(pretrained, source)
-    if not isinstance(model, dict) or not isinstance(pretrained, str | dict) or "decoder" in model:
+    if not isinstance(model, dict) or not isinstance(pretrained, str | dict):
+        return values
+    if BACKBONE in model or MODULES in model:
         return values
     from mllm_jax.hf_format.files import PretrainedError
     from mllm_jax.models.pretrained.release import compose_model

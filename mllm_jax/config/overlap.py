@@ -102,7 +102,7 @@ def resolve_overlap(config: ExperimentConfig, platform: str | None = None) -> Ov
     pieces = pieces_without_stages(config, platform)
     if chosen == "auto":
         # Beside stages, other tasks of a bundle hide the collectives of tensor ranks (co-issue).
-        able = pieces if config.parallel.decoder.stage == 1 else ()
+        able = pieces if config.parallel.backbone_plan.stage == 1 else ()
         pieces = frozenset(piece for piece in able if not why_useless(config, piece))
         return Overlap(pieces, _compiler_options(platform, pieces))
     return Overlap(pieces, _compiler_options(platform, pieces) if "flags" in chosen else NO_OPTIONS)
@@ -130,14 +130,14 @@ def pieces_without_stages(config: ExperimentConfig, platform: str) -> frozenset[
 def why_useless(config: ExperimentConfig, piece: OverlapKind) -> str:
     """Why a piece would do nothing for these plans; empty if it does something."""
     plans = config.parallel.plans.values()
-    if piece == "tensor" and config.parallel.decoder.stage > 1:
+    if piece == "tensor" and config.parallel.backbone_plan.stage > 1:
         return (
             "is for a decoder without stages, as stages run unlike tasks, and no ring turns before "
             "all ranks join; beside stages encoders' work hides collectives (schedule.fill: tensor)"
         )
     if piece == "tensor":
         return "" if has_tensor_ranks(config) else "needs a plan with tensor above 1"
-    if config.parallel.decoder.stage > 1:
+    if config.parallel.backbone_plan.stage > 1:
         return (
             "is for a decoder without stages; beside stages encoders' work hides the gather and "
             "the scatter (schedule.fill: data)"

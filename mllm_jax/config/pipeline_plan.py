@@ -78,7 +78,7 @@ class PipelinePlan:
 
     def stage_layers(self, model: ModelConfig) -> StageLayers:
         """Layers of the decoder over stages and chunks."""
-        decoder, schedule = model.decoder, self.schedule
+        decoder, schedule = model.backbone_config, self.schedule
         return StageLayers(decoder.layers, schedule.stages, schedule.chunks, decoder.period)
 
 
@@ -88,12 +88,13 @@ def check_layers(model: ModelConfig, schedule: Schedule, pad: bool) -> None:
     Raises:
         ScheduleError: the layers cannot be split; the message lists valid numbers.
     """
-    layers, period = model.decoder.layers, model.decoder.period
+    layers, period = model.backbone_config.layers, model.backbone_config.period
+    key = f"model.{model.key(model.backbone)}"
     runs = schedule.stages * schedule.chunks * period
     if layers % runs and not pad:
-        repeated = f" x {period} layers of model.decoder.pattern" if period > 1 else ""
+        repeated = f" x {period} layers of {key}.pattern" if period > 1 else ""
         raise ScheduleError(
-            f"model.decoder.layers: {layers} is not a multiple of {runs}, stages "
+            f"{key}.layers: {layers} is not a multiple of {runs}, stages "
             f"{schedule.stages} x chunks {schedule.chunks}{repeated}; choose other degrees, or "
             "schedule.pad_layers: true"
         )
@@ -101,7 +102,7 @@ def check_layers(model: ModelConfig, schedule: Schedule, pad: bool) -> None:
         encoder, config = model.lanes[module.name], model.encoder(module.name)
         if config.layers % (module.chunks * config.period) or module.chunks % module.stages:
             raise ScheduleError(
-                f"model.encoders.{encoder}.layers: {config.layers} cannot be cut into "
+                f"model.{model.key(encoder)}.layers: {config.layers} cannot be cut into "
                 f"{module.chunks} chunks over {module.stages} stages; chunks divide the layers, "
                 "stages the chunks"
             )

@@ -17,6 +17,7 @@ from typing import Any
 from mllm_jax.config.load import load_config, resolve_config
 from mllm_jax.config.run import FallbackPlan
 from mllm_jax.config.sections import ConfigError, ExperimentConfig
+from mllm_jax.models.short_form import sections_of_modules
 from sharding.plan import ParallelPlan, divisors_of
 
 #: Combinations of plans that are tried for a number of hosts.
@@ -104,18 +105,15 @@ def _check_configured(config: ExperimentConfig, hosts: int) -> None:
         if (device_count := _device_count(config, hosts, n)) is not None
     ]
     for configured in _configured_plans(config):
-        if configured.decoder.devices not in valid:
+        if configured.devices not in valid:
             raise ConfigError(
                 "train --supervise",
                 [
-                    f"run.fallback: a plan for {configured.decoder.devices} devices, which no "
+                    f"run.fallback: a plan for {configured.devices} devices, which no "
                     f"number of hosts below {hosts} has; valid: {', '.join(map(str, valid))}"
                 ],
             )
-        resolve_config(
-            _values_with_plans(config, configured.decoder, configured.encoders),
-            source="run.fallback",
-        )
+        resolve_config(_values_with_plans(config, configured.plans), source="run.fallback")
 
 
 def _configured_plans(config: ExperimentConfig) -> tuple[FallbackPlan, ...]:
@@ -127,17 +125,13 @@ def _fallback_overrides(config: ExperimentConfig, hosts: int, fewer: int) -> tup
     devices = _device_count(config, hosts, fewer)
     if devices is None:
         return ()
-    for decoder, encoders in islice(_candidate_plans(config, devices), _TRIED):
+    for plans in islice(_candidate_plans(config, devices), _TRIED):
         try:
-            resolve_config(_values_with_plans(config, decoder, encoders), source="")
+            resolve_config(_values_with_plans(config, plans), source="")
         except ConfigError:  # the next one may fit
             continue
-        plans = {name: plan.model_dump() for name, plan in encoders.items()}
-        return (
-            f"parallel.devices={devices}",
-            f"parallel.decoder={json.dumps(decoder.model_dump())}",
-            f"parallel.encoders={json.dumps(plans)}",
-        )
+        sections = {"devices": devices, **_sections(config, plans)}
+        return tuple(f"parallel.{key}={json.dumps(value)}" for key, value in sections.items())
     return ()
 
 
@@ -147,17 +141,14 @@ def _device_count(config: ExperimentConfig, hosts: int, fewer: int) -> int | Non
     return None if remainder else devices
 
 
-def _candidate_plans(
-    config: ExperimentConfig, devices: int
-) -> Iterator[tuple[ParallelPlan, dict[str, ParallelPlan]]]:
+def _candidate_plans(config: ExperimentConfig, devices: int) -> Iterator[dict[str, ParallelPlan]]:
     """Plans for so many devices, those that change the least first."""
     for configured in _configured_plans(config):
-        if configured.decoder.devices == devices:
-            yield configured.decoder, configured.encoders
+        if configured.devices == devices:
+            yield configured.plans
     plans = config.parallel.plans
     for chosen in product(*(_scaled_plans(plan, devices) for plan in plans.values())):
-        decoder, *encoders = chosen
-        yield decoder, dict(zip(list(plans)[1:], encoders, strict=True))
+        yield dict(zip(plans, chosen, strict=True))
 
 
 def _scaled_plans(plan: ParallelPlan, devices: int) -> list[ParallelPlan]:
@@ -169,14 +160,17 @@ def _scaled_plans(plan: ParallelPlan, devices: int) -> list[ParallelPlan]:
     return [plan.model_copy(update={"data": replicas // fsdp, "fsdp": fsdp}) for fsdp in degrees]
 
 
+def _sections(config: ExperimentConfig, plans: Mapping[str, ParallelPlan]) -> dict[str, Any]:
+    """Keys of `parallel` for the plans of all modules."""
+    values = {name: plan.model_dump() for name, plan in plans.items()}
+    return sections_of_modules(values, config.model.backbone)
+
+
 def _values_with_plans(
-    config: ExperimentConfig, decoder: ParallelPlan, encoders: Mapping[str, ParallelPlan]
+    config: ExperimentConfig, plans: Mapping[str, ParallelPlan]
 ) -> dict[str, Any]:
     """The values of the configuration with other plans."""
     values = config.model_dump(mode="json")
-    values["parallel"] |= {
-        "devices": decoder.devices,
-        "decoder": decoder.model_dump(),
-        "encoders": {name: plan.model_dump() for name, plan in encoders.items()},
-    }
+    devices = plans[config.model.backbone].devices
+    values["parallel"] |= {"devices": devices, **_sections(config, plans)}
     return values

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from data.places import LocalText, without_credentials
 from mllm_jax.layers.config.parts import Section
+from mllm_jax.models.short_form import BACKBONE, MODULES, in_form
 from sharding.plan import ParallelPlan
 
 #: An entry of `run.loggers`.
@@ -57,10 +64,33 @@ class FallbackPlan(Section):
     Args:
         decoder: degrees of the decoder; their product tells for how many devices the plans are.
         encoders: degrees of each encoder, as in `parallel.encoders`.
+        modules: degrees of every module in place of both, as in `parallel.modules`.
     """
 
-    decoder: ParallelPlan
+    decoder: ParallelPlan | None = None
     encoders: dict[str, ParallelPlan] = Field(default_factory=dict)
+    written: dict[str, ParallelPlan] = Field(default_factory=dict, alias=MODULES)
+
+    @property
+    def plans(self) -> dict[str, ParallelPlan]:
+        """Plans of all modules by name, the backbone's first."""
+        backbone = {BACKBONE: self.decoder} if self.decoder else {}
+        return dict(self.written) or {**backbone, **self.encoders}
+
+    @property
+    def devices(self) -> int:
+        """Number of devices that the plans are for."""
+        return next(iter(self.plans.values())).devices
+
+    @model_validator(mode="after")
+    def _of_backbone(self) -> FallbackPlan:
+        if not self.written and self.decoder is None:
+            raise ValueError(f"{BACKBONE} is required; valid: its degrees, or {MODULES}")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _in_its_form(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return in_form(serialize(self), bool(self.written))
 
 
 class RunConfig(Section):

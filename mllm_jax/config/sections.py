@@ -7,9 +7,9 @@ Each section checks its own keys. Checks of the agreement of sections are in
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from data.config import DataConfig
 from data.faults import LONGEST
@@ -19,6 +19,14 @@ from mllm_jax.config.run import RunConfig
 from mllm_jax.layers.config.parts import Section
 from mllm_jax.layers.trainable import FrozenParts
 from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.short_form import (
+    BACKBONE,
+    MODULES,
+    backbone_of,
+    for_backbone,
+    in_form,
+    sections_of_modules,
+)
 from scheduling.schedules.kinds import ScheduleKind
 from sharding.grid import ReduceDtype
 from sharding.plan import ParallelPlan
@@ -48,6 +56,8 @@ class ParallelConfig(Section):
         decoder: degrees of the decoder.
         encoders: degrees of each encoder, on the same devices; an encoder needs an entry here, or
             each of its lanes one.
+        modules: degrees of every module, in place of `decoder` and `encoders`, for a model that has
+            `modules`.
         exchange: how encoder outputs reach the decoder's tokens: `all_to_all` (by routes; needs
             `data.balance: per_phase`), `gather` of all outputs, or `reduce_scatter` of arrays of
             all tokens; `auto`: for every lane the one of the fewest predicted seconds on
@@ -68,21 +78,40 @@ class ParallelConfig(Section):
     distributed: bool = False
     decoder: ParallelPlan = ParallelPlan()
     encoders: dict[str, ParallelPlan] = Field(default_factory=dict)
+    written: dict[str, ParallelPlan] = Field(default_factory=dict, alias=MODULES)
     exchange: Literal["auto", "all_to_all", "gather", "reduce_scatter"] = "auto"
     overlap: Literal["auto", "off"] | tuple[Asked, ...] = "auto"
     reduce_dtype: ReduceDtype = "float32"
 
     @property
     def plans(self) -> dict[str, ParallelPlan]:
-        """Plans of all modules by name, the decoder's first."""
-        return {"decoder": self.decoder, **self.encoders}
+        """Plans of all modules by name, the backbone's first."""
+        return dict(self.written) or {BACKBONE: self.decoder, **self.encoders}
+
+    @property
+    def backbone_plan(self) -> ParallelPlan:
+        """The plan of the backbone."""
+        return next(iter(self.plans.values()))
+
+    @property
+    def others(self) -> dict[str, ParallelPlan]:
+        """The plans of all modules but the backbone, by name."""
+        return dict([*self.plans.items()][1:])
 
     def with_plans(self, plans: Mapping[str, ParallelPlan]) -> ParallelConfig:
         """The section with the plans of all modules by name, for the devices that they cover."""
-        backbone, *others = plans
-        encoders = {name: plans[name] for name in others}
-        changes = {"devices": plans[backbone].devices, "decoder": plans[backbone]}
-        return self.model_copy(update=changes | {"encoders": encoders})
+        changed = self.with_modules(plans)
+        return changed.model_copy(update={"devices": changed.backbone_plan.devices})
+
+    def with_modules(self, plans: Mapping[str, ParallelPlan]) -> ParallelConfig:
+        """The section with other plans of all modules by name, the backbone's first."""
+        if self.written:
+            return self.model_copy(update={"written": dict(plans)})
+        return self.model_copy(update=sections_of_modules(plans, BACKBONE))
+
+    @model_serializer(mode="wrap")
+    def _in_its_form(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return in_form(serialize(self), bool(self.written))
 
 
 class ScheduleConfig(Section):
@@ -139,11 +168,6 @@ class ScheduleConfig(Section):
     hardware: LocalText | None = None
     fsdp_gather: Literal["step", "layer"] = "step"
     pad_layers: bool = False
-
-    @property
-    def decoder_chunks(self) -> int:
-        """Chunks of the decoder's layers on every stage."""
-        return self.chunks.get("decoder", 1)
 
 
 class AdamWConfig(Section):
@@ -397,6 +421,40 @@ class ExperimentConfig(Section):
     checkpoint: CheckpointConfig = CheckpointConfig()
     evaluate: EvaluateConfig = EvaluateConfig()
 
+    @model_validator(mode="before")
+    @classmethod
+    def _in_one_form(cls, values: Any) -> Any:
+        """Plans in the form of the model, those of the backbone first."""
+        if not isinstance(values, dict):
+            return values
+        backbone, run = backbone_of(values.get("model")), values.get("run")
+        changed = {}
+        if isinstance(parallel := values.get("parallel", {}), dict):
+            changed["parallel"] = for_backbone(parallel, backbone, "parallel")
+        if isinstance(run, dict) and isinstance(plans := run.get("fallback"), list | tuple):
+            changed["run"] = run | {"fallback": [_fallback(plan, backbone) for plan in plans]}
+        return values | changed
+
+    def plan_key(self, module: str) -> str:
+        """The key of a module's plan: `parallel.decoder`, or `parallel.encoders.<name>`, or
+        `parallel.modules.<name>`.
+        """
+        return f"parallel.{self.model.key(module)}"
+
+    def model_key(self, module: str) -> str:
+        """The key of a module in `model`; of a bucket that of its module."""
+        return f"model.{self.model.key(self.model.lanes.get(module, module))}"
+
+    @property
+    def stage_key(self) -> str:
+        """The key of the number of stages of the backbone."""
+        return f"{self.plan_key(self.model.backbone)}.stage"
+
+    @property
+    def backbone_chunks(self) -> int:
+        """Chunks of the backbone's layers on every stage."""
+        return self.schedule.chunks.get(self.model.backbone, 1)
+
     @property
     def frozen(self) -> FrozenParts:
         """Parts of the model of which nothing, or adapters alone, trains."""
@@ -405,7 +463,7 @@ class ExperimentConfig(Section):
     @property
     def budget_units(self) -> dict[str, int]:
         """The unit of every budget of positions: plans split rows of whole units evenly."""
-        plans = {"tokens": self.parallel.decoder} | self.parallel.encoders
+        plans = {"tokens": self.parallel.backbone_plan} | self.parallel.others
         return {key: self.budget_unit(key, plans[key]) for key in ("tokens", *self.model.lanes)}
 
     def budget_unit(self, key: str, plan: ParallelPlan) -> int:
@@ -413,15 +471,23 @@ class ExperimentConfig(Section):
         outputs = 1 if key == "tokens" else self.model.encoder(key).reduction
         return outputs * plan.sequence
 
+    def budget_key(self, module: str) -> str:
+        """The key of a module's budget of positions in `data.budgets`."""
+        return "tokens" if module == self.model.backbone else module
+
     def row_positions(self, module: str) -> dict[str, int]:
         """Positions of the rows of a module by their keys: its plan splits each in whole units.
 
         An encoder with independent microbatches has rows of two sizes. A budget that is missing has
         no entry.
         """
-        key = "tokens" if module == "decoder" else module
+        key = self.budget_key(module)
         every = {
             "data.budgets": self.data.budgets,
             "schedule.budgets": self.schedule.budgets,
         }
         return {f"{path}.{key}": sizes[key] for path, sizes in every.items() if key in sizes}
+
+
+def _fallback(plans: Any, backbone: str) -> Any:
+    return for_backbone(plans, backbone, "run.fallback") if isinstance(plans, dict) else plans

@@ -24,11 +24,11 @@ class FamilyChoice(ConfigChoice):
     """Reads the configuration of a module by the class of the family that it names.
 
     Attributes:
-        base: class of all configurations that are valid.
+        base: class of all configurations that are valid, or several.
         default: family of values that name none; None: they must name one.
     """
 
-    base: type[AnyConfig]
+    base: type[AnyConfig] | tuple[type[AnyConfig], ...]
     default: str | None = None
 
     def validate(self, value: Any, validate_base: ValidatorFunctionWrapHandler) -> Any:
@@ -63,3 +63,7 @@ DECODERS = FamilyChoice(DecoderConfig, default="llama")
 ENCODERS = FamilyChoice(EncoderConfig)
 AnyDecoder = Annotated[DecoderConfig, SerializeAsAny(), WrapValidator(DECODERS.validate), DECODERS]
 AnyEncoder = Annotated[EncoderConfig, SerializeAsAny(), WrapValidator(ENCODERS.validate), ENCODERS]
+ANY = FamilyChoice((DecoderConfig, EncoderConfig))
+AnyModule = Annotated[
+    DecoderConfig | EncoderConfig, SerializeAsAny(), WrapValidator(ANY.validate), ANY
+]

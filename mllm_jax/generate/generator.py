@@ -194,7 +194,7 @@ class AnswerGenerator:
         self, source: Source, index: int, miss: Callable[[int, SampleError], None]
     ) -> _MeasuredPrompt | None:
         """A prompt with its lengths, unless it cannot be used."""
-        longest = self.config.model.decoder.max_positions
+        longest = self.config.model.backbone_config.max_positions
         try:
             lengths = self.processor.measure_prompt(source[index, 0], answered=False)
             tokens = lengths.total(self.processor.tokens.module)
@@ -224,7 +224,7 @@ class AnswerGenerator:
         by_name = {source.name(prompt.index): prompt.index for prompt in chosen}
         for name, fault in batch.skipped:
             miss(by_name[name], SampleError(name, fault))
-        longest = self.config.model.decoder.max_positions
+        longest = self.config.model.backbone_config.max_positions
         limits = [min(options.new_tokens, 1 + longest - slot.tokens) for slot in batch.slots]
         columns = AnswerColumns.of(
             batch.slots, rows_here[self.config.model.backbone], self._decoding.columns_unit, limits

@@ -22,6 +22,7 @@ from mllm_jax.config.load import (
 )
 from mllm_jax.hf_format.dtype_ranges import convert_values
 from mllm_jax.models import module as multimodal
+from mllm_jax.models.short_form import backbone_of, module_values, sections_of_modules
 from mllm_jax.release.import_weights import released_experiment
 from mllm_jax.runtime.compiled.synchronized import synchronize_program
 from mllm_jax.runtime.folder import RunError
@@ -54,7 +55,7 @@ class OpenedModel:
     @property
     def stages(self) -> int:
         """Stages of the decoder's plan, which are part of fsdp where answers are written."""
-        return self.config.parallel.decoder.stage
+        return self.config.parallel.backbone_plan.stage
 
 
 def open_model(
@@ -106,9 +107,11 @@ def open_model(
 def _on_one_device(values: Mapping[str, Any]) -> dict[str, Any]:
     """A configuration without a plan."""
     parallel_values = values.get("parallel", {})
-    plans: dict[str, Any] = {"devices": 1, "decoder": {}, "encoders": {}}
-    plans["encoders"] = {name: {} for name in parallel_values.get("encoders", {})}
-    parallel = {**parallel_values, **plans, "exchange": "auto", "overlap": "auto"}
+    backbone = backbone_of(values.get("model"))
+    names = backbone, *module_values(parallel_values, backbone)
+    plans = sections_of_modules({name: {} for name in names}, backbone)
+    automatic = {"exchange": "auto", "overlap": "auto"}
+    parallel = {**parallel_values, "devices": 1, **plans, **automatic}
     schedule = ScheduleConfig().model_dump(mode="json")
     return {**values, "parallel": parallel, "schedule": schedule}
 
@@ -116,7 +119,7 @@ def _on_one_device(values: Mapping[str, Any]) -> dict[str, Any]:
 def _with_rows(values: Mapping[str, Any]) -> dict[str, Any]:
     """A configuration whose rows are shares of its plans; answers need no certain number."""
     parallel, data = (dict(values.get(name) or {}) for name in ("parallel", "data"))
-    plans = [parallel.get("decoder", {}), *(parallel.get("encoders") or {}).values()]
+    plans = module_values(parallel, backbone_of(values.get("model"))).values()
     try:
         shares = math.lcm(*(ParallelPlan.model_validate(plan).batch for plan in plans))
     except ValidationError:  # which is told with all else that is wrong

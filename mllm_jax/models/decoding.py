@@ -54,7 +54,7 @@ class Cache(NamedTuple):
 
 def without_losses(model: ModelConfig) -> ModelConfig:
     """The same model without auxiliary losses, which nothing reads here."""
-    own = model.decoder
+    own = model.backbone_config
     experts = own.experts
     if experts is not None:
         experts = experts.model_copy(update={"balance_weight": 0.0, "z_weight": 0.0})
@@ -79,7 +79,7 @@ class CachedDecoder(multimodal.ShardedModule):
         self, params: Params, take: Callable[[int, Any], Any] = lambda row, leaf: leaf[row]
     ) -> Params:
         """Parameters of the decoder with each layer's in a tree of its own, see `apart`."""
-        count = self.config.decoder.layers
+        count = self.config.backbone_config.layers
         return params | {"layers": apart(params["layers"], self.traits, count, take)}
 
     def hidden(
@@ -116,7 +116,7 @@ class CachedDecoder(multimodal.ShardedModule):
 
     def empty(self, rows: int, slots: int) -> Cache:
         """A cache without a token, for so many rows of this rank."""
-        decoder = self.config.decoder
+        decoder = self.config.backbone_config
         heads = _heads_of_a_rank(decoder.heads, decoder.kv_heads, self.view)
         shape = (rows, heads, slots, decoder.head_dim)
         zeros = vary(jnp.zeros(shape, self.dtype), self.view.all_axes)
@@ -132,7 +132,7 @@ class CachedDecoder(multimodal.ShardedModule):
     @property
     def reads_spans(self) -> bool:
         """Whether a mask of the decoder has spans."""
-        return has_spans(self.config.decoder.layer_kinds)
+        return has_spans(self.config.backbone_config.layer_kinds)
 
     def best(self, params: Params, hidden: jax.Array) -> jax.Array:
         """Most likely next token, `[rows, tokens]` int32, equal on a row's ranks.
@@ -147,7 +147,7 @@ class CachedDecoder(multimodal.ShardedModule):
 
         `[rows, tokens / shards, d_model]` to `[rows, tokens / context, vocab]` float32.
         """
-        flat, vocab = gather_sequence(hidden, self.view), self.config.decoder.vocab_size
+        flat, vocab = gather_sequence(hidden, self.view), self.config.backbone_config.vocab_size
         states = flat.reshape(-1, flat.shape[-1])
         terms = decoders.head_terms(self.tower, params, states, self.view)
         logits = vocabulary.full_logits(terms, vocab, self.view)

@@ -21,24 +21,35 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import (
+    Field,
+    PrivateAttr,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
-from mllm_jax.families.choice import AnyDecoder, AnyEncoder
+from mllm_jax.families.choice import DECODERS, AnyDecoder, AnyEncoder, AnyModule
 from mllm_jax.layers.attention.limits import Backend
 from mllm_jax.layers.config import elements
 from mllm_jax.layers.config.adapters import LoraAdapters
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import ConnectorConfig, EncoderConfig
 from mllm_jax.layers.config.linear import LinearLayer, decoder_layers, encoder_layers
-from mllm_jax.layers.config.parts import Section
+from mllm_jax.layers.config.parts import LISTED_ABOVE, Section
 from mllm_jax.models.objectives.config import AnyObjective, NextTokenConfig, ObjectiveConfig
+from mllm_jax.models.short_form import (
+    BACKBONE,
+    MODULES,
+    OTHERS,
+    in_form,
+    in_short_form,
+    module_key,
+    sections_of_modules,
+)
 from sharding.plan import PlanRequirement
-
-#: Name of the backbone, and of the section that has all other modules by name.
-BACKBONE, ENCODERS = "decoder", "encoders"
-
 
 #: The objective of a language model.
 NEXT_TOKEN = "next_token"
@@ -154,41 +165,69 @@ class ModelGraph:
         return tuple(dict.fromkeys(names))
 
 
-def with_short_form(values: Mapping[str, Any], backbone: str) -> dict[str, Any]:
-    """Values of a graph as those of a decoder and encoders, and edges into objectives.
+def with_edges_in_modules(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of a model whose edges are those into objectives, in its form.
 
-    Connectors and layers of edges into the backbone become keys of their sources. What has another
-    shape than these keys have is left for the types to refuse.
+    Connectors and layers of edges into the backbone become keys of their sources, and a graph whose
+    backbone is called `decoder` gets its short form. What has another shape than these keys have is
+    left for the types to refuse.
 
     Raises:
-        ValueError: modules are written in both forms, or keys of an edge twice.
+        ValueError: modules are written in both forms, the backbone is none of them, or keys of an
+            edge are given twice.
     """
-    short = dict(values)
-    if isinstance(modules := short.pop("modules", None), dict):
-        if short.keys() & {BACKBONE, ENCODERS}:
-            raise ValueError(f"modules are given beside {BACKBONE} or {ENCODERS}; valid: either")
-        name = short.pop("backbone", None)
-        if name != backbone or name not in modules:
-            raise ValueError(
-                f"backbone {name!r} is refused, as plans and budgets call the module whose rows "
-                f"hold samples {backbone}; valid: {backbone}, which is one of modules"
-            )
-        others = {key: module for key, module in modules.items() if key != name}
-        short |= {BACKBONE: modules[name], ENCODERS: others}
-    edges = short.get("edges")
+    own = dict(values)
+    if MODULES in own or "backbone" in own:
+        own = _checked_form(own)
+    edges = own.get("edges")
     if not isinstance(edges, list) or not all(isinstance(edge, dict) for edge in edges):
-        return short
+        return own
+    backbone, key = own.get("backbone", BACKBONE), MODULES if MODULES in own else OTHERS
     left = [edge for edge in edges if edge.get("target") != backbone]
     also = {edge.get("source") for edge in left}
-    encoders = dict(short.get(ENCODERS) or {})
+    modules = dict(own.get(key) or {})
     for edge in edges:
-        source, into_backbone = edge.get("source"), edge.get("target") == backbone
-        if into_backbone and isinstance(encoders.get(source), dict):
-            encoders[source] = _with_edge(encoders[source], edge)
+        source = edge.get("source")
+        if edge.get("target") == backbone != source and isinstance(modules.get(source), dict):
+            modules[source] = _with_edge(modules[source], edge)
             left += [{"source": source, "target": backbone}] if source in also else []
-        elif into_backbone:
+        elif edge.get("target") == backbone:
             left.append(edge)
-    return short | {"edges": left} | ({ENCODERS: encoders} if encoders else {})
+    return own | {"edges": left} | ({key: modules} if modules else {})
+
+
+def _checked_form(values: dict[str, Any]) -> dict[str, Any]:
+    """Values with modules that are written, in the short form if that is the form of the graph.
+
+    Raises:
+        ValueError: modules are written in both forms, or the backbone is none of them.
+    """
+    modules, backbone = values.get(MODULES), values.get("backbone")
+    if MODULES not in values:
+        if backbone == BACKBONE:
+            return {key: value for key, value in values.items() if key != "backbone"}
+        raise ValueError(
+            f"backbone {backbone!r} is none of the modules, which are not written; valid: modules "
+            f"beside it, or neither, beside {BACKBONE} and {OTHERS}"
+        )
+    if values.keys() & {BACKBONE, OTHERS}:
+        raise ValueError(f"{MODULES} are given beside {BACKBONE} or {OTHERS}; valid: either")
+    if not isinstance(modules, dict):
+        return values
+    if backbone not in modules:
+        raise ValueError(
+            f"backbone {backbone!r} is none of the modules, of which one has rows that hold "
+            f"samples; valid: {', '.join(map(str, modules)) or 'a module'}"
+        )
+    if backbone == BACKBONE:
+        short = in_short_form(values)
+        return {key: value for key, value in short.items() if key != "backbone"}
+    return values | {MODULES: modules | {backbone: _with_family(modules[backbone])}}
+
+
+def _with_family(module: Any) -> Any:
+    """Values of a backbone with the family that is usual, if they name none."""
+    return {"family": DECODERS.default, **module} if isinstance(module, dict) else module
 
 
 def _with_edge(encoder: Mapping[str, Any], edge: Mapping[str, Any]) -> dict[str, Any]:
@@ -291,14 +330,15 @@ def _check_output(graph: ModelGraph, edge: Edge) -> None:
 
 def _check_source(graph: ModelGraph, where: str, name: str, source: EncoderConfig) -> None:
     """Refuse keys of an encoder that none of its edges reads."""
+    key = module_key(name, graph.backbone)
     unread = source.connector != ConnectorConfig() or source.deepstack
     if unread and name not in graph.merged:
         raise ValueError(
-            f"{where}: encoders.{name}.connector and deepstack are of an edge into the backbone; "
+            f"{where}: {key}.connector and deepstack are of an edge into the backbone; "
             f"valid: without them, and connector in the edge, or an edge {name} -> {graph.backbone}"
         )
     if source.tile_inputs:
-        raise ValueError(f"{where}: tiles have an output each; valid: encoders.{name}.tiles null")
+        raise ValueError(f"{where}: tiles have an output each; valid: {key}.tiles null")
 
 
 def _selects(source: DecoderConfig | EncoderConfig) -> list[Select]:
@@ -317,8 +357,14 @@ class ModelConfig(Section):
     """The whole model.
 
     Args:
+        decoder: the backbone in the short form of a graph, where it is called `decoder`.
         encoders: name of each encoder (chosen freely; it also names the encoder's parallel plan and
             budget, unless the encoder has `buckets`) to its configuration.
+        modules: all modules by names that are chosen freely, in place of `decoder` and `encoders`;
+            the keys of the backbone are those of `decoder`, of any other module those of an
+            encoder.
+        backbone: the one of `modules` that reads text, and whose rows hold the samples; its
+            microbatches count the step.
         edges: outputs that feed objectives, each edge with `source`, `target`, and as needed
             `connector`, `norm` and `select`; see docs/concepts/objectives.md. Outputs of an encoder
             without an edge are merged into the decoder's rows, and those of others if an edge leads
@@ -337,8 +383,10 @@ class ModelConfig(Section):
             has. Keys of these modules that the section leaves out come from their `config.json`.
     """
 
-    decoder: AnyDecoder
+    decoder: AnyDecoder = Field(default=cast(Any, None))  # None where modules are written
     encoders: dict[str, AnyEncoder] = Field({})
+    written: dict[str, AnyModule] = Field({}, alias=MODULES, json_schema_extra=LISTED_ABOVE)
+    backbone: str = BACKBONE
     edges: tuple[Edge, ...] = Field((), exclude_if=_is_empty)
     objectives: dict[str, AnyObjective] = Field({}, exclude_if=_is_empty)
     pretrained: str | dict[str, str | None] | None = None
@@ -349,20 +397,37 @@ class ModelConfig(Section):
     _adapters: LoraAdapters | None = PrivateAttr(default=None)
 
     def __hash__(self) -> int:
-        """A hash of the towers' sizes; equality compares the mappings, too, which have none."""
-        towers: list[DecoderConfig | EncoderConfig] = [self.decoder, *self.encoders.values()]
-        return hash(frozenset((tower.family, tower.layers, tower.d_model) for tower in towers))
+        """A hash of the modules' sizes; equality compares the mappings, too, which have none."""
+        modules = self.modules.values()
+        return hash(frozenset((module.family, module.layers, module.d_model) for module in modules))
 
     @property
-    def backbone(self) -> str:
-        """The module whose microbatches count the step."""
-        return BACKBONE
+    def backbone_config(self) -> DecoderConfig:
+        """Configuration of the backbone."""
+        config = self.written[self.backbone] if self.written else self.decoder
+        assert isinstance(config, DecoderConfig)
+        return config
+
+    @property
+    def others(self) -> dict[str, EncoderConfig]:
+        """All modules but the backbone, by name, in the order in which they are written."""
+        modules = self.written or self.encoders
+        return {
+            name: config for name, config in modules.items() if isinstance(config, EncoderConfig)
+        }
 
     @property
     def modules(self) -> dict[str, DecoderConfig | EncoderConfig]:
         """All modules by name, in the order of initial keys and of sums over gradients."""
-        others = {name: self.encoders[name] for name in sorted(self.encoders)}
-        return {self.backbone: self.decoder, **others}
+        others = self.others
+        return {
+            self.backbone: self.backbone_config,
+            **{name: others[name] for name in sorted(others)},
+        }
+
+    def key(self, module: str) -> str:
+        """The key of a module in this section and in those with an entry for each module."""
+        return module_key(module, self.backbone)
 
     @property
     def graph(self) -> ModelGraph:
@@ -374,8 +439,29 @@ class ModelConfig(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _short_form(cls, values: Any) -> Any:
-        return with_short_form(values, BACKBONE) if isinstance(values, dict) else values
+    def _in_modules(cls, values: Any) -> Any:
+        return with_edges_in_modules(values) if isinstance(values, dict) else values
+
+    @model_serializer(mode="wrap")
+    def _in_its_form(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return in_form(serialize(self), bool(self.written))
+
+    @model_validator(mode="after")
+    def _sound_modules(self) -> ModelConfig:
+        if not self.written and self.decoder is None:
+            raise ValueError(
+                f"the model has no {BACKBONE}; valid: {BACKBONE}, or {MODULES} with backbone"
+            )
+        for name, config in self.written.items():
+            if isinstance(config, DecoderConfig) != (name == self.backbone):
+                are = "is" if name == self.backbone else "is not"
+                raise ValueError(
+                    f"{self.key(name)}.family: {config.family} reads "
+                    f"{'text' if isinstance(config, DecoderConfig) else 'media'}, and {name} {are} "
+                    f"the backbone; valid: a family that reads "
+                    f"{'text' if name == self.backbone else 'media'}"
+                )
+        return self
 
     @model_validator(mode="after")
     def _sound_graph(self) -> ModelConfig:
@@ -385,9 +471,10 @@ class ModelConfig(Section):
     def _implied(self, objectives: Mapping[str, ObjectiveConfig]) -> Iterator[Edge]:
         """The edges that the short form leaves out."""
         written, merged = {edge.source for edge in self.edges}, self._merged(self.backbone)
-        for name in sorted(self.encoders):
+        others = self.others
+        for name in sorted(others):
             if name in merged or name not in written:
-                encoder = self.encoders[name]
+                encoder = others[name]
                 yield Edge(
                     source=name,
                     target=self.backbone,
@@ -403,13 +490,16 @@ class ModelConfig(Section):
         """Encoders whose edge into the backbone is written, if that is the `target`."""
         if target != self.backbone:
             return set()
-        return {e.source for e in self.edges if e.target == target and e.source in self.encoders}
+        return {e.source for e in self.edges if e.target == target and e.source in self.others}
 
     def with_modules(self, changed: Mapping[str, DecoderConfig | EncoderConfig]) -> ModelConfig:
         """The same model with other configurations of some modules."""
-        others = {name: changed.get(name, encoder) for name, encoder in self.encoders.items()}
-        backbone = changed.get(self.backbone, self.decoder)
-        return self.model_copy(update={BACKBONE: backbone, ENCODERS: others})
+        if self.written:
+            modules = {name: changed.get(name, config) for name, config in self.written.items()}
+            return self.model_copy(update={"written": modules})
+        modules = {self.backbone: self.decoder, **self.encoders}
+        modules = {name: changed.get(name, config) for name, config in modules.items()}
+        return self.model_copy(update=sections_of_modules(modules, BACKBONE))
 
     @property
     def adapters(self) -> LoraAdapters | None:
@@ -421,9 +511,12 @@ class ModelConfig(Section):
         """Parts of the model of which adapters alone train."""
         return self._adapters.parts if self._adapters else ()
 
-    def with_encoders(self, encoders: Mapping[str, AnyEncoder]) -> ModelConfig:
-        """The same model with other encoders of these names, which are not checked again."""
-        return self.model_copy(update={ENCODERS: dict(encoders)})
+    def with_others(self, others: Mapping[str, EncoderConfig]) -> ModelConfig:
+        """The same backbone with these other modules, which are not checked again."""
+        if self.written:
+            modules = {self.backbone: self.backbone_config, **others}
+            return self.model_copy(update={"written": modules})
+        return self.model_copy(update={OTHERS: dict(others)})
 
     def with_adapters(self, targets: Sequence[str], rank: int, scale: float) -> ModelConfig:
         """The same model with adapters of linear layers; see `LoraAdapters.from_targets`.
@@ -447,19 +540,20 @@ class ModelConfig(Section):
     @property
     def linear_layers(self) -> list[LinearLayer]:
         """The linear layers that can have adapters."""
-        merged, width = self.graph.merged, self.decoder.d_model
-        encoders = (
+        merged, width = self.graph.merged, self.backbone_config.d_model
+        others = (
             encoder_layers(name, encoder, width if name in merged else None)
-            for name, encoder in self.encoders.items()
+            for name, encoder in self.others.items()
         )
-        return [*decoder_layers(self.decoder), *chain(*encoders)]
+        return [*decoder_layers(self.backbone, self.backbone_config), *chain(*others)]
 
     @model_validator(mode="after")
     def _newline(self) -> ModelConfig:
-        for name, encoder in self.encoders.items():
-            if encoder.tile_inputs and not self.decoder.extra_tokens:
+        for name, encoder in self.others.items():
+            if encoder.tile_inputs and not self.backbone_config.extra_tokens:
                 raise ValueError(
-                    f"encoders.{name}.tiles need a newline token: set decoder.extra_tokens to 1"
+                    f"{self.key(name)}.tiles need a newline token: set "
+                    f"{self.key(self.backbone)}.extra_tokens to 1"
                 )
         return self
 
@@ -479,14 +573,14 @@ class ModelConfig(Section):
 
     @model_validator(mode="after")
     def _own_names(self) -> ModelConfig:
-        names = [self.backbone, *self.encoders]
-        for name, encoder in self.encoders.items():
-            if name in (self.backbone, ENCODERS):
-                raise ValueError(f"encoders.{name}: the name is taken; valid: any other name")
+        names = [self.backbone, *self.others]
+        for name, encoder in self.others.items():
+            if name == self.backbone or (name == OTHERS and not self.written):
+                raise ValueError(f"{self.key(name)}: the name is taken; valid: any other name")
             for lane in encoder.buckets:
                 if lane in names:
                     raise ValueError(
-                        f"encoders.{name}.buckets.{lane}: the name is taken; valid: a name "
+                        f"{self.key(name)}.buckets.{lane}: the name is taken; valid: a name "
                         f"other than {', '.join(names)}"
                     )
                 names.append(lane)
@@ -498,8 +592,8 @@ class ModelConfig(Section):
 
         An encoder without `buckets` has one, of its own name.
         """
-        encoders = self.encoders.items()
-        return {lane: name for name, encoder in encoders for lane in encoder.buckets or (name,)}
+        others = self.others.items()
+        return {lane: name for name, encoder in others for lane in encoder.buckets or (name,)}
 
     @property
     def remats(self) -> dict[str, Literal["none", "layer", "full"]]:
@@ -509,21 +603,21 @@ class ModelConfig(Section):
 
     def encoder(self, lane: str) -> EncoderConfig:
         """Configuration of the encoder that has a lane."""
-        return self.encoders[self.lanes[lane]]
+        return self.others[self.lanes[lane]]
 
     @model_validator(mode="after")
     def _layers_with_inputs(self) -> ModelConfig:
-        for name, encoder in self.encoders.items():
-            if len(encoder.deepstack) > self.decoder.layers:
+        layers = self.backbone_config.layers
+        for name, encoder in self.others.items():
+            deepstack = f"{self.key(name)}.deepstack {list(encoder.deepstack)}"
+            if len(encoder.deepstack) > layers:
                 raise ValueError(
-                    f"encoders.{name}.deepstack {list(encoder.deepstack)} has more layers than the "
-                    f"decoder; valid: at most {self.decoder.layers}"
+                    f"{deepstack} has more layers than the {self.backbone}; valid: at most {layers}"
                 )
             if encoder.deepstack and self.sources[f"{name}.connector"] is not None:
                 raise ValueError(
-                    f"encoders.{name}.deepstack {list(encoder.deepstack)} has connectors that no "
-                    f"released model has; valid: pretrained null for {name}.connector, or "
-                    "deepstack []"
+                    f"{deepstack} has connectors that no released model has; valid: pretrained "
+                    f"null for {name}.connector, or deepstack []"
                 )
         return self
 
@@ -534,15 +628,15 @@ class ModelConfig(Section):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """`decoder`, its extra tokens if any, every encoder, connectors, and heads of objectives.
+        """The backbone, its extra tokens if any, other modules, connectors, heads of objectives.
 
-        They are called `decoder.extra`, `<encoder>`, `<encoder>.connector` and
+        They are called `<backbone>`, `<backbone>.extra`, `<module>`, `<module>.connector` and
         `<module>.head_<objective>`.
         """
-        extra = (f"{self.backbone}.extra",) if self.decoder.extra_tokens else ()
+        extra = (f"{self.backbone}.extra",) if self.backbone_config.extra_tokens else ()
         merged = self.graph.merged
-        connectors = (f"{name}.connector" for name in self.encoders if name in merged)
-        return (self.backbone, *extra, *self.encoders, *connectors, *self._unreleased)
+        connectors = (f"{name}.connector" for name in self.others if name in merged)
+        return (self.backbone, *extra, *self.others, *connectors, *self._unreleased)
 
     @property
     def _unreleased(self) -> list[str]:
@@ -566,5 +660,5 @@ class ModelConfig(Section):
     def requirements(self, module: str) -> tuple[PlanRequirement, ...]:
         """Sizes that the plan of `module`, the backbone or a lane, must divide."""
         if module == self.backbone:
-            return self.decoder.requirements()
-        return self.encoder(module).requirements(self.decoder.d_model)
+            return self.backbone_config.requirements()
+        return self.encoder(module).requirements(self.backbone_config.d_model)

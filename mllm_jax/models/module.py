@@ -339,7 +339,7 @@ def token_outputs(
 ) -> TokenOutputs:
     """What an objective of tokens reads of outputs `[rows, tokens / shards, d_model]`."""
     terms = decoder.head_terms(_blocks(config, config.backbone), params, _flat(hidden, view), view)
-    return TokenOutputs(terms, config.decoder.vocab_size, config.loss_chunk)
+    return TokenOutputs(terms, config.backbone_config.vocab_size, config.loss_chunk)
 
 
 def greedy_tokens(
@@ -367,7 +367,7 @@ def _blocks(config: ModelConfig, name: str) -> ModuleBlocks:
     settings, graph = config.modules[name], config.graph
     tower = dict(_functions(settings).tower(settings, config.attention))
     if not isinstance(settings, DecoderConfig) and name in graph.merged:
-        width = config.decoder.d_model
+        width = config.backbone_config.d_model
         tower["connector"] = connector_block(settings, width)
         for block in deepstack_blocks(settings):
             tower[block] = connector_block(settings, width)

@@ -91,9 +91,11 @@ def _measure_bytes(
     """Bytes of the `values` of a layer, the mean over a period; other arguments as above."""
     module, tensor, shares = split
     config = config.model_copy(update={"attention": traceable_backend(config.attention)})
-    heads = config.decoder.kv_heads if module == config.backbone else None
+    heads = config.backbone_config.kv_heads if module == config.backbone else None
     # As many ranks as there are experts: a rank keeps as much whatever part of them it has.
-    experts = config.decoder.experts.count if shares and config.decoder.experts else 1
+    experts = (
+        config.backbone_config.experts.count if shares and config.backbone_config.experts else 1
+    )
     grid = JointGrid.build({module: ParallelPlan(expert=experts, tensor=tensor)}, heads)
     view = grid.backbone if grid.devices > 1 else MeshView()
     module_functions = ShardedModule(config, module, view)
@@ -150,7 +152,7 @@ def layer_input_shape(
 ) -> tuple[int, int, int]:
     """Shape of the input of the layers on one of `tensor` ranks, see `LayerStackSpec`."""
     if module == config.backbone:
-        return rows, positions // tensor, config.decoder.d_model * (1 + config.layer_inputs)
-    encoder = config.encoders[module]
+        return rows, positions // tensor, config.backbone_config.d_model * (1 + config.layer_inputs)
+    encoder = config.others[module]
     width = encoder.d_model * (1 + len(encoder.deepstack))
     return rows, positions // encoder.stride // tensor, width

@@ -176,7 +176,7 @@ class _MeasuredSamples:
         if not len(source):
             raise DataError("data.source has no samples; valid: at least one")
         lanes = row_specs(config.model) if config.data.auto_budgets else planning_specs(config)
-        most, targets = config.model.decoder.max_positions, target_specs(config.model)
+        most, targets = config.model.backbone_config.max_positions, target_specs(config.model)
         processor = make_processor(config.data, lanes, most, targets)
         lengths = open_lengths(source, processor, config.data)
         return cls(config, source, lengths, tuple(processor.specs.values()))
@@ -218,7 +218,7 @@ class _MeasuredSamples:
     @property
     def longest(self) -> int:
         """Tokens of the longest sample that the decoder has positions for."""
-        return self.config.model.decoder.max_positions
+        return self.config.model.backbone_config.max_positions
 
     @property
     def order(self) -> SampleOrder | None:
@@ -273,7 +273,9 @@ def advise_budgets(config: ExperimentConfig, samples: int | None = None) -> Budg
     try:
         present = measured.assess(config.data.budgets)
     except DataError as error:
-        if samples is None and _learnable(measured.lengths, config.model.decoder.max_positions):
+        if samples is None and _learnable(
+            measured.lengths, config.model.backbone_config.max_positions
+        ):
             raise DataError(
                 f"{error}; say with --samples of `launch.py budgets` how many samples a "
                 "microbatch should hold"
@@ -299,7 +301,7 @@ def assess_budgets(
     """
     config = with_budgets(config, budgets)
     data = config.data.model_copy(update={"on_error": "skip"})
-    capacity = make_capacity(budgets, encoders, config.model.decoder.max_positions)
+    capacity = make_capacity(budgets, encoders, config.model.backbone_config.max_positions)
     work, units = tower_works(config.model), config.budget_units
     consumer = TrainingDemand(work, microbatches=config.train.accumulate, units=units)
     state = LoaderState(config.train.seed)

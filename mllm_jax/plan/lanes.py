@@ -25,7 +25,6 @@ from mllm_jax.config.configured_step import configure_step
 from mllm_jax.config.hardware import load_hardware
 from mllm_jax.config.inputs import media_specs, own_positions, token_spec
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.models.graph import BACKBONE
 from mllm_jax.models.work.flops import tower_works
 from mllm_jax.plan.known_lengths import KnownLengths
 from scheduling.costs.estimate import step_times
@@ -101,24 +100,24 @@ def single_lane(
     Args:
         positions: input positions of the lane's rows; None for those of `long`.
     """
-    (name, encoder), *_ = config.model.encoders.items()
+    (name, encoder), *_ = config.model.others.items()
     encoders = {name: encoder.model_copy(update={"buckets": {lane: None}})}
     budgets = {key: config.data.budgets[key] for key in ("tokens", "segments")}
     budgets[lane] = positions or config.data.budgets["long"]
     plans = {name: config.parallel.plans[name] for name in (config.model.backbone, lane)}
     return config.model_copy(
         update={
-            "model": config.model.with_encoders(encoders),
+            "model": config.model.with_others(encoders),
             "parallel": config.parallel.with_plans(plans),
             "data": config.data.model_copy(update={"budgets": budgets}),
         }
     )
 
 
-def make_sample(encoder: str, positions: int, reduction: int) -> Lengths:
+def make_sample(backbone: str, encoder: str, positions: int, reduction: int) -> Lengths:
     """A sample of one medium, and a token of text for every two of its outputs."""
     tokens, medium = MediumLengths(3 * positions // reduction // 2), MediumLengths(positions)
-    return Lengths({BACKBONE: (tokens,), encoder: (medium,)}, {encoder: (0,)})
+    return Lengths({backbone: (tokens,), encoder: (medium,)}, {encoder: (0,)})
 
 
 def median_positions(config: ExperimentConfig) -> int:
@@ -206,10 +205,11 @@ def draw_heavy(config: ExperimentConfig) -> list[Lengths]:
     """Samples of all steps: log-normal lengths of media, none above `TAIL` medians."""
     (encoder,) = {modality.module for modality in media_specs(config.model)}
     (reduction,) = {spec.reduction for spec in media_specs(config.model)}
-    count = STEPS * EACH * config.parallel.encoders["short"].batch
+    count = STEPS * EACH * config.parallel.others["short"].batch
     draw = np.random.default_rng(config.train.seed).lognormal(0.0, SIGMA, count)
     outputs = np.rint(np.minimum(draw, TAIL) * median_positions(config) / reduction)
-    return [make_sample(encoder, int(max(1, n)) * reduction, reduction) for n in outputs]
+    positions = (int(max(1, n)) * reduction for n in outputs)
+    return [make_sample(config.model.backbone, encoder, n, reduction) for n in positions]
 
 
 def step_phases(way: BucketVariant, plan: MicrobatchPlan, texts: float) -> list[Phase]:
@@ -225,7 +225,7 @@ def step_phases(way: BucketVariant, plan: MicrobatchPlan, texts: float) -> list[
         begun = _begin_times(ready, len(loads))
         ready = begun + loads
         phases_found.append((lane_of_variant.name, begun, ready))
-    begun = np.full(way.config.parallel.decoder.batch, ready.max())
+    begun = np.full(way.config.parallel.backbone_plan.batch, ready.max())
     return [*phases_found, (way.config.model.backbone, begun, begun + texts)]
 
 

@@ -103,7 +103,7 @@ class PlanSearch:
     @property
     def _experts(self) -> tuple[int, ...]:
         """Numbers of ranks that can share the experts of the decoder, if it has any."""
-        experts = self.settled.model.decoder.experts
+        experts = self.settled.model.backbone_config.experts
         return (1,) if experts is None else tuple(divisors_of(experts.count))
 
     def _requirements(self) -> dict[str, tuple[PlanRequirement, ...]]:
@@ -196,10 +196,10 @@ class PlanSearch:
         """The model; its encoders recompute as the decoder does, unless `strategy` names them."""
         model, remats = self.config.model, strategy.remats
         encoders = {
-            name: model.encoders[name].model_copy(update={"remat": remats.get(lane)})
+            name: model.others[name].model_copy(update={"remat": remats.get(lane)})
             for lane, name in model.lanes.items()
         }
-        changed = model.with_encoders(encoders)
+        changed = model.with_others(encoders)
         return changed.model_copy(update={"remat": strategy.remat})
 
     def _schedule(self, strategy: Strategy) -> ScheduleConfig:

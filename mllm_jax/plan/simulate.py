@@ -132,7 +132,7 @@ def simulate_step(
     numbers = microbatches_of(schedule, times)
     names = config.model.backbone, *config.model.lanes
     microbatches = {name: numbers[name] for name in names}
-    replicas = config.parallel.decoder.batch
+    replicas = config.parallel.backbone_plan.batch
     distinct = variation.replicas(replicas, microbatches)
     options = Options(*overlaps, replicas=replicas, distinct=distinct)
     return simulate_schedule(schedule, times, options)

@@ -162,10 +162,10 @@ class RunExport:
         """The place of each module's parameters in the run, by its name in the checkpoint."""
         if self.part and self.part.endswith(CONNECTOR):
             return {"connector": self.stored_names.on_disk(self.part.removesuffix(CONNECTOR))}
-        encoders = [self.part] if self.part else [*self.model.encoders]
+        encoders = [self.part] if self.part else [*self.model.others]
         decoder = {"decoder": "decoder"} if self.part in (None, "decoder") else {}
         return decoder | {
-            self.model.encoders[name].released_name: self.stored_names.on_disk(name)
+            self.model.others[name].released_name: self.stored_names.on_disk(name)
             for name in encoders
             if name != "decoder"
         }
@@ -173,7 +173,7 @@ class RunExport:
     @property
     def valid_parts(self) -> list[str]:
         """Valid values of `part`."""
-        return list_parts(self.model.encoders)
+        return list_parts(self.model.backbone, self.model.others)
 
     @cached_property
     def released_model(self) -> ReleasedModel:
@@ -183,7 +183,7 @@ class RunExport:
             PretrainedError: the model has no such part, a placeholder no token, or biases choose
                 the decoder's experts.
         """
-        decoder, encoders = self.model.decoder, self.model.encoders
+        decoder, encoders = self.model.backbone_config, self.model.others
         if self.part in (None, "decoder"):
             self._check_biases()
         if self.part is None:
@@ -207,15 +207,15 @@ class RunExport:
 
     def _check_biases(self) -> None:
         """Raise PretrainedError: biases choose experts, whatever the configuration says by now."""
-        decoder = self.model.decoder
+        decoder = self.model.backbone_config
         if decoder.experts:
             leaf = self.saved[f"decoder.layers.experts.router.{LOAD}"]
             check_equal_biases(decoder, leaf.reshape(-1, leaf.shape[-1])[: decoder.expert_layers])
 
     def _check_kinds(self) -> None:
         """Raise PretrainedError: no released model has two encoders of one kind of media."""
-        kinds = [encoder.modality for encoder in self.model.encoders.values()]
-        for name, encoder in self.model.encoders.items():
+        kinds = [encoder.modality for encoder in self.model.others.values()]
+        for name, encoder in self.model.others.items():
             if kinds.count(encoder.modality) > 1:
                 raise PretrainedError(
                     f"{name} is one of {kinds.count(encoder.modality)} encoders of "
@@ -226,7 +226,7 @@ class RunExport:
     def _check_deepstack(self, names: Iterable[str]) -> None:
         """Raise PretrainedError: no released form has connectors of earlier layers."""
         for name in names:
-            if layers := self.model.encoders[name].deepstack:
+            if layers := self.model.others[name].deepstack:
                 raise PretrainedError(
                     f"model.encoders.{name}.deepstack: {list(layers)} has no place in a released "
                     "form; valid: parts of the model without it, such as --part decoder"
@@ -236,8 +236,8 @@ class RunExport:
         """Ids of the tokens at which outputs land, from the processor, or else from the release."""
         if self.processor is None:
             return self.source.released_model.placeholders if self.source else {}
-        vocab = self.model.decoder.vocab_size
-        encoders = sorted(self.model.encoders.values(), key=lambda encoder: encoder.modality)
+        vocab = self.model.backbone_config.vocab_size
+        encoders = sorted(self.model.others.values(), key=lambda encoder: encoder.modality)
         return {
             encoder.released_name: self.processor.id_of(encoder.modality, vocab)
             for encoder in encoders
@@ -343,7 +343,9 @@ class RunExport:
         release = self.releases.get("decoder")
         stated = release_ends(release.folder, release.values) if release else {}
         known = self.processor.end_ids if self.processor else {}
-        vocab = self.model.decoder.vocab_size  # transformers has no row of padding behind it
+        vocab = (
+            self.model.backbone_config.vocab_size
+        )  # transformers has no row of padding behind it
         return {key: number for key, number in known.items() if number < vocab} | stated
 
     @cached_property
@@ -462,7 +464,7 @@ class RunExport:
                 "processor makes them; export parts, each by itself: --part "
                 f"{' or '.join(self.valid_parts)}"
             )
-        kinds = [encoder.modality for encoder in self.model.encoders.values()]
+        kinds = [encoder.modality for encoder in self.model.others.values()]
         for kind in kinds:
             self.processor.check_media(kind)
         processor_files = self.processor.generated_files(

@@ -410,15 +410,15 @@ def run_configuration(
 ) -> dict[str, Any]:
     """Values of an experiment that trains the whole model, sharded over all devices."""
     model_values = model.model_dump(mode="json") | {"pretrained": pretrained}
-    budgets = {"tokens": min(TOKENS, model.decoder.max_positions), "segments": SEGMENTS}
-    budgets |= {name: encoder.usual_row(MEDIA) for name, encoder in model.encoders.items()}
+    budgets = {"tokens": min(TOKENS, model.backbone_config.max_positions), "segments": SEGMENTS}
+    budgets |= {name: encoder.usual_row(MEDIA) for name, encoder in model.others.items()}
     return {
         "run": {"name": out.absolute().name, "directory": str(out.absolute().parent)},
         "model": model_values,
         "parallel": {
             "devices": devices,
             "decoder": {"fsdp": devices},
-            "encoders": {name: {"fsdp": devices} for name in model.encoders},
+            "encoders": {name: {"fsdp": devices} for name in model.others},
         },
         "data": {
             "source": {"kind": "llava", "path": "DATA.json"},

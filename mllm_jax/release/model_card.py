@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from mllm_jax.models.short_form import BACKBONE, MODULES, OTHERS
 from mllm_jax.release.export_processor import TOKENIZER
 from mllm_jax.release.origin import ReleaseOrigin, release_name
 
@@ -29,7 +30,7 @@ _NEEDS = {
 #: Keys of the configuration that a card shows: what the model is, and what it was trained by. No
 #: path is among them.
 _SHOWN = {
-    "model": ("decoder", "encoders", "dtype"),
+    "model": (BACKBONE, OTHERS, MODULES, "backbone", "dtype"),
     "data": ("rows", "budgets", "batch", "samples", "image", "audio", "video"),
     "train": (
         *("steps", "accumulate", "learning_rate", "warmup_steps", "final_learning_rate_ratio"),

@@ -12,7 +12,7 @@ NO_ADAPTERS = (
 )
 
 
-def list_parts(encoders: Iterable[str]) -> list[str]:
-    """The parts of a model with such encoders."""
-    names = [*encoders]
-    return ["decoder", *names, *(f"{name}{CONNECTOR}" for name in names)]
+def list_parts(backbone: str, others: Iterable[str]) -> list[str]:
+    """The parts of a model with such modules."""
+    names = [*others]
+    return [backbone, *names, *(f"{name}{CONNECTOR}" for name in names)]

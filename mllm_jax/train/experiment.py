@@ -53,7 +53,7 @@ class Experiment:
         processor = make_processor(
             config.data,
             planning_specs(config),
-            config.model.decoder.max_positions,
+            config.model.backbone_config.max_positions,
             target_specs(config.model),
         )
         return cls(config, step.program.grid, processor, step)

@@ -73,7 +73,7 @@ def test_settings_are_those_of_the_paper(name: str, setting: tuple[Any, ...]) ->
         accumulate,
         decoder.stage,
         decoder.tensor,
-        config.schedule.decoder_chunks,
+        config.backbone_chunks,
     )
     assert found == setting
     # Microbatches of two samples on each pipeline.

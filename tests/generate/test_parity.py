@@ -18,7 +18,7 @@ from data.batch import PackedBatch
 from data.loading.evaluation import PromptSlot
 from mllm_jax.generate.generator import AnswerGenerator, AnswerOptions
 from mllm_jax.generate.opened import open_model
-from mllm_jax.models.graph import BACKBONE
+from mllm_jax.models.short_form import BACKBONE
 from mllm_jax.train.decoding.columns import AnswerColumns
 from mllm_jax.train.decoding.programs import DecodingPrograms
 from mllm_jax.train.decoding.sampling import TokenSampling

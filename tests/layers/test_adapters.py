@@ -13,7 +13,7 @@ from flax import nnx
 
 from mllm_jax.layers.adapters import has_linear
 from mllm_jax.layers.config.adapters import AdapterError
-from mllm_jax.layers.config.linear import HEAD, LinearLayer
+from mllm_jax.layers.config.linear import LinearLayer
 from mllm_jax.layers.modules import Dense
 from mllm_jax.layers.parameters import ParameterBlock
 from mllm_jax.layers.trainable import FrozenParts
@@ -23,6 +23,7 @@ from mllm_jax.models.work.flops import model_flops
 from mllm_jax.models.work.profile import tower_profiles
 from tests.train.models import small_model
 
+HEAD = "decoder.lm_head"
 EXPERTS = {"count": 4, "top_k": 2, "d_ff": 16, "shared_d_ff": 16, "shared_gate": True, "every": 2}
 
 

@@ -228,6 +228,57 @@ def test_impossible_graphs_are_refused(values: dict[str, Any], reason: str) -> N
         graph_of(**values)
 
 
-def test_the_backbone_of_a_graph_is_the_decoder() -> None:
-    with pytest.raises(ValidationError, match=r"backbone 'text' is refused, .* valid: decoder"):
-        ModelConfig.model_validate({"modules": {"text": WIDTHS}, "backbone": "text"})
+def written_graph(**values: Any) -> ModelConfig:
+    """A graph whose backbone has a free name."""
+    modules = {"vision": SIGLIP, "language": WIDTHS | {"vocab": 32}}
+    return ModelConfig.model_validate({"modules": modules, "backbone": "language", **values})
+
+
+def test_a_backbone_has_any_name() -> None:
+    edge = {"source": "vision", "target": "language", "connector": {"kind": "linear"}}
+    model = written_graph(edges=[edge])
+    assert [*model.modules] == ["language", "vision"]
+    assert model.backbone_config.vocab_size == 32
+    assert model.others["vision"].connector == ConnectorConfig(kind="linear")
+    assert [(edge.source, edge.target) for edge in model.graph.edges] == [
+        ("vision", "language"),
+        ("language", "next_token"),
+    ]
+    assert model.parts == ("language", "vision", "vision.connector")
+    assert {layer.name.partition(".")[0] for layer in model.linear_layers} == {*model.modules}
+    assert (model.key("language"), model.key("vision")) == ("modules.language", "modules.vision")
+
+
+def test_a_written_graph_is_written_as_it_was_read() -> None:
+    model = written_graph()
+    values = model.model_dump(mode="json")
+    assert {"modules", "backbone"} <= values.keys()
+    assert not {"decoder", "encoders", "written"} & values.keys()
+    assert ModelConfig.model_validate(values) == model
+    wider = model.with_modules({"language": model.backbone_config.model_copy(update={"d_ff": 8})})
+    assert wider.backbone_config.d_ff == 8
+    assert [*wider.others] == ["vision"]
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({"backbone": "text"}, "backbone 'text' is none of the modules, .*; valid: vision, lang"),
+        (
+            {"modules": {"vision": SIGLIP}, "backbone": "vision"},
+            "modules.vision.family: siglip reads media, and vision is the b",
+        ),
+        ({"modules": {"language": WIDTHS, "other": WIDTHS | {"family": "gpt"}}}, "reads text, and"),
+        ({"encoders": {}}, "modules are given beside decoder or encoders; valid: either"),
+    ],
+)
+def test_impossible_backbones_are_refused(values: dict[str, Any], reason: str) -> None:
+    with pytest.raises(ValidationError, match=reason):
+        written_graph(**values)
+
+
+def test_a_backbone_without_modules_is_refused() -> None:
+    with pytest.raises(ValidationError, match="backbone 'text' is none of the modules, which are"):
+        graph_of(backbone="text")
+    with pytest.raises(ValidationError, match="the model has no decoder; valid: decoder, or modul"):
+        ModelConfig.model_validate({"encoders": {}})

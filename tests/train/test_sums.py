@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from mllm_jax.layers.trainable import LOAD
 from mllm_jax.models.batch import NEXT_TOKEN, ModuleRows, NextTokenTargets
-from mllm_jax.models.graph import BACKBONE
 from mllm_jax.models.objectives.config import NextTokenConfig
+from mllm_jax.models.short_form import BACKBONE
 from mllm_jax.train.step.gradient_program import Batch, GradientProgram, Gradients, with_aux
 from scheduling.executor.batch import StepBatch
 from sharding.layerstack.run import Aux

@@ -27,7 +27,7 @@ from data.rows.spec import MediaRowSpec
 from data.sample import Lengths, MediumLengths
 from mllm_jax.config.inputs import longest_medium, media_specs, row_specs
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.models.graph import BACKBONE
+from mllm_jax.models.short_form import BACKBONE
 from mllm_jax.models.work.flops import tower_works
 from mllm_jax.plan.known_lengths import KnownLengths
 from scheduling.costs.loads import Load, Uneven

@@ -56,10 +56,11 @@ def check_sections(config: ExperimentConfig) -> list[Problem]:
 
 def _check_replicas(config: ExperimentConfig) -> Iterator[Problem]:
     """Replicas that are compared are at least two."""
-    key, ranks = "train.check_every", config.parallel.decoder.batch
+    key, ranks = "train.check_every", config.parallel.backbone_plan.batch
     if config.train.check_every is not None and ranks == 1:
-        problem = "the decoder has one replica, and no other one computes the same"
-        further = "parallel.decoder with data, fsdp or expert above 1"
+        backbone = config.model.backbone
+        problem = f"{backbone} has one replica, and no other one computes the same"
+        further = f"{config.plan_key(backbone)} with data, fsdp or expert above 1"
         yield Problem(key, problem, lambda: [[Choice.setting(key, None)]], further=further)
 
 
@@ -106,7 +107,7 @@ def _check_profiled_steps(config: ExperimentConfig) -> Iterator[Problem]:
 def _check_traced_step(config: ExperimentConfig) -> Iterator[Problem]:
     """A step that is measured is in the run; whether it can be measured, plans say."""
     step, steps = config.run.trace_step, config.train.steps
-    piped = config.parallel.decoder.stage > 1
+    piped = config.parallel.backbone_plan.stage > 1
     if step is None or step <= steps or not piped:
         return
     if not config.schedule.independent_microbatches:
@@ -118,15 +119,15 @@ def _check_traced_step(config: ExperimentConfig) -> Iterator[Problem]:
 
 def _check_budget_names(config: ExperimentConfig) -> Iterator[Problem]:
     """Every lane of an encoder has a budget, every further axis of it, and nothing else."""
-    lanes, reserved = config.model.lanes, {"decoder", "tokens", "segments"}
-    names, further = {*config.model.encoders, *lanes}, further_budgets(config.model)
+    lanes, reserved = config.model.lanes, {config.model.backbone, "tokens", "segments"}
+    names, further = {*config.model.others, *lanes}, further_budgets(config.model)
     free = next(name for name in ("vision", "audio", "images", "clips") if name not in names)
     for name in sorted(reserved & names):
         yield Problem(lane_path(config, name), "the name is taken", further=f"another, e.g. {free}")
     for name in lanes:
         if name not in config.data.budgets:
             reason = f"required, as {lane_path(config, name)} exists"
-            plan = config.parallel.encoders.get(name) or ParallelPlan()
+            plan = config.parallel.others.get(name) or ParallelPlan()
             yield _no_budget(config, name, reason, config.budget_unit(name, plan))
     for key, (name, axis) in further.items():
         if key not in config.data.budgets:
@@ -142,7 +143,7 @@ def _check_budget_names(config: ExperimentConfig) -> Iterator[Problem]:
 
 def _lane_or_encoder(config: ExperimentConfig, name: str) -> str:
     """The kind of thing that an unknown name should name: a lane or an encoder."""
-    return "bucket" if name in config.model.encoders else "encoder"
+    return "bucket" if name in config.model.others else "encoder"
 
 
 def _no_budget(config: ExperimentConfig, name: str, reason: str, unit: int) -> Problem:
@@ -158,7 +159,7 @@ def _no_budget(config: ExperimentConfig, name: str, reason: str, unit: int) -> P
 
 def _check_buckets(config: ExperimentConfig) -> Iterator[Problem]:
     """Lanes by cost have seconds, and a medium of either fits into the one for long media."""
-    for encoder in config.model.encoders.values():
+    for encoder in config.model.others.values():
         short = next((name for name, most in encoder.buckets.items() if most == "auto"), None)
         if short is None:
             continue
@@ -179,7 +180,7 @@ def _check_buckets(config: ExperimentConfig) -> Iterator[Problem]:
 
 def _check_media(config: ExperimentConfig) -> Iterator[Problem]:
     """Constants for all channels of an image, and routes that lead somewhere."""
-    for name, encoder in config.model.encoders.items():
+    for name, encoder in config.model.others.items():
         if isinstance(encoder, ImageEncoderConfig):
             yield from _check_image_constants(config, name, encoder.channels)
     yield from _own_images(config)
@@ -197,7 +198,7 @@ def _check_route(config: ExperimentConfig, kind: str) -> Iterator[Problem]:
         other_routes = {other: route for other, route in routes.items() if other != kind}
         has = f"{len(encoders_of_kind)} encoder" + "s" * (len(encoders_of_kind) != 1)
         removal = Choice("left out", {"data.routes": other_routes})
-        reason = f"has no effect, as model.encoders has {has} of {kind}"
+        reason = f"has no effect, as the model has {has} of {kind}"
         yield Problem(where, reason, lambda: [[removal]])
     elif unknown := [name for name in names if name not in encoders_of_kind]:
         changed = {"encoders": encoders_of_kind}
@@ -211,7 +212,7 @@ def _check_route(config: ExperimentConfig, kind: str) -> Iterator[Problem]:
 
 def _own_images(config: ExperimentConfig) -> Iterator[Problem]:
     """Settings of images are of encoders of images."""
-    settings_by_encoder, encoders = config.data.image.encoders, config.model.encoders
+    settings_by_encoder, encoders = config.data.image.encoders, config.model.others
     images = {name for name, encoder in encoders.items() if encoder.modality == "image"}
     if wrong := sorted(settings_by_encoder.keys() - images):
         image_settings = {
@@ -224,7 +225,7 @@ def _own_images(config: ExperimentConfig) -> Iterator[Problem]:
 
 
 def _check_image_constants(config: ExperimentConfig, name: str, channels: int) -> Iterator[Problem]:
-    section, where = config.data.image, f"model.encoders.{name}"
+    section, where = config.data.image, config.model_key(name)
     image = section.for_encoder(name)
     place = f"data.image.encoders.{name}" if name in section.encoders else "data.image"
     valid = [1] if channels == 1 else [1, channels]
@@ -328,17 +329,18 @@ def _check_attention(config: ExperimentConfig) -> Iterator[Problem]:
 def _attention_cases(config: ExperimentConfig) -> Iterator[tuple[str, int, int, bool]]:
     """Each module with the lengths of rows that its attention sees, its head_dim, and whether its
     masks have spans."""
-    plans, decoder = present_plans(config), config.model.decoder
+    plans, decoder = present_plans(config), config.model.backbone_config
     encoders = {
         name: config.model.encoder(name)
         for name in config.model.lanes
         if name in plans and name in config.data.budgets
     }
-    units = {"tokens": config.budget_unit("tokens", plans["decoder"])}
+    backbone = config.model.backbone
+    units = {"tokens": config.budget_unit("tokens", plans[backbone])}
     units |= {name: config.budget_unit(name, plans[name]) for name in encoders}
     rungs = Ladder.build(config.data, units).rungs
     for tokens in rungs["tokens"]:
-        yield "model.decoder", tokens, decoder.head_dim, has_spans(decoder.layer_kinds)
+        yield lane_path(config, backbone), tokens, decoder.head_dim, has_spans(decoder.layer_kinds)
     for name, encoder in encoders.items():
         for inputs in rungs[name]:
             positions, spans = inputs // encoder.stride, has_spans(encoder.layer_kinds)
@@ -353,7 +355,7 @@ def _check_balancing(config: ExperimentConfig) -> Iterator[Problem]:
             "schedule.hardware", reason, _value_choices("schedule.hardware", *hardware_names())
         )
     try:
-        check_balancing(config.data, ["decoder", *config.model.lanes])
+        check_balancing(config.data, [config.model.backbone, *config.model.lanes])
     except DataError as error:
         key, _, reason = str(error).partition(": ")
         yield Problem(key, reason)
@@ -361,9 +363,10 @@ def _check_balancing(config: ExperimentConfig) -> Iterator[Problem]:
 
 def _learned_positions(config: ExperimentConfig) -> Iterator[Problem]:
     """A row has no more tokens than the decoder has positions."""
-    decoder, tokens = config.model.decoder, config.data.budgets["tokens"]
+    decoder, tokens = config.model.backbone_config, config.data.budgets["tokens"]
     if not decoder.parts.rotary and decoder.max_positions < tokens:
-        key, most = "model.decoder.max_positions", decoder.max_positions
+        most = decoder.max_positions
+        key = f"{lane_path(config, config.model.backbone)}.max_positions"
         reason = f"{most} learned positions are fewer than data.budgets.tokens {tokens}"
         more = Choice(f"{tokens} or more", {key: tokens})
         fewer = (

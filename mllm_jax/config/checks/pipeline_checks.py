@@ -8,7 +8,6 @@ from functools import partial
 from mllm_jax.config.checks.plan_checks import (
     choice_of_other_key,
     covering_plans,
-    module_path,
     nearby_multiples,
     plans_for,
     whole_shards,
@@ -27,7 +26,7 @@ from sharding.plan import ParallelPlan
 
 def pipeline_checks(config: ExperimentConfig) -> list[Problem]:
     """Checks of the section `schedule`, and of stages."""
-    if config.parallel.decoder.stage == 1:
+    if config.parallel.backbone_plan.stage == 1:
         return [*_check_hardware(config), *_without_stages(config)]
     layers = [
         *_check_layers(config),
@@ -46,20 +45,20 @@ def pipeline_checks(config: ExperimentConfig) -> list[Problem]:
 
 def _check_objectives(config: ExperimentConfig) -> Iterator[Problem]:
     """Stages learn a microbatch's objectives where it leaves the last stage of the backbone."""
-    graph, stages = config.model.graph, config.parallel.decoder.stage
-    valid = "parallel.decoder.stage 1"
+    graph, stages = config.model.graph, config.parallel.backbone_plan.stage
+    valid = f"{config.stage_key} 1"
     for name, objective in graph.objectives.items():
         key = f"model.objectives.{name}"
         others = [edge.source for edge in graph.edges_into(name) if edge.source != graph.backbone]
         if objective.scope == "step":
             reason = (
                 f"{objective.kind} waits for the outputs of all microbatches, and in a schedule of "
-                f"parallel.decoder.stage {stages} backwards run before the last forward"
+                f"{config.stage_key} {stages} backwards run before the last forward"
             )
             yield Problem(key, reason, further=f"an objective of a microbatch, or {valid}")
         elif others:
             reason = (
-                f"it reads {', '.join(others)}, and with parallel.decoder.stage {stages} "
+                f"it reads {', '.join(others)}, and with {config.stage_key} {stages} "
                 f"outputs of other modules than {graph.backbone} only enter its rows"
             )
             yield Problem(key, reason, further=f"an edge from {graph.backbone}, or {valid}")
@@ -83,22 +82,22 @@ def _check_hardware(config: ExperimentConfig) -> Iterator[Problem]:
 def _without_stages(config: ExperimentConfig) -> Iterator[Problem]:
     """Stages of encoders need stages of the decoder, and so does a schedule."""
     if config.run.trace_step is not None:
-        reason = f"{config.run.trace_step} has no pipeline to measure, as {_one_stage()}"
+        reason = f"{config.run.trace_step} has no pipeline to measure, as {_one_stage(config)}"
         yield _or_default("run.trace_step", None, reason)
     for name, plan in covering_plans(config).items():
         if plan.stage > 1:
-            key = f"{module_path(name)}.stage"
+            key = f"{config.plan_key(name)}.stage"
             reason = f"{plan.stage} needs a decoder with stages"
             yield Problem(key, reason, partial(_other_plans, config, name), 4)
     if config.train.check_schedules:
-        reason = f"true has no effect, as {_one_stage()}"
+        reason = f"true has no effect, as {_one_stage(config)}"
         yield _or_default("train.check_schedules", False, reason)
     default = type(config.schedule)()
     for key, value in config.schedule:
         # `simulate` and `plan` take the hardware, with stages or without.
         idle = value == getattr(default, key) or (key == "chunks" and _is_one_chunk(config, value))
         if key != "hardware" and not idle:
-            reason = f"{value} has no effect, as {_one_stage()}"
+            reason = f"{value} has no effect, as {_one_stage(config)}"
             yield _or_default(f"schedule.{key}", getattr(default, key), reason)
 
 
@@ -111,8 +110,8 @@ def _other_plans(config: ExperimentConfig, name: str) -> list[Side]:
     return [plans_for(config, name)]
 
 
-def _one_stage() -> str:
-    return "parallel.decoder.stage is 1"
+def _one_stage(config: ExperimentConfig) -> str:
+    return f"{config.stage_key} is 1"
 
 
 def _or_default(key: str, value: object, reason: str) -> Problem:
@@ -146,7 +145,8 @@ def _weights_apart(config: ExperimentConfig) -> Iterator[Problem]:
     """A decoder whose weight gradients are apart has some."""
     key, kind = "schedule.kind", config.schedule.kind
     if kind in SPLIT_BACKWARD and config.frozen.is_trunk_frozen(config.model.backbone):
-        reason = f"{kind} has no effect, as train.freeze has decoder, which has no weight gradients"
+        name = config.model.backbone
+        reason = f"{kind} has no effect, as train.freeze has {name}, which has no weight gradients"
         yield _or_default(key, "1f1b", reason)
 
 
@@ -181,7 +181,7 @@ def _own_budgets(config: ExperimentConfig) -> Iterator[Problem]:
     for name, positions in config.schedule.budgets.items():
         if name not in config.model.lanes or name not in config.data.budgets:
             continue
-        unit = config.budget_unit(name, config.parallel.encoders[name])
+        unit = config.budget_unit(name, config.parallel.others[name])
         least, most = longest_medium(config, name), config.data.budgets[name]
         key, room = f"schedule.budgets.{name}", range(-(-least // unit), most // unit + 1)
         if positions < least:
@@ -208,28 +208,33 @@ def _multiple_choices(key: str, unit: int, room: range) -> list[Side]:
 
 def _check_layers(config: ExperimentConfig) -> Iterator[Problem]:
     """The decoder's layers can be dealt to stages and chunks."""
-    stages, chunks = config.parallel.decoder.stage, config.schedule.decoder_chunks
-    layers, key = config.model.decoder.layers, "model.decoder.layers"
-    period = config.model.decoder.period
+    stages, chunks = config.parallel.backbone_plan.stage, config.backbone_chunks
+    layers, model_key = config.model.backbone_config.layers, config.model_key(config.model.backbone)
+    period = config.model.backbone_config.period
     unit = stages * chunks * period
     if layers % unit and not config.schedule.pad_layers:
         runs = f"stages {stages} x chunks {chunks}"
-        runs += f" x {period} layers of model.decoder.pattern" if period > 1 else ""
+        runs += f" x {period} layers of {model_key}.pattern" if period > 1 else ""
         reason = f"{layers} is not a multiple of {unit}, {runs}"
-        yield Problem(key, reason, partial(_other_runs, config), 1)
+        yield Problem(f"{model_key}.layers", reason, partial(_other_runs, config), 1)
+
+
+def _chunks_key(config: ExperimentConfig) -> str:
+    return f"schedule.chunks.{config.model.backbone}"
 
 
 def _other_runs(config: ExperimentConfig) -> list[Side]:
     """Fewer chunks, layers that are padding, other layers, other stages."""
-    layers, stages = config.model.decoder.layers, config.parallel.decoder.stage
-    chunks, period = config.schedule.decoder_chunks, config.model.decoder.period
+    layers, stages = config.model.backbone_config.layers, config.parallel.backbone_plan.stage
+    chunks, period = config.backbone_chunks, config.model.backbone_config.period
     fewer = [n for n in range(chunks, 0, -1) if layers % (stages * n * period) == 0]
     sides: list[Side] = [
-        [choice_of_other_key("schedule.chunks.decoder", n) for n in fewer],
+        [choice_of_other_key(_chunks_key(config), n) for n in fewer],
         [choice_of_other_key("schedule.pad_layers", True)],
         plans_for(config, config.model.backbone),
     ]
-    return sides + _near_layers(config, "model.decoder.layers", layers, stages * chunks * period)
+    key = f"{config.model_key(config.model.backbone)}.layers"
+    return sides + _near_layers(config, key, layers, stages * chunks * period)
 
 
 def _near_layers(config: ExperimentConfig, key: str, layers: int, unit: int) -> list[Side]:
@@ -239,16 +244,16 @@ def _near_layers(config: ExperimentConfig, key: str, layers: int, unit: int) -> 
 
 def _check_length(config: ExperimentConfig) -> Iterator[Problem]:
     """The schedule is not too long to be made."""
-    stages, chunks = config.parallel.decoder.stage, config.schedule.decoder_chunks
+    stages, chunks = config.parallel.backbone_plan.stage, config.backbone_chunks
     microbatches, most = config.train.accumulate, most_microbatches(stages, chunks)
     if microbatches > most:
         key = "train.accumulate"
         reason = (
-            f"{microbatches} microbatches on parallel.decoder.stage {stages} x schedule.chunks "
+            f"{microbatches} microbatches on {config.stage_key} {stages} x schedule.chunks "
             f"{chunks} are more than {MOST_FORWARDS} forwards to schedule"
         )
         fewer = [[Choice(f"at most {most}", {key: most})]] if most else []
-        once = [choice_of_other_key("schedule.chunks.decoder", 1)]
+        once = [choice_of_other_key(_chunks_key(config), 1)]
         yield Problem(key, reason, lambda: [*fewer, once])
 
 
@@ -264,8 +269,8 @@ def _check_encoder_chunks(config: ExperimentConfig) -> Iterator[Problem]:
         stages, own = plan.stage, config.model.encoder(name)
         encoder, layers, periods = config.model.lanes[name], own.layers, own.layers // own.period
         if periods % stages:
-            key = f"model.encoders.{encoder}.layers"
-            reason = f"{layers} cannot be cut over the {stages} stages of {module_path(name)}"
+            key = f"{config.model_key(encoder)}.layers"
+            reason = f"{layers} cannot be cut over the {stages} stages of {config.plan_key(name)}"
             yield Problem(key, reason, partial(_other_layers, config, name), 2)
         elif (chunks := chosen.chunks.get(name, 1)) not in (
             valid := _valid_chunks(periods, stages)
@@ -273,7 +278,7 @@ def _check_encoder_chunks(config: ExperimentConfig) -> Iterator[Problem]:
             key = f"schedule.chunks.{name}"
             reason = (
                 f"{chunks} on each of {stages} stages do not split the {layers} layers of "
-                f"model.encoders.{encoder} evenly"
+                f"{config.model_key(encoder)} evenly"
             )
             yield Problem(key, reason, partial(_value_choices, key, valid))
 
@@ -284,9 +289,9 @@ def _valid_chunks(periods: int, stages: int) -> list[int]:
 
 
 def _other_layers(config: ExperimentConfig, name: str) -> list[Side]:
-    key = f"model.encoders.{config.model.lanes[name]}.layers"
+    key = f"{config.model_key(name)}.layers"
     encoder = config.model.encoder(name)
-    unit = config.parallel.encoders[name].stage * encoder.period
+    unit = config.parallel.others[name].stage * encoder.period
     return [plans_for(config, name), *_near_layers(config, key, encoder.layers, unit)]
 
 
@@ -296,12 +301,12 @@ def _value_choices(key: str, valid: Sequence[object]) -> list[Side]:
 
 def _check_deepstack(config: ExperimentConfig) -> Iterator[Problem]:
     """Layers with inputs of their own are in the first chunk, and those that give them together."""
-    stages, chunks = config.parallel.decoder.stage, config.schedule.decoder_chunks
-    decoder = config.model.decoder
+    stages, chunks = config.parallel.backbone_plan.stage, config.backbone_chunks
+    decoder = config.model.backbone_config
     most = StageLayers(decoder.layers, stages, chunks, decoder.period).per_chunk
     for name, plan in _encoder_plans(config).items():
         layers = config.model.encoder(name).deepstack
-        key = f"model.encoders.{config.model.lanes[name]}.deepstack"
+        key = f"{config.model_key(name)}.deepstack"
         if layers and plan.stage > 1:
             reason = f"{list(layers)} needs an encoder on one stage, and this one has {plan.stage}"
             none = [Choice.setting(key, [])]
@@ -330,7 +335,7 @@ def _first_stage(config: ExperimentConfig) -> Iterator[Problem]:
 
 def _check_live_outputs(config: ExperimentConfig) -> Iterator[Problem]:
     """`schedule.live` admits all outputs that a round of every encoder makes."""
-    live, stages = config.schedule.live, config.parallel.decoder.stage
+    live, stages = config.schedule.live, config.parallel.backbone_plan.stage
     rounds = {name: stages // plan.stage for name, plan in _encoder_plans(config).items()}
     least = max(rounds.values(), default=1)
     if config.schedule.placement == "bubbles" and live is not None and live < least:

@@ -30,32 +30,26 @@ PLANS, MOST = 6, 20_000
 UNITS = 64
 
 
-def module_path(name: str) -> str:
-    """Key of the plan of module `name`: `parallel.decoder` or `parallel.encoders.<name>`."""
-    return "parallel.decoder" if name == "decoder" else f"parallel.encoders.{name}"
-
-
 def lane_path(config: ExperimentConfig, name: str) -> str:
     """Key of a lane: that of its encoder, if the encoder has no other, or of an entry in it."""
-    encoder = config.model.lanes.get(name, name)
-    lane = f".buckets.{name}" if encoder != name else ""
-    return f"model.encoders.{encoder}{lane}"
+    bucket = f".buckets.{name}" if config.model.lanes.get(name, name) != name else ""
+    return f"{config.model_key(name)}{bucket}"
 
 
 def _plan_names(config: ExperimentConfig) -> Iterator[Problem]:
     """Every lane of an encoder has a plan, and nothing else has one."""
     lanes = config.model.lanes
     for name in lanes:
-        if name not in config.parallel.encoders:
+        if name not in config.parallel.others:
             reason = f"required, as {lane_path(config, name)} exists"
-            yield _plan_problem(config, name, module_path(name), reason)
-    for name in config.parallel.encoders:
+            yield _plan_problem(config, name, config.plan_key(name), reason)
+    for name in config.parallel.others:
         if name not in lanes:
             has = ", ".join(lanes) or "none"
             reason = f"no such encoder in the model, whose encoders are {has}"
-            if name in config.model.encoders:
+            if name in config.model.others:
                 reason = f"has no effect, as {name} has buckets; plans are of {has}"
-            key = module_path(name)
+            key = config.plan_key(name)
             yield Problem(key, reason, partial(_leave_out, key))
 
 
@@ -97,7 +91,7 @@ def plan_checks(config: ExperimentConfig) -> list[Problem]:
 
 def present_plans(config: ExperimentConfig) -> dict[str, ParallelPlan]:
     """Plans of modules that the model has."""
-    modules = ("decoder", *config.model.lanes)
+    modules = (config.model.backbone, *config.model.lanes)
     return {name: plan for name, plan in config.parallel.plans.items() if name in modules}
 
 
@@ -113,7 +107,7 @@ def covering_plans(config: ExperimentConfig) -> dict[str, ParallelPlan]:
 
 def _has_experts(config: ExperimentConfig, name: str) -> bool:
     """Whether a module has experts, which ranks can share."""
-    return name == "decoder" and config.model.decoder.experts is not None
+    return name == config.model.backbone and config.model.backbone_config.experts is not None
 
 
 # ---- plans that may do ---------------------------------------------------------------------------
@@ -142,7 +136,7 @@ def plans_for(config: ExperimentConfig, name: str) -> Iterator[Choice]:
     ):
         if plan != present:
             degrees = {axis: n for axis, n in zip(AXES, plan.degrees, strict=True) if n > 1}
-            yield Choice(str(plan), {module_path(name): degrees})
+            yield Choice(str(plan), {config.plan_key(name): degrees})
 
 
 def _choice_of_other_key(key: str, value: object) -> list[Side]:
@@ -178,7 +172,7 @@ def _check_expert_ranks(config: ExperimentConfig) -> Iterator[Problem]:
                 f"{plan.expert} is refused, as {name} has no experts to share, only 1 is valid; "
                 "more ranks of rows are data or fsdp"
             )
-            yield _plan_problem(config, name, f"{module_path(name)}.expert", reason)
+            yield _plan_problem(config, name, f"{config.plan_key(name)}.expert", reason)
 
 
 def _check_device_counts(config: ExperimentConfig) -> Iterator[Problem]:
@@ -197,7 +191,7 @@ def _check_device_counts(config: ExperimentConfig) -> Iterator[Problem]:
             reason = (
                 f"{plan} covers {_count_devices(plan.devices)}, but parallel.devices is {devices}"
             )
-            yield _plan_problem(config, name, module_path(name), reason)
+            yield _plan_problem(config, name, config.plan_key(name), reason)
 
 
 def _count_devices(count: int) -> str:
@@ -209,7 +203,7 @@ def _scaled_choices(config: ExperimentConfig, covered: int) -> Iterator[Choice]:
     times, remainder = divmod(config.parallel.devices, covered)
     if times > 1 and not remainder:
         plans = present_plans(config)
-        data = {f"{module_path(name)}.data": plan.data * times for name, plan in plans.items()}
+        data = {f"{config.plan_key(name)}.data": plan.data * times for name, plan in plans.items()}
         label = f"{times} times as much data in every plan"
         yield Choice(label, data)
         yield Choice(f"{label}, and data.rows", data | {"data.rows": config.data.rows * times})
@@ -217,10 +211,10 @@ def _scaled_choices(config: ExperimentConfig, covered: int) -> Iterator[Choice]:
 
 def _check_grid(config: ExperimentConfig) -> Iterator[Problem]:
     """All plans refine into one grid, whose encoders run inside the decoder's stages."""
-    plans = covering_plans(config)
-    if "decoder" not in plans:
+    plans, backbone = covering_plans(config), config.model.backbone
+    if backbone not in plans:
         return
-    fitting = {"decoder": plans.pop("decoder")}
+    fitting = {backbone: plans.pop(backbone)}
     for name, plan in plans.items():
         try:
             grid = JointGrid.build(fitting | {name: plan})
@@ -228,7 +222,7 @@ def _check_grid(config: ExperimentConfig) -> Iterator[Problem]:
         except PlanError as error:
             reason = error.reason.removeprefix(f"{name}: ")
             step = partial(_choice_of_other_key, "schedule.fsdp_gather", "step")
-            yield _plan_problem(config, name, module_path(name), reason, step)
+            yield _plan_problem(config, name, config.plan_key(name), reason, step)
         else:
             fitting[name] = plan
 
@@ -236,16 +230,16 @@ def _check_grid(config: ExperimentConfig) -> Iterator[Problem]:
 def _check_shared_plans(config: ExperimentConfig) -> Iterator[Problem]:
     """The lanes of an encoder hold its parameters alike, in evaluation too."""
     plans, lanes = covering_plans(config), config.model.lanes
-    if "decoder" not in plans or len(set(lanes.values())) == len(lanes):
+    if config.model.backbone not in plans or len(set(lanes.values())) == len(lanes):
         return
     unstaged = without_stages(plans)
     for name in (lane for lane in lanes if lane in plans):
         if reason := _unlike_lane(plans, lanes, name):
-            yield _plan_problem(config, name, module_path(name), reason)
+            yield _plan_problem(config, name, config.plan_key(name), reason)
         elif config.evaluate.enabled and (reason := _unlike_lane(unstaged, lanes, name)):
             reason = f"in evaluation, whose stages are part of fsdp, {reason}"
             others = partial(_no_evaluation, config)
-            yield _plan_problem(config, name, module_path(name), reason, others)
+            yield _plan_problem(config, name, config.plan_key(name), reason, others)
 
 
 def _unlike_lane(
@@ -269,7 +263,7 @@ def _unlike_lane(
 def _stages_as_fsdp(config: ExperimentConfig) -> Iterator[Problem]:
     """Evaluation runs without a pipeline, the stages as part of fsdp."""
     plans = covering_plans(config)
-    if not config.evaluate.enabled or "decoder" not in plans:
+    if not config.evaluate.enabled or config.model.backbone not in plans:
         return
     requirements = {name: config.model.requirements(name) for name in plans}
     reasons = [
@@ -310,16 +304,11 @@ def _check_sizes(config: ExperimentConfig) -> Iterator[Problem]:
         for axis, needs in undivided.items():
             degree = getattr(plan, needs[0].axis)
             sizes = ", ".join(dict.fromkeys(f"{need.name} {need.size}" for need in needs))
-            reason = f"{degree} does not divide {sizes} of {_model_path(config, name)}"
+            reason = f"{degree} does not divide {sizes} of {config.model_key(name)}"
             if axis == "expert":
                 reason += f", whose divisors are {divisors_of(needs[0].size)}"
             others = partial(_size_choices, config, name, needs, degree)
-            yield _plan_problem(config, name, f"{module_path(name)}.{axis}", reason, others)
-
-
-def _model_path(config: ExperimentConfig, name: str) -> str:
-    """Key of what sizes are of: the decoder, or the encoder that has lane `name`."""
-    return "model.decoder" if name == "decoder" else f"model.encoders.{config.model.lanes[name]}"
+            yield _plan_problem(config, name, f"{config.plan_key(name)}.{axis}", reason, others)
 
 
 def _size_choices(
@@ -331,7 +320,8 @@ def _size_choices(
     sides = list[Side]()
     for need in needs:
         size_name = need.name.removeprefix("decoder ")
-        key = f"{_model_path(config, name if size_name == need.name else 'decoder')}.{size_name}"
+        owner = name if size_name == need.name else config.model.backbone
+        key = f"{config.model_key(owner)}.{size_name}"
         below = need.size // degree * degree
         sides.append([choice_of_other_key(key, size) for size in (below, below + degree) if size])
     return sides
@@ -363,10 +353,10 @@ def whole_shards(
         path: key of the row's positions.
     """
     plan = config.parallel.plans[module]
-    unit = config.budget_unit("tokens" if module == "decoder" else module, plan)
+    unit, backbone = config.budget_unit(config.budget_key(module), plan), config.model.backbone
     if positions % unit:
-        shards = f"{module_path(module)}.{_axis_name(plan, 'sequence')} {plan.sequence}"
-        parts = shards if module == "decoder" else f"reduction {unit // plan.sequence} x {shards}"
+        shards = f"{config.plan_key(module)}.{_axis_name(plan, 'sequence')} {plan.sequence}"
+        parts = shards if module == backbone else f"reduction {unit // plan.sequence} x {shards}"
         reason = f"{positions} is not a multiple of {unit} ({parts})"
         yield Problem(
             path, reason, partial(nearby_multiples, path, positions, unit), 1, "nearest valid"
@@ -389,12 +379,12 @@ def _check_rows(config: ExperimentConfig) -> Iterator[Problem]:
     """Every share of the batch is a whole number of rows."""
     rows, shares, spread = config.data.rows, _row_shares(config), config.schedule.rows
     wrong = [
-        f"{degree}, {_describe_row_axes(config, name)} of {module_path(name)}"
+        f"{degree}, {_describe_row_axes(config, name)} of {config.plan_key(name)}"
         for name, degree in shares.items()
         if rows * spread.get(name, 1) % degree
     ]
     if wrong:
-        inside = " inside a stage" if config.parallel.decoder.stage > 1 else ""
+        inside = " inside a stage" if config.parallel.backbone_plan.stage > 1 else ""
         times = "".join(f", {factor} times as many for {name}," for name, factor in spread.items())
         reason = f"{rows}{times} is not a multiple of {', nor of '.join(wrong)}{inside}"
         units = [degree // gcd(degree, spread.get(name, 1)) for name, degree in shares.items()]
@@ -412,8 +402,8 @@ def _row_shares(config: ExperimentConfig) -> dict[str, int]:
 
     A pipeline's stages are dealt whole microbatches of an encoder.
     """
-    stages = config.parallel.decoder.stage
+    stages, backbone = config.parallel.backbone_plan.stage, config.model.backbone
     return {
-        name: plan.batch if name == "decoder" else max(plan.batch * plan.stage // stages, 1)
+        name: plan.batch if name == backbone else max(plan.batch * plan.stage // stages, 1)
         for name, plan in covering_plans(config).items()
     }

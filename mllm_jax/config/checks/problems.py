@@ -17,6 +17,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from mllm_jax.config.sections import ExperimentConfig
+from mllm_jax.models.short_form import sections_of_modules
 
 #: The value of a key that is left out.
 LEFT_OUT = object()
@@ -250,12 +251,13 @@ class _Advice:
 
 def data_alone(config: ExperimentConfig) -> Choice:
     """Plans that split nothing but rows, for every module."""
-    devices = config.parallel.devices or config.parallel.decoder.devices
+    devices = config.parallel.devices or config.parallel.backbone_plan.devices
     plan = {"data": devices}
-    encoders = dict.fromkeys(config.model.lanes, plan)
-    changes = {"parallel.devices": devices, "parallel.decoder": plan}
+    backbone = config.model.backbone
+    plans = sections_of_modules(dict.fromkeys((backbone, *config.model.lanes), plan), backbone)
+    changes = {f"parallel.{key}": value for key, value in plans.items()}
     label = f"data {devices} for every module"
-    return Choice(label, {**changes, "parallel.encoders": encoders})
+    return Choice(label, {"parallel.devices": devices, **changes})
 
 
 def _join_choices(repair: dict[str, Choice], choices_made: Sequence[Choice]) -> dict[str, Choice]:

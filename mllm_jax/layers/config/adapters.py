@@ -78,7 +78,7 @@ class LoraAdapters:
         Where layers are of several kinds, they are means.
         """
         return self._count_elements(
-            layer for layer in self.layers if layer.part == module and layer.name != HEAD
+            layer for layer in self.layers if layer.part == module and not layer.head
         )
 
     def end_elements(self, module: str) -> dict[tuple[str | None, ...], float]:
@@ -86,7 +86,7 @@ class LoraAdapters:
         return self._count_elements(
             layer
             for layer in self.layers
-            if layer.part == f"{module}.connector" or (layer.name == HEAD and layer.part == module)
+            if layer.part == f"{module}.connector" or (layer.head and layer.part == module)
         )
 
     def _count_elements(self, layers: Iterable[LinearLayer]) -> dict[tuple[str | None, ...], float]:
@@ -101,5 +101,5 @@ class LoraAdapters:
 
 def _is_match(layer: LinearLayer, target: str) -> bool:
     """Whether a pattern matches a layer; the head must be named."""
-    named = layer.name != HEAD or HEAD.rpartition(".")[2] in target
+    named = not layer.head or HEAD in target
     return named and fnmatchcase(layer.name, target)

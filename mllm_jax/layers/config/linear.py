@@ -1,7 +1,7 @@
 """The linear layers of a model by name, known without making them.
 
 Names are those of parameters without the dimension of layers: all copies of
-`decoder.layers.self_attn.q_proj` are one entry. Embeddings, a head that is the embedding,
+`language.layers.self_attn.q_proj` are one entry. Embeddings, a head that is the embedding,
 convolutions, routers and the experts that tokens choose are none of them. Tests compare the entries
 with the modules.
 """
@@ -17,8 +17,8 @@ from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.elements import Dims
 from mllm_jax.layers.config.encoder import EncoderConfig
 
-#: Name of the head, if it is no embedding.
-HEAD = "decoder.lm_head"
+#: Name of the head in its module, if it is no embedding.
+HEAD = "lm_head"
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,11 @@ class LinearLayer:
     share: float = 1.0
 
     @property
+    def head(self) -> bool:
+        """Whether it is the head of the vocabulary."""
+        return self.name == f"{self.part}.{HEAD}"
+
+    @property
     def width(self) -> int:
         """Elements of an input."""
         return math.prod(size for _, size in self.inputs)
@@ -49,28 +54,28 @@ class LinearLayer:
         return math.prod(size for _, size in self.outputs)
 
 
-def decoder_layers(config: DecoderConfig) -> Iterator[LinearLayer]:
-    """Those of a decoder."""
+def decoder_layers(name: str, config: DecoderConfig) -> Iterator[LinearLayer]:
+    """Those of a decoder with this name."""
     width, hidden = _single_dim("embed", config.d_model), _single_dim("mlp", config.d_ff)
     heads = config.heads, config.kv_heads, config.head_dim
-    every = list(_attention_layers("decoder", config.d_model, *heads))
+    every = list(_attention_layers(name, config.d_model, *heads))
     sparse = sum(kind.mlp == "experts" for kind in config.layer_kinds) / config.period
     if sparse < 1:
         kind = _gated_layers if config.parts.gated else _two_layers
-        dense = kind("decoder", "layers.mlp", width, hidden, width)
+        dense = kind(name, "layers.mlp", width, hidden, width)
         every += [replace(layer, share=1 - sparse) for layer in dense]
     experts = config.experts
     if experts is not None and experts.shared_d_ff:
         middle = _single_dim("mlp", experts.shared_d_ff)
-        shared = list(_gated_layers("decoder", "layers.experts.shared", width, middle, width))
+        shared = list(_gated_layers(name, "layers.experts.shared", width, middle, width))
         if experts.shared_gate:
-            shared.append(
-                _make_layer("decoder", "layers.experts.shared_gate", width, _single_dim(None, 1))
-            )
+            gate = _single_dim(None, 1)
+            shared.append(_make_layer(name, "layers.experts.shared_gate", width, gate))
         every += [replace(layer, share=sparse) for layer in shared]
     yield from every
     if not config.tie_embeddings:
-        yield LinearLayer(HEAD, "decoder", width, (("vocab", config.vocab_size),))
+        vocab: Dims = (("vocab", config.vocab_size),)
+        yield LinearLayer(f"{name}.{HEAD}", name, width, vocab)
 
 
 def encoder_layers(
@@ -103,8 +108,7 @@ def _single_dim(axis: Literal["embed", "mlp"] | None, size: int) -> Dims:
 
 
 def _make_layer(module: str, name: str, inputs: Dims, outputs: Dims) -> LinearLayer:
-    inside = module == "decoder" or name.startswith("layers.")
-    part = module if inside else f"{module}.connector"
+    part = module if name.startswith("layers.") else f"{module}.connector"
     return LinearLayer(f"{module}.{name}", part, inputs, outputs)
 
 

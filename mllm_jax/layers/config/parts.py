@@ -6,12 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from sharding.plan import divisors_of
 
 #: Rows and columns, or height and width.
 Size = tuple[Annotated[int, Field(gt=0)], Annotated[int, Field(gt=0)]]
+
+
+#: Metadata of a key whose sections have keys that stand in a table of keys already.
+LISTED_ABOVE: dict[str, JsonValue] = {"listed": "above"}
 
 
 class Section(BaseModel):

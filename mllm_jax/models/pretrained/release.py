@@ -199,7 +199,7 @@ def list_differences(release: Release, model: ModelConfig, part: str) -> Iterato
     """
     name, _, end = part.partition(".")
     released = _settings_of_part(release, part)
-    config = model.decoder if name == "decoder" else model.encoders[name]
+    config = model.backbone_config if name == "decoder" else model.others[name]
     values_here, where = config.model_dump(mode="json"), "decoder"
     if name != "decoder":
         values_here, where = values_here[CONNECTOR] if end else values_here, f"encoders.{part}"

@@ -24,7 +24,7 @@ def tower_work(config: ModelConfig, module: str) -> TowerWork:
     """Forward work of the backbone (with its head) or of a lane (with its encoder's connector)."""
     parts = work_parts(config, module)
     if module == config.backbone:
-        return _total(parts, config.decoder.layers)
+        return _total(parts, config.backbone_config.layers)
     return _encoder_total(parts, config.encoder(module))
 
 
@@ -62,7 +62,7 @@ def _trained_flops(
     parts = work_parts(config, name)
     if name == config.backbone:
         weights = _weights(frozen, name, parts.layer_adapters)
-        return config.decoder.layers * _passes(parts.layer, lengths, weights)
+        return config.backbone_config.layers * _passes(parts.layer, lengths, weights)
     encoder = config.lanes[name]
     into = not frozen.is_trunk_frozen(encoder)
     weights = _weights(frozen, encoder, parts.layer_adapters)
@@ -117,11 +117,11 @@ def work_parts(config: ModelConfig, module: str) -> WorkParts:
     """Parts of `tower_work(config, module)`."""
     adapters = config.adapters
     if module == config.backbone:
-        parts, stride, reduction = _decoder_parts(config.decoder), 1, 1
+        parts, stride, reduction = _decoder_parts(config.backbone_config), 1, 1
     else:
         encoder, merged = config.encoder(module), config.lanes[module] in config.graph.merged
         # A head reads one output of a medium, which counts for nothing beside its layers.
-        parts = _encoder_parts(encoder, config.decoder.d_model if merged else 0)
+        parts = _encoder_parts(encoder, config.backbone_config.d_model if merged else 0)
         stride, reduction = encoder.stride, encoder.reduction
     if adapters is None:
         return parts

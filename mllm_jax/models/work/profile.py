@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from mllm_jax.layers.config import elements
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig
-from mllm_jax.layers.config.linear import HEAD
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.work.flops import expert_flops, work_parts
 from scheduling.costs.work import ExpertWork, ModulePart, TowerProfile
@@ -28,7 +27,7 @@ def _profile(config: ModelConfig, name: str) -> TowerProfile:
     tower: DecoderConfig | EncoderConfig
     graph = config.graph
     if name == config.backbone:
-        tower, stride, reduction, features = config.decoder, 1, 1, 0
+        tower, stride, reduction, features = config.backbone_config, 1, 1, 0
         outputs, rest = tower.vocab_size, tower.rest_elements
         side_inputs = config.layer_inputs
         rest = rest + graph.head_elements(name)
@@ -37,7 +36,7 @@ def _profile(config: ModelConfig, name: str) -> TowerProfile:
         stride, reduction, features = tower.stride, tower.reduction, tower.features
         side_inputs, module = len(tower.deepstack), config.lanes[name]
         is_merged = module in graph.merged
-        outputs = config.decoder.d_model if is_merged else tower.d_model
+        outputs = config.backbone_config.d_model if is_merged else tower.d_model
         connectors = tower.connectors_elements(outputs) if is_merged else elements.Elements()
         rest = tower.rest_elements + connectors + graph.head_elements(module)
     parts, adapters, part = work_parts(config, name), config.adapters, config.lanes.get(name, name)
@@ -73,7 +72,7 @@ def _adapted(config: ModelConfig, part: str) -> float:
     adapters = config.adapters
     if adapters is None:
         return 0.0
-    layers = [layer for layer in adapters.layers if layer.part == part and layer.name != HEAD]
+    layers = [layer for layer in adapters.layers if layer.part == part and not layer.head]
     return sum(
         layer.share * (layer.width + 3 * layer.height + 2 * adapters.rank) for layer in layers
     )

@@ -28,7 +28,6 @@ from data.sources.source import Source
 from mllm_jax.config.buckets import planning_specs
 from mllm_jax.config.inputs import target_specs
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.models.graph import BACKBONE
 from mllm_jax.train.feed.feed import open_single_loader
 
 
@@ -83,6 +82,7 @@ class SeenSample:
         microbatch: number of the microbatch, from 0.
         placement: places of the text and of the media.
         learnt: number of tokens with a loss.
+        text: name of the module that has the text.
         fault: why it turned out to be unusable when it was read; None for one that is used.
     """
 
@@ -92,12 +92,13 @@ class SeenSample:
     microbatch: int
     placement: SamplePlacement
     learnt: int
+    text: str
     fault: SampleFault | None = None
 
     @property
     def tokens(self) -> int:
         """Positions of the decoder's row."""
-        return self.placement.lengths.total(BACKBONE)
+        return self.placement.lengths.total(self.text)
 
     @property
     def key(self) -> str:
@@ -119,7 +120,7 @@ class SeenSample:
             "media": {
                 lane: list(placement.lengths.counts(lane))
                 for lane in placement.lengths.modules
-                if lane != BACKBONE
+                if lane != self.text
             },
             "unusable": self.fault and self.fault.text,
         }
@@ -222,7 +223,7 @@ class DataPreview:
     @property
     def buckets(self) -> tuple[str, ...]:
         """Names of the buckets of media."""
-        return tuple(name for name in self.specs if name != BACKBONE)
+        return tuple(name for name in self.specs if name != self.config.model.backbone)
 
     @property
     def padding(self) -> dict[str, float]:
@@ -263,7 +264,7 @@ def build_preview(config: ExperimentConfig, samples: int) -> DataPreview:
     processor = make_processor(
         config.data,
         planning_specs(config),
-        config.model.decoder.max_positions,
+        config.model.backbone_config.max_positions,
         target_specs(config.model),
     )
     microbatches: list[Microbatch] = []
@@ -306,8 +307,9 @@ def _list_samples(
         for placement in sorted(microbatch.stats.placements, key=lambda p: (p.row, p.segment)):
             name, index = source.name(placement.index), placement.index
             member = _member_name(source, index, config)
-            learnt = int(_slice_sample(targets_of(microbatch).weights, placement).sum())
-            yield SeenSample(number, name, member, at, placement, learnt, faults.get(name))
+            text, weights = microbatch.batch.text, targets_of(microbatch).weights
+            learnt = int(_slice_sample(weights, placement, text).sum())
+            yield SeenSample(number, name, member, at, placement, learnt, text, faults.get(name))
             number += 1
 
 
@@ -328,11 +330,10 @@ def targets_of(microbatch: Microbatch) -> NextTokenTargets:
     )
 
 
-def _slice_sample(array: NDArray[Any], placement: SamplePlacement) -> NDArray[Any]:
-    """An array of the decoder, `[rows, tokens]`, at the positions of a sample."""
-    return array[
-        placement.row, placement.start : placement.start + placement.lengths.total(BACKBONE)
-    ]
+def _slice_sample(array: NDArray[Any], placement: SamplePlacement, text: str) -> NDArray[Any]:
+    """An array of the module `text`, `[rows, tokens]`, at the positions of a sample."""
+    start = placement.start
+    return array[placement.row, start : start + placement.lengths.total(text)]
 
 
 def _sample_detail(
@@ -353,7 +354,8 @@ def _list_tokens(
     """The tokens of a sample; the last one is a target alone."""
     learning = targets_of(microbatch)
     arrays = microbatch.batch.decoder.inputs, learning.labels, learning.weights
-    ids, targets, weight = (_slice_sample(array, placement) for array in arrays)
+    text = microbatch.batch.text
+    ids, targets, weight = (_slice_sample(array, placement, text) for array in arrays)
     all_ids = [*ids.tolist(), int(targets[-1])]
     learnt = [False, *(weight > 0).tolist()]
     spans, at = _media_spans(placement, processor), 0

@@ -53,7 +53,7 @@ class RunComponents:
         """Build the components of a run that continues from `progress`."""
         config = experiment.config
         policy = CheckpointPolicy(checkpoints, config, progress)
-        layers = config.model.decoder.layers_with_experts
+        layers = config.model.backbone_config.layers_with_experts
         names = experiment.step.form.names
         guard = StepGuard(config.train.guard, progress, policy.give_advice, layers, names)
         evaluator = LossEvaluator(experiment) if config.evaluate.enabled else None

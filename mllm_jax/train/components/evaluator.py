@@ -249,7 +249,7 @@ class LossEvaluator:
         Args:
             prepared: parameters that `prepare_params` returned.
         """
-        longest = self._config.model.decoder.max_positions
+        longest = self._config.model.backbone_config.max_positions
         limits = [min(self._most_tokens, 1 + longest - slot.tokens) for slot in prompts.slots]
         fewest = min(self._data.budgets["segments"], COLUMNS)
         rows = self._rows[self._config.model.backbone]
@@ -321,7 +321,7 @@ def evaluate_run(config: ExperimentConfig) -> dict[str, Any]:
         lambda: make_processor(
             config.data,
             planning_specs(config),
-            config.model.decoder.max_positions,
+            config.model.backbone_config.max_positions,
             target_specs(config.model),
         )
     )

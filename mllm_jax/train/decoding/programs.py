@@ -27,7 +27,6 @@ from mllm_jax.layers.attention.masks import TokenIds
 from mllm_jax.layers.config.kinds import SPAN_IDS
 from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.decoding import Cache, CachedDecoder, in_type_of_use, next_positions
-from mllm_jax.models.graph import BACKBONE
 from mllm_jax.models.model import Model
 from mllm_jax.models.module import parameter_axes
 from mllm_jax.runtime.compiled.synchronized import SynchronizedProgram, synchronize_program
@@ -169,7 +168,7 @@ class DecodingPrograms:
         """
         arrays = {**batch.decoder.arrays, **columns.arrays}
         prompts = replace(batch.decoder, arrays=arrays)
-        placed = place([replace(batch, rows={**batch.rows, BACKBONE: prompts})], self._step)
+        placed = place([replace(batch, rows={**batch.rows, self._backbone: prompts})], self._step)
         draw = sampling.draw
         prefill = self._make_program("prefill", most, sampling.greedy)
         decode = self._make_program("decode", most, sampling.greedy)
@@ -229,7 +228,7 @@ class DecodingPrograms:
         heads = (*self._view.tensor, *self._view.context)
         cache_spec: Any = PartitionSpec(self._view.batch_axes or None, heads or None)
         everywhere: Any = PartitionSpec()
-        layers = ((cache_spec, cache_spec),) * self._step.program.model.decoder.layers
+        layers = ((cache_spec, cache_spec),) * self._step.program.model.backbone_config.layers
         ids = TokenIds(rows, rows, rows if self._decoder.reads_spans else None)
         cache = Cache(layers, ids)
         return DecodingState(
@@ -240,7 +239,7 @@ class DecodingPrograms:
         """Prompts of this rank's rows, and the first token of every answer."""
         params, draw = tree["params"], tree["draw"]
         modules, routes = jax.tree.map(lambda leaf: leaf[0], (batch.rows, batch.routes))
-        rows: ModuleRows = modules[BACKBONE]
+        rows: ModuleRows = modules[self._backbone]
         last, segments, lengths, limits, numbers = (rows.arrays[name] for name in NAMES)
         count, tokens = rows.inputs.shape
         cache = self._decoder.empty(count, tokens + last.shape[1] * most)
@@ -290,7 +289,7 @@ class DecodingPrograms:
         """The newest token of every answer, as a row of columns."""
         ids = jnp.where(state.alive, state.segments, 0)
         offset = state.written_counts - 1
-        axes = self._step.program.model.decoder.position_axes
+        axes = self._step.program.model.backbone_config.position_axes
         positions = jnp.repeat((state.positions + offset)[..., None], axes, axis=-1)
         # What an answer says belongs to no span.
         spans = {SPAN_IDS: jnp.zeros_like(ids)} if self._decoder.reads_spans else {}

@@ -10,7 +10,6 @@ import jax
 
 from data.loading.assemble import leave_out
 from data.loading.loader import Microbatch, MicrobatchLoader
-from mllm_jax.models.graph import BACKBONE
 from mllm_jax.runtime.part import current_peers
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.groups import exchange_with_groups
@@ -79,7 +78,7 @@ def leave_out_everywhere(experiment: Experiment, microbatches: Sequence[Microbat
     holes = current_peers().gather(
         "samples that cannot be read", [list(m.holes) for m in microbatches]
     )
-    rows = local_rows(experiment.step, config.data.rows)[BACKBONE]
+    rows = local_rows(experiment.step, config.data.rows)[config.model.backbone]
     for number, microbatch in enumerate(microbatches):
         unreadable = {position for process in holes for position in process[number]}
         for placement in microbatch.stats.placements:

@@ -177,7 +177,7 @@ def check_sources(config: ExperimentConfig) -> Identities:
         lambda: make_processor(
             config.data,
             planning_specs(config),
-            config.model.decoder.max_positions,
+            config.model.backbone_config.max_positions,
             target_specs(config.model),
         )
     )

@@ -136,7 +136,7 @@ def _work_seconds(
     """Seconds of the heaviest ranks of all phases, one phase after the other."""
     speed = hardware.peak(compute_dtype(config.model).name) * hardware.efficiency.matmul
     flops = sum(
-        work * ranks[name] / config.parallel.decoder.devices
+        work * ranks[name] / config.parallel.backbone_plan.devices
         for name, work in drawn.heaviest.items()
     )
     return 3 * config.train.accumulate * flops / speed
@@ -160,14 +160,14 @@ def _sending_seconds(
     link, each = hardware.reached_network, placed / len(samples)
     seconds = 0.0
     if config.data.balance == "per_phase":
-        width = config.model.decoder.d_model * (1 + config.model.layer_inputs)
+        width = config.model.backbone_config.d_model * (1 + config.model.layer_inputs)
         outputs = sum(
             kind.merged_outputs(medium)
             for lengths in samples
             for kind in kinds
             for medium in lengths.of(kind.name)
         )
-        devices = size * config.parallel.decoder.devices / hosts
+        devices = size * config.parallel.backbone_plan.devices / hosts
         bytes_ = 2 * outputs * each * width * compute_dtype(config.model).itemsize
         seconds += link.send_seconds(bytes_ / devices)
     if config.data.lengths == "on_read":

@@ -70,9 +70,9 @@ class StepRecorder:
             targets=ended.targets,
             aux=ended.aux,
             trust_ratios=ended.trust_ratios,
-            expert_layers=config.model.decoder.layers_with_experts,
+            expert_layers=config.model.backbone_config.layers_with_experts,
             expert_loads=ended.expert_loads,
-            expert_ranks=config.parallel.decoder.expert,
+            expert_ranks=config.parallel.backbone_plan.expert,
             skips=self._experiment.step.skips,
             skipped=ended.skipped,
             loads=sum_over_microbatches(loads),
@@ -208,7 +208,7 @@ def _add_counts(counts: Sequence[Mapping[str, int]]) -> Counter[str]:
 def _moved_bytes(model: ModelConfig, microbatch: Microbatch) -> float:
     """Bytes between hosts: encoder outputs, their gradients, and samples read for another host."""
     outputs = sum(microbatch.stats.crossing.values())
-    width = model.decoder.d_model * (1 + model.layer_inputs) * compute_dtype(model).itemsize
+    width = model.backbone_config.d_model * (1 + model.layer_inputs) * compute_dtype(model).itemsize
     return 2 * outputs * width + microbatch.stats.sent
 
 

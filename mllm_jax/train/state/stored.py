@@ -65,7 +65,7 @@ class StoredForm:
     @property
     def regrouping(self) -> Regrouping:
         """The conversion of checkpoints of other plans to this form."""
-        sizes = self.model.decoder.vocab_size, self.stack, self._padded
+        sizes = self.model.backbone_config.vocab_size, self.stack, self._padded
         return Regrouping(*sizes, names=self.names)
 
     @cached_property

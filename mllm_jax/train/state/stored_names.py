@@ -5,6 +5,8 @@ module as `model:` does, and so do the moments of an optimizer, which lie like i
 
     in memory   {"decoder": {..}, "vision": {..}, "audio": {..}}
     in files    {"decoder": {..}, "encoders": {"vision": {..}, "audio": {..}}}
+
+or `{"modules": {"language": {..}, "vision": {..}}}` of a model that is no short form.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ from typing import Any
 
 import jax
 
-from mllm_jax.models.graph import ENCODERS, ModelConfig
+from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.short_form import BACKBONE, module_key, module_values, sections_of_modules
 
 
 @dataclass(frozen=True)
@@ -37,11 +40,12 @@ class StoredNames:
 
     def on_disk(self, name: str) -> str:
         """The dotted name in files of a module, or of what lies in it: `encoders.vision.norm`."""
-        return name if name.partition(".")[0] == self.backbone else f"{ENCODERS}.{name}"
+        return module_key(name, self.backbone)
 
     def of_disk(self, stored: str) -> str:
         """The inverse of `on_disk`."""
-        return stored.removeprefix(f"{ENCODERS}.")
+        section, _, name = stored.partition(".")
+        return stored if section == self.backbone == BACKBONE else name
 
     def stored(self, state: Any) -> Any:
         """A state with every tree by module, of parameters or of moments, as in files."""
@@ -60,20 +64,19 @@ class StoredNames:
         )
 
     def _nested(self, modules: Mapping[str, Any]) -> dict[str, Any]:
-        others = {name: tree for name, tree in modules.items() if name != self.backbone}
-        backbone = {name: tree for name, tree in modules.items() if name == self.backbone}
+        sections = sections_of_modules(modules, self.backbone)
         # A model of one module has an empty section in files.
-        return backbone | ({ENCODERS: others} if others or not self.others else {})
+        return {key: trees for key, trees in sections.items() if trees or not self.others}
 
     def _flat(self, stored: Mapping[str, Any]) -> dict[str, Any]:
-        backbone = {name: tree for name, tree in stored.items() if name == self.backbone}
-        return backbone | dict(stored.get(ENCODERS, {}))
+        return module_values(stored, self.backbone)
 
     def _is_flat(self, node: Any) -> bool:
         return bool(self.backbone) and _is_tree_of(node, {self.backbone, *self.others})
 
     def _is_nested(self, node: Any) -> bool:
-        return bool(self.backbone) and _is_tree_of(node, {self.backbone, ENCODERS})
+        sections = sections_of_modules({self.backbone: {}}, self.backbone)
+        return bool(self.backbone) and _is_tree_of(node, {*sections})
 
 
 def _is_tree_of(node: Any, names: set[str]) -> bool:

@@ -79,12 +79,12 @@ def build_step(
     Raises:
         PlanError: the plans do not fit each other or the devices.
     """
-    grid = JointGrid.build(plans, model.decoder.kv_heads, overlap.pieces, reduce_dtype)
+    grid = JointGrid.build(plans, model.backbone_config.kv_heads, overlap.pieces, reduce_dtype)
     program = gradient_program(model, grid, pipeline, frozen, exchanges)
     mesh = _mesh(grid, devices)
     if train is None:
         return TrainStep(program, mesh, optax.identity(), options=overlap.options)
-    experts = model.decoder.experts
+    experts = model.backbone_config.experts
     rate = experts.bias_rate if experts else 0.0
     optimizer = build_optimizer(train, program.form.layout, frozen, rate)
     skips = train.guard.skip > 0

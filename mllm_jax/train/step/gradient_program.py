@@ -239,7 +239,7 @@ class GradientProgram(ABC):
 
     def _own(self, params: Any, batch: Batch, tokens: jax.Array) -> Gradients:
         self._check_carried(batch.carried)
-        aux = {name: factor / tokens for name, factor in self.model.decoder.aux.items()}
+        aux = {name: factor / tokens for name, factor in self.model.backbone_config.aux.items()}
         weights = {name: self._divisor(batch, name) for name in self.model.graph.objectives}
         return self.shares(params, batch, weights, aux)
 

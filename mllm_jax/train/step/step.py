@@ -82,9 +82,9 @@ class TrainStep:
         scalars = {"loss": scalar, "grad_norm": scalar, "targets": scalar, "carried": carried}
         scalars["learning_rate"] = scalar
         scalars["part_norms"] = dict.fromkeys(self._trained_parts, scalar)
-        scalars["aux"] = dict.fromkeys(program.model.decoder.aux, scalar)
+        scalars["aux"] = dict.fromkeys(program.model.backbone_config.aux, scalar)
         scalars["trust_ratios"] = scalar if trust_ratios(self.state_specs["optimizer"]) else None
-        scalars["loads"] = scalar if program.model.decoder.experts else None
+        scalars["loads"] = scalar if program.model.backbone_config.experts else None
         self.update = jax.jit(
             self.shard(self._update, self.state_specs, (self.state_specs, scalars)),
             donate_argnums=0,
@@ -243,7 +243,7 @@ class TrainStep:
 
     def _loads(self, grads: Any) -> jax.Array | None:
         """Loads of experts, `[layers, experts]`, see `load_table`; None without experts."""
-        layers = self.program.model.decoder.expert_layers
+        layers = self.program.model.backbone_config.expert_layers
         return load_table(grads, self.program.trained_layout, layers) if layers else None
 
     def _gradients(self, params: Any, batch: Batch) -> tuple[Any, jax.Array]:

@@ -26,7 +26,7 @@ from data.processing.processor import Processor
 from data.sources.make import make_source
 from data.sources.order import MixedOrder, SampleOrder
 from data.sources.source import Source
-from mllm_jax.models.graph import BACKBONE
+from mllm_jax.models.short_form import BACKBONE
 from tests.data.planning.groups.test_group import held
 from tests.data.planning.test_epochs import BUDGETS, CAPACITY, lengths_of, mixture_of
 from tests.data.samples import TEXT, WORK, ListSource, MakeConfig, arrays, mixed_source, of_tokens

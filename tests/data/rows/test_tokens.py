@@ -19,7 +19,7 @@ from data.rows.pack import empty_rows, read_medium, write_medium
 from data.rows.spec import ArraySpec
 from data.rows.tokens import TextSpan, TokenSpec, sequential, text_spans
 from data.sample import Grid, MediumLengths
-from mllm_jax.models.graph import BACKBONE
+from mllm_jax.models.short_form import BACKBONE
 from tests.data.loading.test_assemble import first_step
 from tests.data.media.tiled import TILED
 from tests.data.rows.three_axes import mrope

@@ -14,8 +14,8 @@ from jax.sharding import PartitionSpec as P
 
 from data.batch import PackedBatch
 from mllm_jax.models.batch import ModuleRows
-from mllm_jax.models.graph import BACKBONE
 from mllm_jax.models.merge import land
+from mllm_jax.models.short_form import BACKBONE
 from mllm_jax.train.step.routes import LaneRoutes, Pair, lane_routes, route_specs
 from sharding.collectives import psum
 from sharding.exchange import RouteArrays

@@ -27,7 +27,7 @@ def plan_panel(run: RunFiles) -> PagePanel:
             (name, *(getattr(module_plan, axis) for axis in AXES))
             for name, module_plan in parallel.plans.items()
         ]
-        grid = JointGrid.build(parallel.plans, run.config.model.decoder.kv_heads)
+        grid = JointGrid.build(parallel.plans, run.config.model.backbone_config.kv_heads)
         parts = [make_facts(pairs), make_table(("module", *AXES), rows), make_tag("pre", str(grid))]
         content = join_markup(parts)
     explanation = (

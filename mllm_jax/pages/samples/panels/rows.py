@@ -58,9 +58,9 @@ def _draw_module(
 ) -> Markup:
     """The rows of the decoder, or of a lane."""
     stats, count = preview.microbatches[number].stats, preview.config.data.rows
-    budget = "tokens" if name == "decoder" else name
+    is_backbone, budget = name == preview.config.model.backbone, preview.config.budget_key(name)
     room = stats.capacity[budget] // count
-    unit = "tokens" if name == "decoder" else "positions"
+    unit = "tokens" if is_backbone else "positions"
     caption = (
         f"{name}: {count} rows of {room} {unit}, {format_percent(stats.padding_shares[budget])} "
         "padding"
@@ -68,7 +68,7 @@ def _draw_module(
     details = len(preview.details)
     parts = []
     for row in range(count):
-        if name == "decoder":
+        if is_backbone:
             parts_of_row = list(_draw_texts(samples, row, room, details))
             marks = _row_marks(preview, number, row, room)
         else:

@@ -42,7 +42,10 @@ def _sample_card(detail: SampleDetail) -> Markup:
     key = make_tag("i", class_=f"key c{sample.number % COLOURS}")
     pairs = [
         ("source", sample.source),
-        ("decoder", f"row {place.row}, tokens {place.start} to {place.start + sample.tokens - 1}"),
+        (
+            sample.text,
+            f"row {place.row}, tokens {place.start} to {place.start + sample.tokens - 1}",
+        ),
         ("tokens", str(sample.tokens)),
         ("learnt", str(sample.learnt)),
     ]
