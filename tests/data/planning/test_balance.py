@@ -97,7 +97,7 @@ def test_padded_costs_are_dealt_as_well_as_can_be(
     assert heaviest(problem, contiguous(problem)) == best
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(problem=problems(st.lists(st.integers(0, 60), max_size=40)))
 def test_deals_are_complete_and_within_limits(problem: BalanceProblem) -> None:
     rank = deal(problem)
@@ -118,7 +118,7 @@ def test_only_what_fits_nowhere_waits(problem: BalanceProblem) -> None:
         assert (used + need > np.array(problem.limits)).any(1).all()
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(problem=problems(st.lists(st.integers(0, 60), max_size=20)), data=st.data())
 def test_refining_gains_until_no_exchange_with_a_light_rank_does(
     problem: BalanceProblem, data: st.DataObject

@@ -9,7 +9,7 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from data.config import Balance
@@ -159,7 +159,6 @@ def fewest(lengths: list[int], room: int) -> int:
     return least(lengths, [])
 
 
-@settings(max_examples=50)
 @given(st.lists(st.integers(1, 40), max_size=6), costs.filter(lambda cost: cost.row == 40))
 def test_the_seconds_of_rows_are_those_of_the_fewest_that_hold_the_media(
     lengths: list[int], cost: BucketCost

@@ -56,7 +56,6 @@ BALANCES = st.sampled_from(get_args(Balance))
 SIZES = st.sampled_from([72, 72, 36, 36]) | st.integers(1, 72)
 
 
-@settings(max_examples=60)
 @given(
     samples=st.lists(sample_lengths, min_size=1, max_size=30),
     rows=st.integers(1, 4),
@@ -189,7 +188,6 @@ def test_groups_of_a_lane_by_cost_are_even_and_fill_few_rows(
         assert all(a + b > 72 for i, a in enumerate(used) for b in used[:i])
 
 
-@settings(max_examples=60)
 @given(st.lists(SIZES, min_size=12, max_size=24), st.sampled_from([0.0, 1.0]))
 def test_what_the_groups_of_a_lane_cannot_hold_has_a_row_all_the_same(
     lengths: list[int], each: float

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from data.batch import ModuleRows
@@ -205,7 +205,6 @@ def filled(media: Ints, seed: int) -> ModuleRows:
     return rows
 
 
-@settings(max_examples=60)
 @given(steps(reduction=VISION.reduction), st.integers(0, 99), SPREADS)
 def test_arrays_move_with_their_media(media: list[Ints], seed: int, spread: int) -> None:
     units = plan_independent_microbatches(media, ROWS, POSITIONS, spread=spread)
@@ -236,7 +235,6 @@ def test_arrays_move_with_their_media(media: list[Ints], seed: int, spread: int)
     assert np.count_nonzero(made.segment_ids) == moved
 
 
-@settings(max_examples=60)
 @given(steps(reduction=2), st.data(), SPREADS)
 def test_runs_move_with_their_media(media: list[Ints], data: st.DataObject, spread: int) -> None:
     units = plan_independent_microbatches(media, ROWS, POSITIONS, spread=spread)
@@ -362,7 +360,6 @@ def packed_graphs(rng: np.random.Generator) -> tuple[ModuleRows, Ints, list[Any]
     return rows, np.array(places, np.int64).reshape(-1, len(MEDIUM) + 2), graphs
 
 
-@settings(max_examples=60)
 @given(st.integers(0, 999), st.sampled_from([(None, False), (None, True), (3, False)]))
 def test_edges_move_with_their_graphs(seed: int, how: tuple[int | None, bool]) -> None:
     rng = np.random.default_rng(seed)

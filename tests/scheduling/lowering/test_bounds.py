@@ -50,7 +50,6 @@ def runs(
     return found
 
 
-@settings(max_examples=60)
 @given(schedule=placing.schedules())
 def test_bundles_run_whole(schedule: Schedule) -> None:
     program = lower_schedule(schedule, "full")
@@ -92,7 +91,6 @@ def test_rare_kinds_run_in_parts(seed: int) -> None:
     assert 0 < rare < several
 
 
-@settings(max_examples=60)
 @given(schedule=placing.schedules())
 def test_tasks_apart_read_slots_before_others_write_them(schedule: Schedule) -> None:
     program = lower_schedule(schedule, "full")
@@ -108,7 +106,6 @@ def test_tasks_apart_read_slots_before_others_write_them(schedule: Schedule) -> 
             assert [kind.tasks for kind in found[tick, stage]] == [(task,) for task in tasks]
 
 
-@settings(max_examples=60)
 @given(
     schedule=placing.schedules(), seeds=st.tuples(*[st.integers(0, 2**16)] * 2), apart=st.booleans()
 )
@@ -142,7 +139,6 @@ def test_no_forward_runs_after_the_decoder_unless_an_encoder_works_ahead() -> No
     assert FusedKind.of_task(F, "vision") not in epilogue
 
 
-@settings(max_examples=60)
 @given(schedule=placing.schedules(), more=st.integers(0, 3))
 def test_rows_are_the_tables(schedule: Schedule, more: int) -> None:
     program = lower_schedule(schedule, "layer")
@@ -163,7 +159,6 @@ def test_rows_are_the_tables(schedule: Schedule, more: int) -> None:
     assert (row["syncs",][1 : 1 + count] == schedule.stage_syncs).all()
 
 
-@settings(max_examples=60)
 @given(schedule=placing.schedules())
 def test_a_microbatch_enters_in_the_last_meeting_before_its_first_tick(schedule: Schedule) -> None:
     program = lower_schedule(schedule, "layer")

@@ -90,7 +90,7 @@ def changed(table: NDArray[np.int32], draw: random.Random) -> NDArray[np.int32]:
     return mutant
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(schedule=placing.schedules(most=3), remat=REMATS, own=OWN, seed=st.integers(0, 2**16))
 def test_every_changed_entry_is_caught(
     schedule: Schedule, remat: Remat, own: dict[str, Remat], seed: int
@@ -103,7 +103,6 @@ def test_every_changed_entry_is_caught(
         check_lowered(mutant)
 
 
-@settings(max_examples=60)
 @given(schedule=placing.schedules(most=3), remat=REMATS)
 def test_slots_beyond_a_buffer_are_caught(schedule: Schedule, remat: Remat) -> None:
     program = lower_schedule(schedule, remat)
@@ -116,7 +115,6 @@ def test_slots_beyond_a_buffer_are_caught(schedule: Schedule, remat: Remat) -> N
                     check_lowered(mutant)
 
 
-@settings(max_examples=100)
 @given(schedule=placing.schedules(), seed=st.integers(0, 2**16))
 def test_wrong_facts_on_microbatches_are_caught(schedule: Schedule, seed: int) -> None:
     draw = random.Random(seed)
@@ -160,7 +158,6 @@ def most_alive(spans: list[Span]) -> int:
     return max(counts, default=0)
 
 
-@settings(max_examples=80)
 @given(schedule=placing.schedules(), remat=REMATS)
 def test_decoder_buffers_hold_what_is_alive_and_no_more(schedule: Schedule, remat: Remat) -> None:
     ticks = {task: tick for tick, _, task in schedule}
@@ -216,7 +213,6 @@ def encoder_spans(
             yield "output_buffer", (stage, -1, len(schedule.ticks))
 
 
-@settings(max_examples=80)
 @given(schedule=placing.schedules(), remat=REMATS)
 def test_encoder_buffers_hold_what_is_alive_and_no_more(schedule: Schedule, remat: Remat) -> None:
     program = lower_schedule(schedule, remat)

@@ -139,7 +139,6 @@ def cases(
     return decoder, modules, feeds, TaskCosts(1.0, draw(st.sampled_from([2.0, 3.0])), 0.2, own)
 
 
-@settings(max_examples=120)
 @given(cases(), st.sampled_from(PLACEMENTS), st.sampled_from(SUBSETS), st.data())
 def test_placements_are_legal(case, placement, fill, data):
     decoder, encoders, feeds, costs = case
@@ -164,7 +163,6 @@ def test_placements_are_legal(case, placement, fill, data):
             assert max(waiting(schedule, cut)) <= max(live or 2 * decoder.stages, at_once)
 
 
-@settings(max_examples=60)
 @given(cases(encoders=1))
 def test_bubbles_are_no_longer_than_the_prologue(case):
     decoder, encoders, feeds, costs = case
@@ -280,7 +278,6 @@ def test_no_more_wait_than_may(stages, pieces):
         assert max(waiting(schedule, encoder)) <= live
 
 
-@settings(max_examples=60)
 @given(cases())
 def test_steps_are_as_long_as_the_placement_reckons(case):
     decoder, encoders, feeds, costs = case

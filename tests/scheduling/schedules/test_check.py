@@ -148,7 +148,7 @@ def test_valid_schedules_pass(schedule: Schedule) -> None:
 
 
 @pytest.mark.parametrize("mutate", MUTATIONS, ids=lambda mutation: mutation.__name__)
-@settings(max_examples=250)
+@settings(max_examples=120)
 @given(schedule=placing.schedules(most=3), seed=st.integers(0, 2**16))
 def test_every_broken_mutant_is_caught(
     mutate: Callable[[list[Placed], random.Random, Schedule], None], schedule: Schedule, seed: int

@@ -91,7 +91,6 @@ def test_using_the_ends_makes_a_step_shorter(rounds: int) -> None:
     assert used < unused
 
 
-@settings(max_examples=60)
 @given(cases(), st.sampled_from([0.0, 0.4, 3.0]), st.sampled_from([0.0, 0.7, 5.0]))
 def test_using_the_ends_never_makes_a_step_longer(case, gather, scatter) -> None:
     decoder, encoders, feeds, costs = case

@@ -157,7 +157,6 @@ def test_lockstep_takes_as_long_as_interleaved_1f1b(
     )
 
 
-@settings(max_examples=60)
 @given(schedules(), costs)
 def test_beats_follow_each_other_and_last_as_long_as_their_busiest_stage(
     schedule: Schedule, seconds: Seconds
@@ -196,7 +195,6 @@ def test_stages_wait_for_each_other_only_where_something_moves() -> None:
     assert ticks_of(lines) == [(0, 3), (3, 6), (3, 6), (6, 9), (9, 11), (11, 14), (14, 17)]
 
 
-@settings(max_examples=60)
 @given(schedules(), costs)
 def test_every_task_has_one_span_and_rows_do_not_overlap(
     schedule: Schedule, seconds: Seconds
@@ -214,7 +212,6 @@ def test_every_task_has_one_span_and_rows_do_not_overlap(
         assert all(lines.start[s.tick] <= s.start <= s.end <= lines.end[s.tick] for s in spans)
 
 
-@settings(max_examples=60)
 @given(schedules(), costs)
 def test_shares(schedule: Schedule, seconds: Seconds) -> None:
     lines = timeline(schedule, seconds)
@@ -232,7 +229,6 @@ def test_shares(schedule: Schedule, seconds: Seconds) -> None:
     assert lines.tick_imbalance == pytest.approx(lines.makespan / level)
 
 
-@settings(max_examples=60)
 @given(schedules(), costs)
 def test_hidden_work_is_what_does_not_make_the_step_longer(
     schedule: Schedule, seconds: Seconds
