@@ -379,8 +379,9 @@ class ModelConfig(Section):
         pretrained: source of the initial parameters, which are random without it: the folder of a
             released checkpoint of the whole model; or for each part (`decoder`, `decoder.extra` if
             there are extra tokens, `<encoder>`, `<encoder>.connector`,
-            `<module>.head_<objective>`) a folder, or null for random values, which a head always
-            has. Keys of these modules that the section leaves out come from their `config.json`.
+            `<module>.head_<objective>`) a folder, or null for random values. Heads are random with
+            one folder for the whole model. Keys of these modules that the section leaves out come
+            from their `config.json`.
     """
 
     decoder: AnyDecoder = Field(default=cast(Any, None))  # None where modules are written
@@ -564,11 +565,6 @@ class ModelConfig(Section):
                 f"pretrained is given for {', '.join(self.pretrained) or 'nothing'}; valid: a "
                 f"folder, or null, for each of {', '.join(self.parts)}"
             )
-        for part in self._unreleased:
-            if self.sources[part] is not None:
-                raise ValueError(
-                    f"pretrained is given for {part}, which no released model has; valid: null"
-                )
         return self
 
     @model_validator(mode="after")
@@ -636,11 +632,11 @@ class ModelConfig(Section):
         extra = (f"{self.backbone}.extra",) if self.backbone_config.extra_tokens else ()
         merged = self.graph.merged
         connectors = (f"{name}.connector" for name in self.others if name in merged)
-        return (self.backbone, *extra, *self.others, *connectors, *self._unreleased)
+        return (self.backbone, *extra, *self.others, *connectors, *self._heads)
 
     @property
-    def _unreleased(self) -> list[str]:
-        """Parts that no released model has: the heads of objectives."""
+    def _heads(self) -> list[str]:
+        """The parts that are heads of objectives."""
         graph = self.graph
         return [f"{name}.{HEAD}{head}" for name in graph.modules for head in graph.heads(name)]
 
@@ -649,7 +645,7 @@ class ModelConfig(Section):
         """Folder of the initial parameters, by part."""
         if isinstance(self.pretrained, dict):
             return self.pretrained
-        return dict.fromkeys(self.parts, self.pretrained) | dict.fromkeys(self._unreleased)
+        return dict.fromkeys(self.parts, self.pretrained) | dict.fromkeys(self._heads)
 
     def dtype_on(self, platform: str) -> str:
         """`dtype`, with `auto` settled for `cpu`, `gpu` or `tpu`."""

@@ -27,8 +27,9 @@ from mllm_jax.hf_format.release_format import ReleasedConnector, ReleasedModel, 
 from mllm_jax.hf_format.tensor_rules import TensorRule
 from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.layers.trainable import ADAPTERS, LOAD
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.graph import HEAD, OBJECTIVE, ModelConfig
 from mllm_jax.models.pretrained.forms import form_of
+from mllm_jax.models.pretrained.heads import export_rules, export_values
 from mllm_jax.models.pretrained.release import Release
 from mllm_jax.models.pretrained.write import TensorDraft
 from mllm_jax.release.export_processor import (
@@ -276,11 +277,28 @@ class RunExport:
     def rules(self) -> list[tuple[str, TensorRule]]:
         """Every rule with the dotted name of its parameter in the checkpoint."""
         modules = self.release_format.rules(self.released_model)
-        return [
+        rules = [
             (f"{self.module_places[module]}.{rule.parameter}", rule)
-            for module, rules in modules.items()
-            for rule in rules
+            for module, rules_of_module in modules.items()
+            for rule in rules_of_module
         ]
+        return [*rules, *export_rules(self.model.graph, self._whole, self._shapes).items()]
+
+    @property
+    def _whole(self) -> dict[str, str]:
+        """`module_places` of whole modules, whose heads are exported with them."""
+        return {} if self.part and self.part.endswith(CONNECTOR) else self.module_places
+
+    @cached_property
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the parameters of heads, by dotted name in the checkpoint."""
+        graph, shapes = self.model.graph, dict[str, tuple[int, ...]]()
+        for module in graph.modules:
+            where = self.stored_names.on_disk(module)
+            blocks = tuple(f"{where}.{begin}" for begin in (HEAD, OBJECTIVE))
+            names = [name for name in self.saved.names if name.startswith(blocks)]
+            shapes |= {name: self.saved[name].shape for name in names}
+        return shapes
 
     @property
     def is_unchanged(self) -> bool:
@@ -326,6 +344,8 @@ class RunExport:
             )
             if "text_config" in values:
                 values["text_config"] = {**values["text_config"], **self._end_values()}
+        modules = {name: self.stored_names.of_disk(place) for name, place in self._whole.items()}
+        values = export_values(self.model.graph, modules, values)
         values = with_ends(values, self._taught_ends)
         name = "dtype" if "dtype" in values else "torch_dtype"
         return values | ({name: self.dtype} if self.dtype else {})

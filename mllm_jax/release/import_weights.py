@@ -27,6 +27,7 @@ from mllm_jax.config.load import resolve_config
 from mllm_jax.hf_format.dtype_ranges import describe_overflow, find_overflow_in_chunks
 from mllm_jax.hf_format.files import PretrainedError, list_names
 from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.pretrained.heads import released_objectives
 from mllm_jax.models.pretrained.release import Release, compose_model
 from mllm_jax.release.origin import ReleaseOrigin
 
@@ -205,6 +206,10 @@ def _model_settings(folders: Mapping[str, Path], joined: bool, dtype: str) -> Mo
         if decoder["extra_tokens"]:
             pretrained["decoder.extra"] = extra
     try:
+        if not joined and (heads := released_objectives(first.values)):
+            model |= heads
+            parts = ModelConfig.model_validate(model).parts
+            pretrained = dict.fromkeys(parts, str(first.folder))
         return ModelConfig.model_validate({**model, "pretrained": pretrained, "dtype": dtype})
     except ValidationError as error:
         problems = "; ".join(detail["msg"] for detail in error.errors(include_url=False))
@@ -390,9 +395,7 @@ def _count_parameters(folders: Mapping[str, Path]) -> int:
     total = 0
     for name, folder in folders.items():
         release = Release.open(folder)
-        rules = [rule for module_rules in release.rules.values() for rule in module_rules]
-        if len(folders) > 1:
-            rules = release.part_rules(name)
+        rules = release.part_rules(name) if len(folders) > 1 else release.every_rule
         total += sum(
             release.tensors[tensor].map_weights().size for rule in rules for tensor in rule.names
         )
@@ -412,7 +415,7 @@ def run_configuration(
     model_values = model.model_dump(mode="json") | {"pretrained": pretrained}
     budgets = {"tokens": min(TOKENS, model.backbone_config.max_positions), "segments": SEGMENTS}
     budgets |= {name: encoder.usual_row(MEDIA) for name, encoder in model.others.items()}
-    return {
+    values = {
         "run": {"name": out.absolute().name, "directory": str(out.absolute().parent)},
         "model": model_values,
         "parallel": {
@@ -428,3 +431,6 @@ def run_configuration(
         },
         "train": {"steps": 1000, "learning_rate": 1e-5, "warmup_steps": 30, "weight_decay": 0.0},
     }
+    loss, answers = model.graph.measured is not None, model.graph.writes
+    evaluate = {"enabled": loss, "exact_match": answers} if loss else {"enabled": False}
+    return values if answers else values | {"evaluate": evaluate}

@@ -214,12 +214,8 @@ def test_heads_are_parts_of_the_model() -> None:
             "modules are given beside decoder or encoders; valid: either",
         ),
         (
-            {
-                "pretrained": {"decoder": None, "decoder.head_scene": "x"},
-                "objectives": SCENE,
-                "edges": [TO_SCENE],
-            },
-            "given for decoder.head_scene, which no released model has; valid: null",
+            {"pretrained": {"decoder": "x"}, "objectives": SCENE, "edges": [TO_SCENE]},
+            "given for decoder; valid: a folder, or null, for each of decoder, decoder.head_scene",
         ),
     ],
 )

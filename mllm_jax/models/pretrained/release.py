@@ -23,7 +23,10 @@ from mllm_jax.hf_format.files import (
 )
 from mllm_jax.hf_format.release_format import HEAD, ReleasedModel, ReleaseFormat, Values
 from mllm_jax.hf_format.tensor_rules import TensorRule, check_tensors
+from mllm_jax.hf_format.transforms import identity_transform
+from mllm_jax.models.graph import HEAD as OBJECTIVE_HEAD
 from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.pretrained.heads import head_tensors, rules_of_head
 
 #: Parts of a module, and the prefixes of their parameters in its tree.
 CONNECTOR = "connector"
@@ -88,8 +91,14 @@ class Release:
 
     @property
     def every_rule(self) -> list[TensorRule]:
-        """Rules of all modules together."""
-        return [rule for module_rules in self.rules.values() for rule in module_rules]
+        """Rules of all modules together, and of the heads of objectives."""
+        return [rule for rules in self.rules.values() for rule in rules] + self.heads
+
+    @cached_property
+    def heads(self) -> list[TensorRule]:
+        """A rule for each tensor of a head, whatever the objective is called."""
+        shapes = {name: self.tensors[name].shape for name in head_tensors(self.tensors)}
+        return [TensorRule(n, n, identity_transform(shape)) for n, shape in shapes.items()]
 
     @property
     def left_over(self) -> list[str]:
@@ -139,6 +148,9 @@ class Release:
         name, _, end = part.partition(".")
         if end == CONNECTOR and self.released_model.connector:
             return self.rules[CONNECTOR]
+        if end.startswith(OBJECTIVE_HEAD):
+            objective = end.removeprefix(OBJECTIVE_HEAD)
+            return rules_of_head(self.tensors, self.module_name(name), objective)
         rules = self.rules[self.module_name(name)]
         if end:
             return [rule for rule in rules if rule.parameter.startswith(_ENDS[end])]
