@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import get_args
@@ -69,11 +69,12 @@ def lower_schedule(
     check_schedule(schedule)
     _refuse_without_tables(schedule)
     _refuse_other_ends(schedule)
+    _refuse_other_feeds(schedule)
     ticks = {module.name: ModuleTicks.of_module(schedule, module) for module in schedule.modules}
     shape = _TableShape(len(schedule.ticks), schedule.stages)
     slots = {
         name: _ModuleSlots.of_module(
-            stages, _fed_ticks(schedule.feed_of(name), ticks), remats.get(name, remat)
+            stages, _fed_ticks(schedule.feeds_of(name), ticks), remats.get(name, remat)
         )
         for name, stages in ticks.items()
     }
@@ -94,6 +95,19 @@ def _refuse_without_tables(schedule: Schedule) -> None:
             raise ScheduleError(
                 f"the executor has no function for tasks of kind {kind} of {module!r}, so that "
                 f"they are scheduled and simulated only; valid: {', '.join(map(str, valid))}"
+            )
+
+
+def _refuse_other_feeds(schedule: Schedule) -> None:
+    """Raise ScheduleError for feeds that the executor has no function for."""
+    shared = [module.name for module in schedule.modules if module.shared_ends]
+    for module in schedule.sources:
+        targets = [feed.target for feed in schedule.feeds_of(module.name)]
+        if len(targets) > 1 or not {*targets} <= {*shared}:
+            raise ScheduleError(
+                f"the executor merges outputs of a module into one other, whose ends stages share, "
+                f"so that feeds of {module.name!r} into {', '.join(targets)} are scheduled and "
+                f"simulated only; valid: one feed, into {', '.join(shared)}"
             )
 
 
@@ -176,10 +190,11 @@ class _FedTicks:
     left: Ints
 
 
-def _fed_ticks(feed: Feed | None, ticks: Mapping[str, ModuleTicks]) -> _FedTicks | None:
-    """The ticks of what a feed's source feeds; None without a feed."""
-    if feed is None:
+def _fed_ticks(feeds: Sequence[Feed], ticks: Mapping[str, ModuleTicks]) -> _FedTicks | None:
+    """The ticks of what a module feeds by the one feed that it has; None without a feed."""
+    if not feeds:
         return None
+    (feed,) = feeds
     target = ticks[feed.target]
     return _FedTicks(
         feed.reduce_consumers(target.entry + 1, np.maximum),

@@ -3,10 +3,11 @@
 The rules follow from the attributes of the kinds of tasks (`scheduling.schedules.task_kinds`)::
 
     F(m, c)                     after F(m, c - 1)
-    F(m, 0)                     after the last chunk's F(s) of every microbatch s that feeds m
+    F(m, 0)                     after the last chunk's F(s) of every microbatch s that feeds m, of
+                                all modules
     B(m, c)                     after B(m, c + 1)
-    B(m, c) of the last chunk   after B(t, 0) of every microbatch t that m feeds; of the backbone
-                                after F(m, c)
+    B(m, c) of the last chunk   after B(t, 0) of every microbatch t that m feeds, of all modules; of
+                                the backbone, which feeds none, after F(m, c)
     W(m, c)                     after B(m, c)
 
 "After" is a later tick: what is sent in a tick arrives at its end.
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from itertools import islice
 
 import numpy as np
@@ -41,6 +43,7 @@ def check_schedule(schedule: Schedule) -> None:
             problems of the first kind found, with task, tick and stage.
     """
     _raise_first(_bad_table(schedule))
+    _raise_first(_bad_feeds(schedule))
     _raise_first(_bad_sizes(schedule))
     _raise_first(_bad_fused(schedule))
     index = _TaskIndex(schedule)
@@ -86,7 +89,7 @@ def _raise_first(problems: Iterator[str]) -> None:
 
 
 def _bad_table(schedule: Schedule) -> Iterator[str]:
-    """Problems of the table's shape, which the other checks take as right."""
+    """Problems of the table's shape and of names, which the other checks take as right."""
     backbone, least = schedule.backbone, max(1, schedule.backbone.stages)
     if backbone.stages < 1:
         yield f"stages: {backbone.stages} is refused; valid: 1 or more"
@@ -94,37 +97,68 @@ def _bad_table(schedule: Schedule) -> Iterator[str]:
         yield f"chunks: {backbone.chunks} is refused; valid: multiples of {least}, the stages"
     if schedule.microbatches < 1:
         yield f"microbatches: {schedule.microbatches} is refused; valid: 1 or more"
+    names = Counter(module.name for module in schedule.modules)
+    for name, count in names.items():
+        if count > 1:
+            yield f"module {name!r}: the name is taken; valid: a name that no other module has"
     for tick, row in enumerate(schedule.ticks):
         if len(row) != schedule.stages:
             yield f"tick {tick} has {len(row)} fused tasks; valid: {schedule.stages}, one per stage"
 
 
 def _bad_sizes(schedule: Schedule) -> Iterator[str]:
-    names = Counter(module.name for module in schedule.modules)
-    for name, count in names.items():
-        if count > 1:
-            yield f"module {name!r}: the name is taken; valid: a name that no other module has"
     if not 0 <= schedule.prologue <= schedule.span.start:
         yield (
             f"prologue: {schedule.prologue} ticks are refused; valid: 0 to {schedule.span.start}, "
             "those before the backbone's first"
         )
-    targets = [feed.target for feed in schedule.feeds if feed.target != schedule.backbone.name]
-    for target in targets:
-        yield f"feed into {target!r} is refused; valid: {schedule.backbone.name!r}, the backbone"
     for module in schedule.sources:
         yield from _bad_module(schedule, module)
 
 
+def _bad_feeds(schedule: Schedule) -> Iterator[str]:
+    """Problems of which module feeds which: feeds lead from every module to the backbone."""
+    modules, backbone = {own.name: own for own in schedule.modules}, schedule.backbone.name
+    counts = Counter((feed.source, feed.target) for feed in schedule.feeds)
+    for (source, target), count in counts.items():
+        where, valid = f"feed {source} -> {target}", ", ".join(modules)
+        for name in (source, target):
+            if name not in modules:
+                yield f"{where}: {name!r} is no module; valid: {valid}"
+        if source == backbone:
+            yield f"{where} is refused; valid: a feed into {backbone!r}, the backbone"
+        elif count > 1:
+            yield f"{where} is there {count} times; valid: once"
+        elif not (modules.keys() >= {source, target}):
+            continue
+        elif modules[source].trains and modules[target].first_backward:
+            yield f"{where}: no gradient comes back to the source; valid: a target that trains"
+    for module in schedule.sources:
+        if not schedule.feeds_of(module.name):
+            yield f"module {module.name!r}: 0 feeds are refused; valid: 1 or more"
+    try:
+        TopologicalSorter({name: _fed_modules(schedule, name) for name in modules}).prepare()
+    except CycleError as error:
+        circle = " -> ".join(error.args[1])
+        yield f"feeds {circle} close a circle; valid: feeds that lead to {backbone!r}"
+
+
+def _fed_modules(schedule: Schedule, source: str) -> list[str]:
+    return [feed.target for feed in schedule.feeds_of(source)]
+
+
 def _bad_module(schedule: Schedule, module: ModuleStages) -> Iterator[str]:
-    """Problems of how a module that feeds the backbone is divided."""
-    feeds = [feed for feed in schedule.feeds if feed.source == module.name]
-    if len(feeds) != 1:
-        yield f"module {module.name!r}: {len(feeds)} feeds are refused; valid: 1"
-        return
-    (feed,) = feeds
-    separate = feed.consumers is not None or feed.per_target > 1
-    limit = 0 if module.trains or separate else schedule.microbatches
+    """Problems of how another module than the backbone is divided, and of what it feeds."""
+    feeds = schedule.feeds_of(module.name)
+    numbers = {feed.source_count(schedule.microbatches_of(feed.target)) for feed in feeds}
+    if len(numbers) > 1:
+        listed = " and ".join(map(str, sorted(numbers)))
+        yield f"module {module.name!r}: its feeds need {listed} microbatches; valid: one number"
+    separate = any(feed.consumers is not None or feed.per_target > 1 for feed in feeds)
+    is_fed = any(feed.target == module.name for feed in schedule.feeds)
+    limit = 0 if module.trains or separate or is_fed else schedule.microbatches
+    without = f"a backward{' and own microbatches' if separate else ''}"
+    without += " and inputs of other modules" if is_fed else ""
     divisors = [n for n in range(1, schedule.stages + 1) if schedule.stages % n == 0]
     rules = (
         (
@@ -149,19 +183,21 @@ def _bad_module(schedule: Schedule, module: ModuleStages) -> Iterator[str]:
             "prefetch",
             module.prefetch,
             0 <= module.prefetch <= limit,
-            f"0 to {limit} (only without a backward{' and own microbatches' if separate else ''})",
+            f"0 to {limit} (only without {without})",
         ),
-        ("per_target", feed.per_target, feed.per_target >= 1, "1 or more"),
+        *(("per_target", feed.per_target, feed.per_target >= 1, "1 or more") for feed in feeds),
     )
     for name, value, holds, valid in rules:
         if not holds:
             yield f"module {module.name!r}: {name} {value} is refused; valid: {valid}"
-    for source, (first, last) in enumerate(feed.consumers or ()):
-        if not 0 <= first <= last < schedule.microbatches:
-            yield (
-                f"module {module.name!r}: its microbatch {source} feeds {first} to {last}, which "
-                f"is refused; valid: a first and a last one of 0 to {schedule.microbatches - 1}"
-            )
+    for feed in feeds:
+        count = schedule.microbatches_of(feed.target)
+        for source, (first, last) in enumerate(feed.consumers or ()):
+            if not 0 <= first <= last < count:
+                yield (
+                    f"module {module.name!r}: its microbatch {source} feeds {first} to {last}, "
+                    f"which is refused; valid: a first and a last one of 0 to {count - 1}"
+                )
 
 
 def _bad_fused(schedule: Schedule) -> Iterator[str]:
@@ -396,16 +432,17 @@ def _entry_dependencies(
     index: _TaskIndex, module: str, kind: TaskKind, first: Ints
 ) -> Iterator[tuple[Ints, Ints]]:
     """What the `first` tasks of a kind, `[microbatches]`, of a module wait for."""
-    feed = index.schedule.feed_of(module)
+    schedule, feeds = index.schedule, index.schedule.feeds_of(module)
     if kind.forward:
-        for other in index.schedule.feeds:
-            if other.target == module:
-                yield from _feed_dependencies(index, other, kind, first)
-    elif feed is None:
+        for feed in schedule.feeds:
+            if feed.target == module:
+                yield from _feed_dependencies(index, feed, kind, first)
+    elif not feeds:
         yield _task_rows(index, module, F)[:, -1], first
     else:
-        sources, targets = feed.microbatch_pairs(index.schedule.microbatches)
-        yield _task_rows(index, feed.target, kind)[targets, -1], first[sources]
+        for feed in feeds:
+            sources, targets = feed.microbatch_pairs(schedule.microbatches_of(feed.target))
+            yield _task_rows(index, feed.target, kind)[targets, -1], first[sources]
 
 
 def _feed_dependencies(
@@ -417,6 +454,7 @@ def _feed_dependencies(
     """
     rows = _task_rows(index, feed.source, kind)
     if rows.size:
-        sources, targets = feed.microbatch_pairs(index.schedule.microbatches)
+        count = index.schedule.microbatches_of(feed.target)
+        sources, targets = feed.microbatch_pairs(count)
         prefetch = index.schedule.module_named(feed.source).prefetch
         yield rows[sources[prefetch:], -1], first[targets[prefetch:]]

@@ -96,7 +96,7 @@ class Schedule:
 
     @property
     def sources(self) -> tuple[ModuleStages, ...]:
-        """The modules that feed the backbone."""
+        """All other modules, whose outputs reach the backbone, by itself or through others."""
         return self.modules[1:]
 
     @property
@@ -121,14 +121,15 @@ class Schedule:
         valid = ", ".join(module.name for module in self.modules)
         raise ScheduleError(f"module {name!r} is not in the schedule; valid: {valid}")
 
-    def feed_of(self, source: str) -> Feed | None:
-        """What a module's microbatches feed; None of the backbone's."""
-        return next((feed for feed in self.feeds if feed.source == source), None)
+    def feeds_of(self, source: str) -> tuple[Feed, ...]:
+        """What a module's microbatches feed; nothing of the backbone's."""
+        return tuple(feed for feed in self.feeds if feed.source == source)
 
     def microbatches_of(self, name: str) -> int:
-        """Number of a module's own microbatches."""
-        feed = self.feed_of(name)
-        return self.microbatches if feed is None else feed.source_count(self.microbatches)
+        """Number of a module's own microbatches, on which all of its feeds agree."""
+        for feed in self.feeds_of(name):
+            return feed.source_count(self.microbatches_of(feed.target))
+        return self.microbatches
 
     @cached_property
     def task_places(self) -> Mapping[Task, tuple[int, int]]:
@@ -205,25 +206,35 @@ class Schedule:
 
         They meet where values move between them: in ticks that hold a task of the backbone or of
         another module of several stages whose kind passes its result on, in the last tick before a
-        microbatch enters the backbone in which its inputs are finished, and at the end of the
-        prologue.
+        microbatch enters the backbone, or another module that is fed, in which its inputs are
+        finished, and at the end of the prologue.
         """
         syncs = self.sends_values.copy()
         syncs[self.prologue - 1 : self.prologue] = True
-        finished, entry = (np.full(self.microbatches, -1) for _ in range(2))
-        ticks, microbatches = self.tasks_of(F, 0)
-        entry[microbatches] = ticks
-        for feed in self.feeds:
-            done = np.full(feed.source_count(self.microbatches), -1)
-            last = self.module_named(feed.source).chunks - 1
-            ticks, numbers = self.tasks_of(F, last, feed.source)
-            of_step = numbers < len(done)
-            done[numbers[of_step]] = ticks[of_step]
-            sources, targets = feed.microbatch_pairs(self.microbatches)
-            np.maximum.at(finished, targets, done[sources])
-        before = np.concatenate([[-1], last_true_index(syncs)])[entry]
-        syncs[finished[(before < finished) & (finished < entry)]] = True
+        for target in dict.fromkeys(feed.target for feed in self.feeds):
+            entry, finished = self._ticks_of_forwards(target, 0), self._inputs_finished(target)
+            before = np.concatenate([[-1], last_true_index(syncs)])[entry]
+            syncs[finished[(before < finished) & (finished < entry)]] = True
         return syncs
+
+    def _inputs_finished(self, target: str) -> NDArray[np.intp]:
+        """`[microbatches]`: ticks in which the last of a module's inputs is made, -1 if none is."""
+        finished = np.full(self.microbatches_of(target), -1)
+        for feed in self.feeds:
+            if feed.target == target:
+                last = self.module_named(feed.source).chunks - 1
+                done = self._ticks_of_forwards(feed.source, last)
+                sources, targets = feed.microbatch_pairs(len(finished))
+                np.maximum.at(finished, targets, done[sources])
+        return finished
+
+    def _ticks_of_forwards(self, module: str, chunk: int) -> NDArray[np.intp]:
+        """`[microbatches]`: ticks of the forwards of a chunk, -1 if the step before has run one."""
+        found = np.full(self.microbatches_of(module), -1)
+        ticks, numbers = self.tasks_of(F, chunk, module)
+        of_step = numbers < len(found)
+        found[numbers[of_step]] = ticks[of_step]
+        return found
 
     @cached_property
     def last_sync(self) -> NDArray[np.intp]:

@@ -47,8 +47,7 @@ def numbers(schedule: Schedule, module: ModuleStages) -> range:
 
 def fed_by(schedule: Schedule, module: ModuleStages, number: int) -> range:
     """Microbatches of the backbone that one of a module's feeds."""
-    feed = schedule.feed_of(module.name)
-    assert feed is not None
+    (feed,) = schedule.feeds_of(module.name)
     if feed.consumers is None:
         return range(number // feed.per_target, number // feed.per_target + 1)
     first, last = feed.consumers[number]

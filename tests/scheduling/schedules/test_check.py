@@ -10,10 +10,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from scheduling.costs.times import Segment, StepTimes, TaskTime
+from scheduling.lowering.lower import lower_schedule
 from scheduling.schedules.check import check_schedule, peak_live
 from scheduling.schedules.schedule import Schedule, ScheduleError, interleaved_schedule
 from scheduling.schedules.task_kinds import B, F, W
 from scheduling.schedules.tasks import BACKBONE, Feed, ModuleStages, Task
+from scheduling.simulate.lockstep import makespan
 from tests.scheduling import placing
 from tests.scheduling.placing import Placed
 
@@ -325,6 +328,66 @@ def test_impossible_divisions_are_refused(change: dict[str, Any], message: str) 
     schedule = with_modules(interleaved_schedule(2, 1, 3), replace(VISION, **change))
     with pytest.raises(ScheduleError, match=message):
         check_schedule(schedule)
+
+
+#: Modules that feed each other: a text encoder reads what a vision encoder makes, and the backbone
+#: reads both.
+GRAPH = (Feed("image"), Feed("image", "text"), Feed("text"))
+
+
+def graph_schedule(feeds: tuple[Feed, ...] = GRAPH, first: str = "image") -> Schedule:
+    """Two modules around the backbone, the `first` one of them before and behind the other."""
+    backbone = interleaved_schedule(2, 1, 1)
+    order = [first, *{"image", "text"} - {first}]
+    before = [((Task(F, name, 0),), ()) for name in order]
+    after = [((Task(B, name, 0),), ()) for name in reversed(order)]
+    ticks = [*before, *backbone.ticks, *after]
+    modules = backbone.backbone, ModuleStages("image"), ModuleStages("text")
+    return Schedule(modules, 1, feeds, tuple(ticks))
+
+
+def test_modules_feed_each_other() -> None:
+    """A forward waits for all that feeds it, and a backward for all that it has fed."""
+    schedule = graph_schedule()
+    check_schedule(schedule)
+    assert schedule.stage_syncs[:2].tolist() == [True, True]
+    seconds = {kind: TaskTime((Segment(s),)) for kind, s in ((F, 1.0), (B, 2.0))}
+    own = {(kind, n, 0): seconds[kind] for kind in (F, B) for n in ("image", "text")}
+    times = StepTimes(seconds[F], seconds[B], own, TaskTime())
+    assert makespan(schedule, times) == 2 * (1.0 + 2.0) + 2 * (1.0 + 2.0)
+    with pytest.raises(ScheduleError) as caught:
+        check_schedule(graph_schedule(first="text"))
+    assert sorted(str(caught.value).splitlines()) == [
+        "tick 0, stage 0: text F(0, 0) needs image F(0, 0) (tick 1, stage 0); valid: tick 2 or "
+        "later",
+        "tick 6, stage 0: image B(0, 0) needs text B(0, 0) (tick 7, stage 0); valid: tick 8 or "
+        "later",
+    ]
+    with pytest.raises(ScheduleError, match="feeds of 'image' into decoder, text are scheduled"):
+        lower_schedule(schedule, "layer")
+    chain = graph_schedule((Feed("image", "text"), Feed("text")))
+    check_schedule(chain)
+    with pytest.raises(ScheduleError, match=r"feeds of 'image' into text .*; valid: one feed"):
+        lower_schedule(chain, "layer")
+
+
+@pytest.mark.parametrize(
+    ("feeds", "message"),
+    [
+        ((*GRAPH, Feed("text", "image")), "close a circle; valid: feeds that lead to 'decoder'"),
+        ((*GRAPH, GRAPH[0]), "feed image -> decoder is there 2 times; valid: once"),
+        ((*GRAPH, Feed("decoder", "text")), "feed decoder -> text is refused; valid: a feed into"),
+        ((*GRAPH, Feed("sound")), "feed sound -> decoder: 'sound' is no module; valid: decoder, i"),
+        ((Feed("image"),), "module 'text': 0 feeds are refused; valid: 1 or more"),
+        (
+            (*GRAPH[1:], Feed("image", per_target=2)),
+            "module 'image': its feeds need 1 and 2 microbatches; valid: one number",
+        ),
+    ],
+)
+def test_impossible_feeds_are_refused(feeds: tuple[Feed, ...], message: str) -> None:
+    with pytest.raises(ScheduleError, match=message):
+        check_schedule(graph_schedule(feeds))
 
 
 def test_impossible_sizes_are_refused() -> None:
