@@ -18,7 +18,7 @@ from jax import lax
 from mllm_jax.models import module as modules
 from mllm_jax.models.batch import ModuleRows, NextTokenTargets
 from mllm_jax.models.freeze import NOTHING_FROZEN, Frozen
-from mllm_jax.models.graph import OBJECTIVE, Edge, ModelConfig, Select
+from mllm_jax.models.graph import OBJECTIVE, Edge, ModelConfig
 from mllm_jax.models.merge import land
 from mllm_jax.models.objectives.samples import Choice, select_samples
 from sharding.collectives import psum, vary
@@ -30,9 +30,9 @@ from sharding.layerstack.run import Aux
 
 #: Outputs of a sample's tokens that an edge of the backbone brings.
 _CHOICES: Mapping[str, Choice] = MappingProxyType({"last": "last", "mean": "mean"})
-#: By module and by what an edge into an objective selects of it: the output that it selects at
-#: one token of every sample, and zero elsewhere, `[rows, tokens / shards, width]`.
-Selected = dict[tuple[str, Select], jax.Array]
+#: By `module.select` of edges into objectives, one output of every sample, the same on all ranks of
+#: a row: `[rows, samples, width]`.
+Samples = dict[str, jax.Array]
 #: By objective and by the source of an edge, what the edge brings.
 Outputs = dict[str, dict[str, Any]]
 
@@ -75,13 +75,20 @@ class Model:
 
     def _merge(
         self, bucket: str, outputs: jax.Array, routes: RouteArrays | None, rows: ModuleRows
-    ) -> jax.Array:
+    ) -> tuple[jax.Array | None, Samples]:
         """See `sharding.layerstack.module.Merge`; `rows` are the backbone's."""
+        module, view = self.others[bucket], self.backbone.view
         with jax.named_scope(f"exchange_{bucket}"):
             exchange = self._exchanges.get(bucket, DEFAULT_EXCHANGE)
-            views = self.others[bucket].view, self.backbone.view
-            merged = land(outputs, bucket, routes, rows, *views, exchange)
-            return merged.astype(self.backbone.dtype)
+            moved = land(outputs, bucket, routes, rows, module.view, view, exchange)
+            merged, selected = module.split_outputs(moved.astype(self.backbone.dtype))
+        slots = [own.weights.shape[1] for own in rows.targets.values() if _is_of_samples(own)]
+        samples = {
+            f"{module.name}.{select}": select_samples(x, rows.segment_ids, slots[0], "sum", view)
+            for select, x in selected.items()
+            if slots
+        }
+        return merged if module.name in self.graph.merged else None, samples
 
     def merged(
         self, params: Any, rows: Mapping[str, ModuleRows], routes: Mapping[str, RouteArrays]
@@ -104,24 +111,21 @@ class Model:
         params: Any,
         rows: Mapping[str, ModuleRows],
         routes: Mapping[str, RouteArrays],
-    ) -> tuple[jax.Array | None, Selected]:
+    ) -> tuple[jax.Array | None, Samples]:
         """The outputs of modules in the backbone's rows; arguments as of `merged`.
 
         Returns:
-            The sum of those that are merged, and what edges into objectives select of each module.
+            The sum of those that are merged, and what edges into objectives bring.
         """
         target, merged = rows[self.config.backbone], list[jax.Array]()
-        selected: Selected = {}
+        samples: Samples = {}
         for bucket, module in self.others.items():
             if module.name in names:
                 outputs = self._outputs(bucket, params, rows[bucket])
-                brought = self.merges[bucket](outputs, routes.get(bucket), target)
-                of_merged, by_select = module.split_outputs(brought)
-                merged += [of_merged] if module.name in self.graph.merged else []
-                for select, x in by_select.items():
-                    key = module.name, select
-                    selected[key] = selected[key] + x if key in selected else x
-        return sum(merged[1:], merged[0]) if merged else None, selected
+                of_merged, brought = self.merges[bucket](outputs, routes.get(bucket), target)
+                merged += [] if of_merged is None else [of_merged]
+                samples |= {k: samples[k] + x if k in samples else x for k, x in brought.items()}
+        return sum(merged[1:], merged[0]) if merged else None, samples
 
     def _outputs(self, bucket: str, params: Any, rows: ModuleRows) -> jax.Array:
         """The outputs of a bucket.
@@ -150,14 +154,14 @@ class Model:
         """
         name = self.config.backbone
         others = {module.name for module in self.others.values()}
-        merged, selected = self._brought(others, params, rows, routes)
+        merged, samples = self._brought(others, params, rows, routes)
         with jax.named_scope("decode"):
             outputs, aux = self.backbone.forward(params[name], rows[name], merged)
         for_objectives: Outputs = {}
         for objective in self.graph.objectives:
             for edge in self.graph.edges_into(objective):
                 with jax.named_scope("loss"):
-                    value = self._edge(edge, outputs, params, rows[name], selected)
+                    value = self._edge(edge, outputs, params, rows[name], samples)
                 for_objectives.setdefault(objective, {})[edge.source] = value
         return for_objectives, aux
 
@@ -167,23 +171,24 @@ class Model:
         outputs: jax.Array,
         params: Any,
         rows: ModuleRows,
-        selected: Selected,
+        samples: Samples,
     ) -> Any:
         """What an edge brings to its objective.
 
         Args:
             outputs, rows: those of the backbone.
-            selected: as of `_brought`.
+            samples: as of `_brought`.
         """
         name, view, targets = self.config.backbone, self.backbone.view, rows.targets[edge.target]
         if isinstance(targets, NextTokenTargets):
             return modules.token_outputs(params[name], outputs, self.config, view)
-        source, choice = self.backbone, _CHOICES.get(edge.select, "sum")
-        if edge.source != name:  # of a sample, only a token where its medium begins has something
+        if edge.source == name:
+            source, count = self.backbone, targets.weights.shape[1]
+            chosen = select_samples(outputs, rows.segment_ids, count, _CHOICES[edge.select], view)
+        else:
             source = next(module for module in self.others.values() if module.name == edge.source)
-            outputs, choice = selected[edge.source, edge.select], "sum"
-        samples = select_samples(outputs, rows.segment_ids, targets.weights.shape[1], choice, view)
-        return source.head(edge.target, params[edge.source], samples)
+            chosen = samples[f"{edge.source}.{edge.select}"]
+        return source.head(edge.target, params[edge.source], chosen)
 
     def losses(
         self, params: Any, outputs: Outputs, targets: Mapping[str, Any]
@@ -233,17 +238,23 @@ class Model:
         return frozenset(name for name, objective in objectives if objective.scope == "step")
 
     @property
-    def losses_of_backbone(self) -> dict[str, Loss]:
-        """The losses of a model whose objectives all read the backbone's outputs alone."""
-        return {name: partial(self._loss_of_backbone, name) for name in self.objectives}
+    def losses_by_name(self) -> dict[str, Loss]:
+        """The losses of a microbatch."""
+        return {name: partial(self._loss_of_rows, name) for name in self.objectives}
 
-    def _loss_of_backbone(
-        self, name: str, params: Any, outputs: jax.Array, rows: ModuleRows
+    def _loss_of_rows(
+        self, name: str, params: Any, outputs: jax.Array, samples: Samples, rows: ModuleRows
     ) -> jax.Array:
-        """See `sharding.layerstack.module.Loss`; `params` are the backbone's."""
-        backbone, (edge,) = self.config.backbone, self.graph.edges_into(name)
-        brought = self._edge(edge, outputs, {backbone: params}, rows, {})
-        return self._share(name, params, {backbone: brought}, rows.targets)
+        """See `sharding.layerstack.module.Loss`."""
+        brought = {
+            edge.source: self._edge(edge, outputs, params, rows, samples)
+            for edge in self.graph.edges_into(name)
+        }
+        return self._share(name, params[self.config.backbone], brought, rows.targets)
+
+
+def _is_of_samples(targets: Any) -> bool:
+    return not isinstance(targets, NextTokenTargets)
 
 
 def _one_by_one(make: Callable[[Any], jax.Array], rows: Any) -> jax.Array:

@@ -38,7 +38,7 @@ from scheduling.lowering.lowered import IDLE, FusedKind
 from scheduling.schedules.task_kinds import B, F
 from scheduling.schedules.tasks import Observer
 from sharding.collectives import Axes, axis_index, ppermute, psum, vary
-from sharding.layerstack.loops import Tree, add, write
+from sharding.layerstack.loops import Tree, add, read, write
 from sharding.layerstack.module import Loss, Merge, Module
 from sharding.layerstack.run import Aux
 
@@ -228,13 +228,26 @@ class _Step:
         """The state when the backbone starts."""
         name, tasks = self.backbone, self.tasks
         hidden = self._broadcast_stage(True, tasks.zero_activation(name))
-        rows = tasks.read_rows(name, jnp.int32(0))
-        rest = self.modules[name].rest
-        losses = jax.eval_shape(self._compute_losses, rest, hidden, rows)
+        rows, samples = tasks.read_rows(name, jnp.int32(0)), tasks.zero_samples(name)
+        trained = {own: module.trained for own, module in self._learners(samples).items()}
+        losses = jax.eval_shape(self._compute_losses, trained, hidden, samples, rows)
+        count = len(jax.tree.leaves(tasks.batch.rows[name])[0])
+        slots = jax.tree.map(
+            lambda own: self.vary(jnp.zeros((count, *own.shape), own.dtype)), samples
+        )
         return {
             "modules": state["modules"] | {name: tasks.make_buffers(name)},
             "sums": state["sums"] | {tasks.parameters_of(name): tasks.zero_sums(name)},
             "losses": {name: self._scalar(0, like=loss) for name, loss in losses.items()},
+            "samples": slots,
+            "sample_gradients": slots,
+        }
+
+    def _learners(self, samples: Tree) -> dict[str, BoundModule]:
+        """Modules whose parameters losses may read, by name: of `samples` those that bring them."""
+        others = self._feeds_into(self.backbone) if samples else {}
+        return {
+            self.tasks.parameters_of(name): self.modules[name] for name in (self.backbone, *others)
         }
 
     def _end_backbone(self, state: Tree) -> Tree:
@@ -246,11 +259,24 @@ class _Step:
         sums = {name: buffers for name, buffers in state["sums"].items() if name != parameters}
         return {"modules": modules, "sums": sums}
 
-    def _compute_losses(self, rest: Tree, hidden: jax.Array, rows: Tree) -> dict[str, jax.Array]:
-        """This rank's shares of the divided losses of one microbatch."""
-        outputs = self.modules[self.backbone].functions.output(rest, hidden, rows)
-        losses = self.pipeline.losses.items()
-        return {name: loss(rest, outputs, rows) / self.weights[name] for name, loss in losses}
+    def _compute_losses(
+        self, trained: Tree, hidden: jax.Array, samples: Tree, rows: Tree
+    ) -> dict[str, jax.Array]:
+        """This rank's shares of the divided losses of one microbatch.
+
+        Args:
+            trained: parameters of `_learners`, by module.
+            hidden: outputs of the backbone's layers.
+            samples: what losses read of other modules.
+            rows: of the backbone.
+        """
+        learners, losses = self._learners(samples), self.pipeline.losses.items()
+        rest = {name: learners[name].with_constant(own) for name, own in trained.items()}
+        module = self.modules[self.backbone].functions
+        outputs = module.output(rest[module.name], hidden, rows)
+        return {
+            name: loss(rest, outputs, samples, rows) / self.weights[name] for name, loss in losses
+        }
 
     def _scalar(self, value: float, like: Any) -> jax.Array:
         """A float32 scalar of the type of a loss, or of its shape."""
@@ -457,32 +483,36 @@ class _Step:
 
     def _run_head(self, name: str, state: Tree, y: jax.Array, row: Row) -> Tree:
         """Losses of the microbatch that has left the last stage, and their gradients."""
-        module, ends = self.modules[name], row.modules[name].ends
+        ends, learners = row.modules[name].ends, self._learners(state["samples"])
         assert ends is not None  # as of every module with shared ends
         last = self.index == self.bounds.stages - 1
+        trained = {own: module.trained for own, module in learners.items()}
 
         def head(part: Tree) -> Tree:
-            rows = self.tasks.read_rows(name, ends.head_microbatch)
+            number = ends.head_microbatch
+            rows, samples = self.tasks.read_rows(name, number), read(state["samples"], number)
             hidden = self._broadcast_stage(last, y)
-
-            def losses(trained: Tree, hidden: jax.Array) -> dict[str, jax.Array]:
-                return self._compute_losses(module.with_constant(trained), hidden, rows)
-
-            values, pull = jax.vjp(losses, module.trained, hidden)
+            losses = partial(self._compute_losses, rows=rows)
+            values, pull = jax.vjp(losses, trained, hidden, samples)
             ones = {name: self._scalar(1, jax.typeof(value)) for name, value in values.items()}
-            d_rest, d_hidden = pull(ones)
+            d_rest, d_hidden, d_samples = pull(ones)
             slot = jnp.where(last, ends.head_gradient, -1)
             return {
                 "gradients": write(part["gradients"], slot, self.vary(d_hidden)),
                 "rest": jax.tree.map(add, part["rest"], d_rest),
                 "losses": jax.tree.map(jnp.add, part["losses"], values),
+                "sample_gradients": write(part["sample_gradients"], number, d_samples),
             }
 
-        buffers, sums = state["modules"][name], state["sums"][module.functions.name]
-        part = {"gradients": buffers["gradients"], "rest": sums["rest"], "losses": state["losses"]}
+        sums = state["sums"]
+        part = {"gradients": state["modules"][name]["gradients"], "losses": state["losses"]}
+        part |= {"rest": {own: sums[own]["rest"] for own in learners}}
+        part |= {"sample_gradients": state["sample_gradients"]}
         part = run_if("head", ends.head_microbatch >= 0, head, part)
-        change = {"gradients": part["gradients"], "rest": part["rest"]}
-        return self.tasks.update_module(name, state, change) | {"losses": part["losses"]}
+        state = self.tasks.update_module(name, state, {"gradients": part.pop("gradients")})
+        rest, sums = part.pop("rest"), state["sums"]
+        sums = sums | {own: sums[own] | {"rest": added} for own, added in rest.items()}
+        return state | part | {"sums": sums}
 
     def _return_gradients(self, name: str, state: Tree, dx: jax.Array, row: Row) -> Tree:
         """Gradient of a microbatch's input: to the embedding, and to the modules that fed it."""
@@ -492,8 +522,11 @@ class _Step:
         def hand_out(part: Tree) -> Tree:
             rows = self.tasks.read_rows(name, ends.return_microbatch)
             g = self.vary(self._broadcast_stage(self.index == 0, dx))
+            of_samples = read(state["sample_gradients"], ends.return_microbatch)
+            leaving = g, self._sum_stages(of_samples)
+            buffers = part["output_grads"]
             gradients = {
-                source: self.tasks.return_gradients(number, g, part["output_grads"][source], row)
+                source: self.tasks.return_gradients(number, leaving, buffers[source], row)
                 for source, number in feeds.items()
             }
             rest = self.tasks.add_embedding_gradients(name, part["rest"], g, rows)
@@ -515,24 +548,31 @@ class _Step:
         module, ends = self.modules[name], row.modules[name].ends
         assert ends is not None  # as of every module with shared ends
 
-        def enter(inputs: Tree) -> Tree:
+        def enter(part: tuple[Tree, Tree]) -> tuple[Tree, Tree]:
+            inputs, slots = part
             rows = self.tasks.read_rows(name, ends.embed_microbatch)
             x = self.vary(module.functions.embed(module.rest, rows))
+            entering = x, jax.tree.map(lambda own: jnp.zeros_like(own[0]), slots)
             for source, number in self._feeds_into(name).items():
                 buffer = state["modules"][source]["output_buffer"]
-                x = self.tasks.merge_outputs(number, x, buffer, row)
-            x = self.vary(psum(x, self.pipeline.stage))
+                entering = self.tasks.merge_outputs(number, entering, buffer, row)
+            x, samples = self._sum_stages(entering)
             slot = jnp.where(self.index == 0, ends.embed_input, -1)
-            return write(inputs, slot, x)
+            return write(inputs, slot, x), write(slots, ends.embed_microbatch, samples)
 
         buffers = state["modules"][name]
-        inputs = run_if("embed", ends.embed_microbatch >= 0, enter, buffers["inputs"])
-        return self.tasks.update_module(name, state, {"inputs": inputs})
+        part = buffers["inputs"], state["samples"]
+        inputs, slots = run_if("embed", ends.embed_microbatch >= 0, enter, part)
+        return self.tasks.update_module(name, state, {"inputs": inputs}) | {"samples": slots}
 
     def _feeds_into(self, name: str) -> dict[str, int]:
         """Modules that feed a module, and the numbers of their feeds."""
         feeds = enumerate(self.bounds.feeds)
         return {feed.source: number for number, feed in feeds if feed.target == name}
+
+    def _sum_stages(self, tree: Tree) -> Tree:
+        """The sum over stages of every leaf, on every stage."""
+        return jax.tree.map(lambda x: self.vary(psum(x, self.pipeline.stage)), tree)
 
     def _broadcast_stage(self, chosen: jax.Array | bool, x: jax.Array) -> jax.Array:
         """The value of the one stage where `chosen` holds, on every stage."""

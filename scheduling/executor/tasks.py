@@ -48,7 +48,8 @@ class Tasks:
     The state is a tree. `modules`: for every module the ring buffers of `BufferSizes`; `sums`: sums
     of gradients `layers`, `rest` and `deferred` (of weights whose gradients are split from
     backwards), to which all modules of the same parameters add, and sums of auxiliary losses `aux`;
-    the `losses` by name. A module that does not run in a phase has no part in it.
+    the `losses` by name; `samples` that losses read of other modules and `sample_gradients`, of
+    every microbatch. A module that does not run in a phase has no part in it.
 
     Args:
         bounds: what is fixed of the schedules that run.
@@ -405,32 +406,51 @@ class Tasks:
 
     # ---- between modules -------------------------------------------------------------------------
 
-    def merge_outputs(self, number: int, x: jax.Array, buffer: jax.Array, row: Row) -> jax.Array:
-        """The input `x` of the microbatch that enters, with the outputs that lie on this stage.
+    def zero_samples(self, name: str) -> Tree:
+        """Zeros in place of what losses read of the modules that feed a module.
+
+        Each is of all of its modules together, by name.
+        """
+        rows, samples = self.read_rows(name, jnp.int32(0)), dict[str, Tree]()
+        for source in (feed.source for feed in self.bounds.feeds if feed.target == name):
+            merge = partial(self._merge_pair, source, self.zero_outputs(source), jnp.int32(0), rows)
+            samples |= self._make_zeros_of(merge)[1]
+        return samples
+
+    def merge_outputs(
+        self, number: int, entering: tuple[jax.Array, Tree], buffer: jax.Array, row: Row
+    ) -> tuple[jax.Array, Tree]:
+        """What enters with a microbatch, with the outputs that lie on this stage.
 
         Args:
             number: number of the feed.
+            entering: input of the microbatch, and what losses read beside it.
         """
         feed, tables = self.bounds.feeds[number], row.feeds[number]
         ends = row.modules[feed.target].ends
         assert ends is not None  # as of every module that is fed
         rows = self.read_rows(feed.target, ends.embed_microbatch)
 
-        def add_merged(pair: jax.Array, x: jax.Array) -> jax.Array:
-            outputs = read(buffer, self._read_slots(number, pair).output_buffer)
-            return x + self._merge_pair(feed.source, outputs, pair, rows).astype(x.dtype)
+        def add_merged(pair: jax.Array, entering: tuple[jax.Array, Tree]) -> tuple[jax.Array, Tree]:
+            (x, samples), slots = entering, self._read_slots(number, pair)
+            outputs = read(buffer, slots.output_buffer)
+            merged, brought = self._merge_pair(feed.source, outputs, pair, rows)
+            x = x if merged is None else x + merged.astype(x.dtype)
+            return x, samples | {key: samples[key] + own for key, own in brought.items()}
 
-        merged: jax.Array = for_range(
-            f"{feed.source}_merge", tables.merge_first, tables.merge_count, add_merged, x
+        merged: tuple[jax.Array, Tree] = for_range(
+            f"{feed.source}_merge", tables.merge_first, tables.merge_count, add_merged, entering
         )
         return merged
 
-    def return_gradients(self, number: int, g: jax.Array, buffer: jax.Array, row: Row) -> jax.Array:
+    def return_gradients(
+        self, number: int, leaving: tuple[jax.Array, Tree], buffer: jax.Array, row: Row
+    ) -> jax.Array:
         """`buffer` with the gradients of outputs that entered with the microbatch that leaves.
 
         Args:
             number: number of the feed.
-            g: gradient of the microbatch's input.
+            leaving: gradients of what entered with the microbatch.
         """
         feed, tables = self.bounds.feeds[number], row.feeds[number]
         if not self.bounds.modules[feed.source].sizes.output_grad_buffer:  # no backward reads one
@@ -445,10 +465,13 @@ class Tasks:
         def add_returned(pair: jax.Array, buffer: jax.Array) -> jax.Array:
             slots = self._read_slots(number, pair)
 
-            def merge(outputs: jax.Array) -> jax.Array:
+            def merge(outputs: jax.Array) -> tuple[jax.Array | None, Tree]:
                 return self._merge_pair(feed.source, outputs, pair, rows)
 
-            (new,) = jax.vjp(merge, nothing)[1](g)
+            (merged, brought), pull = jax.vjp(merge, nothing)
+            of_input, of_samples = leaving
+            of_merged = None if merged is None else of_input
+            (new,) = pull((of_merged, {key: of_samples[key] for key in brought}))
             old = jnp.where(slots.is_first > 0, 0, read(buffer, slots.output_grad_buffer))
             written: jax.Array = write(buffer, slots.output_grad_buffer, old + self.vary(new))
             return written
@@ -458,11 +481,16 @@ class Tasks:
         )
         return returned
 
-    def _merge_pair(self, name: str, outputs: jax.Array, pair: jax.Array, rows: Tree) -> jax.Array:
-        """Outputs of a pair of microbatches where they are merged into the `rows` of the target."""
+    def _merge_pair(
+        self, name: str, outputs: jax.Array, pair: jax.Array, rows: Tree
+    ) -> tuple[jax.Array | None, Tree]:
+        """What outputs of a pair of microbatches bring to the `rows` of the target, see `Merge`."""
         routes = self.batch.routes.get(name)
         routes_of_pair = None if routes is None else read(routes, pair)
-        return self.vary(self.merges[name](outputs, routes_of_pair, rows))
+        brought: tuple[jax.Array | None, Tree] = self.vary(
+            self.merges[name](outputs, routes_of_pair, rows)
+        )
+        return brought
 
     def _read_slots(self, number: int, pair: jax.Array) -> MergeSlots[jax.Array]:
         """The slots of a pair of microbatches of this stage, by number of the feed."""

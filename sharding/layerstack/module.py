@@ -14,14 +14,16 @@ from sharding.layerstack.run import Aux, LayerStackSpec
 
 Rows = TypeVar("Rows", contravariant=True)
 
-#: Outputs of a module moved to where they are merged into the rows of another, and zero elsewhere:
-#: `(outputs, routes, rows) -> [rows, positions / shards, width]`, linear in the outputs. Routes are
-#: those of these outputs to these rows, if the batch has routes.
-Merge = Callable[[jax.Array, RouteArrays | None, Any], jax.Array]
-#: A loss of the outputs of a module: `(params, outputs, rows)` to a float32 scalar, this rank's
-#: share of a sum. Ranks that share a loss, as stages share that of tokens, have the same value; of
-#: a loss that is not shared all ranks but one of these have zero.
-Loss = Callable[[Tree, jax.Array, Any], jax.Array]
+#: Outputs of a module moved to where they are merged into the rows of another, and zero elsewhere,
+#: `[rows, positions / shards, width]`, or None if nothing is merged; and a tree of what losses read
+#: of them: `(outputs, routes, rows) -> (merged, samples)`, linear in the outputs. Routes are those
+#: of these outputs to these rows, if the batch has routes.
+Merge = Callable[[jax.Array, RouteArrays | None, Any], tuple[jax.Array | None, Tree]]
+#: A loss of the outputs of a module: `(params, outputs, samples, rows)` to a float32 scalar, this
+#: rank's share of a sum. Parameters are by module, without layers; samples are what other modules
+#: bring, summed. Ranks that share a loss, as stages share that of tokens, have the same value;
+#: of a loss that is not shared all ranks but one of these have zero.
+Loss = Callable[[Tree, jax.Array, Tree, Any], jax.Array]
 
 
 class Module(Protocol[Rows]):

@@ -8,11 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mllm_jax.check.synthetic import synthetic_batch
+from data.batch import PackedBatch
+from mllm_jax.check.synthetic import scatter_rows, synthetic_batch
 from mllm_jax.check.verify import compare_gradients, initial_parameters
 from mllm_jax.config.pipeline_plan import PipelinePlan
+from mllm_jax.models.freeze import Frozen
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.train.step.build import build_step
+from scheduling.schedules.bubbles import place_modules
+from scheduling.schedules.costs import ChunkCosts, TaskCosts
 from scheduling.schedules.schedule import (
     Schedule,
     gpipe_schedule,
@@ -20,8 +24,9 @@ from scheduling.schedules.schedule import (
     one_forward_one_backward,
     zero_bubble_schedule,
 )
+from scheduling.schedules.tasks import ModuleStages
 from sharding.plan import ParallelPlan
-from tests.train.models import small_model
+from tests.train.models import VISION, small_model
 from tests.train.step.gradients import CompiledOnce
 
 ROWS, TOKENS, MICROBATCHES = 2, 24, 3
@@ -88,5 +93,94 @@ def test_heads_beside_stages_equal_one_device(
     step = build_step(model(with_text), plans, PipelinePlan(schedule))
     pipeline = CompiledOnce(parameters(with_text), step)
     result = compare_gradients(pipeline(microbatches(with_text)), on_one_device(with_text))
+    assert result.loss_error < 1e-6, result
+    assert max(result.worst.values()) < 2e-5, result
+
+
+IMAGE = {**VISION, "grid": [2, 4], "heads": 8, "head_dim": 4, "family": "clip"}
+#: An encoder whose outputs are merged and feed an objective, and one that feeds objectives alone.
+FED = {
+    "shape": {"kind": "classification", "classes": 2},
+    "size": {"kind": "regression", "values": 2},
+    "colour": {"kind": "regression", "values": 3, "weight": 2.0},
+}
+FEEDS = [
+    {"source": "image", "target": "shape", "select": "class_token", "norm": True},
+    {"source": "image", "target": "size", "select": "mean", "connector": {"hidden": 5}},
+    {"source": "vision", "target": "decoder"},
+    {"source": "vision", "target": "colour", "select": "mean"},
+]
+BUDGETS = {"image": 32, "vision": 32}
+
+
+@cache
+def model_of_encoders() -> ModelConfig:
+    values = small_model("gpt").model_dump(mode="json")
+    values["decoder"] |= {"layers": 4}
+    encoders = {
+        "image": IMAGE | {"class_token": "kept"},
+        "vision": values["encoders"]["vision"],
+    }
+    graph = {"encoders": encoders, "objectives": OBJECTIVES | FED, "edges": EDGES + FEEDS}
+    return ModelConfig.model_validate(values | graph)
+
+
+def batches_of_encoders(order: int | None = None) -> list[PackedBatch]:
+    model = model_of_encoders()
+    found = [synthetic_batch(model, 4, TOKENS, BUDGETS, seed) for seed in range(MICROBATCHES)]
+    return found if order is None else [scatter_rows(batch, model, order) for batch in found]
+
+
+@cache
+def parameters_of_encoders() -> Any:
+    return initial_parameters(model_of_encoders(), seed=0)
+
+
+@cache
+def encoders_on_one_device() -> tuple[np.ndarray, Any]:
+    plans = dict.fromkeys(("decoder", *BUDGETS), ParallelPlan())
+    single = CompiledOnce.under(model_of_encoders(), plans, parameters_of_encoders())
+    found: tuple[np.ndarray, Any] = single(batches_of_encoders())
+    return found
+
+
+@pytest.mark.parametrize(
+    ("backbone", "plans", "frozen"),
+    [
+        (
+            interleaved_schedule(2, 1, MICROBATCHES),
+            {"decoder": {"tensor": 2}, "image": {"data": 4}, "vision": {"data": 2, "tensor": 2}},
+            (),
+        ),
+        pytest.param(
+            zero_bubble_schedule(2, 2, MICROBATCHES),
+            {"decoder": {"fsdp": 2}, "image": {"fsdp": 4}, "vision": {"fsdp": 2, "stage": 2}},
+            ("image", "vision"),
+            marks=pytest.mark.slow,
+        ),
+    ],
+    ids=("interleaved", "zero_bubble"),
+)
+def test_encoders_feed_objectives_beside_stages(
+    backbone: Schedule, plans: dict[str, dict[str, int]], frozen: tuple[str, ...]
+) -> None:
+    """Their outputs are merged where a microbatch enters, and learnt where it leaves."""
+    sources = []
+    for name in BUDGETS:
+        stages = plans[name].get("stage", 1)
+        first = {"image": 2, "vision": 1}[name] if name in frozen else 0
+        sources.append(ModuleStages(name, stages, 2, first_backward=first))
+    chunks = {n: ChunkCosts((1.0,) * 2, (2.0,) * 2) for n in BUDGETS}
+    schedule = place_modules(
+        backbone, sources, TaskCosts(4.0, 8.0, 1.0, chunks, more={"weights": 4.0})
+    )
+    decoder = ParallelPlan(stage=2, **plans["decoder"])
+    every = {"decoder": decoder} | {n: ParallelPlan(**plans[n]) for n in BUDGETS}
+    still = Frozen.of(frozen)
+    step = build_step(model_of_encoders(), every, PipelinePlan(schedule), still)
+    pipeline = CompiledOnce(parameters_of_encoders(), step)
+    loss, gradients = encoders_on_one_device()
+    expected = loss, still.apart(gradients)[0]
+    result = compare_gradients(pipeline(batches_of_encoders(order=1)), expected)
     assert result.loss_error < 1e-6, result
     assert max(result.worst.values()) < 2e-5, result

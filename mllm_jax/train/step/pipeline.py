@@ -273,7 +273,7 @@ class PipelineProgram(GradientProgram):
             self.bounds,
             {backbone: self.modules.backbone, **self.modules.others},
             self.modules.merges,
-            self.modules.losses_of_backbone,
+            self.modules.losses_by_name,
             self.grid.backbone.stage,
             self.grid.backbone.all_axes,
             layers,
