@@ -1,9 +1,9 @@
 """Benchmark of lanes: short media whole and long ones split, beside either way alone.
 
 A mixture with a heavy tail, of lengths up to 32 times the median, is dealt by the planner of
-training runs and goes through one encoder in the three ways of `mllm_jax.plan.lanes`. On the
-devices that are here compiled steps are timed; on many accelerators dealt steps are simulated. Both
-are predicted before, from lengths and from what rows of each lane cost.
+training runs and goes through one encoder in the three ways of `mllm_jax.plan.bucket_variants`.
+Steps are compiled and timed on the local devices; for many accelerators planned steps are
+simulated. Both are predicted before, from lengths and from the cost of the rows of each bucket.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from mllm_jax.config.buckets import lane_cost
 from mllm_jax.config.inputs import media_specs, token_spec
 from mllm_jax.config.load import ExperimentConfig, load_config
 from mllm_jax.models.short_form import BACKBONE
-from mllm_jax.plan.lanes import (
+from mllm_jax.plan.bucket_variants import (
     WAYS,
     BucketVariant,
     Found,

@@ -30,7 +30,7 @@ from mllm_jax.config.sections import ConfigError
 from mllm_jax.runtime.part import current_peers
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.state.progress import Progress
-from mllm_jax.train.state.snapshots.memory import SnapshotMemory, opened
+from mllm_jax.train.state.snapshots.memory import SnapshotMemory, open_snapshots
 from mllm_jax.train.trainer import Trainer
 
 #: Turns, and snapshots without steps, after one that warms up.
@@ -100,7 +100,7 @@ def bench_snapshots(
         config = config.model_copy(update={"train": train, "run": run})
         config.run.path.mkdir(parents=True)
         experiment = Experiment.build(config)
-        with opened(config, over=()) as memory:
+        with open_snapshots(config, over=()) as memory:
             assert memory is not None, "the configuration takes snapshots"
             state = experiment.step.init(jax.random.key(config.train.seed))
             progress = Progress(0, LoaderState(config.train.seed))

@@ -28,7 +28,7 @@ from mllm_jax.config.sections import ConfigError
 from mllm_jax.runtime.folder import ensure_identity
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.state.checkpoint import Checkpoints
-from mllm_jax.train.state.copies.store import Store
+from mllm_jax.train.state.mirrors.store import MirrorStore
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.trainer import Trainer
 
@@ -77,7 +77,7 @@ def bench_store(
         config = config.model_copy(update={"train": train, "run": run})
         config.run.path.mkdir(parents=True)
         (config.run.path / "metrics.jsonl").write_bytes(bytes(RECORDED))
-        store, experiment = Store(config), Experiment.build(config)
+        store, experiment = MirrorStore(config), Experiment.build(config)
         state = experiment.step.init(jax.random.key(config.train.seed))
         checkpoint = _save_state(experiment, state)
         try:
@@ -121,7 +121,7 @@ def _save_state(experiment: Experiment, state: Any) -> Path:
 def _measure_intervals(
     experiment: Experiment,
     state: Any,
-    store: Store,
+    store: MirrorStore,
     checkpoint: Path,
     executor: ThreadPoolExecutor,
     print_line: PrintLine,
@@ -155,7 +155,7 @@ def _with_one(number: int) -> bool:
     return (turn + second) % 2 == 0
 
 
-def _copy_checkpoint(store: Store, checkpoint: Path, run: str) -> float:
+def _copy_checkpoint(store: MirrorStore, checkpoint: Path, run: str) -> float:
     """Seconds of a copy of a checkpoint, and of the records of its run."""
     began = time.perf_counter()
     store.put(checkpoint, run, (0, 1))

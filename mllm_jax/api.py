@@ -79,9 +79,9 @@ def steps(
     from rich.console import Console
 
     from mllm_jax.console import open_console
-    from mllm_jax.train.trainer import training
+    from mllm_jax.train.trainer import training_steps
 
-    return training(experiment, open_console() if log else Console(quiet=True), from_step)
+    return training_steps(experiment, open_console() if log else Console(quiet=True), from_step)
 
 
 def generator(

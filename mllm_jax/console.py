@@ -46,16 +46,16 @@ def log_to(console: Console, level: int = logging.WARNING) -> None:
 
 def print_json(value: object) -> None:
     """`value` as the one JSON line on standard output; not-a-number becomes null."""
-    sys.stdout.write(json.dumps(finite(value), allow_nan=False) + "\n")
+    sys.stdout.write(json.dumps(replace_non_finite(value), allow_nan=False) + "\n")
     sys.stdout.flush()
 
 
-def finite(value: object) -> object:
+def replace_non_finite(value: object) -> object:
     """`value` with every infinite or undefined number as None: JSON has no word for them."""
     if isinstance(value, Mapping):
-        return {str(key): finite(item) for key, item in value.items()}
+        return {str(key): replace_non_finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [finite(item) for item in value]
+        return [replace_non_finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

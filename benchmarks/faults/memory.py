@@ -7,13 +7,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from benchmarks.faults.hosts import EmulatedHosts
-from mllm_jax.train.state.snapshots.share import ShardIndex, Share, ShareError
+from mllm_jax.train.state.snapshots.shard import Shard, ShardError, ShardIndex
 
 #: Shares of all runs of this user below the folder of files in memory.
 _SHARES = "mllm_jax-*/*/[0-9]*/[0-9]*/[01]"
 
 
-def list_shards(hosts: EmulatedHosts, run: Path, origin: int) -> list[tuple[Share, ShardIndex]]:
+def list_shards(hosts: EmulatedHosts, run: Path, origin: int) -> list[tuple[Shard, ShardIndex]]:
     """Whole shares of what process `origin` held, on all hosts, the newest first.
 
     Args:
@@ -26,7 +26,7 @@ def list_shards(hosts: EmulatedHosts, run: Path, origin: int) -> list[tuple[Shar
     return sorted(mine, key=lambda shard: -shard[1].origin.step)
 
 
-def choose_shards(hosts: EmulatedHosts, run: Path, origin: int, choice: float) -> list[Share]:
+def choose_shards(hosts: EmulatedHosts, run: Path, origin: int, choice: float) -> list[Shard]:
     """Shares to damage: the newest one of the process itself, also its copies, or all there are."""
     shards = list_shards(hosts, run, origin)
     newest = [shard for shard in shards if shard[1].origin.step == shards[0][1].origin.step]
@@ -35,8 +35,8 @@ def choose_shards(hosts: EmulatedHosts, run: Path, origin: int, choice: float) -
     return [share for share, _ in few]
 
 
-def _complete_shards(memory: Path) -> Iterator[tuple[Share, ShardIndex]]:
+def _complete_shards(memory: Path) -> Iterator[tuple[Shard, ShardIndex]]:
     for path in sorted(memory.glob(_SHARES)):
-        share = Share(path)
-        with suppress(ShareError):  # it is being written, or was damaged before
+        share = Shard(path)
+        with suppress(ShardError):  # it is being written, or was damaged before
             yield share, share.index()

@@ -24,7 +24,7 @@ from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.module import ShardedModule, abstract_parameters, compute_dtype
 from mllm_jax.plan.activation_bytes import layer_input_shape
-from mllm_jax.train.state.stored import StoredForm
+from mllm_jax.train.state.parameter_layout import ParameterLayout
 from mllm_jax.train.step.build import build_step
 from scheduling.costs.estimate import Timing
 from scheduling.costs.hardware import Hardware
@@ -262,7 +262,7 @@ class _LayerProbe:
     def _make_inputs(self, grid: JointGrid, mesh: Mesh) -> tuple[Any, Any]:
         """Layouts and arrays: parameters, activations, and how rows are packed."""
         model, name, view = self.config.model, self.name, grid.views[self.name]
-        shapes, lay = abstract_parameters(model)[0], StoredForm(model, grid).layout
+        shapes, lay = abstract_parameters(model)[0], ParameterLayout(model, grid).layout
         rows = self.rows * self.plan.batch
         packed = empty_module_rows(model, name, rows, self.positions)
         x = jax.ShapeDtypeStruct(

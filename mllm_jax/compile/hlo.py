@@ -124,7 +124,7 @@ def parse_hlo(text: str) -> HloModule:
     if not lines or not lines[0].startswith("HloModule"):
         raise HloError("the text does not begin with 'HloModule': it is no HLO module")
     if "is_scheduled=true" not in lines[0]:
-        raise HloError(f"{_shortened(lines[0])}: not scheduled; give the text of a compiled module")
+        raise HloError(f"{_shorten(lines[0])}: not scheduled; give the text of a compiled module")
     computations: dict[str, HloComputation] = {}
     entry, name, body = None, None, list[str]()
     for line in lines[1:]:
@@ -133,7 +133,7 @@ def parse_hlo(text: str) -> HloModule:
             name, body = header[2], []
             entry = name if header[1] else entry
         elif _END.match(line) and name is not None:
-            computations[name] = HloComputation(name, tuple(map(_instruction, body)))
+            computations[name] = HloComputation(name, tuple(map(_parse_instruction, body)))
             name = None
         elif line.startswith("  ") and name is not None:
             body.append(_COMMENT.sub("", line))
@@ -144,32 +144,32 @@ def parse_hlo(text: str) -> HloModule:
     return HloModule(computations, entry)
 
 
-def _instruction(line: str) -> HloInstruction:
+def _parse_instruction(line: str) -> HloInstruction:
     match = _INSTRUCTION.match(line)
     if not match:
-        raise HloError(f"{_shortened(line)!r} is no instruction")
+        raise HloError(f"{_shorten(line)!r} is no instruction")
     root, name, right = match.groups()
-    end = _closing(right, 0) if right.startswith("(") else right.find(" ")
+    end = _closing_bracket(right, 0) if right.startswith("(") else right.find(" ")
     opcode, _, _ = right[end:].strip().partition("(")
     begin = right.find("(", end)
     if min(end, begin) < 0 or not re.fullmatch(r"[a-z][a-z\d\-]*", opcode):
-        raise HloError(f"{_shortened(line)!r} is no instruction")
-    close = _closing(right, begin)
+        raise HloError(f"{_shorten(line)!r} is no instruction")
+    close = _closing_bracket(right, begin)
     inputs, attributes = right[begin + 1 : close - 1], right[close:]
     return HloInstruction(name, right[:end], opcode, inputs, attributes, bool(root))
 
 
-def _closing(text: str, begin: int) -> int:
+def _closing_bracket(text: str, begin: int) -> int:
     """Position behind the bracket that closes the one at `begin`."""
     depth = 0
     for match in re.compile(r"[()]").finditer(text, begin):
         depth += 1 if match[0] == "(" else -1
         if depth == 0:
             return match.end()
-    raise HloError(f"{_shortened(text)!r}: a bracket is not closed")
+    raise HloError(f"{_shorten(text)!r}: a bracket is not closed")
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     text = text.strip()
     return text if len(text) < 80 else f"{text[:77]}..."
 
@@ -206,15 +206,19 @@ def instruction_flops(
     if instruction.opcode == "custom-call":
         return _gemm_flops(computation, instruction) + _grouped_flops(computation, instruction)
     if instruction.opcode == "while":
-        return (loop_trips(module, instruction) or 0) * _total(module, instruction.called("body"))
+        return (loop_trips(module, instruction) or 0) * _computation_flops(
+            module, instruction.called("body")
+        )
     if instruction.opcode in ("fusion", "call", "async-start"):
-        return _total(module, instruction.called("calls") or instruction.called("to_apply"))
+        return _computation_flops(
+            module, instruction.called("calls") or instruction.called("to_apply")
+        )
     return 0.0
 
 
 def total_flops(module: HloModule) -> float:
     """FLOPs of all matrix products that a module runs, as far as `flops` knows them."""
-    return _total(module, module.entry)
+    return _computation_flops(module, module.entry)
 
 
 def loop_trips(module: HloModule, loop: HloInstruction) -> int | None:
@@ -230,12 +234,12 @@ def loop_trips(module: HloModule, loop: HloInstruction) -> int | None:
     return int(bound.inputs) if bound is not None and bound.opcode == "constant" else None
 
 
-def _total(module: HloModule, name: str | None) -> float:
+def _computation_flops(module: HloModule, name: str | None) -> float:
     computation = module[name]
     return sum(instruction_flops(module, computation, i) for i in computation.instructions)
 
 
-def _dims(computation: HloComputation, name: str) -> list[int]:
+def _result_dimensions(computation: HloComputation, name: str) -> list[int]:
     """Dimensions of the first array of the result of `name`."""
     try:
         return parse_arrays(computation.by_name[name].shape)[0][1]
@@ -244,7 +248,7 @@ def _dims(computation: HloComputation, name: str) -> list[int]:
 
 
 def _dot_flops(computation: HloComputation, dot: HloInstruction) -> float:
-    left = _dims(computation, dot.operands[0])
+    left = _result_dimensions(computation, dot.operands[0])
     contracted = math.prod(left[d] for d in dot.numbers("lhs_contracting_dims"))
     return 2.0 * math.prod(parse_arrays(dot.shape)[0][1]) * contracted
 
@@ -254,7 +258,7 @@ def _gemm_flops(computation: HloComputation, call: HloInstruction) -> float:
     match = re.search(r'"lhs_contracting_dimensions":\[([^\]]*)\]', call.rest)
     if 'custom_call_target="__cublas' not in call.rest or not match:
         return 0.0
-    left = _dims(computation, call.operands[0])
+    left = _result_dimensions(computation, call.operands[0])
     contracted = math.prod(left[int(d)] for d in re.findall(r"\d+", match[1]))
     return 2.0 * math.prod(parse_arrays(call.shape)[0][1]) * contracted
 
@@ -266,7 +270,7 @@ def _grouped_flops(computation: HloComputation, call: HloInstruction) -> float:
     """
     if not any(scope.startswith("grouped_product") for scope in call.scopes):
         return 0.0
-    operands = (_dims(computation, name) for name in call.operands)
+    operands = (_result_dimensions(computation, name) for name in call.operands)
     shapes = [*operands, parse_arrays(call.shape)[0][1]]
     kernels = [shape for shape in shapes if len(shape) == 3]
     return 2.0 * shapes[-3][0] * math.prod(kernels[0][1:]) if kernels else 0.0
@@ -280,18 +284,20 @@ def _convolution_flops(computation: HloComputation, convolution: HloInstruction)
     labels = re.search(r"\bdim_labels=(\w+)_(\w+)->(\w+)", convolution.rest)
     if not labels:
         raise HloError(f"convolution {convolution.name} has no dim_labels")
-    inputs, kernel = (_dims(computation, name) for name in convolution.operands[:2])
+    inputs, kernel = (_result_dimensions(computation, name) for name in convolution.operands[:2])
     outputs = parse_arrays(convolution.shape)[0][1]
     left, right, out = labels.groups()
     pairs = math.prod(
-        _window_pairs(_window(convolution, int(d)), inputs[left.index(d)], outputs[out.index(d)])
+        _window_pairs(
+            _window_dimension(convolution, int(d)), inputs[left.index(d)], outputs[out.index(d)]
+        )
         for d in sorted(c for c in out if c.isdigit())
     )
     ends = outputs[out.index("b")] * outputs[out.index("f")]
     return 2.0 * ends * kernel[right.index("i")] * pairs
 
 
-def _window(convolution: HloInstruction, dimension: int) -> dict[str, int]:
+def _window_dimension(convolution: HloInstruction, dimension: int) -> dict[str, int]:
     """Size, stride, padding before and dilations of one spatial dimension."""
     match = re.search(r"\bwindow=\{([^}]*)\}", convolution.rest)
     fields = dict(part.split("=") for part in match[1].split()) if match else {}

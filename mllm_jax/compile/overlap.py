@@ -225,9 +225,9 @@ def measure_overlap(
             times = 1.0
             if instruction.opcode == "while":
                 times = loop_trips(module, instruction) or runs(instruction)
-            for inner in _sequences(instruction):
+            for inner in _sequential_computations(instruction):
                 for kind, inner_overlap in overlap_of(inner).items():
-                    _add(total, kind, inner_overlap.times(times))
+                    _add_overlap(total, kind, inner_overlap.times(times))
         return total
 
     return overlap_of(module.entry)
@@ -241,32 +241,34 @@ def _in_sequence(
 ) -> ByKind:
     """Overlap of the collectives that stand in `computation` itself."""
     total, remaining, uncovered = ByKind(), dict[str, float](), dict[str, float]()
-    events = _events(module, computation)
+    events = _collective_events(module, computation)
     kinds = {event.key: event.kind for event in events.values()}
     for instruction in computation.instructions:
         event = events.get(instruction.name)
         if event is None or event.phase == "middle":
             if any(remaining.values()):
                 compute = instruction_flops(module, computation, instruction) / speeds.flops
-                for key, hidden in _hide(remaining, compute).items():
+                for key, hidden in _hide_seconds(remaining, compute).items():
                     covered = uncovered.pop(key, 0.0) if hidden else 0.0
-                    _add(total, kinds[key], HloOverlap(hidden_seconds=hidden, beside=covered))
+                    _add_overlap(
+                        total, kinds[key], HloOverlap(hidden_seconds=hidden, beside=covered)
+                    )
         elif event.phase == "done":
             remaining.pop(event.key, None)
         elif counted(replica_groups(event.collective)):
             sent = sent_bytes(event.collective, event.result)
             seconds = sent / speeds.sending(replica_groups(event.collective))
-            _add(total, event.kind, HloOverlap(1, seconds, bytes=sent))
+            _add_overlap(total, event.kind, HloOverlap(1, seconds, bytes=sent))
             if event.phase == "start":
                 remaining[event.key], uncovered[event.key] = seconds, sent
     return total
 
 
-def _add(total: ByKind, kind: str, more: HloOverlap) -> None:
+def _add_overlap(total: ByKind, kind: str, more: HloOverlap) -> None:
     total[kind] = total.get(kind, HloOverlap()) + more
 
 
-def _hide(remaining: dict[str, float], compute: float) -> dict[str, float]:
+def _hide_seconds(remaining: dict[str, float], compute: float) -> dict[str, float]:
     """Take `compute` seconds off those that collectives still need, the oldest first.
 
     Returns:
@@ -305,17 +307,17 @@ class HloEvent(NamedTuple):
         return self.collective.opcode.removesuffix("-start")
 
 
-def _events(module: HloModule, computation: HloComputation) -> dict[str, HloEvent]:
+def _collective_events(module: HloModule, computation: HloComputation) -> dict[str, HloEvent]:
     """Collectives of a computation, by the name of the instruction.
 
     Raises:
         HloError: a collective starts and is never done, or is done and never starts.
     """
-    events = {i.name: event for i in computation.instructions if (event := _event(module, i))}
+    events = {i.name: event for i in computation.instructions if (event := _event_of(module, i))}
     done = {}
     for instruction in computation.instructions:
         if instruction.opcode.endswith("-done"):
-            begin = events.get(_begin(computation, instruction))
+            begin = events.get(_start_name(computation, instruction))
             if begin is not None:  # else a copy, or another operation without a network
                 done[instruction.name] = begin._replace(phase="done", result=instruction.shape)
     results = {event.key: event.result for event in done.values()}
@@ -333,7 +335,7 @@ def _events(module: HloModule, computation: HloComputation) -> dict[str, HloEven
     return events
 
 
-def _event(module: HloModule, instruction: HloInstruction) -> HloEvent | None:
+def _event_of(module: HloModule, instruction: HloInstruction) -> HloEvent | None:
     """The role of an instruction taken alone: a native `-done` is known by its `-start`."""
     if instruction.opcode in COLLECTIVES:
         return HloEvent("whole", instruction.name, instruction, instruction.shape)
@@ -358,12 +360,12 @@ def _event(module: HloModule, instruction: HloInstruction) -> HloEvent | None:
     return HloEvent(phase, f"chain {chain[1]}", collective, collective.shape)
 
 
-def _begin(computation: HloComputation, done: HloInstruction) -> str:
+def _start_name(computation: HloComputation, done: HloInstruction) -> str:
     """Name of the `-start` that `done` ends."""
     name = done.operands[0] if done.operands else ""
     begin = computation.by_name.get(name)
     if begin is not None and begin.opcode in ("async-update", "call-update"):
-        return _begin(computation, begin)
+        return _start_name(computation, begin)
     if begin is None or not begin.opcode.endswith("-start"):
         raise HloError(
             f"{done.name} in {computation.name} ends {name!r}, which does not start there"
@@ -384,7 +386,7 @@ def sent_bytes(collective: HloInstruction, result: str) -> float:
     return ring_bytes(opcode, shape_bytes(result), len(groups[0]))
 
 
-def _sequences(instruction: HloInstruction) -> list[str | None]:
+def _sequential_computations(instruction: HloInstruction) -> list[str | None]:
     """Computations that an instruction runs one instruction after the other."""
     if instruction.opcode == "while":
         return [instruction.called("body")]

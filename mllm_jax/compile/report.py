@@ -101,7 +101,9 @@ class CompileReport:
     def summary(self) -> str:
         """Whether it fits, and what the compilation took."""
         verdict = f"fits {self.target}" if self.fits else f"does NOT fit: {self.advice}"
-        took = f"compiled in {self.seconds:.1f} s with {_gib(self.host_bytes)} of this machine"
+        took = (
+            f"compiled in {self.seconds:.1f} s with {_format_gib(self.host_bytes)} of this machine"
+        )
         return f"{verdict}\n{took}"
 
     def to_json(self) -> dict[str, Any]:
@@ -158,7 +160,7 @@ def compile_for_target(
         collectives = measure_collectives(step, compiled.as_text() or "", target)
     seconds = time.perf_counter() - begin
     host = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024  # Linux counts KiB
-    changes = advise(config, byte_counts, limit)
+    changes = advise_on_memory(config, byte_counts, limit)
     predicted = predict_memory(config, hardware).total
     return CompileReport(target, byte_counts, predicted, limit, seconds, collectives, host, changes)
 
@@ -243,7 +245,7 @@ def parse_exhausted(error: jax.errors.JaxRuntimeError) -> tuple[float, float]:
     return float(used) * _UNITS[used_unit], float(capacity) * _UNITS[capacity_unit]
 
 
-def advise(config: ExperimentConfig, byte_counts: Bytes, limit: float) -> str:
+def advise_on_memory(config: ExperimentConfig, byte_counts: Bytes, limit: float) -> str:
     """Advice: the largest parts, and changes that would make them fit; empty if all fits."""
     total = sum(byte_counts.values())
     if total <= limit:
@@ -252,8 +254,8 @@ def advise(config: ExperimentConfig, byte_counts: Bytes, limit: float) -> str:
     changes = [*_smaller_state(config, byte_counts, total - limit)]
     changes += _smaller_temporaries(config, byte_counts, total - limit)
     return (
-        f"needs {_gib(total)} of {_gib(limit)}, {_gib(total - limit)} too much; most of it is "
-        f"{largest}, {_gib(byte_counts[largest])}. What would do, or help: "
+        f"needs {_format_gib(total)} of {_format_gib(limit)}, {_format_gib(total - limit)} too "
+        f"much; most of it is {largest}, {_format_gib(byte_counts[largest])}. What would do, or help: "
         + "; ".join(changes or ["more devices, and shorter rows (data.budgets)"])
     )
 
@@ -289,5 +291,5 @@ def _power_of_two(part: float, excess: float) -> int | None:
     return next((n for n in (2**i for i in range(1, 11)) if part * (1 - 1 / n) >= excess), None)
 
 
-def _gib(number: float) -> str:
+def _format_gib(number: float) -> str:
     return f"{number / GIB:.1f} GiB"

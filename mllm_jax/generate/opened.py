@@ -27,8 +27,8 @@ from mllm_jax.release.import_weights import released_experiment
 from mllm_jax.runtime.compiled.synchronized import synchronize_program
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.state.copies.offers import saved_parameters
 from mllm_jax.train.state.fit import check_same_model
+from mllm_jax.train.state.mirrors.offers import saved_parameters
 from mllm_jax.train.state.pretrained import start_from, without_released
 from mllm_jax.train.state.regroup import leaf_name
 from mllm_jax.train.state.saved import SavedParameters

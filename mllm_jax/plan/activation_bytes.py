@@ -99,12 +99,12 @@ def _measure_bytes(
     grid = JointGrid.build({module: ParallelPlan(expert=experts, tensor=tensor)}, heads)
     view = grid.backbone if grid.devices > 1 else MeshView()
     module_functions = ShardedModule(config, module, view)
-    stack, specs = _layer(module_functions.tower["layers"], view)
+    stack, specs = _layer_shapes(module_functions.tower["layers"], view)
     sizes_found: list[int] = []
 
     def trace(stack: Any, rows: Any) -> jax.Array:
         axes = view.all_axes
-        trainable, constant = _partition(vary(stack, axes), trained)
+        trainable, constant = _partition_trained(vary(stack, axes), trained)
         sizes = module_functions.traits.period, "none", axes, None, module_functions.traits
         run = LayerStack(module_functions.layer, trainable, *sizes, constant=constant)
         context = vary(module_functions.context(rows), axes)
@@ -132,14 +132,14 @@ def _measure_bytes(
     return sizes_found[0] / module_functions.traits.period
 
 
-def _partition(stack: Any, trained: Trained) -> tuple[Any, Any]:
+def _partition_trained(stack: Any, trained: Trained) -> tuple[Any, Any]:
     """Parameters with gradients, and those without."""
     if trained == "all":
         return stack, {}
     return partition_by(stack, lambda path: trained == "adapters" and path[-1] in ADAPTERS)
 
 
-def _layer(layers: ParameterBlock, view: MeshView) -> tuple[Any, Any]:
+def _layer_shapes(layers: ParameterBlock, view: MeshView) -> tuple[Any, Any]:
     """Shapes of a stack of one period of layers, and how it lies."""
     period = replace(layers, layers=layers.period)
     shapes = jax.eval_shape(lambda: period.init(jax.random.key(0)))

@@ -147,7 +147,9 @@ class BudgetAdvice:
         lines: list[tuple[str, object, str, int, str]] = []
         for name, budget in new.budgets.items():
             now = old.budgets[name] if old else "-"
-            lines.append((name, now, _share(old, name), budget, _share(new, name)))
+            lines.append(
+                (name, now, _format_padding(old, name), budget, _format_padding(new, name))
+            )
         return lines
 
 
@@ -273,7 +275,7 @@ def advise_budgets(config: ExperimentConfig, samples: int | None = None) -> Budg
     try:
         present = measured.assess(config.data.budgets)
     except DataError as error:
-        if samples is None and _learnable(
+        if samples is None and _is_learnable(
             measured.lengths, config.model.backbone_config.max_positions
         ):
             raise DataError(
@@ -324,7 +326,7 @@ def assess_budgets(
     )
 
 
-def _learnable(lengths: LengthTable, longest: int | None) -> bool:
+def _is_learnable(lengths: LengthTable, longest: int | None) -> bool:
     """Whether rows that are long enough would hold a sample."""
     tokens = np.asarray(lengths.tokens)
     return bool(((tokens >= 0) & (tokens <= (longest or tokens.max()))).any())
@@ -341,6 +343,6 @@ def _count_by_kind(
     return {kind: RefusedSamples(len(indices), names(source, indices)) for kind, indices in ordered}
 
 
-def _share(outcome: BudgetOutcome | None, name: str) -> str:
+def _format_padding(outcome: BudgetOutcome | None, name: str) -> str:
     """Padding as text; segments have none."""
     return f"{outcome.padding[name]:.1%}" if outcome and name in outcome.padding else "-"

@@ -63,7 +63,7 @@ def compare_with_best(
     return replace(prediction, reason=why)
 
 
-def subspaces(space: Space, workload: Workload) -> dict[str, Space]:
+def named_subspaces(space: Space, workload: Workload) -> dict[str, Space]:
     """Parts of the space of all plans that have a row of their own, by its name."""
     return {
         "fsdp": replace(space, stages=(1,)),
@@ -84,7 +84,7 @@ def _predict_subspace(planner: PlanSearch, name: str, search: Search) -> PlanPre
     """The best of a part of the space, or why there is none."""
     if search.best:
         return predict_outcome(planner, name, search.best[0])
-    space = subspaces(planner.space, planner.workload)[name]
+    space = named_subspaces(planner.space, planner.workload)[name]
     return PlanPrediction(name, "", reason=describe_smallest(planner, search.refused, space))
 
 

@@ -14,8 +14,8 @@ from mllm_jax.plan.comparison import (
     OtherSystems,
     compare_with_best,
     describe_smallest,
+    named_subspaces,
     predict_subspaces,
-    subspaces,
 )
 from mllm_jax.plan.exchanges import BucketExchange, lane_exchanges
 from mllm_jax.plan.memory import device_room
@@ -157,15 +157,15 @@ def plan_run(
         PlanningError: no strategy fits, and the message says by how much and what would; or the
             file cannot be written.
     """
-    _prepare(file)
+    _prepare_file(file)
     start = clock()
     # Ways of this framework first: their results bound the search of all others.
     ways = {
-        name: planner.search(top, _progress(notify, clock, f"{name}: "), space)
-        for name, space in subspaces(planner.space, planner.workload).items()
+        name: planner.search(top, _progress_reporter(notify, clock, f"{name}: "), space)
+        for name, space in named_subspaces(planner.space, planner.workload).items()
     }
     known = [outcome for way in ways.values() for outcome in way.best]
-    result = planner.search(top, _progress(notify, clock), known=known)
+    result = planner.search(top, _progress_reporter(notify, clock), known=known)
     simulated = result.simulated + sum(way.simulated for way in ways.values())
     result = replace(result, simulated=simulated)
     seconds = clock() - start
@@ -177,7 +177,9 @@ def plan_run(
         name: compare_with_best(prediction, best[0], planner.space.memory)
         for name, prediction in others.items()
     }
-    equal = search_same_remat(planner, result.best[0], known, _progress(notify, clock, f"{NAME}: "))
+    equal = search_same_remat(
+        planner, result.best[0], known, _progress_reporter(notify, clock, f"{NAME}: ")
+    )
     write_planned(planner, result.best[0], file)
     notes, chosen = _plan_notes(planner), planner.configure(result.best[0].strategy)
     exchanges = lane_exchanges(chosen, planner.hardware)
@@ -192,7 +194,9 @@ def _plan_notes(planner: PlanSearch) -> str:
     return f"{space.devices} x {title}, {space.memory / GIB:.3g} GiB each{by}"
 
 
-def _progress(notify: Callable[[str], None], clock: Callable[[], float], of: str = "") -> Progress:
+def _progress_reporter(
+    notify: Callable[[str], None], clock: Callable[[], float], of: str = ""
+) -> Progress:
     """A line every `REPORT` seconds; `of` is what it begins with."""
     start = last = clock()
 
@@ -215,7 +219,7 @@ def _predict_best(
 ) -> tuple[PlanPrediction, ...]:
     """Predictions of the plans found, with their idle time."""
     names = ["best", *(f"best {n}" for n in range(2, len(outcomes) + 1))]
-    idle = [_idle(planner, outcome.strategy) for outcome in outcomes]
+    idle = [_describe_idle_devices(planner, outcome.strategy) for outcome in outcomes]
     if idle[0]:
         idle[0] += f": {_explain_idle(planner, outcomes[0].strategy)}"
     predictions = [predict_outcome(planner, *pair) for pair in zip(names, outcomes, strict=True)]
@@ -224,7 +228,7 @@ def _predict_best(
     )
 
 
-def _idle(planner: PlanSearch, strategy: Strategy) -> str:
+def _describe_idle_devices(planner: PlanSearch, strategy: Strategy) -> str:
     used, there = strategy.backbone.devices, planner.space.devices
     return f"uses {used} of {there} devices" if used < there else ""
 
@@ -237,7 +241,7 @@ def _explain_idle(planner: PlanSearch, strategy: Strategy) -> str:
     return "nothing that uses more, and fits, is faster"
 
 
-def _prepare(file: Path) -> None:
+def _prepare_file(file: Path) -> None:
     """Make the folder of `file`, and see that it can be written, before the search takes time."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -263,7 +267,7 @@ def write_planned(planner: PlanSearch, outcome: SearchOutcome, file: Path) -> No
     Raises:
         ConfigError: the planned configuration is refused after all.
     """
-    idle = _idle(planner, outcome.strategy)
+    idle = _describe_idle_devices(planner, outcome.strategy)
     write_plan(
         planner.configure(outcome.strategy),
         f"# Planned for {planner.space.devices} x {planner.hardware.title}: predicted "

@@ -15,7 +15,7 @@ from data.waits import SOURCE
 from mllm_jax.config.agreement import resolve_agreement
 from mllm_jax.config.inputs import with_budgets
 from mllm_jax.config.load import ConfigError, ExperimentConfig
-from mllm_jax.plan.kept_budgets import has_begun, read_stored_budgets
+from mllm_jax.plan.stored_budgets import has_begun, read_stored_budgets
 from mllm_jax.runtime.part import current_peers
 
 
@@ -57,7 +57,9 @@ def _find_budgets(config: ExperimentConfig, notify: Callable[[str], None]) -> di
             stored = read_stored_budgets(config.run.path)
             budgets, origin = stored.budgets, f"kept in {stored.file}"
             instead = f"; {stored.instead}" if stored.instead else ""
-            notify(f"data.budgets auto: {_text(budgets)}, as {stored.file} has them{instead}")
+            notify(
+                f"data.budgets auto: {_format_budgets(budgets)}, as {stored.file} has them{instead}"
+            )
         else:
             outcome = choose_budgets(config)
             budgets, origin = outcome.budgets, "chosen from the lengths of the samples"
@@ -67,5 +69,5 @@ def _find_budgets(config: ExperimentConfig, notify: Callable[[str], None]) -> di
     return {"budgets": dict(budgets), "origin": origin}
 
 
-def _text(budgets: Mapping[str, int]) -> str:
+def _format_budgets(budgets: Mapping[str, int]) -> str:
     return f"{{{', '.join(f'{name}: {number}' for name, number in budgets.items())}}}"

@@ -36,7 +36,7 @@ def traced_workload(
         Split(name, tensor, experts and name == model.backbone)
         for name, positions in full_workload.positions.items()
         for tensor, experts in splits
-        if _splits(model, name, tensor, positions)
+        if _divides_evenly(model, name, tensor, positions)
     ]
     saved = {
         split: measure_layer_bytes(
@@ -92,7 +92,7 @@ def _packed_rows(model: ModelConfig, name: str, positions: int) -> ModuleRows:
     return rows
 
 
-def _splits(model: ModelConfig, name: str, tensor: int, positions: int) -> bool:
+def _divides_evenly(model: ModelConfig, name: str, tensor: int, positions: int) -> bool:
     """Whether heads, widths and rows divide by `tensor`."""
     unit = 1 if name == model.backbone else model.encoder(name).reduction
     sizes = [need.size for need in model.requirements(name) if need.axis in ("tensor", "sequence")]

@@ -48,8 +48,8 @@ from mllm_jax.release.export_processor import (
 )
 from mllm_jax.release.model_card import model_card
 from mllm_jax.release.parts import CONNECTOR, list_parts
-from mllm_jax.train.state.copies.offers import saved_parameters
-from mllm_jax.train.state.regroup import resized
+from mllm_jax.train.state.mirrors.offers import saved_parameters
+from mllm_jax.train.state.regroup import fit_to_shape
 from mllm_jax.train.state.saved import SavedParameters
 from mllm_jax.train.state.stored_names import StoredNames
 
@@ -518,7 +518,7 @@ class RunExport:
         leaf = self.saved[name]
         adapter = self._adapter_of(name, rule, leaf.ndim - len(rule.transform.shape))
         if rule.layers is None:
-            leaf = resized(leaf, rule.transform.shape)  # without padding of the vocabulary
+            leaf = fit_to_shape(leaf, rule.transform.shape)  # without padding of the vocabulary
         # The layers of a pipeline are in chunks, with padding behind the last layer.
         layers = leaf.reshape(-1, *rule.transform.shape)
         for number in range(len(rule.names)):
@@ -537,7 +537,7 @@ class RunExport:
             self.lora.rank,
         )
         if rule.layers is None:
-            b = resized(b, (rank, *rule.transform.shape[1 - b.ndim :]))  # as the kernel is
+            b = fit_to_shape(b, (rank, *rule.transform.shape[1 - b.ndim :]))  # as the kernel is
 
         def add_adapter(kernel: NDArray[Any], number: int) -> NDArray[Any]:
             height = math.prod(b.shape[stack + 1 :])

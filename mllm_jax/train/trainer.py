@@ -58,10 +58,10 @@ from mllm_jax.train.records.dashboards.open import check_loggers
 from mllm_jax.train.records.metrics import StepRecord
 from mllm_jax.train.records.resolved import write_resolved
 from mllm_jax.train.state.checkpoint import Checkpoints
-from mllm_jax.train.state.copies.copier import copy_records, copying
-from mllm_jax.train.state.copies.offers import offered
+from mllm_jax.train.state.mirrors.copier import copy_records, copying_checkpoints
+from mllm_jax.train.state.mirrors.offers import open_offers
 from mllm_jax.train.state.progress import Progress
-from mllm_jax.train.state.snapshots.memory import opened
+from mllm_jax.train.state.snapshots.memory import open_snapshots
 from mllm_jax.train.step.gradient_program import Batch
 
 #: Content of `summary.json`.
@@ -108,7 +108,7 @@ class Trainer:
     """Trains an experiment to `train.steps`.
 
     A trainer without components takes steps, and nothing else: it neither saves nor evaluates, and
-    signals do not stop it (`opened`, `train_step`).
+    signals do not stop it (`open_snapshots`, `train_step`).
 
     Args:
         experiment: what is trained.
@@ -425,7 +425,9 @@ def train(config: ExperimentConfig, console: Console, from_step: int | None = No
         return write_summary(trainer, evaluation)
 
 
-def training(experiment: Experiment, console: Console, from_step: int | None = None) -> Training:
+def training_steps(
+    experiment: Experiment, console: Console, from_step: int | None = None
+) -> Training:
     """The steps of `train` as a generator; stopping early leaves the run at its last step.
 
     Steps behind the newest checkpoint are lost if the run is left. While steps are taken, SIGINT
@@ -481,20 +483,20 @@ def open_trainer(
     print_start(experiment, console)
     if is_primary():
         write_resolved(config, lenient=was_restarted())
-    offers = offered(config, from_step)
+    offers = open_offers(config, from_step)
     folder, regrouping = config.run.path / "checkpoints", experiment.step.form.regrouping
     checkpoints = Checkpoints(folder, config.checkpoint, regrouping)
     try:
         current_peers().note("restoring or making the state", limited=False)
         over = DivergedError, GeneratorExit, StoppedRun
-        with opened(config, over) as snapshots:
+        with open_snapshots(config, over) as snapshots:
             state, progress = restore_or_init(
                 experiment, checkpoints, console, sources, from_step, snapshots, offers
             )
             record.spend("restore", "compile")
             # Only now are copies set aside that the run has left.
             with (
-                copying(offers, progress.step),
+                copying_checkpoints(offers, progress.step),
                 open_listeners(experiment, progress, console, record) as listeners,
             ):
                 components = RunComponents.build(

@@ -22,7 +22,13 @@ from benchmarks.faults.run import StruckFault
 from benchmarks.faults.strike import FaultSite, inject_fault, is_ready
 from benchmarks.faults.thread import hold_thread, probe_hold
 from benchmarks.recovery import RunOutcome, _format_summary, _summarise_outcomes
-from mllm_jax.train.state.snapshots.share import Origin, ShardIndex, Share, ShareError, share
+from mllm_jax.train.state.snapshots.shard import (
+    Shard,
+    ShardError,
+    ShardIndex,
+    ShardOrigin,
+    shard_in,
+)
 from tests.timing import PATIENCE
 
 #: A main thread that writes `!` every few milliseconds, and another one that writes `.`.
@@ -114,12 +120,12 @@ class Machine:
 RUN = Path("/disk/runs/run-1")
 
 
-def kept(hosts: EmulatedHosts, host: int, origin: int, step: int, run: Path = RUN) -> Share:
+def kept(hosts: EmulatedHosts, host: int, origin: int, step: int, run: Path = RUN) -> Shard:
     """A share of 1 KiB in the memory of a host."""
     folder = hosts.shared_memory(host) / "mllm_jax-0" / f"{run.name}-0a"
-    own = share(folder, host, origin, step % 2)
+    own = shard_in(folder, host, origin, step % 2)
     own.reserve(1024)
-    where = Origin(run="r", folder=str(run), series="s", step=step, process=origin)
+    where = ShardOrigin(run="r", folder=str(run), series="s", step=step, process=origin)
     own.write_index(ShardIndex(origin=where, progress={}, config={}, leaves={}))
     return own
 
@@ -156,7 +162,7 @@ def test_bytes_of_snapshots_are_changed(choice: float, hosts: Apart, tmp_path: P
     assert str(own.folder) in what
     changed = (own.folder / "data").read_bytes() != bytes(1024)
     if not changed:
-        with pytest.raises(ShareError):
+        with pytest.raises(ShardError):
             own.index()
 
 

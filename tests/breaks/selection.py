@@ -26,7 +26,7 @@ ROOMS = (
     "mllm_jax/train",
     "mllm_jax/train/components",
     "mllm_jax/train/state",
-    "mllm_jax/train/state/copies",
+    "mllm_jax/train/state/mirrors",
     "mllm_jax/train/state/snapshots",
     "mllm_jax/train/step",
     "mllm_jax/supervise",

@@ -19,7 +19,7 @@ from mllm_jax.compile import target as ahead
 from mllm_jax.compile.report import (
     GIB,
     TEMPORARIES,
-    advise,
+    advise_on_memory,
     compile_for_target,
     parse_exhausted,
     temporary_bytes,
@@ -244,19 +244,19 @@ def test_advice_names_changes_that_would_do() -> None:
     """120 GiB fit into 100 with an eighth of the temporaries, or with half of the state."""
     found = {"parameters": 20.0, "optimizer state": 40.0, TEMPORARIES: 26.0, "batch": 34.0}
     found = {kind: GIB * size for kind, size in found.items()}
-    said = advise(config(), found, 100 * GIB)
+    said = advise_on_memory(config(), found, 100 * GIB)
     assert "needs 120.0 GiB of 100.0 GiB, 20.0 GiB too much" in said
     assert "most of it is optimizer state, 40.0 GiB" in said
     assert "parallel.decoder.fsdp: 2 in place of data (now 1)" in said
     assert "model.remat: full (now layer)" in said
     assert "data.rows or data.budgets divided by 8" in said
-    assert advise(config(), found, 120 * GIB) == ""
+    assert advise_on_memory(config(), found, 120 * GIB) == ""
 
 
 def test_advice_does_not_promise_what_is_not_enough() -> None:
     found = {"parameters": 10.0, "optimizer state": 0.0, TEMPORARIES: 10.0, "batch": 100.0}
     found = {kind: GIB * size for kind, size in found.items()}
-    said = advise(config(), found, 50 * GIB)
+    said = advise_on_memory(config(), found, 50 * GIB)
     assert "fsdp" not in said
     assert "data.rows" not in said
 

@@ -21,7 +21,7 @@ from mllm_jax.config.configured_step import configure_step
 from mllm_jax.config.hardware import load_hardware
 from mllm_jax.config.load import ExperimentConfig, load_config, resolve_config
 from mllm_jax.plan import report as module
-from mllm_jax.plan.comparison import other_systems, subspaces
+from mllm_jax.plan.comparison import named_subspaces, other_systems
 from mllm_jax.plan.memory import predict_memory
 from mllm_jax.plan.planner import PlanSearch
 from mllm_jax.plan.prediction import COLUMNS, PlanPrediction
@@ -461,7 +461,7 @@ def test_only_encoders_in_bubbles_cost_what_their_own_microbatches_do() -> None:
     planner = PlanSearch(config, load_hardware("h100"), "h100")
     assert planner.workload.units["vision"] == 3
     whole = replace(planner.space, tensors=(1,), contexts=(1,), chunks=(1,), counts=(4,))
-    ways = subspaces(whole, planner.workload) | {
+    ways = named_subspaces(whole, planner.workload) | {
         "bubbles": replace(with_stages(whole, planner.workload), placements=("bubbles",))
     }
     best = {name: planner.search(space=space).best[0] for name, space in ways.items()}

@@ -303,7 +303,7 @@ async def of_followers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(found, "run", lambda: finished(alone._finish))
     monkeypatch.setattr(start, "_lead_run", lambda _: finished(FinishRun(0, "")))
     monkeypatch.setattr(start, "run_lock", lambda *_: nullcontext())
-    await start._run(["x"], found._settings)
+    await start._run_supervised(["x"], found._settings)
     return [own._finish.why for own in (stale, alone, refused) if own._finish is not None]
 
 

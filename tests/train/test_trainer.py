@@ -27,7 +27,7 @@ from mllm_jax.train.state.changes import tell_changes
 from mllm_jax.train.state.optimizer import learning_rate
 from mllm_jax.train.state.progress import Progress, ProgressError
 from mllm_jax.train.step.batch import place
-from mllm_jax.train.trainer import Trainer, training
+from mllm_jax.train.trainer import Trainer, training_steps
 from sharding.layerstack.partition import partition
 from tests.train.runs import initial_state, run, take_steps
 
@@ -129,7 +129,7 @@ def test_a_run_without_steps_left_is_evaluated(experiment, tmp_path, monkeypatch
     monkeypatch.setattr(loop, "restore_or_init", lambda *_: ({"params": {}}, complete))
     monkeypatch.setattr(loop, "check_sources", lambda _: {})
     monkeypatch.setattr(components, "LossEvaluator", Asking)
-    left = training(replace(experiment, config=config), Console(quiet=True))
+    left = training_steps(replace(experiment, config=config), Console(quiet=True))
     with pytest.raises(StopIteration) as ended:
         next(left)
     assert ended.value.value["heldout_loss"] == 2.5
@@ -250,7 +250,7 @@ def test_a_step_of_lamb_is_that_of_its_definition_and_its_ratios_are_kept(
     expected, ratios = lamb(trained[0], grads, trained[1], np.float32(0.05))
     taken = [
         (each.loss, jax.tree.map(np.array, each.state["params"]))
-        for each in training(Experiment.build(config), Console(quiet=True))
+        for each in training_steps(Experiment.build(config), Console(quiet=True))
     ]
     jax.tree.map(
         lambda own, wanted: np.testing.assert_allclose(own, wanted, rtol=1e-5, atol=1e-6),

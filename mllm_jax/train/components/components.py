@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.stop import StopSignal
+from mllm_jax.train.components.checkpoint_policy import CheckpointPolicy
 from mllm_jax.train.components.evaluator import LossEvaluator
 from mllm_jax.train.components.guard import StepGuard
-from mllm_jax.train.components.saves import CheckpointPolicy
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.listeners.listeners import RunListeners
 from mllm_jax.train.state.checkpoint import Checkpoints
-from mllm_jax.train.state.copies.offers import Offers
+from mllm_jax.train.state.mirrors.offers import MirrorOffers
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.snapshots.memory import SnapshotMemory
 
@@ -38,7 +38,7 @@ class RunComponents:
     checkpoints: CheckpointPolicy
     snapshots: SnapshotMemory | None
     evaluator: LossEvaluator | None
-    offers: Offers | None
+    offers: MirrorOffers | None
 
     @classmethod
     def build(
@@ -48,7 +48,7 @@ class RunComponents:
         checkpoints: Checkpoints,
         listeners: RunListeners,
         snapshots: SnapshotMemory | None,
-        offers: Offers | None,
+        offers: MirrorOffers | None,
     ) -> RunComponents:
         """Build the components of a run that continues from `progress`."""
         config = experiment.config

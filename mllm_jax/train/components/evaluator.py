@@ -43,7 +43,7 @@ from mllm_jax.train.decoding.sampling import TokenSampling
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.feed import check_heldout_data, check_tokenizer, run_on_all
 from mllm_jax.train.state.checkpoint import Checkpoints
-from mllm_jax.train.state.copies.offers import fetch
+from mllm_jax.train.state.mirrors.offers import fetch_newest
 from mllm_jax.train.step.batch import local_rows, place
 from mllm_jax.train.step.gradient_program import Batch
 from sharding.collectives import psum
@@ -312,7 +312,7 @@ def evaluate_run(config: ExperimentConfig) -> dict[str, Any]:
         DataError, SampleError, AgreementError: as `check_heldout_data`.
     """
     check_measured(config)
-    fetch(config)
+    fetch_newest(config)
     folder = config.run.path / "checkpoints"
     if not folder.is_dir():
         raise RunError(f"run {config.run.path} has no checkpoint; train it first")

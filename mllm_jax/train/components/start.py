@@ -27,8 +27,8 @@ from mllm_jax.runtime.supervised.process import PATIENCE, supervisor_settings, w
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.feed import check_continuation
 from mllm_jax.train.state.changes import tell_changes
-from mllm_jax.train.state.checkpoint import Checkpoints, Restored
-from mllm_jax.train.state.copies.offers import Offers
+from mllm_jax.train.state.checkpoint import Checkpoints, RestoredState
+from mllm_jax.train.state.mirrors.offers import MirrorOffers
 from mllm_jax.train.state.pretrained import FirstAdapters, start_from
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.snapshots.memory import SnapshotMemory
@@ -84,7 +84,7 @@ def restore_or_init(
     sources: Identities,
     from_step: int | None,
     memory: SnapshotMemory | None = None,
-    offers: Offers | None = None,
+    offers: MirrorOffers | None = None,
 ) -> tuple[Any, Progress]:
     """The state that a run continues from, and its progress.
 
@@ -101,7 +101,7 @@ def restore_or_init(
     """
     config, restored = experiment.config, None
 
-    def accept(candidate: Restored) -> None:
+    def accept(candidate: RestoredState) -> None:
         check_continuation(config, candidate.progress, sources)
 
     if config.checkpoint.enabled:

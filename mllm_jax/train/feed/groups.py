@@ -19,7 +19,7 @@ from data.planning.independent_microbatches import feeds_of_all
 from data.planning.stream import LoaderState, joined
 from mllm_jax.runtime.part import current_peers
 from mllm_jax.train.records.metrics import PhaseLoad, StepRecord, sum_over_microbatches
-from mllm_jax.train.step.host_groups import ALONE, Among
+from mllm_jax.train.step.host_groups import ALONE, HostGroupExchange
 from scheduling.schedules.tasks import Consumers
 
 
@@ -53,7 +53,7 @@ def gather_from_groups(group: HostGroupSpec, name: str, value: Any) -> list[Any]
     return list(dict(filter(None, answers)).values())
 
 
-def exchange_with_groups(group: HostGroupSpec) -> Among:
+def exchange_with_groups(group: HostGroupSpec) -> HostGroupExchange:
     """How the groups tell each other of the media of a step; `group` is that of this process."""
     if group.count == 1:
         return ALONE
@@ -74,7 +74,7 @@ def exchange_with_groups(group: HostGroupSpec) -> Among:
             for name in local
         }
 
-    return Among(gather_feeds, add_counts)
+    return HostGroupExchange(gather_feeds, add_counts)
 
 
 def state_of_all(state: LoaderState, group: HostGroupSpec) -> LoaderState:

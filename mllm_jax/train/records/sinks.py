@@ -23,7 +23,7 @@ from tensorboardX.proto.event_pb2 import Event, SessionLog
 from tensorboardX.record_writer import RecordWriter
 from tensorboardX.summary import scalar
 
-from mllm_jax.console import finite
+from mllm_jax.console import replace_non_finite
 from mllm_jax.runtime.records import (
     RecordSchema,
     Values,
@@ -269,7 +269,7 @@ def write_summary(path: Path, summary: Mapping[str, object]) -> None:
 
 
 def _drop_infinite(values: Mapping[str, object]) -> dict[str, Any]:
-    return {key: finite(value) for key, value in values.items()}
+    return {key: replace_non_finite(value) for key, value in values.items()}
 
 
 def _write_all(file: FileIO, data: bytes) -> None:

@@ -25,11 +25,11 @@ from mllm_jax.config.renamed_keys import of_command
 from mllm_jax.config.sections import CheckpointConfig
 from mllm_jax.runtime.collective import holds_everywhere
 from mllm_jax.runtime.part import current_peers
-from mllm_jax.train.state.copies.offers import Offer, Offers
 from mllm_jax.train.state.fit import check_same_model
 from mllm_jax.train.state.items import JsonHandler, JsonSave, StateHandler, StateRestore, StateSave
+from mllm_jax.train.state.mirrors.offers import MirrorOffer, MirrorOffers
 from mllm_jax.train.state.progress import Progress, ProgressError
-from mllm_jax.train.state.regroup import Regrouping, Shape, leaf_name
+from mllm_jax.train.state.regroup import LayerRegrouping, Shape, leaf_name
 from mllm_jax.train.state.replicas import ReplicaReads
 from mllm_jax.train.state.saved import (
     CheckpointDamageError,
@@ -39,8 +39,8 @@ from mllm_jax.train.state.saved import (
     read_json,
     set_aside,
 )
-from mllm_jax.train.state.snapshots.memory import Kept, SnapshotMemory
-from mllm_jax.train.state.snapshots.share import ShareError
+from mllm_jax.train.state.snapshots.memory import LocalSnapshot, SnapshotMemory
+from mllm_jax.train.state.snapshots.shard import ShardError
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ _DRAFT = ".orbax-checkpoint-tmp"
 
 
 @dataclass(frozen=True)
-class Restored:
+class RestoredState:
     """The contents of a checkpoint.
 
     Attributes:
@@ -68,7 +68,7 @@ class Restored:
 
 
 @dataclass(frozen=True)
-class Stored:
+class SavedCheckpoint:
     """A checkpoint in the run's folder."""
 
     step: int
@@ -77,7 +77,7 @@ class Stored:
         return f"checkpoint of step {self.step}"
 
 
-_Candidate = Kept | Offer | Stored
+_Candidate = LocalSnapshot | MirrorOffer | SavedCheckpoint
 
 
 @dataclass
@@ -119,7 +119,7 @@ class Checkpoints:
         self,
         directory: Path,
         config: CheckpointConfig,
-        regrouping: Regrouping,
+        regrouping: LayerRegrouping,
         *,
         read_only: bool = False,
     ) -> None:
@@ -154,10 +154,10 @@ class Checkpoints:
         self,
         target: Any,
         step: int | None = None,
-        accept: Callable[[Restored], None] = lambda found: None,
+        accept: Callable[[RestoredState], None] = lambda found: None,
         memory: SnapshotMemory | None = None,
-        offers: Offers | None = None,
-    ) -> Restored | None:
+        offers: MirrorOffers | None = None,
+    ) -> RestoredState | None:
         """The newest readable checkpoint, copy or snapshot, or None when there is none.
 
         Args:
@@ -189,13 +189,13 @@ class Checkpoints:
                 newer = [n for n in self.steps if step is not None and n > step]
                 self._set_aside(dict.fromkeys(damaged, "damaged") | dict.fromkeys(newer, "newer"))
                 if memory is not None:
-                    memory.went_on_from(tried if isinstance(tried, Kept) else None)
+                    memory.went_on_from(tried if isinstance(tried, LocalSnapshot) else None)
                 return restored
             reason = reason or "cannot be read by another process"
             more = f"trying {left[0]}" if left else "there is no other to try"
             logger.warning("%s: %s; %s", tried, reason, more)
             reasons.append((tried, reason))
-            if not isinstance(tried, Kept) and tried.step in self.steps:
+            if not isinstance(tried, LocalSnapshot) and tried.step in self.steps:
                 damaged.add(tried.step)
         if offers is not None:
             offers.insist()
@@ -236,17 +236,17 @@ class Checkpoints:
         return ocp.CheckpointManager(self.directory, options=options, item_handlers=handlers)
 
     def _candidates(
-        self, step: int | None, memory: SnapshotMemory | None, offers: Offers | None
+        self, step: int | None, memory: SnapshotMemory | None, offers: MirrorOffers | None
     ) -> list[_Candidate]:
         """What may be restored, the newest first; of one step snapshot, checkpoint, copy."""
         copies = offers.found if offers is not None else []
         in_memory = memory.found() if memory is not None and step is None else []
-        every: list[_Candidate] = [*copies, *map(Stored, self.steps), *in_memory]
+        every: list[_Candidate] = [*copies, *map(SavedCheckpoint, self.steps), *in_memory]
         chosen = [snapshot for snapshot in every if step in (None, snapshot.step)]
         return sorted(chosen, key=lambda own: own.step)[::-1]
 
     def _refuse(
-        self, step: int | None, reasons: list[tuple[_Candidate, str]], offers: Offers | None
+        self, step: int | None, reasons: list[tuple[_Candidate, str]], offers: MirrorOffers | None
     ) -> None:
         """Raise if checkpoints were there, or one was asked for, and none could be restored."""
         if step is not None:
@@ -262,7 +262,7 @@ class Checkpoints:
                 + "; ".join(f"{copy}: {why}" for copy, why in reasons)
                 + f"; {self.directory} is left as it is, and {there}"
             )
-        if any(not isinstance(copy, Kept) for copy, _ in reasons):
+        if any(not isinstance(copy, LocalSnapshot) for copy, _ in reasons):
             elsewhere = f", and {offers.store}" if offers is not None and offers.found else ""
             raise CheckpointError(
                 f"no readable checkpoint in {self.directory}:\n  "
@@ -275,14 +275,14 @@ class Checkpoints:
         tried: _Candidate,
         target: Any,
         memory: SnapshotMemory | None,
-        offers: Offers | None,
+        offers: MirrorOffers | None,
         damaged: set[int],
-    ) -> tuple[Restored | None, str]:
+    ) -> tuple[RestoredState | None, str]:
         """The checkpoint, copy or snapshot, or None and its error."""
-        if isinstance(tried, Kept):
+        if isinstance(tried, LocalSnapshot):
             assert memory is not None, "there are no snapshots without it"
             return self._remembered(tried, target, memory)
-        if isinstance(tried, Offer):
+        if isinstance(tried, MirrorOffer):
             assert offers is not None, "there are no copies without them"
             if reason := offers.fetch(tried, instead=tried.step in damaged):
                 return None, reason
@@ -291,8 +291,8 @@ class Checkpoints:
         return self._stored(tried.step, target)
 
     def _remembered(
-        self, snapshot: Kept, target: Any, memory: SnapshotMemory
-    ) -> tuple[Restored | None, str]:
+        self, snapshot: LocalSnapshot, target: Any, memory: SnapshotMemory
+    ) -> tuple[RestoredState | None, str]:
         """A snapshot, or None and its error."""
         reason = ""
         try:
@@ -302,15 +302,15 @@ class Checkpoints:
                 check_same_model(str(snapshot), shapes, target, self._regrouping, index.config)
                 state = reader.state(self._regrouping.on_disk(target, shapes))
             progress = Progress.from_json(index.progress)
-        except (ShareError, ProgressError) as error:
+        except (ShardError, ProgressError) as error:
             reason = str(error)
         # Agreed upon before the change of plans, in which processes wait for each other.
         if not holds_everywhere("a snapshot is whole", not reason):
             return None, reason or "another process misses a part of it"
         converted = self._names.in_memory(self._regrouping.convert(state, target))
-        return Restored(snapshot.step, converted, progress, of_command(index.config)), ""
+        return RestoredState(snapshot.step, converted, progress, of_command(index.config)), ""
 
-    def _stored(self, step: int, target: Any) -> tuple[Restored | None, str]:
+    def _stored(self, step: int, target: Any) -> tuple[RestoredState | None, str]:
         """The checkpoint of `step`, or None and its error."""
         folder = self.directory / str(step)
         damage = ""
@@ -332,7 +332,7 @@ class Checkpoints:
         if not holds_everywhere("the arrays of a checkpoint are read", not damage):
             return None, damage or "another process cannot read its arrays"
         state = self._regrouping.convert(reading.sent(read), target)
-        return Restored(step, self._names.in_memory(state), progress, config), ""
+        return RestoredState(step, self._names.in_memory(state), progress, config), ""
 
     def _read(self, step: int, target: Any, config: dict[str, Any]) -> tuple[ReplicaReads, Any]:
         """What this process reads of the arrays, and their values."""
@@ -390,10 +390,10 @@ def telling_of_writes(directory: Path) -> Iterator[None]:
         while not over.wait(LOOK):
             size = _drafted_bytes(directory)
             if size != known:
-                current_peers().note(_written(size), limited=False)
+                current_peers().note(_format_written(size), limited=False)
             known = size
 
-    with current_peers().doing(_written(0), limited=False):
+    with current_peers().doing(_format_written(0), limited=False):
         looking = threading.Thread(target=look, name="writes", daemon=True)
         looking.start()
         try:
@@ -403,7 +403,7 @@ def telling_of_writes(directory: Path) -> Iterator[None]:
             looking.join()
 
 
-def _written(size: int) -> str:
+def _format_written(size: int) -> str:
     return f"writing a checkpoint, {size / 2**20:.0f} MiB so far"
 
 

@@ -36,7 +36,7 @@ class ChecksumError(ValueError):
     """Checksums that cannot be read, or files that they do not fit."""
 
 
-class _File(BaseModel):
+class _FileSums(BaseModel):
     """Size of a file in bytes, and the CRC-32 of each of its blocks."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -44,12 +44,12 @@ class _File(BaseModel):
     crc32: list[int]
 
 
-class _Sums(BaseModel):
+class _FolderSums(BaseModel):
     """Content of a file of checksums."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
     block: int
-    files: dict[str, _File]
+    files: dict[str, _FileSums]
 
 
 @dataclass(frozen=True, order=True)
@@ -81,13 +81,15 @@ def write_checksums(folder: Path, below: str = "", process: int | None = None) -
         below: only those of this subfolder.
         process: process that wrote the files; None for files made once all have written.
     """
-    known = _known(folder)
+    known = _read_known_files(folder)
     paths = sorted(path for path in (folder / below).rglob("*") if path.is_file())
     names = [path.relative_to(folder).as_posix() for path in paths]
     unknown = [name for name in names if name not in known and not name.startswith(_NAME)]
     with ThreadPoolExecutor() as pool:
-        files = dict(zip(unknown, pool.map(lambda name: _sum(folder / name), unknown), strict=True))
-    text = _Sums(block=BLOCK, files=files).model_dump_json()
+        files = dict(
+            zip(unknown, pool.map(lambda name: _sum_file(folder / name), unknown), strict=True)
+        )
+    text = _FolderSums(block=BLOCK, files=files).model_dump_json()
     name = _NAME if process is None else f"{_NAME}-{process}"
     (folder / f"{name}.json").write_text(text, encoding="utf-8")
 
@@ -112,17 +114,19 @@ def damaged_blocks(
     Raises:
         ChecksumError: the checksums themselves cannot be read, or some are lost.
     """
-    files = _known(folder)
+    files = _read_known_files(folder)
     if not (folder / f"{_NAME}.json").is_file():
         raise ChecksumError(f"{folder}/{_NAME}.json is missing")
-    if unknown := sorted(_files(folder) - files.keys()):
+    if unknown := sorted(_files_to_sum(folder) - files.keys()):
         raise ChecksumError(f"{folder}/{unknown[0]} has no checksum: a file of checksums is lost")
     resized = {
-        _last(name, file) for name, file in files.items() if not _has_size(folder, name, file)
+        _last_block(name, file) for name, file in files.items() if not _has_size(folder, name, file)
     }
-    runs = [run for name, file in files.items() for run in _runs(name, len(file.crc32), needed)]
+    runs = [
+        run for name, file in files.items() for run in _block_runs(name, len(file.crc32), needed)
+    ]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        damaged = pool.map(partial(_damaged, folder, files), runs[share[0] :: share[1]])
+        damaged = pool.map(partial(_damaged_blocks, folder, files), runs[share[0] :: share[1]])
     return sorted({*filter(needed, resized), *(block for blocks in damaged for block in blocks)})
 
 
@@ -134,7 +138,9 @@ def leaves_of(folder: Path, blocks: Collection[FileBlock]) -> list[str]:
     """
     numbers = set(blocks)
     return [
-        name for name, file_extents in extents(folder).items() if numbers & blocks_of(file_extents)
+        name
+        for name, file_extents in leaf_extents(folder).items()
+        if numbers & blocks_of(file_extents)
     ]
 
 
@@ -143,7 +149,7 @@ def blocks_of(file_extents: Collection[Extent]) -> set[FileBlock]:
     return {block for extent in file_extents for block in extent.blocks}
 
 
-def extents(folder: Path) -> dict[str, list[Extent]]:
+def leaf_extents(folder: Path) -> dict[str, list[Extent]]:
     """Places of the values of every leaf in the files of an item of arrays.
 
     Raises:
@@ -153,15 +159,15 @@ def extents(folder: Path) -> dict[str, list[Extent]]:
     try:
         base = ts.KvStore.open(f"file://{folder.absolute()}/").result()
         manifest = ts.ocdbt.dump(base).result()
-        for key, place in _entries(base, manifest["versions"][-1]["root"]):
+        for key, place in _tree_entries(base, manifest["versions"][-1]["root"]):
             leaf = key.decode().rpartition("/")[0]
-            by_leaf.setdefault(leaf, []).append(_extent(place))
+            by_leaf.setdefault(leaf, []).append(_parse_extent(place))
     except (ValueError, KeyError, IndexError, OSError) as error:
         raise ChecksumError(f"the tree of keys cannot be read: {error}") from error
     return by_leaf
 
 
-def _entries(
+def _tree_entries(
     base: ts.KvStore, node: dict[str, Any], prefix: bytes = b""
 ) -> Iterator[tuple[bytes, str]]:
     """Key and place of every value that is not kept in the tree itself."""
@@ -171,29 +177,29 @@ def _entries(
         key = prefix + entry["key"]
         if "location" in entry:
             common = len(prefix) + entry.get("subtree_common_prefix_length", 0)
-            yield from _entries(base, entry, key[:common])
+            yield from _tree_entries(base, entry, key[:common])
         elif "indirect_value" in entry:
             yield key, entry["indirect_value"]
 
 
-def _extent(place: str) -> Extent:
+def _parse_extent(place: str) -> Extent:
     """The place in `value:<folder>:<file>:<offset>:<length>`."""
     _, parent, file, offset, length = place.split(":")
     return Extent(f"{parent}{file}", int(offset), int(offset) + int(length))
 
 
-def _files(folder: Path) -> set[str]:
+def _files_to_sum(folder: Path) -> set[str]:
     """Paths of the files that should have checksums."""
     present = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
     return {name for name in present if not name.startswith((_NAME, *_BEHIND))}
 
 
-def _known(folder: Path) -> dict[str, _File]:
+def _read_known_files(folder: Path) -> dict[str, _FileSums]:
     """All files that have checksums."""
-    known: dict[str, _File] = {}
+    known: dict[str, _FileSums] = {}
     for path in sorted(folder.glob(f"{_NAME}*.json")):
         try:
-            sums = _Sums.model_validate_json(path.read_bytes())
+            sums = _FolderSums.model_validate_json(path.read_bytes())
         except (ValidationError, OSError) as error:
             raise ChecksumError(f"{path} cannot be read: {str(error).splitlines()[0]}") from error
         if sums.block != BLOCK:
@@ -202,24 +208,28 @@ def _known(folder: Path) -> dict[str, _File]:
     return known
 
 
-def _has_size(folder: Path, name: str, file: _File) -> bool:
+def _has_size(folder: Path, name: str, file: _FileSums) -> bool:
     path = folder / name
     blocks = -(-file.size // BLOCK)
     return path.is_file() and path.stat().st_size == file.size and len(file.crc32) == blocks
 
 
-def _last(name: str, file: _File) -> FileBlock:
+def _last_block(name: str, file: _FileSums) -> FileBlock:
     return FileBlock(name, max(0, len(file.crc32) - 1))
 
 
-def _runs(name: str, count: int, needed: Callable[[FileBlock], bool]) -> Iterator[list[FileBlock]]:
+def _block_runs(
+    name: str, count: int, needed: Callable[[FileBlock], bool]
+) -> Iterator[list[FileBlock]]:
     """Blocks of a file that are needed, some of them at a time."""
     blocks = [block for number in range(count) if needed(block := FileBlock(name, number))]
     for at in range(0, len(blocks), _RUN):
         yield blocks[at : at + _RUN]
 
 
-def _damaged(folder: Path, files: dict[str, _File], run: list[FileBlock]) -> list[FileBlock]:
+def _damaged_blocks(
+    folder: Path, files: dict[str, _FileSums], run: list[FileBlock]
+) -> list[FileBlock]:
     """The blocks that have changed among a run of blocks of one file."""
     file, path = files[run[0].file], folder / run[0].file
     if not path.is_file():
@@ -229,20 +239,20 @@ def _damaged(folder: Path, files: dict[str, _File], run: list[FileBlock]) -> lis
         for block in run:
             start = stream.seek(block.number * BLOCK)
             size = max(0, min(BLOCK, file.size - start))
-            if _read(stream, buffer[:size]) != file.crc32[block.number]:
+            if _part_checksum(stream, buffer[:size]) != file.crc32[block.number]:
                 damaged.append(block)
     return damaged
 
 
-def _sum(path: Path) -> _File:
+def _sum_file(path: Path) -> _FileSums:
     size, buffer = path.stat().st_size, memoryview(bytearray(BLOCK))
     with path.open("rb", buffering=0) as stream:
         ends = range(0, size, BLOCK)
-        crc = [_read(stream, buffer[: min(BLOCK, size - start)]) for start in ends]
-    return _File(size=size, crc32=crc)
+        crc = [_part_checksum(stream, buffer[: min(BLOCK, size - start)]) for start in ends]
+    return _FileSums(size=size, crc32=crc)
 
 
-def _read(stream: Any, part: memoryview) -> int:
+def _part_checksum(stream: Any, part: memoryview) -> int:
     """CRC-32 of the bytes that fill `part`, or of fewer at the end of the file."""
     filled = 0
     while filled < len(part) and (got := stream.readinto(part[filled:])):

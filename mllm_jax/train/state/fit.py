@@ -8,7 +8,7 @@ from typing import Any
 import jax
 
 from mllm_jax.layers.trainable import ADAPTERS
-from mllm_jax.train.state.regroup import Regrouping, Shape, leaf_name
+from mllm_jax.train.state.regroup import LayerRegrouping, Shape, leaf_name
 from mllm_jax.train.state.saved import CheckpointError
 
 #: Leaves that a message lists.
@@ -21,7 +21,7 @@ def check_same_model(
     where: str,
     stored: Mapping[str, Shape],
     target: Any,
-    regrouping: Regrouping,
+    regrouping: LayerRegrouping,
     config: Mapping[str, Any],
 ) -> None:
     """Compare the vocabulary, names and shapes of saved leaves with those of `target`.
@@ -47,7 +47,7 @@ def check_same_model(
         for n in sorted(stored.keys() & expected.keys())
         if not regrouping.fits(n, stored[n], expected[n])
     ]
-    vocab = _vocab(config)
+    vocab = _vocab_size(config)
     if vocab not in (None, regrouping.vocab):
         current_vocab = regrouping.vocab
         lines.append(f"vocabulary: {vocab} entries in the checkpoint, {current_vocab} in the model")
@@ -73,7 +73,7 @@ def check_same_model(
         )
 
 
-def _vocab(config: Mapping[str, Any]) -> int | None:
+def _vocab_size(config: Mapping[str, Any]) -> int | None:
     """Size of the vocabulary, which shapes have padded; None in the configuration of no model."""
     vocab: int | None = config.get("model", {}).get("decoder", {}).get("vocab")
     return vocab

@@ -48,15 +48,17 @@ def scale_by_trust_ratio(
     def update(updates: Any, state: TrustRatios, params: Any) -> tuple[Any, TrustRatios]:
         del state
         ratios = jax.tree_util.tree_map_with_path(
-            lambda path, u, w: _ratio(w, u, layouts[path], largest), updates, params
+            lambda path, u, w: _trust_ratio(w, u, layouts[path], largest), updates, params
         )
         scaled = jax.tree_util.tree_map_with_path(
-            lambda path, u, ratio: u * _spread(jnp.where(ratio > 0, ratio, 1), layouts[path]),
+            lambda path, u, ratio: (
+                u * _expand_to_matrices(jnp.where(ratio > 0, ratio, 1), layouts[path])
+            ),
             updates,
             ratios,
         )
         by_path = dict(jax.tree_util.tree_leaves_with_path(ratios))
-        return scaled, _summary(
+        return scaled, _summarise_ratios(
             [(by_path[path], layout) for path, layout in layouts.items() if path in by_path]
         )
 
@@ -70,37 +72,37 @@ def trust_ratios(optimizer: Any) -> Mapping[str, jax.Array] | None:
     return states[0]._asdict() if states else None
 
 
-def _ratio(
+def _trust_ratio(
     weights: jax.Array, update: jax.Array, layout: ParameterSharding, largest: float | None
 ) -> jax.Array:
     """The trust ratio of every matrix of a leaf, `[stacks..]` float32; 0 where it is not known."""
-    norms = [_norms(each, layout) for each in (weights, update)]
+    norms = [_matrix_norms(each, layout) for each in (weights, update)]
     known = (norms[0] > 0) & (norms[1] > 0)
     ratio = norms[0] / jnp.where(known, norms[1], 1)
     return jnp.where(known, ratio if largest is None else jnp.minimum(ratio, largest), 0)
 
 
-def _norms(x: jax.Array, layout: ParameterSharding) -> jax.Array:
+def _matrix_norms(x: jax.Array, layout: ParameterSharding) -> jax.Array:
     """Euclidean norm of every matrix of a leaf, `[stacks..]` float32, over all of its shards."""
-    dims = [dim for dim, stacked in enumerate(_stacked(layout)) if not stacked]
+    dims = [dim for dim, stacked in enumerate(_stacked_dimensions(layout)) if not stacked]
     squares = jnp.sum(jnp.square(x.astype(jnp.float32)), axis=dims)
     axes = tuple(axis for dim in dims for axis in layout.mesh_axes[dim])
     return jnp.sqrt(psum(squares, axes))
 
 
-def _spread(ratio: jax.Array, layout: ParameterSharding) -> jax.Array:
+def _expand_to_matrices(ratio: jax.Array, layout: ParameterSharding) -> jax.Array:
     """`[stacks..]` with dimensions of size 1 for those of the matrices."""
     return jnp.expand_dims(
-        ratio, [dim for dim, is_stacked in enumerate(_stacked(layout)) if not is_stacked]
+        ratio, [dim for dim, is_stacked in enumerate(_stacked_dimensions(layout)) if not is_stacked]
     )
 
 
-def _stacked(layout: ParameterSharding) -> list[bool]:
+def _stacked_dimensions(layout: ParameterSharding) -> list[bool]:
     """Whether every entry of a dimension has a matrix of its own, by dimension."""
     return [muon_role(name) == "stack" for name in layout.axes]
 
 
-def _summary(ratios: list[tuple[jax.Array, ParameterSharding]]) -> TrustRatios:
+def _summarise_ratios(ratios: list[tuple[jax.Array, ParameterSharding]]) -> TrustRatios:
     """Least, mean and greatest of all ratios that are known, the same on every rank."""
     parts = [_of_leaf(ratio, _stack_axes(layout)) for ratio, layout in ratios]
     least, total, count, greatest = (jnp.stack(each) for each in zip(*parts, strict=True))
@@ -119,5 +121,5 @@ def _of_leaf(ratio: jax.Array, axes: Axes) -> tuple[jax.Array, jax.Array, jax.Ar
 
 
 def _stack_axes(layout: ParameterSharding) -> Axes:
-    pairs = zip(layout.mesh_axes, _stacked(layout), strict=True)
+    pairs = zip(layout.mesh_axes, _stacked_dimensions(layout), strict=True)
     return tuple(axis for axes, stacked in pairs if stacked for axis in axes)

@@ -47,15 +47,15 @@ def build_optimizer(
     chosen = config.optimizer
     trained, constant = frozen.apart(layouts)
     labels = jax.tree_util.tree_map_with_path(
-        lambda path, leaf, still: "frozen" if still else _group(chosen, path, leaf),
+        lambda path, leaf, still: "frozen" if still else _update_kind(chosen, path, leaf),
         trained,
         frozen.mask(trained),
     )
-    parts = {"adamw": _adamw(config)}
+    parts = {"adamw": _build_adamw(config)}
     if isinstance(chosen, MuonConfig):
-        parts["muon"] = _muon(config, chosen, layouts)
+        parts["muon"] = _build_muon(config, chosen, layouts)
     elif isinstance(chosen, LambConfig):
-        parts["lamb"] = _lamb(config, chosen, layouts)
+        parts["lamb"] = _build_lamb(config, chosen, layouts)
     used = {*jax.tree.leaves(labels)}
     if "load" in used:
         parts["load"] = follow_loads(bias_rate)
@@ -82,15 +82,15 @@ def _scale_groups(config: TrainConfig) -> optax.GradientTransformation:
     return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
 
 
-def _group(chosen: OptimizerConfig, path: tuple[Any, ...], layout: ParameterSharding) -> str:
+def _update_kind(chosen: OptimizerConfig, path: tuple[Any, ...], layout: ParameterSharding) -> str:
     if is_load(path):
         return "load"
     if isinstance(chosen, MuonConfig) and is_matrix(layout.axes):
         return "muon"
-    return "lamb" if isinstance(chosen, LambConfig) and decays(path) else "adamw"
+    return "lamb" if isinstance(chosen, LambConfig) and has_decay(path) else "adamw"
 
 
-def _adamw(config: TrainConfig) -> optax.GradientTransformation:
+def _build_adamw(config: TrainConfig) -> optax.GradientTransformation:
     chosen, schedule = config.optimizer, learning_rate(config)
     ratio = chosen.adam_learning_rate_ratio if isinstance(chosen, MuonConfig) else 1.0
     return optax.adamw(
@@ -99,11 +99,15 @@ def _adamw(config: TrainConfig) -> optax.GradientTransformation:
         b2=chosen.beta2,
         eps=chosen.epsilon,
         weight_decay=config.weight_decay,
-        mask=lambda params: jax.tree_util.tree_map_with_path(lambda path, _: decays(path), params),
+        mask=lambda params: jax.tree_util.tree_map_with_path(
+            lambda path, _: has_decay(path), params
+        ),
     )
 
 
-def _lamb(config: TrainConfig, chosen: LambConfig, layouts: Any) -> optax.GradientTransformation:
+def _build_lamb(
+    config: TrainConfig, chosen: LambConfig, layouts: Any
+) -> optax.GradientTransformation:
     return optax.chain(
         optax.scale_by_adam(chosen.beta1, chosen.beta2, chosen.epsilon),
         optax.add_decayed_weights(config.weight_decay),
@@ -112,10 +116,12 @@ def _lamb(config: TrainConfig, chosen: LambConfig, layouts: Any) -> optax.Gradie
     )
 
 
-def _muon(config: TrainConfig, chosen: MuonConfig, layouts: Any) -> optax.GradientTransformation:
+def _build_muon(
+    config: TrainConfig, chosen: MuonConfig, layouts: Any
+) -> optax.GradientTransformation:
     return optax.chain(
         optax.trace(decay=chosen.momentum, nesterov=chosen.nesterov),
-        orthogonalize(layouts, chosen.iterations),
+        orthogonalize_matrices(layouts, chosen.iterations),
         optax.add_decayed_weights(config.weight_decay),
         optax.scale_by_learning_rate(learning_rate(config)),
     )
@@ -138,7 +144,7 @@ def learning_rate(config: TrainConfig) -> optax.Schedule:
     return optax.join_schedules([rise, fall], [warmup])
 
 
-def decays(path: tuple[Any, ...]) -> bool:
+def has_decay(path: tuple[Any, ...]) -> bool:
     """Whether weight decay applies to the parameter with this path: by its name, see `ROLES`."""
     return find_role(path[-1].key).decays
 
@@ -187,12 +193,12 @@ def clip_by_global_norm(limit: float | None, layouts: Any) -> optax.GradientTran
     return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
 
 
-def orthogonalize(layouts: Any, iterations: int) -> optax.GradientTransformation:
+def orthogonalize_matrices(layouts: Any, iterations: int) -> optax.GradientTransformation:
     """Replace every matrix by its nearest semi-orthogonal one, scaled like an Adam update.
 
     Each matrix is orthogonalized once in the cluster, by one of the ranks that have it or a piece
-    of it; see `_shared`. Scale 0.2 sqrt(max(rows, columns)): Liu et al., "Muon is scalable for LLM
-    training" (2025), section 2.2.
+    of it; see `_orthogonalize_shared`. The scale is 0.2 sqrt(max(rows, columns)): Liu et al., "Muon
+    is scalable for LLM training" (2025), section 2.2.
     """
     by_path = _by_path(layouts)
 
@@ -200,7 +206,7 @@ def orthogonalize(layouts: Any, iterations: int) -> optax.GradientTransformation
         del params
         leaves = dict(jax.tree_util.tree_leaves_with_path(updates))
         present = [path for path in by_path if path in leaves]
-        sides = {path: _Sides.of(leaves[path], by_path[path]) for path in present}
+        sides = {path: _MatrixStack.of(leaves[path], by_path[path]) for path in present}
         stacks = [side.matrices(leaves[path]) for path, side in sides.items()]
         done = _by_kind(stacks, [side.kind for side in sides.values()], iterations)
         out = {path: side.leaf(x) for (path, side), x in zip(sides.items(), done, strict=True)}
@@ -210,7 +216,7 @@ def orthogonalize(layouts: Any, iterations: int) -> optax.GradientTransformation
 
 
 @dataclass(frozen=True)
-class _Kind:
+class _MatrixKind:
     """What matrices have in common that are orthogonalized together.
 
     Attributes:
@@ -227,7 +233,7 @@ class _Kind:
 
 
 @dataclass(frozen=True)
-class _Sides:
+class _MatrixStack:
     """How a rank's shard of a parameter is a stack of pieces of matrices.
 
     Layers and experts have matrices of their own. The model width is one side, all other dimensions
@@ -246,10 +252,10 @@ class _Sides:
     front: tuple[int, ...]
     stacks: int
     flipped: bool
-    kind: _Kind
+    kind: _MatrixKind
 
     @classmethod
-    def of(cls, x: jax.Array, layout: ParameterSharding) -> _Sides:
+    def of(cls, x: jax.Array, layout: ParameterSharding) -> _MatrixStack:
         """Of the shard `x` of a parameter that lies as `layout` says."""
         rank = {"stack": 0, "model": 1}
         roles = [muon_role(name) for name in layout.axes]
@@ -265,7 +271,7 @@ class _Sides:
         flipped = full_shape[0] > full_shape[1]
         if flipped:
             shape, axes = shape[::-1], axes[::-1]
-        return cls(order, front, stacks, flipped, _Kind(shape, *axes, layout.replicated))
+        return cls(order, front, stacks, flipped, _MatrixKind(shape, *axes, layout.replicated))
 
     def matrices(self, x: jax.Array) -> jax.Array:
         """The shard as `[pieces, rows, columns]`."""
@@ -290,22 +296,22 @@ def newton_schulz(matrices: jax.Array, iterations: int) -> jax.Array:
 
 
 def _by_kind(
-    stacks: Sequence[jax.Array], kinds: Sequence[_Kind], iterations: int
+    stacks: Sequence[jax.Array], kinds: Sequence[_MatrixKind], iterations: int
 ) -> list[jax.Array]:
     """Pieces `[n, rows, columns]` of several kinds of matrices, those of a kind together."""
-    members: dict[_Kind, list[int]] = defaultdict(list)
+    members: dict[_MatrixKind, list[int]] = defaultdict(list)
     for i, kind in enumerate(kinds):
         members[kind].append(i)
     out = list(stacks)
     for kind, paths in members.items():
         ends = list(accumulate(stacks[i].shape[0] for i in paths))[:-1]
-        done = _shared(jnp.concatenate([stacks[i] for i in paths]), kind, iterations)
+        done = _orthogonalize_shared(jnp.concatenate([stacks[i] for i in paths]), kind, iterations)
         for i, part in zip(paths, jnp.split(done, ends), strict=True):
             out[i] = part
     return out
 
 
-def _shared(pieces: jax.Array, kind: _Kind, iterations: int) -> jax.Array:
+def _orthogonalize_shared(pieces: jax.Array, kind: _MatrixKind, iterations: int) -> jax.Array:
     """Orthogonalize matrices of which every rank has a piece, `[n, rows, columns]`.
 
     Replicas deal the matrices, and the ranks that share those of a replica give each of them whole
@@ -316,9 +322,9 @@ def _shared(pieces: jax.Array, kind: _Kind, iterations: int) -> jax.Array:
         rank 1   a1 b1 c1 d1   ->   c0 c1 d0 d1   ->   A1 B1 C1 D1
     """
     count = pieces.shape[0]
-    mine = shard_slice(_multiple(pieces, axis_size(kind.replicas)), kind.replicas, dim=0)
+    mine = shard_slice(_pad_to_multiple(pieces, axis_size(kind.replicas)), kind.replicas, dim=0)
     share, sides = mine.shape[0], ((1, kind.rows), (2, kind.columns))
-    padded = _multiple(mine, axis_size((*kind.rows, *kind.columns)))
+    padded = _pad_to_multiple(mine, axis_size((*kind.rows, *kind.columns)))
     for dim, axes in sides:
         padded = all_to_all(padded, axes, split=0, concat=dim)
     done = 0.2 * max(padded.shape[1:]) ** 0.5 * newton_schulz(padded, iterations)
@@ -327,7 +333,7 @@ def _shared(pieces: jax.Array, kind: _Kind, iterations: int) -> jax.Array:
     return join_slices(done[:share], kind.replicas, dim=0)[:count]
 
 
-def _multiple(stack: jax.Array, ranks: int) -> jax.Array:
+def _pad_to_multiple(stack: jax.Array, ranks: int) -> jax.Array:
     """A stack with zeros behind it, so that so many ranks have as many entries each."""
     return jnp.pad(stack, ((0, -stack.shape[0] % ranks), (0, 0), (0, 0)))
 

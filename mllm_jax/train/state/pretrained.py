@@ -39,7 +39,7 @@ def without_released(model: ModelConfig, params: Any) -> Any:
     """
 
     def leaf(path: tuple[Any, ...], value: jax.Array) -> jax.Array:
-        released = model.sources[group_of(path)] is not None and not _own(path)
+        released = model.sources[group_of(path)] is not None and not _keeps_initial_value(path)
         return jnp.zeros_like(value) if released else value
 
     return jax.tree_util.tree_map_with_path(leaf, params)
@@ -67,11 +67,11 @@ def start_from(
         for tree in (target, abstract_parameters(model)[0])
     )
     for folder, parts in by_folder(model).items():
-        release = opened(folder, model, parts, notify)
+        release = open_release(folder, model, parts, notify)
         began, count, look = time.perf_counter(), 0, FiniteCheck()
         for part in parts:
             part_shapes = {path: shape for path, shape in shapes.items() if group_of(path) == part}
-            for path, rule in _places(release, part, model, part_shapes, notify).items():
+            for path, rule in _rules_by_path(release, part, model, part_shapes, notify).items():
                 values[path].delete()
                 name = rule.parameter
                 values[path] = load_tensors(release.tensors, [rule], {name: targets[path]}, look)[
@@ -125,7 +125,7 @@ class FirstAdapters:
         every = replace(adapters, layers=tuple(model.linear_layers))
         for part in model.parts:
             module = part.partition(".")[0]
-            depth = _module(model, part).layers
+            depth = _module_config(model, part).layers
             rules_of_part = [
                 _of_depth(release, part, rule, depth) for rule in release.part_rules(part)
             ]
@@ -206,7 +206,7 @@ def by_folder(model: ModelConfig) -> dict[Path, list[str]]:
     return dict(parts_by_folder)
 
 
-def opened(
+def open_release(
     folder: Path, model: ModelConfig, parts: list[str], notify: Callable[[str], None]
 ) -> Release:
     """A release with the tensors that it should have.
@@ -223,7 +223,7 @@ def opened(
     return release
 
 
-def _places(
+def _rules_by_path(
     release: Release,
     part: str,
     model: ModelConfig,
@@ -238,7 +238,11 @@ def _places(
     paths = {leaf_name(path[1:]): path for path in shapes}
     rules = {rule.parameter: rule for rule in release.part_rules(part)}
     # What follows the load of experts and adapters are not released.
-    paths = {name: path for name, path in paths.items() if name in rules or not _own(path)}
+    paths = {
+        name: path
+        for name, path in paths.items()
+        if name in rules or not _keeps_initial_value(path)
+    }
     if missing := sorted(paths.keys() - rules.keys()):
         raise PretrainedError(
             f"{release.folder} has no weights of {part}: {list_names(missing)}; in "
@@ -250,11 +254,11 @@ def _places(
             raise PretrainedError(message)
         notify(message)
     _check_shapes(release, part, [(rules[name], shapes[path]) for name, path in paths.items()])
-    depth = _module(model, part).layers
+    depth = _module_config(model, part).layers
     return {path: _of_depth(release, part, rules[name], depth) for name, path in paths.items()}
 
 
-def _own(path: tuple[Any, ...]) -> bool:
+def _keeps_initial_value(path: tuple[Any, ...]) -> bool:
     """Whether a parameter begins as the model makes it, whatever the release."""
     return is_load(path) or path[-1].key in ADAPTERS
 
@@ -276,7 +280,7 @@ def _check_shapes(
         raise PretrainedError(f"{release.folder} has other weights than {part}: {message}")
 
 
-def _module(model: ModelConfig, part: str) -> DecoderConfig | EncoderConfig:
+def _module_config(model: ModelConfig, part: str) -> DecoderConfig | EncoderConfig:
     return model.modules[part.partition(".")[0]]
 
 

@@ -99,7 +99,7 @@ class Progress:
             ProgressError: a key is missing or unknown, or a value is of another type.
         """
         try:
-            stored = _Stored.model_validate_json(json.dumps(value))
+            stored = _StoredProgress.model_validate_json(json.dumps(value))
             loader = LoaderState.from_json(stored.loader)
         except ValidationError as error:
             raise ProgressError(_first_problem(error)) from error
@@ -123,7 +123,7 @@ class Progress:
         )
 
 
-class _Peak(BaseModel):
+class _StoredPeak(BaseModel):
     """The JSON of `DevicePeak`."""
 
     model_config = STRICT
@@ -132,7 +132,7 @@ class _Peak(BaseModel):
     source: str
 
 
-class _Stored(BaseModel):
+class _StoredProgress(BaseModel):
     """The JSON of `Progress`; fields that older runs lack have defaults."""
 
     model_config = STRICT
@@ -152,11 +152,11 @@ class _Stored(BaseModel):
     skipped_in_row: Count = 0
     good: Count | None = None
     usual_loss: float | None = None
-    peak: _Peak | None = None
+    peak: _StoredPeak | None = None
     sources: dict[str, DataIdentity] = {}
 
     @model_validator(mode="after")
-    def _possible(self) -> _Stored:
+    def _possible(self) -> _StoredProgress:
         """Figures that steps can have."""
         sums = {"figures": self.figures, "figures_of_all": self.figures_of_all or FigureSums()}
         for key, amount in sums.items():

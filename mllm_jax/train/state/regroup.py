@@ -27,7 +27,7 @@ Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Regrouping:
+class LayerRegrouping:
     """Conversion from the grouping and padding of any plan to those of the running plan.
 
     Attributes:
@@ -98,7 +98,7 @@ class Regrouping:
     def leaf(self, name: str, x: Any, target_shape: Shape) -> Any:
         """A leaf as it lay on disk in the shape that is wanted of it."""
         if not _of_layers(name):
-            return resized(x, target_shape)
+            return fit_to_shape(x, target_shape)
         chunked = x.ndim == len(self._rest(target_shape)) + 2
         flat = x.reshape(-1, *x.shape[2:])[: self._layers(target_shape)] if chunked else x
         return flat if self.stack is None else split_layers(self.stack, jnp.asarray(flat))
@@ -120,7 +120,7 @@ class Regrouping:
         return next((n for suffix, n in self.padded.items() if name.endswith(f".{suffix}")), None)
 
     def _of_groups(self, target: jax.ShapeDtypeStruct, stored: Shape) -> PartitionSpec:
-        spec = _spec(target)
+        spec = _axes_by_dimension(target)
         groups = 1 if self.stack is None else 2
         stages, others = spec[groups - 1], spec[groups:]
         leading: list[Axes] = [()] * (len(stored) - len(others))
@@ -129,7 +129,7 @@ class Regrouping:
         return PartitionSpec(*[axes or None for axes in (*leading, *others)])
 
 
-def resized(x: Any, shape: Shape) -> Any:
+def fit_to_shape(x: Any, shape: Shape) -> Any:
     """`x` cut, or padded with zeros, at the end of every dimension."""
     if x.shape == shape:
         return x
@@ -167,7 +167,7 @@ def _of_padding(target: jax.ShapeDtypeStruct, stored: Shape, dim: int) -> Partit
 
     If the ranks of dimension `dim` do not divide it, they share the other dimension, if they can.
     """
-    spec, mesh = _spec(target), target.sharding.mesh
+    spec, mesh = _axes_by_dimension(target), target.sharding.mesh
 
     def ranks(axes: Axes) -> int:
         return math.prod(mesh.shape[axis] for axis in axes)
@@ -179,7 +179,7 @@ def _of_padding(target: jax.ShapeDtypeStruct, stored: Shape, dim: int) -> Partit
     return PartitionSpec(*[axes or None for axes in spec])
 
 
-def _spec(target: jax.ShapeDtypeStruct) -> list[Axes]:
+def _axes_by_dimension(target: jax.ShapeDtypeStruct) -> list[Axes]:
     """Grid axes of every dimension."""
     entries = [*target.sharding.spec, *[None] * len(target.shape)][: len(target.shape)]
     return [(entry,) if isinstance(entry, str) else tuple(entry or ()) for entry in entries]

@@ -25,14 +25,14 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from mllm_jax.runtime.compiled.synchronized import synchronize_program
 from mllm_jax.train.state.regroup import leaf_name
-from mllm_jax.train.state.snapshots.pieces import holders
+from mllm_jax.train.state.snapshots.array_box import part_holders
 
 #: Bytes of the smallest leaf that is sent: less is read sooner by all.
 SMALLEST = 2**20
 
 
 @dataclass(frozen=True)
-class Shared:
+class SharedLeaf:
     """A leaf that one replica reads.
 
     Attributes:
@@ -92,9 +92,9 @@ class Shared:
         return jax.make_array_from_single_device_arrays(stacked_shape, layout, shards)
 
 
-def _crosses(leaf: jax.ShapeDtypeStruct) -> bool:
+def _spans_processes(leaf: jax.ShapeDtypeStruct) -> bool:
     """Whether several processes hold the same part of a leaf."""
-    return any(len(processes) > 1 for processes in holders(leaf).values())
+    return any(len(processes) > 1 for processes in part_holders(leaf).values())
 
 
 @dataclass(frozen=True)
@@ -107,23 +107,23 @@ class ReplicaReads:
     """
 
     target: Any
-    shared: dict[str, Shared]
+    shared: dict[str, SharedLeaf]
 
     @classmethod
     def of(
-        cls, target: Any, crosses: Callable[[jax.ShapeDtypeStruct], bool] = _crosses
+        cls, target: Any, crosses: Callable[[jax.ShapeDtypeStruct], bool] = _spans_processes
     ) -> ReplicaReads:
         """The reading of a state.
 
         Args:
             crosses: whether several processes hold the same part of a leaf.
         """
-        shared: dict[str, Shared] = {}
+        shared: dict[str, SharedLeaf] = {}
         for path, leaf in jax.tree_util.tree_leaves_with_path(target):
-            axes = _repeated(leaf)
+            axes = _repeated_axes(leaf)
             if axes and leaf.size * leaf.dtype.itemsize >= SMALLEST and crosses(leaf):
-                shared_leaf = Shared(leaf, axes, 0)
-                shared[leaf_name(path)] = Shared(leaf, axes, len(shared) % shared_leaf.count)
+                shared_leaf = SharedLeaf(leaf, axes, 0)
+                shared[leaf_name(path)] = SharedLeaf(leaf, axes, len(shared) % shared_leaf.count)
         return cls(target, shared)
 
     @property
@@ -148,22 +148,22 @@ class ReplicaReads:
             name: shared_leaf.stacked(leaves[name]) for name, shared_leaf in self.shared.items()
         }
         layouts = {name: shared_leaf.leaf.sharding for name, shared_leaf in self.shared.items()}
-        program = jax.jit(partial(jax.tree.map, _summed), out_shardings=layouts, donate_argnums=0)
+        program = jax.jit(partial(jax.tree.map, _sum_bits), out_shardings=layouts, donate_argnums=0)
         leaves |= synchronize_program("the sending of a checkpoint", program)(stacked)
         return jax.tree.unflatten(tree, list(leaves.values()))
 
 
-def _repeated(leaf: jax.ShapeDtypeStruct) -> tuple[str, ...]:
+def _repeated_axes(leaf: jax.ShapeDtypeStruct) -> tuple[str, ...]:
     """Axes of the mesh along which a leaf is repeated; none for those that cannot be summed."""
     if leaf.dtype.itemsize > 4:
         return ()
     layout = leaf.sharding
     assert isinstance(layout, NamedSharding), "as all of a run's state"
-    used = {axis for entry in layout.spec for axis in _names(entry)}
+    used = {axis for entry in layout.spec for axis in _axis_names(entry)}
     return tuple(a for a in layout.mesh.axis_names if a not in used and layout.mesh.shape[a] > 1)
 
 
-def _names(entry: Any) -> tuple[str, ...]:
+def _axis_names(entry: Any) -> tuple[str, ...]:
     return (entry,) if isinstance(entry, str) else tuple(entry or ())
 
 
@@ -171,7 +171,7 @@ def _is_placeholder(leaf: Any) -> bool:
     return leaf is ocp.PLACEHOLDER
 
 
-def _summed(stacked: jax.Array) -> jax.Array:
+def _sum_bits(stacked: jax.Array) -> jax.Array:
     """The sum over replicas of the bits, all but one of which are zeros."""
     bits = jnp.dtype(f"uint{8 * stacked.dtype.itemsize}")
     sums = jax.lax.bitcast_convert_type(stacked, bits).astype(jnp.uint32).sum(0, jnp.uint32)

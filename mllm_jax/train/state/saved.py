@@ -20,7 +20,6 @@ from mllm_jax.train.state.checksums import (
     FileBlock,
     blocks_of,
     damaged_blocks,
-    extents,
     has_checksums,
     leaves_of,
 )
@@ -80,19 +79,19 @@ def check_whole(
         if item not in summed:
             raise CheckpointDamageError(f"the checksums of {item} are missing")
         try:
-            only = needed if item == "state" else _every
+            only = needed if item == "state" else _any_block
             blocks = damaged_blocks(folder / item, only, share)
         except (ChecksumError, OSError) as error:  # a disk may fail while it is read
             raise CheckpointDamageError(str(error)) from error
         if blocks:
-            raise _damage(folder / item, blocks)
+            raise _describe_damage(folder / item, blocks)
 
 
-def _every(block: FileBlock) -> bool:
+def _any_block(block: FileBlock) -> bool:
     return True
 
 
-def _damage(folder: Path, blocks: list[FileBlock]) -> CheckpointDamageError:
+def _describe_damage(folder: Path, blocks: list[FileBlock]) -> CheckpointDamageError:
     """Names of damaged blocks: the leaves that they hold, or else their file."""
     where = f"{folder.name}/{blocks[0].file} has changed since it was written"
     if folder.name != "state":
@@ -118,12 +117,12 @@ def read_json(folder: Path) -> tuple[Progress, dict[str, Any]]:
     Raises:
         DamageError: the values are none that a run saves.
     """
-    return _progress(folder), read_config(folder)
+    return _read_progress(folder), read_config(folder)
 
 
-def _progress(folder: Path) -> Progress:
+def _read_progress(folder: Path) -> Progress:
     try:
-        progress = Progress.from_json(_json(folder / "progress" / "metadata"))
+        progress = Progress.from_json(_read_json(folder / "progress" / "metadata"))
     except ProgressError as error:
         raise CheckpointDamageError(f"its progress is not that of a run ({error})") from error
     if progress.step != int(folder.name):
@@ -137,7 +136,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     Raises:
         DamageError: the text is no valid JSON of a run.
     """
-    config = _json(folder / "config" / "metadata")
+    config = _read_json(folder / "config" / "metadata")
     sections = config if isinstance(config, dict) else {}
     lacking = [name for name in _SECTIONS if not isinstance(sections.get(name), dict)]
     if lacking:
@@ -148,7 +147,7 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise CheckpointDamageError(f"its configuration cannot be read ({error})") from error
 
 
-def _json(path: Path) -> Any:
+def _read_json(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
@@ -264,8 +263,8 @@ def _newest_whole(directory: Path, steps: list[int]) -> int:
 def _of_parameters(folder: Path) -> Callable[[FileBlock], bool]:
     """Which blocks hold something else than the state of the optimizer alone."""
     if not has_checksums(folder):
-        return _every
-    file_extents = extents(folder)
+        return _any_block
+    file_extents = leaf_extents(folder)
     read = blocks_of(
         [
             extent

@@ -17,7 +17,7 @@ from data.batch import PackedBatch
 from mllm_jax.models.batch import ModuleRows
 from mllm_jax.runtime.part import current_peers
 from mllm_jax.train.step.gradient_program import Batch, PlacedSchedule, StageAssignment
-from mllm_jax.train.step.host_groups import ALONE, Among
+from mllm_jax.train.step.host_groups import ALONE, HostGroupExchange
 from mllm_jax.train.step.independent_microbatches import in_units
 from mllm_jax.train.step.routes import Pair, lane_routes
 from mllm_jax.train.step.step import TrainStep
@@ -45,7 +45,7 @@ def place(
     step: TrainStep,
     following: Sequence[PackedBatch] | None = None,
     tables: PlacedSchedule | None = None,
-    among: Among = ALONE,
+    among: HostGroupExchange = ALONE,
 ) -> Batch:
     """The batch of `place_batch`."""
     return place_batch(microbatches, step, following, tables, among).batch
@@ -56,7 +56,7 @@ def place_batch(
     step: TrainStep,
     following: Sequence[PackedBatch] | None = None,
     tables: PlacedSchedule | None = None,
-    among: Among = ALONE,
+    among: HostGroupExchange = ALONE,
 ) -> PlacedBatch:
     """Stack this process's rows of every microbatch into global arrays for `step`.
 

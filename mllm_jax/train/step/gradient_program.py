@@ -30,7 +30,7 @@ from mllm_jax.models.freeze import Frozen
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.model import Model
 from mllm_jax.train.state.loads import on_loads
-from mllm_jax.train.state.stored import StoredForm
+from mllm_jax.train.state.parameter_layout import ParameterLayout
 from mllm_jax.train.step.routes import Pair, route_specs
 from scheduling.executor.batch import StepBatch
 from scheduling.lowering.bounds import InstructionTable
@@ -205,7 +205,7 @@ class GradientProgram(ABC):
     ) -> None:
         self.model, self.grid, self.frozen = model, grid, frozen
         self.exchanges = exchanges
-        self.form = StoredForm(model, grid, stack)
+        self.form = ParameterLayout(model, grid, stack)
 
     def __call__(self, params: Any, batch: Batch) -> Gradients:
         """Loss and gradients of a batch, summed over its microbatches and over replicas.

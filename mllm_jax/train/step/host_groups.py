@@ -18,7 +18,7 @@ def _same(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Among:
+class HostGroupExchange:
     """How the groups tell each other; called in the same order on all processes.
 
     Attributes:
@@ -33,4 +33,4 @@ class Among:
 
 
 #: One group of all processes: each knows all media.
-ALONE = Among()
+ALONE = HostGroupExchange()

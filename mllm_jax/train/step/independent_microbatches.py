@@ -26,7 +26,7 @@ from mllm_jax.train.step.gradient_program import (
     PlacedSchedule,
     RowCapacity,
 )
-from mllm_jax.train.step.host_groups import ALONE, Among
+from mllm_jax.train.step.host_groups import ALONE, HostGroupExchange
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ def in_units(
     rows: Mapping[str, Sequence[int]],
     here: Mapping[str, Sequence[int]],
     total: int,
-    among: Among = ALONE,
+    among: HostGroupExchange = ALONE,
 ) -> tuple[PlacedSchedule, Sequence[PackedBatch], dict[str, ModuleRows]]:
     """The step with its encoders' media in units.
 
@@ -97,7 +97,7 @@ def _planned(
     follow: AdaptiveSchedules,
     microbatches: Sequence[PackedBatch],
     total: int,
-    among: Among,
+    among: HostGroupExchange,
     entries: Mapping[str, Sequence[int]],
 ) -> tuple[PlacedSchedule, dict[str, IndependentMicrobatches]]:
     """The tables of the step, and by lane the units that its media lie in.

@@ -19,7 +19,7 @@ from mllm_jax.models.module import ShardedModule, abstract_parameters
 from mllm_jax.models.work.flops import model_flops
 from mllm_jax.models.work.profile import tower_profiles
 from mllm_jax.plan.traced import measure_layer_bytes
-from mllm_jax.train.state.stored import StoredForm
+from mllm_jax.train.state.parameter_layout import ParameterLayout
 from scheduling.costs.estimate import Timing
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.work import TRAINING_FACTOR
@@ -112,7 +112,7 @@ def test_a_device_stores_the_shards_of_the_layout(
     plans = {"decoder": ParallelPlan(**decoder), "media": ParallelPlan(**media)}
     shapes, _ = abstract_parameters(config)
     grid = JointGrid.build(plans, config.decoder.kv_heads)
-    layout = StoredForm(config, grid).layout
+    layout = ParameterLayout(config, grid).layout
     for name, tree in shapes.items():
         tree = jax.tree.map(
             lambda x, own: np.broadcast_to(0, own.padded(x.shape)), tree, layout[name]

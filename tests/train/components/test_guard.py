@@ -33,11 +33,11 @@ from mllm_jax.runtime.folder import RunError
 from mllm_jax.runtime.interrupt import interrupt_message
 from mllm_jax.runtime.part import RunPeers
 from mllm_jax.train import trainer as loop
-from mllm_jax.train.components import components, saves, start
+from mllm_jax.train.components import checkpoint_policy, components, start
 from mllm_jax.train.components import evaluator as evaluate
+from mllm_jax.train.components.checkpoint_policy import SaveError
 from mllm_jax.train.components.evaluator import StoppedError
 from mllm_jax.train.components.guard import DivergedError, StepGuard, not_finite
-from mllm_jax.train.components.saves import SaveError
 from mllm_jax.train.events import StepEnded
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.feed import open_loader
@@ -246,7 +246,7 @@ def runs(small_config, experiment, new_state, tmp_path, monkeypatch, caplog) -> 
 
     monkeypatch.setattr(Experiment, "build", same)
     monkeypatch.setattr(start, "initial_state", lambda experiment, console: new_state()[0])
-    monkeypatch.setattr(saves, "_PAUSE", 0.001)
+    monkeypatch.setattr(checkpoint_policy, "_PAUSE", 0.001)
     caplog.set_level(logging.WARNING)
     return Runs(partial(small_config, **FEW), tmp_path, monkeypatch, [])
 
@@ -394,7 +394,7 @@ def test_the_last_save_is_tried_again(runs, caplog):
 
 def test_what_is_done_with_steps_is_no_part_of_them(runs):
     config = runs.prepare([4.0] * 3, evaluated=False)
-    for _ in loop.training(Experiment.build(config), Console(quiet=True)):
+    for _ in loop.training_steps(Experiment.build(config), Console(quiet=True)):
         time.sleep(0.05)
     start, first, second = runs.paused  # before each step
     assert start == 0

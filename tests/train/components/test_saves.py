@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from data.planning.stream import LoaderState
-from mllm_jax.train.components.saves import CheckpointPolicy, SaveError
+from mllm_jax.train.components.checkpoint_policy import CheckpointPolicy, SaveError
 from mllm_jax.train.state.progress import Progress
 from tests.configs import config
 
@@ -72,7 +72,7 @@ def save(own: CheckpointPolicy, step: int, sane: int | None = None, **changes: A
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     told: list[float] = []
-    monkeypatch.setattr("mllm_jax.train.components.saves.time.sleep", told.append)
+    monkeypatch.setattr("mllm_jax.train.components.checkpoint_policy.time.sleep", told.append)
     return told
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from mllm_jax.console import finite
+from mllm_jax.console import replace_non_finite
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.train.records.expert_history import draw_history, read_expert_history
 from mllm_jax.train.records.expert_loads import expert_loads
@@ -21,7 +21,7 @@ LAST = [[0.8, 0.4, 0.4, 0.4], [0.0, 0.4, 0.6, 1.0]]
 
 
 def write(path: Path, *lines: object) -> Path:
-    path.write_text("".join(json.dumps(finite(line)) + "\n" for line in lines))
+    path.write_text("".join(json.dumps(replace_non_finite(line)) + "\n" for line in lines))
     return path
 
 

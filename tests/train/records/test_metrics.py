@@ -20,7 +20,7 @@ from pydantic import TypeAdapter
 from rich.console import Console
 
 from data.planning.stream import LoaderState
-from mllm_jax.console import finite, print_json, print_table
+from mllm_jax.console import print_json, print_table, replace_non_finite
 from mllm_jax.runtime.records import RecordSchema, read_record, read_record_lines, write_atomically
 from mllm_jax.train.records.forms import SUMMARY
 from mllm_jax.train.records.forms import metrics_schema as form
@@ -425,7 +425,7 @@ def test_damaged_lines_are_told_once_with_their_file(
 def test_infinite_numbers_become_null(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     values = {"a": math.nan, "b": [1.0, math.inf], "c": {"d": -math.inf}, "e": 3, "f": "x"}
     expected = {"a": None, "b": [1.0, None], "c": {"d": None}, "e": 3, "f": "x"}
-    assert finite(values) == expected
+    assert replace_non_finite(values) == expected
     print_json(values)
     assert json.loads(capsys.readouterr().out) == expected
     write_summary(tmp_path / "summary.json", values)

@@ -20,7 +20,7 @@ from mllm_jax.runtime.devices import disconnect_processes, start_devices
 from mllm_jax.runtime.part import ProcessPlace, current_peers
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.progress import Progress
-from mllm_jax.train.state.regroup import Regrouping
+from mllm_jax.train.state.regroup import LayerRegrouping
 
 CONFIG = {name: {"x": 1} for name in ("run", "model", "data", "train")}
 
@@ -52,7 +52,7 @@ def main(index: int, address: str, folder: str) -> None:
     """Save, restore, compare; prints the bytes that were read for it."""
     start_devices(ParallelConfig(devices=4), ProcessPlace(2, index, address))
     saved = state()
-    checkpoints = Checkpoints(Path(folder), CheckpointConfig(), Regrouping(1, None))
+    checkpoints = Checkpoints(Path(folder), CheckpointConfig(), LayerRegrouping(1, None))
     checkpoints.save(1, saved, Progress(1, LoaderState(0, step=1)).to_json(), CONFIG)
     checkpoints.wait()
     current_peers().gather("all is saved", None)

@@ -10,7 +10,7 @@ import pytest
 
 from mllm_jax.train.state import checkpoint
 from mllm_jax.train.state.checkpoint import Checkpoints
-from mllm_jax.train.state.regroup import Regrouping
+from mllm_jax.train.state.regroup import LayerRegrouping
 from mllm_jax.train.state.saved import CheckpointDamageError, CheckpointError
 from tests.train.state.test_damage import (
     KEEP,
@@ -40,7 +40,7 @@ def copy(saved: Path, tmp_path: Path) -> Path:  # noqa: F811
 
 
 def restored(folder: Path) -> Any:
-    checkpoints = Checkpoints(folder, KEEP, Regrouping(1, None))
+    checkpoints = Checkpoints(folder, KEEP, LayerRegrouping(1, None))
     try:
         return checkpoints.restore(abstract(state(0)))
     finally:
@@ -92,7 +92,7 @@ def test_each_process_verifies_its_share(copy, monkeypatch, process, count):
         shares.append((folder.name, share))
         raise CheckpointDamageError("so that nothing is read")
 
-    checkpoints = Checkpoints(copy, KEEP, Regrouping(1, None))
+    checkpoints = Checkpoints(copy, KEEP, LayerRegrouping(1, None))
     monkeypatch.setattr(checkpoint, "check_whole", look)
     monkeypatch.setattr(checkpoint.jax, "process_index", lambda: process)
     monkeypatch.setattr(checkpoint.jax, "process_count", lambda: count)

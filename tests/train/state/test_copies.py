@@ -28,10 +28,10 @@ from mllm_jax.runtime.folder import IDENTITY, RunError, ensure_identity, steps_i
 from mllm_jax.runtime.part import RunPeers
 from mllm_jax.train.records.resolved import write_resolved
 from mllm_jax.train.state.checkpoint import Checkpoints
-from mllm_jax.train.state.copies import copier
-from mllm_jax.train.state.copies.copier import copy_records, copying
-from mllm_jax.train.state.copies.offers import fetch, offered, saved_parameters
-from mllm_jax.train.state.copies.store import Store
+from mllm_jax.train.state.mirrors import copier
+from mllm_jax.train.state.mirrors.copier import copy_records, copying_checkpoints
+from mllm_jax.train.state.mirrors.offers import fetch_newest, open_offers, saved_parameters
+from mllm_jax.train.state.mirrors.store import MirrorStore
 from mllm_jax.train.state.saved import CheckpointError, NoCheckpointError
 from tests.configs import config
 from tests.stores.object_store import GOOGLE, S3, ObjectStore, object_store
@@ -74,14 +74,14 @@ def saved(run: ExperimentConfig, *steps: int) -> None:
 
 def beside(run: ExperimentConfig) -> AbstractContextManager[None]:
     """Context of a start that goes on from the newest checkpoint here."""
-    return copying(offered(run, None), max(steps_in(run.run.path), default=0))
+    return copying_checkpoints(open_offers(run, None), max(steps_in(run.run.path), default=0))
 
 
 def start(run: ExperimentConfig, step: int | None = None) -> int | None:
     """The step that a start goes on from, whose state is as it was saved."""
     checkpoints = Checkpoints(run.run.path / "checkpoints", run.checkpoint, REGROUPING)
     try:
-        found = checkpoints.restore(abstract(state(0)), step, offers=offered(run, step))
+        found = checkpoints.restore(abstract(state(0)), step, offers=open_offers(run, step))
     finally:
         checkpoints.close()
     if found is None:
@@ -103,7 +103,7 @@ def damage_here(run: ExperimentConfig, step: int) -> None:
 
 
 def damage_there(run: ExperimentConfig, step: int) -> None:
-    damage(Store(run)._system, f"{Store(run)._base}/{step}")
+    damage(MirrorStore(run)._system, f"{MirrorStore(run)._base}/{step}")
 
 
 def here(run: ExperimentConfig) -> set[str]:
@@ -128,12 +128,12 @@ def away(*methods: str, error: type[OSError] = ConnectionError) -> Iterator[None
 
 
 def has_copy(run: ExperimentConfig, step: int) -> bool:
-    return step in [copy.step for copy in Store(run).copies()]
+    return step in [copy.step for copy in MirrorStore(run).copies()]
 
 
 def test_a_machine_that_has_nothing_of_a_run_goes_on_from_the_newest_copy(run, tmp_path):
     saved(run, 1, 2, 3)
-    assert [copy.step for copy in Store(run).copies()] == [3, 2]  # as many as in the folder
+    assert [copy.step for copy in MirrorStore(run).copies()] == [3, 2]  # as many as in the folder
     there = elsewhere(run, tmp_path)
     assert start(there) == 3
     assert here(there) == {"3"}
@@ -155,9 +155,9 @@ def test_a_step_that_is_asked_for_is_fetched(run, tmp_path):
 def test_a_course_that_the_run_has_left_does_not_come_back(run, tmp_path, caplog):
     """Back to step 2: what was saved after it is not fetched again, and is saved anew."""
     saved(run, 1, 2, 3)
-    checkpoints, system = run.run.path / "checkpoints", Store(run)._system
+    checkpoints, system = run.run.path / "checkpoints", MirrorStore(run)._system
     (checkpoints / "3").rename(checkpoints / "newer-3-1")
-    before = {path.removeprefix("/") for path in system.find(f"{Store(run)._base}/3")}
+    before = {path.removeprefix("/") for path in system.find(f"{MirrorStore(run)._base}/3")}
     with beside(run):
         assert not has_copy(run, 3)
         assert start(run) == 2
@@ -165,7 +165,7 @@ def test_a_course_that_the_run_has_left_does_not_come_back(run, tmp_path, caplog
         soon(partial(has_copy, run, 3))
     assert "copies of steps 3 in memory://" in caplog.text
     # Nothing is lost.
-    aside = [path for path in system.find(Store(run)._base) if "/newer-3-" in path]
+    aside = [path for path in system.find(MirrorStore(run)._base) if "/newer-3-" in path]
     assert len(aside) == len(before) + 1
 
 
@@ -179,9 +179,9 @@ def test_what_is_here_is_not_fetched(run):
 def test_what_only_reads_a_run_does_without_newer_ones(run, tmp_path):
     there = elsewhere(run, tmp_path)
     saved(run, 1)
-    fetch(there)
+    fetch_newest(there)
     saved(run, 2)
-    fetch(there)
+    fetch_newest(there)
     assert here(there) == {"1"}
 
 
@@ -194,14 +194,14 @@ def test_records_of_a_run_are_copied_and_come_with_its_checkpoint(run, tmp_path)
     there = elsewhere(run, tmp_path)
     write_resolved(there)
     before = (there.run.path / "resolved.yaml").read_text()
-    fetch(there)
+    fetch_newest(there)
     assert (there.run.path / "metrics.jsonl").read_text() == '{"step": 1}\n'
     assert (there.run.path / "resolved.yaml").read_text() == before
     assert not (there.run.path / "summary.json").exists()
     (own / "summary.json").write_text('{"steps": 1}')
-    copy_records(offered(run, None))
+    copy_records(open_offers(run, None))
     third = elsewhere(run, tmp_path)
-    fetch(third)
+    fetch_newest(third)
     assert (third.run.path / "summary.json").read_text() == '{"steps": 1}'
     assert (third.run.path / "resolved.yaml").read_text() == (own / "resolved.yaml").read_text()
 
@@ -223,7 +223,7 @@ def test_a_damaged_copy_gives_way_to_an_older_one(run, tmp_path, caplog):
     assert start(there) == 1
     assert here(there) == {"1"}
     assert re.search(r"step 2 in memory://.*was written; trying the copy of step 1 in", caplog.text)
-    fetch(third := elsewhere(run, tmp_path))
+    fetch_newest(third := elsewhere(run, tmp_path))
     assert here(third) == {"1"}
 
 
@@ -257,16 +257,16 @@ def test_a_damaged_step_that_is_asked_for_is_taken_from_its_copy(run):
 def test_a_copy_that_not_all_processes_have_made_is_none(run, tmp_path):
     store(run, 1)
     folder = run.run.path / "checkpoints" / "1"
-    Store(run).put(folder, "r", (0, 2))
-    assert Store(run).copies() == []
-    Store(run).put(folder, "r", (1, 2))
-    (copy,) = Store(run).copies()
+    MirrorStore(run).put(folder, "r", (0, 2))
+    assert MirrorStore(run).copies() == []
+    MirrorStore(run).put(folder, "r", (1, 2))
+    (copy,) = MirrorStore(run).copies()
     assert sorted(copy.files) == [path.relative_to(folder).as_posix() for path in files(folder)]
-    Store(run).put(folder, "r", (1, 2), "another start")
-    assert Store(run).copies() == []
-    Store(run).put(folder, "r", (1, 2))
+    MirrorStore(run).put(folder, "r", (1, 2), "another start")
+    assert MirrorStore(run).copies() == []
+    MirrorStore(run).put(folder, "r", (1, 2))
     there = elsewhere(run, tmp_path)
-    fetch(there)
+    fetch_newest(there)
     assert ensure_identity(there.run.path) == "r"
 
 
@@ -274,7 +274,7 @@ def test_a_run_whose_identity_is_damaged_has_that_of_its_copies(run, tmp_path):
     saved(run, 1)
     there = elsewhere(run, tmp_path)
     (there.run.path / IDENTITY).write_bytes(b"\xb7" * 16)
-    fetch(there)
+    fetch_newest(there)
     assert ensure_identity(there.run.path) == ensure_identity(run.run.path)
 
 
@@ -298,23 +298,23 @@ def test_a_place_out_of_reach_ends_no_run_and_what_has_no_copy_is_told(run, capl
         store(run, 3)
     assert " s (retry_seconds 0.3), at last with ConnectionError" in caplog.text
     assert "the newest there is that of step 1, and training goes on" in caplog.text
-    assert Store(run).copies()[0].step == 3
+    assert MirrorStore(run).copies()[0].step == 3
 
 
 def test_older_checkpoints_are_copied_after_the_newest_and_what_is_lost_is_told(
     run, caplog, monkeypatch
 ):
     """All that come while the place takes a while, but for one that is removed here."""
-    put, order = Store.put, list[str]()
+    put, order = MirrorStore.put, list[str]()
     begun, go_on = Event(), Event()
 
-    def slow(self: Store, folder: Path, *rest: Any) -> None:
+    def slow(self: MirrorStore, folder: Path, *rest: Any) -> None:
         order.append(folder.name)
         begun.set()
         assert go_on.wait(PATIENCE)
         put(self, folder, *rest)
 
-    monkeypatch.setattr(Store, "put", slow)
+    monkeypatch.setattr(MirrorStore, "put", slow)
     with beside(run):
         store(run, 10)
         assert begun.wait(PATIENCE)
@@ -326,7 +326,7 @@ def test_older_checkpoints_are_copied_after_the_newest_and_what_is_lost_is_told(
         soon(lambda: len(order) > 1)
         monkeypatch.setattr(copier, "steps_in", steps_in)
     assert [step for step in order if step != "25"] == ["10", "40", "30", "20"]
-    assert {copy.step for copy in Store(run).copies()} == {10, 20, 30, 40}
+    assert {copy.step for copy in MirrorStore(run).copies()} == {10, 20, 30, 40}
     assert "that of step 25 was removed here before its turn" in caplog.text
 
 
@@ -409,7 +409,7 @@ def test_records_that_have_no_copy_are_told_without_what_gives_access(run, monke
 
     (run.run.path / "metrics.jsonl").write_text("{}")
     monkeypatch.setattr(MemoryFileSystem, "put_file", refuses)
-    copy_records(offered(run, None))
+    copy_records(open_offers(run, None))
     assert "the records of the run have no copy in memory://" in caplog.text
     assert "PermissionError: https://h/x?sig=..." in caplog.text
     assert "s3cret" not in caplog.text
@@ -430,12 +430,12 @@ def test_a_first_start_waits_for_a_place_that_is_away_and_then_says_so(run, tmp_
         away("glob"),
         pytest.raises(AwayError, match=r"checkpoint\.copy_to: .* s \(retry_seconds 0\.3\)"),
     ):
-        offered(there, None)
+        open_offers(there, None)
     with (
         away("glob"),
         pytest.raises(AwayError, match=r"checkpoint\.copy_to: .* s \(retry_seconds 0\.3\)"),
     ):
-        fetch(there)
+        fetch_newest(there)
     assert start(there) == 1
 
 
@@ -456,7 +456,7 @@ def test_a_start_goes_on_from_what_is_here_if_the_place_is_away(run, caplog):
     store(run, 3)
     copying_beside.__exit__(None, None, None)
     assert "goes on after step 1: copies of steps 2 in memory://" in caplog.text
-    assert [copy.step for copy in Store(run).copies()] == [3, 1]
+    assert [copy.step for copy in MirrorStore(run).copies()] == [3, 1]
 
 
 def test_copies_of_another_run_that_are_seen_late_are_told_and_left(run, tmp_path, caplog):
@@ -470,7 +470,7 @@ def test_copies_of_another_run_that_are_seen_late_are_told_and_left(run, tmp_pat
         soon(lambda: "the checkpoint of step 2 has no copy in memory://" in caplog.text)
     assert f"are of run {ensure_identity(run.run.path)}, and {other.run.path} is " in caplog.text
     assert "it is tried again" not in caplog.text
-    assert [copy.step for copy in Store(run).copies()] == [1]
+    assert [copy.step for copy in MirrorStore(run).copies()] == [1]
 
 
 def test_a_start_without_anything_whole_waits_for_a_place_that_is_away(run):
@@ -492,16 +492,20 @@ def test_other_processes_copy_once_the_first_has_set_aside_what_is_left(run, mon
     store(run, 2)
     for process in (0, 1):
         folder = run.run.path / "checkpoints" / "2"
-        Store(run).put(folder, ensure_identity(run.run.path), (process, 2), "an earlier start")
-    found: Any = SimpleNamespace(store=Store(run), run=run.run.path, answered=False, asked=None)
+        MirrorStore(run).put(
+            folder, ensure_identity(run.run.path), (process, 2), "an earlier start"
+        )
+    found: Any = SimpleNamespace(
+        store=MirrorStore(run), run=run.run.path, answered=False, asked=None
+    )
     with ExitStack() as both:
         for index in (1, 0):
             part: Any = RunPeers()
             part.index, part.count, part.gather = index, 2, lambda *_: ["this start"]
             monkeypatch.setattr(copier, "current_peers", lambda part=part: part)
-            both.enter_context(copying(found, 1))
+            both.enter_context(copying_checkpoints(found, 1))
             time.sleep(0.1)
-    assert [copy.step for copy in Store(run).copies()] == [2, 1]
+    assert [copy.step for copy in MirrorStore(run).copies()] == [2, 1]
 
 
 @pytest.fixture
@@ -516,9 +520,9 @@ def objects(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ObjectSt
 def test_a_run_goes_on_from_an_object_store(objects, tmp_path):
     run = run_with(tmp_path / "here", f"{objects.url}/of/mine")
     saved(run, 1, 2, 3)
-    assert [copy.step for copy in Store(run).copies()] == [3, 2]
+    assert [copy.step for copy in MirrorStore(run).copies()] == [3, 2]
     there = elsewhere(run, tmp_path)
-    fetch(there)
+    fetch_newest(there)
     for own in files(run.run.path / "checkpoints" / "3"):
         assert (there.run.path / own.relative_to(run.run.path)).read_bytes() == own.read_bytes()
 
@@ -535,4 +539,4 @@ def test_a_store_that_goes_away_ends_no_run_and_gets_the_next_checkpoint(objects
         store(run, 3)
     assert "is out of reach, and is tried again for 0 s" in caplog.text
     assert "the newest there is that of step 1, and training goes on" in caplog.text
-    assert Store(run).copies()[0].step == 3
+    assert MirrorStore(run).copies()[0].step == 3

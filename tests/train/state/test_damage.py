@@ -20,14 +20,14 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from data.planning.stream import LoaderState
 from mllm_jax.config.sections import CheckpointConfig
-from mllm_jax.train.state.checkpoint import Checkpoints, Restored
-from mllm_jax.train.state.checksums import extents
+from mllm_jax.train.state.checkpoint import Checkpoints, RestoredState
+from mllm_jax.train.state.checksums import leaf_extents
 from mllm_jax.train.state.items import PatientArrays
 from mllm_jax.train.state.progress import Progress
-from mllm_jax.train.state.regroup import Regrouping
+from mllm_jax.train.state.regroup import LayerRegrouping
 from mllm_jax.train.state.saved import CheckpointError, SavedParameters
-from mllm_jax.train.state.snapshots.memory import Kept
-from mllm_jax.train.state.snapshots.share import ShareError
+from mllm_jax.train.state.snapshots.memory import LocalSnapshot
+from mllm_jax.train.state.snapshots.shard import ShardError
 
 CONFIG = {name: {"x": 1} for name in ("run", "model", "data", "train")}
 KEEP = CheckpointConfig(keep=5)
@@ -56,8 +56,8 @@ def abstract(like: Any) -> Any:
     return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding), like)
 
 
-def restore(folder: Path, step: int | None = None) -> Restored | None:
-    checkpoints = Checkpoints(folder, KEEP, Regrouping(1, None))
+def restore(folder: Path, step: int | None = None) -> RestoredState | None:
+    checkpoints = Checkpoints(folder, KEEP, LayerRegrouping(1, None))
     try:
         return checkpoints.restore(abstract(state(0)), step)
     finally:
@@ -68,7 +68,7 @@ def restore(folder: Path, step: int | None = None) -> Restored | None:
 def saved(tmp_path_factory) -> Path:
     """Checkpoints of steps 1 and 2."""
     folder = tmp_path_factory.mktemp("saved")
-    checkpoints = Checkpoints(folder, KEEP, Regrouping(1, None))
+    checkpoints = Checkpoints(folder, KEEP, LayerRegrouping(1, None))
     for step in (1, 2):
         progress = Progress(step, LoaderState(0, step=step), seconds=1.5, loss=2.5)
         checkpoints.save(step, state(step), progress.to_json(), CONFIG)
@@ -81,7 +81,7 @@ def copy(saved: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(saved, tmp_path / "checkpoints"))
 
 
-def as_saved(found: Restored | None) -> int:
+def as_saved(found: RestoredState | None) -> int:
     """Step of a checkpoint that is what was saved."""
     assert found is not None
     jax.tree.map(np.testing.assert_array_equal, found.state, state(found.step))
@@ -149,7 +149,7 @@ def test_a_flipped_bit_of_any_other_file_is_noticed_or_changes_nothing(saved, sc
 
 
 def test_a_changed_leaf_is_named_and_its_checkpoint_set_aside(copy, caplog):
-    (extent,) = extents(copy / "2" / "state")["params.scale"][:1]
+    (extent,) = leaf_extents(copy / "2" / "state")["params.scale"][:1]
     flipped(copy / "2" / "state" / extent.file, extent.start + 20, 3)
     assert as_saved(restore(copy)) == 1
     (warning,) = [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
@@ -175,7 +175,7 @@ def test_a_disk_that_fails_while_it_is_read_leads_to_an_older_checkpoint(copy, m
 
 
 def test_blocks_of_large_files_are_verified_one_by_one(copy, caplog):
-    found = extents(copy / "2" / "state")
+    found = leaf_extents(copy / "2" / "state")
     places = found["params.table"]
     assert len({block for place in places for block in place.blocks}) > 1
     # How many files there are, and which leaves share a block, depends on timing.
@@ -317,16 +317,16 @@ def test_a_lost_snapshot_does_not_hide_that_all_checkpoints_are_damaged(copy):
         """Memory with a snapshot that cannot be read."""
 
         def found(self):
-            return [Kept(3, "series", ())]
+            return [LocalSnapshot(3, "series", ())]
 
         def reader(self, kept):
-            raise ShareError("no host has a share")
+            raise ShardError("no host has a share")
 
         def went_on_from(self, kept):
             assert kept is None
 
     def began(folder):
-        checkpoints = Checkpoints(folder, KEEP, Regrouping(1, None))
+        checkpoints = Checkpoints(folder, KEEP, LayerRegrouping(1, None))
         try:
             return checkpoints.restore(abstract(state(0)), memory=Lost())
         finally:
@@ -345,7 +345,7 @@ def test_who_only_reads_changes_nothing(copy, caplog):
     truncate(copy / "2")
     (copy / "3.orbax-checkpoint-tmp" / "state").mkdir(parents=True)
     before = files(copy)
-    checkpoints = Checkpoints(copy, KEEP, Regrouping(1, None), read_only=True)
+    checkpoints = Checkpoints(copy, KEEP, LayerRegrouping(1, None), read_only=True)
     assert as_saved(checkpoints.restore(abstract(state(0)))) == 1
     checkpoints.close()
     assert files(copy) == before

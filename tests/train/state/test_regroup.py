@@ -12,7 +12,7 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from mllm_jax.config.pipeline_plan import StageLayers
-from mllm_jax.train.state.regroup import Regrouping, join_layers, split_layers
+from mllm_jax.train.state.regroup import LayerRegrouping, join_layers, split_layers
 
 #: Six layers of period two; some parameters are of every second layer alone.
 STACKS = [None, StageLayers(6, 2, 1, 2), StageLayers(6, 2, 2, 2), StageLayers(6, 1, 1, 2)]
@@ -41,7 +41,7 @@ def test_checkpoints_of_one_grouping_become_those_of_another(
 ) -> None:
     leaf = jnp.arange(1.0, 2 * layers + 1).reshape(layers, 2)
     own, wanted = stored(source, leaf), stored(target, leaf)
-    regrouping, name = Regrouping(1, target), "params.decoder.layers.q"
+    regrouping, name = LayerRegrouping(1, target), "params.decoder.layers.q"
     assert regrouping.fits(name, own.shape, wanted.shape)
     assert not regrouping.fits(name, (layers - 1, 2), wanted.shape)
     tree = {"params": {"decoder": {"layers": {"q": jax.device_put(own, LAYOUT)}}}}
@@ -50,7 +50,7 @@ def test_checkpoints_of_one_grouping_become_those_of_another(
     np.testing.assert_array_equal(found["params"]["decoder"]["layers"]["q"], wanted)
 
 
-VOCAB = Regrouping(10, None, {"embed": 0, "head": 1})
+VOCAB = LayerRegrouping(10, None, {"embed": 0, "head": 1})
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_stored_layers_are_read_by_stages_where_these_divide_them(
     layout = NamedSharding(mesh, P(None, "stage", "tensor"))
     wanted = jax.ShapeDtypeStruct((2, 4, 3), np.float32, sharding=layout)
     tree = {"params": {"decoder": {"layers": {"q": wanted}}}}
-    found = Regrouping(1, stack).on_disk(tree, {"params.decoder.layers.q": stored})
+    found = LayerRegrouping(1, stack).on_disk(tree, {"params.decoder.layers.q": stored})
     (leaf,) = jax.tree.leaves(found)
     leading = [None] * (len(stored) - 2)
     grouped = P(*leading, *(expected or (None,)), "tensor")

@@ -17,7 +17,7 @@ from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.fit import check_same_model
 from mllm_jax.train.state.progress import Progress
-from mllm_jax.train.state.regroup import Regrouping
+from mllm_jax.train.state.regroup import LayerRegrouping
 from mllm_jax.train.state.saved import CheckpointError
 from tests.train.runs import compilations, keep_until, run, save
 
@@ -178,7 +178,7 @@ def test_an_optimizer_that_groups_parameters_otherwise_is_named():
     message = "it has this model's parameters with the state of another optimizer, .*lamb.mu.kernel"
     with pytest.raises(CheckpointError, match=f"(?s){message}.*launch.py export") as error:
         check_same_model(
-            "it", {"optimizer.adamw.mu.kernel": (2, 4)}, target, Regrouping(8, None), {}
+            "it", {"optimizer.adamw.mu.kernel": (2, 4)}, target, LayerRegrouping(8, None), {}
         )
     assert "optimizer.adamw.mu.kernel: not in the model" in str(error.value)
 
@@ -186,7 +186,7 @@ def test_an_optimizer_that_groups_parameters_otherwise_is_named():
 def test_the_first_eight_leaves_of_another_model_are_listed():
     stored = {f"w{number}": (2,) for number in range(10)}
     with pytest.raises(CheckpointError) as error:
-        check_same_model("it", stored, {}, Regrouping(8, None), {})
+        check_same_model("it", stored, {}, LayerRegrouping(8, None), {})
     assert str(error.value).count("not in the model") == 8
 
 

@@ -39,7 +39,7 @@ from mllm_jax.runtime.records import read_record_lines, record_line
 from mllm_jax.runtime.wire import HostAddress
 from mllm_jax.supervise import leader
 from mllm_jax.supervise.checkpoint_return import CheckpointReturn
-from mllm_jax.train.components.saves import CheckpointPolicy, SaveError
+from mllm_jax.train.components.checkpoint_policy import CheckpointPolicy, SaveError
 from mllm_jax.train.feed import feed
 from mllm_jax.train.listeners import listeners
 from mllm_jax.train.listeners.goodput import record
@@ -48,18 +48,24 @@ from mllm_jax.train.listeners.listeners import RunListeners
 from mllm_jax.train.listeners.stragglers.compare import TimeComparison
 from mllm_jax.train.records.forms import metrics_schema
 from mllm_jax.train.state.checkpoint import Checkpoints
-from mllm_jax.train.state.copies.copier import _Copier, _put_records
-from mllm_jax.train.state.copies.offers import Offers
-from mllm_jax.train.state.copies.store import Copy, Store
+from mllm_jax.train.state.mirrors.copier import _CheckpointCopier, _put_records
+from mllm_jax.train.state.mirrors.offers import MirrorOffers
+from mllm_jax.train.state.mirrors.store import CheckpointMirror, MirrorStore
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.saved import CheckpointError, check_whole
 from mllm_jax.train.state.snapshots import memory as memory_of_hosts
-from mllm_jax.train.state.snapshots.channel import Server, connect
-from mllm_jax.train.state.snapshots.memory import Here, Kept, SnapshotMemory
-from mllm_jax.train.state.snapshots.neighbours import Desk, Member, Where
+from mllm_jax.train.state.snapshots.channel import RequestServer, connect_to
+from mllm_jax.train.state.snapshots.memory import LocalShard, LocalSnapshot, SnapshotMemory
+from mllm_jax.train.state.snapshots.neighbours import NeighbourHost, ShardPlace, ShardServer
 from mllm_jax.train.state.snapshots.places import _check_own
 from mllm_jax.train.state.snapshots.reading import ShardReader
-from mllm_jax.train.state.snapshots.share import Origin, ShardIndex, Share, ShareError, found
+from mllm_jax.train.state.snapshots.shard import (
+    Shard,
+    ShardError,
+    ShardIndex,
+    ShardOrigin,
+    complete_shards,
+)
 from mllm_jax.train.state.stored_names import StoredNames
 from tests.configs import config
 from tests.runbook import unsaid
@@ -168,18 +174,18 @@ def of_snapshots(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     told.count = 2
     memory._listen()
     with socket.create_server(("127.0.0.1", 0)) as closed:
-        gone = Member(1, "b", HostAddress("127.0.0.1", closed.getsockname()[1]))
+        gone = NeighbourHost(1, "b", HostAddress("127.0.0.1", closed.getsockname()[1]))
     memory._neighbour, memory._members = gone, [gone, gone]
-    share, index = max(found(folder / "memory"), key=lambda own: own[1].origin.step)
+    share, index = max(complete_shards(folder / "memory"), key=lambda own: own[1].origin.step)
     memory._complete(0, share, index)
     with ExitStack() as connections:
-        memory._away([Where(process=1, holder=0, origin=0, slot=0)], connections)
-    origin = Origin(run="5c1e", folder="runs/demo", series="", step=40, process=0)
+        memory._away([ShardPlace(process=1, holder=0, origin=0, slot=0)], connections)
+    origin = ShardOrigin(run="5c1e", folder="runs/demo", series="", step=40, process=0)
     memory._run = "77aa"
     strange = index.model_copy(update={"origin": origin})
-    memory._is_ours(Share(Path("/dev/shm/mllm_jax-0/demo-1a2b3c4d/0/0/1")), strange)
+    memory._is_ours(Shard(Path("/dev/shm/mllm_jax-0/demo-1a2b3c4d/0/0/1")), strange)
     answers: list[Any] = []
-    desk = Desk("127.0.0.1", "secret", folder, 1, "77aa", "")
+    desk = ShardServer("127.0.0.1", "secret", folder, 1, "77aa", "")
     message = {"kind": "put", "slot": 0, "index": json.loads(strange.model_dump_json())}
     channel: Any = SimpleNamespace(send=answers.append)
     desk._answer(channel, message)
@@ -187,16 +193,16 @@ def of_snapshots(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return [*of_damage(share, index), answers[0]["why"]]
 
 
-def of_damage(share: Share, index: ShardIndex) -> list[str]:
+def of_damage(share: Shard, index: ShardIndex) -> list[str]:
     """Of snapshots that were changed, and of who may change them."""
     data, listed = share.folder / "data", share.folder / "index.json"
     data.write_bytes(bytes(data.stat().st_size))
     name, leaf = next(iter(index.leaves.items()))
-    reader = ShardReader([Here(share, index)], list)
-    said = [why(ShareError, lambda: reader._read(name, leaf.pieces[0].box))]
+    reader = ShardReader([LocalShard(share, index)], list)
+    said = [why(ShardError, lambda: reader._read(name, leaf.pieces[0].box))]
     listed.write_text(listed.read_text() + " ")
-    list(found(share.folder.parents[2]))
-    server = Server.__new__(Server)
+    list(complete_shards(share.folder.parents[2]))
+    server = RequestServer.__new__(RequestServer)
     server._open, server._strange = set(), {}
     server._knows = lambda channel: False  # type: ignore[method-assign]
     channel: Any = type("Channel", (), {"close": lambda _: None})()
@@ -217,7 +223,7 @@ def of_checkpoints(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     own._manager, own._names = SimpleNamespace(close=full), StoredNames()
     own.close()
     steps = [30, 100]
-    remembered: Any = SimpleNamespace(found=lambda: [Kept(40, "", ())])
+    remembered: Any = SimpleNamespace(found=lambda: [LocalSnapshot(40, "", ())])
     monkeypatch.setattr(Checkpoints, "steps", property(lambda _: steps))
     monkeypatch.setattr(Checkpoints, "_try", lambda *_: (None, "leaf params/a is damaged"))
     said.append(why(CheckpointError, lambda: own.restore({}, memory=remembered)))
@@ -244,28 +250,37 @@ def of_copies(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     )
     system = fsspec.filesystem("memory")
     system.pipe("/bucket/demo/100-0-of-1.json", b"{}")
-    Store(made).copies()
+    MirrorStore(made).copies()
 
     own = Checkpoints.__new__(Checkpoints)
     own.directory, own._names = run / "checkpoints", StoredNames()
     shutil.rmtree(own.directory)
-    monkeypatch.setattr(Store, "__str__", lambda _: "s3://bucket/demo")
+    monkeypatch.setattr(MirrorStore, "__str__", lambda _: "s3://bucket/demo")
     with monkeypatch.context() as patched:
-        patched.setattr(Store, "copies", out_of_reach)
-        Offers(made)
-        said = [why(AwayError, lambda: Offers(made, asked=40))]
-        patched.setattr(Store, "copies", lambda _: [Copy(step, "77aa", ()) for step in (100, 90)])
-        found = Offers(made)
+        patched.setattr(MirrorStore, "copies", out_of_reach)
+        MirrorOffers(made)
+        said = [why(AwayError, lambda: MirrorOffers(made, asked=40))]
+        patched.setattr(
+            MirrorStore,
+            "copies",
+            lambda _: [CheckpointMirror(step, "77aa", ()) for step in (100, 90)],
+        )
+        found = MirrorOffers(made)
         said.append(why(CheckpointError, lambda: own.restore({}, offers=found)))
         for name in ("fetch_records", "fetch"):
-            patched.setattr(Store, name, lambda *_, **__: None)
+            patched.setattr(MirrorStore, name, lambda *_, **__: None)
         assert not found.fetch(found.found[0], instead=False)
-        said.append(why(RunError, lambda: Store(made).check_same(run, [Copy(100, "5c1e", ())])))
+        said.append(
+            why(
+                RunError,
+                lambda: MirrorStore(made).check_same(run, [CheckpointMirror(100, "5c1e", ())]),
+            )
+        )
         (own.directory / "40").mkdir(parents=True)
         for name in ("keep", "put", "put_records"):
-            patched.setattr(Store, name, out_of_reach)
-        patched.setattr(Store, "set_aside", lambda *_: [60, 50])
-        copier = _Copier(found, 40)
+            patched.setattr(MirrorStore, name, out_of_reach)
+        patched.setattr(MirrorStore, "set_aside", lambda *_: [60, 50])
+        copier = _CheckpointCopier(found, 40)
         copier.finish()
         copier._copied, copier._kept = {40}, []
         copier._tidy([40])
@@ -277,7 +292,7 @@ def of_copies(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         copier._tell_lost([40])
         copier.leave()
         _put_records(found.store, run)
-        patched.setattr(Store, "set_aside", out_of_reach)
+        patched.setattr(MirrorStore, "set_aside", out_of_reach)
         copier._begun = False
         copier._begin_now(asked=False)
         patched.setattr(copier, "_look", full)
@@ -292,9 +307,9 @@ def out_of_reach(*_: object, **__: object) -> None:
 
 def of_another_run() -> list[str]:
     """Of one that listens without the secret of the run."""
-    own = Server("127.0.0.1", "secret", lambda *_: None)
+    own = RequestServer("127.0.0.1", "secret", lambda *_: None)
     own._knows = pretend  # type: ignore[method-assign]
-    told = why(ConnectionError, lambda: connect(own.address, "secret"))
+    told = why(ConnectionError, lambda: connect_to(own.address, "secret"))
     own.close()
     return [told]
 

@@ -10,7 +10,7 @@ import pytest
 from data.sample import StorageError
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.folder import RunError, read_identity, steps_in
-from mllm_jax.train.state.copies.store import Copy, Store
+from mllm_jax.train.state.mirrors.store import CheckpointMirror, MirrorStore
 from tests.configs import config
 
 
@@ -23,12 +23,12 @@ def run(tmp_path: Path) -> ExperimentConfig:
 
 
 @pytest.fixture
-def store(run: ExperimentConfig) -> Store:
-    return Store(run)
+def store(run: ExperimentConfig) -> MirrorStore:
+    return MirrorStore(run)
 
 
 def put(
-    store: Store, folder: Path, step: int, count: int = 1, only: int = 9, start: str = "s"
+    store: MirrorStore, folder: Path, step: int, count: int = 1, only: int = 9, start: str = "s"
 ) -> None:
     """Copy a checkpoint of five files by the first `only` of so many processes."""
     whole = folder / str(step)
@@ -39,11 +39,11 @@ def put(
         store.put(whole, "run", (process, count), start)
 
 
-def steps(store: Store) -> list[int]:
+def steps(store: MirrorStore) -> list[int]:
     return [copy.step for copy in store.copies()]
 
 
-def files(store: Store) -> set[str]:
+def files(store: MirrorStore) -> set[str]:
     """Steps of which files lie there."""
     found = store._system.glob(f"{store._base}/*")
     return {path.rpartition("/")[2] for path in found if not path.endswith(".json")}
@@ -51,7 +51,7 @@ def files(store: Store) -> set[str]:
 
 @pytest.mark.parametrize("kept", [[], [10], [20], [10, 20], [99]])
 def test_the_newest_copy_is_kept_whatever_else_is(
-    store: Store, tmp_path: Path, kept: list[int]
+    store: MirrorStore, tmp_path: Path, kept: list[int]
 ) -> None:
     for step in (10, 20, 30):
         put(store, tmp_path, step)
@@ -61,7 +61,7 @@ def test_the_newest_copy_is_kept_whatever_else_is(
 
 
 def test_the_newest_whole_copy_is_kept_and_not_one_that_is_being_made(
-    store: Store, tmp_path: Path
+    store: MirrorStore, tmp_path: Path
 ) -> None:
     put(store, tmp_path, 10)
     put(store, tmp_path, 20)
@@ -72,7 +72,7 @@ def test_the_newest_whole_copy_is_kept_and_not_one_that_is_being_made(
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
-def test_processes_copy_each_file_once(store: Store, tmp_path: Path, count: int) -> None:
+def test_processes_copy_each_file_once(store: MirrorStore, tmp_path: Path, count: int) -> None:
     put(store, tmp_path, 10, count, only=count - 1)
     assert steps(store) == []
     put(store, tmp_path, 10, count)
@@ -81,7 +81,7 @@ def test_processes_copy_each_file_once(store: Store, tmp_path: Path, count: int)
     assert sorted(copy.files) == [f"d{n % 2}/f{n}" for n in (0, 2, 4, 1, 3)]
 
 
-def test_notes_of_two_starts_make_no_copy(store: Store, tmp_path: Path) -> None:
+def test_notes_of_two_starts_make_no_copy(store: MirrorStore, tmp_path: Path) -> None:
     put(store, tmp_path, 10, count=2, start="first")
     note = f"{store._base}/10-1-of-2.json"
     content = store._system.cat_file(note)
@@ -90,7 +90,7 @@ def test_notes_of_two_starts_make_no_copy(store: Store, tmp_path: Path) -> None:
 
 
 def test_what_another_start_has_left_behind_a_step_is_told_and_set_aside(
-    store: Store, tmp_path: Path
+    store: MirrorStore, tmp_path: Path
 ) -> None:
     for step in (10, 20, 30):
         put(store, tmp_path, step, start="old")
@@ -109,22 +109,22 @@ def test_what_another_start_has_left_behind_a_step_is_told_and_set_aside(
 
 
 def test_copies_of_another_run_are_refused_and_a_run_without_a_past_takes_them(
-    store: Store, tmp_path: Path
+    store: MirrorStore, tmp_path: Path
 ) -> None:
     run = tmp_path / "elsewhere"
     store.check_same(run, [])
     assert not run.exists()
-    copies = [Copy(10, "that", ()), Copy(5, "that", ())]
+    copies = [CheckpointMirror(10, "that", ()), CheckpointMirror(5, "that", ())]
     store.check_same(run, copies)
     assert read_identity(run) == "that"
     store.check_same(run, copies)
     with pytest.raises(
         RunError, match=r"are of run this, and .* is that; choose another run\.name"
     ):
-        store.check_same(run, [Copy(10, "this", ())])
+        store.check_same(run, [CheckpointMirror(10, "this", ())])
 
 
-def test_records_are_fetched_where_there_are_none(store: Store, tmp_path: Path) -> None:
+def test_records_are_fetched_where_there_are_none(store: MirrorStore, tmp_path: Path) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
     one.mkdir()
     other.mkdir()
@@ -140,9 +140,9 @@ def test_records_are_fetched_where_there_are_none(store: Store, tmp_path: Path) 
 
 
 def test_a_copy_is_fetched_whole_or_not_at_all(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: MirrorStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mllm_jax.train.state.copies.store.check_whole", lambda folder: None)
+    monkeypatch.setattr("mllm_jax.train.state.mirrors.store.check_whole", lambda folder: None)
     put(store, tmp_path / "from", 10)
     (copy,) = store.copies()
     into = tmp_path / "checkpoints"
@@ -155,7 +155,7 @@ def test_a_copy_is_fetched_whole_or_not_at_all(
     store.fetch(copy, into, instead=True)
     assert (into / "10" / "d0" / "f0").read_text() == "10 0"
     assert {path.name[:10] for path in into.iterdir()} == {"10", "damaged-10"}
-    lost = Copy(20, "run", ("d0/f0",))
+    lost = CheckpointMirror(20, "run", ("d0/f0",))
     with pytest.raises(StorageError, match=r"checkpoint\.copy_to"):
         store.fetch(lost, into)
     assert not [*into.glob("fetched-*")]

@@ -6,7 +6,7 @@ import jax
 
 from mllm_jax.config.pipeline_plan import StageLayers
 from mllm_jax.models.module import abstract_parameters
-from mllm_jax.train.state.stored import StoredForm
+from mllm_jax.train.state.parameter_layout import ParameterLayout
 from sharding.grid import JointGrid
 from sharding.plan import ParallelPlan
 from tests.train.models import small_model
@@ -23,7 +23,10 @@ def test_layers_of_chunks_are_split_as_those_of_the_model_and_over_stages() -> N
     own = small_model()
     model = own.model_copy(update={"decoder": own.decoder.model_copy(update={"layers": 4})})
     grid, shapes = JointGrid.build(PLANS), abstract_parameters(model)[0]
-    whole, chunked = StoredForm(model, grid), StoredForm(model, grid, StageLayers(4, 2, 2))
+    whole, chunked = (
+        ParameterLayout(model, grid),
+        ParameterLayout(model, grid, StageLayers(4, 2, 2)),
+    )
     stored = jax.eval_shape(chunked.stored, shapes)
     pairs = zip(jax.tree.leaves(whole.layout), jax.tree.leaves(chunked.layout), strict=True)
     for (path, leaf), (one, own) in zip(

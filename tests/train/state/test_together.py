@@ -19,7 +19,7 @@ from mllm_jax.runtime.part import set_peers, waiting_for_peers
 from mllm_jax.train.components import guard
 from mllm_jax.train.components.guard import StepGuard, not_finite
 from mllm_jax.train.events import ignore_event
-from mllm_jax.train.state.regroup import Regrouping
+from mllm_jax.train.state.regroup import LayerRegrouping
 from mllm_jax.train.step.step import TrainStep
 from mllm_jax.train.trainer import Trainer
 from sharding.hosts import ProcessGroup
@@ -41,7 +41,7 @@ def look(program: str) -> object:
             lambda _: jax.ShapeDtypeStruct((2, 2), jnp.float32, sharding=LAYOUT), name
         )
         stack = StageLayers(layers=3, stages=2, chunks=2)
-        found = Regrouping(1, stack).convert(name, wanted)
+        found = LayerRegrouping(1, stack).convert(name, wanted)
         return found["params"]["decoder"]["layers"]["q"].tolist()
     if program == "the initial state":
         step: Any = TrainStep.__new__(TrainStep)

@@ -14,8 +14,8 @@ import pytest
 from data.planning.stream import LoaderState
 from mllm_jax.runtime import part
 from mllm_jax.runtime.part import ProcessActivity, current_peers
-from mllm_jax.train.components import saves as module
-from mllm_jax.train.components.saves import CheckpointPolicy
+from mllm_jax.train.components import checkpoint_policy as module
+from mllm_jax.train.components.checkpoint_policy import CheckpointPolicy
 from mllm_jax.train.state import checkpoint
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.progress import Progress

@@ -28,7 +28,7 @@ from mllm_jax.train.step import pipeline
 from mllm_jax.train.step.batch import place, place_batch
 from mllm_jax.train.step.build import build_step
 from mllm_jax.train.step.gradient_program import AdaptiveSchedules, PlacedSchedule, RowCapacity
-from mllm_jax.train.step.host_groups import ALONE, Among
+from mllm_jax.train.step.host_groups import ALONE, HostGroupExchange
 from mllm_jax.train.step.independent_microbatches import in_units
 from mllm_jax.train.step.pipeline import PipelineProgram
 from mllm_jax.train.step.step import TrainStep
@@ -387,7 +387,7 @@ def test_groups_that_know_their_own_media_alone_run_the_schedule_of_all() -> Non
     assert follow is not None
     rows = dict.fromkeys(MEDIA, range(ROWS))
 
-    def planned(own: list[PackedBatch], among: Among = ALONE) -> tuple[Any, Any, Any]:
+    def planned(own: list[PackedBatch], among: HostGroupExchange = ALONE) -> tuple[Any, Any, Any]:
         return in_units(program, follow, own, rows, rows, ROWS, among)
 
     groups, fed = [of_row(batches, row) for row in range(ROWS)], list[Mapping[str, Consumers]]()
@@ -401,11 +401,11 @@ def test_groups_that_know_their_own_media_alone_run_the_schedule_of_all() -> Non
         return {name: feeds_of_all([own[name] for own in fed]) for name in feeds}
 
     for own in groups:
-        planned(own, Among(overheard))
+        planned(own, HostGroupExchange(overheard))
     tables, moved, arrays = planned(batches)
     assert len(fed) == ROWS
     for row, own in enumerate(groups):
-        found = planned(own, Among(told))
+        found = planned(own, HostGroupExchange(told))
         assert found[0] is tables
         for name in MEDIA:
             ids = [part[name].segment_ids for part in (found[2], arrays)]

@@ -37,7 +37,7 @@ SILENT = 60.0
 _LENGTH = struct.Struct(">Q")
 
 
-class Channel:
+class MessageChannel:
     """One end of a connection.
 
     Every method raises OSError if the connection is lost, or silent for too long.
@@ -101,7 +101,7 @@ class Channel:
         return received
 
 
-class Server:
+class RequestServer:
     """Answers the requests of other processes, each connection in a thread of its own.
 
     Args:
@@ -113,12 +113,14 @@ class Server:
         OSError: the address cannot be listened at.
     """
 
-    def __init__(self, host: str, secret: str, answer: Callable[[Channel, Message], None]) -> None:
+    def __init__(
+        self, host: str, secret: str, answer: Callable[[MessageChannel, Message], None]
+    ) -> None:
         family = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0][0]
         self._listening = socket.create_server((host, 0), family=family)
         self._secret, self._answer = secret, answer
-        self._open: set[Channel] = set()
-        self._strange: dict[Channel, None] = {}
+        self._open: set[MessageChannel] = set()
+        self._strange: dict[MessageChannel, None] = {}
         self.address = HostAddress(host, self._listening.getsockname()[1])
         threading.Thread(target=self._accept, name="snapshots", daemon=True).start()
 
@@ -136,7 +138,7 @@ class Server:
                 connection, (host, *_) = self._listening.accept()
             except OSError:  # it was closed
                 return
-            channel = Channel(connection)
+            channel = MessageChannel(connection)
             self._open.add(channel)
             self._strange[channel] = None
             for oldest in list(self._strange)[:-STRANGERS]:
@@ -144,7 +146,7 @@ class Server:
                 oldest.close()
             threading.Thread(target=self._serve, args=(channel, host), daemon=True).start()
 
-    def _serve(self, channel: Channel, host: str) -> None:
+    def _serve(self, channel: MessageChannel, host: str) -> None:
         try:
             if not self._knows(channel):
                 logger.warning("refused: %s has connected without the secret of this run", host)
@@ -159,7 +161,7 @@ class Server:
             self._open.discard(channel)
             channel.close()
 
-    def _knows(self, channel: Channel) -> bool:
+    def _knows(self, channel: MessageChannel) -> bool:
         """Show the secret to who has shown it."""
         nonce = secrets.token_hex(16)
         channel.send({"nonce": nonce})
@@ -172,13 +174,13 @@ class Server:
         return True
 
 
-def connect(address: HostAddress, secret: str) -> Channel:
+def connect_to(address: HostAddress, secret: str) -> MessageChannel:
     """A connection to the server at `address`, which has shown the secret.
 
     Raises:
         OSError: there is none, or it has another secret.
     """
-    channel = Channel(socket.create_connection((address.host, address.port), timeout=SILENT))
+    channel = MessageChannel(socket.create_connection((address.host, address.port), timeout=SILENT))
     try:
         other, nonce = str(channel.receive().get("nonce")), secrets.token_hex(16)
         channel.send({"nonce": nonce, "proof": compute_proof(secret, other, nonce)})

@@ -29,21 +29,34 @@ import numpy as np
 from mllm_jax.config.sections import ExperimentConfig
 from mllm_jax.runtime.folder import ensure_identity
 from mllm_jax.runtime.part import current_peers
-from mllm_jax.train.state.snapshots.channel import Channel, connect
-from mllm_jax.train.state.snapshots.copying import Named, copy, elsewhere, named, outline
-from mllm_jax.train.state.snapshots.neighbours import Away, Desk, Member, Where, neighbour, put
-from mllm_jax.train.state.snapshots.pieces import ArrayBox
-from mllm_jax.train.state.snapshots.places import folder_of, make, remove
+from mllm_jax.train.state.snapshots.array_box import ArrayBox
+from mllm_jax.train.state.snapshots.channel import MessageChannel, connect_to
+from mllm_jax.train.state.snapshots.copying import (
+    Named,
+    copy_parts,
+    leaves_by_name,
+    parts_elsewhere,
+    plan_parts,
+)
+from mllm_jax.train.state.snapshots.neighbours import (
+    NeighbourHost,
+    RemoteShard,
+    ShardPlace,
+    ShardServer,
+    next_neighbour,
+    send_copy,
+)
+from mllm_jax.train.state.snapshots.places import folder_of, make_folder, remove_folder
 from mllm_jax.train.state.snapshots.reading import ShardReader, ShardSource
-from mllm_jax.train.state.snapshots.share import (
-    Leaf,
-    Origin,
-    Piece,
+from mllm_jax.train.state.snapshots.shard import (
+    Shard,
+    ShardError,
     ShardIndex,
-    Share,
-    ShareError,
-    found,
-    share,
+    ShardLeaf,
+    ShardOrigin,
+    ShardPart,
+    complete_shards,
+    shard_in,
 )
 from mllm_jax.train.state.stored_names import StoredNames
 
@@ -56,31 +69,31 @@ LAST = 5.0
 
 
 @dataclass(frozen=True)
-class Kept:
+class LocalSnapshot:
     """A snapshot of this run that hosts have shares of.
 
     Attributes:
         step: step after which it was taken.
-        series: see `Origin`.
+        series: see `ShardOrigin`.
         places: where its shares are.
     """
 
     step: int
     series: str
-    places: tuple[Where, ...]
+    places: tuple[ShardPlace, ...]
 
     def __str__(self) -> str:
         return f"the snapshot of step {self.step} in the memory of the hosts"
 
 
 @dataclass(frozen=True)
-class Here:
+class LocalShard:
     """A share in this machine's memory."""
 
-    share: Share
+    share: Shard
     index: ShardIndex
 
-    def read(self, leaf: Leaf, piece: Piece) -> np.ndarray:
+    def read(self, leaf: ShardLeaf, piece: ShardPart) -> np.ndarray:
         """See `ShardSource`."""
         return self.share.read(leaf, piece)
 
@@ -101,7 +114,10 @@ class SnapshotMemory:
     def __init__(self, config: ExperimentConfig, folder: Path) -> None:
         self._config, self._folder, self._process = config, folder, current_peers().index
         self._names = StoredNames.of(config.model)
-        identity = [ensure_identity(config.run.path) if self._process == 0 else "", *_secrets()]
+        identity = [
+            ensure_identity(config.run.path) if self._process == 0 else "",
+            *_draw_secrets(),
+        ]
         self._run, self._series, self._secret = current_peers().gather(
             "this start of the run", identity
         )[0]
@@ -111,33 +127,33 @@ class SnapshotMemory:
             "address": str(self._desk.address) if self._desk else None,
         }
         everyone = current_peers().gather("machines of the snapshots", addresses)
-        self._members = [Member.of_json(i, identity) for i, identity in enumerate(everyone)]
-        self._neighbour = neighbour(self._members, self._process)
+        self._members = [NeighbourHost.of_json(i, identity) for i, identity in enumerate(everyone)]
+        self._neighbour = next_neighbour(self._members, self._process)
         self._newest, self._others_there = 1, True
         self._plan: ShardIndex | None = None
         self._elsewhere: dict[str, set[ArrayBox]] = {}
-        self._work: _Work | None = None
+        self._work: _SnapshotWork | None = None
         self._said: set[str] = set()
 
-    def found(self) -> list[Kept]:
+    def found(self) -> list[LocalSnapshot]:
         """The snapshots of this run that any host has a share of, the newest first."""
         local_shares = [
-            [Where.of(each, self._process).model_dump(), index.origin.model_dump()]
-            for each, index in found(self._folder)
+            [ShardPlace.of(each, self._process).model_dump(), index.origin.model_dump()]
+            for each, index in complete_shards(self._folder)
             if self._is_ours(each, index)
         ]
-        places: dict[tuple[int, str], list[Where]] = {}
+        places: dict[tuple[int, str], list[ShardPlace]] = {}
         for gathered in current_peers().gather("snapshots in memory", local_shares):
             for place, origin in gathered:
                 key = origin["step"], origin["series"]
-                places.setdefault(key, []).append(Where(**place))
+                places.setdefault(key, []).append(ShardPlace(**place))
         return [
-            Kept(*key, tuple(local_shares))
+            LocalSnapshot(*key, tuple(local_shares))
             for key, local_shares in sorted(places.items(), reverse=True)
         ]
 
     @contextmanager
-    def reader(self, snapshot: Kept) -> Iterator[ShardReader]:
+    def reader(self, snapshot: LocalSnapshot) -> Iterator[ShardReader]:
         """Context in which a snapshot is read.
 
         Raises:
@@ -147,15 +163,15 @@ class SnapshotMemory:
         near = [p for p in snapshot.places if self._members[p.process].machine == machine]
         here: list[ShardSource] = []
         for local_share in dict.fromkeys(place.below(self._folder) for place in near):
-            with suppress(ShareError):  # which was told when it was found
-                here.append(Here(local_share, local_share.index()))
+            with suppress(ShardError):  # which was told when it was found
+                here.append(LocalShard(local_share, local_share.index()))
         with ExitStack() as connections:
             far = [place for place in snapshot.places if place not in near]
             yield ShardReader(here, lambda: self._away(far, connections))
 
-    def went_on_from(self, snapshot: Kept | None) -> None:
+    def went_on_from(self, snapshot: LocalSnapshot | None) -> None:
         """The run goes on from this snapshot, or from none of them: others are removed."""
-        for local_share, index in list(found(self._folder)):
+        for local_share, index in list(complete_shards(self._folder)):
             origin = index.origin
             if snapshot is None or (origin.step, origin.series) != (snapshot.step, snapshot.series):
                 local_share.remove()
@@ -167,24 +183,26 @@ class SnapshotMemory:
         """Copy a state; waits for the devices, and for no other process' copy."""
         if not self._settled(step):
             return
-        slot, leaves = 1 - self._newest, named(self._names.stored(state))
-        local_share = share(self._folder, self._process, self._process, slot)
+        slot, leaves = 1 - self._newest, leaves_by_name(self._names.stored(state))
+        local_share = shard_in(self._folder, self._process, self._process, slot)
         if self._plan is None:
             self._plan = self._planned(leaves)
         origin = self._plan.origin.model_copy(update={"step": step})
         index = self._plan.model_copy(update={"origin": origin, "progress": progress})
         reason = ""
         try:
-            make(self._folder)
+            make_folder(self._folder)
             local_share.reserve(index.bytes)
-            copy(leaves, index.leaves, local_share)
+            copy_parts(leaves, index.leaves, local_share)
         except OSError as error:
             reason = str(error)
-        self._work = _Work(step, slot, reason, lambda: self._complete(slot, local_share, index))
+        self._work = _SnapshotWork(
+            step, slot, reason, lambda: self._complete(slot, local_share, index)
+        )
 
     def _planned(self, leaves: Named) -> ShardIndex:
         """What all snapshots of this start have in common."""
-        origin = Origin(
+        origin = ShardOrigin(
             run=self._run,
             folder=str(self._config.run.path),
             series=self._series,
@@ -193,14 +211,14 @@ class SnapshotMemory:
         )
         if self._neighbour is not None:
             machines = [member.machine for member in self._members]
-            self._elsewhere = elsewhere(leaves, machines, self._process)
+            self._elsewhere = parts_elsewhere(leaves, machines, self._process)
         config = self._config.model_dump(mode="json")
-        return ShardIndex(origin=origin, progress={}, config=config, leaves=outline(leaves))
+        return ShardIndex(origin=origin, progress={}, config=config, leaves=plan_parts(leaves))
 
     def forget(self) -> None:
         """Remove all snapshots of the run from this machine: nothing will go on from them."""
         self.close()
-        remove(self._folder)
+        remove_folder(self._folder)
 
     def wait(self, seconds: float) -> None:
         """Wait for what is being copied, at most so long."""
@@ -233,14 +251,14 @@ class SnapshotMemory:
             self._remove_others()
             return True
         process, why = failed[0]
-        share(self._folder, self._process, self._process, work.slot).remove()
+        shard_in(self._folder, self._process, self._process, work.slot).remove()
         self._warn(
             f"the snapshot of step {work.step} is not kept: process {process}: {why}; training goes"
             " on, and after a fault from an older snapshot or checkpoint (checkpoint.local_folder)"
         )
         return True
 
-    def _complete(self, slot: int, local_share: Share, index: ShardIndex) -> None:
+    def _complete(self, slot: int, local_share: Shard, index: ShardIndex) -> None:
         """What is left to do beside training."""
         complete, self.copied = local_share.seal(index), 0
         member = self._neighbour
@@ -248,9 +266,9 @@ class SnapshotMemory:
             return
         part = complete.without(self._elsewhere)
         try:
-            put(member, self._secret, slot, complete, local_share, part)
+            send_copy(member, self._secret, slot, complete, local_share, part)
             self.copied = part.bytes
-        except (OSError, ShareError) as error:
+        except (OSError, ShardError) as error:
             self._warn(
                 f"the snapshot of step {index.origin.step} has no copy on the machine of process "
                 f"{member.process} ({member.machine}): {error}; if this machine is lost, the run "
@@ -261,11 +279,11 @@ class SnapshotMemory:
         """Once a snapshot of this start is whole, those of earlier ones are of no use."""
         if self._others_there:
             self._others_there = False
-            for local_share, index in list(found(self._folder)):
+            for local_share, index in list(complete_shards(self._folder)):
                 if index.origin.series != self._series:
                     local_share.remove()
 
-    def _is_ours(self, local_share: Share, index: ShardIndex) -> bool:
+    def _is_ours(self, local_share: Shard, index: ShardIndex) -> bool:
         origin = index.origin
         if origin.run == self._run:
             return True
@@ -275,7 +293,7 @@ class SnapshotMemory:
         )
         return False
 
-    def _listen(self) -> Desk | None:
+    def _listen(self) -> ShardServer | None:
         """Where other processes can ask for shares; None where there are none, or no network."""
         host = current_peers().host
         if current_peers().count == 1:
@@ -287,23 +305,23 @@ class SnapshotMemory:
             )
             return None
         identity = self._folder, self._process, self._run, self._series
-        return Desk(host, self._secret, *identity)
+        return ShardServer(host, self._secret, *identity)
 
-    def _away(self, places: Sequence[Where], connections: ExitStack) -> list[ShardSource]:
+    def _away(self, places: Sequence[ShardPlace], connections: ExitStack) -> list[ShardSource]:
         """Shares that other machines can read."""
         opened: list[ShardSource] = []
-        channels: dict[int, Channel] = {}
+        channels: dict[int, MessageChannel] = {}
         for place in places:
             member = self._members[place.process]
             if member.address is None:
                 continue
             try:
                 if place.process not in channels:
-                    channel = connect(member.address, self._secret)
+                    channel = connect_to(member.address, self._secret)
                     connections.callback(channel.close)
                     channels[place.process] = channel
-                opened.append(Away(channels[place.process], place))
-            except (OSError, ShareError) as error:
+                opened.append(RemoteShard(channels[place.process], place))
+            except (OSError, ShardError) as error:
                 logger.warning(
                     "process %d (%s) does not tell of its snapshots: %s",
                     *(member.process, member.machine, error),
@@ -319,7 +337,7 @@ class SnapshotMemory:
 
 
 @contextmanager
-def opened(
+def open_snapshots(
     config: ExperimentConfig, over: tuple[type[BaseException], ...]
 ) -> Iterator[SnapshotMemory | None]:
     """Context with the snapshots of a run; None where it takes none.
@@ -349,7 +367,7 @@ def opened(
     memory.forget()
 
 
-class _Work:
+class _SnapshotWork:
     """What is done beside training for one snapshot.
 
     Args:
@@ -383,6 +401,6 @@ class _Work:
             self._reason = str(error)
 
 
-def _secrets() -> tuple[str, str]:
+def _draw_secrets() -> tuple[str, str]:
     """A name for the snapshots of a start, and its secret."""
     return secrets.token_hex(4), secrets.token_hex(16)

@@ -19,20 +19,20 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from mllm_jax.runtime.wire import HostAddress, Message
-from mllm_jax.train.state.snapshots.channel import Channel, Server, connect
-from mllm_jax.train.state.snapshots.share import (
-    Leaf,
-    Piece,
+from mllm_jax.train.state.snapshots.channel import MessageChannel, RequestServer, connect_to
+from mllm_jax.train.state.snapshots.shard import (
+    Shard,
+    ShardError,
     ShardIndex,
-    Share,
-    ShareError,
-    share,
-    verified,
+    ShardLeaf,
+    ShardPart,
+    shard_in,
+    verify_part,
 )
 
 
 @dataclass(frozen=True)
-class Member:
+class NeighbourHost:
     """A process of the run.
 
     Attributes:
@@ -46,14 +46,14 @@ class Member:
     address: HostAddress | None
 
     @classmethod
-    def of_json(cls, process: int, fields: Mapping[str, object]) -> Member:
+    def of_json(cls, process: int, fields: Mapping[str, object]) -> NeighbourHost:
         """What a process has told of itself."""
         address = fields["address"]
         parsed = HostAddress.parse(address) if isinstance(address, str) else None
         return cls(process, str(fields["machine"]), parsed)
 
 
-def neighbour(members: Sequence[Member], process: int) -> Member | None:
+def next_neighbour(members: Sequence[NeighbourHost], process: int) -> NeighbourHost | None:
     """The next process on another machine, which keeps copies of this one; None without one."""
     ring = [*members[process + 1 :], *members[:process]]
     away = [
@@ -62,7 +62,7 @@ def neighbour(members: Sequence[Member], process: int) -> Member | None:
     return away[0] if away else None
 
 
-class Where(BaseModel):
+class ShardPlace(BaseModel):
     """The place of a share.
 
     Attributes:
@@ -79,7 +79,7 @@ class Where(BaseModel):
     slot: int
 
     @classmethod
-    def of(cls, local_share: Share, process: int) -> Where:
+    def of(cls, local_share: Shard, process: int) -> ShardPlace:
         """The place of a share that `process` can read."""
         return cls(
             process=process,
@@ -88,12 +88,12 @@ class Where(BaseModel):
             slot=local_share.slot,
         )
 
-    def below(self, folder: Path) -> Share:
+    def below(self, folder: Path) -> Shard:
         """The share in the folder of the process."""
-        return share(folder, self.holder, self.origin, self.slot)
+        return shard_in(folder, self.holder, self.origin, self.slot)
 
 
-class Desk:
+class ShardServer:
     """Answers the other hosts of a run.
 
     Args:
@@ -112,54 +112,54 @@ class Desk:
         self, host: str, secret: str, folder: Path, process: int, run: str, series: str
     ) -> None:
         self._folder, self._process, self._run, self._series = folder, process, run, series
-        self._server = Server(host, secret, self._answer)
+        self._server = RequestServer(host, secret, self._answer)
         self.address = self._server.address
 
     def close(self) -> None:
         """Answer no more."""
         self._server.close()
 
-    def _answer(self, channel: Channel, message: Message) -> None:
+    def _answer(self, channel: MessageChannel, message: Message) -> None:
         try:
             match message["kind"]:
                 case "put":
                     self._keep(channel, bool(message["slot"]), ShardIndex(**message["index"]))
                 case "index":
-                    index = Where(**message["where"]).below(self._folder).index()
+                    index = ShardPlace(**message["where"]).below(self._folder).index()
                     channel.send({"kind": "index", "index": index.model_dump()})
                 case "piece":
-                    leaf = Leaf(**message["leaf"])
-                    own_share = Where(**message["where"]).below(self._folder)
+                    leaf = ShardLeaf(**message["leaf"])
+                    own_share = ShardPlace(**message["where"]).below(self._folder)
                     content = own_share.content(leaf, leaf.pieces[0])
                     channel.send({"kind": "bytes"})
                     channel.send_bytes(content.data)
                 case _:
-                    raise ShareError(f"{message['kind']} is no request")
-        except (ShareError, KeyError, TypeError, ValueError) as error:
+                    raise ShardError(f"{message['kind']} is no request")
+        except (ShardError, KeyError, TypeError, ValueError) as error:
             channel.send({"kind": "refused", "why": f"process {self._process}: {error}"})
 
-    def _keep(self, channel: Channel, slot: bool, index: ShardIndex) -> None:
+    def _keep(self, channel: MessageChannel, slot: bool, index: ShardIndex) -> None:
         """Keep a copy of a share of another host."""
         origin = index.origin
         if (origin.run, origin.series) != (self._run, self._series):
-            raise ShareError(
+            raise ShardError(
                 f"the snapshot of step {origin.step} from process {origin.process} is of run "
                 f"{origin.run} ({origin.folder}), series {origin.series}; here are run {self._run},"
                 f" series {self._series}"
             )
-        local_share = share(self._folder, self._process, origin.process, int(slot))
+        local_share = shard_in(self._folder, self._process, origin.process, int(slot))
         try:
             local_share.reserve(index.bytes)
         except OSError as error:
-            raise ShareError(f"there is no room for the copy: {error}") from error
+            raise ShardError(f"there is no room for the copy: {error}") from error
         channel.send({"kind": "go"})
-        local_share.write(_received(channel, index))
+        local_share.write(_receive_parts(channel, index))
         local_share.write_index(index)
         channel.send({"kind": "kept"})
 
 
-def _received(
-    channel: Channel, index: ShardIndex
+def _receive_parts(
+    channel: MessageChannel, index: ShardIndex
 ) -> Iterator[tuple[int, Callable[[], np.ndarray]]]:
     """The pieces of a share as they come, verified."""
     for leaf, piece in index.pieces:
@@ -170,12 +170,12 @@ def _received(
         yield piece.offset, partial(np.asarray, content)
 
 
-def put(
-    member: Member,
+def send_copy(
+    member: NeighbourHost,
     secret: str,
     slot: int,
     complete: ShardIndex,
-    local_share: Share,
+    local_share: Shard,
     index: ShardIndex,
 ) -> None:
     """Have another host keep a copy of a share.
@@ -190,10 +190,10 @@ def put(
         ShareError: the share has changed meanwhile.
     """
     assert member.address is not None, "a neighbour answers somewhere"
-    channel = connect(member.address, secret)
+    channel = connect_to(member.address, secret)
     try:
         channel.send({"kind": "put", "slot": slot, "index": index.model_dump()})
-        _expect(channel, "go")
+        _expect_answer(channel, "go")
         offsets = {
             (name, piece.box): piece.offset
             for name, leaf in complete.leaves.items()
@@ -203,12 +203,12 @@ def put(
             for piece in leaf.pieces:
                 here = piece.model_copy(update={"offset": offsets[name, piece.box]})
                 channel.send_bytes(local_share.content(leaf, here).data)
-        _expect(channel, "kept")
+        _expect_answer(channel, "kept")
     finally:
         channel.close()
 
 
-def _expect(channel: Channel, kind: str) -> Message:
+def _expect_answer(channel: MessageChannel, kind: str) -> Message:
     """The answer of another host, which must be of this kind."""
     answer = channel.receive()
     if answer.get("kind") != kind:
@@ -216,7 +216,7 @@ def _expect(channel: Channel, kind: str) -> Message:
     return answer
 
 
-class Away:
+class RemoteShard:
     """A share that another host can read.
 
     Args:
@@ -227,15 +227,15 @@ class Away:
         ShareError: it cannot be read.
     """
 
-    def __init__(self, channel: Channel, where: Where) -> None:
+    def __init__(self, channel: MessageChannel, where: ShardPlace) -> None:
         self._channel, self._where = channel, where
         try:
             channel.send({"kind": "index", "where": where.model_dump()})
-            self.index = ShardIndex(**_expect(channel, "index")["index"])
+            self.index = ShardIndex(**_expect_answer(channel, "index")["index"])
         except (OSError, KeyError, ValueError) as error:
-            raise ShareError(f"process {where.process} does not tell of it: {error}") from error
+            raise ShardError(f"process {where.process} does not tell of it: {error}") from error
 
-    def read(self, leaf: Leaf, piece: Piece) -> np.ndarray:
+    def read(self, leaf: ShardLeaf, piece: ShardPart) -> np.ndarray:
         """Values of a piece, verified.
 
         Raises:
@@ -246,8 +246,8 @@ class Away:
         request = {"kind": "piece", "where": self._where.model_dump(), "leaf": only.model_dump()}
         try:
             self._channel.send(request)
-            _expect(self._channel, "bytes")
+            _expect_answer(self._channel, "bytes")
             self._channel.receive_into(content.data)
         except OSError as error:
-            raise ShareError(f"process {self._where.process} does not send: {error}") from error
-        return verified(content, leaf, piece, f"process {self._where.process}")
+            raise ShardError(f"process {self._where.process} does not send: {error}") from error
+        return verify_part(content, leaf, piece, f"process {self._where.process}")

@@ -40,7 +40,7 @@ def folder_of(config: ExperimentConfig) -> Path | None:
     return folder
 
 
-def make(folder: Path) -> None:
+def make_folder(folder: Path) -> None:
     """Make the folder for this user alone.
 
     Raises:
@@ -50,7 +50,7 @@ def make(folder: Path) -> None:
     folder.mkdir(mode=0o700, exist_ok=True)
 
 
-def remove(folder: Path) -> None:
+def remove_folder(folder: Path) -> None:
     """Remove the folder, and the one above it if nothing else is in it."""
     shutil.rmtree(folder, ignore_errors=True)
     with suppress(OSError):  # it is not empty, or not there

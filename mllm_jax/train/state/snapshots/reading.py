@@ -11,8 +11,13 @@ import jax
 import numpy as np
 
 from mllm_jax.train.state.regroup import leaf_name
-from mllm_jax.train.state.snapshots.pieces import ArrayBox, array, holders, put_together
-from mllm_jax.train.state.snapshots.share import Leaf, Piece, ShardIndex, ShareError
+from mllm_jax.train.state.snapshots.array_box import (
+    ArrayBox,
+    assemble_array,
+    part_holders,
+    put_together,
+)
+from mllm_jax.train.state.snapshots.shard import ShardError, ShardIndex, ShardLeaf, ShardPart
 
 logger = logging.getLogger(__name__)
 
@@ -24,7 +29,7 @@ class ShardSource(Protocol):
     def index(self) -> ShardIndex:
         """What is in it."""
 
-    def read(self, leaf: Leaf, piece: Piece) -> np.ndarray:
+    def read(self, leaf: ShardLeaf, piece: ShardPart) -> np.ndarray:
         """Values of a piece, verified; a ShareError says why there are none."""
 
 
@@ -43,7 +48,7 @@ class ShardReader:
         self, here: Sequence[ShardSource], away: Callable[[], Sequence[ShardSource]]
     ) -> None:
         self._away: Callable[[], Sequence[ShardSource]] | None = away
-        self._pieces: dict[str, dict[ArrayBox, list[tuple[ShardSource, Leaf, Piece]]]] = (
+        self._pieces: dict[str, dict[ArrayBox, list[tuple[ShardSource, ShardLeaf, ShardPart]]]] = (
             defaultdict(dict)
         )
         self._first: ShardIndex | None = None
@@ -55,7 +60,7 @@ class ShardReader:
     def index(self) -> ShardIndex:
         """What the first share says of the run."""
         if self._first is None:
-            raise ShareError("no host has a share of it any more")
+            raise ShardError("no host has a share of it any more")
         return self._first
 
     def state(self, target: Any) -> Any:
@@ -70,8 +75,8 @@ class ShardReader:
 
     def _leaf(self, name: str, leaf: jax.ShapeDtypeStruct) -> jax.Array:
         process = jax.process_index()
-        boxes = [box for box, box_holders in holders(leaf).items() if process in box_holders]
-        return array(leaf, {box: self._values(name, leaf.dtype, box) for box in boxes})
+        boxes = [box for box, box_holders in part_holders(leaf).items() if process in box_holders]
+        return assemble_array(leaf, {box: self._values(name, leaf.dtype, box) for box in boxes})
 
     def _values(self, name: str, dtype: Any, target_box: ArrayBox) -> np.ndarray:
         while True:
@@ -79,10 +84,10 @@ class ShardReader:
                 return put_together(
                     target_box, dtype, self._pieces[name], lambda box: self._read(name, box)
                 )
-            except (KeyError, ShareError) as error:
+            except (KeyError, ShardError) as error:
                 if self._away is None:
-                    why = f"; {error}" if isinstance(error, ShareError) else ""
-                    raise ShareError(
+                    why = f"; {error}" if isinstance(error, ShardError) else ""
+                    raise ShardError(
                         f"leaf {name}, {target_box}, is in the memory of no host{why}"
                     ) from error
                 self._ask()
@@ -93,10 +98,10 @@ class ShardReader:
         for source, leaf, piece in self._pieces[name][box]:
             try:
                 return source.read(leaf, piece)
-            except ShareError as error:
+            except ShardError as error:
                 problems.append(str(error))
                 logger.warning("leaf %s in a snapshot: %s", name, error)
-        raise ShareError("; ".join(problems))
+        raise ShardError("; ".join(problems))
 
     def _ask(self) -> None:
         assert self._away is not None, "other hosts are asked once"

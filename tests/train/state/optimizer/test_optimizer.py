@@ -19,7 +19,7 @@ from mllm_jax.train.state.optimizer import (
     global_norm,
     learning_rate,
     newton_schulz,
-    orthogonalize,
+    orthogonalize_matrices,
 )
 from mllm_jax.train.step.step import specs_like
 from sharding.grid import JointGrid, MeshView
@@ -267,7 +267,7 @@ def test_every_expert_has_matrices_of_its_own():
         "layers": (("layers", "embed", "mlp"), experts.reshape(12, 5, 8)),
     }
     layout = parameter_shardings({name: axes for name, (axes, _) in leaves.items()}, MeshView())
-    update = orthogonalize(layout, 5).update
+    update = orthogonalize_matrices(layout, 5).update
     done, _ = update({name: leaf for name, (_, leaf) in leaves.items()}, optax.EmptyState())
     np.testing.assert_array_equal(done["experts"].reshape(12, 5, 8), done["layers"])
     np.testing.assert_array_equal(done["down"].transpose(0, 2, 3, 1), done["experts"])
@@ -293,7 +293,7 @@ def test_no_rank_holds_more_than_its_share_of_whole_matrices(plan):
     layout = parameter_shardings(axes, grid.backbone)
     specs = {name: own.spec for name, own in layout.items()}
     update = jax.shard_map(
-        lambda grads: orthogonalize(layout, 1).update(grads, optax.EmptyState())[0],
+        lambda grads: orthogonalize_matrices(layout, 1).update(grads, optax.EmptyState())[0],
         mesh=make_mesh(grid),
         in_specs=(specs,),
         out_specs=specs,

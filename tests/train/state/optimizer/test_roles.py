@@ -14,7 +14,7 @@ from mllm_jax.layers.roles import ROLES
 from mllm_jax.layers.trainable import ADAPTERS, FIXED, LOAD
 from mllm_jax.models import module as multimodal
 from mllm_jax.models.graph import ModelConfig
-from mllm_jax.train.state.optimizer import decays
+from mllm_jax.train.state.optimizer import has_decay
 from mllm_jax.train.state.regroup import leaf_name
 from sharding.axes import is_matrix
 from tests.configs import ROOT
@@ -62,8 +62,8 @@ def test_matrices_decay_and_vectors_do_not(form):
     for leaf, (path, axes, stack) in leaves(model).items():
         own, last = np.asarray(values[leaf]), path[-1].key
         matrix = own.ndim - stack > 1 and (own.std() > 0 or last == ADAPTERS[1])
-        assert decays(path) == (matrix and last not in (FIXED, LOAD)), leaf
-        assert decays(path) or not is_matrix(axes), leaf
+        assert has_decay(path) == (matrix and last not in (FIXED, LOAD)), leaf
+        assert has_decay(path) or not is_matrix(axes), leaf
 
 
 def test_the_documentation_has_every_role():
@@ -85,4 +85,4 @@ def test_the_documentation_has_every_role():
 def test_a_name_without_a_role_is_refused():
     path = jax.tree_util.tree_leaves_with_path({"layers": {"weight": 0}})[0][0]
     with pytest.raises(ValueError, match="'weight' has no role in its update; valid: kernel, "):
-        decays(path)
+        has_decay(path)

@@ -11,31 +11,36 @@ import pytest
 
 from mllm_jax.runtime.wire import HostAddress, Message
 from mllm_jax.train.state.snapshots import channel
-from mllm_jax.train.state.snapshots.channel import STRANGE, Channel, Server, connect
+from mllm_jax.train.state.snapshots.channel import (
+    STRANGE,
+    MessageChannel,
+    RequestServer,
+    connect_to,
+)
 from tests.timing import PATIENCE, soon
 
 SECRET = "of this run"
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
+def server() -> Iterator[RequestServer]:
     """Gives back what it is sent, twice."""
 
-    def answer(channel: Channel, message: Message) -> None:
+    def answer(channel: MessageChannel, message: Message) -> None:
         content = bytearray(message["bytes"])
         channel.receive_into(memoryview(content))
         channel.send({"bytes": 2 * len(content)})
         for _ in range(2):
             channel.send_bytes(memoryview(content))
 
-    own = Server("127.0.0.1", SECRET, answer)
+    own = RequestServer("127.0.0.1", SECRET, answer)
     yield own
     own.close()
 
 
 @pytest.mark.parametrize("size", [0, 1, 3_000_000])
 def test_messages_and_bytes_come_as_they_were_sent(server, size):
-    channel, content = connect(server.address, SECRET), bytes(range(256)) * (size // 256 + 1)
+    channel, content = connect_to(server.address, SECRET), bytes(range(256)) * (size // 256 + 1)
     for _ in range(2):
         channel.send({"kind": "twice", "bytes": size})
         channel.send_bytes(memoryview(content)[:size])
@@ -47,17 +52,17 @@ def test_messages_and_bytes_come_as_they_were_sent(server, size):
 
 def test_who_lacks_the_secret_is_refused_and_named(server, caplog):
     with pytest.raises(OSError):  # whatever the system makes of a closed connection
-        connect(server.address, "of another run")
+        connect_to(server.address, "of another run")
     soon(lambda: "127.0.0.1 has connected without the secret of this run" in caplog.text)
 
 
 def test_a_server_that_lacks_the_secret_is_refused(server, monkeypatch):
     monkeypatch.setattr(server, "_knows", pretend)
     with pytest.raises(ConnectionError, match="has another secret: it is of another run"):
-        connect(server.address, SECRET)
+        connect_to(server.address, SECRET)
 
 
-def pretend(channel: Channel) -> bool:
+def pretend(channel: MessageChannel) -> bool:
     """A handshake of one that does not know the secret."""
     channel.send({"nonce": "1"})
     channel.receive()
@@ -78,7 +83,7 @@ def test_a_stranger_can_neither_fill_the_memory_nor_confuse(server, sent, caplog
 def test_of_too_many_strangers_the_oldest_is_sent_away(server, monkeypatch):
     monkeypatch.setattr(channel, "STRANGERS", 2)
     place = server.address.host, server.address.port
-    known = connect(server.address, SECRET)
+    known = connect_to(server.address, SECRET)
     known.send({"bytes": 0})
     assert known.receive() == {
         "bytes": 0
@@ -102,4 +107,4 @@ def test_silence_counts_as_a_loss(monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as listening:
         address = HostAddress("127.0.0.1", listening.getsockname()[1])
         with pytest.raises(OSError, match="timed out"):
-            connect(address, SECRET)
+            connect_to(address, SECRET)

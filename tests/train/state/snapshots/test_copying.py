@@ -9,9 +9,15 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mllm_jax.train.state.snapshots.copying import elsewhere, named, outline
-from mllm_jax.train.state.snapshots.pieces import ArrayBox
-from mllm_jax.train.state.snapshots.share import Leaf, Origin, Piece, ShardIndex, laid_out
+from mllm_jax.train.state.snapshots.array_box import ArrayBox
+from mllm_jax.train.state.snapshots.copying import leaves_by_name, parts_elsewhere, plan_parts
+from mllm_jax.train.state.snapshots.shard import (
+    ShardIndex,
+    ShardLeaf,
+    ShardOrigin,
+    ShardPart,
+    laid_out,
+)
 from tests.train.state.test_damage import state
 
 BOX = ArrayBox((0,), (4,))
@@ -41,19 +47,19 @@ def test_what_one_machine_alone_holds_is_copied_by_one_of_its_processes(
     drawn = st.sets(st.sampled_from(everyone), min_size=1)
     for held in [data.draw(drawn)] if data else [{0, 1}, {1}, {2, 3}, {0, 2}, {0, 1, 2}]:
         leaf = {"leaf": held_by(held)}
-        copying = [own for own in held if BOX not in elsewhere(leaf, machines, own)["leaf"]]
+        copying = [own for own in held if BOX not in parts_elsewhere(leaf, machines, own)["leaf"]]
         alone = len({machines[own] for own in held}) == 1
         assert copying == ([min(held)] if alone else [])
 
 
-def index_of(leaves: dict[str, Leaf]) -> ShardIndex:
-    origin = Origin(run="r", folder="f", series="s", step=3, process=0)
+def index_of(leaves: dict[str, ShardLeaf]) -> ShardIndex:
+    origin = ShardOrigin(run="r", folder="f", series="s", step=3, process=0)
     return ShardIndex(origin=origin, progress={}, config={}, leaves=leaves)
 
 
 def test_the_pieces_of_a_state_lie_behind_each_other() -> None:
-    leaves = named(state(1))
-    index = index_of(outline(leaves))
+    leaves = leaves_by_name(state(1))
+    index = index_of(plan_parts(leaves))
     assert {name: leaf.shape for name, leaf in index.leaves.items()} == {
         name: leaf.shape for name, leaf in leaves.items()
     }
@@ -75,11 +81,11 @@ def test_an_index_without_some_pieces_has_the_others_closer_together(
     for number, own in enumerate(lengths):
         starts = [sum(own[:i]) for i in range(len(own))]
         pieces = tuple(
-            Piece(start=(a,), stop=(a + n,), offset=0, crc32=a + n)
+            ShardPart(start=(a,), stop=(a + n,), offset=0, crc32=a + n)
             for a, n in zip(starts, own, strict=True)
         )
         name = f"leaf{number}"
-        leaves[name] = Leaf(shape=(sum(own),), dtype="float32", pieces=pieces)
+        leaves[name] = ShardLeaf(shape=(sum(own),), dtype="float32", pieces=pieces)
         gone[name] = {p.box for p in pieces if data.draw(st.booleans())}
         left[name] = [p for p in pieces if p.box not in gone[name]]
     found = index_of(laid_out(leaves, {n: leaf.pieces for n, leaf in leaves.items()})).without(gone)

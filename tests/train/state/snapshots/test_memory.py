@@ -18,18 +18,18 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from data.planning.stream import LoaderState
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.folder import IDENTITY, RunError, ensure_identity
-from mllm_jax.train.state.checkpoint import Checkpoints, Restored
+from mllm_jax.train.state.checkpoint import Checkpoints, RestoredState
 from mllm_jax.train.state.progress import Progress
-from mllm_jax.train.state.regroup import Regrouping
+from mllm_jax.train.state.regroup import LayerRegrouping
 from mllm_jax.train.state.saved import CheckpointError
 from mllm_jax.train.state.snapshots import places
-from mllm_jax.train.state.snapshots.memory import SnapshotMemory, opened
-from mllm_jax.train.state.snapshots.places import folder_of, make
+from mllm_jax.train.state.snapshots.memory import SnapshotMemory, open_snapshots
+from mllm_jax.train.state.snapshots.places import folder_of, make_folder
 from tests.configs import config
 from tests.timing import PATIENCE
 from tests.train.state.test_damage import abstract, flipped, state
 
-REGROUPING = Regrouping(64, None)
+REGROUPING = LayerRegrouping(64, None)
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def take(memory: SnapshotMemory, *steps: int) -> None:
 
 def restore(
     run: ExperimentConfig, memory: SnapshotMemory, target: Any = None, step: int | None = None
-) -> Restored | None:
+) -> RestoredState | None:
     checkpoints = Checkpoints(run.run.path / "checkpoints", run.checkpoint, REGROUPING)
     try:
         target = abstract(state(0)) if target is None else target
@@ -79,7 +79,7 @@ def store(run: ExperimentConfig, step: int) -> None:
     checkpoints.close()
 
 
-def as_taken(run: ExperimentConfig, found: Restored | None) -> int:
+def as_taken(run: ExperimentConfig, found: RestoredState | None) -> int:
     assert found is not None
     jax.tree.map(np.testing.assert_array_equal, found.state, state(found.step))
     assert found.progress == Progress(found.step, LoaderState(0, step=found.step), 1.5, loss=2.5)
@@ -238,7 +238,7 @@ class WentWrongError(Exception):
 @pytest.mark.parametrize(("error", "left"), [(None, 0), (WentWrongError, 0), (OSError, 1)])
 def test_snapshots_stay_only_where_a_start_may_go_on_from_them(run, error, left):
     def go_on() -> Iterator[None]:
-        with opened(run, over=(WentWrongError,)) as memory:
+        with open_snapshots(run, over=(WentWrongError,)) as memory:
             assert memory is not None
             take(memory, 10)
             if error:
@@ -254,7 +254,7 @@ def test_no_snapshots_are_taken_where_none_are_wanted(run):
     none = run.model_copy(
         update={"checkpoint": run.checkpoint.model_copy(update={"local_every": None})}
     )
-    with opened(none, over=()) as memory:
+    with open_snapshots(none, over=()) as memory:
         assert memory is None
 
 
@@ -265,7 +265,7 @@ def test_a_folder_that_others_can_write_is_refused(run, tmp_path, monkeypatch):
     folder = folder_of(own)
     assert folder is not None
     assert not folder.parent.exists()
-    make(folder)
+    make_folder(folder)
     assert folder.stat().st_mode & 0o777 == 0o700
     folder.parent.chmod(0o777)
     with pytest.raises(RunError, match="can be written by others; remove it, or choose another"):

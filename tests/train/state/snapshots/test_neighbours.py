@@ -10,18 +10,25 @@ import numpy as np
 import pytest
 
 from mllm_jax.runtime.wire import HostAddress
-from mllm_jax.train.state.snapshots.channel import Channel, connect
-from mllm_jax.train.state.snapshots.neighbours import Away, Desk, Member, Where, neighbour, put
-from mllm_jax.train.state.snapshots.pieces import ArrayBox
-from mllm_jax.train.state.snapshots.share import (
-    Leaf,
-    Origin,
-    Piece,
+from mllm_jax.train.state.snapshots.array_box import ArrayBox
+from mllm_jax.train.state.snapshots.channel import MessageChannel, connect_to
+from mllm_jax.train.state.snapshots.neighbours import (
+    NeighbourHost,
+    RemoteShard,
+    ShardPlace,
+    ShardServer,
+    next_neighbour,
+    send_copy,
+)
+from mllm_jax.train.state.snapshots.shard import (
+    Shard,
+    ShardError,
     ShardIndex,
-    Share,
-    ShareError,
+    ShardLeaf,
+    ShardOrigin,
+    ShardPart,
     laid_out,
-    share,
+    shard_in,
 )
 
 SECRET = "of this run"
@@ -31,27 +38,28 @@ HALVES = {"a": [ArrayBox((0, 0), (2, 6)), ArrayBox((2, 0), (4, 6))], "b": [Array
 
 def test_copies_go_round_to_the_next_machine():
     somewhere = HostAddress("127.0.0.1", 1)
-    members = [Member(i, machine, somewhere) for i, machine in enumerate("aabc")]
-    assert [neighbour(members, i).process for i in range(4)] == [2, 2, 3, 0]
-    alone = [Member(i, "a", somewhere) for i in range(3)]
-    assert neighbour(alone, 1) is None
+    members = [NeighbourHost(i, machine, somewhere) for i, machine in enumerate("aabc")]
+    assert [next_neighbour(members, i).process for i in range(4)] == [2, 2, 3, 0]
+    alone = [NeighbourHost(i, "a", somewhere) for i in range(3)]
+    assert next_neighbour(alone, 1) is None
 
 
 @pytest.fixture
-def whole(tmp_path: Path) -> tuple[Share, ShardIndex]:
+def whole(tmp_path: Path) -> tuple[Shard, ShardIndex]:
     """The share of process 3."""
     leaves = {
-        name: Leaf(shape=own.shape, dtype=str(own.dtype), pieces=()) for name, own in VALUES.items()
+        name: ShardLeaf(shape=own.shape, dtype=str(own.dtype), pieces=())
+        for name, own in VALUES.items()
     }
     pieces = {
-        name: [Piece(start=box.start, stop=box.stop, offset=0) for box in boxes]
+        name: [ShardPart(start=box.start, stop=box.stop, offset=0) for box in boxes]
         for name, boxes in HALVES.items()
     }
-    origin = Origin(run="r", folder="runs/r", series="s", step=10, process=3)
+    origin = ShardOrigin(run="r", folder="runs/r", series="s", step=10, process=3)
     index = ShardIndex(
         origin=origin, progress={"x": 1}, config={"y": 2}, leaves=laid_out(leaves, pieces)
     )
-    own = share(tmp_path / "own", 3, 3, 1)
+    own = shard_in(tmp_path / "own", 3, 3, 1)
     own.reserve(index.bytes)
     own.write(
         (piece.offset, partial(VALUES[name].__getitem__, piece.box.within(_all(name))))
@@ -67,33 +75,33 @@ def _all(name: str) -> ArrayBox:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
+def desk(tmp_path: Path) -> Iterator[ShardServer]:
     """That of process 4, on another machine."""
-    own = Desk("127.0.0.1", SECRET, tmp_path / "other", 4, "r", "s")
+    own = ShardServer("127.0.0.1", SECRET, tmp_path / "other", 4, "r", "s")
     yield own
     own.close()
 
 
 @pytest.fixture
-def channel(desk: Desk) -> Iterator[Channel]:
-    own = connect(desk.address, SECRET)
+def channel(desk: ShardServer) -> Iterator[MessageChannel]:
+    own = connect_to(desk.address, SECRET)
     yield own
     own.close()
 
 
-def member(desk: Desk) -> Member:
-    return Member(4, "other", desk.address)
+def member(desk: ShardServer) -> NeighbourHost:
+    return NeighbourHost(4, "other", desk.address)
 
 
-PLACE = Where(process=4, holder=4, origin=3, slot=1)
+PLACE = ShardPlace(process=4, holder=4, origin=3, slot=1)
 
 
 def test_another_machine_keeps_what_is_nowhere_else_and_gives_it_back(whole, desk, channel):
     own, index = whole
     part = index.without({"a": HALVES["a"][:1]})
     assert part.bytes < index.bytes
-    put(member(desk), SECRET, 1, index, own, part)
-    away = Away(channel, PLACE)
+    send_copy(member(desk), SECRET, 1, index, own, part)
+    away = RemoteShard(channel, PLACE)
     assert away.index == part
     for name, leaf in away.index.leaves.items():
         for piece in leaf.pieces:
@@ -104,12 +112,12 @@ def test_another_machine_keeps_what_is_nowhere_else_and_gives_it_back(whole, des
 
 def test_a_damaged_copy_is_noticed_by_who_reads_it(whole, desk, channel, tmp_path):
     own, index = whole
-    put(member(desk), SECRET, 1, index, own, index)
+    send_copy(member(desk), SECRET, 1, index, own, index)
     data = PLACE.below(tmp_path / "other").folder / "data"
     data.write_bytes(b"\xff" + data.read_bytes()[1:])
-    away = Away(channel, PLACE)
+    away = RemoteShard(channel, PLACE)
     leaf = away.index.leaves["a"]
-    with pytest.raises(ShareError, match=r"process 4: \[0:2, 0:6\] has changed since it was wr"):
+    with pytest.raises(ShardError, match=r"process 4: \[0:2, 0:6\] has changed since it was wr"):
         away.read(leaf, leaf.pieces[0])
     np.testing.assert_array_equal(away.read(leaf, leaf.pieces[1]), VALUES["a"][2:])
 
@@ -120,7 +128,7 @@ def test_a_snapshot_of_another_run_or_start_is_refused_by_name(whole, desk, run,
     origin = index.origin.model_copy(update={"run": run, "series": series})
     foreign = index.model_copy(update={"origin": origin})
     with pytest.raises(ConnectionError) as refused:
-        put(member(desk), SECRET, 1, foreign, own, foreign)
+        send_copy(member(desk), SECRET, 1, foreign, own, foreign)
     assert "the snapshot of step 10 from process 3 is of run " in str(refused.value)
     assert f"{run} (runs/r), series {series}; here are run r, series s" in str(refused.value)
 
@@ -130,8 +138,8 @@ def test_a_share_that_changes_while_it_is_sent_is_not_kept(whole, desk, tmp_path
     data = own.folder / "data"
     data.write_bytes(b"\xff" + data.read_bytes()[1:])
     with pytest.raises(OSError):  # the other end closes the connection
-        put(member(desk), SECRET, 1, index, own, index)
-    with pytest.raises(ShareError, match="cannot be read"):
+        send_copy(member(desk), SECRET, 1, index, own, index)
+    with pytest.raises(ShardError, match="cannot be read"):
         PLACE.below(tmp_path / "other").index()
 
 

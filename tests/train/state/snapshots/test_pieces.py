@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mllm_jax.train.state.snapshots.pieces import ArrayBox, put_together
+from mllm_jax.train.state.snapshots.array_box import ArrayBox, put_together
 
 SHAPE = (6, 5)
 

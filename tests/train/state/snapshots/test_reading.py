@@ -12,7 +12,13 @@ import pytest
 from jax.sharding import SingleDeviceSharding
 
 from mllm_jax.train.state.snapshots.reading import ShardReader
-from mllm_jax.train.state.snapshots.share import Leaf, Origin, Piece, ShardIndex, ShareError
+from mllm_jax.train.state.snapshots.shard import (
+    ShardError,
+    ShardIndex,
+    ShardLeaf,
+    ShardOrigin,
+    ShardPart,
+)
 
 WHOLE = np.arange(8, dtype=np.float32)
 
@@ -21,15 +27,15 @@ class Held:
     """A share with some of the pieces of one leaf, which may be damaged."""
 
     def __init__(self, *edges: tuple[int, int], damaged: bool = False, process: int = 0) -> None:
-        pieces = tuple(Piece(start=(a,), stop=(b,), offset=0) for a, b in edges)
-        leaf = Leaf(shape=(8,), dtype="float32", pieces=pieces)
-        origin = Origin(run="r", folder="f", series="s", step=3, process=process)
+        pieces = tuple(ShardPart(start=(a,), stop=(b,), offset=0) for a, b in edges)
+        leaf = ShardLeaf(shape=(8,), dtype="float32", pieces=pieces)
+        origin = ShardOrigin(run="r", folder="f", series="s", step=3, process=process)
         self.index = ShardIndex(origin=origin, progress={}, config={}, leaves={"x": leaf})
         self.damaged = damaged
 
-    def read(self, leaf: Leaf, piece: Piece) -> np.ndarray:
+    def read(self, leaf: ShardLeaf, piece: ShardPart) -> np.ndarray:
         if self.damaged:
-            raise ShareError(f"damaged on process {self.index.origin.process}")
+            raise ShardError(f"damaged on process {self.index.origin.process}")
         return WHOLE[piece.start[0] : piece.stop[0]]
 
 
@@ -74,7 +80,7 @@ def test_others_are_asked_only_for_what_is_not_here() -> None:
 def test_the_first_share_says_what_the_run_was() -> None:
     assert ShardReader([Held((0, 4), process=5), Held((4, 8))], list).index.origin.process == 5
     assert ShardReader([], lambda: [Held((0, 8), process=7)]).index.origin.process == 7
-    with pytest.raises(ShareError, match="no host has a share of it any more"):
+    with pytest.raises(ShardError, match="no host has a share of it any more"):
         _ = ShardReader([], list).index
 
 
@@ -91,5 +97,5 @@ def test_the_first_share_says_what_the_run_was() -> None:
     ],
 )
 def test_what_is_nowhere_whole_is_named(here: list[Held], away: list[Held], why: str) -> None:
-    with pytest.raises(ShareError, match=why):
+    with pytest.raises(ShardError, match=why):
         read(here, away)

@@ -9,36 +9,36 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mllm_jax.train.state.snapshots.share import (
-    Leaf,
-    Origin,
-    Piece,
+from mllm_jax.train.state.snapshots.shard import (
+    Shard,
+    ShardError,
     ShardIndex,
-    Share,
-    ShareError,
-    found,
+    ShardLeaf,
+    ShardOrigin,
+    ShardPart,
+    complete_shards,
     laid_out,
-    share,
+    shard_in,
 )
 
-ORIGIN = Origin(run="r", folder="f", series="s", step=3, process=2)
+ORIGIN = ShardOrigin(run="r", folder="f", series="s", step=3, process=2)
 #: Two leaves, one of which has an empty piece.
 PIECES = {
-    "a": [Piece(start=(0,), stop=(5,), offset=0), Piece(start=(5,), stop=(5,), offset=0)],
-    "b": [Piece(start=(0, 0), stop=(2, 3), offset=0)],
+    "a": [ShardPart(start=(0,), stop=(5,), offset=0), ShardPart(start=(5,), stop=(5,), offset=0)],
+    "b": [ShardPart(start=(0, 0), stop=(2, 3), offset=0)],
 }
 LEAVES = {
-    "a": Leaf(shape=(5,), dtype="int16", pieces=()),
-    "b": Leaf(shape=(2, 3), dtype="float64", pieces=()),
+    "a": ShardLeaf(shape=(5,), dtype="int16", pieces=()),
+    "b": ShardLeaf(shape=(2, 3), dtype="float64", pieces=()),
 }
 INDEX = ShardIndex(origin=ORIGIN, progress={}, config={}, leaves=laid_out(LEAVES, PIECES))
 
 
-def content(leaf: Leaf, piece: Piece) -> np.ndarray:
+def content(leaf: ShardLeaf, piece: ShardPart) -> np.ndarray:
     return np.arange(piece.box.size, dtype=leaf.dtype).reshape(piece.box.shape) + 1
 
 
-def written(own: Share) -> ShardIndex:
+def written(own: Shard) -> ShardIndex:
     own.reserve(INDEX.bytes)
     own.write(
         (piece.offset, lambda leaf=leaf, piece=piece: content(leaf, piece))  # type: ignore[misc]
@@ -48,11 +48,11 @@ def written(own: Share) -> ShardIndex:
 
 
 def test_a_share_gives_back_what_was_written(tmp_path: Path) -> None:
-    own = share(tmp_path, 1, 2, 0)
+    own = shard_in(tmp_path, 1, 2, 0)
     assert (own.holder, own.origin, own.slot) == (1, 2, 0)
     whole = written(own)
     assert own.index() == whole
-    assert [each for each, _ in found(tmp_path)] == [own]
+    assert [each for each, _ in complete_shards(tmp_path)] == [own]
     for leaf, piece in whole.pieces:
         values = own.read(leaf, piece)
         assert values.dtype == leaf.dtype
@@ -65,18 +65,18 @@ def test_a_share_gives_back_what_was_written(tmp_path: Path) -> None:
 def test_an_index_does_not_outlive_the_data_that_it_belonged_to(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    own = share(tmp_path, 0, 0, 1)
+    own = shard_in(tmp_path, 0, 0, 1)
     written(own)
     own.reserve(INDEX.bytes)  # and the process is killed before it has written the new data
-    assert [*found(tmp_path)] == []
+    assert [*complete_shards(tmp_path)] == []
     assert not caplog.records
-    with pytest.raises(ShareError, match="cannot be read"):
+    with pytest.raises(ShardError, match="cannot be read"):
         own.index()
 
 
 @pytest.mark.parametrize("size", [0, 7, INDEX.bytes, 3 * INDEX.bytes])
 def test_memory_is_taken_for_as_many_bytes_as_are_asked_for(tmp_path: Path, size: int) -> None:
-    own = share(tmp_path, 0, 0, 0)
+    own = shard_in(tmp_path, 0, 0, 0)
     for before in (0, 100, 1000):
         own.reserve(before)
         own.reserve(size)
@@ -86,7 +86,7 @@ def test_memory_is_taken_for_as_many_bytes_as_are_asked_for(tmp_path: Path, size
 def test_room_is_needed_only_for_what_a_share_lacks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = share(tmp_path, 0, 0, 0)
+    own = shard_in(tmp_path, 0, 0, 0)
     own.reserve(100)
 
     def free(size: int) -> None:
@@ -104,7 +104,7 @@ def test_room_is_needed_only_for_what_a_share_lacks(
 
 @pytest.mark.parametrize("number", range(3))
 def test_a_changed_byte_is_told_of_its_piece_alone(tmp_path: Path, number: int) -> None:
-    own = share(tmp_path, 0, 0, 0)
+    own = shard_in(tmp_path, 0, 0, 0)
     whole = written(own)
     changed = [*whole.pieces][number]
     size = changed[0].bytes_of(changed[1].box)
@@ -113,19 +113,19 @@ def test_a_changed_byte_is_told_of_its_piece_alone(tmp_path: Path, number: int) 
         file.write(b"\xff" * bool(size))
     for leaf, piece in whole.pieces:
         if piece == changed[1] and size:
-            with pytest.raises(ShareError, match="has changed since it was written"):
+            with pytest.raises(ShardError, match="has changed since it was written"):
                 own.read(leaf, piece)
         else:
             own.read(leaf, piece)
 
 
 def test_data_that_are_cut_short_are_told(tmp_path: Path) -> None:
-    own = share(tmp_path, 0, 0, 0)
+    own = shard_in(tmp_path, 0, 0, 0)
     whole = written(own)
     with (own.folder / "data").open("r+b") as file:
         file.truncate(INDEX.bytes - 1)
     *before, last = whole.pieces
     for leaf, piece in before:
         own.read(leaf, piece)
-    with pytest.raises(ShareError, match="is cut short"):
+    with pytest.raises(ShardError, match="is cut short"):
         own.read(*last)

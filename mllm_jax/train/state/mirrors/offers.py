@@ -18,7 +18,7 @@ from data.sample import AwayError, StorageError
 from mllm_jax.config.load import ExperimentConfig, load_config
 from mllm_jax.runtime.folder import IDENTITY, RESOLVED, steps_in
 from mllm_jax.runtime.part import current_peers
-from mllm_jax.train.state.copies.store import DRAFT, KEY, Copy, Store
+from mllm_jax.train.state.mirrors.store import DRAFT, KEY, CheckpointMirror, MirrorStore
 from mllm_jax.train.state.saved import CheckpointDamageError, SavedParameters
 
 logger = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ _ERRORS = {kind.__name__: kind for kind in (AwayError, StorageError)}
 
 
 @dataclass(frozen=True)
-class Offer:
+class MirrorOffer:
     """A copy that a start may go on from.
 
     Attributes:
@@ -43,7 +43,7 @@ class Offer:
         return f"the copy of step {self.step} in {self.store}"
 
 
-class Offers:
+class MirrorOffers:
     """The copies that a start of a run finds; all processes call its methods at the same points.
 
     Process 0 asks the store, for all that see the run's folder. A store that does not answer is
@@ -60,12 +60,12 @@ class Offers:
     """
 
     def __init__(self, config: ExperimentConfig, asked: int | None = None) -> None:
-        self.store, self.run, self.asked = Store(config), config.run.path, asked
-        self._copies: dict[int, Copy] = {}
+        self.store, self.run, self.asked = MirrorStore(config), config.run.path, asked
+        self._copies: dict[int, CheckpointMirror] = {}
         self._error: StorageError | None = None
         begun = (self.run / IDENTITY).exists()
         copies, why = self._of_first(f"looking for copies in {self.store}", self._look)
-        self.found = [Offer(step, str(self.store)) for step in copies or ()]
+        self.found = [MirrorOffer(step, str(self.store)) for step in copies or ()]
         if not why:
             return
         if asked is not None or not begun:
@@ -80,7 +80,7 @@ class Offers:
         """Whether the store has told and given what was asked for."""
         return self._error is None
 
-    def fetch(self, offer: Offer, *, instead: bool) -> str:
+    def fetch(self, offer: MirrorOffer, *, instead: bool) -> str:
         """Get a copy into the run's folder, with the records that the folder lacks.
 
         Args:
@@ -126,14 +126,14 @@ class Offers:
         answer = None
         if current_peers().index == 0:
             with current_peers().doing(what, limited=False, key=KEY):
-                answer = _tried(action)
+                answer = _try_action(action)
         value, why, kind = current_peers().gather(what, answer)[0]
         if kind:
             self._error = _ERRORS[kind](why)
         return value, why
 
 
-def _tried(action: Callable[[], Any]) -> tuple[Any, str, str]:
+def _try_action(action: Callable[[], Any]) -> tuple[Any, str, str]:
     """What an action gives, why it has failed, and the name of an error that may pass."""
     try:
         return action(), "", ""
@@ -145,17 +145,19 @@ def _tried(action: Callable[[], Any]) -> tuple[Any, str, str]:
         return None, f"it cannot be written here: {error}", AwayError.__name__
 
 
-def offered(config: ExperimentConfig, asked: int | None) -> Offers | None:
+def open_offers(config: ExperimentConfig, asked: int | None) -> MirrorOffers | None:
     """The copies that a start finds; None for a run without a store.
 
     Raises:
-        Exception: as of `Offers`.
+        Exception: as of `MirrorOffers`.
     """
     settings = config.checkpoint
-    return Offers(config, asked) if settings.copy_to is not None and settings.enabled else None
+    return (
+        MirrorOffers(config, asked) if settings.copy_to is not None and settings.enabled else None
+    )
 
 
-def fetch(config: ExperimentConfig) -> None:
+def fetch_newest(config: ExperimentConfig) -> None:
     """Get the newest checkpoint that is whole, if the run's folder has none and there is a copy.
 
     Process 0 does it, for all that see the folder; the others wait.
@@ -170,7 +172,7 @@ def fetch(config: ExperimentConfig) -> None:
     enabled = config.checkpoint.copy_to is not None and config.checkpoint.enabled
     if enabled and current_peers().index == 0 and not steps_in(config.run.path):
         with current_peers().doing("fetching a checkpoint", limited=False, key=KEY):
-            _fetch(Store(config), config.run.path)
+            _fetch_into(MirrorStore(config), config.run.path)
     if enabled:
         current_peers().gather("checkpoints are fetched", None)
 
@@ -180,24 +182,24 @@ def saved_parameters(run: Path) -> SavedParameters:
 
     Raises:
         CheckpointError: there is none, here or in a store that the run's configuration names.
-        ConfigError: the configuration in the folder is none. Exception: as of `fetch`.
+        ConfigError: the configuration in the folder is none. Exception: as of `fetch_newest`.
     """
     resolved = run / RESOLVED
     if not steps_in(run) and resolved.is_file():
         config = load_config(resolved)
         if config.checkpoint.copy_to is not None:
-            _fetch(Store(config), run)
+            _fetch_into(MirrorStore(config), run)
     return SavedParameters(run / "checkpoints")
 
 
-def _fetch(store: Store, run: Path) -> None:
+def _fetch_into(store: MirrorStore, run: Path) -> None:
     copies = store.copies()
     store.check_same(run, copies)
     for copy in copies:
         try:
             store.fetch(copy, run / "checkpoints")
         except CheckpointDamageError as error:
-            offer = Offer(copy.step, str(store))
+            offer = MirrorOffer(copy.step, str(store))
             logger.warning("%s: %s; trying an older one", offer, error)
             continue
         store.fetch_records(run)

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from mllm_jax.train.state.snapshots.pieces import ArrayBox
+from mllm_jax.train.state.snapshots.array_box import ArrayBox
 
 logger = logging.getLogger(__name__)
 
@@ -37,15 +37,15 @@ _MOST = 2**30
 _DATA, _INDEX = "data", "index.json"
 
 
-class ShareError(Exception):
+class ShardError(Exception):
     """A share that cannot be read, or is not as it was written."""
 
 
-class _Strict(BaseModel):
+class _StrictModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Piece(_Strict):
+class ShardPart(_StrictModel):
     """A piece in a share's data.
 
     Attributes:
@@ -66,7 +66,7 @@ class Piece(_Strict):
         return ArrayBox(self.start, self.stop)
 
 
-class Leaf(_Strict):
+class ShardLeaf(_StrictModel):
     """The pieces of one array.
 
     Attributes:
@@ -77,14 +77,14 @@ class Leaf(_Strict):
 
     shape: tuple[int, ...]
     dtype: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[ShardPart, ...]
 
     def bytes_of(self, box: ArrayBox) -> int:
         """Bytes of a piece."""
         return box.size * np.dtype(self.dtype).itemsize
 
 
-class Origin(_Strict):
+class ShardOrigin(_StrictModel):
     """Where a share comes from.
 
     Attributes:
@@ -102,7 +102,7 @@ class Origin(_Strict):
     process: int
 
 
-class ShardIndex(_Strict):
+class ShardIndex(_StrictModel):
     """What is in a share.
 
     Attributes:
@@ -112,10 +112,10 @@ class ShardIndex(_Strict):
         leaves: arrays by name.
     """
 
-    origin: Origin
+    origin: ShardOrigin
     progress: dict[str, Any]
     config: dict[str, Any]
-    leaves: dict[str, Leaf]
+    leaves: dict[str, ShardLeaf]
 
     @property
     def bytes(self) -> int:
@@ -124,7 +124,7 @@ class ShardIndex(_Strict):
         return max(ends, default=0)
 
     @property
-    def pieces(self) -> Iterator[tuple[Leaf, Piece]]:
+    def pieces(self) -> Iterator[tuple[ShardLeaf, ShardPart]]:
         """All pieces in their order, each with its leaf."""
         return ((leaf, piece) for leaf in self.leaves.values() for piece in leaf.pieces)
 
@@ -137,7 +137,9 @@ class ShardIndex(_Strict):
         return self.model_copy(update={"leaves": laid_out(self.leaves, left)})
 
 
-def laid_out(leaves: Mapping[str, Leaf], pieces: Mapping[str, Iterable[Piece]]) -> dict[str, Leaf]:
+def laid_out(
+    leaves: Mapping[str, ShardLeaf], pieces: Mapping[str, Iterable[ShardPart]]
+) -> dict[str, ShardLeaf]:
     """Leaves with these pieces, one behind the other."""
     at, laid = 0, {}
     for name, leaf in leaves.items():
@@ -150,7 +152,7 @@ def laid_out(leaves: Mapping[str, Leaf], pieces: Mapping[str, Iterable[Piece]]) 
 
 
 @dataclass(frozen=True)
-class Share:
+class Shard:
     """The folder of a share."""
 
     folder: Path
@@ -197,7 +199,7 @@ class Share:
             OSError: the folder is gone, or its disk is at fault.
         """
         with (self.folder / _DATA).open("r+b") as file, ThreadPoolExecutor(os.cpu_count()) as pool:
-            for done in [pool.submit(_put, file.fileno(), at, make) for at, make in parts]:
+            for done in [pool.submit(_write_at, file.fileno(), at, make) for at, make in parts]:
                 done.result()
 
     def seal(self, index: ShardIndex) -> ShardIndex:
@@ -240,20 +242,20 @@ class Share:
         try:
             checksum, _, text = (self.folder / _INDEX).read_text().partition("\n")
             if checksum != str(zlib.crc32(text.encode())):
-                raise ShareError(f"{self.folder / _INDEX} has changed since it was written")
+                raise ShardError(f"{self.folder / _INDEX} has changed since it was written")
             return ShardIndex.model_validate_json(text)
         except (OSError, UnicodeDecodeError, ValidationError) as error:
-            raise ShareError(f"{self.folder / _INDEX} cannot be read: {error}") from error
+            raise ShardError(f"{self.folder / _INDEX} cannot be read: {error}") from error
 
-    def read(self, leaf: Leaf, piece: Piece) -> np.ndarray:
+    def read(self, leaf: ShardLeaf, piece: ShardPart) -> np.ndarray:
         """Values of a piece, verified.
 
         Raises:
             ShareError: they have changed since they were written.
         """
-        return verified(self.content(leaf, piece), leaf, piece, str(self.folder / _DATA))
+        return verify_part(self.content(leaf, piece), leaf, piece, str(self.folder / _DATA))
 
-    def content(self, leaf: Leaf, piece: Piece) -> np.ndarray:
+    def content(self, leaf: ShardLeaf, piece: ShardPart) -> np.ndarray:
         """Bytes of a piece, as they are.
 
         Raises:
@@ -263,50 +265,50 @@ class Share:
         try:
             content = np.fromfile(self.folder / _DATA, np.uint8, size, offset=piece.offset)
         except OSError as error:
-            raise ShareError(f"{self.folder / _DATA} cannot be read: {error}") from error
+            raise ShardError(f"{self.folder / _DATA} cannot be read: {error}") from error
         if len(content) != size:
-            raise ShareError(f"{self.folder / _DATA} is cut short")
+            raise ShardError(f"{self.folder / _DATA} is cut short")
         return content
 
     def remove(self) -> None:
         """Remove the share."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _sum(self, leaf: Leaf, piece: Piece) -> int:
+    def _sum(self, leaf: ShardLeaf, piece: ShardPart) -> int:
         try:
             return zlib.crc32(self.content(leaf, piece).data)
-        except ShareError as error:
+        except ShardError as error:
             raise OSError(str(error)) from error
 
 
-def share(folder: Path, holder: int, origin: int, slot: int) -> Share:
+def shard_in(folder: Path, holder: int, origin: int, slot: int) -> Shard:
     """The share of `origin` that `holder` keeps in a slot below `folder`."""
-    return Share(folder / str(holder) / str(origin) / str(slot))
+    return Shard(folder / str(holder) / str(origin) / str(slot))
 
 
-def verified(content: np.ndarray, leaf: Leaf, piece: Piece, where: str) -> np.ndarray:
+def verify_part(content: np.ndarray, leaf: ShardLeaf, piece: ShardPart, where: str) -> np.ndarray:
     """Values of the bytes of a piece.
 
     Raises:
         ShareError: they have changed since they were written.
     """
     if zlib.crc32(content.data) != piece.crc32:
-        raise ShareError(f"{where}: {piece.box} has changed since it was written")
+        raise ShardError(f"{where}: {piece.box} has changed since it was written")
     return content.view(np.dtype(leaf.dtype)).reshape(piece.box.shape)
 
 
-def found(folder: Path) -> Iterator[tuple[Share, ShardIndex]]:
+def complete_shards(folder: Path) -> Iterator[tuple[Shard, ShardIndex]]:
     """All shares below `folder` that are complete."""
     for path in sorted(folder.glob(f"[0-9]*/[0-9]*/[01]/{_INDEX}")):
-        local_share = Share(path.parent)
+        local_share = Shard(path.parent)
         try:
             yield local_share, local_share.index()
-        except ShareError as error:
+        except ShardError as error:
             if path.exists():  # and was not written over by another process meanwhile
                 logger.warning("a snapshot in memory is left out: %s", error)
 
 
-def _put(file: int, at: int, make: Callable[[], np.ndarray]) -> None:
+def _write_at(file: int, at: int, make: Callable[[], np.ndarray]) -> None:
     content = np.ascontiguousarray(make()).reshape(-1).view(np.uint8).data
     while content:
         written = os.pwrite(file, content[:_MOST], at)

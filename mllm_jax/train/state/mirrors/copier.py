@@ -21,8 +21,8 @@ from data.credentials import hidden
 from data.sample import DataError, StorageError
 from mllm_jax.runtime.folder import RunError, ensure_identity, steps_in
 from mllm_jax.runtime.part import current_peers
-from mllm_jax.train.state.copies.offers import Offers
-from mllm_jax.train.state.copies.store import KEY, Store
+from mllm_jax.train.state.mirrors.offers import MirrorOffers
+from mllm_jax.train.state.mirrors.store import KEY, MirrorStore
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ AGAIN = 60.0
 
 
 @contextmanager
-def copying(offers: Offers | None, newest: int) -> Iterator[None]:
+def copying_checkpoints(offers: MirrorOffers | None, newest: int) -> Iterator[None]:
     """Context in which the run's checkpoints are copied; its end waits for the last.
 
     An error waits for none: what has no copy is told, and copied once the run goes on.
@@ -49,7 +49,7 @@ def copying(offers: Offers | None, newest: int) -> Iterator[None]:
     if offers is None:
         yield
         return
-    copier = _Copier(offers, newest)
+    copier = _CheckpointCopier(offers, newest)
     try:
         yield
     except KeyboardInterrupt:  # which has saved what there is
@@ -61,24 +61,24 @@ def copying(offers: Offers | None, newest: int) -> Iterator[None]:
     copier.finish()
 
 
-def copy_records(offers: Offers | None) -> None:
+def copy_records(offers: MirrorOffers | None) -> None:
     """Copy the records of a run that has ended beside its checkpoints; a failure is told."""
     if offers is not None and not current_peers().index:
         with current_peers().doing("copying the records of the run", limited=False, key=KEY):
             _put_records(offers.store, offers.run)
 
 
-def _put_records(store: Store, run: Path) -> None:
+def _put_records(store: MirrorStore, run: Path) -> None:
     try:
         store.put_records(run)
     except (OSError, DataError) as error:
         logger.warning("the records of the run have no copy in %s: %s", store, error)
 
 
-class _Copier:
+class _CheckpointCopier:
     """Copies, on a thread of its own."""
 
-    def __init__(self, offers: Offers, newest: int) -> None:
+    def __init__(self, offers: MirrorOffers, newest: int) -> None:
         self._store, self._run, self._newest = offers.store, offers.run, newest
         self._identity, self._place = (
             ensure_identity(self._run),

@@ -55,7 +55,7 @@ def box_of(index: tuple[slice, ...], shape: tuple[int, ...]) -> ArrayBox:
     return ArrayBox(tuple(a for a, _ in edges), tuple(b for _, b in edges))
 
 
-def holders(leaf: Any) -> dict[ArrayBox, set[int]]:
+def part_holders(leaf: Any) -> dict[ArrayBox, set[int]]:
     """The pieces of a leaf, and the processes whose devices hold each.
 
     Args:
@@ -95,7 +95,7 @@ def put_together(
     return result
 
 
-def array(leaf: jax.ShapeDtypeStruct, values: Mapping[ArrayBox, np.ndarray]) -> jax.Array:
+def assemble_array(leaf: jax.ShapeDtypeStruct, values: Mapping[ArrayBox, np.ndarray]) -> jax.Array:
     """The array of a leaf, from the values of the pieces of this process."""
     sharding = leaf.sharding
     assert sharding is not None, "a leaf of a state has a layout"

@@ -221,7 +221,7 @@ def step_phases(way: BucketVariant, plan: MicrobatchPlan, texts: float) -> list[
     phases_found: list[Phase] = []
     ready = np.zeros(1)
     for lane_of_variant in way.lanes:
-        loads = _loads(way, plan, lane_of_variant.name)
+        loads = _group_seconds(way, plan, lane_of_variant.name)
         begun = _begin_times(ready, len(loads))
         ready = begun + loads
         phases_found.append((lane_of_variant.name, begun, ready))
@@ -229,7 +229,7 @@ def step_phases(way: BucketVariant, plan: MicrobatchPlan, texts: float) -> list[
     return [*phases_found, (way.config.model.backbone, begun, begun + texts)]
 
 
-def _loads(way: BucketVariant, plan: MicrobatchPlan, lane: str) -> np.ndarray:
+def _group_seconds(way: BucketVariant, plan: MicrobatchPlan, lane: str) -> np.ndarray:
     """Seconds of every group of devices of a lane, `[groups]`; none without media."""
     media = [
         (row, n)

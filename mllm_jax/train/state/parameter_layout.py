@@ -18,7 +18,13 @@ import jax
 from mllm_jax.config.pipeline_plan import StageLayers
 from mllm_jax.models import module as multimodal
 from mllm_jax.models.graph import ModelConfig
-from mllm_jax.train.state.regroup import Regrouping, join_layers, leaf_name, resized, split_layers
+from mllm_jax.train.state.regroup import (
+    LayerRegrouping,
+    fit_to_shape,
+    join_layers,
+    leaf_name,
+    split_layers,
+)
 from mllm_jax.train.state.stored_names import StoredNames
 from sharding.axes import stored_dimension
 from sharding.grid import JointGrid
@@ -28,7 +34,7 @@ from sharding.shared_parameters import module_views
 
 
 @dataclass(frozen=True)
-class StoredForm:
+class ParameterLayout:
     """The stored form of a model's parameters in a train step.
 
     Attributes:
@@ -63,10 +69,10 @@ class StoredForm:
         return jax.tree.map(lambda leaf: leaf.spec, self.layout)
 
     @property
-    def regrouping(self) -> Regrouping:
+    def regrouping(self) -> LayerRegrouping:
         """The conversion of checkpoints of other plans to this form."""
         sizes = self.model.backbone_config.vocab_size, self.stack, self._padded
-        return Regrouping(*sizes, names=self.names)
+        return LayerRegrouping(*sizes, names=self.names)
 
     @cached_property
     def names(self) -> StoredNames:
@@ -77,7 +83,7 @@ class StoredForm:
         """The model's parameters in this form, with zeros where it pads them."""
         grouped = self._on_layers(split_layers, params)
         return jax.tree.map(
-            lambda leaf, layout: resized(leaf, layout.padded(leaf.shape)), grouped, self.layout
+            lambda leaf, layout: fit_to_shape(leaf, layout.padded(leaf.shape)), grouped, self.layout
         )
 
     def canonical(self, params: Any) -> Any:
@@ -87,7 +93,7 @@ class StoredForm:
             params: all parameters, or some of them (see `sharding.layerstack.partition`).
         """
         stacked, (shapes, _) = self._on_layers(join_layers, params), partition(self._shapes, params)
-        return jax.tree.map(lambda leaf, own: resized(leaf, own.shape), stacked, shapes)
+        return jax.tree.map(lambda leaf, own: fit_to_shape(leaf, own.shape), stacked, shapes)
 
     @cached_property
     def _shapes(self) -> Any:

@@ -46,7 +46,7 @@ _NOTE = re.compile(r"(\d+)-(\d+)-of-(\d+)\.json")
 
 
 @dataclass(frozen=True)
-class Copy:
+class CheckpointMirror:
     """A whole copy of a checkpoint.
 
     Attributes:
@@ -60,7 +60,7 @@ class Copy:
     files: tuple[str, ...]
 
 
-class _Note(BaseModel):
+class _MirrorNote(BaseModel):
     """What a process has copied in a start of a run; earlier versions did not name the start."""
 
     model_config = ConfigDict(strict=True)
@@ -69,7 +69,7 @@ class _Note(BaseModel):
     files: list[str]
 
 
-class Store:
+class MirrorStore:
     """The copies of one run.
 
     Whatever the file system raises comes as a StorageError, or as an AwayError if the place stays
@@ -96,15 +96,17 @@ class Store:
         """Seconds for which the place is tried again while it is out of reach."""
         return self._system.seconds
 
-    def copies(self) -> list[Copy]:
+    def copies(self) -> list[CheckpointMirror]:
         """The whole copies, the newest first."""
-        notes_by_copy: dict[tuple[int, int, str], list[_Note]] = defaultdict(list)
+        notes_by_copy: dict[tuple[int, int, str], list[_MirrorNote]] = defaultdict(list)
         with self._asked():
             for path, note in self._told():
-                step, _, count = map(int, _parts(path))
+                step, _, count = map(int, _note_parts(path))
                 notes_by_copy[step, count, note.start].append(note)
         complete = [
-            Copy(step, notes[0].run, tuple(name for note in notes for name in note.files))
+            CheckpointMirror(
+                step, notes[0].run, tuple(name for note in notes for name in note.files)
+            )
             for (step, count, _), notes in notes_by_copy.items()
             if len(notes) == count
         ]
@@ -128,7 +130,9 @@ class Store:
             names_of_process = sorted(names)[process::count]
             for name in names_of_process:
                 self._system.put_file(str(folder / name), f"{self._base}/{folder.name}/{name}")
-            note = _Note(run=run, start=start, files=names_of_process).model_dump_json().encode()
+            note = (
+                _MirrorNote(run=run, start=start, files=names_of_process).model_dump_json().encode()
+            )
             self._system.pipe_file(f"{self._base}/{folder.name}-{process}-of-{count}.json", note)
 
     def put_records(self, run: Path) -> None:
@@ -157,7 +161,7 @@ class Store:
             if content is not None:
                 write_atomically(run / name, content)
 
-    def fetch(self, copy: Copy, directory: Path, *, instead: bool = False) -> None:
+    def fetch(self, copy: CheckpointMirror, directory: Path, *, instead: bool = False) -> None:
         """Get a checkpoint into the folder of a run's checkpoints, whole or not at all.
 
         Several processes may do it at once.
@@ -189,7 +193,7 @@ class Store:
         steps = [*steps, *(copy.step for copy in self.copies()[:1])]
         with self._asked():
             for path in self._notes():
-                step = _parts(path)[0]
+                step = _note_parts(path)[0]
                 if int(step) not in steps:
                     self._system.rm(path)
                     with suppress(FileNotFoundError):  # another process has removed them
@@ -198,7 +202,7 @@ class Store:
     def left(self, newest: int, start: str) -> list[int]:
         """Steps after `newest` of which another start has copied something."""
         with self._asked():
-            starts = ((int(_parts(path)[0]), note.start) for path, note in self._told())
+            starts = ((int(_note_parts(path)[0]), note.start) for path, note in self._told())
             return sorted(
                 {step for step, start_of_note in starts if step > newest and start_of_note != start}
             )
@@ -209,11 +213,11 @@ class Store:
         They are of a course that the run has left. Returns their steps.
         """
         with self._asked():
-            notes = [path for path in self._notes() if int(_parts(path)[0]) > newest]
-            steps = sorted({int(_parts(path)[0]) for path in notes})
+            notes = [path for path in self._notes() if int(_note_parts(path)[0]) > newest]
+            steps = sorted({int(_note_parts(path)[0]) for path in notes})
             to = {step: f"{self._base}/newer-{step}-{time.time_ns()}" for step in steps}
             for path in notes:  # first, as a copy without notes is none
-                self._system.mv(path, f"{to[int(_parts(path)[0])]}/{PurePosixPath(path).name}")
+                self._system.mv(path, f"{to[int(_note_parts(path)[0])]}/{PurePosixPath(path).name}")
             for step in steps:
                 with suppress(FileNotFoundError):
                     self._system.mv(f"{self._base}/{step}", f"{to[step]}/{step}", recursive=True)
@@ -224,7 +228,7 @@ class Store:
         with self._asked(), suppress(FileNotFoundError):  # there are none
             self._system.rm(self._base)
 
-    def check_same(self, run: Path, copies: Sequence[Copy]) -> None:
+    def check_same(self, run: Path, copies: Sequence[CheckpointMirror]) -> None:
         """See that copies are of a run; a run without a past goes on with theirs.
 
         Raises:
@@ -257,13 +261,13 @@ class Store:
         paths = self._system.glob(f"{self._base}/*.json")
         return [path for path in paths if _NOTE.fullmatch(PurePosixPath(path).name)]
 
-    def _told(self) -> Iterator[tuple[str, _Note]]:
+    def _told(self) -> Iterator[tuple[str, _MirrorNote]]:
         """Paths and contents of all notes that can be read."""
         for path in self._notes():
             with suppress(FileNotFoundError):  # another process has removed it
                 content = self._system.cat_file(path)
                 try:
-                    note = _Note.model_validate_json(content)
+                    note = _MirrorNote.model_validate_json(content)
                 except ValidationError as error:
                     what = error.errors()[0]["msg"]
                     logger.warning(
@@ -273,7 +277,7 @@ class Store:
                     yield path, note
 
 
-def _parts(path: str) -> tuple[str, ...]:
+def _note_parts(path: str) -> tuple[str, ...]:
     """Step, process and number of processes in the name of a note."""
     match = _NOTE.fullmatch(PurePosixPath(path).name)
     assert match is not None, path
