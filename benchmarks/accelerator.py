@@ -424,8 +424,8 @@ def list_exchanges(setting: MachineSetting) -> Iterator[tuple[str, Measure]]:
 
 
 def _measure_exchange(setting: MachineSetting, name: str, landing: MergeCase) -> Iterator[Row]:
-    run = landing.program()
-    error, seconds = landing.error(run()), setting.seconds({0: run})[0]
+    run = landing.compile_program()
+    error, seconds = landing.largest_error(run()), setting.seconds({0: run})[0]
     count = len(setting.devices)
     over = f"over {count} devices" if count > 1 else "of one device with itself: a copy"
     note = f"{landing.bytes / 2**20:.4g} MiB of a device there and its gradient back, {over}"
@@ -454,13 +454,13 @@ def _measure_attention(
 ) -> Iterator[Row]:
     if backend != "reference":
         small = replace(AttentionCase(), width=setting.sizes.attention.width)
-        ways = (small.program(name, MaskKind(causal)) for name in (backend, "reference"))
+        ways = (small.make_program(name, MaskKind(causal)) for name in (backend, "reference"))
         output, expected = (run(small.inputs()) for run in ways)
-        yield from _error_rows(what, small.errors(output, expected), check_attention.LIMIT)
+        yield from _error_rows(what, small.relative_errors(output, expected), check_attention.LIMIT)
     case = setting.sizes.attention
     inputs = case.inputs()
     names = dict.fromkeys((backend, "reference"))
-    runs = {name: partial(case.program(name, MaskKind(causal)), inputs) for name in names}
+    runs = {name: partial(case.make_program(name, MaskKind(causal)), inputs) for name in names}
     seconds = setting.seconds(runs)
     note = f"forward and backward, 2 x {case.tokens} tokens, {case.heads} x {case.width} wide"
     reference = seconds["reference"] if backend != "reference" else None
@@ -481,13 +481,17 @@ def list_grouped_products(setting: MachineSetting) -> Iterator[tuple[str, Measur
 
 
 def _grouped_errors(case: GroupedCase) -> Iterator[Row]:
-    output, expected = (case.program(way)(case.inputs_of(way)) for way in ("grouped", "reference"))
-    yield from _error_rows("grouped product", case.errors(output, expected), check_grouped.LIMIT)
+    output, expected = (
+        case.make_program(way)(case.inputs_of(way)) for way in ("grouped", "reference")
+    )
+    yield from _error_rows(
+        "grouped product", case.relative_errors(output, expected), check_grouped.LIMIT
+    )
 
 
 def _measure_grouped(setting: MachineSetting, way: str) -> Iterator[Row]:
     case = setting.sizes.grouped
-    runs = {each: partial(case.program(each), case.inputs_of(each)) for each in (way, "dense")}
+    runs = {each: partial(case.make_program(each), case.inputs_of(each)) for each in (way, "dense")}
     seconds = setting.seconds(runs)
     note = (
         f"forward and backward, {case.rows} rows of {case.groups} groups, {case.inputs} to "

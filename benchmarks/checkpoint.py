@@ -92,7 +92,10 @@ def _time_turn(
     described = config.model_dump(mode="json")
     plain = ocp.CheckpointManager(folder / "plain", item_names=("state", "progress", "config"))
     savers: dict[str, tuple[Callable[[int], Any], Callable[[], None]]] = {
-        "": (lambda step: summed.save(step, state, _progress_at(step), described), summed.wait),
+        "": (
+            lambda step: summed.save_state(step, state, _progress_at(step), described),
+            summed.wait_for_saves,
+        ),
         "plain_": (
             lambda step: plain.save(step, args=_orbax_contents(step, state, described)),
             plain.wait_until_finished,
@@ -126,7 +129,7 @@ def _orbax_contents(step: int, state: Any, config: dict[str, Any]) -> Any:
 
 
 def _restore_state(checkpoints: Checkpoints, abstract: Any) -> None:
-    restored = checkpoints.restore(abstract)
+    restored = checkpoints.restore_newest(abstract)
     assert restored is not None
     assert restored.step == 2
     jax.block_until_ready(restored.state)

@@ -58,7 +58,7 @@ def measure_target(config: ExperimentConfig, target: CompileTarget, co_issue: bo
     assert isinstance(step.program, PipelineProgram)
     by_kind = measure_overlap(
         parse_hlo(compiled.as_text() or ""),
-        DeviceSpeeds.of(target.hardware),
+        DeviceSpeeds.from_hardware(target.hardware),
         partial(within_tensor, step.program.grid),
         loop_share(step.program.full_load_schedule, step.program.bounds),
     )

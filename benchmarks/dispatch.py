@@ -56,7 +56,9 @@ def measure_target(config: ExperimentConfig, target: CompileTarget) -> Row:
     begin = time.perf_counter()
     compiled = lowered.compile(compiler_options=dict(target.compiler.options))
     seconds = time.perf_counter() - begin
-    by_kind = measure_overlap(parse_hlo(compiled.as_text() or ""), DeviceSpeeds.of(target.hardware))
+    by_kind = measure_overlap(
+        parse_hlo(compiled.as_text() or ""), DeviceSpeeds.from_hardware(target.hardware)
+    )
     overlap = by_kind["ragged-all-to-all"]
     return {
         "target": str(target),

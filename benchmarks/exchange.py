@@ -56,7 +56,7 @@ def bench_exchange(
         for what, sizes in workloads.items()
         for name in EXCHANGES
     }
-    programs = {key: landing.program() for key, landing in landings.items()}
+    programs = {key: landing.compile_program() for key, landing in landings.items()}
     print_line(f"timing {len(programs)} programs in turns, {repetitions} times")
     seconds = lower_quartiles(programs, repetitions)
     rows: list[Row] = []
@@ -70,7 +70,7 @@ def bench_exchange(
                 "predicted": 2 * exchanged.seconds(name, hardware),
                 "measured": seconds[what, name],
                 "ratio": seconds[what, name] / seconds[what, "all_to_all"],
-                "difference": landing.error(programs[what, name]()),
+                "difference": landing.largest_error(programs[what, name]()),
             }
         )
     return rows

@@ -97,10 +97,10 @@ class OurDecoding:
     """
 
     def __init__(self, config: ExperimentConfig, params: Any) -> None:
-        step = Experiment.build(config).forward
+        step = Experiment.build(config).forward_step
         self._decoding = DecodingPrograms(step, ())
         layout = jax.tree.map(lambda leaf: leaf.sharding, step.abstract["params"])
-        stored = jax.device_put(step.form.stored(params), layout)
+        stored = jax.device_put(step.form.to_stored(params), layout)
         self._params = self._decoding.prepare_parameters(stored)
 
     def answer(self, prompts: Tokens) -> tuple[WrittenAnswers, float]:
@@ -108,8 +108,12 @@ class OurDecoding:
         began = time.perf_counter()
         batch, slots = _pack_prompts(prompts)
         limits = [ANSWER] * len(slots)
-        columns = AnswerColumns.of(slots, range(len(slots)), self._decoding.columns_unit, limits)
-        written = self._decoding.write(self._params, batch, columns, ANSWER, TokenSampling())
+        columns = AnswerColumns.from_prompts(
+            slots, range(len(slots)), self._decoding.columns_unit, limits
+        )
+        written = self._decoding.write_answers(
+            self._params, batch, columns, ANSWER, TokenSampling()
+        )
         return written, time.perf_counter() - began - written.compile_seconds
 
 

@@ -124,9 +124,9 @@ def _run_member(index: int, count: int, address: str, begin: float, line: Connec
         ParallelConfig(devices=count), ProcessPlace(count, index, address, PATIENCE), check=check
     )
     ends.append(time.monotonic())
-    current_peers().gather("barrier", None)
+    current_peers().gather_values("barrier", None)
     ends.append(time.monotonic())
     line.send(ends)
     line.close()
-    current_peers().gather("all have told", None)
+    current_peers().gather_values("all have told", None)
     leave_process(0)

@@ -72,7 +72,9 @@ def time_steps(config: ExperimentConfig, print_line: PrintLine) -> Found:
     """
     print_line("compiling steps with lanes, and timing full rows of each lane")
     text, full_rows, costs, run_lanes = calibrate_buckets(config)
-    (step,) = BucketVariant.of(config, "lanes", costs).plans(of_medians(config, MEDIANS), 1)
+    (step,) = BucketVariant.from_config(config, "lanes", costs).plan_steps(
+        of_medians(config, MEDIANS), 1
+    )
     rows = config.data.rows
     predicted = {
         "lanes": text + sum(bucket_seconds(media, costs[n]) for n, media in by_lane(config, step)),
@@ -82,8 +84,8 @@ def time_steps(config: ExperimentConfig, print_line: PrintLine) -> Found:
     runs = {"lanes": run_lanes(step)}
     for name in WAYS[1:]:
         print_line(f"{name}: compiling")
-        way = BucketVariant.of(single_lane(config, name), name, {})
-        (plan,) = way.plans(of_medians(config, MEDIANS), 1)
+        way = BucketVariant.from_config(single_lane(config, name), name, {})
+        (plan,) = way.plan_steps(of_medians(config, MEDIANS), 1)
         runs[name] = compile_gradients_of(way, plan)(plan)
     for name, seconds in predicted.items():
         print_line(f"{name}: {seconds:.3f} s predicted")
@@ -159,18 +161,18 @@ def calibrate_buckets(
         rows["long"] // median_positions(config),
         rows["short"] // median_positions(config),
     )
-    way = BucketVariant.of(config, "lanes", {})
+    way = BucketVariant.from_config(config, "lanes", {})
     loads: dict[str, list[Lengths]] = {
         "text": [Lengths({BACKBONE: (MediumLengths(median_positions(config)),)})] * short,
         "short": of_medians(config, [full] * short),
         "long": of_medians(config, [longest]),
         "longer": of_medians(config, [longest] * 2),
     }
-    plans = {name: way.plans(samples, 1)[0] for name, samples in loads.items()}
+    plans = {name: way.plan_steps(samples, 1)[0] for name, samples in loads.items()}
     run = compile_gradients_of(way, plans["long"])
     as_long = with_section(config, "data", budgets={**data.budgets, "short": rows["long"]})
-    other = BucketVariant.of(as_long, "lanes", {})
-    (plan,) = other.plans(of_medians(config, [longest] * short), 1)
+    other = BucketVariant.from_config(as_long, "lanes", {})
+    (plan,) = other.plan_steps(of_medians(config, [longest] * short), 1)
     runs = {name: run(samples) for name, samples in plans.items()}
     seconds = median_seconds(runs | {"whole": compile_gradients_of(other, plan)(plan)}, REPETITIONS)
     text, row = seconds["text"], seconds["longer"] - seconds["long"]

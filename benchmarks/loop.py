@@ -96,14 +96,14 @@ def _measure_steps(config: ExperimentConfig) -> dict[str, float]:
     state = experiment.step.init(jax.random.key(seed))
     recorder = StepRecorder(experiment)
     trainer = Trainer(experiment, state, Progress(0, LoaderState(seed)), recorder)
-    with trainer.opened():
+    with trainer.opened_run():
         while not trainer.is_done:
             ended = trainer.train_step()
             first = first or time.perf_counter() - begin
-            record = recorder.record(ended)
+            record = recorder.make_record(ended)
             if record.step >= WARM_UP:
-                meter.add(record)
-    return {"first_step_seconds": first or 0.0, **_flatten(meter.totals())}
+                meter.add_step(record)
+    return {"first_step_seconds": first or 0.0, **_flatten(meter.summary_figures())}
 
 
 def _flatten(values: dict[str, object]) -> dict[str, float]:

@@ -46,7 +46,7 @@ class OurTraining:
 
     def opened(self) -> AbstractContextManager[None]:
         """Context in which steps can be taken."""
-        return self._trainer.opened()
+        return self._trainer.opened_run()
 
     def first(self) -> dict[str, Any]:
         """Take the first step; its loss, and its samples by their numbers in the source."""
@@ -66,7 +66,7 @@ class OurTraining:
         return {"seconds": time.perf_counter() - begin, "tokens": done}
 
     def _take_step(self) -> StepRecord:
-        record = self._recorder.record(self._trainer.train_step())
+        record = self._recorder.make_record(self._trainer.train_step())
         self._tokens += record.used["tokens"]
         self._positions += record.capacity["tokens"]
         return record

@@ -79,7 +79,9 @@ def measure_target(
     begin = time.perf_counter()
     compiled = lowered.compile(compiler_options=dict(target.compiler.options))
     seconds = time.perf_counter() - begin
-    by_kind = measure_overlap(parse_hlo(compiled.as_text() or ""), DeviceSpeeds.of(target.hardware))
+    by_kind = measure_overlap(
+        parse_hlo(compiled.as_text() or ""), DeviceSpeeds.from_hardware(target.hardware)
+    )
     total = sum(by_kind.values(), HloOverlap())
     sizes = compiled.memory_analysis()
     assert sizes is not None  # both compilers tell

@@ -265,7 +265,7 @@ def init_parameters(config: ExperimentConfig, step: TrainStep) -> Any:
     """Initial parameters as `step` stores them."""
     return jax.tree.map(
         lambda x, like: jax.device_put(np.asarray(x), like.sharding),
-        step.form.stored(initial_parameters(config.model, 0)),
+        step.form.to_stored(initial_parameters(config.model, 0)),
         step.abstract["params"],
     )
 

@@ -112,7 +112,7 @@ class PublishedSetting:
             config.model.remat,
             co_issue=False,
         )
-        return LayerChain(self.planner.plain, strategy, self.planner.hardware)
+        return LayerChain(self.planner.plain_workload, strategy, self.planner.hardware)
 
     @cached_property
     def alone(self) -> BaselineStep:

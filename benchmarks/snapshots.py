@@ -163,7 +163,7 @@ def _measure_intervals(
     count = config.train.steps // every
     began, computed, blocking = time.perf_counter(), time.process_time(), 0.0
     trainer = Trainer(experiment, state, progress)
-    with trainer.opened():
+    with trainer.opened_run():
         while not trainer.is_done:
             step = trainer.train_step().step
             if step % every:
@@ -183,14 +183,14 @@ def _measure_intervals(
 
 def _measure_alone(memory: SnapshotMemory, state: Any, progress: Progress) -> SnapshotSeconds:
     """A snapshot while no step runs."""
-    memory.wait(LONGEST)
-    current_peers().gather("a snapshot begins", None)
+    memory.wait_for_copies(LONGEST)
+    current_peers().gather_values("a snapshot begins", None)
     began, computed = time.perf_counter(), time.process_time()
-    memory.take(progress.step, state, progress.to_json())
-    memory.wait(LONGEST)
+    memory.take_snapshot(progress.step, state, progress.to_json())
+    memory.wait_for_copies(LONGEST)
     lasting = time.perf_counter() - began
     # The other machine may still be sending its copy.
-    current_peers().gather("a snapshot is whole", None)
+    current_peers().gather_values("a snapshot is whole", None)
     return SnapshotSeconds(lasting, time.process_time() - computed)
 
 
@@ -203,7 +203,7 @@ def _with_one(number: int) -> bool:
 def _take_snapshot(memory: SnapshotMemory, state: object, progress: Progress) -> float:
     """Seconds of a snapshot."""
     began = time.perf_counter()
-    memory.take(progress.step, state, progress.to_json())
+    memory.take_snapshot(progress.step, state, progress.to_json())
     return time.perf_counter() - began
 
 

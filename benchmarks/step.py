@@ -71,12 +71,12 @@ class _Run:
         state: Any = experiment.step.init(jax.random.key(seed))
         records, recorder = [], StepRecorder(experiment)
         trainer = Trainer(experiment, state, Progress(0, LoaderState(seed)), recorder)
-        with trainer.opened():
+        with trainer.opened_run():
             while not trainer.is_done:
                 ended = trainer.train_step()
                 # Until the step is over: the next is not dispatched before.
                 float(ended.loss)
-                records.append(recorder.record(ended))
+                records.append(recorder.make_record(ended))
         return records[WARM_UP:]
 
     def measure(self) -> None:

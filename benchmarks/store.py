@@ -87,7 +87,7 @@ def bench_store(
                 )
                 intervals = list(measured)[1:]
         finally:
-            store.clear()
+            store.remove_all()
         size = sum(path.stat().st_size for path in checkpoint.rglob("*") if path.is_file())
     return {"bytes": float(size), "every": float(every)} | _median_figures(intervals, every)
 
@@ -112,8 +112,8 @@ def _save_state(experiment: Experiment, state: Any) -> Path:
     folder = (config.run.path / "checkpoints").absolute()
     checkpoints = Checkpoints(folder, config.checkpoint, experiment.step.form.regrouping)
     progress = Progress(1, LoaderState(config.train.seed)).to_json()
-    checkpoints.save(1, state, progress, config.model_dump(mode="json"))
-    checkpoints.wait()
+    checkpoints.save_state(1, state, progress, config.model_dump(mode="json"))
+    checkpoints.wait_for_saves()
     checkpoints.close()
     return folder / "1"
 
@@ -131,7 +131,7 @@ def _measure_intervals(
     every, run = config.checkpoint.every, ensure_identity(config.run.path)
     progress, began = Progress(0, LoaderState(config.train.seed)), time.perf_counter()
     trainer = Trainer(experiment, state, progress)
-    with trainer.opened():
+    with trainer.opened_run():
         while not trainer.is_done:
             step = trainer.train_step().step
             if step % every:
@@ -158,7 +158,7 @@ def _with_one(number: int) -> bool:
 def _copy_checkpoint(store: MirrorStore, checkpoint: Path, run: str) -> float:
     """Seconds of a copy of a checkpoint, and of the records of its run."""
     began = time.perf_counter()
-    store.put(checkpoint, run, (0, 1))
+    store.copy_part(checkpoint, run, (0, 1))
     store.put_records(checkpoint.parents[1])
     return time.perf_counter() - began
 

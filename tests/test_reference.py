@@ -76,7 +76,7 @@ def test_the_page_of_the_batch_names_every_field() -> None:
 
 def test_the_page_of_checkpoints_names_arrays_that_there_are() -> None:
     shapes, _ = abstract_parameters(MODEL)
-    state = StoredNames.of(MODEL).stored({"params": shapes, "step": 0, "optimizer": 0})
+    state = StoredNames.from_model(MODEL).to_stored({"params": shapes, "step": 0, "optimizer": 0})
     leaves, _ = jax.tree_util.tree_flatten_with_path(state)
     names = [leaf_name(path) for path, _ in leaves]
     for name in first_cells("checkpoints.md"):

@@ -50,7 +50,7 @@ class _Choice:
     @classmethod
     def of(cls, planner: PlanSearch) -> _Choice:
         """The configured plan if it fits the devices, otherwise the plans to choose from."""
-        workload, hardware = planner.plain, planner.hardware
+        workload, hardware = planner.plain_workload, planner.hardware
         configured = _configured_strategy(planner)
         if configured is not None:
             return cls([LayerChain(workload, configured, hardware)], "as configured")
@@ -90,7 +90,7 @@ def _configured_strategy(planner: PlanSearch) -> Strategy | None:
 
     The systems that are compared share no experts between ranks.
     """
-    config, space = planner.settled, planner.space
+    config, space = planner.platform_config, planner.space
     decoder, rows = config.parallel.backbone_plan, planner.workload.rows
     fits = decoder.devices == space.devices and (
         decoder.context in (space.contexts or ()) and decoder.tensor in (space.tensors or ())

@@ -63,7 +63,7 @@ class AttentionCase:
         shapes = [(2, self.tokens, count, self.width) for count in counts]
         return [jnp.asarray(rng.normal(size=shape), jnp.bfloat16) for shape in shapes]
 
-    def program(self, backend: str, mask: MaskKind) -> Callable[[list[jax.Array]], Any]:
+    def make_program(self, backend: str, mask: MaskKind) -> Callable[[list[jax.Array]], Any]:
         """A function of `inputs` that returns the attention's output and the gradients of a test
         loss.
 
@@ -91,7 +91,7 @@ class AttentionCase:
 
         return jax.jit(run_both)
 
-    def errors(self, actual: Any, expected: Any) -> tuple[float, float]:
+    def relative_errors(self, actual: Any, expected: Any) -> tuple[float, float]:
         """Largest error over the largest value, of the outputs and gradients of a `program`.
 
         Padding, whose values mean nothing, is left out. A value that is not finite is infinitely

@@ -58,7 +58,7 @@ class MergeCase:
         """Bytes of the outputs of one device, each of which moves once, and its gradient back."""
         return self.rows * self.outputs * self.width * jnp.dtype(self.dtype).itemsize
 
-    def program(self) -> Callable[[], Any]:
+    def compile_program(self) -> Callable[[], Any]:
         """Compiled; gives what lands on every token and the outputs' gradients.
 
         The gradients are those of the sum of landed outputs times the weights of `expected_result`.
@@ -93,7 +93,7 @@ class MergeCase:
         gradient[self.index[lands]] = weights[lands]
         return moved, gradient.reshape(outputs.shape)
 
-    def error(self, actual: Any) -> float:
+    def largest_error(self, actual: Any) -> float:
         """The largest difference of a result of `program` from `expected_result`."""
         pairs = zip(actual, self.expected_result(), strict=True)
         return max(float(np.abs(np.asarray(a, np.float32) - b).max()) for a, b in pairs)

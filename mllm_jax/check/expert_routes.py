@@ -63,7 +63,7 @@ class ExpertRoutes:
     weights: NDArray[np.float64]
 
     @classmethod
-    def drawn(cls, config: ExpertsConfig, ranks: int, seed: int) -> ExpertRoutes:
+    def draw_random(cls, config: ExpertsConfig, ranks: int, seed: int) -> ExpertRoutes:
         """Choices of the configured router with random logits."""
         logits = np.random.default_rng(seed).normal(size=(ranks, TOKENS, config.count))
         choice, weights = choose_experts(jnp.asarray(logits, jnp.float32), config)
@@ -74,11 +74,11 @@ class ExpertRoutes:
         """Ranks that share the experts."""
         return len(self.choice)
 
-    def owner(self, expert: int) -> int:
+    def rank_of(self, expert: int) -> int:
         """The rank that has an expert."""
         return expert * self.ranks // self.experts
 
-    def sent(self, rank: int) -> list[TokenCopy]:
+    def copies_sent(self, rank: int) -> list[TokenCopy]:
         """Copies of the tokens of a rank, sorted by expert, then by token."""
         places = np.ndindex(self.choice[rank].shape)
         copies = [
@@ -89,8 +89,8 @@ class ExpertRoutes:
 
     def arrived_copies(self, rank: int) -> list[TokenCopy]:
         """Copies that a rank computes, sorted by expert, then by the rank they come from."""
-        sent = (copy for source in range(self.ranks) for copy in self.sent(source))
-        return sorted(copy for copy in sent if self.owner(copy.expert) == rank)
+        sent = (copy for source in range(self.ranks) for copy in self.copies_sent(source))
+        return sorted(copy for copy in sent if self.rank_of(copy.expert) == rank)
 
 
 def draw_routes(config: ExperimentConfig) -> ExpertRoutes:
@@ -107,7 +107,7 @@ def draw_routes(config: ExperimentConfig) -> ExpertRoutes:
             f"parallel.decoder.expert: {ranks} ranks, each with {experts.top_k} copies of {TOKENS} "
             f"tokens, are too many for a picture of {COPIES} copies; valid: at most {most}"
         )
-    return ExpertRoutes.drawn(experts, ranks, config.train.seed)
+    return ExpertRoutes.draw_random(experts, ranks, config.train.seed)
 
 
 def draw_picture(routes: ExpertRoutes, folder: Path) -> Path:
@@ -122,7 +122,7 @@ def draw_picture(routes: ExpertRoutes, folder: Path) -> Path:
     prepare_folder(folder)
     tops = [0.0]
     for rank in range(routes.ranks):
-        rows = max(len(routes.sent(rank)), len(routes.arrived_copies(rank)))
+        rows = max(len(routes.copies_sent(rank)), len(routes.arrived_copies(rank)))
         tops.append(tops[-1] + rows + GAP)
     figure = Figure(figsize=(10.0, INCH * (tops[-1] + 4)), dpi=120, layout="constrained")
     axes = figure.subplots()
@@ -157,7 +157,7 @@ class _RoutesDrawing:
         for rank in range(self.routes.ranks):
             arrived = self.routes.arrived_copies(rank)
             for number, copy in enumerate(arrived):
-                sent = self.routes.sent(copy.rank)
+                sent = self.routes.copies_sent(copy.rank)
                 here = self._middle_height(copy.rank, sent.index(copy), len(sent))
                 yield copy, here, self._middle_height(rank, number, len(arrived))
 
@@ -165,7 +165,7 @@ class _RoutesDrawing:
         """Frame, name and squares of a rank."""
         top, bottom = self.tops[rank], self.tops[rank + 1] - GAP
         self.axes.axhspan(top - 0.4, bottom + 0.4, color="0.95", zorder=0)
-        rank_experts = [n for n in range(self.routes.experts) if self.routes.owner(n) == rank]
+        rank_experts = [n for n in range(self.routes.experts) if self.routes.rank_of(n) == rank]
         name = (
             f"rank {rank}\nexperts\n{rank_experts[0]} to {rank_experts[-1]}"
             if rank_experts[1:]
@@ -175,7 +175,7 @@ class _RoutesDrawing:
         for column in (0, 4):
             for token in range(TOKENS):
                 self._draw_square(column, self._middle_height(rank, token, TOKENS), rank, "")
-        sent = self.routes.sent(rank)
+        sent = self.routes.copies_sent(rank)
         for number, copy in enumerate(sent):
             for column in (1, 3):
                 self._draw_square(

@@ -61,7 +61,7 @@ class GroupedCase:
             rows, kernels = rows[: self.rows], kernels[0]
         return [jnp.asarray(values, jnp.bfloat16) for values in (rows, kernels)]
 
-    def program(self, way: str) -> Callable[[list[jax.Array]], Any]:
+    def make_program(self, way: str) -> Callable[[list[jax.Array]], Any]:
         """A function of `inputs_of` that returns the product and the gradients of a test loss."""
         counts = jnp.asarray(self.counts)
 
@@ -76,7 +76,7 @@ class GroupedCase:
 
         return jax.jit(run_both)
 
-    def errors(self, actual: Any, expected: Any) -> tuple[float, float]:
+    def relative_errors(self, actual: Any, expected: Any) -> tuple[float, float]:
         """Largest error over the largest value, of the outputs and gradients of a `program`.
 
         A value that is not finite is infinitely wrong, and so is one behind the groups that is not

@@ -123,7 +123,7 @@ def _record_step(config: ExperimentConfig) -> np.ndarray:
     for _ in range(2):
         jax.block_until_ready(step.gradients(params, batch))
         jax.effects_barrier()
-    return recorder.records()
+    return recorder.task_records()
 
 
 def _make_microbatches(config: ExperimentConfig, step: TrainStep) -> list[Any]:

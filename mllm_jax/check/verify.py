@@ -70,7 +70,7 @@ class VerificationResult:
     loads: dict[str, float] = field(default_factory=dict)
 
     @classmethod
-    def of(
+    def from_results(
         cls, routers: Mapping[str, VerificationResult], loads: Mapping[str, VerificationResult]
     ) -> VerificationResult:
         """The largest errors of all routers and loads."""
@@ -153,7 +153,7 @@ def verify_plans(config: ExperimentConfig, seed: int = 0) -> VerificationResult:
     }
     if pipeline is None or pipeline.independent_microbatches is None:
         return (
-            VerificationResult.of(routers, {})
+            VerificationResult.from_results(routers, {})
             if routers
             else compare_gradients(got(params), expected(params))
         )
@@ -162,7 +162,7 @@ def verify_plans(config: ExperimentConfig, seed: int = 0) -> VerificationResult:
         name: compare_gradients(got(params, deal_rows(load)), expected(params, load))
         for name, load in loads.items()
     }
-    return VerificationResult.of(routers, errors)
+    return VerificationResult.from_results(routers, errors)
 
 
 def initial_parameters(model: ModelConfig, seed: int) -> Any:
@@ -245,7 +245,7 @@ def make_gradient_function(
         batch = own_batch if microbatches is None else placed_batch(microbatches)
         placed = jax.tree.map(
             lambda x, like: jax.make_array_from_callback(x.shape, like.sharding, x.__getitem__),
-            jax.tree.map(np.asarray, step.form.stored(params)),
+            jax.tree.map(np.asarray, step.form.to_stored(params)),
             step.abstract["params"],
         )
         # Accelerators multiply float32 in fewer bits unless told otherwise.
@@ -255,7 +255,7 @@ def make_gradient_function(
                 programs.append(step.gradients.lower(placed, primed).compile(_run_once()))
         grads, loss = programs[0](placed, primed)
         grads = jax.tree.map(whole, grads)
-        canonical = jax.tree.map(np.asarray, step.form.canonical(grads))
+        canonical = jax.tree.map(np.asarray, step.form.to_canonical(grads))
         return whole(loss), {name: canonical[name] for name in model.modules if name in canonical}
 
     return run

@@ -114,7 +114,7 @@ def _write_answers(
     }
     file, is_writer = AnswerFile(Path(args.output), conditions), current_peers().index == 0
     stored = file.read_replies() if is_writer else {}
-    indices = current_peers().gather("answers that are kept", sorted(stored))[0]
+    indices = current_peers().gather_values("answers that are kept", sorted(stored))[0]
     if stored:
         request.print_line(f"going on with {len(stored)} answers of {file.part}")
     set_interrupt_status(

@@ -155,7 +155,7 @@ def report_unexpected(error: Exception) -> None:
     if current_peers().count > 1:
         time.sleep(VERDICT)
         traceback.print_exception(error)
-        current_peers().leave(ExitCode.FAILED, f"{type(error).__name__}: {error}")
+        current_peers().leave_run(ExitCode.FAILED, f"{type(error).__name__}: {error}")
         leave_process(ExitCode.FAILED)
 
 
@@ -167,7 +167,7 @@ def leave_peers(code: int, reason: str) -> None:
         from mllm_jax.runtime.devices import disconnect_processes
 
         disconnect_processes()
-        current_peers().leave(ExitCode.OK)
+        current_peers().leave_run(ExitCode.OK)
     else:
-        current_peers().leave(code, reason)
+        current_peers().leave_run(code, reason)
         leave_process(code)

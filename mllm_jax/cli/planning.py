@@ -86,7 +86,7 @@ def plan_arguments(request: CommandRequest) -> Mapping[str, Any]:
     if advice is None:
         config = settle_budgets(request.config, print_line, planned=False)
     else:
-        config = advice.apply(request.config)
+        config = advice.apply_to(request.config)
     memory = None if args.memory is None else args.memory * 2**30
     name = hardware_name(request)
     return {

@@ -53,7 +53,7 @@ class HloInstruction:
         """Names of the instructions whose results it takes."""
         return re.findall(r"%([\w.\-]+)", self.inputs)
 
-    def called(self, role: str) -> str | None:
+    def called_computation(self, role: str) -> str | None:
         """Name of the computation with the role `calls`, `to_apply`, `body` or `condition`."""
         match = re.search(rf"\b{role}=%?([\w.\-]+)", self.rest)
         return match[1] if match else None
@@ -71,7 +71,7 @@ class HloInstruction:
         match = re.search(r'\bop_name="([^"]*)"', self.rest)
         return match[1].split("/") if match else []
 
-    def numbers(self, attribute: str) -> list[int]:
+    def attribute_numbers(self, attribute: str) -> list[int]:
         """`attribute={1,2}` as numbers, empty if there is none."""
         match = re.search(rf"\b{attribute}=\{{([\d,]*)\}}", self.rest)
         return [int(n) for n in match[1].split(",") if n] if match else []
@@ -207,11 +207,12 @@ def instruction_flops(
         return _gemm_flops(computation, instruction) + _grouped_flops(computation, instruction)
     if instruction.opcode == "while":
         return (loop_trips(module, instruction) or 0) * _computation_flops(
-            module, instruction.called("body")
+            module, instruction.called_computation("body")
         )
     if instruction.opcode in ("fusion", "call", "async-start"):
         return _computation_flops(
-            module, instruction.called("calls") or instruction.called("to_apply")
+            module,
+            instruction.called_computation("calls") or instruction.called_computation("to_apply"),
         )
     return 0.0
 
@@ -226,7 +227,7 @@ def loop_trips(module: HloModule, loop: HloInstruction) -> int | None:
     known = _TRIPS.search(loop.rest)
     if known:
         return int(known[1])
-    condition = module[loop.called("condition")]
+    condition = module[loop.called_computation("condition")]
     test = condition.root  # of a scan: counter < constant
     if test.opcode != "compare" or "direction=LT" not in test.rest:
         return None
@@ -249,7 +250,7 @@ def _result_dimensions(computation: HloComputation, name: str) -> list[int]:
 
 def _dot_flops(computation: HloComputation, dot: HloInstruction) -> float:
     left = _result_dimensions(computation, dot.operands[0])
-    contracted = math.prod(left[d] for d in dot.numbers("lhs_contracting_dims"))
+    contracted = math.prod(left[d] for d in dot.attribute_numbers("lhs_contracting_dims"))
     return 2.0 * math.prod(parse_arrays(dot.shape)[0][1]) * contracted
 
 

@@ -155,7 +155,7 @@ class HloOverlap:
             self.beside + other.beside,
         )
 
-    def times(self, weight: float) -> HloOverlap:
+    def scaled_by(self, weight: float) -> HloOverlap:
         """The times of `weight` runs."""
         return HloOverlap(
             self.collectives,
@@ -187,12 +187,12 @@ class DeviceSpeeds:
     domain: float = math.inf
 
     @classmethod
-    def of(cls, hardware: Hardware) -> DeviceSpeeds:
+    def from_hardware(cls, hardware: Hardware) -> DeviceSpeeds:
         """Peaks of one kind of device."""
         link, network = hardware.link.bandwidth, hardware.network.bandwidth
         return cls(hardware.flops["bfloat16"], link, network, hardware.domain)
 
-    def sending(self, groups: Groups) -> float:
+    def send_rate(self, groups: Groups) -> float:
         """Bytes per second of the slowest of `groups`."""
         within = all(len({device // self.domain for device in group}) == 1 for group in groups)
         return self.link if within else self.network
@@ -227,7 +227,7 @@ def measure_overlap(
                 times = loop_trips(module, instruction) or runs(instruction)
             for inner in _sequential_computations(instruction):
                 for kind, inner_overlap in overlap_of(inner).items():
-                    _add_overlap(total, kind, inner_overlap.times(times))
+                    _add_overlap(total, kind, inner_overlap.scaled_by(times))
         return total
 
     return overlap_of(module.entry)
@@ -257,7 +257,7 @@ def _in_sequence(
             remaining.pop(event.key, None)
         elif counted(replica_groups(event.collective)):
             sent = sent_bytes(event.collective, event.result)
-            seconds = sent / speeds.sending(replica_groups(event.collective))
+            seconds = sent / speeds.send_rate(replica_groups(event.collective))
             _add_overlap(total, event.kind, HloOverlap(1, seconds, bytes=sent))
             if event.phase == "start":
                 remaining[event.key], uncovered[event.key] = seconds, sent
@@ -344,7 +344,7 @@ def _event_of(module: HloModule, instruction: HloInstruction) -> HloEvent | None
     role = {"call-start": "to_apply", "async-start": "calls", "fusion": "calls"}
     if instruction.opcode not in role:
         return None
-    inside = module[instruction.called(role[instruction.opcode])].instructions
+    inside = module[instruction.called_computation(role[instruction.opcode])].instructions
     collective = next((i for i in inside if i.opcode in COLLECTIVES), None)
     if collective is None:
         return None
@@ -389,9 +389,9 @@ def sent_bytes(collective: HloInstruction, result: str) -> float:
 def _sequential_computations(instruction: HloInstruction) -> list[str | None]:
     """Computations that an instruction runs one instruction after the other."""
     if instruction.opcode == "while":
-        return [instruction.called("body")]
+        return [instruction.called_computation("body")]
     if instruction.opcode == "call":
-        return [instruction.called("to_apply")]
+        return [instruction.called_computation("to_apply")]
     return list(instruction.branches) if instruction.opcode == "conditional" else []
 
 

@@ -167,7 +167,7 @@ def compile_for_target(
 
 def measure_collectives(step: TrainStep, text: str, target: CompileTarget) -> ByKind:
     """Collectives of the compiled `step`, by kind."""
-    module, speeds = parse_hlo(text), DeviceSpeeds.of(target.hardware)
+    module, speeds = parse_hlo(text), DeviceSpeeds.from_hardware(target.hardware)
     if not isinstance(step.program, PipelineProgram):
         return measure_overlap(module, speeds)
     return measure_overlap(
@@ -255,7 +255,8 @@ def advise_on_memory(config: ExperimentConfig, byte_counts: Bytes, limit: float)
     changes += _smaller_temporaries(config, byte_counts, total - limit)
     return (
         f"needs {_format_gib(total)} of {_format_gib(limit)}, {_format_gib(total - limit)} too "
-        f"much; most of it is {largest}, {_format_gib(byte_counts[largest])}. What would do, or help: "
+        f"much; most of it is {largest}, {_format_gib(byte_counts[largest])}. "
+        "What would do, or help: "
         + "; ".join(changes or ["more devices, and shorter rows (data.budgets)"])
     )
 

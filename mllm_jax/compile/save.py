@@ -54,5 +54,5 @@ def save_step(
     lowered = step.update.lower(step.abstract, training_batch(config, step))
     notify("compiling it")
     programs = PrecompiledPrograms(folder, step.options, step.devices)
-    file = programs.save(STEP_PROGRAM, lowered)
-    return SavedStep(file, programs.facts(lowered), time.perf_counter() - begin)
+    file = programs.save_program(STEP_PROGRAM, lowered)
+    return SavedStep(file, programs.program_facts(lowered), time.perf_counter() - begin)

@@ -58,7 +58,7 @@ class TargetCompiler:
     options: CompilerOptions
 
     @property
-    def installed(self) -> bool:
+    def is_installed(self) -> bool:
         """Whether it can be imported."""
         parent = self.module.rpartition(".")[0]
         has_parent = not parent or importlib.util.find_spec(parent) is not None
@@ -117,10 +117,10 @@ class CompileTarget:
             )
         platform, chip, sizes = match.groups()
         target = cls(chip, tuple(map(int, sizes.split("x"))))
-        target._check(text, platform)
+        target._check_sizes(text, platform)
         return target
 
-    def _check(self, text: str, platform: str) -> None:
+    def _check_sizes(self, text: str, platform: str) -> None:
         hardware, sizes = self.hardware, self.sizes
         if hardware.platform != platform:
             raise DeviceError(
@@ -167,14 +167,14 @@ class CompileTarget:
         for name, value in WITHOUT_TPU.items():
             os.environ.setdefault(name, value)
         try:
-            devices = topologies.get_topology_desc(**self._description()).devices
+            devices = topologies.get_topology_desc(**self._topology_arguments()).devices
         except jax.errors.JaxRuntimeError as error:
             raise DeviceError(f"--topology {self} is refused by the compiler: {error}") from error
         if len(devices) != self.count:
             raise DeviceError(f"--topology {self} has {len(devices)} devices, not {self.count}")
         return devices
 
-    def _description(self) -> dict[str, Any]:
+    def _topology_arguments(self) -> dict[str, Any]:
         hardware, sizes = self.hardware, "x".join(map(str, self.sizes))
         if hardware.platform == "tpu":
             return {"platform": "tpu", "topology_name": f"{hardware.topology}:{sizes}"}
@@ -188,7 +188,7 @@ class CompileTarget:
 
 def check_installed(targets: Sequence[CompileTarget]) -> None:
     """Raise DeviceError if the compiler of a target is not installed."""
-    missing = {t.compiler.extra: str(t) for t in targets if not t.compiler.installed}
+    missing = {t.compiler.extra: str(t) for t in targets if not t.compiler.is_installed}
     if missing:
         names = " and ".join(f"{extra} (for {target})" for extra, target in missing.items())
         raise DeviceError(

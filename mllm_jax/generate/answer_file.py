@@ -62,7 +62,7 @@ class AnswerFile:
                 f"{self.part} is no file of answers: {why}; valid: another --output, or none of "
                 "that file"
             )
-        answers_read.warn()
+        answers_read.log_problems()
         lines = list(answers_read.values)
         if lines:
             self._check_stored(lines[0])

@@ -90,17 +90,17 @@ class AnswerGenerator:
     ) -> None:
         self.opened, self.config, self._notify = opened, opened.config, notify
         self.experiment = Experiment.build(opened.config)
-        self.processor, self._step = self.experiment.processor, self.experiment.forward
+        self.processor, self._step = self.experiment.processor, self.experiment.forward_step
         self.ends = self.processor.end_ids
         self._decoding = DecodingPrograms(self._step, self.ends, gather)
 
     @cached_property
     def _parameters_read(self) -> Any:
         """Parameters as `Decoding` takes them, read when the first prompts are known to fit."""
-        current_peers().note("restoring the state", limited=False)
+        current_peers().note_activity("restoring the state", limited=False)
         self._notify(f"reading {self.opened.named}")
         params = self._decoding.prepare_parameters(self.opened.load(self.experiment))
-        current_peers().note("answering", limited=False)
+        current_peers().note_activity("answering", limited=False)
         return params
 
     def __call__(
@@ -226,10 +226,10 @@ class AnswerGenerator:
             miss(by_name[name], SampleError(name, fault))
         longest = self.config.model.backbone_config.max_positions
         limits = [min(options.new_tokens, 1 + longest - slot.tokens) for slot in batch.slots]
-        columns = AnswerColumns.of(
+        columns = AnswerColumns.from_prompts(
             batch.slots, rows_here[self.config.model.backbone], self._decoding.columns_unit, limits
         )
-        written = self._decoding.write(
+        written = self._decoding.write_answers(
             self._parameters_read, batch.batch, columns, options.new_tokens, options.sampling
         )
         for slot, tokens in zip(batch.slots, written.answers, strict=True):

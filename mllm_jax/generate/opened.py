@@ -130,13 +130,13 @@ def _with_rows(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _load_release(notify: Callable[[str], None], experiment: Experiment) -> Any:
     """Parameters of `model.pretrained`."""
-    step, model = experiment.forward, experiment.config.model
+    step, model = experiment.forward_step, experiment.config.model
     target = step.abstract["params"]
     layout = jax.tree.map(lambda leaf: leaf.sharding, target)
 
     def initial(key: jax.Array) -> Any:
         params = multimodal.init_parameters(model, key)
-        return step.form.stored(without_released(model, params))
+        return step.form.to_stored(without_released(model, params))
 
     make = synchronize_program("the parameters", jax.jit(initial, out_shardings=layout))
     return start_from(model, make(jax.random.key(0)), target, notify)
@@ -149,15 +149,17 @@ def _load_checkpoint(saved: SavedParameters, experiment: Experiment) -> Any:
         CheckpointError: they are those of another model.
         RangeError: a value is too large for the type that is computed in.
     """
-    step = experiment.forward
+    step = experiment.forward_step
     names, regrouping = step.form.names, step.form.regrouping
-    target = {"params": names.stored(step.abstract["params"])}
-    check_same_model(saved.named, saved.shapes, target, regrouping, saved.config)
+    target = {"params": names.to_stored(step.abstract["params"])}
+    check_same_model(saved.description, saved.shapes, target, regrouping, saved.config)
 
     def leaf(path: Any, target_leaf: jax.ShapeDtypeStruct) -> jax.Array:
         name = leaf_name(path)
-        value = np.asarray(regrouping.leaf(name, saved[name.partition(".")[2]], target_leaf.shape))
-        value = convert_values(f"{saved.named}: {name}", value, target_leaf.dtype)
+        value = np.asarray(
+            regrouping.convert_leaf(name, saved[name.partition(".")[2]], target_leaf.shape)
+        )
+        value = convert_values(f"{saved.description}: {name}", value, target_leaf.dtype)
         return jax.make_array_from_callback(
             target_leaf.shape, target_leaf.sharding, value.__getitem__
         )

@@ -59,9 +59,12 @@ def run_checks(every: dict[str, Check]) -> HealthReport:
             f"process {current_peers().index}: the self-check {name} takes longer than "
             f"{LONGEST:g} s: a device, its driver, or a link to another process hangs"
         )
-        with current_peers().doing(f"self-check: {name}", limited=False), exit_after(LONGEST, why):
+        with (
+            current_peers().noting_activity(f"self-check: {name}", limited=False),
+            exit_after(LONGEST, why),
+        ):
             findings += check()
-    gathered = current_peers().gather(
+    gathered = current_peers().gather_values(
         "findings of self-checks", [finding.to_json() for finding in findings]
     )
     slow = SLOW_EMULATED if jax.default_backend() == "cpu" else SLOW
@@ -91,5 +94,5 @@ def require_healthy(health: HealthReport) -> None:
     """
     if health.ok:
         return
-    kind = HealthError if current_peers().index in health.unfit else PeerError
+    kind = HealthError if current_peers().index in health.unfit_processes else PeerError
     raise kind(f"{health}\n  run.self_check: false trains nevertheless")

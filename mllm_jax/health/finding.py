@@ -77,7 +77,7 @@ class HealthReport:
         return not self.faults
 
     @property
-    def unfit(self) -> frozenset[int]:
+    def unfit_processes(self) -> frozenset[int]:
         """Numbers of the processes that are not fit: as few as explain all faults.
 
         Of the ends of a link, the one at fault is that with the most faults; of two alike it is the

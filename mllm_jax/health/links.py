@@ -111,9 +111,9 @@ def check_neighbours(
     links = [
         link for link in order_by_turn(list_links(devices), devices) if _is_local(link, devices)
     ]
-    with current_peers().doing("compiling exchanges with neighbours", limited=False):
+    with current_peers().noting_activity("compiling exchanges with neighbours", limited=False):
         programs = [_compile_exchange(_link_mesh(link, devices), size) for link in links]
-    current_peers().gather("exchanges with neighbours are compiled", None)
+    current_peers().gather_values("exchanges with neighbours are compiled", None)
     for link, program in zip(links, programs, strict=True):
         x = _place_rows(_link_mesh(link, devices), (link.left, link.right), size)
         with waiting_for_peers(

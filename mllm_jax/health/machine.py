@@ -80,8 +80,8 @@ def check_clock(now: Callable[[], float] = time.time) -> Iterator[HealthFinding]
     """
     skews = []
     for number in range(TIMES):
-        current_peers().gather(f"clocks are looked at, {number}", None)
-        readings = current_peers().gather(f"clocks, {number}", reading := now())
+        current_peers().gather_values(f"clocks are looked at, {number}", None)
+        readings = current_peers().gather_values(f"clocks, {number}", reading := now())
         skews.append(reading - median(readings))
     skew = median(skews)
     summary = f"{1e3 * skew:+.0f} ms from the median of all"
@@ -97,7 +97,7 @@ def check_packages(
     installed: Callable[[], dict[str, str]] = installed_versions,
 ) -> Iterator[HealthFinding]:
     """Whether this process has the packages that most processes have, all in the same version."""
-    versions = current_peers().gather("packages", installed())
+    versions = current_peers().gather_values("packages", installed())
     prefix = f"process {current_peers().index} has "
     differences = [
         line.removeprefix(prefix) for line in list_differences(versions) if line.startswith(prefix)

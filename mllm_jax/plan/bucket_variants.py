@@ -60,7 +60,7 @@ class BucketVariant:
     costs: Mapping[str, BucketCost]
 
     @classmethod
-    def of(
+    def from_config(
         cls, config: ExperimentConfig, name: str, costs: Mapping[str, BucketCost]
     ) -> BucketVariant:
         """One of `WAYS` of a configuration that has its lanes alone (`alone`)."""
@@ -79,7 +79,7 @@ class BucketVariant:
         )
         return cls(config, lanes, costs)
 
-    def plans(self, samples: Sequence[Lengths], steps: int) -> list[MicrobatchPlan]:
+    def plan_steps(self, samples: Sequence[Lengths], steps: int) -> list[MicrobatchPlan]:
         """Steps of a run whose source has these samples."""
         data, seed = self.config.data, self.config.train.seed
         data = data.model_copy(update={"samples": len(samples) // steps})
@@ -188,8 +188,8 @@ def _simulate_steps(
     decoder, times = compute_lane_cost(*parts, config.model.backbone), step_times(*parts)
     texts = decoder.row_seconds * config.data.rows / decoder.groups
     ends = times.gather + times.scatter + times.update
-    way = BucketVariant.of(config, name, lanes)
-    plans = way.plans(samples, STEPS)
+    way = BucketVariant.from_config(config, name, lanes)
+    plans = way.plan_steps(samples, STEPS)
     used = [used_lengths(plan.placements, plan.capacity.specs) for plan in plans]
     predicted = [sum(lower_bound(sizes[n], cost) for n, cost in lanes.items()) for sizes in used]
     steps = [step_phases(way, plan, texts) for plan in plans]

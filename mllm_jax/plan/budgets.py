@@ -83,14 +83,14 @@ class BudgetOutcome:
         return f"{self.samples:.1f} samples a microbatch, {lost}"
 
     @property
-    def told(self) -> str:
+    def summary_line(self) -> str:
         """Budgets as an override, with the shares of padding that they lead to."""
         values = ", ".join(f"{name}: {number}" for name, number in self.budgets.items())
         shares = ", ".join(f"{name} {share:.1%}" for name, share in self.padding.items())
         return f"{{{values}}}, {self.text}, padding {shares}"
 
     @property
-    def lost(self) -> list[str]:
+    def unusable_lines(self) -> list[str]:
         """A line for each kind of unusable samples."""
         return [
             f"  {kind}: {refused.samples}: {refused.first}"
@@ -109,7 +109,7 @@ class BudgetAdvice:
         """A JSON-able dict."""
         return asdict(self)
 
-    def apply(self, config: ExperimentConfig) -> ExperimentConfig:
+    def apply_to(self, config: ExperimentConfig) -> ExperimentConfig:
         """`config` with the suggested budgets, for whatever plans.
 
         Raises:
@@ -136,9 +136,9 @@ class BudgetAdvice:
     def outcomes(self) -> list[str]:
         """Samples of a microbatch, present and suggested, and the samples that fit into none."""
         now, then = self.present, self.suggested
-        before = [f"now: {now.text}", *now.lost] if now else []
-        same = now is not None and now.lost == then.lost
-        return [*before, f"then: {then.text}", *([] if same else then.lost)]
+        before = [f"now: {now.text}", *now.unusable_lines] if now else []
+        same = now is not None and now.unusable_lines == then.unusable_lines
+        return [*before, f"then: {then.text}", *([] if same else then.unusable_lines)]
 
     @property
     def rows(self) -> list[tuple[str, object, str, int, str]]:
@@ -167,7 +167,7 @@ class _MeasuredSamples:
     encoders: tuple[RowSpec, ...]
 
     @classmethod
-    def of(cls, config: ExperimentConfig) -> _MeasuredSamples:
+    def from_config(cls, config: ExperimentConfig) -> _MeasuredSamples:
         """Measure all samples, if that has not been done.
 
         Raises:
@@ -183,47 +183,51 @@ class _MeasuredSamples:
         lengths = open_lengths(source, processor, config.data)
         return cls(config, source, lengths, tuple(processor.specs.values()))
 
-    def assess(self, budgets: dict[str, int]) -> BudgetOutcome:
+    def assess_budgets(self, budgets: dict[str, int]) -> BudgetOutcome:
         """What the first steps hold with these budgets. Raises DataError: no sample is usable."""
         return assess_budgets(self.config, self.source, self.lengths, self.encoders, budgets)
 
-    def suggested(self, samples: int) -> BudgetOutcome:
+    def suggest_for(self, samples: int) -> BudgetOutcome:
         """Budgets by which a microbatch holds about so many samples."""
         rows, common = self.config.data.rows, (self.lengths, self.encoders)
-        budgets = suggest_budgets(*common, rows, samples, order=self.order, longest=self.longest)
-        return self.assess(round_budgets(budgets, self.config))
+        budgets = suggest_budgets(
+            *common, rows, samples, order=self.sample_order, longest=self.longest_sample
+        )
+        return self.assess_budgets(round_budgets(budgets, self.config))
 
-    def chosen(self) -> BudgetOutcome:
+    def default_budgets(self) -> BudgetOutcome:
         """Budgets that nobody has given: see `usual_samples`."""
         data, each = self.config.data, self.config.train.accumulate
         if data.samples is not None:
-            return self.suggested(-(-data.samples // each))
+            return self.suggest_for(-(-data.samples // each))
         usual = usual_samples(
-            needs_of(self.lengths, self.encoders, order=self.order, longest=self.longest)
+            needs_of(
+                self.lengths, self.encoders, order=self.sample_order, longest=self.longest_sample
+            )
         )
-        suggestion = self.suggested(data.rows * usual)
+        suggestion = self.suggest_for(data.rows * usual)
         return min(
             suggestion,
-            *self._wider(suggestion),
+            *self._wider_budgets(suggestion),
             key=lambda candidate: round(max(candidate.padding.values()), 2),
         )
 
-    def _wider(self, suggestion: BudgetOutcome) -> Iterator[BudgetOutcome]:
+    def _wider_budgets(self, suggestion: BudgetOutcome) -> Iterator[BudgetOutcome]:
         """The same with a bit more room for media, which rows hold whole: often for one more."""
         for part in range(1, WIDER + 1):
             more = {
                 modality.name: part * MULTIPLE * modality.reduction for modality in self.encoders
             }
             budgets = {name: n + more.get(name, 0) for name, n in suggestion.budgets.items()}
-            yield self.assess(round_budgets(budgets, self.config))
+            yield self.assess_budgets(round_budgets(budgets, self.config))
 
     @property
-    def longest(self) -> int:
+    def longest_sample(self) -> int:
         """Tokens of the longest sample that the decoder has positions for."""
         return self.config.model.backbone_config.max_positions
 
     @property
-    def order(self) -> SampleOrder | None:
+    def sample_order(self) -> SampleOrder | None:
         """The order in which samples come up, where some come more often than others."""
         source = self.source
         return (
@@ -253,7 +257,7 @@ def choose_budgets(config: ExperimentConfig) -> BudgetOutcome:
     Raises:
         DataError: the source cannot be used, or has no sample that can.
     """
-    return _MeasuredSamples.of(config).chosen()
+    return _MeasuredSamples.from_config(config).default_budgets()
 
 
 def advise_budgets(config: ExperimentConfig, samples: int | None = None) -> BudgetAdvice:
@@ -269,11 +273,13 @@ def advise_budgets(config: ExperimentConfig, samples: int | None = None) -> Budg
         DataError: the source cannot be used; or no sample fits the present budgets, so that
             `samples` must be given.
     """
-    measured = _MeasuredSamples.of(config)
+    measured = _MeasuredSamples.from_config(config)
     if config.data.auto_budgets:
-        return BudgetAdvice(None, measured.suggested(samples) if samples else measured.chosen())
+        return BudgetAdvice(
+            None, measured.suggest_for(samples) if samples else measured.default_budgets()
+        )
     try:
-        present = measured.assess(config.data.budgets)
+        present = measured.assess_budgets(config.data.budgets)
     except DataError as error:
         if samples is None and _is_learnable(
             measured.lengths, config.model.backbone_config.max_positions
@@ -286,7 +292,7 @@ def advise_budgets(config: ExperimentConfig, samples: int | None = None) -> Budg
             raise
         present = None
     samples_of_microbatch = samples or max(1, round(present.samples if present else 1))
-    return BudgetAdvice(present, measured.suggested(samples_of_microbatch))
+    return BudgetAdvice(present, measured.suggest_for(samples_of_microbatch))
 
 
 def assess_budgets(

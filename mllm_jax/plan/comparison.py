@@ -97,7 +97,7 @@ def describe_smallest(
         refused: why its families were left out.
         space: space of the search, by default that of all plans.
     """
-    leanest = planner.leanest(space)
+    leanest = planner.find_leanest(space)
     if leanest is None:
         why = "; ".join(refused) or "no degrees divide the devices, the rows and the model"
         return f"{why}; change parallel.devices or data.rows x train.accumulate"
@@ -119,7 +119,7 @@ def _sufficient_devices(planner: PlanSearch) -> list[str]:
     times = 2
     while times <= MOST_TIMES:
         more = planner.with_devices(times * planner.space.devices)
-        if fitting := more.fitting():
+        if fitting := more.find_fitting():
             return [f"{fitting[0].backbone.devices} devices"]
         times *= 2
     return []

@@ -68,15 +68,15 @@ class PlanSearch:
         return replace(self, config=config)
 
     @cached_property
-    def settled(self) -> ExperimentConfig:
+    def platform_config(self) -> ExperimentConfig:
         """The configuration as it is on the platform of the hardware."""
         return on_platform(self.config, self.hardware.platform)
 
     @cached_property
     def space(self) -> Space:
         """Degrees that the model's sizes divide by; groups of them stay within a domain."""
-        config, requirements = self.config, self._requirements()
-        of_backbone = requirements[self.settled.model.backbone]
+        config, requirements = self.config, self._plan_requirements()
+        of_backbone = requirements[self.platform_config.model.backbone]
         devices = config.parallel.devices
         most = min(devices, self.hardware.domain, MOST_TENSORS)
 
@@ -92,22 +92,22 @@ class PlanSearch:
             memory=device_room(self.hardware)[0] if self.memory is None else self.memory,
             contexts=rows,
             tensors=split("tensor", rows),
-            experts=self._experts,
+            experts=self._expert_degrees,
             domain=most,
-            kinds=tuple(sorted(SPLIT_BACKWARD)) if self._trains else (),
-            pad=self.settled.schedule.pad_layers,
+            kinds=tuple(sorted(SPLIT_BACKWARD)) if self._trains_decoder else (),
+            pad=self.platform_config.schedule.pad_layers,
             evaluates=config.evaluate.enabled,
-            overlap=pieces_without_stages(self.settled, self.hardware.platform),
+            overlap=pieces_without_stages(self.platform_config, self.hardware.platform),
         )
 
     @property
-    def _experts(self) -> tuple[int, ...]:
+    def _expert_degrees(self) -> tuple[int, ...]:
         """Numbers of ranks that can share the experts of the decoder, if it has any."""
-        experts = self.settled.model.backbone_config.experts
+        experts = self.platform_config.model.backbone_config.experts
         return (1,) if experts is None else tuple(divisors_of(experts.count))
 
-    def _requirements(self) -> dict[str, tuple[PlanRequirement, ...]]:
-        config, model = self.settled, self.settled.model
+    def _plan_requirements(self) -> dict[str, tuple[PlanRequirement, ...]]:
+        config, model = self.platform_config, self.platform_config.model
         requirements_by_module = {}
         for name in (model.backbone, *model.lanes):
             each = 1 if name == model.backbone else model.encoder(name).reduction
@@ -119,33 +119,33 @@ class PlanSearch:
     @cached_property
     def workload(self) -> Workload:
         """The work of a step whose encoders fill bubbles, maybe with independent microbatches."""
-        return self._traced(self.settled)
+        return self._trace_workload(self.platform_config)
 
     @cached_property
-    def plain(self) -> Workload:
+    def plain_workload(self) -> Workload:
         """The work of all other steps: encoders have the rows of the decoder's microbatches."""
         if not self.workload.follows:
             return self.workload
         default = type(self.config.schedule)()
-        schedule = self.settled.schedule.model_copy(
+        schedule = self.platform_config.schedule.model_copy(
             update={key: getattr(default, key) for key in OWN}
         )
-        return self._traced(self.settled.model_copy(update={"schedule": schedule}))
+        return self._trace_workload(self.platform_config.model_copy(update={"schedule": schedule}))
 
     def workload_of(self, strategy: Strategy) -> Workload:
         """The work of a step as it runs under a strategy."""
-        return self.workload if _fills_bubbles(strategy) else self.plain
+        return self.workload if _fills_bubbles(strategy) else self.plain_workload
 
-    def _traced(self, config: ExperimentConfig) -> Workload:
+    def _trace_workload(self, config: ExperimentConfig) -> Workload:
         deferred = not SPLIT_BACKWARD.isdisjoint(self.space.kinds)
         shares = {degree > 1 for degree in self.space.experts}
         splits = [*product(self.space.tensors or (), shares)]
         return traced_workload(config, splits, deferred=deferred)
 
     @property
-    def _trains(self) -> bool:
+    def _trains_decoder(self) -> bool:
         """Whether the decoder has gradients of weights."""
-        return not self.settled.frozen.is_trunk_frozen(self.settled.model.backbone)
+        return not self.platform_config.frozen.is_trunk_frozen(self.platform_config.model.backbone)
 
     @cached_property
     def _bubble_costs(self) -> Costs:
@@ -153,9 +153,11 @@ class PlanSearch:
 
     @cached_property
     def _plain_costs(self) -> Costs:
-        return Scheduler(self.plain, self.hardware), Bounds(self.plain, self.hardware)
+        return Scheduler(self.plain_workload, self.hardware), Bounds(
+            self.plain_workload, self.hardware
+        )
 
-    def _subspaces(self, space: Space) -> Iterator[tuple[Space, Costs]]:
+    def _split_space(self, space: Space) -> Iterator[tuple[Space, Costs]]:
         """Parts of a space whose strategies run the same work."""
         if not self.workload.follows:
             yield space, self._bubble_costs
@@ -169,7 +171,7 @@ class PlanSearch:
         elif 1 in (space.stages or (1,)):
             yield replace(space, stages=(1,)), self._plain_costs
 
-    def configure(self, strategy: Strategy) -> ExperimentConfig:
+    def configure_plans(self, strategy: Strategy) -> ExperimentConfig:
         """The configuration with the plans of `strategy`, for the devices that it uses.
 
         Its sections are not checked again.
@@ -185,14 +187,14 @@ class PlanSearch:
             update={
                 "run": config.run.model_copy(update={"trace_step": traced}),
                 "parallel": parallel,
-                "schedule": self._schedule(strategy),
-                "model": self._model(strategy),
+                "schedule": self._schedule_for(strategy),
+                "model": self._model_for(strategy),
                 "data": config.data.model_copy(update={"rows": rows}),
                 "train": config.train.model_copy(update=train),
             }
         )
 
-    def _model(self, strategy: Strategy) -> ModelConfig:
+    def _model_for(self, strategy: Strategy) -> ModelConfig:
         """The model; its encoders recompute as the decoder does, unless `strategy` names them."""
         model, remats = self.config.model, strategy.remats
         encoders = {
@@ -202,7 +204,7 @@ class PlanSearch:
         changed = model.with_others(encoders)
         return changed.model_copy(update={"remat": strategy.remat})
 
-    def _schedule(self, strategy: Strategy) -> ScheduleConfig:
+    def _schedule_for(self, strategy: Strategy) -> ScheduleConfig:
         chosen = self.config.schedule
         default = type(chosen)(hardware=self.name)
         if strategy.backbone.stage == 1:
@@ -227,7 +229,7 @@ class PlanSearch:
             return {}
         return {key: getattr(self.config.schedule, key) for key in OWN}
 
-    def search(
+    def search_plans(
         self,
         top: int = 1,
         progress: Progress | None = None,
@@ -236,23 +238,24 @@ class PlanSearch:
     ) -> Search:
         """The fastest strategies of `space`, by default of all, and of those that are known."""
         result = Search(tuple(known), 0, 0, {})
-        for subspace, (schedule, bounds) in self._subspaces(space or self.space):
+        for subspace, (schedule, bounds) in self._split_space(space or self.space):
             part_result = search(
                 subspace, schedule, top, progress, self.within, result.best, bounds
             )
             result = result.joined(part_result)
         return result
 
-    def leanest(self, space: Space | None = None) -> Lean | None:
+    def find_leanest(self, space: Space | None = None) -> Lean | None:
         """The strategy of `space`, by default of all, that takes least memory, and its bytes."""
         ways = (
-            leanest(subspace, costs[0]) for subspace, costs in self._subspaces(space or self.space)
+            leanest(subspace, costs[0])
+            for subspace, costs in self._split_space(space or self.space)
         )
         return min((lean for lean in ways if lean), key=lambda own: own[1], default=None)
 
-    def fitting(self) -> Lean | None:
+    def find_fitting(self) -> Lean | None:
         """A strategy that has room, and its bytes; None if there is none."""
-        ways = (fitting(subspace, costs[0]) for subspace, costs in self._subspaces(self.space))
+        ways = (fitting(subspace, costs[0]) for subspace, costs in self._split_space(self.space))
         return next((lean for lean in ways if lean), None)
 
 

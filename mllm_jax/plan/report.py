@@ -161,11 +161,11 @@ def plan_run(
     start = clock()
     # Ways of this framework first: their results bound the search of all others.
     ways = {
-        name: planner.search(top, _progress_reporter(notify, clock, f"{name}: "), space)
+        name: planner.search_plans(top, _progress_reporter(notify, clock, f"{name}: "), space)
         for name, space in named_subspaces(planner.space, planner.workload).items()
     }
     known = [outcome for way in ways.values() for outcome in way.best]
-    result = planner.search(top, _progress_reporter(notify, clock), known=known)
+    result = planner.search_plans(top, _progress_reporter(notify, clock), known=known)
     simulated = result.simulated + sum(way.simulated for way in ways.values())
     result = replace(result, simulated=simulated)
     seconds = clock() - start
@@ -181,7 +181,7 @@ def plan_run(
         planner, result.best[0], known, _progress_reporter(notify, clock, f"{NAME}: ")
     )
     write_planned(planner, result.best[0], file)
-    notes, chosen = _plan_notes(planner), planner.configure(result.best[0].strategy)
+    notes, chosen = _plan_notes(planner), planner.configure_plans(result.best[0].strategy)
     exchanges = lane_exchanges(chosen, planner.hardware)
     parts = best, baselines, result, seconds, file, notes, planner.within, budgets, equal
     return PlannedRun(*parts, exchanges, alone=systems is None)
@@ -269,7 +269,7 @@ def write_planned(planner: PlanSearch, outcome: SearchOutcome, file: Path) -> No
     """
     idle = _describe_idle_devices(planner, outcome.strategy)
     write_plan(
-        planner.configure(outcome.strategy),
+        planner.configure_plans(outcome.strategy),
         f"# Planned for {planner.space.devices} x {planner.hardware.title}: predicted "
         f"{outcome.seconds:.4g} s a step,\n"
         f"# {format_gib(outcome.memory.total)} GiB a device{idle and f'; {idle}'}.\n",

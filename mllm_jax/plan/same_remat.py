@@ -31,7 +31,7 @@ def search_same_remat(
             predict_outcome(planner, NAME, best), reason="as fast as the best: it is the best"
         )
     outcomes = [outcome for outcome in known if outcome.strategy.remat == remat]
-    result = planner.search(1, progress, replace(planner.space, remats=(remat,)), outcomes)
+    result = planner.search_plans(1, progress, replace(planner.space, remats=(remat,)), outcomes)
     if result.best:
         return predict_outcome(planner, NAME, result.best[0])
     return PlanPrediction(NAME, "", reason=f"nothing fits with remat {remat}")

@@ -37,9 +37,9 @@ def settle_budgets(
     """
     if not config.data.auto_budgets:
         return config
-    current_peers().note("choosing data.budgets", limited=False, key=SOURCE)
+    current_peers().note_activity("choosing data.budgets", limited=False, key=SOURCE)
     choice = _find_budgets(config, notify) if current_peers().index == 0 else {}
-    chosen = current_peers().gather("data.budgets", choice)[0]
+    chosen = current_peers().gather_values("data.budgets", choice)[0]
     if "error" in chosen:
         raise DataError(chosen["error"])
     changed, problems = resolve_agreement(with_budgets(config, chosen["budgets"]), planned=planned)
@@ -63,7 +63,7 @@ def _find_budgets(config: ExperimentConfig, notify: Callable[[str], None]) -> di
         else:
             outcome = choose_budgets(config)
             budgets, origin = outcome.budgets, "chosen from the lengths of the samples"
-            notify(f"data.budgets auto: {outcome.told}")
+            notify(f"data.budgets auto: {outcome.summary_line}")
     except DataError as error:
         return {"error": str(error)}
     return {"budgets": dict(budgets), "origin": origin}

@@ -37,7 +37,7 @@ class TimeVariation:
     sigma: float = 0.0
     seed: int = 0
 
-    def replicas(self, count: int, microbatches: Mapping[str, int]) -> tuple[Replica, ...]:
+    def draw_replicas(self, count: int, microbatches: Mapping[str, int]) -> tuple[Replica, ...]:
         """Replicas that differ from the usual ones, of `count`, the first of them first.
 
         Args:
@@ -133,7 +133,7 @@ def simulate_step(
     names = config.model.backbone, *config.model.lanes
     microbatches = {name: numbers[name] for name in names}
     replicas = config.parallel.backbone_plan.batch
-    distinct = variation.replicas(replicas, microbatches)
+    distinct = variation.draw_replicas(replicas, microbatches)
     options = Options(*overlaps, replicas=replicas, distinct=distinct)
     return simulate_schedule(schedule, times, options)
 

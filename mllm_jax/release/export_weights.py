@@ -128,7 +128,7 @@ class RunExport:
     @property
     def stored_names(self) -> StoredNames:
         """The names of the model's modules in the checkpoint."""
-        return StoredNames.of(self.model)
+        return StoredNames.from_model(self.model)
 
     @cached_property
     def lora(self) -> LoraConfig | None:

@@ -50,8 +50,8 @@ def check_agreement(name: str, facts: Facts) -> None:
         AgreementError: the processes differ; it is raised on all of them.
     """
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-    if len(set(current_peers().gather(name, digest))) > 1:
-        lines = list_differences(current_peers().gather(f"{name}, in detail", dict(facts)))
+    if len(set(current_peers().gather_values(name, digest))) > 1:
+        lines = list_differences(current_peers().gather_values(f"{name}, in detail", dict(facts)))
         more = f"\n  and {len(lines) - SHOWN} more" if len(lines) > SHOWN else ""
         raise AgreementError(
             "the processes of this run differ:\n  " + "\n  ".join(lines[:SHOWN]) + more

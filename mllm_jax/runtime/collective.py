@@ -50,9 +50,9 @@ class CollectivePeers(RunPeers):
         self.index, self.count = jax.process_index(), jax.process_count()
         self._limits = limits
 
-    def gather(self, name: str, value: Any) -> list[Any]:
+    def gather_values(self, name: str, value: Any) -> list[Any]:
         """See `Peers.gather`; its programs are the same even on processes that differ."""
-        with self.waiting(name, limited=False):
+        with self.watching_wait(name, limited=False):
             text = np.frombuffer(json.dumps(value).encode(), np.uint8)
             sizes = _allgather_arrays(np.array([len(text)], np.int32))[:, 0]
             padded = np.zeros(sizes.max(), np.uint8)
@@ -61,13 +61,15 @@ class CollectivePeers(RunPeers):
         return [json.loads(text[:size].tobytes()) for text, size in zip(texts, sizes, strict=True)]
 
     @contextmanager
-    def meeting(self, what: str) -> Iterator[None]:
+    def watching_collective(self, what: str) -> Iterator[None]:
         """See `Peers.meeting`."""
-        with self.waiting(what, limited=False):
+        with self.watching_wait(what, limited=False):
             yield
 
     @contextmanager
-    def waiting(self, what: str, *, limited: bool = True, by_all: bool = True) -> Iterator[None]:
+    def watching_wait(
+        self, what: str, *, limited: bool = True, by_all: bool = True
+    ) -> Iterator[None]:
         """See `Peers.waiting`; the message cannot name the process that is missing."""
         del by_all  # processes that do not hear each other count no waits
         key, seconds = "run.phase_seconds", self._limits.longest
@@ -94,20 +96,22 @@ def join_discovered(limits: WatchLimits, seconds: float) -> None:
     """
     collective = CollectivePeers(limits)
     set_peers(collective)
-    with collective.waiting("their machines"):
-        hosts = collective.gather("their machines", socket.gethostname())
+    with collective.watching_wait("their machines"):
+        hosts = collective.gather_values("their machines", socket.gethostname())
     listen_address = (
         choose_listen_address(alone=len({*hosts}) == 1) if collective.index == 0 else None
     )
-    with collective.waiting("where process 0 listens"):
-        address = HostAddress(*collective.gather("where process 0 listens", listen_address)[0])
+    with collective.watching_wait("where process 0 listens"):
+        address = HostAddress(
+            *collective.gather_values("where process 0 listens", listen_address)[0]
+        )
     why = ""
     try:
         together = join_peers(collective.index, collective.count, address, limits, seconds)
     except (JoinError, PeerError) as error:
         why = str(error)
     set_peers(collective)
-    failed = [text for text in collective.gather("who has reached process 0", why) if text]
+    failed = [text for text in collective.gather_values("who has reached process 0", why) if text]
     if not failed:
         set_peers(together)
         return
@@ -134,7 +138,7 @@ def holds_everywhere(what: str, yes: bool) -> bool:
     Args:
         what: is asked, for messages.
     """
-    return all(current_peers().gather(what, yes))
+    return all(current_peers().gather_values(what, yes))
 
 
 def _allgather_arrays(array: np.ndarray) -> np.ndarray:

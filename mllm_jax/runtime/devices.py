@@ -172,7 +172,10 @@ def _join_processes(
 
     try:
         # JAX's own deadline aborts the process, before anybody could say what has happened.
-        with group.doing("joining JAX's coordinator", limited=True), exit_after(seconds, why):
+        with (
+            group.noting_activity("joining JAX's coordinator", limited=True),
+            exit_after(seconds, why),
+        ):
             jax.distributed.initialize(
                 str(group.coordinator),
                 group.count,
@@ -184,7 +187,7 @@ def _join_processes(
                 heartbeat_timeout_seconds=NEVER,
                 initialization_timeout=round(seconds) + MARGIN,
             )
-        group.note("JAX's coordinator is joined", limited=False)
+        group.note_activity("JAX's coordinator is joined", limited=False)
     except (RuntimeError, ValueError, OSError) as error:
         raise DeviceError(
             f"--coordinator {address}: process {group.index} of {group.count} could not join JAX's "
@@ -230,16 +233,19 @@ def _looking_for_devices(parallel: ParallelConfig, limits: WatchLimits) -> Itera
 
     alone = current_peers().count == 1
     seconds = limits.stalled if alone and parallel.distributed else None
-    with current_peers().doing("looking for devices", limited=True), exit_after(seconds, why):
+    with (
+        current_peers().noting_activity("looking for devices", limited=True),
+        exit_after(seconds, why),
+    ):
         yield
 
 
 def _shake_hands() -> None:
     """A first collective of little work, begun by all at once: how devices of different processes
     reach each other is settled before anything takes long."""
-    with current_peers().meeting("devices are found"):
+    with current_peers().watching_collective("devices are found"):
         multihost_utils.process_allgather(np.zeros(1))
-    current_peers().gather("hands are shaken", None)
+    current_peers().gather_values("hands are shaken", None)
 
 
 def _choose_platform(parallel: ParallelConfig, processes: int) -> None:
@@ -293,7 +299,7 @@ def _find_devices(parallel: ParallelConfig, *, trained: bool = False) -> list[ja
     )
     # All know of it before the first one ends: process 0 has JAX's coordinator, and a process that
     # still waits for that would not know that devices of its own are lost.
-    current_peers().gather("devices are counted", None)
+    current_peers().gather_values("devices are counted", None)
     if not lacking or (len(lacking) == count and not trained):
         raise DeviceError(message)
     raise (LostError if jax.process_index() in lacking else PeerError)(message)

@@ -101,7 +101,7 @@ class InterruptibleContext:
                 received += numbers[0] in SIGNALS
                 if not self._handles_in_time(received):
                     sys.stderr.write(interrupt_message() + "\n")
-                    current_peers().leave(ExitCode.INTERRUPTED, "interrupted")
+                    current_peers().leave_run(ExitCode.INTERRUPTED, "interrupted")
                     leave_process(ExitCode.INTERRUPTED)
 
     def _handles_in_time(self, signals: int) -> bool:

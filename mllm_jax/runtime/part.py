@@ -117,7 +117,7 @@ class RunPeers:
     def __init__(self) -> None:
         self._posts = defaultdict[str, deque[tuple[int, Any]]](lambda: deque(maxlen=POSTS))
 
-    def gather(self, name: str, value: Any) -> list[Any]:
+    def gather_values(self, name: str, value: Any) -> list[Any]:
         """Every process's value for `name`, in their order; all must call in the same order.
 
         Args:
@@ -126,7 +126,7 @@ class RunPeers:
         del name
         return [value]
 
-    def post(self, name: str, value: Any) -> None:
+    def post_value(self, name: str, value: Any) -> None:
         """Send a value to process 0, and go on at once; processes without a channel keep it.
 
         Args:
@@ -142,7 +142,7 @@ class RunPeers:
         return taken_posts
 
     @property
-    def present(self) -> ProcessActivity:
+    def present_activity(self) -> ProcessActivity:
         """The present activity, or the call to a place that holds it up: what others are told.
 
         After such a call the activity begins anew.
@@ -155,7 +155,7 @@ class RunPeers:
         event = f"{activity.event}, from {wait.place} (retry_seconds {wait.seconds:g})"
         return replace(activity, event=event, since=wait.since, allowed=wait.seconds)
 
-    def note(self, event: str, *, limited: bool = True, key: str = "") -> None:
+    def note_activity(self, event: str, *, limited: bool = True, key: str = "") -> None:
         """Note the present activity of this process.
 
         Args:
@@ -174,15 +174,15 @@ class RunPeers:
         _on_event()
 
     @contextmanager
-    def doing(self, event: str, *, limited: bool, key: str = "") -> Iterator[None]:
+    def noting_activity(self, event: str, *, limited: bool, key: str = "") -> Iterator[None]:
         """Note an activity of this process within the context; then the earlier one continues."""
         before = self.activity
-        self.note(event, limited=limited, key=key)
+        self.note_activity(event, limited=limited, key=key)
         yield
         self._set_activity(replace(before, since=time.monotonic()))
 
     @contextmanager
-    def meeting(self, what: str) -> Iterator[None]:
+    def watching_collective(self, what: str) -> Iterator[None]:
         """Context of a collective of JAX's on the host: a wait that is too long ends the process.
 
         Args:
@@ -191,7 +191,9 @@ class RunPeers:
         yield
 
     @contextmanager
-    def waiting(self, what: str, *, limited: bool = True, by_all: bool = True) -> Iterator[None]:
+    def watching_wait(
+        self, what: str, *, limited: bool = True, by_all: bool = True
+    ) -> Iterator[None]:
         """Context of a wait for work of all processes: a wait that is too long ends the process.
 
         Args:
@@ -199,10 +201,10 @@ class RunPeers:
             limited: whether no process should then be at what may take long, such as compiling.
             by_all: whether all processes wait at this place, so that waits are counted alike.
         """
-        with self.doing(f"waiting for {what}", limited=limited):
+        with self.noting_activity(f"waiting for {what}", limited=limited):
             yield
 
-    def leave(self, code: int, reason: str = "") -> None:
+    def leave_run(self, code: int, reason: str = "") -> None:
         """Tell the others that this process ends, and with `code` other than 0, why."""
 
 
@@ -231,7 +233,7 @@ def waiting_for_peers(
     what: str, *, limited: bool = True, by_all: bool = True
 ) -> AbstractContextManager[None]:
     """`Peers.waiting` of the processes of this run."""
-    return current_peers().waiting(what, limited=limited, by_all=by_all)
+    return current_peers().watching_wait(what, limited=limited, by_all=by_all)
 
 
 @contextmanager

@@ -95,36 +95,38 @@ class PeerGroup(RunPeers):
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, name="peers", daemon=True).start()
 
-    def meet(self, seconds: float) -> None:
+    def wait_for_all(self, seconds: float) -> None:
         """Wait until all processes are there.
 
         Raises:
             JoinError: the processes were not started alike, or the address cannot be used.
             PeerError: somebody did not come within `seconds`.
         """
-        self._call(self._meet(seconds))
-        self._call(self._start_beating())
+        self._run_on_loop(self._wait_for_all(seconds))
+        self._run_on_loop(self._start_beating())
 
-    def gather(self, name: str, value: Any) -> list[Any]:
+    def gather_values(self, name: str, value: Any) -> list[Any]:
         """See `Peers.gather`; the watch ends this process if another one never comes."""
         # The wait has begun once the value is sent: others may go on then.
-        with self.waiting(name, by_all=False):
-            values = self._call(self._gather(name, value))
+        with self.watching_wait(name, by_all=False):
+            values = self._run_on_loop(self._gather_values(name, value))
             self.waits += 1
         return values
 
     @contextmanager
-    def meeting(self, what: str) -> Iterator[None]:
+    def watching_collective(self, what: str) -> Iterator[None]:
         """See `Peers.meeting`; the watch names the process that is missing."""
-        self.gather(what, None)
-        with self.doing(what, limited=True):
+        self.gather_values(what, None)
+        with self.noting_activity(what, limited=True):
             yield
 
     @contextmanager
-    def waiting(self, what: str, *, limited: bool = True, by_all: bool = True) -> Iterator[None]:
+    def watching_wait(
+        self, what: str, *, limited: bool = True, by_all: bool = True
+    ) -> Iterator[None]:
         """See `Peers.waiting`; the watch names the process that is missing."""
         event = f"waiting for the others ({what}), after: {self.activity.event}"
-        with self.doing(event, limited=limited):
+        with self.noting_activity(event, limited=limited):
             self.waits += by_all
             self._set_activity(replace(self.activity, waiting=True))
             yield
@@ -138,13 +140,13 @@ class PeerGroup(RunPeers):
             f"{peer}: {peer.describe_last_event(now)}" for peer in sorted(heard, key=_number_of)
         )
 
-    def leave(self, code: int, reason: str = "") -> None:
+    def leave_run(self, code: int, reason: str = "") -> None:
         """See `Peers.leave`."""
         self._leaving = True
-        self._call(self._bye(exit_code_of_others(code), reason))
-        self._call(self._cancel_tasks())
+        self._run_on_loop(self._send_last_words(exit_code_of_others(code), reason))
+        self._run_on_loop(self._cancel_tasks())
 
-    def _call(self, work: Coroutine[Any, Any, T]) -> T:
+    def _run_on_loop(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def _start_task(self, work: Coroutine[Any, Any, Any]) -> None:
@@ -160,16 +162,16 @@ class PeerGroup(RunPeers):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _meet(self, seconds: float) -> None:
+    async def _wait_for_all(self, seconds: float) -> None:
         raise NotImplementedError
 
-    async def _gather(self, name: str, value: Any) -> list[Any]:
+    async def _gather_values(self, name: str, value: Any) -> list[Any]:
         raise NotImplementedError
 
-    async def _bye(self, code: int, reason: str) -> None:
+    async def _send_last_words(self, code: int, reason: str) -> None:
         raise NotImplementedError
 
-    def _send(self, kind: str, **content: Any) -> None:
+    def _send_message(self, kind: str, **content: Any) -> None:
         """Send to whoever this process is connected to."""
         raise NotImplementedError
 
@@ -177,9 +179,9 @@ class PeerGroup(RunPeers):
         for peer in self._peers.values():
             peer.heard = time.monotonic()
         self._self.heard = time.monotonic()
-        self._start_task(self._beat())
+        self._start_task(self._send_beats())
 
-    async def _beat(self) -> None:
+    async def _send_beats(self) -> None:
         while not self._leaving:
             now = time.monotonic()
             if now - self._self.heard > self._limits.silent / 2:
@@ -187,23 +189,23 @@ class PeerGroup(RunPeers):
                 for peer in self._peers.values():
                     peer.heard = now
             self._self.heard = now
-            activity = self.present
+            activity = self.present_activity
             flags = {
                 "limited": activity.limited,
                 "waiting": activity.waiting,
                 "allowed": activity.allowed,
             }
             flags["waits"] = self.waits
-            self._send("beat", event=activity.event, ago=now - activity.since, **flags)
-            if why := self._fault(now):
-                await self._end(ExitCode.LOST_PEER, why)
+            self._send_message("beat", event=activity.event, ago=now - activity.since, **flags)
+            if why := self._find_fault(now):
+                await self._end_process(ExitCode.LOST_PEER, why)
             await asyncio.sleep(BEAT)
 
-    def _fault(self, now: float) -> str | None:
+    def _find_fault(self, now: float) -> str | None:
         """The process at fault, as far as this process can know, and why; None without a fault."""
         raise NotImplementedError
 
-    async def _hear(
+    async def _hear_peer(
         self, peer: PeerProcess, connection: Connection, kinds: Mapping[str, type[Any]]
     ) -> None:
         """Hear another process until its connection ends.
@@ -213,13 +215,13 @@ class PeerGroup(RunPeers):
         """
         while (message := await connection.receive()) is not None:
             try:
-                self._handle(peer, connection, parse_message(kinds, message), message)
+                self._handle_message(peer, connection, parse_message(kinds, message), message)
             except MessageError as error:
                 logger.warning("%s: %s; its connection is closed", peer, error)
                 connection.close()
                 return
 
-    def _handle(
+    def _handle_message(
         self, peer: PeerProcess, connection: Connection, content: Any, message: Message
     ) -> None:
         """Handle a message.
@@ -246,9 +248,11 @@ class PeerGroup(RunPeers):
         if not peer.ended:
             peer.ended = True
             last = peer.describe_last_event(time.monotonic())
-            await self._end(ExitCode.LOST_PEER, f"{peer} is gone: its connection closed; {last}")
+            await self._end_process(
+                ExitCode.LOST_PEER, f"{peer} is gone: its connection closed; {last}"
+            )
 
-    async def _end(self, code: int, why: str, grace: float = 0.0) -> None:
+    async def _end_process(self, code: int, why: str, grace: float = 0.0) -> None:
         """End this process, unless it ends by itself within `grace` seconds."""
         if self._ending or self._leaving:
             return
@@ -267,10 +271,10 @@ class PeerMember(PeerGroup):
 
     _connection: Connection
 
-    async def _meet(self, seconds: float) -> None:
+    async def _wait_for_all(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
-        self._connection = await self._connect(deadline, seconds)
-        answer = await self._answer(seconds)
+        self._connection = await self._connect_to_hub(deadline, seconds)
+        answer = await self._await_answer(seconds)
         if isinstance(answer, peer_messages.RefusedMessage):
             self._connection.close()
             raise (JoinError if answer.wrong else PeerError)(answer.why)
@@ -278,10 +282,10 @@ class PeerMember(PeerGroup):
         self.host = self._connection.local_host
         self._peers[0] = PeerProcess(0, answer.host, answer.pid, now, since=now)
         relay = CoordinatorRelay(HostAddress(self._address.host, answer.port))
-        self.coordinator = await relay.listen()
-        self._start_task(self._listen())
+        self.coordinator = await relay.start_listening()
+        self._start_task(self._listen_to_hub())
 
-    async def _answer(self, seconds: float) -> Any:
+    async def _await_answer(self, seconds: float) -> Any:
         """The answer of process 0 to a hello, see `peer_messages.ANSWERS`."""
         process, at = self._self, f"what listens at {self._address}"
         hello = peer_messages.HelloMessage(
@@ -291,7 +295,7 @@ class PeerMember(PeerGroup):
             # Process 0 says who is missing; its deadline may have begun as late as this one ends.
             async with asyncio.timeout(seconds + 5):
                 await present_secret(self._connection)
-                self._connection.trust()
+                self._connection.trust_peer()
                 self._connection.send("hello", **asdict(hello))
                 return parse_message(peer_messages.ANSWERS, await self._connection.receive())
         except SecretRefusedError as error:
@@ -303,7 +307,7 @@ class PeerMember(PeerGroup):
                 f"does ({why}); is --coordinator right?"
             ) from None
 
-    async def _connect(self, deadline: float, seconds: float) -> Connection:
+    async def _connect_to_hub(self, deadline: float, seconds: float) -> Connection:
         """A connection to process 0, as soon as it listens."""
         while True:
             try:
@@ -313,7 +317,7 @@ class PeerMember(PeerGroup):
                     )
             except OSError as error:  # TimeoutError is one, too
                 if time.monotonic() + 0.2 > deadline:
-                    hint = await asyncio.to_thread(self._address.hint)
+                    hint = await asyncio.to_thread(self._address.reachability_warning)
                     raise PeerError(
                         f"process {self.index} of {self.count} found no process 0 at "
                         f"{self._address} within {seconds:g} s ({describe_error(error)}); is it "
@@ -321,12 +325,12 @@ class PeerMember(PeerGroup):
                     ) from None
             await asyncio.sleep(0.2)
 
-    async def _listen(self) -> None:
+    async def _listen_to_hub(self) -> None:
         first = self._peers[0]
-        await self._hear(first, self._connection, peer_messages.FROM_FIRST)
+        await self._hear_peer(first, self._connection, peer_messages.FROM_FIRST)
         await self._on_closed(first)
 
-    def _handle(
+    def _handle_message(
         self, peer: PeerProcess, connection: Connection, content: Any, message: Message
     ) -> None:
         match content:
@@ -343,28 +347,28 @@ class PeerMember(PeerGroup):
                 self._note_leave(peer, connection)
             case peer_messages.EndMessage():
                 self._note_leave(peer, connection)
-                self._start_task(self._end(content.code, content.why, content.grace))
+                self._start_task(self._end_process(content.code, content.why, content.grace))
 
-    async def _gather(self, name: str, value: Any) -> list[Any]:
+    async def _gather_values(self, name: str, value: Any) -> list[Any]:
         self._gathering[name] = self._loop.create_future()
         self._connection.send("gather", name=name, value=value)
         self.waits += 1
         return await self._gathering[name]
 
-    def post(self, name: str, value: Any) -> None:
+    def post_value(self, name: str, value: Any) -> None:
         """See `Peers.post`."""
         self._loop.call_soon_threadsafe(
             partial(self._connection.send, "post", name=name, value=value)
         )
 
-    async def _bye(self, code: int, reason: str) -> None:
+    async def _send_last_words(self, code: int, reason: str) -> None:
         self._connection.send("bye", code=code, why=reason)
         await self._connection.finish()
 
-    def _send(self, kind: str, **content: Any) -> None:
+    def _send_message(self, kind: str, **content: Any) -> None:
         self._connection.send(kind, **content)
 
-    def _fault(self, now: float) -> str | None:
+    def _find_fault(self, now: float) -> str | None:
         # Only process 0, which hears all, decides whether all stand still.
         known = replace(self._limits, stalled=None, longest=None)
         return find_fault(self._peers.values(), now, known)
@@ -381,11 +385,11 @@ class PeerHub(PeerGroup):
         self._values: defaultdict[str, dict[int, Any]] = defaultdict(dict)
         self._complete = self._loop.create_future()
 
-    async def _meet(self, seconds: float) -> None:
+    async def _wait_for_all(self, seconds: float) -> None:
         try:
             # A supervisor holds the port meanwhile, as `hold_port` does.
             server = await asyncio.start_server(
-                self._greet,
+                self._greet_peer,
                 self._address.host,
                 self._address.port,
                 limit=STRANGE,
@@ -396,7 +400,7 @@ class PeerHub(PeerGroup):
                 f"process 0 cannot listen at {self._address} ({describe_error(error)}); valid: a "
                 "free port and an address of this machine for --coordinator"
             ) from None
-        hint = await asyncio.to_thread(self._address.hint)
+        hint = await asyncio.to_thread(self._address.reachability_warning)
         if hint:
             logger.warning("%s", hint.removeprefix("; "))
         try:
@@ -409,33 +413,33 @@ class PeerHub(PeerGroup):
                 f"{self.count} did not come to {self._address} within {seconds:g} s; are they "
                 f"started, with the same --coordinator? (--join-seconds waits longer){hint}"
             )
-            await self._refuse(why, wrong=False)
+            await self._refuse_all(why, wrong=False)
             server.close()
             raise PeerError(why) from None
         self._reserved_port = hold_port(self._address.host)
         self.bind = self.coordinator = HostAddress(
             self._address.host, self._reserved_port.getsockname()[1]
         )
-        self._send("welcome", host=self._self.host, pid=self._self.pid, port=self.bind.port)
+        self._send_message("welcome", host=self._self.host, pid=self._self.pid, port=self.bind.port)
 
-    async def _greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _greet_peer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = Connection(reader, writer)
-        hello = await self._strangers.introduce(peer_messages.HelloMessage, connection)
+        hello = await self._strangers.read_introduction(peer_messages.HelloMessage, connection)
         if hello is None:
             return
         now = time.monotonic()
         peer = PeerProcess(hello.index, hello.host, hello.pid, now, since=now)
-        if why := self._unfit(peer, hello.count, hello.attempt):
+        if why := self._mismatch_of(peer, hello.count, hello.attempt):
             await refuse_connection(connection, why, wrong=True)
             return
-        connection.trust()
+        connection.trust_peer()
         self._peers[peer.index], self._connections[peer.index] = peer, connection
         if len(self._connections) == self.count - 1:
             self._complete.set_result(None)
         with suppress(asyncio.CancelledError):  # as in the relay
-            await self._listen(peer, connection)
+            await self._listen_to(peer, connection)
 
-    def _unfit(self, peer: PeerProcess, count: int, theirs: int | None) -> str:
+    def _mismatch_of(self, peer: PeerProcess, count: int, theirs: int | None) -> str:
         """Why `peer` cannot be one of these processes; a wrong number of them ends all."""
         if theirs != attempt_number():
             return f"{peer} is of attempt {theirs}, process 0 of attempt {attempt_number()}"
@@ -443,7 +447,7 @@ class PeerHub(PeerGroup):
             why = f"{peer} was started with --processes {count}, process 0 with {self.count}"
             if not self._complete.done():
                 self._complete.set_exception(JoinError(why))
-                self._start_task(self._refuse(why, wrong=True))
+                self._start_task(self._refuse_all(why, wrong=True))
             return why
         if not 0 < peer.index < self.count:
             return f"{peer} is none of --processes {count}; valid: 1 to {count - 1}"
@@ -451,71 +455,73 @@ class PeerHub(PeerGroup):
             return f"--process {peer.index} is there already: {self._peers[peer.index]}"
         return ""
 
-    async def _refuse(self, why: str, *, wrong: bool) -> None:
+    async def _refuse_all(self, why: str, *, wrong: bool) -> None:
         self._ending = True  # who is refused hangs up, which is no loss to tell of
-        self._send("refused", why=why, wrong=wrong)
-        await self._finish()
+        self._send_message("refused", why=why, wrong=wrong)
+        await self._finish_connections()
 
-    async def _listen(self, peer: PeerProcess, connection: Connection) -> None:
-        await self._hear(peer, connection, peer_messages.TO_FIRST)
+    async def _listen_to(self, peer: PeerProcess, connection: Connection) -> None:
+        await self._hear_peer(peer, connection, peer_messages.TO_FIRST)
         if self._complete.done():
             await self._on_closed(peer)
         else:
             connection.close()
             del self._peers[peer.index], self._connections[peer.index]
 
-    def _handle(
+    def _handle_message(
         self, peer: PeerProcess, connection: Connection, content: Any, message: Message
     ) -> None:
         match content:
             case peer_messages.BeatMessage():
                 self._note_beat(peer, content)
             case peer_messages.GatherMessage():
-                self._collect(content.name, peer.index, message.get("value"))
+                self._collect_value(content.name, peer.index, message.get("value"))
             case peer_messages.PostMessage():
                 self._posts[content.name].append((peer.index, message.get("value")))
             case peer_messages.LeaveMessage():
                 self._note_leave(peer, connection)
                 if content.code:
-                    self._start_task(self._end(content.code, f"{peer} ended: {content.why}", GRACE))
+                    self._start_task(
+                        self._end_process(content.code, f"{peer} ended: {content.why}", GRACE)
+                    )
 
-    def _collect(self, name: str, index: int, value: Any) -> None:
+    def _collect_value(self, name: str, index: int, value: Any) -> None:
         values = self._values[name]
         values[index] = value
         if len(values) == self.count:
             del self._values[name]
             all_values = [values[i] for i in range(self.count)]
-            self._send("gathered", name=name, values=all_values)
+            self._send_message("gathered", name=name, values=all_values)
             self._gathering.pop(name).set_result(all_values)
 
-    async def _gather(self, name: str, value: Any) -> list[Any]:
+    async def _gather_values(self, name: str, value: Any) -> list[Any]:
         answer = self._gathering[name] = self._loop.create_future()
-        self._collect(name, 0, value)
+        self._collect_value(name, 0, value)
         self.waits += 1
         return await answer
 
-    async def _bye(self, code: int, reason: str) -> None:
+    async def _send_last_words(self, code: int, reason: str) -> None:
         if code:
             await self._pass_on(code, f"{self._self} ended: {reason}", GRACE)
         else:
-            self._send("bye")
-            await self._finish()
+            self._send_message("bye")
+            await self._finish_connections()
 
     async def _pass_on(self, code: int, why: str, grace: float) -> None:
-        self._send("end", code=code, why=why, grace=grace)
-        await self._finish()
+        self._send_message("end", code=code, why=why, grace=grace)
+        await self._finish_connections()
 
-    def _send(self, kind: str, **content: Any) -> None:
+    def _send_message(self, kind: str, **content: Any) -> None:
         for connection in self._connections.values():
             connection.send(kind, **content)
 
-    def _fault(self, now: float) -> str | None:
-        present = asdict(self.present)
+    def _find_fault(self, now: float) -> str | None:
+        present = asdict(self.present_activity)
         del present["key"]
         process = replace(self._self, **present, waits=self.waits)
         return find_fault([process, *self._peers.values()], now, self._limits)
 
-    async def _finish(self) -> None:
+    async def _finish_connections(self) -> None:
         await asyncio.gather(*(connection.finish() for connection in self._connections.values()))
 
 
@@ -533,6 +539,6 @@ def join_peers(
         PeerError: as `Together.meet`.
     """
     group = (PeerMember if index else PeerHub)(index, count, address, limits)
-    group.meet(seconds)
+    group.wait_for_all(seconds)
     set_peers(group)
     return group

@@ -76,7 +76,7 @@ class RecordSchema:
                 return f"{key} is of another type"
         return ""
 
-    def unknown(self, values: Values) -> list[str]:
+    def unknown_keys(self, values: Values) -> list[str]:
         """Keys that no record of this kind has."""
         if self.others is None:
             return []
@@ -115,7 +115,7 @@ class RecordLines:
             sentences.append(f"{self.path.name} has keys that this version does not know: {keys}")
         return sentences
 
-    def warn(self) -> RecordLines:
+    def log_problems(self) -> RecordLines:
         """Log the problems; return the lines."""
         for sentence in self.problems:
             logger.warning("%s: %s", self.path.parent, sentence)
@@ -183,7 +183,7 @@ def read_record_lines(path: Path, form: Callable[[Values], RecordSchema]) -> Rec
         if problem:
             continue
         values += line.values
-        unknown |= dict.fromkeys(key for v in line.values for key in form(v).unknown(v))
+        unknown |= dict.fromkeys(key for v in line.values for key in form(v).unknown_keys(v))
     return RecordLines(path, values, damage, tuple(unknown), checked or not values)
 
 
@@ -282,7 +282,7 @@ def _find_problem(line: _ParsedLine, form: Callable[[Values], RecordSchema], che
     for values in line.values:
         if why := form(values).find_problem(values):
             return why
-        if not line.signed and (keys := form(values).unknown(values)):
+        if not line.signed and (keys := form(values).unknown_keys(values)):
             return f"unknown key {keys[0]}"
     return ""
 

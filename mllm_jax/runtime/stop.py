@@ -18,7 +18,7 @@ AGREE = 5.0
 
 
 class StopSignal:
-    """Context in which, from `listen` on, the first signal sets a flag; the second acts as before.
+    """Context in which, from `start_listening` on, the first signal sets a flag; the second acts as before.
 
     Before the first step there is nothing to save, and signals end the run as they do elsewhere. A
     supervised process hears of one request twice where a cluster signals all processes of a job:
@@ -44,21 +44,23 @@ class StopSignal:
             step: step that was taken; all processes call this after every step.
         """
         if current_peers().count == 1:
-            return self.requested()
+            return self.is_requested()
         if step < self._next:
             return False
         now = time.monotonic()
-        reports = current_peers().gather("signals", [self._requested.is_set(), now - self._since])
+        reports = current_peers().gather_values(
+            "signals", [self._requested.is_set(), now - self._since]
+        )
         seconds = max(passed for _, passed in reports) / max(1, step - self._agreed)
         self._agreed, self._since = step, now
         self._next = step + max(1, int(AGREE / max(seconds, 1e-3)))
         return any(requested for requested, _ in reports)
 
-    def requested(self) -> bool:
+    def is_requested(self) -> bool:
         """Whether any process was asked to stop; all processes must call this at the same step."""
         return not holds_everywhere("no signal has come", not self._requested.is_set())
 
-    def listen(self) -> None:
+    def start_listening(self) -> None:
         """Catch signals from now on; without effect after the first time."""
         if self._listening:
             return

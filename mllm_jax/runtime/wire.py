@@ -61,7 +61,7 @@ class HostAddress:
             return False
         return all(ipaddress.ip_address(address[4][0]).is_loopback for address in addresses)
 
-    def hint(self) -> str:
+    def reachability_warning(self) -> str:
         """A warning, if other machines may not reach the address; it is looked up meanwhile."""
         if not self.is_loopback_name:
             return ""
@@ -124,7 +124,7 @@ class Connection:
         self._buffer = bytearray()
         self._ended, self._finished = asyncio.Event(), False
 
-    def trust(self, longest: int = LONGEST) -> None:
+    def trust_peer(self, longest: int = LONGEST) -> None:
         """Take lines of so many bytes from now on: the other end belongs to the run."""
         self._longest = longest
 

@@ -105,7 +105,7 @@ class ClusterJob:
         """File of the record of the environment, which is called by its content, too."""
         return self.output / f"environment-{_text_digest(self.environment)}.json"
 
-    def command(self, python: str, launch: str, config: str) -> tuple[str, ...]:
+    def training_command(self, python: str, launch: str, config: str) -> tuple[str, ...]:
         """Words of the training's command, without a supervisor and the place of its process.
 
         Args:

@@ -238,7 +238,7 @@ def _make_container(job: ClusterJob, cluster: KubernetesBackend, mounts: list[Ob
 
 def _make_command(job: ClusterJob, cluster: KubernetesBackend) -> list[str]:
     """The training's command; Kubernetes itself puts in the number of the process."""
-    words = job.command(cluster.python, "launch.py", f"{CONFIG_FOLDER}/{CONFIG_NAME}")
+    words = job.training_command(cluster.python, "launch.py", f"{CONFIG_FOLDER}/{CONFIG_NAME}")
     words = (*words, SUPERVISE)
     if job.nodes == 1:
         return list(words)

@@ -165,7 +165,7 @@ def _coordinator_lines() -> list[str]:
 
 def _launch_lines(job: ClusterJob, cluster: SlurmBackend, python: str, root: Path) -> list[str]:
     """Lines that run the training on all nodes."""
-    words = job.command(python, str(root / "launch.py"), str(job.config_file))
+    words = job.training_command(python, str(root / "launch.py"), str(job.config_file))
     supervise = [
         "# Under proctrack/linuxproc SIGTERM reaches all processes: a training that is supervised",
         "# would hear it twice, and end before it has saved.",

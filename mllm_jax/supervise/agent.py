@@ -44,19 +44,19 @@ class SupervisedRun:
     folder: Path
 
     @property
-    def words(self) -> list[str]:
+    def common_words(self) -> list[str]:
         """Words of the command that are the same on all hosts."""
         words = [word for word in self.supervisor_command if word != SUPERVISE]
         for option in (COORDINATOR, PROCESSES, PROCESS):
             words = remove_option(option, words)
         return words
 
-    def command(self, begin: BeginAttempt) -> list[str]:
+    def attempt_command(self, begin: BeginAttempt) -> list[str]:
         """Words of the command of an attempt's training process.
 
         A run goes back to the checkpoint of `--from-step` once; later attempts go on from there.
         """
-        words = self.words if begin.anew else remove_option(FROM_STEP, self.words)
+        words = self.common_words if begin.anew else remove_option(FROM_STEP, self.common_words)
         if begin.coordinator:
             number, count = begin.hosts.index(self.process), len(begin.hosts)
             place = {COORDINATOR: begin.coordinator, PROCESSES: count, PROCESS: number}
@@ -83,18 +83,18 @@ class ProcessAgent:
         self._signals: list[int] = []
 
     @property
-    def beat(self) -> Heartbeat | None:
+    def newest_beat(self) -> Heartbeat | None:
         """The newest sign of life; None without one."""
-        return self._child.beat if self._child else None
+        return self._child.newest_beat if self._child else None
 
-    def begin(self, begin: BeginAttempt) -> None:
+    def begin_attempt(self, begin: BeginAttempt) -> None:
         """Start the process of an attempt."""
         self._child = ChildProcess(begin.attempt, self._work.process, self._work.folder / "stacks")
         self._idle.clear()
-        self._tasks.create_task(self._run(self._child, begin))
+        self._tasks.create_task(self._run_child(self._child, begin))
 
     @property
-    def busy(self) -> bool:
+    def is_busy(self) -> bool:
         """Whether there is a process."""
         return self._child is not None
 
@@ -102,27 +102,30 @@ class ProcessAgent:
         """Wait until there is no process."""
         await self._idle.wait()
 
-    def halt(self) -> None:
+    def end_process(self) -> None:
         """End the process, if there is one."""
         if self._child is not None:
-            self._tasks.create_task(self._child.halt())
+            self._tasks.create_task(self._child.end_process())
 
-    def signal(self, number: int) -> None:
+    def pass_signal(self, number: int) -> None:
         """Pass a signal on; a process that heeds no second one is ended a little later."""
         self._signals.append(number)
         if self._child is not None:
-            self._child.signal(number)
+            self._child.send_signal(number)
         if len(self._signals) == 2:
-            asyncio.get_running_loop().call_later(LAST, self.halt)
+            asyncio.get_running_loop().call_later(LAST, self.end_process)
 
     def forward_request(self, number: int) -> None:
         """Pass on a signal that asks for something, to a process that is far enough to heed it."""
-        if self._child is not None and self._child.beat is not None:
-            self._child.signal(number)
+        if self._child is not None and self._child.newest_beat is not None:
+            self._child.send_signal(number)
 
-    async def _run(self, child: ChildProcess, begin: BeginAttempt) -> None:
+    async def _run_child(self, child: ChildProcess, begin: BeginAttempt) -> None:
         try:
-            command, supervisor_command = self._work.command(begin), self._work.supervisor_command
+            command, supervisor_command = (
+                self._work.attempt_command(begin),
+                self._work.supervisor_command,
+            )
             await child.start(command, supervisor_command, begin.overrides, trained=not begin.anew)
             end = await child.wait()
         except OSError as error:

@@ -132,7 +132,7 @@ class AttemptRecords:
     damage: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def effective(self) -> float | None:
+    def effective_seconds(self) -> float | None:
         """See `effective_seconds`; None if the record of the newest attempt is damaged."""
         known = max((record.attempt for record in self.times_spent), default=0)
         lost = max(map(parse_attempt_number, self.damage), default=0)

@@ -60,7 +60,7 @@ class CheckpointReturn:
             return True
         return self._file.read_bytes().startswith(self._text.encode())
 
-    def record(self) -> None:
+    def record_return(self) -> None:
         """Record that the run has gone back, if that was asked for.
 
         Raises:

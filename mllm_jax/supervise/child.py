@@ -78,17 +78,17 @@ class ChildProcess:
             self._close_files()
             raise
         for number in self._early:
-            self.signal(number)
+            self.send_signal(number)
         self._session = ProcessSession(self._running.pid)
         if self._halted:
-            self._session.kill()
+            self._session.kill_processes()
 
     @property
-    def beat(self) -> Heartbeat | None:
+    def newest_beat(self) -> Heartbeat | None:
         """The newest sign of life."""
         return beats.read_beat(self._beats)
 
-    def signal(self, number: int) -> None:
+    def send_signal(self, number: int) -> None:
         """Send a signal to the process itself, as soon as it is there."""
         if self._running is None:
             self._early.append(number)
@@ -96,7 +96,7 @@ class ChildProcess:
         with suppress(ProcessLookupError):
             self._running.send_signal(number)
 
-    async def halt(self) -> None:
+    async def end_process(self) -> None:
         """End the process and all that it has started, once its stacks are written.
 
         A process that is just being started ends as soon as it is there.
@@ -106,15 +106,15 @@ class ChildProcess:
             if self._running is not None and self._running.returncode is None:
                 await self._write_stacks()
                 assert self._session is not None, "the process is not started"
-                self._session.kill()
+                self._session.kill_processes()
 
     async def wait(self) -> ProcessEnd:
         """The end of the process, as soon as it has come."""
         assert self._running is not None, "the process is not started"
         code, pid = await self._running.wait(), self._running.pid
-        await self._tidy()
+        await self._end_leftovers()
         async with self._halting:
-            beat, host = self.beat, socket.gethostname()
+            beat, host = self.newest_beat, socket.gethostname()
             self._close_files()
         end = ProcessEnd(self._process, host, pid, code, halted=self._halted, stacks=self._written)
         if beat is None:
@@ -126,20 +126,20 @@ class ChildProcess:
         os.close(self._beats)
         os.close(self._stacks)
 
-    async def _tidy(self) -> None:
+    async def _end_leftovers(self) -> None:
         """End what the process may have left behind."""
         assert self._session is not None, "the process is not started"
         until = time.monotonic() + TIDIED
-        self._session.kill()
-        while self._session.members() and time.monotonic() < until:
+        self._session.kill_processes()
+        while self._session.living_processes() and time.monotonic() < until:
             await asyncio.sleep(0.02)
-        self._session.end()
+        self._session.end_session()
 
     async def _write_stacks(self) -> None:
         """Have the stacks written, which takes a handler of the process, and keep them."""
-        if self.beat is None:
+        if self.newest_beat is None:
             return  # it has not said yet that it would, and the signal would kill it
-        self.signal(STACKS)
+        self.send_signal(STACKS)
         text = await self._stacks_written()
         if text:
             path = self._folder / f"attempt-{self.attempt}-process-{self._process}.txt"
@@ -155,7 +155,7 @@ class ChildProcess:
         assert self._running is not None, "the process is not started"
         until = time.monotonic() + WRITTEN
         while time.monotonic() < until and _is_handling(self._running.pid, STACKS):
-            self.signal(signal.SIGCONT)  # one that is stopped, perhaps in the handler, goes on
+            self.send_signal(signal.SIGCONT)  # one that is stopped, perhaps in the handler, goes on
             await asyncio.sleep(0.05)
         return os.pread(self._stacks, os.fstat(self._stacks).st_size, 0)
 

@@ -50,7 +50,7 @@ class SupervisorJoined:
     pid: int
     attempt: int = 0
 
-    def same(self, other: SupervisorJoined) -> bool:
+    def is_same_supervisor(self, other: SupervisorJoined) -> bool:
         """Whether both are of one supervisor."""
         return (self.host, self.pid) == (other.host, other.pid)
 
@@ -277,7 +277,7 @@ class RunCoordinator:
         self._places[event.process] = HostState(event)
         self._known = max(self._known, event.attempt)
         left_out = self._out.get(event.process)
-        if left_out is not None and not left_out.same(event):
+        if left_out is not None and not left_out.is_same_supervisor(event):
             del self._out[event.process], self._unfit[event.process]
         elif event.process not in self.left_behind:
             return []
@@ -342,13 +342,13 @@ class RunCoordinator:
     def _watch_processes(self, now: float) -> list[CoordinatorAction]:
         """Name a process that is at fault, if there is one, and end the attempt."""
         busy = [place for place in self._places.values() if place.busy]
-        peers = [replace(place.peer, limit=place.pace.limit(self.limits)) for place in busy]
+        peers = [replace(place.peer, limit=place.pace.present_limit(self.limits)) for place in busy]
         fault = find_fault(peers, now, self.limits)
         if not fault:
             return []
         if all(now - place.heard <= self.limits.silent for place in busy):
             for place in busy:
-                place.pace = place.pace.stopped(now, self.limits)
+                place.pace = place.pace.after_stop(now, self.limits)
         return self._fail_attempt(fault, now)
 
     def _fail_attempt(self, why: str, now: float) -> list[CoordinatorAction]:
@@ -382,7 +382,7 @@ class RunCoordinator:
                     f"(pid {sign.beat.pid}) is refused: the present attempt is {self.attempt}"
                 )
             ]
-        place.heard, place.pace = sign.beat.time, place.pace.after(sign.beat)
+        place.heard, place.pace = sign.beat.time, place.pace.after_beat(sign.beat)
         return []
 
     def _on_left(self, process: int, now: float) -> list[CoordinatorAction]:
@@ -423,7 +423,7 @@ class RunCoordinator:
         ):
             return []
         main = find_cause(self._ends)
-        self.tries = self.tries.after(max(end.step for end in self._ends))
+        self.tries = self.tries.after_attempt(max(end.step for end in self._ends))
         self._count_unfit()
         why = self._fault or str(main)
         next_actions = self._decide_next(main, why, now)
@@ -440,12 +440,14 @@ class RunCoordinator:
         """Decide what follows an attempt that is over."""
         if all(end.code == ExitCode.OK for end in self._ends):
             return self._finish_run(ExitCode.OK, "")
-        if self._interrupted or (main.final and not self._fault):
-            code = ExitCode.INTERRUPTED if self._interrupted else main.exit
+        if self._interrupted or (main.is_final and not self._fault):
+            code = ExitCode.INTERRUPTED if self._interrupted else main.exit_code
             return self._finish_run(code, f"attempt {self.attempt} is the last: {why}")
         summary = f"attempt {self.attempt} has ended after {now - self._begun:.0f} s"
         summary += "" if self._fault else f": {why}"
-        if unfit := [end for end in self._ends if self._unfit[end.process] >= UNFIT and end.unfit]:
+        if unfit := [
+            end for end in self._ends if self._unfit[end.process] >= UNFIT and end.is_host_unfit
+        ]:
             names = ", ".join(f"process {end.process} (host {end.host})" for end in unfit)
             summary += f"; {names} {'is' if len(unfit) == 1 else 'are'} unfit again"
             hosts = self._leave_out(unfit)
@@ -455,11 +457,11 @@ class RunCoordinator:
             if self.lead not in hosts:
                 self.phase = RestartPhase.OVER
                 return [LeaveRun(ExitCode.UNFIT, summary)]
-        if self.tries.exhausted(self.policy):
+        if self.tries.is_exhausted(self.policy):
             return self._finish_run(
-                main.exit, f"{summary}; it is the last, as {self._exhausted_reason}"
+                main.exit_code, f"{summary}; it is the last, as {self._exhausted_reason}"
             )
-        pause = self.policy.pause(self.tries.failed)
+        pause = self.policy.pause_seconds(self.tries.failed)
         self.phase, self.since, self._pause_ends = RestartPhase.WAITING, now, now + pause
         return [
             LogLine(
@@ -482,7 +484,7 @@ class RunCoordinator:
         """Count the attempts in which a host is unfit; one that takes a new step shows all fit."""
         if self.tries.failed == 0:
             self._unfit.clear()
-        self._unfit.update(end.process for end in self._ends if end.unfit)
+        self._unfit.update(end.process for end in self._ends if end.is_host_unfit)
 
     def _leave_out(self, unfit: list[ProcessEnd]) -> tuple[int, ...]:
         """Leave hosts out and return those that go on; their attempts are counted anew."""

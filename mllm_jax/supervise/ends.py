@@ -51,17 +51,17 @@ class ProcessEnd:
     stacks: str = ""
 
     @property
-    def exit(self) -> int:
+    def exit_code(self) -> int:
         """The exit code for whoever has started the supervisor: 0 to 255."""
         return self.code if self.code >= 0 else int(ExitCode.FAILED)
 
     @property
-    def final(self) -> bool:
+    def is_final(self) -> bool:
         """Whether no other attempt should follow."""
         return self.code in FINAL and not self.halted
 
     @property
-    def unfit(self) -> bool:
+    def is_host_unfit(self) -> bool:
         """Whether its host is not fit: devices are lost, or a self-check has found something."""
         return self.code == ExitCode.UNFIT and not self.halted
 
@@ -86,7 +86,7 @@ def find_cause(ends: Sequence[ProcessEnd]) -> ProcessEnd:
 def _rank_end(end: ProcessEnd) -> int:
     if end.halted:
         return 4
-    return RANKS.get(end.code, 0 if end.final else 2)
+    return RANKS.get(end.code, 0 if end.is_final else 2)
 
 
 def _describe_code(code: int) -> str:

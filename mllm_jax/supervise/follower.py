@@ -74,18 +74,18 @@ class FollowerSupervisor(HostSupervisor):
             self._connection = await self._find_leader()
             if self._connection is None:
                 break
-            beating = asyncio.create_task(self._beat(self._connection))
-            await self._serve(self._connection)
+            beating = asyncio.create_task(self._send_beats(self._connection))
+            await self._follow_leader(self._connection)
             beating.cancel()
             self._connection.close()
             self._connection = None
-            self._agent.halt()
+            self._agent.end_process()
             await self._agent.wait_idle()
 
     async def _find_leader(self) -> Connection | None:
         """A connection to the supervisor that leads; None if none does, and why is told."""
         settings, wait = self._settings, 0.0 if self.left else self._settings.wait
-        connection = await self._connect(self._address, wait)
+        connection = await self._connect_to(self._address, wait)
         message = (
             f"process {settings.process} of {settings.count} found no {self._describe_self} at "
             f"{self._address} within {wait:g} s (run.wait_for_hosts)"
@@ -97,7 +97,7 @@ class FollowerSupervisor(HostSupervisor):
                 self.lead = self._take_lead(text, self._successors[number + 1 :])
                 break
             self._address = HostAddress.parse(text)
-            connection = await self._connect(self._address, settings.limits.silent + TURN)
+            connection = await self._connect_to(self._address, settings.limits.silent + TURN)
         if connection is None and self._finish is None:
             self._finish = FinishRun(int(ExitCode.LOST_PEER), message)
         return connection
@@ -113,14 +113,14 @@ class FollowerSupervisor(HostSupervisor):
         left_behind = frozenset(range(settings.count)) - hosts
         return LeadState(HostAddress.parse(address), self._attempt, self._step, left_behind)
 
-    async def _connect(self, address: HostAddress, seconds: float) -> Connection | None:
+    async def _connect_to(self, address: HostAddress, seconds: float) -> Connection | None:
         """A connection to a supervisor; None if there is none in time."""
         until, strange = time.monotonic() + seconds, ""
         while self._finish is None:
             try:
                 # No longer at a time: a signal to stop would wait for it.
                 async with asyncio.timeout(max(0.1, min(TRY, until - time.monotonic()))):
-                    return await self._introduce(address)
+                    return await self._connect_securely(address)
             except SecretRefusedError as error:
                 why = f"{address} refuses process {self._settings.process}: {error}"
                 self._finish = FinishRun(int(ExitCode.BAD_INPUT), why)
@@ -133,7 +133,7 @@ class FollowerSupervisor(HostSupervisor):
                 await asyncio.sleep(AGAIN)
         return None
 
-    async def _introduce(self, address: HostAddress) -> Connection:
+    async def _connect_securely(self, address: HostAddress) -> Connection:
         """A connection to a supervisor that has shown the secret of the run, if it has one.
 
         Raises:
@@ -148,14 +148,14 @@ class FollowerSupervisor(HostSupervisor):
         except BaseException:
             connection.close()
             raise
-        connection.trust(LONGEST)
+        connection.trust_peer(LONGEST)
         joined = replace(settings.joined, attempt=self._attempt)
         connection.send(
             "hello", **asdict(SupervisorHello(str(settings.folder), settings.count, joined))
         )
         return connection
 
-    async def _serve(self, connection: Connection) -> None:
+    async def _follow_leader(self, connection: Connection) -> None:
         """Do what is said until the connection ends, or nothing comes for too long."""
         silent = self._settings.limits.silent
         while self._finish is None:
@@ -195,18 +195,18 @@ class FollowerSupervisor(HostSupervisor):
                 if not action.anew:
                     self._step = max(self._step, 1)  # some step
                 if self._settings.process in action.hosts:
-                    self._agent.begin(action)
+                    self._agent.begin_attempt(action)
             case HaltAttempt() if action.attempt == self._attempt:
-                self._agent.halt()
+                self._agent.end_process()
             case FinishRun():
                 self._finish = action
             case LeaveRun():
                 logger.warning("the %s has left: %s", self._describe_self, action.why)
                 self.left = True
 
-    async def _beat(self, connection: Connection) -> None:
+    async def _send_beats(self, connection: Connection) -> None:
         while True:
-            beat = self._agent.beat
+            beat = self._agent.newest_beat
             if beat is None:
                 connection.send("alive")
             else:
@@ -219,7 +219,7 @@ class FollowerSupervisor(HostSupervisor):
             self._connection.send(messages.message_kind(ended), **messages.message_content(ended))
 
     def _on_interrupted(self) -> None:
-        if not self._agent.busy:
+        if not self._agent.is_busy:
             self._finish = FinishRun(int(ExitCode.INTERRUPTED), "interrupted between two attempts")
             if self._connection is not None:
                 self._connection.close()

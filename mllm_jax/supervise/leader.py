@@ -73,7 +73,7 @@ class LeaderSupervisor(HostSupervisor):
     ) -> None:
         lead = lead or LeadState(settings.address)
         super().__init__(command, replace(settings, address=lead.address))
-        self._return = CheckpointReturn(self._work.words, settings.folder)
+        self._return = CheckpointReturn(self._work.common_words, settings.folder)
         gone_back = int(self._return.has_gone_back())  # by an attempt that has taken some step
         self._coordinator = RunCoordinator(
             settings.count,
@@ -100,7 +100,7 @@ class LeaderSupervisor(HostSupervisor):
             await asyncio.sleep(TICK)
         await asyncio.gather(*(other.connection.finish() for other in self._others.values()))
 
-    async def listen(self) -> None:
+    async def start_listening(self) -> None:
         """Begin to listen for other supervisors.
 
         Raises:
@@ -110,7 +110,9 @@ class LeaderSupervisor(HostSupervisor):
         if address is None:
             return
         try:
-            await asyncio.start_server(self._greet, address.host, address.port, limit=STRANGE)
+            await asyncio.start_server(
+                self._greet_supervisor, address.host, address.port, limit=STRANGE
+            )
         except OSError as error:
             raise JoinError(
                 f"the supervisor of process {self._settings.process} cannot listen at {address} "
@@ -124,7 +126,7 @@ class LeaderSupervisor(HostSupervisor):
             self._coordinator.on_wake(now)
             for other in self._others.values():
                 other.heard = now
-        beat = self._agent.beat
+        beat = self._agent.newest_beat
         if beat is not None:
             self._on_event(LifeSign(self._settings.process, beat))
             self._note_step(beat)
@@ -156,11 +158,11 @@ class LeaderSupervisor(HostSupervisor):
                 case BeginAttempt():
                     action = self._with_meeting_point(action)
                     self._broadcast_action(action)
-                    self._agent.begin(action)
+                    self._agent.begin_attempt(action)
                     self._record_attempt(WatchedAttempt(action.attempt, time.time()))
                 case HaltAttempt():
                     self._broadcast_action(action)
-                    self._agent.halt()
+                    self._agent.end_process()
                 case AttemptOver():
                     now, fields = time.time(), asdict(action)
                     seconds = fields.pop("seconds")
@@ -210,15 +212,17 @@ class LeaderSupervisor(HostSupervisor):
         self._reserved_port = hold_port(host)
         return str(HostAddress(host, self._reserved_port.getsockname()[1]))
 
-    async def _greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _greet_supervisor(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         connection = Connection(reader, writer)
-        hello = await self._strangers.introduce(SupervisorHello, connection)
+        hello = await self._strangers.read_introduction(SupervisorHello, connection)
         if hello is None:
             return
         if why := self._unfit_reason(hello):
             await refuse_connection(connection, why)
             return
-        connection.trust(LONGEST)
+        connection.trust_peer(LONGEST)
         previous = self._others.get(hello.joined.process)
         if previous is not None:
             previous.connection.close()
@@ -227,7 +231,7 @@ class LeaderSupervisor(HostSupervisor):
         self._others[hello.joined.process] = other
         self._on_event(hello.joined)
         with suppress(asyncio.CancelledError):  # at the end, of which asyncio would make an error
-            await self._listen(other)
+            await self._listen_to(other)
 
     def _unfit_reason(self, hello: SupervisorHello) -> str:
         """Why a supervisor cannot be one of this run; empty if it can."""
@@ -243,7 +247,7 @@ class LeaderSupervisor(HostSupervisor):
         present = self._others.get(hello.joined.process)
         is_alive = present is not None and time.monotonic() - present.heard < PRESENT
         # One whose connection was cut comes again by a new one, maybe before the old one has ended.
-        if present is not None and is_alive and not present.joined.same(hello.joined):
+        if present is not None and is_alive and not present.joined.is_same_supervisor(hello.joined):
             return (
                 f"{who} comes too late: host {present.joined.host}, pid {present.joined.pid}, is it"
             )
@@ -256,7 +260,7 @@ class LeaderSupervisor(HostSupervisor):
             )
         return ""
 
-    async def _listen(self, other: OtherSupervisor) -> None:
+    async def _listen_to(self, other: OtherSupervisor) -> None:
         """Hear another supervisor until its connection ends."""
         process = other.joined.process
         while (message := await other.connection.receive()) is not None:
@@ -282,7 +286,7 @@ class LeaderSupervisor(HostSupervisor):
 
 def _record_return(checkpoint_return: CheckpointReturn) -> None:
     try:
-        checkpoint_return.record()
+        checkpoint_return.record_return()
     except OSError as error:
         logger.warning("it cannot be kept that the run has gone back: %s", error)
 

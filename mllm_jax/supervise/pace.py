@@ -46,7 +46,7 @@ class EventPace:
     granted: Mapping[str, float] = field(default_factory=dict)
     step: int = 0
 
-    def after(self, beat: Heartbeat) -> EventPace:
+    def after_beat(self, beat: Heartbeat) -> EventPace:
         """The value after one more sign of life; an event ends where the next one begins."""
         before, pace = self.beat, replace(self, beat=beat)
         if beat.step > self.step:
@@ -63,7 +63,7 @@ class EventPace:
         """What is known where another attempt begins: the last event of this one has no end."""
         return replace(self, beat=None)
 
-    def limit(self, limits: WatchLimits) -> ActivityLimit:
+    def present_limit(self, limits: WatchLimits) -> ActivityLimit:
         """The limit of the present event, by `limits` or by what is known of its kind."""
         if self.beat is None:
             return limits.limit_of(limited=False)
@@ -76,9 +76,9 @@ class EventPace:
             limit = min(limit, max(usual, granted, key=_limit_seconds), key=_limit_seconds)
         return limits.extend_limit(limit, self.beat.allowed)
 
-    def stopped(self, now: float, limits: WatchLimits) -> EventPace:
+    def after_stop(self, now: float, limits: WatchLimits) -> EventPace:
         """The value once an attempt is ended at the time `now`, as an event takes too long."""
-        kind, seconds = self._known_kind, self.limit(limits).seconds
+        kind, seconds = self._known_kind, self.present_limit(limits).seconds
         if self.beat is None or kind is None or now - self.beat.since <= seconds:
             return self
         return replace(self, granted={**self.granted, kind: 2.0 * seconds})

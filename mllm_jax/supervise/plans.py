@@ -42,7 +42,7 @@ class FallbackPlans(Mapping[int, tuple[str, ...]]):
     def __init__(self, first: Mapping[int, tuple[str, ...]]) -> None:
         self._known = {**first}
 
-    def add(self, hosts: int, words: tuple[str, ...]) -> None:
+    def add_plan(self, hosts: int, words: tuple[str, ...]) -> None:
         """Add the plan for a number of hosts, or replace it."""
         self._known = {**self._known, hosts: words}
 
@@ -115,7 +115,7 @@ class FallbackSearch:
     def _accept_plan(self, hosts: int, devices: int, file: Path) -> str:
         """Take a plan that was found; why not, if it cannot be taken."""
         try:
-            self._plans.add(hosts, self._read(file, devices))
+            self._plans.add_plan(hosts, self._read(file, devices))
         except ValueError as error:
             return str(error)
         return ""

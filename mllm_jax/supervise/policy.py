@@ -20,7 +20,7 @@ class RestartPolicy:
     restarts: int = 5
     backoff: float = 1.0
 
-    def pause(self, failed: int) -> float:
+    def pause_seconds(self, failed: int) -> float:
         """Seconds before the restart that follows `failed` attempts without a new step."""
         return min(LONGEST, self.backoff * 2.0 ** min(max(0, failed - 1), 30))
 
@@ -41,7 +41,7 @@ class AttemptHistory:
     best: int = 0
     failed: int = 0
 
-    def after(self, step: int) -> AttemptHistory:
+    def after_attempt(self, step: int) -> AttemptHistory:
         """The value after one more attempt, whose newest step is `step`."""
         return (
             AttemptHistory(step, 0)
@@ -49,7 +49,7 @@ class AttemptHistory:
             else AttemptHistory(self.best, self.failed + 1)
         )
 
-    def exhausted(self, policy: RestartPolicy) -> bool:
+    def is_exhausted(self, policy: RestartPolicy) -> bool:
         """Whether no restart is left."""
         return self.failed > policy.restarts or policy.restarts == 0
 

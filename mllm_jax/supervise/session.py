@@ -27,7 +27,7 @@ class ProcessSession:
         self._number = number
         self._segments = set[Path]()
 
-    def members(self) -> list[int]:
+    def living_processes(self) -> list[int]:
         """Ids of the processes that live."""
         members = []
         for path in Path("/proc").iterdir():
@@ -37,7 +37,7 @@ class ProcessSession:
                     members.append(int(path.name))
         return members
 
-    def kill(self) -> None:
+    def kill_processes(self) -> None:
         """Kill all processes but trackers of shared memory.
 
         Trackers remove what was registered with them once its processes are killed; then they end,
@@ -45,7 +45,9 @@ class ProcessSession:
         `end` sees to those. One that runs could make another behind our back, so all
         are stopped first.
         """
-        killed = [n for n in self.members() if _TRACKER not in _read_file(f"/proc/{n}/cmdline")]
+        killed = [
+            n for n in self.living_processes() if _TRACKER not in _read_file(f"/proc/{n}/cmdline")
+        ]
         for process in killed:
             _send_signal(process, signal.SIGSTOP)
         until = time.monotonic() + _STOPPING
@@ -55,7 +57,7 @@ class ProcessSession:
             self._segments.update(_open_segments(process))
             _send_signal(process, signal.SIGKILL)
 
-    def end(self) -> None:
+    def end_session(self) -> None:
         """Kill what is left, trackers too, and remove segments of processes that were killed."""
         with suppress(ProcessLookupError):
             os.killpg(self._number, signal.SIGKILL)

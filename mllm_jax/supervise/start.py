@@ -49,13 +49,13 @@ def _run_supervisor(command: Sequence[str], settings: SupervisorConfig) -> int:
     name = f"{SUPERVISOR}-{settings.process}" if settings.process else SUPERVISOR
     # On a disk that hosts share, one that is gone may have it for a time.
     with run_lock(settings.folder, name, settings.wait if cluster_job() else GLANCE):
-        finish = asyncio.run(_run(command, settings))
+        finish = asyncio.run(_run_supervised(command, settings))
     if finish.code != ExitCode.OK:
         logger.error("%s", finish.why)
     return finish.code
 
 
-async def _run(command: Sequence[str], settings: SupervisorConfig) -> FinishRun:
+async def _run_supervised(command: Sequence[str], settings: SupervisorConfig) -> FinishRun:
     if settings.process == 0:
         return await _lead_run(LeaderSupervisor(command, settings))
     follower = FollowerSupervisor(command, settings)
@@ -73,5 +73,5 @@ async def _run(command: Sequence[str], settings: SupervisorConfig) -> FinishRun:
 
 
 async def _lead_run(leader: LeaderSupervisor) -> FinishRun:
-    await leader.listen()
+    await leader.start_listening()
     return await leader.run()

@@ -107,7 +107,7 @@ class HostSupervisor(ABC):
         """
         loop = asyncio.get_running_loop()
         for number in SIGNALS:
-            loop.add_signal_handler(number, self._interrupt, number)
+            loop.add_signal_handler(number, self._on_signal, number)
         async with asyncio.TaskGroup() as tasks:
             self._agent = ProcessAgent(self._work, tasks, self._on_ended)
             loop.add_signal_handler(PROFILE, self._agent.forward_request, PROFILE)
@@ -123,9 +123,9 @@ class HostSupervisor(ABC):
     def _on_ended(self, ended: ProcessEnded) -> None:
         """The training process of this host has ended."""
 
-    def _interrupt(self, number: int) -> None:
+    def _on_signal(self, number: int) -> None:
         logger.warning("%s is passed on to the training process", signal.Signals(number).name)
-        self._agent.signal(number)
+        self._agent.pass_signal(number)
         self._on_interrupted()
 
     @abstractmethod

@@ -59,7 +59,7 @@ class Experiment:
         return cls(config, step.program.grid, processor, step)
 
     @cached_property
-    def forward(self) -> TrainStep:
+    def forward_step(self) -> TrainStep:
         """The step whose layouts serve forward passes: without a pipeline, its stages as fsdp."""
         if isinstance(self.step.program, PlainProgram):
             return self.step
@@ -74,7 +74,7 @@ class Experiment:
             return None
         return PrecompiledPrograms(Path(folder), self.step.options, self.step.devices)
 
-    def observed(self, observe: Observer) -> TrainStep:
+    def observed_step(self, observe: Observer) -> TrainStep:
         """The train step of a pipeline that calls `observe` at the start and end of bundles."""
         return with_plan(self.step, observe=observe)
 

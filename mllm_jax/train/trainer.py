@@ -159,10 +159,10 @@ class Trainer:
         Raises:
             Exception: as of the function `train`.
         """
-        with self.opened():
+        with self.opened_run():
             while not self.is_done:
                 self.after_step(self.train_step())
-        return self.finish()
+        return self.evaluate_last_state()
 
     def steps(self) -> Generator[StepResult, None, Evaluation]:
         """Take the steps that are left, one for every one that is asked for, then evaluate.
@@ -173,14 +173,14 @@ class Trainer:
             The results of the evaluation.
         """
         result = None
-        with self.opened():
+        with self.opened_run():
             while not self.is_done:
                 result = self.after_step(self.train_step())
                 if not self.is_done:
                     pause = StepStopwatch()
                     yield result
                     self.progress.paused += pause.seconds
-        evaluation = self.finish()
+        evaluation = self.evaluate_last_state()
         if result:
             yield replace(result, evaluation=evaluation or None)
         return evaluation
@@ -191,7 +191,7 @@ class Trainer:
         return self.progress.step >= self.config.train.steps
 
     @contextmanager
-    def opened(self) -> Iterator[None]:
+    def opened_run(self) -> Iterator[None]:
         """Context in which steps are taken: the loader is open, signals ask the run to stop."""
         stop: AbstractContextManager[object] = nullcontext()
         if self.components:
@@ -204,7 +204,7 @@ class Trainer:
                 yield
             self.wait_for_steps()
 
-    def finish(self) -> Evaluation:
+    def evaluate_last_state(self) -> Evaluation:
         """Evaluate the state after the last step.
 
         Raises:
@@ -212,9 +212,9 @@ class Trainer:
         """
         assert self.components is not None
         set_interrupt_status(status_after_training(self.config, self.progress.step))
-        if self.config.evaluate.enabled and self.components.stop.requested():
+        if self.config.evaluate.enabled and self.components.stop.is_requested():
             raise StoppedRun
-        return self.evaluate() or {}
+        return self.evaluate_state() or {}
 
     # ---- one step --------------------------------------------------------------------------------
 
@@ -309,7 +309,7 @@ class Trainer:
         assert self.components is not None
         step, guard, stop = ended.step, self.components.guard, self.components.stop
         work, is_last = due_work(self.config, step), self.is_done
-        stop.listen()
+        stop.start_listening()
         set_interrupt_status(status_unsaved(self.config))
         guard.watch_step(ended)
         self.notify(ended)
@@ -318,22 +318,22 @@ class Trainer:
         if stopping or work.report or work.save or work.copy:
             guard.check_all()
         if work.copy and not stopping:
-            self.copy()
+            self.copy_snapshot()
         if stopping or work.save:
-            self.save(is_last=stopping or is_last)
+            self.save_checkpoint(is_last=stopping or is_last)
         evaluation = None
         if work.evaluate and not stopping:
-            evaluation = self.evaluate(stop.requested)
-            stopping = stop.requested()
+            evaluation = self.evaluate_state(stop.is_requested)
+            stopping = stop.is_requested()
             if stopping:
                 guard.check_all()
-                self.save(is_last=True)
+                self.save_checkpoint(is_last=True)
         if stopping and not is_last:
             set_interrupt_status(status_after_step(self.config, step))
             raise StoppedRun
         return StepResult(self.components.listeners.record, self.state, evaluation)
 
-    def copy(self) -> None:
+    def copy_snapshot(self) -> None:
         """Copy a snapshot of the state into the memory of the hosts, if the run takes any."""
         assert self.components is not None
         if self.components.snapshots is None:
@@ -341,9 +341,9 @@ class Trainer:
         step = self.progress.step
         with self.phase("copy", step):
             progress = progress_of_all(self.progress)
-            self.components.snapshots.take(step, self.state, progress.to_json())
+            self.components.snapshots.take_snapshot(step, self.state, progress.to_json())
 
-    def save(self, *, is_last: bool) -> None:
+    def save_checkpoint(self, *, is_last: bool) -> None:
         """Save the state if it may be saved and checkpoints are made; the last save is waited for.
 
         Raises:
@@ -357,9 +357,9 @@ class Trainer:
         with self.phase("save", step):
             guard.check_state(step, self.state)
             progress = progress_of_all(self.progress)
-            self.components.checkpoints.save(self.state, progress, guard.sane, last=is_last)
+            self.components.checkpoints.save_state(self.state, progress, guard.sane, last=is_last)
 
-    def evaluate(self, stopping: Callable[[], bool] = lambda: False) -> Evaluation | None:
+    def evaluate_state(self, stopping: Callable[[], bool] = lambda: False) -> Evaluation | None:
         """Evaluate the state; None without evaluation, or if `stopping` holds meanwhile."""
         assert self.components is not None
         evaluator = self.components.evaluator
@@ -381,7 +381,7 @@ def advance_progress(
     progress.step += 1
     progress.loader, progress.group = microbatches[-1].state, microbatches[-1].stats.group
     progress.seconds += seconds
-    progress.skipped.note(progress.step, (skip for m in microbatches for skip in m.skipped))
+    progress.skipped.note_skipped(progress.step, (skip for m in microbatches for skip in m.skipped))
 
 
 def progress_of_all(progress: Progress) -> Progress:
@@ -417,9 +417,9 @@ def train(config: ExperimentConfig, console: Console, from_step: int | None = No
     ledger = TimeLedger(process_age())
     with locked_run(config.run.path):
         record, sources = begin_record(ledger, config)
-        record.spend("data", "build")
+        record.note_time("data", "build")
         experiment = Experiment.build(config)
-        record.spend("build", "restore")
+        record.note_time("build", "restore")
         with open_trainer(experiment, console, sources, from_step, record) as trainer:
             evaluation = trainer.train()
         return write_summary(trainer, evaluation)
@@ -442,7 +442,7 @@ def training_steps(
     config, ledger = experiment.config, TimeLedger(0.0, shared=True)
     with locked_run(config.run.path):
         record, sources = begin_record(ledger, config)
-        record.spend("data", "restore")
+        record.note_time("data", "restore")
         with open_trainer(experiment, console, sources, from_step, record) as trainer:
             evaluation = yield from trainer.steps()
         return write_summary(trainer, evaluation)
@@ -455,7 +455,7 @@ def begin_record(ledger: TimeLedger, config: ExperimentConfig) -> tuple[TimeReco
         The record, and the identities of the data.
     """
     record = TimeRecord(ledger, config.run.path)
-    record.write()
+    record.write_record()
     check_health(config)
     return record, check_sources(config)
 
@@ -487,13 +487,13 @@ def open_trainer(
     folder, regrouping = config.run.path / "checkpoints", experiment.step.form.regrouping
     checkpoints = Checkpoints(folder, config.checkpoint, regrouping)
     try:
-        current_peers().note("restoring or making the state", limited=False)
+        current_peers().note_activity("restoring or making the state", limited=False)
         over = DivergedError, GeneratorExit, StoppedRun
         with open_snapshots(config, over) as snapshots:
             state, progress = restore_or_init(
                 experiment, checkpoints, console, sources, from_step, snapshots, offers
             )
-            record.spend("restore", "compile")
+            record.note_time("restore", "compile")
             # Only now are copies set aside that the run has left.
             with (
                 copying_checkpoints(offers, progress.step),
@@ -510,6 +510,6 @@ def open_trainer(
 def write_summary(trainer: Trainer, evaluation: Evaluation) -> Summary:
     """Write `summary.json` of a run that is done, and copy its records; returns the content."""
     assert trainer.components is not None
-    summary = trainer.components.listeners.finish(trainer.config.run.path, evaluation)
+    summary = trainer.components.listeners.write_summary(trainer.config.run.path, evaluation)
     copy_records(trainer.components.offers)
     return summary

@@ -124,7 +124,7 @@ def kept(hosts: EmulatedHosts, host: int, origin: int, step: int, run: Path = RU
     """A share of 1 KiB in the memory of a host."""
     folder = hosts.shared_memory(host) / "mllm_jax-0" / f"{run.name}-0a"
     own = shard_in(folder, host, origin, step % 2)
-    own.reserve(1024)
+    own.reserve_memory(1024)
     where = ShardOrigin(run="r", folder=str(run), series="s", step=step, process=origin)
     own.write_index(ShardIndex(origin=where, progress={}, config={}, leaves={}))
     return own

@@ -53,7 +53,7 @@ def test_groups_within_a_stage_count():
 def test_loops_count_as_often_as_the_schedule_has_them():
     schedule = configure_step(load_config(CONFIG)).schedule
     program = lower_schedule(schedule, "layer")
-    frame = ScheduleBounds.of(program)
+    frame = ScheduleBounds.of_schedule(program)
     share = loop_share(program, frame)
 
     def runs(scopes: str) -> float:

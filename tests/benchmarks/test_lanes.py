@@ -33,8 +33,10 @@ def config() -> ExperimentConfig:
 
 @pytest.fixture(scope="module")
 def ways(config: ExperimentConfig) -> dict[str, BucketVariant]:
-    found = {name: BucketVariant.of(single_lane(config, name), name, {}) for name in WAYS[1:]}
-    return {"lanes": BucketVariant.of(config, "lanes", COSTS), **found}
+    found = {
+        name: BucketVariant.from_config(single_lane(config, name), name, {}) for name in WAYS[1:]
+    }
+    return {"lanes": BucketVariant.from_config(config, "lanes", COSTS), **found}
 
 
 def rows_of(way: BucketVariant, plan: MicrobatchPlan) -> dict[str, set[int]]:
@@ -51,7 +53,7 @@ def test_the_tail_is_32_times_the_median(config: ExperimentConfig) -> None:
 
 def test_rows_hold_the_whole_step(config: ExperimentConfig, ways: dict[str, BucketVariant]) -> None:
     for way in ways.values():
-        (plan,) = way.plans(lanes.of_medians(config, lanes.MEDIANS), 1)
+        (plan,) = way.plan_steps(lanes.of_medians(config, lanes.MEDIANS), 1)
         assert len(plan.placements) == len(lanes.MEDIANS)
         batch = lanes.batch_of(way, plan)
         filled = sum(int(np.count_nonzero(b.segment_ids)) for b in batch.encoders.values())
@@ -59,7 +61,7 @@ def test_rows_hold_the_whole_step(config: ExperimentConfig, ways: dict[str, Buck
         landed = [np.count_nonzero(m >= 0) for m in batch.decoder.merges.values()]
         assert sum(landed) == sum(lanes.MEDIANS) * median_positions(config) // 16
     # The long medium alone is split, and half of the others fill the row of either rank.
-    (plan,) = ways["lanes"].plans(lanes.of_medians(config, lanes.MEDIANS), 1)
+    (plan,) = ways["lanes"].plan_steps(lanes.of_medians(config, lanes.MEDIANS), 1)
     assert {name: len(rows) for name, rows in rows_of(ways["lanes"], plan).items()} == {
         "short": 2,
         "long": 1,

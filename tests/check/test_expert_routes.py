@@ -26,7 +26,7 @@ def test_every_copy_comes_to_the_rank_of_its_expert_once(
     orders = rng.permuted(np.tile(np.arange(count), (ranks, TOKENS, 1)), axis=-1)
     drawn = ExpertRoutes(count, orders[..., :taken], rng.random((ranks, TOKENS, taken)))
     arrived = [drawn.arrived_copies(rank) for rank in range(ranks)]
-    sent = sorted(copy for rank in range(ranks) for copy in drawn.sent(rank))
+    sent = sorted(copy for rank in range(ranks) for copy in drawn.copies_sent(rank))
     assert sorted(copy for one in arrived for copy in one) == sent
     assert len(set(sent)) == ranks * TOKENS * taken
     for rank, copies in enumerate(arrived):
@@ -47,7 +47,7 @@ def test_the_picture_is_of_the_configured_router() -> None:
         groups=4,
         top_groups=2,
     )
-    drawn = ExpertRoutes.drawn(own, ranks=2, seed=3)
+    drawn = ExpertRoutes.draw_random(own, ranks=2, seed=3)
     logits = np.random.default_rng(3).normal(size=(2, TOKENS, 8))
     scores = 1 / (1 + np.exp(-logits))
     grouped = scores.reshape(2, TOKENS, 4, 2).sum(-1)

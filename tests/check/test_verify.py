@@ -152,7 +152,7 @@ def test_the_largest_errors_of_all_routers_are_told():
             2e-6, {"decoder": 3e-2, "vision": 1e-6}, DECODER | {"vision": "z"}
         ),
     }
-    worst = VerificationResult.of(found, {})
+    worst = VerificationResult.from_results(found, {})
     assert not worst.ok
     assert worst.rows == [
         ("loss", "2.0e-06", ""),
@@ -166,7 +166,9 @@ def test_the_largest_errors_of_all_routers_are_told():
 
 def test_the_largest_errors_of_all_loads_are_told_beside_those_of_routers():
     found = [VerificationResult(0.0, {"decoder": error}, DECODER) for error in (1e-5, 2e-5, 3e-2)]
-    worst = VerificationResult.of({"random": found[0]}, {"full": found[1], "late": found[2]})
+    worst = VerificationResult.from_results(
+        {"random": found[0]}, {"full": found[1], "late": found[2]}
+    )
     assert not worst.ok
     assert worst.worst == {"decoder": 3e-2}
     assert worst.rows[2:] == [

@@ -48,10 +48,10 @@ def test_answers_are_those_without_a_cache() -> None:
         rows.inputs[0, start : start + len(tokens)] = tokens
         slots.append(PromptSlot(segment, 0, start, len(tokens), segment, ()))
         start += len(tokens)
-    columns = AnswerColumns.of(slots, [0], decoding.columns_unit, [MOST] * len(slots))
-    prepared = decoding.prepare_parameters(step.form.stored(params))
+    columns = AnswerColumns.from_prompts(slots, [0], decoding.columns_unit, [MOST] * len(slots))
+    prepared = decoding.prepare_parameters(step.form.to_stored(params))
     batch = PackedBatch({BACKBONE: rows})
-    found = decoding.write(prepared, batch, columns, MOST, TokenSampling()).answers
+    found = decoding.write_answers(prepared, batch, columns, MOST, TokenSampling()).answers
     assert found == without_cache(params["decoder"])
     assert len({*found[0], *found[1]}) > 2
 

@@ -75,13 +75,13 @@ def written(folder: str, plan: ParallelPlan, rows: list[int], count: int) -> lis
     model, params, _ = imported(folder)
     step = build_step(model, {"decoder": plan}, devices=jax.devices()[: plan.devices])
     decoding = DecodingPrograms(step, (), "layer")
-    stored = step.form.stored(params)
+    stored = step.form.to_stored(params)
     laid_out = jax.tree.map(lambda leaf: leaf.sharding, step.abstract["params"])
     prepared = decoding.prepare_parameters(jax.device_put(stored, laid_out))
     batch, slots = laid(texts(folder), rows, count)
     own = local_rows(step, count)["decoder"]
-    columns = AnswerColumns.of(slots, own, decoding.columns_unit, [MOST] * len(slots))
-    return decoding.write(prepared, batch, columns, MOST, TokenSampling()).answers
+    columns = AnswerColumns.from_prompts(slots, own, decoding.columns_unit, [MOST] * len(slots))
+    return decoding.write_answers(prepared, batch, columns, MOST, TokenSampling()).answers
 
 
 @pytest.mark.parametrize("folder", DECODERS)

@@ -43,7 +43,7 @@ def test_the_most_likely_tokens_are_kept(top_k: int, top_p: float, kept: list[in
 
 def draw(sampling: TokenSampling, numbers: Any, places: Any) -> Any:
     logits = jnp.broadcast_to(LOGITS, (*numbers.shape, LOGITS.shape[-1]))
-    return np.asarray(draw_tokens(logits, sampling.draw, numbers, places))
+    return np.asarray(draw_tokens(logits, sampling.as_arrays, numbers, places))
 
 
 def test_tokens_come_as_often_as_they_are_likely() -> None:

@@ -242,7 +242,7 @@ def test_a_link_is_of_the_processes_at_its_ends() -> None:
     (found,) = links._received_findings(done, three, links.DeviceLink(1, 2, "x"), 1e9)
     assert found.fault == "8 of 8 numbers have changed on the way"
     assert found.processes == (1, 2)
-    assert HealthReport((found, replace(found, processes=(0, 1)))).unfit == {1}
+    assert HealthReport((found, replace(found, processes=(0, 1)))).unfit_processes == {1}
 
 
 def test_places_on_one_host_may_differ_more_than_accelerators(
@@ -310,7 +310,7 @@ class Skewed(RunPeers):
         super().__init__()
         self.index, self.count, self._ahead = index, len(ahead), ahead
 
-    def gather(self, name: str, value: Any) -> list[Any]:
+    def gather_values(self, name: str, value: Any) -> list[Any]:
         return [value and value + other - self._ahead[self.index] for other in self._ahead]
 
 
@@ -342,7 +342,7 @@ class Late(RunPeers):
         super().__init__()
         self.told: list[str] = []
 
-    def gather(self, name: str, value: Any) -> list[Any]:
+    def gather_values(self, name: str, value: Any) -> list[Any]:
         self.told.append(name)
         others = value and value - 90.0 * (name == "clocks, 1")
         return [value, others, others]
@@ -369,7 +369,7 @@ class Third(RunPeers):
 
     index, count = 2, 3
 
-    def gather(self, name: str, value: Any) -> list[Any]:
+    def gather_values(self, name: str, value: Any) -> list[Any]:
         other = value | {"msgpack": "1.0.0"}
         return [other, other, value]
 
@@ -418,7 +418,7 @@ def test_as_few_processes_are_unfit_as_explain_all_faults(
     faults: list[tuple[int, ...]], unfit: set[int]
 ) -> None:
     found = [HealthFinding("x", "y", fault="z", processes=own) for own in faults]
-    assert HealthReport((*found, HealthFinding("x", "y", processes=(5,)))).unfit == unfit
+    assert HealthReport((*found, HealthFinding("x", "y", processes=(5,)))).unfit_processes == unfit
 
 
 def test_devices_of_cpus_are_checked_only_if_that_is_asked_for() -> None:

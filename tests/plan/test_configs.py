@@ -40,13 +40,13 @@ def test_every_config_has_a_plan(path: Path) -> None:
     config = standing_in(config) if config.data.auto_budgets else config
     name = config.schedule.hardware or "h100"
     planner = PlanSearch(config, load_hardware(name), name)
-    found = planner.search()
+    found = planner.search_plans()
     assert found.best, found.refused
     best = found.best[0]
     assert 0 < best.memory.total <= planner.space.memory
     # What is written of it is a configuration that trains, and as fast as was found.
     written = resolve_config(
-        planner.configure(best.strategy).model_dump(mode="json"), source=path.name
+        planner.configure_plans(best.strategy).model_dump(mode="json"), source=path.name
     )
     assert simulate_step(written, load_hardware(name)).makespan == pytest.approx(best.seconds)
 

@@ -95,7 +95,7 @@ def found(count: int = 6) -> tuple[PlanSearch, Any]:
     """The best plans of the small configuration, each with other degrees of the decoder."""
     config = resolve_config(small(), source="test")
     planner = PlanSearch(config, load_hardware("h100"), "h100")
-    return planner, planner.search(count).best
+    return planner, planner.search_plans(count).best
 
 
 @pytest.fixture(scope="module")
@@ -373,7 +373,7 @@ def test_more_devices_never_make_the_best_plan_slower(slow: Path) -> None:
         planner = PlanSearch(
             resolve_config(small(), source="test"), load_hardware(str(slow)), str(slow)
         )
-        (best,) = planner.with_devices(devices).search().best
+        (best,) = planner.with_devices(devices).search_plans().best
         return best.seconds
 
     many = [seconds(devices) for devices in range(1, 5)]
@@ -411,9 +411,9 @@ def test_ranks_may_share_experts_in_any_number_that_divides_them() -> None:
         resolve_config(small(), source="test"), load_hardware("h100"), "h100"
     ).space.experts == (1,)
     space = replace(planner.space, experts=(2, 4), tensors=(1,), contexts=(1,))
-    (best,) = planner.search(space=space).best
+    (best,) = planner.search_plans(space=space).best
     assert best.strategy.backbone.expert > 1
-    made = planner.configure(best.strategy)
+    made = planner.configure_plans(best.strategy)
     assert find_problems(made) == []
     assert simulate_step(made, planner.hardware).makespan == pytest.approx(best.seconds)
     assert predict_memory(made, planner.hardware).total == pytest.approx(best.memory.total)
@@ -433,7 +433,7 @@ def test_plans_split_the_rows_of_an_encoders_own_microbatches() -> None:
     whole = Strategy({"decoder": ParallelPlan(data=4), "vision": vision}, microbatches=2)
     before = replace(staged, placement="prologue")
     for strategy, budgets in ((staged, {"vision": 24}), (before, {}), (whole, {})):
-        made = planner.configure(strategy)
+        made = planner.configure_plans(strategy)
         resolve_config(made.model_dump(mode="json"), source="test")
         assert made.schedule.budgets == budgets
 
@@ -446,7 +446,7 @@ def test_plans_keep_the_rows_of_an_encoders_own_microbatches() -> None:
     config = resolve_config(small(**own, data__rows=2), source="test")
     planner = PlanSearch(config, load_hardware("h100"), "h100")
     plans = {"decoder": ParallelPlan(data=2, stage=2), "vision": ParallelPlan(data=4)}
-    made = planner.configure(Strategy(plans, microbatches=4))
+    made = planner.configure_plans(Strategy(plans, microbatches=4))
     assert made.schedule.rows == {"vision": 2}
     assert find_problems(made) == []
     assert configure_step(made).workload.spread["vision"] == planner.workload.spread["vision"] == 2
@@ -464,17 +464,17 @@ def test_only_encoders_in_bubbles_cost_what_their_own_microbatches_do() -> None:
     ways = named_subspaces(whole, planner.workload) | {
         "bubbles": replace(with_stages(whole, planner.workload), placements=("bubbles",))
     }
-    best = {name: planner.search(space=space).best[0] for name, space in ways.items()}
+    best = {name: planner.search_plans(space=space).best[0] for name, space in ways.items()}
     for name, found in best.items():
-        made = planner.configure(found.strategy)
+        made = planner.configure_plans(found.strategy)
         assert made.schedule.independent_microbatches == (name == "bubbles")
         assert simulate_step(made, planner.hardware).makespan == pytest.approx(found.seconds)
         assert predict_memory(made, planner.hardware).total == pytest.approx(found.memory.total)
         work = planner.workload_of(found.strategy)
         assert work.positions["vision"] == (24 if name == "bubbles" else 64)
-    (fastest,) = planner.search(space=whole).best
+    (fastest,) = planner.search_plans(space=whole).best
     assert fastest.seconds == min(own.seconds for own in best.values())
-    lean = planner.leanest(whole)
+    lean = planner.find_leanest(whole)
     assert lean is not None
     assert lean[1] <= min(own.memory.total for own in best.values())
 
@@ -600,7 +600,7 @@ def test_outputs_that_cannot_be_written_are_refused_before_the_search(
     def searched(self: PlanSearch, top: int) -> None:
         raise AssertionError("searched")
 
-    monkeypatch.setattr(PlanSearch, "search", searched)
+    monkeypatch.setattr(PlanSearch, "search_plans", searched)
     for output in (file / "plan.yaml", file.parent):  # below a file; a folder
         told = refused(file, capsys, "--output", str(output))
         assert f"{output} cannot be written" in told

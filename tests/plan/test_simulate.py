@@ -15,14 +15,14 @@ from tests.configs import ROOT
 
 def test_every_microbatch_of_a_module_has_a_length_of_its_own() -> None:
     numbers = {"decoder": 2, "vision": 5}
-    drawn = TimeVariation({1: 2.0}, 0.5, seed=3).replicas(2, numbers)
+    drawn = TimeVariation({1: 2.0}, 0.5, seed=3).draw_replicas(2, numbers)
     assert [own.slow for own in drawn] == [{1: 2.0}, {}]
     for own in drawn:
         assert {module: len(factors) for module, factors in own.lengths.items()} == numbers
     every = [factor for own in drawn for lengths in own.lengths.values() for factor in lengths]
     assert len(set(every)) == len(every)
     # Their mean is 1 in the long run.
-    (one,) = TimeVariation({}, 0.5).replicas(1, {"decoder": 10_000})
+    (one,) = TimeVariation({}, 0.5).draw_replicas(1, {"decoder": 10_000})
     assert np.mean(one.lengths["decoder"]) == pytest.approx(1, abs=0.02)
 
 

@@ -98,7 +98,7 @@ def begun(
     folder = config.run.path / "checkpoints"
     checkpoints = Checkpoints(folder, config.checkpoint, experiment.step.form.regrouping)
     progress = Progress(0, LoaderState(0)).to_json()
-    checkpoints.save(0, state, progress, config.model_dump(mode="json"))
+    checkpoints.save_state(0, state, progress, config.model_dump(mode="json"))
     checkpoints.close()
     return state, told.getvalue()
 

@@ -25,10 +25,10 @@ class Beside(RunPeers):
         self.did: list[tuple[str, str, bool]] = []
         self.doing_now = ("step 1", True)
 
-    def note(self, event: str, *, limited: bool = True, key: str = "") -> None:
+    def note_activity(self, event: str, *, limited: bool = True, key: str = "") -> None:
         self.doing_now = (event, limited)
 
-    def gather(self, name: str, value: Any) -> list[Any]:
+    def gather_values(self, name: str, value: Any) -> list[Any]:
         self.did.append((name, *self.doing_now))
         other = self._differs.get(name.removesuffix(", in detail"))
         if other is None:

@@ -35,10 +35,10 @@ def main(
         check_agreement("facts", {"same": 1, "train.seed": 7 if action == "differ" else 0})
     except AgreementError as error:
         sys.stderr.write(f"error: {error}\n")
-        peers.leave(ExitCode.BAD_INPUT, str(error))
+        peers.leave_run(ExitCode.BAD_INPUT, str(error))
         leave_process(ExitCode.BAD_INPUT)
-    assert peers.gather("numbers", index) == [*range(count)]
-    assert peers.gather("numbers", [index]) == [[i] for i in range(count)]
+    assert peers.gather_values("numbers", index) == [*range(count)]
+    assert peers.gather_values("numbers", [index]) == [[i] for i in range(count)]
     sys.stdout.write("met\n")
     sys.stdout.flush()
     try:
@@ -46,10 +46,10 @@ def main(
             act(peers, action)
     except KeyboardInterrupt:
         sys.stderr.write(interrupt_message() + "\n")
-        peers.leave(ExitCode.INTERRUPTED, "interrupted")
+        peers.leave_run(ExitCode.INTERRUPTED, "interrupted")
         leave_process(ExitCode.INTERRUPTED)
-    peers.gather("all is done", None)
-    peers.leave(ExitCode.OK)
+    peers.gather_values("all is done", None)
+    peers.leave_run(ExitCode.OK)
     return ExitCode.OK
 
 

@@ -42,10 +42,10 @@ def test_values_of_different_lengths_arrive_as_they_were_sent(monkeypatch: pytes
     monkeypatch.setattr(multihost_utils, "process_allgather", alone)
     for value in values:
         sent.append([])
-        assert CollectivePeers().gather("facts", value) == [value]
+        assert CollectivePeers().gather_values("facts", value) == [value]
     counter = iter(range(2))
     monkeypatch.setattr(multihost_utils, "process_allgather", together)
-    assert CollectivePeers().gather("facts", values[1]) == values
+    assert CollectivePeers().gather_values("facts", values[1]) == values
 
 
 def test_who_waits_too_long_ends_and_says_for_what(monkeypatch: pytest.MonkeyPatch):
@@ -62,23 +62,23 @@ def test_who_waits_too_long_ends_and_says_for_what(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(part, "end_process", end)
     monkeypatch.setattr(multihost_utils, "process_allgather", never)
-    assert CollectivePeers(WatchLimits(longest=0.01)).gather("facts", 7) == [7]
+    assert CollectivePeers(WatchLimits(longest=0.01)).gather_values("facts", 7) == [7]
     ((code, why),) = told
     assert code == ExitCode.LOST_PEER
     assert "process 0 of 1 has waited 0.01 s (run.phase_seconds) for the others (facts)" in why
     # In a step nobody is at what may take long.
     ended.clear()
     own = CollectivePeers(WatchLimits(stalled=0.01, longest=None))
-    own.note("step 8")
-    with own.doing("profiling", limited=True), own.waiting("step 7"):
+    own.note_activity("step 8")
+    with own.noting_activity("profiling", limited=True), own.watching_wait("step 7"):
         assert ended.wait(PATIENCE)
-    with own.waiting("step 8", limited=False):
+    with own.watching_wait("step 8", limited=False):
         pass
     (_, (code, why)) = told
     assert code == ExitCode.LOST_PEER
     assert "has waited 0.01 s (run.stall_seconds) for the others (step 7), after: profiling" in why
     ended.clear()
-    with own.waiting("step 8"):
+    with own.watching_wait("step 8"):
         assert ended.wait(PATIENCE)
     assert "for the others (step 8), after: step 8. " in told[-1][1]
 
@@ -87,7 +87,7 @@ def test_who_waits_no_longer_than_that_goes_on(monkeypatch: pytest.MonkeyPatch):
     ended = threading.Event()
     monkeypatch.setattr(part, "end_process", lambda code, why: ended.set())
     monkeypatch.setattr(multihost_utils, "process_allgather", lambda own: own[None])
-    assert CollectivePeers(WatchLimits(longest=0.2)).gather("facts", 7) == [7]
+    assert CollectivePeers(WatchLimits(longest=0.2)).gather_values("facts", 7) == [7]
     assert not ended.wait(0.5)
 
 
@@ -182,7 +182,7 @@ def found_by_jax(monkeypatch: pytest.MonkeyPatch, told: dict[str, list[Any]]) ->
             super().__init__(limits)
             self.index, self.count = 0, 2
 
-        def gather(self, name: str, value: Any) -> list[Any]:
+        def gather_values(self, name: str, value: Any) -> list[Any]:
             return [value, *told[name]]
 
     def joined(
@@ -240,7 +240,7 @@ def test_process_0_listens_where_others_can_reach_it(monkeypatch: pytest.MonkeyP
 
 def test_what_one_process_denies_holds_nowhere(monkeypatch: pytest.MonkeyPatch):
     class Two(RunPeers):
-        def gather(self, name, value):
+        def gather_values(self, name, value):
             return [value, name == "agreed"]
 
     monkeypatch.setattr(collective, "current_peers", Two)

@@ -209,8 +209,8 @@ def test_a_process_of_another_attempt_is_refused_by_name(monkeypatch):
     monkeypatch.setattr("mllm_jax.runtime.peers.attempt_number", lambda: 4)
     first = PeerHub(0, 2, HostAddress("127.0.0.1", 1), WatchLimits())
     told = "process 1 (host b, pid 7) is of attempt 3, process 0 of attempt 4"
-    assert first._unfit(PeerProcess(1, "b", 7, heard=0.0), 2, 3) == told
-    assert first._unfit(PeerProcess(1, "b", 7, heard=0.0), 2, 4) == ""
+    assert first._mismatch_of(PeerProcess(1, "b", 7, heard=0.0), 2, 3) == told
+    assert first._mismatch_of(PeerProcess(1, "b", 7, heard=0.0), 2, 4) == ""
 
 
 def test_a_number_that_is_taken_is_refused_and_the_others_go_on(processes, address):
@@ -245,7 +245,7 @@ def test_a_held_port_is_given_to_nobody_but_who_shares_it():
             other.bind(held.getsockname())
         sharing.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         sharing.bind(held.getsockname())
-        sharing.listen()
+        sharing.start_listening()
         for _ in range(8):
             with socket.create_connection(held.getsockname(), timeout=5):
                 sharing.accept()[0].close()
@@ -254,7 +254,7 @@ def test_a_held_port_is_given_to_nobody_but_who_shares_it():
 def test_a_port_that_is_taken_and_an_address_of_elsewhere_are_told(processes):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        taken.listen()
+        taken.start_listening()
         port = taken.getsockname()[1]
         add(processes, 0, 2, f"127.0.0.1:{port}")
         add(processes, 1, 2, f"127.0.0.1:{port}", seconds=1)

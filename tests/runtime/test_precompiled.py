@@ -37,7 +37,7 @@ def stored(folder: Path, options: dict[str, str | bool]) -> PrecompiledPrograms:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with the program of `values`."""
-    stored(tmp_path, {"a": "1"}).save(NAME, program().lower(values()))
+    stored(tmp_path, {"a": "1"}).save_program(NAME, program().lower(values()))
     return tmp_path
 
 
@@ -129,7 +129,7 @@ def test_a_folder_without_the_program_is_told(
 def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(RunError, match="--save"):
-        stored(tmp_path / "file", {}).save(NAME, program().lower(values()))
+        stored(tmp_path / "file", {}).save_program(NAME, program().lower(values()))
 
 
 def test_programs_of_other_hosts_are_refused(

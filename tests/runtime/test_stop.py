@@ -21,7 +21,7 @@ class Two(part.RunPeers):
         super().__init__()
         self.asked, self.gathered, self.other = False, 0, 1.0
 
-    def gather(self, name: str, value: Any) -> list[Any]:
+    def gather_values(self, name: str, value: Any) -> list[Any]:
         self.gathered += 1
         asked, passed = value
         return [[asked, passed], [self.asked, self.other * passed]]

@@ -24,14 +24,14 @@ class Two(RunPeers):
         super().__init__()
         self._events, self._other = events, other
 
-    def gather(self, name, value):
+    def gather_values(self, name, value):
         self._events.append(name)
         if self._other and isinstance(value, dict):
             return [value, dict.fromkeys(value, self._other)]
         return [value, self._other or value]
 
     @contextmanager
-    def waiting(self, what, *, limited=True, by_all=True):
+    def watching_wait(self, what, *, limited=True, by_all=True):
         self._events.append(f"wait: {what}")
         yield
 

@@ -229,7 +229,7 @@ def test_what_attempts_read_does_not_change_with_another_submission(tmp_path: An
 
 def test_one_node_needs_no_coordinator() -> None:
     def words(own: ClusterJob) -> tuple[str, ...]:
-        return (*own.command("python", "launch.py", "c.yaml"), *own.process_options)
+        return (*own.training_command("python", "launch.py", "c.yaml"), *own.process_options)
 
     assert words(job(slurm(), 1)) == ("python", "launch.py", "train", "--config", "c.yaml")
     assert words(job(slurm(), 2))[-4:] == ("--processes", "2", "--join-seconds", "600")

@@ -78,7 +78,7 @@ def act(action: str, folder: Path) -> None:
     """One action of an attempt: `steps4`, `kill`, `stop`, `hang`, `grip`, `wait`, `exit3`, ..."""
     if action.startswith("steps"):
         for step in range(1, int(action.removeprefix("steps")) + 1):
-            current_peers().note(f"step {step}")
+            current_peers().note_activity(f"step {step}")
             current_peers().note_step(step)
             time.sleep(0.05)
     elif action.startswith("exit"):

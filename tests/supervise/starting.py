@@ -32,24 +32,24 @@ def of_the_start(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = HostAddress("127.0.0.1", taken.getsockname()[1])
         with pytest.raises(JoinError) as refused:
-            PeerHub(0, 2, address, limits).meet(0.1)
+            PeerHub(0, 2, address, limits).wait_for_all(0.1)
         said.append(str(refused.value))
     first, member = PeerHub(0, 2, address, limits), PeerMember(1, 2, address, limits)
     for together in (first, member):
         with pytest.raises(PeerError) as late:
-            together.meet(0.1)
+            together.wait_for_all(0.1)
         said.append(str(late.value))
     monkeypatch.setattr(peers, "present_secret", shows_nothing)
     member._connection = None  # type: ignore[assignment]
     with pytest.raises(PeerError) as strange:
-        asyncio.run(member._answer(1.0))
+        asyncio.run(member._await_answer(1.0))
     said.append(str(strange.value))
     said = [own.replace(str(address.port), "12355") for own in said]
 
     async def end(code: int, why: str) -> None:
         said.append(why)
 
-    monkeypatch.setattr(first, "_end", end)
+    monkeypatch.setattr(first, "_end_process", end)
     now = time.monotonic()
     asyncio.run(first._on_closed(PeerProcess(1, "b", 97, now, "step 41", since=now - 1.0)))
     told_apart = [{"train.learning_rate": 0.001}, {"train.learning_rate": 0.002}]
@@ -92,8 +92,8 @@ def of_clusters(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         patched.setattr(collective, "exit_after", waited)
         alone = collective.CollectivePeers(LIMITS)
         alone.count = 2
-        alone.note("step 7")
-        with alone.waiting("step 7"):
+        alone.note_activity("step 7")
+        with alone.watching_wait("step 7"):
             pass
     found_by_jax(monkeypatch, HERE | NONE | {"join": ["no answer of 10.0.0.1"]})
     return said

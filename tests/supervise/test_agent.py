@@ -47,11 +47,11 @@ def ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Proc
         monkeypatch.setattr(agent, "ChildProcess", lambda *_: process)
         async with asyncio.TaskGroup() as tasks:
             own = ProcessAgent(SupervisedRun(("x",), 1, tmp_path), tasks, found.append)
-            own.begin(BeginAttempt(3, False))
+            own.begin_attempt(BeginAttempt(3, False))
             for number in signals:
-                own.signal(number)
+                own.pass_signal(number)
         assert process.heard == [*signals]
-        assert not own.busy
+        assert not own.is_busy
         (only,) = found
         assert only.attempt == 3
         return only
@@ -85,4 +85,4 @@ def test_a_run_that_is_done_in_spite_of_a_signal_is_done(ended: Callable[..., Pr
 def test_a_process_that_cannot_be_started_has_failed(ended: Callable[..., ProcessEnd]) -> None:
     found = ended(FileNotFoundError("no such program"))
     assert (found.process, found.pid, found.code) == (1, 0, ExitCode.FAILED)
-    assert not found.final
+    assert not found.is_final

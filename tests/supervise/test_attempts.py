@@ -246,7 +246,7 @@ def test_a_damaged_record_leaves_the_goodput_of_the_others(name: str, tmp_path: 
     assert found["share"] == pytest.approx(whole["share"])
     assert (found["seconds"]["unknown"] > 0) == (name != "2.supervisor.json")
     # Of a run that goes on, the newest record tells what its state has.
-    assert kept.effective == (None if name == "2.json" else 160.0)
+    assert kept.effective_seconds == (None if name == "2.json" else 160.0)
 
 
 def test_steps_that_nothing_tells_of_are_not_made_up(tmp_path: Path) -> None:

@@ -27,9 +27,9 @@ async def halted(folder: Path) -> str:
     own = ChildProcess(3, 0, folder)
     await own.start((sys.executable, "-c", PROGRAM), ("x",))
     ended = asyncio.create_task(own.wait())
-    while own.beat is None:
+    while own.newest_beat is None:
         await asyncio.sleep(0.01)
-    await own.halt()
+    await own.end_process()
     return (await ended).stacks
 
 

@@ -334,8 +334,8 @@ def test_what_a_supervisor_has_ended_says_nothing_of_its_host():
         assert own.on_tick(now + 10) == [BeginAttempt(own.attempt, True, (0, 1))]
     for code in (*FINAL, ExitCode.UNFIT):
         ended = end(code=code, halted=True)
-        assert not ended.final
-        assert not ended.unfit
+        assert not ended.is_final
+        assert not ended.is_host_unfit
 
 
 def test_a_run_ends_with_the_name_of_an_unfit_host_where_it_is_needed():
@@ -392,14 +392,14 @@ def test_every_history_ends_within_its_bounds(count, history):
         needed = any(again[i] > 1 for i in unfit)
         main = find_cause([end(i, code, step) for i, (code, step, _) in ends])
         well = all(code == 0 for _, (code, _, _) in ends)
-        final = main.final and main.code != 0
+        final = main.is_final and main.code != 0
         over = well or final or needed or failed > POLICY.restarts
         assert (own.phase is RestartPhase.OVER) == over
         assert kinds(actions) == [AttemptOver, FinishRun if over else LogLine]
         assert actions[0].again != over
         assert actions[0].code == main.code
         if over:
-            assert actions[1].code == (0 if well else main.exit)
+            assert actions[1].code == (0 if well else main.exit_code)
             assert final or not needed or actions[1].code == ExitCode.UNFIT
     assert begun == [*range(1, len(begun) + 1)]
     assert own.on_event(LeaderInterrupted(), now) == own.on_tick(now + 1e9) == []
@@ -420,7 +420,7 @@ def test_a_cause_is_no_consequence(found):
 
 
 def test_a_signal_that_ends_a_process_is_a_failure_to_whoever_has_started_the_run():
-    assert [end(code=code).exit for code in (-9, -15, 0, 8, 137)] == [1, 1, 0, 8, 137]
+    assert [end(code=code).exit_code for code in (-9, -15, 0, 8, 137)] == [1, 1, 0, 8, 137]
     own = RunCoordinator(1, RestartPolicy(restarts=0), LIMITS)
     own.on_event(SupervisorJoined(0, "host0", 0), 0.0)
     own.on_tick(0.0)
@@ -431,72 +431,78 @@ def test_a_signal_that_ends_a_process_is_a_failure_to_whoever_has_started_the_ru
 
 def test_pauses_are_doubled_up_to_a_bound():
     policy = RestartPolicy(restarts=50, backoff=4.0)
-    assert [policy.pause(n) for n in (0, 1, 2, 3)] == [4.0, 4.0, 8.0, 16.0]
-    assert policy.pause(10_000) == LONGEST
-    assert AttemptHistory().after(5) == AttemptHistory(5, 0)
-    assert AttemptHistory(5, 0).after(5) == AttemptHistory(5, 1)
-    assert AttemptHistory(5, 3).after(6) == AttemptHistory(6, 0)
-    assert not AttemptHistory(5, 50).exhausted(policy)
-    assert AttemptHistory(5, 51).exhausted(policy)
-    assert AttemptHistory(5, 0).exhausted(RestartPolicy(restarts=0))
+    assert [policy.pause_seconds(n) for n in (0, 1, 2, 3)] == [4.0, 4.0, 8.0, 16.0]
+    assert policy.pause_seconds(10_000) == LONGEST
+    assert AttemptHistory().after_attempt(5) == AttemptHistory(5, 0)
+    assert AttemptHistory(5, 0).after_attempt(5) == AttemptHistory(5, 1)
+    assert AttemptHistory(5, 3).after_attempt(6) == AttemptHistory(6, 0)
+    assert not AttemptHistory(5, 50).is_exhausted(policy)
+    assert AttemptHistory(5, 51).is_exhausted(policy)
+    assert AttemptHistory(5, 0).is_exhausted(RestartPolicy(restarts=0))
 
 
 def paced(seconds: float, *, limited: bool = True) -> EventPace:
     """What events of a kind that last so long have shown."""
     pace = EventPace()
     for step in range(KNOWN + 1):
-        assert pace.limit(LIMITS) == LIMITS.limit_of(limited=limited and pace.beat is not None)
+        assert pace.present_limit(LIMITS) == LIMITS.limit_of(
+            limited=limited and pace.beat is not None
+        )
         sign = beat(event=f"step {step}", since=step * seconds)
-        pace = pace.after(replace(sign, limited=limited))
+        pace = pace.after_beat(replace(sign, limited=limited))
     return pace
 
 
 def test_the_pace_of_a_process_limits_what_it_is_at():
     pace = paced(20.0)
-    assert pace.limit(LIMITS).seconds == FACTOR * 20.0
-    assert paced(0.5).limit(LIMITS).seconds == LIMITS.silent
-    assert paced(500.0).limit(LIMITS) == ActivityLimit(1800.0, "run.stall_seconds")
-    assert paced(500.0).limit(WatchLimits(stalled=None)).seconds == 5000.0
-    other = pace.after(beat(event="saving after step 4", since=80.0))
-    assert other.limit(LIMITS) == LIMITS.limit_of(limited=True)
+    assert pace.present_limit(LIMITS).seconds == FACTOR * 20.0
+    assert paced(0.5).present_limit(LIMITS).seconds == LIMITS.silent
+    assert paced(500.0).present_limit(LIMITS) == ActivityLimit(1800.0, "run.stall_seconds")
+    assert paced(500.0).present_limit(WatchLimits(stalled=None)).seconds == 5000.0
+    other = pace.after_beat(beat(event="saving after step 4", since=80.0))
+    assert other.present_limit(LIMITS) == LIMITS.limit_of(limited=True)
     assert kind_of("waiting for the data of step 12") == "waiting for the data of step"
 
 
 def test_the_pace_of_a_process_limits_what_may_take_long():
-    assert paced(5.0, limited=False).limit(LIMITS).seconds == FACTOR * LIMITS.silent
-    assert paced(500.0, limited=False).limit(LIMITS).seconds == 5000.0
-    assert paced(5000.0, limited=False).limit(LIMITS) == ActivityLimit(7200.0, "run.phase_seconds")
+    assert paced(5.0, limited=False).present_limit(LIMITS).seconds == FACTOR * LIMITS.silent
+    assert paced(500.0, limited=False).present_limit(LIMITS).seconds == 5000.0
+    assert paced(5000.0, limited=False).present_limit(LIMITS) == ActivityLimit(
+        7200.0, "run.phase_seconds"
+    )
     pace = paced(5.0, limited=False)
     began = KNOWN * 5.0
-    assert pace.stopped(began + 600.0, LIMITS) == pace
-    assert pace.stopped(began + 600.1, LIMITS).limit(LIMITS).seconds == 1200.0
+    assert pace.after_stop(began + 600.0, LIMITS) == pace
+    assert pace.after_stop(began + 600.1, LIMITS).present_limit(LIMITS).seconds == 1200.0
 
 
 def test_an_event_that_has_ended_an_attempt_is_given_twice_as_long_until_a_new_step():
     pace = paced(5.0)
     began = KNOWN * 5.0
-    assert pace.stopped(began + 60.0, LIMITS) == pace
+    assert pace.after_stop(began + 60.0, LIMITS) == pace
     for seconds in (120.0, 240.0, 480.0, 960.0, 1800.0, 1800.0):
-        pace = pace.stopped(began + 1e5, LIMITS).before_attempt
-        pace = pace.after(beat(event="step 9", since=began))
-        assert pace.limit(LIMITS).seconds == seconds
-    assert pace.limit(LIMITS).source == "run.stall_seconds"
+        pace = pace.after_stop(began + 1e5, LIMITS).before_attempt
+        pace = pace.after_beat(beat(event="step 9", since=began))
+        assert pace.present_limit(LIMITS).seconds == seconds
+    assert pace.present_limit(LIMITS).source == "run.stall_seconds"
     # Other kinds have limits of their own, and one that is not known has no other than before.
-    other = pace.after(beat(event="saving after step 9", since=began))
-    assert other.stopped(began + 1e5, LIMITS) == other
-    later = pace.after(beat(step=1, event="step 9", since=began))
-    assert later.limit(LIMITS).seconds == LIMITS.silent
+    other = pace.after_beat(beat(event="saving after step 9", since=began))
+    assert other.after_stop(began + 1e5, LIMITS) == other
+    later = pace.after_beat(beat(step=1, event="step 9", since=began))
+    assert later.present_limit(LIMITS).seconds == LIMITS.silent
 
 
 def test_a_place_that_is_tried_again_may_stay_away_for_its_retry_seconds():
     pace = paced(0.1)
     held = replace(beat(event="step 5, from s3://b (retry_seconds 300)", since=0.5), allowed=300.0)
     for number in range(KNOWN + 1):
-        pace = pace.after(replace(held, since=number))
+        pace = pace.after_beat(replace(held, since=number))
         least = ActivityLimit(360.0, "run.hang_seconds beyond retry_seconds")
-        assert pace.limit(LIMITS) == (LIMITS.limit_of(limited=True) if number < KNOWN else least)
-        pace = pace.after(beat(event="step 5", since=number + 0.5))
-        assert pace.limit(LIMITS).seconds == LIMITS.silent
+        assert pace.present_limit(LIMITS) == (
+            LIMITS.limit_of(limited=True) if number < KNOWN else least
+        )
+        pace = pace.after_beat(beat(event="step 5", since=number + 0.5))
+        assert pace.present_limit(LIMITS).seconds == LIMITS.silent
 
 
 @pytest.mark.parametrize("silent", [False, True])
@@ -529,8 +535,8 @@ def test_the_fourth_event_of_a_kind_is_known():
         pace, limits = EventPace(), []
         for number in range(5):
             sign = beat(event=f"evaluating after step {number}", since=number * seconds)
-            pace = pace.after(replace(sign, limited=False))
-            limits.append(pace.limit(LIMITS).seconds)
+            pace = pace.after_beat(replace(sign, limited=False))
+            limits.append(pace.present_limit(LIMITS).seconds)
         assert limits == [7200.0, 7200.0, 7200.0, limit, limit]
 
 

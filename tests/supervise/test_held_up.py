@@ -23,22 +23,22 @@ def test_a_place_that_holds_up_the_data_is_told_and_the_wait_begins_anew_behind_
     monkeypatch.setattr(part, "current", lambda key: found[0] if found and key == SOURCE else None)
     monkeypatch.setattr("mllm_jax.train.listeners.listeners.current_peers", lambda: own)
     note_activity(Phase("read", 50))
-    assert own.present == own.activity
+    assert own.present_activity == own.activity
     found.append(RetriedCall(SOURCE, "s3://bucket/train.jsonl", own.activity.since - 7.0, 300.0))
-    held = own.present
+    held = own.present_activity
     told = "waiting for the data of step 50, from s3://bucket/train.jsonl (retry_seconds 300)"
     assert held.event == told
     assert (held.since, held.allowed, held.limited) == (found[0].since, 300.0, True)
     before = time.monotonic()
-    own.present  # noqa: B018 - a look, as twice a second
+    own.present_activity  # noqa: B018 - a look, as twice a second
     found.clear()
-    behind = own.present
+    behind = own.present_activity
     assert behind.event == "waiting for the data of step 50"
     assert behind.since >= before > own.activity.since
-    own.note("step 50")
-    assert own.present == own.activity
+    own.note_activity("step 50")
+    assert own.present_activity == own.activity
     found.append(RetriedCall(SOURCE, "s3://bucket/train.jsonl", 0.0, 300.0))
-    assert own.present == own.activity  # which waits for no place
+    assert own.present_activity == own.activity  # which waits for no place
 
 
 @pytest.mark.parametrize(("allowed", "seconds"), [(0.0, 100.0), (30.0, 100.0), (300.0, 360.0)])

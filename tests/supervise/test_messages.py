@@ -116,7 +116,7 @@ def greeted(folder: Path, *said: Message) -> LeaderSupervisor:
 
     async def tried() -> LeaderSupervisor:
         leader = LeaderSupervisor(["x"], SupervisorConfig(folder, count=2))
-        server = await asyncio.start_server(leader._greet, "127.0.0.1", 0)
+        server = await asyncio.start_server(leader._greet_supervisor, "127.0.0.1", 0)
         async with server:
             line = Connection(*await asyncio.open_connection(*server.sockets[0].getsockname()))
             await present_secret(line)

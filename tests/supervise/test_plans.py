@@ -45,7 +45,7 @@ def test_plans_are_found_told_and_given_up(tmp_path, caplog):
 def test_plans_are_added_while_others_go_through_them():
     plans = FallbackPlans({3: ("three",)})
     for hosts in plans:
-        plans.add(hosts - 1, ("fewer",))
+        plans.add_plan(hosts - 1, ("fewer",))
     assert (plans, len(plans)) == ({3: ("three",), 2: ("fewer",)}, 2)
 
 

@@ -118,7 +118,7 @@ def of_faults() -> list[str | None]:
     """Of processes that do not go on."""
     pace, now = EventPace(), 0.0
     for step in range(KNOWN + 1):
-        pace = pace.after(beat(event=f"waiting for the data of step {step}", since=now))
+        pace = pace.after_beat(beat(event=f"waiting for the data of step {step}", since=now))
         now += 0.1
     peers = [
         PeerProcess(0, "a", 812, heard=0.0, event="step 41", limited=True),
@@ -126,10 +126,10 @@ def of_faults() -> list[str | None]:
         PeerProcess(0, "a", 812, heard=43201.0, event="compiling"),
     ]
     evaluating = PeerProcess(0, "a", 812, heard=600.6, event="evaluating after step 40")
-    long = paced(5.0, limited=False).limit(LIMITS)
+    long = paced(5.0, limited=False).present_limit(LIMITS)
     return [
         find_fault([peers[0]], 61.0, LIMITS),
-        find_fault([replace(peers[1], limit=pace.limit(LIMITS))], 60.2, LIMITS),
+        find_fault([replace(peers[1], limit=pace.present_limit(LIMITS))], 60.2, LIMITS),
         find_fault([peers[2]], 43201.0, LIMITS),
         find_fault([replace(evaluating, limit=long)], 600.6, LIMITS),
     ]
@@ -165,9 +165,9 @@ def of_hosts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     said.append(leader._unfit_reason(SupervisorHello("runs/demo", 2, SupervisorJoined(7, "b", 98))))
     monkeypatch.setattr("mllm_jax.runtime.peers.attempt_number", lambda: 4)
     first = PeerHub(0, 2, HostAddress("127.0.0.1", 1), WatchLimits())
-    said.append(first._unfit(PeerProcess(1, "b", 97, heard=0.0), 2, 3))
+    said.append(first._mismatch_of(PeerProcess(1, "b", 97, heard=0.0), 2, 3))
     first._peers[1] = PeerProcess(1, "b", 97, heard=0.0)
-    said += [first._unfit(PeerProcess(own, "b", 97, heard=0.0), 2, 4) for own in (1, 7)]
+    said += [first._mismatch_of(PeerProcess(own, "b", 97, heard=0.0), 2, 4) for own in (1, 7)]
     return said
 
 
@@ -284,7 +284,7 @@ async def of_followers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return SimpleNamespace(receive=receive)
 
     for received in (None, TimeoutError(), {"kind": "GET"}):
-        await follower()._serve(line(received))
+        await follower()._follow_leader(line(received))
     stale = follower()
     stale._attempt = 4
     stale._do_action(BeginAttempt(3, False))
@@ -294,8 +294,8 @@ async def of_followers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     alone = follower()
     await alone._find_leader()
     refused = follower()
-    monkeypatch.setattr(refused, "_introduce", refuses)
-    await refused._connect(HostAddress("127.0.0.1", 12355), 0.0)
+    monkeypatch.setattr(refused, "_connect_securely", refuses)
+    await refused._connect_to(HostAddress("127.0.0.1", 12355), 0.0)
     # Process 1 of 2 is the next one by number.
     found = follower()
     found._finish, found.lead = alone._finish, LeadState(address)
@@ -319,10 +319,10 @@ async def of_leaders(folder: Path) -> list[str]:
         address = HostAddress("127.0.0.1", taken.getsockname()[1])
         own = LeaderSupervisor(["x"], SupervisorConfig(folder, count=2, address=address))
         with pytest.raises(JoinError) as refused:
-            await own.listen()
+            await own.start_listening()
         said.append(str(refused.value).replace(str(address.port), "12355"))
     own._agent = SimpleNamespace(signal=lambda number: None)  # type: ignore[assignment]
-    own._interrupt(signal.SIGTERM)
+    own._on_signal(signal.SIGTERM)
     _write_record(folder / "none" / "there", WatchedAttempt(3, 0.0))
     return said
 
@@ -343,8 +343,8 @@ async def of_children(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         patched.setattr(ChildProcess, "start", start_one)
         agent = ProcessAgent(SupervisedRun(("x",), 0, folder), None, lambda ended: None)  # type: ignore[arg-type]
         own = ChildProcess(3, 0, folder / "stacks")
-        await agent._run(own, BeginAttempt(3, False))
-        patched.setattr(ChildProcess, "beat", beat())
+        await agent._run_child(own, BeginAttempt(3, False))
+        patched.setattr(ChildProcess, "newest_beat", beat())
         patched.setattr(ChildProcess, "_stacks_written", stacks)
         patched.setattr(child, "_write_file", full)
         await own._write_stacks()

@@ -29,10 +29,12 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def test_a_session_has_its_processes_and_no_others(sleeper: subprocess.Popen[bytes]) -> None:
-    assert ProcessSession(sleeper.pid).members() == [sleeper.pid]
-    assert os.getpid() not in ProcessSession(sleeper.pid).members()
+    assert ProcessSession(sleeper.pid).living_processes() == [sleeper.pid]
+    assert os.getpid() not in ProcessSession(sleeper.pid).living_processes()
     sleeper.kill()
-    soon(lambda: not ProcessSession(sleeper.pid).members())  # at its end it is no member, nor gone
+    soon(
+        lambda: not ProcessSession(sleeper.pid).living_processes()
+    )  # at its end it is no member, nor gone
     assert _status_fields(sleeper.pid)[0] == b"Z"
     assert not _is_running(sleeper.pid)
 
@@ -60,13 +62,13 @@ def test_processes_are_killed_once_they_stand(
         assert len(slept) <= waits
 
     left = iter(looks)
-    monkeypatch.setattr(ProcessSession, "members", lambda _: [7] if looks else [])
+    monkeypatch.setattr(ProcessSession, "living_processes", lambda _: [7] if looks else [])
     monkeypatch.setattr(session, "_read_file", lambda path: b"")
     monkeypatch.setattr(session, "_send_signal", lambda process, how: sent.append((process, how)))
     monkeypatch.setattr(session, "_is_running", lambda process: next(left))
     clock = SimpleNamespace(sleep=sleep, monotonic=lambda: 0.0)
     monkeypatch.setattr(session, "time", clock)
-    ProcessSession(1).kill()
+    ProcessSession(1).kill_processes()
     assert len(slept) == waits
     assert sent == ([(7, signal.SIGSTOP), (7, signal.SIGKILL)] if looks else [])
 
@@ -76,23 +78,23 @@ def test_processes_that_do_not_stand_are_killed_in_the_end(
 ) -> None:
     times = iter([0.0, 0.1, 0.3])
     sent: list[int] = []
-    monkeypatch.setattr(ProcessSession, "members", lambda _: [7])
+    monkeypatch.setattr(ProcessSession, "living_processes", lambda _: [7])
     monkeypatch.setattr(session, "_read_file", lambda path: b"")
     monkeypatch.setattr(session, "_send_signal", lambda process, how: sent.append(how))
     monkeypatch.setattr(session, "_is_running", lambda process: True)
     clock = SimpleNamespace(sleep=lambda seconds: None, monotonic=lambda: next(times))
     monkeypatch.setattr(session, "time", clock)
-    ProcessSession(1).kill()
+    ProcessSession(1).kill_processes()
     assert sent == [signal.SIGSTOP, signal.SIGKILL]
 
 
 def test_trackers_end_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[int] = []
     lines = {"/proc/7/cmdline": b"python -c train", "/proc/8/cmdline": session._TRACKER}
-    monkeypatch.setattr(ProcessSession, "members", lambda _: [7, 8])
+    monkeypatch.setattr(ProcessSession, "living_processes", lambda _: [7, 8])
     monkeypatch.setattr(session, "_read_file", lambda path: lines.get(path, b""))
     monkeypatch.setattr(session, "_send_signal", lambda process, how: sent.append(process))
-    ProcessSession(1).kill()
+    ProcessSession(1).kill_processes()
     assert sent == [7, 7]
 
 
@@ -110,8 +112,8 @@ def test_segments_of_killed_processes_are_removed(
         assert process.stdout is not None
         process.stdout.readline()
         own = ProcessSession(process.pid)
-        own.kill()
+        own.kill_processes()
         assert process.wait() == -signal.SIGKILL
-    own.end()
+    own.end_session()
     assert not made.exists()
     assert other.exists()

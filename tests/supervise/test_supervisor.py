@@ -262,7 +262,7 @@ def test_a_process_that_is_just_being_started_is_ended_all_the_same(tmp_path):
     async def ended() -> ProcessEnd:
         child = ChildProcess(1, 0, tmp_path)
         starting = asyncio.create_task(child.start(["sleep", "60"], ["train"], ()))
-        halting = asyncio.create_task(child.halt())
+        halting = asyncio.create_task(child.end_process())
         await asyncio.gather(starting, halting)
         return await asyncio.wait_for(child.wait(), PATIENCE)
 

@@ -61,7 +61,7 @@ def first_states(experiment: Experiment) -> Callable[[], tuple[Any, Progress]]:
 
 def take_steps(trainer: Trainer) -> Iterator[StepEnded]:
     """Take the steps that are left, without what is due between them."""
-    with trainer.opened():
+    with trainer.opened_run():
         while not trainer.is_done:
             yield trainer.train_step()
 
@@ -83,7 +83,7 @@ def run(
 def save(checkpoints: Checkpoints, experiment: Experiment, state: Any, progress: Progress) -> None:
     """Begin to save what a run of `experiment` would."""
     config = experiment.config.model_dump(mode="json")
-    checkpoints.save(progress.step, state, progress.to_json(), config)
+    checkpoints.save_state(progress.step, state, progress.to_json(), config)
 
 
 def keep_until(source: Path, target: Path, step: int) -> Path:

@@ -218,7 +218,7 @@ def test_a_run_has_figures_of_lanes_and_evaluates_encoders(experiment: Experimen
     recorder = StepRecorder(experiment)
     trainer = Trainer(experiment, state, progress, recorder)
     for ended in take_steps(trainer):
-        record = recorder.record(ended)
+        record = recorder.make_record(ended)
         assert {"tokens", "short", "long", "audio"} == {*record.used} == {*record.capacity}
         assert {"decoder", "short", "long", "audio"} == {*record.loads}
         assert math.isfinite(record.loss)

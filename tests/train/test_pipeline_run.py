@@ -56,7 +56,7 @@ def save(experiment: Experiment, folder: Path) -> Any:
     checkpoints = Checkpoints(folder, CONFIG, experiment.step.form.regrouping)
     try:
         write(checkpoints, experiment, state, Progress(1, LoaderState(0)))
-        checkpoints.wait()
+        checkpoints.wait_for_saves()
     finally:
         checkpoints.close()
     return canonical(experiment, state)
@@ -78,13 +78,13 @@ def with_moments(state: Any) -> Any:
 
 
 def canonical(experiment: Experiment, state: Any) -> Any:
-    return jax.tree.map(np.asarray, experiment.step.form.canonical(state["params"]))
+    return jax.tree.map(np.asarray, experiment.step.form.to_canonical(state["params"]))
 
 
 def restore(experiment: Experiment, folder: Path) -> Any:
     checkpoints = Checkpoints(folder, CONFIG, experiment.step.form.regrouping)
     try:
-        found = checkpoints.restore(experiment.step.abstract)
+        found = checkpoints.restore_newest(experiment.step.abstract)
     finally:
         checkpoints.close()
     assert found is not None
@@ -145,8 +145,8 @@ def test_of_own_microbatches_the_number_and_the_padding_of_what_runs_are_told(
     recorder(Phase("place", 1, 0.0, placed))
     scalars = {"loss": 1.0, "grad_norm": 1.0, "targets": 1, "aux": {}}
     scalars |= {"loads": None, "trust_ratios": None}
-    record = recorder.record(StepEnded(1, 1.0, own, scalars, 0.1))
-    report = meter.add(record)
+    record = recorder.make_record(StepEnded(1, 1.0, own, scalars, 0.1))
+    report = meter.add_step(record)
     assert report is not None
     for name, each in (("vision", 2 * 48), ("audio", 640)):
         ids = np.asarray(batch.rows[name].segment_ids)
@@ -155,7 +155,7 @@ def test_of_own_microbatches_the_number_and_the_padding_of_what_runs_are_told(
         assert record.capacity[name] == computed * 2 * each
         assert report.padding[name] == pytest.approx(1 - (ids > 0).sum() / record.capacity[name])
         assert record.capacity[name] < sum(one.stats.capacity[name] for one in own)
-    assert meter.totals()["encoder_microbatches"] == report.encoder_microbatches
+    assert meter.summary_figures()["encoder_microbatches"] == report.encoder_microbatches
     assert scalars_of(report)["encoder_microbatches/vision"] == units["vision"]
     # A group of hosts has a part of the rows; the microbatches are those of all groups.
     half = independent_positions(experiment, units, HostGroupSpec(0, 2))
@@ -247,8 +247,8 @@ def test_a_run_that_works_ahead_goes_on_where_it_stopped(
             write(checkpoints, experiment, state, progress)
 
     losses, last = run(experiment, state, progress, save)
-    checkpoints.wait()
-    found = checkpoints.restore(experiment.step.abstract)
+    checkpoints.wait_for_saves()
+    found = checkpoints.restore_newest(experiment.step.abstract)
     checkpoints.close()
     assert found is not None
     again, same = run(experiment, found.state, found.progress)

@@ -463,7 +463,7 @@ def test_a_full_disk_is_refused_before_training_and_holds_up_no_restart(
         check_room(tmp_path, needed_bytes=10 * 2**20)
     # A supervisor starts such a run again, and what it starts goes on.
     assert exit_code_of(full.value) == exit_code_of(SaveError("full")) == ExitCode.OUT_OF_REACH
-    assert not ProcessEnd(0, "a", 812, ExitCode.OUT_OF_REACH).final
+    assert not ProcessEnd(0, "a", 812, ExitCode.OUT_OF_REACH).is_final
     check_room(tmp_path, needed_bytes=10 * 2**20, lenient=True)
     assert "need 74 MiB; free some space or choose another run.directory. Train" in caplog.text
 

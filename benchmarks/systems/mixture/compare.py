@@ -260,7 +260,7 @@ def compare_systems(
 
 def _configure_plan(planner: PlanSearch, ours: AdaptiveStrategy) -> ExperimentConfig:
     """The configuration of our plan, with the rows of the encoders' own microbatches."""
-    config, spread = planner.configure(ours.strategy), ours.workload.spread
+    config, spread = planner.configure_plans(ours.strategy), ours.workload.spread
     rows = {name: count for name, count in spread.items() if count > 1}
     schedule = config.schedule.model_copy(update={"rows": rows})
     return config.model_copy(update={"schedule": schedule})

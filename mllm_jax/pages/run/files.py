@@ -94,7 +94,7 @@ class RunFiles:
         if not (attempts.times_spent or attempts.watched):
             return None
         return compute_goodput(
-            attempts.times_spent, attempts.watched, attempts.effective, [*attempts.damage]
+            attempts.times_spent, attempts.watched, attempts.effective_seconds, [*attempts.damage]
         )
 
     def series(self, name: str) -> tuple[list[int], list[float | None]]:

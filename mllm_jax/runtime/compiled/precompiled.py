@@ -58,7 +58,7 @@ class PrecompiledPrograms:
     options: Options
     devices: Sequence[jax.Device]
 
-    def save(self, name: str, lowered: Any) -> Path:
+    def save_program(self, name: str, lowered: Any) -> Path:
         """Compile a lowered program and write it; return the written file.
 
         Args:
@@ -68,7 +68,7 @@ class PrecompiledPrograms:
             RunError: the folder cannot be written.
         """
         payload, _, _ = serialize_executable.serialize(lowered.compile())
-        facts = self.facts(lowered) | {STORED: _payload_checksum(payload)}
+        facts = self.program_facts(lowered) | {STORED: _payload_checksum(payload)}
         file = self._file_of(name)
         new = file.with_suffix(".new")
         try:
@@ -79,7 +79,7 @@ class PrecompiledPrograms:
             raise RunError(f"--save {self.folder}: {error}") from error
         return file
 
-    def load(self, name: str, lowered: Any) -> Callable[..., Any] | None:
+    def load_program(self, name: str, lowered: Any) -> Callable[..., Any] | None:
         """The stored program, if it is what `lowered` would be compiled to; the log says so.
 
         None, with a warning of the reason, if there is none that may be used.
@@ -97,7 +97,7 @@ class PrecompiledPrograms:
         logger.info("%s is not compiled: loaded from %s", name, file)
         return program
 
-    def facts(self, lowered: Any) -> dict[str, str]:
+    def program_facts(self, lowered: Any) -> dict[str, str]:
         """All that a compiled program depends on, by name."""
         device = self.devices[0]
         environment = {name: os.environ.get(name, "") for name in ENVIRONMENT}
@@ -122,7 +122,7 @@ class PrecompiledPrograms:
             raise ProgramRefusedError(f"{file} does not exist") from None
         except (OSError, ValueError) as error:
             raise ProgramRefusedError(f"{file} cannot be read: {error}") from error
-        for key, value in self.facts(lowered).items():
+        for key, value in self.program_facts(lowered).items():
             if stored.get(key) != value:
                 raise ProgramRefusedError(f"its {key} is {stored.get(key)}, and here it is {value}")
         if stored.get(STORED) != _payload_checksum(payload):

@@ -60,7 +60,7 @@ class SynchronizedProgram:
         if signature in self._ready:
             return self._ready[signature](*arguments)
         self._ready[signature] = self._program
-        with current_peers().doing(f"compiling {self._name}", limited=False):
+        with current_peers().noting_activity(f"compiling {self._name}", limited=False):
             return self._program(*arguments)
 
 
@@ -78,15 +78,15 @@ def _prepare_program(
 
     JAX keeps a compiled program for the call of `program`.
     """
-    with current_peers().doing(f"tracing {name}", limited=False):
+    with current_peers().noting_activity(f"tracing {name}", limited=False):
         lowered = program.lower(*arguments)
     if current_peers().count > 1:
         check_agreement(f"program of {name}", {f"program of {name}": program_digest(lowered)})
-    with current_peers().doing(f"compiling {name}", limited=False):
-        stored = precompiled.load(name, lowered) if precompiled else None
+    with current_peers().noting_activity(f"compiling {name}", limited=False):
+        stored = precompiled.load_program(name, lowered) if precompiled else None
         if stored is None:
             lowered.compile()
-    current_peers().gather(f"{name} is compiled", None)
+    current_peers().gather_values(f"{name} is compiled", None)
     return stored or program
 
 

@@ -24,25 +24,25 @@ class CoordinatorRelay:
     def __init__(self, target: HostAddress) -> None:
         self._target = target
 
-    async def listen(self) -> HostAddress:
+    async def start_listening(self) -> HostAddress:
         """Begin; where clients are to connect to."""
-        server = await asyncio.start_server(self._serve, LOOPBACK, 0)
+        server = await asyncio.start_server(self._serve_client, LOOPBACK, 0)
         return HostAddress(LOOPBACK, server.sockets[0].getsockname()[1])
 
-    async def _serve(self, reader: StreamReader, writer: StreamWriter) -> None:
+    async def _serve_client(self, reader: StreamReader, writer: StreamWriter) -> None:
         # Cancelled at the end of the process, of which asyncio would make an error.
         with suppress(asyncio.CancelledError):
-            await self._carry(reader, writer)
+            await self._carry_connection(reader, writer)
 
-    async def _carry(self, reader: StreamReader, writer: StreamWriter) -> None:
-        target_reader, target_writer = await self._connect()
+    async def _carry_connection(self, reader: StreamReader, writer: StreamWriter) -> None:
+        target_reader, target_writer = await self._connect_to_target()
         back = asyncio.create_task(_pump(target_reader, writer))
         await _pump(reader, target_writer)
         back.cancel()
         target_writer.close()
         writer.close()
 
-    async def _connect(self) -> tuple[StreamReader, StreamWriter]:
+    async def _connect_to_target(self) -> tuple[StreamReader, StreamWriter]:
         """A connection to the target, as soon as it listens; the client has its own deadline."""
         while True:
             try:

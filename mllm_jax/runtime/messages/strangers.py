@@ -39,7 +39,7 @@ class StrangerConnections:
         self._limit = expected + SPARE
         self._open: dict[Connection, None] = {}
 
-    async def introduce(self, kind: type[T], connection: Connection) -> T | None:
+    async def read_introduction(self, kind: type[T], connection: Connection) -> T | None:
         """The first message of who has shown the secret of the run.
 
         Args:

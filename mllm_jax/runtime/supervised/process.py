@@ -110,7 +110,7 @@ def apply_supervisor_settings() -> None:
     faulthandler.register(STACKS, file=_current.stacks, all_threads=True)
     writer = _BeatWriter(_current)
     set_event_listener(writer.write)
-    current_peers().note("start", limited=False)
+    current_peers().note_activity("start", limited=False)
     threading.Thread(target=writer.write_repeatedly, name="beats", daemon=True).start()
 
 
@@ -151,7 +151,7 @@ class _BeatWriter:
 
     def _make_beat(self) -> Heartbeat:
         group = current_peers()
-        activity = group.present
+        activity = group.present_activity
         return Heartbeat(
             attempt=self._settings.attempt,
             pid=os.getpid(),

@@ -50,7 +50,7 @@ class CheckpointPolicy:
         self._checkpoints.retention.good = resumed.good
         self._failures = 0
 
-    def save(self, state: Any, progress: Progress, sane: int, *, last: bool = False) -> None:
+    def save_state(self, state: Any, progress: Progress, sane: int, *, last: bool = False) -> None:
         """Begin to save, unless it is done; what becomes of it is seen at the next save.
 
         Args:
@@ -75,7 +75,7 @@ class CheckpointPolicy:
             SaveError: as in `save`.
         """
         step, self._running = self._running, None
-        if step is not None and self._try_action(step, self._checkpoints.wait):
+        if step is not None and self._try_action(step, self._checkpoints.wait_for_saves):
             self._newest, self._failures = step, 0
 
     def give_advice(self, sane: int) -> str:
@@ -107,7 +107,9 @@ class CheckpointPolicy:
         self.wait_for_save()
         while self._newest != step:
             pause = _PAUSE * 2 ** (self._failures - 1)
-            with current_peers().doing(f"saving step {step} again in {pause:g} s", limited=False):
+            with current_peers().noting_activity(
+                f"saving step {step} again in {pause:g} s", limited=False
+            ):
                 time.sleep(pause)
             self._begin_save(step, state, progress)
             self.wait_for_save()
@@ -115,14 +117,14 @@ class CheckpointPolicy:
     def _begin_save(self, step: int, state: Any, progress: dict[str, Any]) -> None:
         """Begin one save, or count a failure."""
         is_ready = self._try_action(step, lambda: self._check_folder(state))
-        save, config = self._checkpoints.save, self._config.model_dump(mode="json")
+        save, config = self._checkpoints.save_state, self._config.model_dump(mode="json")
         if is_ready and self._try_action(step, lambda: save(step, state, progress, config)):
             self._running = step
 
     def _check_folder(self, state: Any) -> None:
         """See that there is a folder and room in it, before processes wait for each other."""
         if self._failures:
-            self._checkpoints.reopen()
+            self._checkpoints.reset_after_failure()
         folder = self._checkpoints.directory
         if not folder.is_dir():
             raise FileNotFoundError(errno.ENOENT, "the folder is gone", str(folder))

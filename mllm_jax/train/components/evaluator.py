@@ -67,7 +67,7 @@ class LossEvaluator:
 
     def __init__(self, experiment: Experiment) -> None:
         self._config, self._processor = experiment.config, experiment.processor
-        self._step, self._trained = experiment.forward, experiment.step
+        self._step, self._trained = experiment.forward_step, experiment.step
         self._modules = Model(self._config.model, self._step.program.views)
         self._source = make_source(self._config.data, "heldout")
         # Every share of the batch must be whole rows, here with the stages of a pipeline as fsdp.
@@ -84,7 +84,7 @@ class LossEvaluator:
         )
         form, trained = self._step.form, self._trained.form
         convert = jax.jit(
-            lambda params: form.stored(trained.canonical(params)),
+            lambda params: form.to_stored(trained.to_canonical(params)),
             out_shardings=self._step.layouts(specs),
         )
         self._convert = synchronize_program("parameters for evaluation", convert)
@@ -253,8 +253,10 @@ class LossEvaluator:
         limits = [min(self._most_tokens, 1 + longest - slot.tokens) for slot in prompts.slots]
         fewest = min(self._data.budgets["segments"], COLUMNS)
         rows = self._rows[self._config.model.backbone]
-        columns = AnswerColumns.of(prompts.slots, rows, self._decoding.columns_unit, limits, fewest)
-        return self._decoding.write(
+        columns = AnswerColumns.from_prompts(
+            prompts.slots, rows, self._decoding.columns_unit, limits, fewest
+        )
+        return self._decoding.write_answers(
             prepared, prompts.batch, columns, self._most_tokens, TokenSampling()
         ).answers
 
@@ -316,7 +318,7 @@ def evaluate_run(config: ExperimentConfig) -> dict[str, Any]:
     folder = config.run.path / "checkpoints"
     if not folder.is_dir():
         raise RunError(f"run {config.run.path} has no checkpoint; train it first")
-    current_peers().note("looking at the held-out samples", limited=False, key=SOURCE)
+    current_peers().note_activity("looking at the held-out samples", limited=False, key=SOURCE)
     processor = run_on_all(
         lambda: make_processor(
             config.data,
@@ -326,12 +328,12 @@ def evaluate_run(config: ExperimentConfig) -> dict[str, Any]:
         )
     )
     check_heldout_data(config, processor)
-    current_peers().note("restoring the state", limited=False)
+    current_peers().note_activity("restoring the state", limited=False)
     experiment = Experiment.build(config)
     regrouping = experiment.step.form.regrouping
     checkpoints = Checkpoints(folder, config.checkpoint, regrouping, read_only=True)
     try:
-        restored = checkpoints.restore(
+        restored = checkpoints.restore_newest(
             experiment.step.abstract,
             accept=lambda candidate: check_tokenizer(config, candidate.progress),
         )
@@ -339,5 +341,5 @@ def evaluate_run(config: ExperimentConfig) -> dict[str, Any]:
         checkpoints.close()
     if restored is None:
         raise RunError(f"run {config.run.path} has no checkpoint; train it first")
-    current_peers().note(f"evaluating step {restored.step}", limited=False, key=SOURCE)
+    current_peers().note_activity(f"evaluating step {restored.step}", limited=False, key=SOURCE)
     return {"step": restored.step, **LossEvaluator(experiment)(restored.state["params"])}

@@ -115,7 +115,7 @@ class StepGuard:
         Raises:
             DivergedError: the state holds numbers that are not finite.
         """
-        bad = not_finite(self._names.stored(state))
+        bad = not_finite(self._names.to_stored(state))
         if bad:
             more = f" and {len(bad) - 1} more" * (len(bad) > 1)
             what = f"after step {step}, {bad[0]}{more} is not finite; it is not saved"

@@ -55,7 +55,7 @@ def locked_run(folder: Path) -> Iterator[None]:
             if supervisor_settings() is None:
                 check_unsupervised(folder)
             read_identity(folder)  # before the others read it, as a damaged one is removed
-        current_peers().gather("the run's folder is locked", None)
+        current_peers().gather_values("the run's folder is locked", None)
         remove_left(run := owner_of(folder))
         with loaders_of_run(run):
             yield
@@ -105,7 +105,9 @@ def restore_or_init(
         check_continuation(config, candidate.progress, sources)
 
     if config.checkpoint.enabled:
-        restored = checkpoints.restore(experiment.step.abstract, from_step, accept, memory, offers)
+        restored = checkpoints.restore_newest(
+            experiment.step.abstract, from_step, accept, memory, offers
+        )
     elif from_step is not None:
         raise RunError(f"--from-step {from_step} needs checkpoint.enabled=true")
     if restored is None:
@@ -162,7 +164,7 @@ def initial_state(experiment: Experiment, console: Console) -> Any:
     if released:
         params = start_from(config.model, params, target, print_line)
     if adapters is not None:
-        params = adapters.put(params, target, print_line)
+        params = adapters.place_adapters(params, target, print_line)
     return state | {"params": params}
 
 

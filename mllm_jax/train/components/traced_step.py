@@ -24,11 +24,11 @@ def take_traced_step(
 ) -> tuple[Any, Any]:
     """Take step `number`, and write its timeline into the run's folder."""
     config, recorder = experiment.config, TaskRecorder(experiment.grid)
-    observed = experiment.observed(recorder)
+    observed = experiment.observed_step(recorder)
     schedule = observed.program.schedule
     assert schedule is not None  # a configuration without stages has no trace_step
     # Its program is compiled for another frame, which has rows of its own.
-    with current_peers().doing("compiling the step with observers", limited=False):
+    with current_peers().noting_activity("compiling the step with observers", limited=False):
         state, scalars = observed.update(state, batch.with_schedule(observed.schedule))
     with waiting_for_peers(f"step {number}"):
         jax.block_until_ready(scalars)
@@ -40,6 +40,6 @@ def take_traced_step(
         schedule,
         configure_step(config).costs,
         rate,
-        recorder.records(),
+        recorder.task_records(),
     )
     return state, scalars

@@ -27,7 +27,7 @@ class AnswerColumns:
     places: Sequence[tuple[int, int]]
 
     @classmethod
-    def of(
+    def from_prompts(
         cls,
         slots: Sequence[PromptSlot],
         rows: Sequence[int],

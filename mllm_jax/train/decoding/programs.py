@@ -149,7 +149,7 @@ class DecodingPrograms:
         """The number of columns of a row is a multiple of this: ranks that share its positions."""
         return self._view.degree(self._view.sequence_axes)
 
-    def write(
+    def write_answers(
         self,
         params: Any,
         batch: PackedBatch,
@@ -169,9 +169,9 @@ class DecodingPrograms:
         arrays = {**batch.decoder.arrays, **columns.arrays}
         prompts = replace(batch.decoder, arrays=arrays)
         placed = place([replace(batch, rows={**batch.rows, self._backbone: prompts})], self._step)
-        draw = sampling.draw
-        prefill = self._make_program("prefill", most, sampling.greedy)
-        decode = self._make_program("decode", most, sampling.greedy)
+        draw = sampling.as_arrays
+        prefill = self._make_program("prefill", most, sampling.is_greedy)
+        decode = self._make_program("decode", most, sampling.is_greedy)
         state, first = self._time_program(
             "prompts", prefill, {"params": params, "draw": draw}, placed
         )

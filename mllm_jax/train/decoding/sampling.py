@@ -58,7 +58,7 @@ class TokenSampling:
             raise SamplingError(f"top_k {self.top_k} keeps no token; valid: at least 1")
         if not 0 < self.top_p <= 1:
             raise SamplingError(f"top_p {self.top_p} is refused; valid: above 0, at most 1")
-        if self.greedy and (self.top_k is not None or self.top_p < 1):
+        if self.is_greedy and (self.top_k is not None or self.top_p < 1):
             raise SamplingError(
                 "top_k and top_p have no effect where the most likely token is taken; valid: a "
                 "temperature above 0, or neither of them"
@@ -67,12 +67,12 @@ class TokenSampling:
             raise SamplingError(f"seed {self.seed} is refused; valid: 0 to {2**32 - 1}")
 
     @property
-    def greedy(self) -> bool:
+    def is_greedy(self) -> bool:
         """Whether the most likely token is taken."""
         return self.temperature == 0
 
     @property
-    def draw(self) -> TokenDraw:
+    def as_arrays(self) -> TokenDraw:
         """The settings as arrays."""
         most = 2**31 - 1
         return TokenDraw(

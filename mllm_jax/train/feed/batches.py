@@ -75,7 +75,7 @@ def leave_out_everywhere(experiment: Experiment, microbatches: Sequence[Microbat
     has_media_rows = config.data.balance == "per_phase" and config.model.lanes
     if current_peers().count == 1 or config.data.lengths != "cached" or not has_media_rows:
         return
-    holes = current_peers().gather(
+    holes = current_peers().gather_values(
         "samples that cannot be read", [list(m.holes) for m in microbatches]
     )
     rows = local_rows(experiment.step, config.data.rows)[config.model.backbone]

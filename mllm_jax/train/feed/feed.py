@@ -68,7 +68,7 @@ def open_loader(experiment: Experiment, state: LoaderState) -> MicrobatchLoader:
         DataError: the source, the budgets or the measured lengths cannot be used.
     """
     config = experiment.config
-    current_peers().note("indexing and measuring the data", limited=False, key=SOURCE)
+    current_peers().note_activity("indexing and measuring the data", limited=False, key=SOURCE)
     rows = process_rows(experiment.step, config.data.rows)
     if isinstance(config.data.balance_group, int):
         find_group(config.data, rows, config.data.balance_group)  # refused before data are measured
@@ -136,7 +136,7 @@ def _choose_group(
 
     size = run_on_all(lambda: choose_size() if is_primary() else None)
     return find_group(
-        config.data, rows, current_peers().gather("hosts that balance together", size)[0]
+        config.data, rows, current_peers().gather_values("hosts that balance together", size)[0]
     )
 
 
@@ -169,7 +169,7 @@ def check_sources(config: ExperimentConfig) -> Identities:
         SampleError: a sample cannot be used, with `data.on_error: raise`.
         AgreementError: the processes have other data, or other tokenizers.
     """
-    current_peers().note("indexing and measuring the data", limited=False, key=SOURCE)
+    current_peers().note_activity("indexing and measuring the data", limited=False, key=SOURCE)
     source = shared_source(config.data)
     if not len(source):
         raise DataError("data.source has no samples; valid: at least one")
@@ -321,7 +321,7 @@ def run_on_all(action: Callable[[], T]) -> T:
         result = action()
     except (DataError, SampleError) as failure:
         error = failure
-    outcomes = current_peers().gather("data can be read", _outcome_of(error))
+    outcomes = current_peers().gather_values("data can be read", _outcome_of(error))
     if {*outcomes} != {_READ}:
         kind = DataError if _UNUSABLE in outcomes else AwayError
         raise error or kind("another process cannot read the data; see its message")
@@ -341,7 +341,7 @@ def check_same(table: LengthTable) -> None:
     Raises:
         DataError: the lengths differ.
     """
-    digests = current_peers().gather("lengths of the samples", table.digest)
+    digests = current_peers().gather_values("lengths of the samples", table.digest)
     for process, digest in enumerate(digests):
         if digest != digests[0]:
             raise DataError(

@@ -49,7 +49,7 @@ def gather_from_groups(group: HostGroupSpec, name: str, value: Any) -> list[Any]
         value: value of this group, as JSON.
     """
     speaks = current_peers().index == group.hosts[0]
-    answers = current_peers().gather(name, [group.number, value] if speaks else None)
+    answers = current_peers().gather_values(name, [group.number, value] if speaks else None)
     return list(dict(filter(None, answers)).values())
 
 
@@ -81,7 +81,9 @@ def state_of_all(state: LoaderState, group: HostGroupSpec) -> LoaderState:
     """The state of the loaders of all groups, from that of this process after the same step."""
     if group.count == 1:
         return state
-    gathered = current_peers().gather("states of the loaders", [group.number, state.to_json()])
+    gathered = current_peers().gather_values(
+        "states of the loaders", [group.number, state.to_json()]
+    )
     states = {number: LoaderState.from_json(values) for number, values in gathered}
     return joined([states[number] for number in range(group.count)])
 
@@ -91,7 +93,9 @@ def records_of_all(records: Sequence[StepRecord]) -> list[StepRecord]:
     if not records or records[0].group.count == 1:
         return list(records)
     figures = [_group_figures(record) for record in records]
-    gathered = current_peers().gather("figures of the groups", [records[0].group.number, figures])
+    gathered = current_peers().gather_values(
+        "figures of the groups", [records[0].group.number, figures]
+    )
     by_group = dict(gathered).values()
     together = zip(records, *by_group, strict=True)
     return [_merge_record(record, groups) for record, *groups in together]

@@ -41,7 +41,7 @@ class StepRecorder:
                 self._independent = event.result.microbatches
                 self._is_spilled = bool(event.result.spilled)
 
-    def record(self, ended: StepEnded) -> StepRecord:
+    def make_record(self, ended: StepEnded) -> StepRecord:
         """The record of the last step, with the phases since the step before."""
         config, seconds = self._experiment.config, self._seconds
         self._seconds = defaultdict(float)
@@ -112,7 +112,7 @@ class StepFigures:
         self._pipeline = pipeline_figures(experiment)
         if self._pipeline:
             figures = {f"pipeline/{name}": value for name, value in self._pipeline.items()}
-            metrics.log(progress.step, figures)
+            metrics.log_values(progress.step, figures)
 
     def __call__(self, event: Event) -> None:
         """Note an event, or write what is due with it."""
@@ -123,20 +123,20 @@ class StepFigures:
                 self._progress.figures = self._meter.sums
                 self._progress.window = self._meter.since_report
             case Phase("evaluate") if event.is_over:
-                self._metrics.log(event.step, figures_of(event.result))
+                self._metrics.log_values(event.step, figures_of(event.result))
         self._recorder(event)
         self._unfit_schedules(event)
 
     def _add_step(self, ended: StepEnded) -> None:
-        self.record = self._recorder.record(ended)
-        report = self._meter.add(self.record)
+        self.record = self._recorder.make_record(ended)
+        report = self._meter.add_step(self.record)
         self._idle_parts(ended, is_reported=report is not None)
         if report:
-            self._metrics.write(report)
+            self._metrics.write_report(report)
             self._slow_data(report)
             self._progress.loss = report.loss
 
-    def summary(self, result: Mapping[str, Any]) -> dict[str, Any]:
+    def make_summary(self, result: Mapping[str, Any]) -> dict[str, Any]:
         """The content of `summary.json`.
 
         Args:
@@ -148,10 +148,10 @@ class StepFigures:
             "seconds": progress.seconds,
             "final_loss": progress.loss,
             **result,
-            **self._meter.totals(),
+            **self._meter.summary_figures(),
             "peak_flops": self._meter.peak_flops,
             "skipped_updates": progress.skipped_updates,
-            "skipped": progress.skipped.summary(),
+            "skipped": progress.skipped.make_summary(),
             **({"pipeline": self._pipeline} if self._pipeline else {}),
         }
 

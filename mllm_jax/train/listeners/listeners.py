@@ -66,7 +66,7 @@ class RunListeners:
         """Figures of the last step that has ended."""
         return self._figures.record
 
-    def finish(self, folder: Path, result: Mapping[str, Any]) -> dict[str, Any]:
+    def write_summary(self, folder: Path, result: Mapping[str, Any]) -> dict[str, Any]:
         """Write `summary.json`, on process 0, and return its content.
 
         Args:
@@ -75,8 +75,8 @@ class RunListeners:
         Raises:
             RoomError: `summary.json` cannot be written.
         """
-        summary, path = self._figures.summary(result), folder / "summary.json"
-        if goodput := self._goodput.summary():
+        summary, path = self._figures.make_summary(result), folder / "summary.json"
+        if goodput := self._goodput.make_summary():
             summary["goodput"] = goodput
         if is_primary():
             try:
@@ -132,7 +132,7 @@ def list_samples(samples: SampleList) -> Listener:
 
     def listen_for_samples(event: Event) -> None:
         if isinstance(event, StepEnded):
-            samples.note(event.step, event.microbatches)
+            samples.note_step(event.step, event.microbatches)
 
     return listen_for_samples
 
@@ -149,14 +149,16 @@ def note_activity(event: Event) -> None:
     """Note for the other processes what this one does."""
     match event:
         case Phase("read", step, seconds=None):
-            current_peers().note(f"waiting for the data of step {step}", key=SOURCE)
+            current_peers().note_activity(f"waiting for the data of step {step}", key=SOURCE)
         case Phase("place", step) if event.is_over:
-            current_peers().note(f"step {step}")
+            current_peers().note_activity(f"step {step}")
         case StepEnded():
             current_peers().note_step(event.step)
         case Phase("copy", step, seconds=None):
-            current_peers().note(f"copying the state after step {step}")
+            current_peers().note_activity(f"copying the state after step {step}")
         case Phase("save", step, seconds=None):
-            current_peers().note(f"saving after step {step}")
+            current_peers().note_activity(f"saving after step {step}")
         case Phase("evaluate", step, seconds=None):
-            current_peers().note(f"evaluating after step {step}", limited=False, key=SOURCE)
+            current_peers().note_activity(
+                f"evaluating after step {step}", limited=False, key=SOURCE
+            )

@@ -93,7 +93,7 @@ def read_expert_history(metrics: Path) -> ExpertHistory:
     """
     if not metrics.is_file():
         raise RunError(f"{metrics} is not there; valid: a configuration whose run has begun")
-    lines = read_record_lines(metrics, form).warn().values
+    lines = read_record_lines(metrics, form).log_problems().values
     reports = [line for line in lines if line.get("experts")]
     if not reports:
         raise RunError(

@@ -222,7 +222,7 @@ class StepsReport:
     encoder_microbatches: Mapping[str, float] = field(default_factory=dict)
     spilled_steps: int = 0
 
-    def fields(self) -> list[tuple[str, str]]:
+    def log_fields(self) -> list[tuple[str, str]]:
         """Labels and values of the log line: a fixed set, then values that deviate."""
         width = len(str(self.steps))
         paddings = {modality_of(name): share for name, share in self.padding.items()}
@@ -254,7 +254,7 @@ class StepsReport:
         return [(label, value) for label, value in shown if value]
 
     def __str__(self) -> str:
-        return "  ".join(f"{label} {value}".strip() for label, value in self.fields())
+        return "  ".join(f"{label} {value}".strip() for label, value in self.log_fields())
 
 
 @dataclass(frozen=True)
@@ -277,7 +277,7 @@ class FigureSums:
     device_wait_seconds: Amount = 0.0
     spilled_steps: Count = 0
 
-    def plus(self, record: StepRecord) -> FigureSums:
+    def with_step(self, record: StepRecord) -> FigureSums:
         """These sums and the figures of one more step."""
         return FigureSums(
             steps=self.steps + 1,
@@ -313,7 +313,7 @@ class FigureSums:
     def wait_share(self) -> float | None:
         return self.wait_seconds / self.seconds if self.seconds else None
 
-    def rate(self, module: str) -> float | None:
+    def positions_per_second(self, module: str) -> float | None:
         """Positions with samples per second."""
         return self.used.get(module, 0) / self.seconds if self.seconds else None
 
@@ -332,10 +332,10 @@ class FigureTotals:
     every: FigureSums = field(default_factory=FigureSums)
     timed: FigureSums = field(default_factory=FigureSums)
 
-    def plus(self, record: StepRecord, *, timed: bool) -> FigureTotals:
+    def with_step(self, record: StepRecord, *, timed: bool) -> FigureTotals:
         """These sums and the figures of one more step, which counts for rates if it is `timed`."""
         return FigureTotals(
-            self.every.plus(record), self.timed.plus(record) if timed else self.timed
+            self.every.with_step(record), self.timed.with_step(record) if timed else self.timed
         )
 
 
@@ -364,10 +364,10 @@ class FigureWindow:
     aux: Mapping[str, float] = field(default_factory=dict)
     loads: tuple[tuple[float, ...], ...] = ()
 
-    def plus(self, record: StepRecord, *, timed: bool) -> FigureWindow:
+    def with_step(self, record: StepRecord, *, timed: bool) -> FigureWindow:
         """These sums and the figures of one more step; waits for it."""
-        every = self.every.plus(record)
-        rates = self.timed.plus(record) if timed else self.timed
+        every = self.every.with_step(record)
+        rates = self.timed.with_step(record) if timed else self.timed
         if record.left_out:
             return replace(self, every=every, timed=rates)
         aux = {name: float(value) for name, value in record.aux.items()}
@@ -382,7 +382,7 @@ class FigureWindow:
         total = new_loads + np.asarray(self.loads) if self.loads else new_loads
         return tuple(map(tuple, total.tolist()))
 
-    def mean(self, total: float) -> float:
+    def mean_over_updates(self, total: float) -> float:
         """Mean over the steps with an update, or not a number if there are none."""
         return total / self.learnt if self.learnt else math.nan
 
@@ -415,15 +415,15 @@ class FigureMeter:
     _last: StepRecord | None = field(default=None, init=False)
     _first: int | None = field(default=None, init=False)
 
-    def add(self, record: StepRecord) -> StepsReport | None:
+    def add_step(self, record: StepRecord) -> StepsReport | None:
         """Take a step in; a report each `every` steps and at the last step."""
         self._records.append(record)
         if self._first is None:
             self._first = record.step
         is_due = record.step % self.every == 0 or record.step >= self.steps
-        return self.flush() if is_due else None
+        return self.take_report() if is_due else None
 
-    def flush(self) -> StepsReport | None:
+    def take_report(self) -> StepsReport | None:
         """Report of the steps since the last one, or None if there are none."""
         self._add_up()
         last, window = self._last, self.window
@@ -455,16 +455,16 @@ class FigureMeter:
         records, self._records = self.merge_hosts(self._records), []
         for record in records:
             timed = record.step != self._first
-            self.total = self.total.plus(record, timed=timed)
-            self.window = self.window.plus(record, timed=timed)
+            self.total = self.total.with_step(record, timed=timed)
+            self.window = self.window.with_step(record, timed=timed)
         self._last = records[-1]
 
-    def totals(self) -> dict[str, object]:
+    def summary_figures(self) -> dict[str, object]:
         """Figures of `sums` in the words of `summary.json`."""
         sums = self.sums
         every, timed = sums.every, sums.timed
         return {
-            "tokens_per_second": timed.rate("tokens"),
+            "tokens_per_second": timed.positions_per_second("tokens"),
             "padding": every.padding,
             "encoder_microbatches": every.encoder_microbatches,
             "spilled_steps": every.spilled_steps,
@@ -483,10 +483,10 @@ class FigureMeter:
         return StepsReport(
             step=last.step,
             steps=self.steps,
-            loss=window.mean(window.loss),
+            loss=window.mean_over_updates(window.loss),
             learning_rate=float(last.learning_rate),
             gradient_norm=float(last.gradient_norm),
-            tokens_per_second=timed.rate("tokens"),
+            tokens_per_second=timed.positions_per_second("tokens"),
             mfu=self._mfu_of(timed),
             padding=everything.padding,
             wait_share=timed.wait_share,
@@ -499,7 +499,7 @@ class FigureMeter:
             step_seconds=pace,
             place_seconds=timed.place_seconds / timed.steps if timed.steps else None,
             device_wait_seconds=timed.device_wait_seconds / timed.steps if timed.steps else None,
-            aux={name: window.mean(window.aux.get(name, 0.0)) for name in last.aux},
+            aux={name: window.mean_over_updates(window.aux.get(name, 0.0)) for name in last.aux},
             trust_ratios={name: float(value) for name, value in last.trust_ratios.items()},
             experts=expert_loads(last.expert_layers, window.mean_loads),
             encoder_microbatches=everything.encoder_microbatches,

@@ -45,7 +45,7 @@ class TaskRecorder:
         with self._lock:
             self._seconds[device, tick, end] = now
 
-    def records(self) -> np.ndarray:
+    def task_records(self) -> np.ndarray:
         """`[devices * ticks, 5]`: stage, rank within the stage, tick, start and end in seconds."""
         with self._lock:
             seconds = dict(self._seconds)

@@ -37,13 +37,13 @@ class SampleList:
         self._file: MetricSinks | None = None
         self._opened = ExitStack()
 
-    def note(self, step: int, microbatches: Sequence[Microbatch]) -> None:
+    def note_step(self, step: int, microbatches: Sequence[Microbatch]) -> None:
         """Append a line for a step; a disk that takes none gets it later."""
         if self._file is None:
             group = microbatches[0].stats.group
             self._file = self._opened.enter_context(self._open_file(group))
         positions = [p for microbatch in microbatches for p in microbatch.stats.stream_positions]
-        self._file.log(step, {"samples": positions})
+        self._file.log_values(step, {"samples": positions})
 
     def close(self) -> None:
         """Write lines that could not be written before."""

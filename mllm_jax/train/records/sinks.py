@@ -48,10 +48,10 @@ class MetricSink(Protocol):
 
     name: str
 
-    def write(self, report: StepsReport) -> None:
+    def write_report(self, report: StepsReport) -> None:
         """Show or keep a report."""
 
-    def log(self, step: int, values: Mapping[str, float]) -> None:
+    def log_values(self, step: int, values: Mapping[str, float]) -> None:
         """Show or keep named values, e.g. those of an evaluation."""
 
     def close(self) -> None:
@@ -66,15 +66,15 @@ class ConsoleSink:
     def __init__(self, console: Console) -> None:
         self._console = console
 
-    def write(self, report: StepsReport) -> None:
+    def write_report(self, report: StepsReport) -> None:
         """Print the log line; labels are dim on a terminal."""
         line = Text()
-        for label, value in report.fields():
+        for label, value in report.log_fields():
             line.append(f"{label} " if label else "", style="dim").append(f"{value}  ")
         line.rstrip()
         self._console.print(line, soft_wrap=True)
 
-    def log(self, step: int, values: Mapping[str, float]) -> None:
+    def log_values(self, step: int, values: Mapping[str, float]) -> None:
         """Print the values behind the step."""
         text = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
         self._console.print(f"step {step}  {text}", soft_wrap=True, markup=False)
@@ -99,17 +99,17 @@ class JsonlSink:
         Args:
             form: as of `read_record_lines`.
         """
-        earlier = read_record_lines(path, form).warn().values
+        earlier = read_record_lines(path, form).log_problems().values
         write_atomically(
             path, records_text(record for record in earlier if record["step"] <= resumed_step)
         )
         self.name, self._path, self._late = path.name, path, list[str]()
 
-    def write(self, report: StepsReport) -> None:
+    def write_report(self, report: StepsReport) -> None:
         """Append all figures of the report."""
         self._append_values(asdict(report))
 
-    def log(self, step: int, values: Mapping[str, Any]) -> None:
+    def log_values(self, step: int, values: Mapping[str, Any]) -> None:
         """Append the values."""
         self._append_values({"step": step, **values})
 
@@ -150,11 +150,11 @@ class TensorBoardSink:
             start = SessionLog(status=SessionLog.START)
             self._add_event(Event(step=resumed_step + 1, session_log=start))
 
-    def write(self, report: StepsReport) -> None:
+    def write_report(self, report: StepsReport) -> None:
         """Add a scalar for every figure that is known."""
-        self.log(report.step, report_scalars(report))
+        self.log_values(report.step, report_scalars(report))
 
-    def log(self, step: int, values: Mapping[str, float]) -> None:
+    def log_values(self, step: int, values: Mapping[str, float]) -> None:
         """Add a scalar for each value."""
         for name, value in values.items():
             self._add_event(Event(step=step, summary=scalar(name, value)))
@@ -231,13 +231,13 @@ class MetricSinks:
             sinks.append(TensorBoardSink(folder / "tensorboard", resumed_step))
         return cls([*sinks, *others()])
 
-    def write(self, report: StepsReport) -> None:
+    def write_report(self, report: StepsReport) -> None:
         """Pass a report to every sink."""
-        self._with_each(lambda sink: sink.write(report))
+        self._with_each(lambda sink: sink.write_report(report))
 
-    def log(self, step: int, values: Mapping[str, Any]) -> None:
+    def log_values(self, step: int, values: Mapping[str, Any]) -> None:
         """Pass named values to every sink."""
-        self._with_each(lambda sink: sink.log(step, values))
+        self._with_each(lambda sink: sink.log_values(step, values))
 
     def _with_each(self, action: Callable[[MetricSink], None]) -> None:
         """Do something with every sink; one that fails is told of when it begins to."""

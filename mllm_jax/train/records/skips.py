@@ -42,7 +42,7 @@ class SkippedSamples:
 
     def listed_in(self, path: Path, resumed_step: int) -> None:
         """Keep the list at `path`; entries after `resumed_step` are dropped, and damaged ones."""
-        read = read_record_lines(path, SKIPPED).warn().values
+        read = read_record_lines(path, SKIPPED).log_problems().values
         earlier = [record for record in read if record["step"] <= resumed_step]
         self.path, self.kinds = path, {skip["sample"]: skip["reason"] for skip in earlier}
         listed = Counter(self.kinds.values())
@@ -51,7 +51,7 @@ class SkippedSamples:
         if path.exists():
             self._write_list(path, records_text(earlier), again=True)
 
-    def note(self, step: int, skipped: Iterable[SkippedSample]) -> None:
+    def note_skipped(self, step: int, skipped: Iterable[SkippedSample]) -> None:
         """Count the skipped samples of a step; warn of new ones, and list them."""
         lines = []
         for name, fault in skipped:
@@ -87,7 +87,7 @@ class SkippedSamples:
             where = f" and listed in {self.path}" if self.path else ""
             logger.warning("further skipped samples are only counted%s", where)
 
-    def summary(self) -> dict[str, Any]:
+    def make_summary(self) -> dict[str, Any]:
         """Samples, how often they came up, and samples by kind."""
         reasons = dict(self.samples.most_common())
         return {"samples": self.samples.total(), "times": self.times.total(), "reasons": reasons}

@@ -128,21 +128,23 @@ class Checkpoints:
         self._read_only = read_only
         self.retention = Retention(config.keep, config.keep_every)
         self._asynchronous = config.asynchronous
-        self._manager = self._open()
+        self._manager = self._open_manager()
 
     @property
     def steps(self) -> list[int]:
         """Steps that are whole, oldest first."""
         return sorted(self._manager.all_steps())
 
-    def save(self, step: int, state: Any, progress: dict[str, Any], config: dict[str, Any]) -> None:
+    def save_state(
+        self, step: int, state: Any, progress: dict[str, Any], config: dict[str, Any]
+    ) -> None:
         """Begin to save; arrays are copied before this returns, files are written behind.
 
         Raises:
             OSError, ValueError, RuntimeError: this save or the one before has failed; see `reopen`.
         """
         items = ocp.args.Composite(
-            state=StateSave(self._names.stored(state)),
+            state=StateSave(self._names.to_stored(state)),
             progress=JsonSave(progress),
             config=JsonSave(config),
         )
@@ -150,7 +152,7 @@ class Checkpoints:
             # Forced: which steps are saved is the loop's choice and not Orbax's.
             self._manager.save(step, args=items, force=True)
 
-    def restore(
+    def restore_newest(
         self,
         target: Any,
         step: int | None = None,
@@ -178,11 +180,11 @@ class Checkpoints:
         """
         damaged: set[int] = set()
         reasons: list[tuple[_Candidate, str]] = []
-        left = self._candidates(step, memory, offers)
-        target = self._names.stored(target)
+        left = self._restore_candidates(step, memory, offers)
+        target = self._names.to_stored(target)
         while left:
             tried = left.pop(0)
-            restored, reason = self._try(tried, target, memory, offers, damaged)
+            restored, reason = self._try_candidate(tried, target, memory, offers, damaged)
             if holds_everywhere("a checkpoint is read", restored is not None):
                 assert restored is not None
                 accept(restored)
@@ -198,13 +200,13 @@ class Checkpoints:
             if not isinstance(tried, LocalSnapshot) and tried.step in self.steps:
                 damaged.add(tried.step)
         if offers is not None:
-            offers.insist()
-        self._refuse(step, reasons, offers)
+            offers.raise_if_unanswered()
+        self._refuse_start(step, reasons, offers)
         if memory is not None:
             memory.went_on_from(None)
         return None
 
-    def wait(self) -> None:
+    def wait_for_saves(self) -> None:
         """Block until all saved files are on disk."""
         with telling_of_writes(self.directory):
             self._manager.wait_until_finished()
@@ -217,14 +219,14 @@ class Checkpoints:
         except Exception as error:  # Orbax and TensorStore raise many kinds
             logger.warning("the newest checkpoint could not be saved: %s", first_line(error))
 
-    def reopen(self) -> None:
+    def reset_after_failure(self) -> None:
         """Reset after a failed save: its files are removed, a missing folder is made."""
         if jax.process_index() == 0:
             _remove_drafts(self.directory)
-        current_peers().gather("what a failed save has left is removed", None)
-        self._manager = self._open()
+        current_peers().gather_values("what a failed save has left is removed", None)
+        self._manager = self._open_manager()
 
-    def _open(self) -> ocp.CheckpointManager:
+    def _open_manager(self) -> ocp.CheckpointManager:
         writable = not self._read_only
         options = ocp.CheckpointManagerOptions(
             preservation_policy=self.retention,
@@ -235,17 +237,17 @@ class Checkpoints:
         handlers = {"state": StateHandler(), "progress": JsonHandler(), "config": JsonHandler()}
         return ocp.CheckpointManager(self.directory, options=options, item_handlers=handlers)
 
-    def _candidates(
+    def _restore_candidates(
         self, step: int | None, memory: SnapshotMemory | None, offers: MirrorOffers | None
     ) -> list[_Candidate]:
         """What may be restored, the newest first; of one step snapshot, checkpoint, copy."""
         copies = offers.found if offers is not None else []
-        in_memory = memory.found() if memory is not None and step is None else []
+        in_memory = memory.list_snapshots() if memory is not None and step is None else []
         every: list[_Candidate] = [*copies, *map(SavedCheckpoint, self.steps), *in_memory]
         chosen = [snapshot for snapshot in every if step in (None, snapshot.step)]
         return sorted(chosen, key=lambda own: own.step)[::-1]
 
-    def _refuse(
+    def _refuse_start(
         self, step: int | None, reasons: list[tuple[_Candidate, str]], offers: MirrorOffers | None
     ) -> None:
         """Raise if checkpoints were there, or one was asked for, and none could be restored."""
@@ -270,7 +272,7 @@ class Checkpoints:
                 + f"\nremove the folder{elsewhere} to start afresh, or put a whole checkpoint there"
             )
 
-    def _try(
+    def _try_candidate(
         self,
         tried: _Candidate,
         target: Any,
@@ -281,36 +283,36 @@ class Checkpoints:
         """The checkpoint, copy or snapshot, or None and its error."""
         if isinstance(tried, LocalSnapshot):
             assert memory is not None, "there are no snapshots without it"
-            return self._remembered(tried, target, memory)
+            return self._restore_snapshot(tried, target, memory)
         if isinstance(tried, MirrorOffer):
             assert offers is not None, "there are no copies without them"
-            if reason := offers.fetch(tried, instead=tried.step in damaged):
+            if reason := offers.fetch_offer(tried, instead=tried.step in damaged):
                 return None, reason
             damaged.discard(tried.step)
             self._manager.reload()
-        return self._stored(tried.step, target)
+        return self._restore_checkpoint(tried.step, target)
 
-    def _remembered(
+    def _restore_snapshot(
         self, snapshot: LocalSnapshot, target: Any, memory: SnapshotMemory
     ) -> tuple[RestoredState | None, str]:
         """A snapshot, or None and its error."""
         reason = ""
         try:
-            with memory.reader(snapshot) as reader:
+            with memory.open_reader(snapshot) as reader:
                 index = reader.index
                 shapes = {name: leaf.shape for name, leaf in index.leaves.items()}
                 check_same_model(str(snapshot), shapes, target, self._regrouping, index.config)
-                state = reader.state(self._regrouping.on_disk(target, shapes))
+                state = reader.read_state(self._regrouping.on_disk(target, shapes))
             progress = Progress.from_json(index.progress)
         except (ShardError, ProgressError) as error:
             reason = str(error)
         # Agreed upon before the change of plans, in which processes wait for each other.
         if not holds_everywhere("a snapshot is whole", not reason):
             return None, reason or "another process misses a part of it"
-        converted = self._names.in_memory(self._regrouping.convert(state, target))
+        converted = self._names.in_memory(self._regrouping.convert_state(state, target))
         return RestoredState(snapshot.step, converted, progress, of_command(index.config)), ""
 
-    def _stored(self, step: int, target: Any) -> tuple[RestoredState | None, str]:
+    def _restore_checkpoint(self, step: int, target: Any) -> tuple[RestoredState | None, str]:
         """The checkpoint of `step`, or None and its error."""
         folder = self.directory / str(step)
         damage = ""
@@ -318,30 +320,34 @@ class Checkpoints:
             check_whole(folder, share=(jax.process_index(), jax.process_count()))
             progress, config = read_json(folder)
         except CheckpointDamageError as error:
-            damage = str(error) if error.named else self._diagnose(folder, target, error)
+            damage = (
+                str(error) if error.named else self._find_unreadable_leaf(folder, target, error)
+            )
         # Agreed upon before the reading, in which processes wait for each other.
         if not holds_everywhere("a checkpoint is whole", not damage):
             return None, damage or "another process has found damage"
         try:
-            reading, read = self._read(step, target, config)
+            reading, read = self._read_arrays(step, target, config)
         except CheckpointError:
             raise
         except Exception as error:  # Orbax and TensorStore raise many kinds
-            damage = self._diagnose(folder, target, error)
+            damage = self._find_unreadable_leaf(folder, target, error)
         # And before replicas send each other what they have read, in which they wait, too.
         if not holds_everywhere("the arrays of a checkpoint are read", not damage):
             return None, damage or "another process cannot read its arrays"
-        state = self._regrouping.convert(reading.sent(read), target)
+        state = self._regrouping.convert_state(reading.send_to_all(read), target)
         return RestoredState(step, self._names.in_memory(state), progress, config), ""
 
-    def _read(self, step: int, target: Any, config: dict[str, Any]) -> tuple[ReplicaReads, Any]:
+    def _read_arrays(
+        self, step: int, target: Any, config: dict[str, Any]
+    ) -> tuple[ReplicaReads, Any]:
         """What this process reads of the arrays, and their values."""
         shapes = _stored_shapes(self.directory / str(step))
         where = f"checkpoint {self.directory / str(step)}"
         check_same_model(where, shapes, target, self._regrouping, config)
-        reading = ReplicaReads.of(self._regrouping.on_disk(target, shapes))
-        restore_args = ocp.checkpoint_utils.construct_restore_args(reading.own)
-        items = ocp.args.Composite(state=StateRestore(reading.own, restore_args))
+        reading = ReplicaReads.from_target(self._regrouping.on_disk(target, shapes))
+        restore_args = ocp.checkpoint_utils.construct_restore_args(reading.local_target)
+        items = ocp.args.Composite(state=StateRestore(reading.local_target, restore_args))
         return reading, self._manager.restore(step, args=items).state
 
     def _set_aside(self, steps: dict[int, str]) -> None:
@@ -351,10 +357,10 @@ class Checkpoints:
         if jax.process_index() == 0:
             for step, why in steps.items():
                 set_aside(self.directory / str(step), why)
-        current_peers().gather("checkpoints are set aside", None)
+        current_peers().gather_values("checkpoints are set aside", None)
         self._manager.reload()
 
-    def _diagnose(self, folder: Path, target: Any, error: Exception) -> str:
+    def _find_unreadable_leaf(self, folder: Path, target: Any, error: Exception) -> str:
         """Which leaf cannot be read; found by reading them one at a time."""
         on_disk = target
         with suppress(Exception):  # what is wrong is `error`, or will show
@@ -390,10 +396,10 @@ def telling_of_writes(directory: Path) -> Iterator[None]:
         while not over.wait(LOOK):
             size = _drafted_bytes(directory)
             if size != known:
-                current_peers().note(_format_written(size), limited=False)
+                current_peers().note_activity(_format_written(size), limited=False)
             known = size
 
-    with current_peers().doing(_format_written(0), limited=False):
+    with current_peers().noting_activity(_format_written(0), limited=False):
         looking = threading.Thread(target=look, name="writes", daemon=True)
         looking.start()
         try:

@@ -45,7 +45,7 @@ def check_same_model(
     lines += [
         f"{n}: shape {stored[n]} in the checkpoint, {expected[n]} in the model"
         for n in sorted(stored.keys() & expected.keys())
-        if not regrouping.fits(n, stored[n], expected[n])
+        if not regrouping.can_become(n, stored[n], expected[n])
     ]
     vocab = _vocab_size(config)
     if vocab not in (None, regrouping.vocab):

@@ -103,14 +103,14 @@ class _SummedWrites:
 
     def result(self, timeout: float | None = None) -> None:
         """Wait for the writes and sum their files."""
-        ocp.future.ChainedFuture(self.writes, self._sum).result(timeout)
+        ocp.future.ChainedFuture(self.writes, self._write_checksums).result(timeout)
 
     def cancel(self) -> None:
         """Give the writes up."""
         for write in self.writes:
             write.cancel()
 
-    def _sum(self) -> None:
+    def _write_checksums(self) -> None:
         process = jax.process_index()
         write_checksums(self.folder, f"ocdbt.process_{process}", process)
 

@@ -206,10 +206,12 @@ def orthogonalize_matrices(layouts: Any, iterations: int) -> optax.GradientTrans
         del params
         leaves = dict(jax.tree_util.tree_leaves_with_path(updates))
         present = [path for path in by_path if path in leaves]
-        sides = {path: _MatrixStack.of(leaves[path], by_path[path]) for path in present}
-        stacks = [side.matrices(leaves[path]) for path, side in sides.items()]
+        sides = {path: _MatrixStack.from_shard(leaves[path], by_path[path]) for path in present}
+        stacks = [side.to_matrices(leaves[path]) for path, side in sides.items()]
         done = _by_kind(stacks, [side.kind for side in sides.values()], iterations)
-        out = {path: side.leaf(x) for (path, side), x in zip(sides.items(), done, strict=True)}
+        out = {
+            path: side.from_matrices(x) for (path, side), x in zip(sides.items(), done, strict=True)
+        }
         return jax.tree_util.tree_map_with_path(lambda path, _: out[path], updates), state
 
     return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
@@ -255,7 +257,7 @@ class _MatrixStack:
     kind: _MatrixKind
 
     @classmethod
-    def of(cls, x: jax.Array, layout: ParameterSharding) -> _MatrixStack:
+    def from_shard(cls, x: jax.Array, layout: ParameterSharding) -> _MatrixStack:
         """Of the shard `x` of a parameter that lies as `layout` says."""
         rank = {"stack": 0, "model": 1}
         roles = [muon_role(name) for name in layout.axes]
@@ -273,13 +275,13 @@ class _MatrixStack:
             shape, axes = shape[::-1], axes[::-1]
         return cls(order, front, stacks, flipped, _MatrixKind(shape, *axes, layout.replicated))
 
-    def matrices(self, x: jax.Array) -> jax.Array:
+    def to_matrices(self, x: jax.Array) -> jax.Array:
         """The shard as `[pieces, rows, columns]`."""
         width, *others = self.front[self.stacks :]
         flat = jnp.transpose(x, self.order).reshape(-1, width, math.prod(others))
         return flat.mT if self.flipped else flat
 
-    def leaf(self, pieces: jax.Array) -> jax.Array:
+    def from_matrices(self, pieces: jax.Array) -> jax.Array:
         """The inverse of `matrices`."""
         flat = pieces.mT if self.flipped else pieces
         return jnp.transpose(flat.reshape(self.front), np.argsort(self.order).tolist())

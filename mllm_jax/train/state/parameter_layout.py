@@ -71,22 +71,22 @@ class ParameterLayout:
     @property
     def regrouping(self) -> LayerRegrouping:
         """The conversion of checkpoints of other plans to this form."""
-        sizes = self.model.backbone_config.vocab_size, self.stack, self._padded
+        sizes = self.model.backbone_config.vocab_size, self.stack, self._padded_dimensions
         return LayerRegrouping(*sizes, names=self.names)
 
     @cached_property
     def names(self) -> StoredNames:
         """The names of the modules in files."""
-        return StoredNames.of(self.model)
+        return StoredNames.from_model(self.model)
 
-    def stored(self, params: Any) -> Any:
+    def to_stored(self, params: Any) -> Any:
         """The model's parameters in this form, with zeros where it pads them."""
         grouped = self._on_layers(split_layers, params)
         return jax.tree.map(
             lambda leaf, layout: fit_to_shape(leaf, layout.padded(leaf.shape)), grouped, self.layout
         )
 
-    def canonical(self, params: Any) -> Any:
+    def to_canonical(self, params: Any) -> Any:
         """The inverse of `stored`: layers stacked in their order, and no padding.
 
         Args:
@@ -100,11 +100,11 @@ class ParameterLayout:
         return multimodal.abstract_parameters(self.model)[0]
 
     @property
-    def _padded(self) -> dict[str, int]:
+    def _padded_dimensions(self) -> dict[str, int]:
         """Dotted names of the parameters that are padded, and the dimension of each."""
         return {
             leaf_name(path): dim
-            for path, leaf in jax.tree_util.tree_leaves_with_path(self.names.stored(self.layout))
+            for path, leaf in jax.tree_util.tree_leaves_with_path(self.names.to_stored(self.layout))
             if (dim := stored_dimension(leaf.axes, "padded")) is not None
         }
 

@@ -145,7 +145,7 @@ class FirstAdapters:
             raise PretrainedError(f"{folder}: {error}") from error
         return cls(folder, tensors, rules, saved.dropout)
 
-    def put(
+    def place_adapters(
         self, params: Any, target: Any, notify: Callable[[str], None] = lambda text: None
     ) -> Any:
         """Parameters with these in their places; arguments and errors as of `start_from`."""

@@ -156,7 +156,7 @@ class _StoredProgress(BaseModel):
     sources: dict[str, DataIdentity] = {}
 
     @model_validator(mode="after")
-    def _possible(self) -> _StoredProgress:
+    def _check_possible(self) -> _StoredProgress:
         """Figures that steps can have."""
         sums = {"figures": self.figures, "figures_of_all": self.figures_of_all or FigureSums()}
         for key, amount in sums.items():

@@ -42,15 +42,15 @@ class LayerRegrouping:
     padded: Mapping[str, int] = field(default_factory=dict)
     names: StoredNames = field(default_factory=StoredNames)
 
-    def fits(self, name: str, stored: Shape, expected: Shape) -> bool:
+    def can_become(self, name: str, stored: Shape, expected: Shape) -> bool:
         """Whether a leaf `stored` on disk can become one of shape `wanted`."""
-        dim = self._padded(name)
+        dim = self._vocab_dimension(name)
         if dim is not None and len(stored) == len(expected):
             same = stored[:dim] + stored[dim + 1 :] == expected[:dim] + expected[dim + 1 :]
             return same and stored[dim] >= self.vocab
         if stored == expected or not _of_layers(name):
             return stored == expected
-        rest_shape, layers = self._rest(expected), self._layers(expected)
+        rest_shape, layers = self._layer_shape(expected), self._layer_count(expected)
         if len(stored) == len(rest_shape) + 1:
             return stored == (layers, *rest_shape)
         return stored[2:] == rest_shape and stored[0] * stored[1] >= layers
@@ -60,7 +60,7 @@ class LayerRegrouping:
 
         def leaf(path: Any, target: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
             name = leaf_name(path)
-            stored_shape, dim = stored[name], self._padded(name)
+            stored_shape, dim = stored[name], self._vocab_dimension(name)
             if stored_shape == target.shape:
                 return target
             spec = (
@@ -73,37 +73,39 @@ class LayerRegrouping:
 
         return jax.tree_util.tree_map_with_path(leaf, target)
 
-    def convert(self, restored: Any, target: Any) -> Any:
+    def convert_state(self, restored: Any, target: Any) -> Any:
         """Arrays as they lay on disk to the shapes and layouts of `target`."""
         stored, tree = jax.tree_util.tree_flatten_with_path(restored)
         leaves = {leaf_name(path): leaf for path, leaf in stored}
         targets = dict(zip(leaves, jax.tree.leaves(target), strict=True))
         others = {name: x for name, x in leaves.items() if x.shape != targets[name].shape}
         if others:
-            leaves |= self._converted(others, {name: targets[name] for name in others})
+            leaves |= self._convert_leaves(others, {name: targets[name] for name in others})
         return jax.tree.unflatten(tree, list(leaves.values()))
 
-    def _converted(
+    def _convert_leaves(
         self, leaves: dict[str, jax.Array], targets: Mapping[str, jax.ShapeDtypeStruct]
     ) -> dict[str, jax.Array]:
         """All leaves by one program, which all processes compile before one of them begins it."""
 
         def convert(leaves: dict[str, jax.Array]) -> dict[str, jax.Array]:
-            return {name: self.leaf(name, x, targets[name].shape) for name, x in leaves.items()}
+            return {
+                name: self.convert_leaf(name, x, targets[name].shape) for name, x in leaves.items()
+            }
 
         layouts = {name: leaf.sharding for name, leaf in targets.items()}
         program = jax.jit(convert, out_shardings=layouts)
         return synchronize_program("the change of the checkpoint's plan", program)(leaves)
 
-    def leaf(self, name: str, x: Any, target_shape: Shape) -> Any:
+    def convert_leaf(self, name: str, x: Any, target_shape: Shape) -> Any:
         """A leaf as it lay on disk in the shape that is wanted of it."""
         if not _of_layers(name):
             return fit_to_shape(x, target_shape)
-        chunked = x.ndim == len(self._rest(target_shape)) + 2
-        flat = x.reshape(-1, *x.shape[2:])[: self._layers(target_shape)] if chunked else x
+        chunked = x.ndim == len(self._layer_shape(target_shape)) + 2
+        flat = x.reshape(-1, *x.shape[2:])[: self._layer_count(target_shape)] if chunked else x
         return flat if self.stack is None else split_layers(self.stack, jnp.asarray(flat))
 
-    def _layers(self, target_shape: Shape) -> int:
+    def _layer_count(self, target_shape: Shape) -> int:
         """Layers that have the parameter, of all or of some kinds."""
         return (
             target_shape[0]
@@ -111,11 +113,11 @@ class LayerRegrouping:
             else self.stack.without_padding(target_shape[0] * target_shape[1])
         )
 
-    def _rest(self, target_shape: Shape) -> Shape:
+    def _layer_shape(self, target_shape: Shape) -> Shape:
         """Shape of one layer's parameter."""
         return target_shape[1:] if self.stack is None else target_shape[2:]
 
-    def _padded(self, name: str) -> int | None:
+    def _vocab_dimension(self, name: str) -> int | None:
         """The dimension of the vocabulary in a parameter, or in a moment of one."""
         return next((n for suffix, n in self.padded.items() if name.endswith(f".{suffix}")), None)
 

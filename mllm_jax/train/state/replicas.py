@@ -62,7 +62,7 @@ class SharedLeaf:
         return math.prod(self.mesh.shape[axis] for axis in self.axes)
 
     @property
-    def reading(self) -> jax.ShapeDtypeStruct:
+    def reading_target(self) -> jax.ShapeDtypeStruct:
         """The leaf on the devices of the replica that reads it."""
         names = self.mesh.axis_names
         sizes = [self.mesh.shape[axis] for axis in self.axes]
@@ -73,14 +73,16 @@ class SharedLeaf:
         return jax.ShapeDtypeStruct(self.leaf.shape, self.leaf.dtype, sharding=layout)
 
     @property
-    def reads(self) -> bool:
+    def is_read_here(self) -> bool:
         """Whether devices of this process read it."""
-        return bool(self.reading.sharding.addressable_devices)
+        return bool(self.reading_target.sharding.addressable_devices)
 
-    def stacked(self, read: Any) -> jax.Array:
+    def stack_replicas(self, read: Any) -> jax.Array:
         """`[replicas, ...]`: the leaf as this process has read it, and zeros."""
         layout = NamedSharding(self.mesh, PartitionSpec(self.axes, *self.spec))
-        by_device = {} if not self.reads else {s.device: s.data for s in read.addressable_shards}
+        by_device = (
+            {} if not self.is_read_here else {s.device: s.data for s in read.addressable_shards}
+        )
         shape = (1, *self.leaf.sharding.shard_shape(self.leaf.shape))
         shards = [
             by_device[device].reshape(shape)
@@ -110,7 +112,7 @@ class ReplicaReads:
     shared: dict[str, SharedLeaf]
 
     @classmethod
-    def of(
+    def from_target(
         cls, target: Any, crosses: Callable[[jax.ShapeDtypeStruct], bool] = _spans_processes
     ) -> ReplicaReads:
         """The reading of a state.
@@ -127,25 +129,26 @@ class ReplicaReads:
         return cls(target, shared)
 
     @property
-    def own(self) -> Any:
+    def local_target(self) -> Any:
         """What this process reads: placeholders stand for what it does not."""
 
         def leaf(path: Any, target: jax.ShapeDtypeStruct) -> Any:
             shared_leaf = self.shared.get(leaf_name(path))
             if shared_leaf is None:
                 return target
-            return shared_leaf.reading if shared_leaf.reads else ocp.PLACEHOLDER
+            return shared_leaf.reading_target if shared_leaf.is_read_here else ocp.PLACEHOLDER
 
         return jax.tree_util.tree_map_with_path(leaf, self.target)
 
-    def sent(self, read: Any) -> Any:
+    def send_to_all(self, read: Any) -> Any:
         """The state on all devices, of what each process has read; all call it together."""
         if not self.shared:
             return read
         paths, tree = jax.tree_util.tree_flatten_with_path(read, is_leaf=_is_placeholder)
         leaves = {leaf_name(path): leaf for path, leaf in paths}
         stacked = {
-            name: shared_leaf.stacked(leaves[name]) for name, shared_leaf in self.shared.items()
+            name: shared_leaf.stack_replicas(leaves[name])
+            for name, shared_leaf in self.shared.items()
         }
         layouts = {name: shared_leaf.leaf.sharding for name, shared_leaf in self.shared.items()}
         program = jax.jit(partial(jax.tree.map, _sum_bits), out_shardings=layouts, donate_argnums=0)

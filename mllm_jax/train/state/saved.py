@@ -21,6 +21,7 @@ from mllm_jax.train.state.checksums import (
     blocks_of,
     damaged_blocks,
     has_checksums,
+    leaf_extents,
     leaves_of,
 )
 from mllm_jax.train.state.progress import Progress, ProgressError
@@ -206,7 +207,7 @@ class SavedParameters:
         return read_config(self._folder)
 
     @property
-    def named(self) -> str:
+    def description(self) -> str:
         """The checkpoint, for messages."""
         return f"checkpoint {self._folder}"
 

@@ -34,7 +34,7 @@ class StoredNames:
     others: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, model: ModelConfig) -> StoredNames:
+    def from_model(cls, model: ModelConfig) -> StoredNames:
         """The names of the modules of `model`."""
         return cls(model.backbone, frozenset(model.modules) - {model.backbone})
 
@@ -47,10 +47,10 @@ class StoredNames:
         section, _, name = stored.partition(".")
         return stored if section == self.backbone == BACKBONE else name
 
-    def stored(self, state: Any) -> Any:
+    def to_stored(self, state: Any) -> Any:
         """A state with every tree by module, of parameters or of moments, as in files."""
         return jax.tree.map(
-            lambda node: self._nested(node) if self._is_flat(node) else node,
+            lambda node: self._nest_modules(node) if self._is_flat(node) else node,
             state,
             is_leaf=self._is_flat,
         )
@@ -58,17 +58,17 @@ class StoredNames:
     def in_memory(self, state: Any) -> Any:
         """The inverse of `stored`."""
         return jax.tree.map(
-            lambda node: self._flat(node) if self._is_nested(node) else node,
+            lambda node: self._flatten_modules(node) if self._is_nested(node) else node,
             state,
             is_leaf=self._is_nested,
         )
 
-    def _nested(self, modules: Mapping[str, Any]) -> dict[str, Any]:
+    def _nest_modules(self, modules: Mapping[str, Any]) -> dict[str, Any]:
         sections = sections_of_modules(modules, self.backbone)
         # A model of one module has an empty section in files.
         return {key: trees for key, trees in sections.items() if trees or not self.others}
 
-    def _flat(self, stored: Mapping[str, Any]) -> dict[str, Any]:
+    def _flatten_modules(self, stored: Mapping[str, Any]) -> dict[str, Any]:
         return module_values(stored, self.backbone)
 
     def _is_flat(self, node: Any) -> bool:

@@ -311,7 +311,7 @@ def whole(array: jax.Array) -> np.ndarray:
     """The whole of a global array, on every process."""
     if array.is_fully_addressable:
         return np.asarray(array)
-    with current_peers().meeting("an array is collected"):
+    with current_peers().watching_collective("an array is collected"):
         return np.asarray(multihost_utils.process_allgather(array, tiled=True))
 
 

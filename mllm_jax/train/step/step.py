@@ -196,7 +196,7 @@ class TrainStep:
 
     def _state(self, made: Any) -> State:
         """The state before the first step, with parameters as `init_parameters` makes them."""
-        params = self.program.frozen.kept(self.form.stored(made))
+        params = self.program.frozen.kept(self.form.to_stored(made))
         return {
             "step": jnp.zeros((), jnp.int32),
             "params": params,

@@ -38,7 +38,7 @@ class Other(RunPeers):
         super().__init__()
         self._other = other
 
-    def gather(self, name: str, value: Any) -> list[Any]:
+    def gather_values(self, name: str, value: Any) -> list[Any]:
         return [value, self._other]
 
 

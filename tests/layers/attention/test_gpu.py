@@ -24,7 +24,7 @@ pytestmark = [
 
 
 def run(backend: str, causal: bool, arrays: list[jax.Array]) -> tuple[jax.Array, list[jax.Array]]:
-    return CASE.program(backend, MaskKind(causal))(arrays)
+    return CASE.make_program(backend, MaskKind(causal))(arrays)
 
 
 @pytest.mark.parametrize("width", [64, 128])
@@ -34,15 +34,15 @@ def test_outputs_and_gradients_are_those_of_the_reference(
     backend: str, causal: bool, window: int | None, width: int
 ) -> None:
     case = AttentionCase(width=width)
-    ways = (case.program(name, MaskKind(causal, window)) for name in (backend, "reference"))
+    ways = (case.make_program(name, MaskKind(causal, window)) for name in (backend, "reference"))
     found, expected = (way(case.inputs()) for way in ways)
-    assert max(case.errors(found, expected)) < LIMIT
+    assert max(case.relative_errors(found, expected)) < LIMIT
 
 
 @pytest.mark.parametrize(("causal", "window"), KINDS)
 def test_two_runs_are_equal_bit_by_bit(causal: bool, window: int | None) -> None:
     case = AttentionCase(width=128)
-    way = case.program("pallas_gpu", MaskKind(causal, window))
+    way = case.make_program("pallas_gpu", MaskKind(causal, window))
     for first, second in zip(*(jax.tree.leaves(way(case.inputs())) for _ in range(2)), strict=True):
         np.testing.assert_array_equal(np.asarray(first), np.asarray(second))
 

@@ -108,7 +108,7 @@ def test_every_plan_loads_the_same_parameters(family: str, tied: bool, tmp_path:
         step = build_step(own, {"decoder": plan}, pipeline)
         target = by_name(step.abstract["params"]["decoder"])
         found = load_tensors(tensors, rules, target)
-        wanted = by_name(jax.tree.map(np.asarray, step.form.stored(parameters))["decoder"])
+        wanted = by_name(jax.tree.map(np.asarray, step.form.to_stored(parameters))["decoder"])
         assert found.keys() == wanted.keys()
         for name, leaf in found.items():
             assert leaf.sharding == target[name].sharding, name

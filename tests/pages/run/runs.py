@@ -77,15 +77,15 @@ def ended(folder: Path, steps: Sequence[int] = range(10, 1001, 10)) -> Experimen
     """A run of two attempts that has ended, with all that a run may leave."""
     own = begun(folder)
     sink = JsonlSink(own.run.path / "metrics.jsonl")
-    sink.log(0, {"pipeline/bubble_share": 0.07, "pipeline/tick_imbalance": 1.08})
+    sink.log_values(0, {"pipeline/bubble_share": 0.07, "pipeline/tick_imbalance": 1.08})
     for step in steps:
-        sink.write(report(step))
-    sink.log(steps[-1], {"heldout_loss": 0.4, "exact_match/vision": 0.9})
+        sink.write_report(report(step))
+    sink.log_values(steps[-1], {"heldout_loss": 0.4, "exact_match/vision": 0.9})
     times = JsonlSink(own.run.path / "ranks.jsonl")
     for step in steps:
-        times.log(step, ranks(step))
+        times.log_values(step, ranks(step))
     skips = SkippedSamples(path=own.run.path / "skipped.jsonl")
-    skips.note(7, [HOSTILE])
+    skips.note_skipped(7, [HOSTILE])
     seconds = {"start": 3.0, "compile": 9.0, "step": 250.0, "save": 2.0}
     for attempt in (1, 2):
         began, effective = 1e9 + 400 * attempt, 250.0 * attempt

@@ -35,7 +35,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> ExperimentConfig:
     own = ended(tmp_path_factory.mktemp("runs"), steps=range(10, 40, 10))
     samples = JsonlSink(own.run.path / "samples.jsonl", form=SAMPLES)
     for step in (1, 2):
-        samples.log(step, {"samples": [step, 62, 200]})
+        samples.log_values(step, {"samples": [step, 62, 200]})
     return own
 
 
@@ -245,7 +245,7 @@ def test_whole_lines_that_are_lost_or_out_of_order_are_told(
 
 def test_a_run_that_goes_on_or_went_on_after_its_end_has_lost_nothing(copied: Path) -> None:
     sink = JsonlSink(copied / "metrics.jsonl", 30)
-    sink.write(report(40))
+    sink.write_report(report(40))
     assert not read_run(copied).damage
     (copied / "summary.json").unlink()
     assert not edited(copied, lambda own: own[:3])

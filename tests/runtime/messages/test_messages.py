@@ -214,4 +214,4 @@ def test_proofs_are_compared_in_a_time_that_tells_nothing(monkeypatch) -> None:
 def test_a_number_that_no_process_has_takes_no_seat(index):
     first = PeerHub(0, 2, HostAddress("127.0.0.1", 1), WatchLimits())
     told = f"process {index} (host b, pid 7) is none of --processes 2; valid: 1 to 1"
-    assert first._unfit(PeerProcess(index, "b", 7, heard=0.0), 2, None) == told
+    assert first._mismatch_of(PeerProcess(index, "b", 7, heard=0.0), 2, None) == told

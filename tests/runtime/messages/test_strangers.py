@@ -25,7 +25,7 @@ def first_of(count: int, test: Callable[[PeerHub, Connect], Awaitable[None]]) ->
     async def run() -> None:
         first = PeerHub(0, count, HostAddress("127.0.0.1", 1), WatchLimits())
         writers = []
-        async with await asyncio.start_server(first._greet, "127.0.0.1", 0) as server:
+        async with await asyncio.start_server(first._greet_peer, "127.0.0.1", 0) as server:
             place = server.sockets[0].getsockname()
 
             async def connect() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -97,7 +97,7 @@ def test_only_who_belongs_to_the_run_may_send_long_lines(known: bool) -> None:
         reader = asyncio.StreamReader()
         line = Connection(reader, None)  # type: ignore[arg-type]
         if known:
-            line.trust()
+            line.trust_peer()
         long = b'{"text": "' + b"x" * 2 * STRANGE + b'"}\n'
         for part in (b'{"a": 1}\n{"b"', b": 2}\n" + long, b'{"c": 3}'):
             reader.feed_data(part)

@@ -65,7 +65,7 @@ def made(
 
 def save(own: CheckpointPolicy, step: int, sane: int | None = None, **changes: Any) -> Progress:
     progress = Progress(step, LoaderState(0))
-    own.save(STATE, progress, step if sane is None else sane, **changes)
+    own.save_state(STATE, progress, step if sane is None else sane, **changes)
     return progress
 
 

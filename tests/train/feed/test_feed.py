@@ -37,7 +37,7 @@ class Told(RunPeers):
         super().__init__()
         self.other, self.told = other, list[str]()
 
-    def gather(self, name: str, value: Any) -> list[Any]:
+    def gather_values(self, name: str, value: Any) -> list[Any]:
         self.told.append(value)
         return [value, self.other]
 
@@ -94,7 +94,7 @@ def test_one_process_makes_the_index_before_the_others_open_it(
     source = object()
 
     class Two(RunPeers):
-        def gather(self, name: str, value: Any) -> list[Any]:
+        def gather_values(self, name: str, value: Any) -> list[Any]:
             done.append("together")
             return [value]
 
@@ -119,7 +119,7 @@ def test_processes_with_other_lengths_are_refused(monkeypatch: pytest.MonkeyPatc
     assert tables[0].digest == tables[1].digest != tables[2].digest
 
     class Three(RunPeers):
-        def gather(self, name: str, value: Any) -> list[Any]:
+        def gather_values(self, name: str, value: Any) -> list[Any]:
             return [table.digest for table in tables]
 
     monkeypatch.setattr(feed, "current_peers", Three)

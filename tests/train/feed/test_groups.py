@@ -24,7 +24,7 @@ class Told(RunPeers):
         super().__init__()
         self.values, self.asked, self.said = list(values), list[str](), list[Any]()
 
-    def gather(self, name: str, value: Any) -> list[Any]:
+    def gather_values(self, name: str, value: Any) -> list[Any]:
         self.asked.append(name)
         self.said.append(value)
         other = self.values.pop(0)
@@ -90,14 +90,14 @@ def test_figures_are_of_all_groups(others):
 def test_processes_ask_each_other_once_for_a_step_and_only_when_it_is_reported(others):
     told = others([OTHER, OTHER], [OTHER])
     meter = FigureMeter(steps=4, every=4, merge_hosts=records_of_all)
-    meter.add(record(1))
-    meter.add(record(2))
+    meter.add_step(record(1))
+    meter.add_step(record(2))
     assert not told.asked
     assert meter.sums.timed.used == {"tokens": 24}  # of all but the first step
     assert meter.sums.every.used == {"tokens": 48}
     assert len(told.asked) == 1
-    meter.add(record(3))
-    report = meter.flush()
+    meter.add_step(record(3))
+    report = meter.take_report()
     assert len(told.asked) == 2
     assert report is not None
     assert report.padding == {"tokens": 1 - 72 / 120}

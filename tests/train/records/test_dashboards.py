@@ -49,7 +49,7 @@ class Kept:
         self._answer()
         return self
 
-    def log(self, step: int, values: Mapping[str, float]) -> None:
+    def log_values(self, step: int, values: Mapping[str, float]) -> None:
         self._answer()
         self.steps.append((step, values))
 
@@ -66,9 +66,9 @@ def test_a_service_gets_every_figure_and_the_end() -> None:
     service = Kept()
     board = DashboardSink("kept", service.connect)
     soon(lambda: service.connected == 1)
-    board.write(REPORT)
-    board.log(120, {"heldout_loss": 0.5, "heldout_losses": {"mine": 0.5}})
-    board.write(LAST)
+    board.write_report(REPORT)
+    board.log_values(120, {"heldout_loss": 0.5, "heldout_losses": {"mine": 0.5}})
+    board.write_report(LAST)
     board.close()
     assert service.steps[0] == (REPORT.step, report_scalars(REPORT))
     assert service.steps[1] == (120, {"heldout_loss": 0.5})
@@ -76,7 +76,7 @@ def test_a_service_gets_every_figure_and_the_end() -> None:
     assert service.connected == 1
     early = Kept()
     stopped = DashboardSink("kept", early.connect)
-    stopped.write(REPORT)
+    stopped.write_report(REPORT)
     stopped.close()
     assert early.ended == [False]
 
@@ -97,10 +97,10 @@ def test_a_service_that_is_away_is_told_once_and_comes_back(
     )
     with metrics:
         for _ in range(3):
-            metrics.write(REPORT)
+            metrics.write_report(REPORT)
         soon(lambda: service.connected == 4)
         service.away = False
-        metrics.write(LAST)
+        metrics.write_report(LAST)
     warnings = [record.getMessage() for record in caplog.records]
     told = "run.loggers: kept cannot be written: RuntimeError: no answer from https://...@service"
     assert [message.startswith(told) for message in warnings] == [True, False]
@@ -123,7 +123,7 @@ def test_training_waits_for_no_service_but_at_its_end_and_not_for_long(
 
     board = DashboardSink("stuck", connect)
     for _ in range(100):
-        board.write(REPORT)
+        board.write_report(REPORT)
     board.close()
     assert "has not taken all figures in 0.2 s; the run ends without it" in caplog.text
     stuck.set()
@@ -142,7 +142,7 @@ def test_only_process_0_has_dashboards(tmp_path: Path) -> None:
         others=never,
     )
     with opened as metrics:
-        metrics.write(REPORT)
+        metrics.write_report(REPORT)
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ def test_a_run_in_mlflow_goes_on_where_it_stopped(tmp_path: Path, store: str) ->
     own = MlflowConfig(tracking=store, experiment="tests")
     for step in (1, 2):
         board = MlflowBoard(own, about(tmp_path))
-        board.log(step, {"train/loss": 3.0 - step, "heldout_loss/a+b": 1.0})
+        board.log_values(step, {"train/loss": 3.0 - step, "heldout_loss/a+b": 1.0})
         board.close(done=step == 2)
     client = mlflow.MlflowClient(own.tracking)
     experiment = client.get_experiment_by_name("tests")
@@ -314,7 +314,7 @@ def test_a_run_in_wandb_has_figures_and_configuration(
     monkeypatch.setenv("WANDB_API_KEY", "0123456789abcdef0123456789abcdef01234567")
     board = WandbBoard(WandbConfig(tags=("small",)), about(tmp_path))
     for step in (5, 3):  # taken again after a fault
-        board.log(step, {"train/loss": 1.0 / step})
+        board.log_values(step, {"train/loss": 1.0 / step})
     board.close(done=True)
     (file,) = tmp_path.glob("wandb/offline-run-*/*.wandb")
     assert file.name == "run-00ff00ff.wandb"
@@ -347,7 +347,7 @@ def test_requests_to_mlflow_have_no_more_than_it_takes(
     )
     monkeypatch.setattr(on_mlflow, "MlflowClient", lambda place: client)
     own = replace(about(tmp_path), config={"data": {str(n): n for n in range(250)}})
-    on_mlflow.MlflowBoard(MlflowConfig(tracking="http://host"), own).log(
+    on_mlflow.MlflowBoard(MlflowConfig(tracking="http://host"), own).log_values(
         3, {str(n): 0.0 for n in range(2500)}
     )
     assert sent == [(0, 100), (0, 100), (0, 50), (1000, 0), (1000, 0), (500, 0)]
@@ -370,7 +370,7 @@ def test_steps_in_wandb_are_those_of_training(
     monkeypatch.setattr("wandb.init", lambda **how: begun.update(how) or run)
     board = on_wandb.WandbBoard(WandbConfig(), about(tmp_path))
     for step in (5, 3):
-        board.log(step, {"train/loss": 1.0})
+        board.log_values(step, {"train/loss": 1.0})
     steps = [{"step": step, "train/loss": 1.0} for step in (5, 3)]
     assert told == [("*", "step"), *steps]
     assert (begun["id"], begun["resume"]) == ("00ff00ff", "allow")
@@ -390,7 +390,7 @@ def test_the_dashboards_of_a_configuration_know_the_run(
     own.run.path.mkdir()
     caplog.set_level(logging.WARNING)
     (board,) = open_dashboards(own)
-    board.write(LAST)
+    board.write_report(LAST)
     board.close()
     assert not caplog.records, caplog.text
     (tag,) = (tmp_path / "store").rglob("mllm_jax.identity")

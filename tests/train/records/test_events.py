@@ -67,14 +67,14 @@ def test_every_step_is_told_in_order_and_its_parts_are_within_its_time(
 
     for ended in take_steps(loop.Trainer(experiment, state, progress, listen)):
         events.append(ended)
-        record = recorder.record(ended)
+        record = recorder.make_record(ended)
         phases = [event for event in events if event.step == ended.step]
         seconds = {event.name: event.seconds for event in phases if isinstance(event, Phase)}
         assert record.wait_seconds == seconds["read"]
         assert record.place_seconds == seconds["place"] > slow
         parts = record.wait_seconds, record.place_seconds, record.device_wait_seconds
         assert sum(parts) + seconds["dispatch"] <= record.seconds
-        report = meter.add(record)
+        report = meter.add_step(record)
     steps = experiment.config.train.steps
     told = [(name_of(event), event.step) for event in events]
     for step in range(1, steps + 1):
@@ -85,7 +85,7 @@ def test_every_step_is_told_in_order_and_its_parts_are_within_its_time(
     waited = told.index(("wait ends", 1))
     assert told[waited + 1] == ("dispatch starts", 2)  # on CPU a step waits for the one before
     assert report.place_seconds > slow
-    assert meter.totals()["place_seconds"] > slow
+    assert meter.summary_figures()["place_seconds"] > slow
 
 
 def test_a_step_that_is_reported_waits_for_itself_within_its_time(
@@ -110,7 +110,7 @@ def test_a_step_that_is_reported_waits_for_itself_within_its_time(
     records = []
     for ended in take_steps(loop.Trainer(experiment, state, progress, listen)):
         told.append(("StepEnded", ended.step))
-        records.append(recorder.record(ended))
+        records.append(recorder.make_record(ended))
     until = told[: told.index(("StepEnded", 2))]
     assert [step for name, step in until if name == "wait ends"] == [1, 2]
     assert ("wait ends", 3) not in told[: told.index(("StepEnded", 3))]
@@ -129,14 +129,14 @@ def test_the_record_of_an_attempt_knows_the_steps_of_earlier_ones(tmp_path):
     for name in ("read", "agree", "place", "dispatch", "wait"):
         goodput(Phase(name, 8))
         goodput(Phase(name, 8, 0.0))
-    record.write()
+    record.write_record()
     (own,) = read_attempts(tmp_path).times_spent
     assert own.effective == progress.effective == 100.0 + own.seconds["step"] > 100.0
 
 
 def test_the_other_processes_are_told_what_may_take_long(monkeypatch):
     class Noted(RunPeers):
-        def note(self, event, *, limited=True, key=""):
+        def note_activity(self, event, *, limited=True, key=""):
             told.append((event, limited, key))
 
     told = []
@@ -161,7 +161,7 @@ def test_what_was_waited_for_the_devices_belongs_to_the_step_that_waited(experim
         if step == 3:
             recorder(Phase("wait", 1, 4.0))
             recorder(Phase("wait", 2, 8.0))
-        record = recorder.record(StepEnded(step, 20.0, [], SCALARS, 0.1))
+        record = recorder.make_record(StepEnded(step, 20.0, [], SCALARS, 0.1))
         assert (record.wait_seconds, record.place_seconds) == (1.0, 2.0)
         assert record.device_wait_seconds == (12.0 if step == 3 else 0.0)
 
@@ -187,4 +187,4 @@ def test_outputs_for_another_host_move_there_and_their_gradients_back(experiment
     sent = [replace(own, stats=replace(own.stats, crossing=crossing, sent=n)) for n in (0, 100)]
     ended = StepEnded(1, 1.0, sent, SCALARS, 0.1)
     width = experiment.config.model.decoder.d_model * 4  # float32
-    assert StepRecorder(experiment).record(ended).moved_bytes == 2 * (2 * 7 * width) + 100
+    assert StepRecorder(experiment).make_record(ended).moved_bytes == 2 * (2 * 7 * width) + 100

@@ -57,7 +57,7 @@ def record(step: int, **changes: Any) -> StepRecord:
 
 
 def reports(meter: FigureMeter, records: list[StepRecord]) -> list[StepsReport]:
-    return [report for r in records if (report := meter.add(r)) is not None]
+    return [report for r in records if (report := meter.add_step(r)) is not None]
 
 
 REPORT = StepsReport(
@@ -124,7 +124,7 @@ def test_a_usual_log_line_has_at_most_120_columns(
     report = replace(REPORT, **figures, tokens_per_second=rate, **usual)
     assert len(str(report)) <= 120
     text = io.StringIO()
-    ConsoleSink(Console(file=text)).write(report)  # a file, which rich takes for 80 columns
+    ConsoleSink(Console(file=text)).write_report(report)  # a file, which rich takes for 80 columns
     assert text.getvalue() == f"{report}\n"
 
 
@@ -142,7 +142,7 @@ def test_reports_cover_every_step_once(steps: int, every: int) -> None:
     starts = [1, *[end + 1 for end in ends[:-1]]]
     for start, report in zip(starts, found, strict=True):
         assert report.loss == pytest.approx((start + report.step) / 2)
-    assert meter.flush() is None
+    assert meter.take_report() is None
 
 
 @given(
@@ -199,7 +199,7 @@ def test_rates_leave_the_compile_of_the_first_step_out(seconds: list[float]) -> 
     assert report.mfu == pytest.approx(1e9 * (len(seconds) - 1) / timed / 1e12)
     assert report.wait_share == pytest.approx(0.25)
     assert report.padding == pytest.approx({"tokens": 0.1, "vision": 0.2})
-    assert meter.totals()["tokens_per_second"] == pytest.approx(rate)
+    assert meter.summary_figures()["tokens_per_second"] == pytest.approx(rate)
 
 
 def test_the_first_step_alone_has_no_rates() -> None:
@@ -219,7 +219,7 @@ def test_a_resumed_run_counts_from_where_it_stands() -> None:
 def test_totals_have_the_keys_of_the_summary() -> None:
     meter = FigureMeter(3, every=1)
     reports(meter, [record(1, seconds=99.0), record(2), record(3)])
-    totals = meter.totals()
+    totals = meter.summary_figures()
     assert totals["tokens_per_second"] == pytest.approx(180)
     assert totals["padding"] == pytest.approx({"tokens": 0.1, "vision": 0.2})
     assert totals["data_wait_share"] == pytest.approx(0.2)
@@ -259,7 +259,7 @@ def test_totals_do_not_depend_on_where_a_run_was_cut(
         kept = TypeAdapter(FigureTotals).validate_json(json.dumps(asdict(meter.sums)))
     whole = FigureMeter(steps, every=every)
     reports(whole, records)
-    found, expected = meter.totals(), whole.totals()
+    found, expected = meter.summary_figures(), whole.summary_figures()
     assert set(OF_TIME) <= found.keys()
     assert {k: v for k, v in found.items() if k not in OF_TIME} == {
         k: v for k, v in expected.items() if k not in OF_TIME
@@ -276,14 +276,14 @@ def test_imbalance_weighs_steps_by_their_work() -> None:
         meter, [record(i + 1, loads={"decoder": load}) for i, load in enumerate(loads)]
     )
     assert report.imbalance == {"decoder": {"before": 17 / 13, "after": 14 / 13}}
-    assert ("imbalance", "text 1.08") in report.fields()
-    assert meter.totals()["imbalance"] == report.imbalance
+    assert ("imbalance", "text 1.08") in report.log_fields()
+    assert meter.summary_figures()["imbalance"] == report.imbalance
     again = TypeAdapter(FigureTotals).validate_json(json.dumps(asdict(meter.sums)))
     assert again == meter.sums
     (silent,) = reports(FigureMeter(steps=1), [record(1)])
-    assert "imbalance" not in dict(silent.fields())
+    assert "imbalance" not in dict(silent.log_fields())
     (single,) = reports(FigureMeter(steps=1), [record(1, loads={"decoder": PhaseLoad(1, 1, 1)})])
-    assert "imbalance" not in dict(single.fields())
+    assert "imbalance" not in dict(single.log_fields())
     assert PhaseLoad().imbalance == {"before": 1.0, "after": 1.0}
 
 
@@ -298,7 +298,7 @@ def test_tokens_of_expert_ranks_stand_beside_the_work_of_phases() -> None:
     )
     after = (4 + 5 + 2 + 3) / (3 + 3 + 2 + 1.5)
     assert report.imbalance["expert ranks"] == pytest.approx({"before": after, "after": after})
-    fields = dict(report.fields())
+    fields = dict(report.log_fields())
     assert (fields["imbalance"], fields["expert ranks"]) == ("text 1.20", f"{after:.2f}")
     alone = record(1, expert_loads=np.array(steps[0]), **shared | {"expert_ranks": 1})
     (report,) = reports(FigureMeter(steps=1), [alone])
@@ -318,9 +318,9 @@ def test_a_loss_on_the_device_is_read_when_reported() -> None:
 
     meter = FigureMeter(4, every=4)
     for step in (1, 2, 3):
-        meter.add(record(step, loss=Lazy(step), targets=Lazy(step)))
+        meter.add_step(record(step, loss=Lazy(step), targets=Lazy(step)))
     assert read == []
-    meter.add(record(4, loss=Lazy(4), targets=Lazy(4)))
+    meter.add_step(record(4, loss=Lazy(4), targets=Lazy(4)))
     assert sorted(set(read)) == [1, 2, 3, 4]
 
 
@@ -328,7 +328,7 @@ def test_mfu_counts_the_head_of_targets_alone() -> None:
     meter = FigureMeter(2, peak_flops=1e12, every=2)
     (report,) = reports(meter, [record(i, head_flops=1e8, targets=30 * i) for i in (1, 2)])
     assert report.mfu == pytest.approx((1e9 + 60 * 1e8) / 0.5 / 1e12)
-    assert meter.totals()["mfu"] == pytest.approx(report.mfu)
+    assert meter.summary_figures()["mfu"] == pytest.approx(report.mfu)
 
 
 def open_metrics(folder: Path, text: io.StringIO, **changes: Any) -> MetricSinks:
@@ -339,10 +339,10 @@ def open_metrics(folder: Path, text: io.StringIO, **changes: Any) -> MetricSinks
 def test_console_and_file_get_each_report(tmp_path: Path) -> None:
     text = io.StringIO()
     with open_metrics(tmp_path / "run", text) as metrics:
-        metrics.write(REPORT)
+        metrics.write_report(REPORT)
         # Each line is on disk at once.
         (line,) = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
-        metrics.log(120, {"evaluate/vision": 0.975})
+        metrics.log_values(120, {"evaluate/vision": 0.975})
     assert text.getvalue().splitlines() == [str(REPORT), "step 120  evaluate/vision 0.975"]
     assert json.loads(line)["padding"] == dict(REPORT.padding)
     assert json.loads(line)["loss"] == REPORT.loss
@@ -351,14 +351,14 @@ def test_console_and_file_get_each_report(tmp_path: Path) -> None:
 def test_only_process_0_writes(tmp_path: Path) -> None:
     text = io.StringIO()
     with open_metrics(tmp_path / "run", text, primary=False) as metrics:
-        metrics.write(REPORT)
+        metrics.write_report(REPORT)
     assert text.getvalue() == ""
     assert not (tmp_path / "run").exists()
 
 
 def test_tensorboard_files_are_written(tmp_path: Path) -> None:
     with open_metrics(tmp_path, io.StringIO(), tensorboard=True) as metrics:
-        metrics.write(REPORT)
+        metrics.write_report(REPORT)
     (events,) = (tmp_path / "tensorboard").iterdir()
     content = events.read_bytes()
     assert b"train/loss" in content
@@ -372,13 +372,13 @@ def test_a_resumed_run_keeps_each_step_once(
     path = tmp_path_factory.mktemp("run") / "metrics.jsonl"
     first = JsonlSink(path)
     for step in range(1, died + 1):
-        first.log(step, {"loss": 1.0})
+        first.log_values(step, {"loss": 1.0})
     first.close()
     if torn:
         path.write_text(path.read_text() + '{"step": 3, "lo')
     second = JsonlSink(path, resumed_step=resumed)
     for step in range(resumed + 1, 13):
-        second.log(step, {"loss": 2.0})
+        second.log_values(step, {"loss": 2.0})
     second.close()
     steps = [json.loads(line)["step"] for line in path.read_text().splitlines()]
     assert steps == [s for s in range(1, 13) if s <= min(died, resumed) or s > resumed]
@@ -391,11 +391,11 @@ def test_a_bit_that_flips_in_a_file_costs_its_lines_alone(
     path = tmp_path_factory.mktemp("run") / "metrics.jsonl"
     first = JsonlSink(path)
     for step in range(1, 6):
-        first.log(step, {"loss": 1.25})
+        first.log_values(step, {"loss": 1.25})
     data = bytearray(path.read_bytes())
     data[at % len(data)] ^= 1 << bit
     path.write_bytes(data)
-    JsonlSink(path, resumed_step=6).log(7, {"loss": 1.5})
+    JsonlSink(path, resumed_step=6).log_values(7, {"loss": 1.5})
     kept = read_record_lines(path, form)
     assert not kept.damage
     assert kept.values[-1] == {"step": 7, "loss": 1.5}
@@ -461,7 +461,7 @@ def test_a_step_whose_update_was_left_out_is_counted_and_not_part_of_the_loss() 
     skipped = record(2, loss=math.nan, gradient_norm=math.inf, skips=True)
     (report,) = reports(meter, [record(1, loss=3.0, skips=True), skipped])
     assert (report.loss, report.skipped_updates) == (3.0, 1)
-    assert ("skipped updates", "1") in report.fields()
+    assert ("skipped updates", "1") in report.log_fields()
     (report,) = reports(FigureMeter(steps=2, every=2), [record(1), record(2, loss=math.nan)])
     assert math.isnan(report.loss)
     assert report.skipped_updates == 0
@@ -491,21 +491,21 @@ def test_figures_that_a_disk_does_not_take_are_written_later(
 ) -> None:
     folder = tmp_path / "run"
     with open_metrics(folder, io.StringIO(), tensorboard=True) as metrics:
-        metrics.log(1, {"loss": 1.0})
+        metrics.log_values(1, {"loss": 1.0})
         written = (folder / "metrics.jsonl").stat().st_size
         limits = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (written + 5, limits[1]))
         try:
-            metrics.log(2, {"loss": 2.0})
-            metrics.log(3, {"loss": 3.0})
+            metrics.log_values(2, {"loss": 2.0})
+            metrics.log_values(3, {"loss": 3.0})
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         assert (folder / "metrics.jsonl").stat().st_size == written
-        metrics.log(4, {"loss": 4.0})
+        metrics.log_values(4, {"loss": 4.0})
         steps = [json.loads(line)["step"] for line in lines(folder)]
         assert steps == [1, 2, 3, 4]
         shutil.rmtree(folder)
-        metrics.log(5, {"loss": 5.0})
+        metrics.log_values(5, {"loss": 5.0})
     assert json.loads((folder / "metrics.jsonl").read_text())["step"] == 5
     warnings = [record.getMessage() for record in caplog.records]
     assert len(warnings) == 2  # one for each sink, not for each line
@@ -516,5 +516,9 @@ def test_steps_that_spill_are_counted_of_the_window_and_of_the_run() -> None:
     meter = FigureMeter(5, every=2)
     found = reports(meter, [record(i, spilled=i in (2, 3, 4)) for i in range(1, 6)])
     assert [report.spilled_steps for report in found] == [1, 2, 0]
-    assert [("spilled steps", "2") in report.fields() for report in found] == [False, True, False]
-    assert meter.totals()["spilled_steps"] == 3
+    assert [("spilled steps", "2") in report.log_fields() for report in found] == [
+        False,
+        True,
+        False,
+    ]
+    assert meter.summary_figures()["spilled_steps"] == 3

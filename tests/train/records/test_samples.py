@@ -38,12 +38,12 @@ def test_every_sample_of_the_stream_is_listed_once(experiment: Experiment) -> No
 
 def test_a_step_is_a_line_and_lost_steps_are_listed_anew(tmp_path: Path) -> None:
     first = SampleList(tmp_path, 0)
-    first.note(1, microbatches((0, 2), (1,)))
-    first.note(2, microbatches((3,)))
-    first.note(3, microbatches((4,)))
+    first.note_step(1, microbatches((0, 2), (1,)))
+    first.note_step(2, microbatches((3,)))
+    first.note_step(3, microbatches((4,)))
     first.close()
     again = SampleList(tmp_path, 1)
-    again.note(2, microbatches((3, 5)))
+    again.note_step(2, microbatches((3, 5)))
     again.close()
     assert listed(tmp_path / "samples.jsonl") == [
         {"step": 1, "samples": [0, 2, 1]},
@@ -60,7 +60,7 @@ def test_the_first_process_of_a_group_lists_the_samples_of_its_group(
         hosts = (0, 1) if process < 2 else (2, 3)
         group = HostGroupSpec(process // 2, 2, hosts, {"decoder": (0,)})
         own = SampleList(tmp_path, 0)
-        own.note(1, microbatches((process,), group=group))
+        own.note_step(1, microbatches((process,), group=group))
         own.close()
     names = sorted(path.name for path in tmp_path.iterdir())
     assert names == ["samples-process-0.jsonl", "samples-process-2.jsonl"]

@@ -24,14 +24,16 @@ def test_a_sample_is_told_once_and_counted_each_time(
     skips.listed_in(path, 0)
     assert not path.exists()
     for step in range(1, 5):
-        skips.note(step, [("a[0]", GONE), ("a[1]", GONE)] + ([("a[2]", LONG)] if step > 2 else []))
+        skips.note_skipped(
+            step, [("a[0]", GONE), ("a[1]", GONE)] + ([("a[2]", LONG)] if step > 2 else [])
+        )
     assert caplog.messages == [
         "skipped sample a[0]: 'gone.png' is missing",
         "skipped sample a[1]: 'gone.png' is missing",
         "skipped sample a[2]: needs 400 tokens",
     ]
     reasons = {"missing file": 2, "longer than a row": 1}
-    assert skips.summary() == {"samples": 3, "times": 10, "reasons": reasons}
+    assert skips.make_summary() == {"samples": 3, "times": 10, "reasons": reasons}
     lines = read_record_lines(path, SKIPPED).values
     assert [(line["step"], line["sample"]) for line in lines] == [
         (1, "a[0]"),
@@ -46,15 +48,15 @@ def test_a_resumed_run_knows_what_has_been_skipped(
 ) -> None:
     path, first = tmp_path / "skipped.jsonl", SkippedSamples()
     first.listed_in(path, 0)
-    first.note(1, [("a[0]", GONE)])
+    first.note_skipped(1, [("a[0]", GONE)])
     saved = dict(first.times), dict(first.samples)
-    first.note(4, [("a[1]", GONE)])
+    first.note_skipped(4, [("a[1]", GONE)])
     again = SkippedSamples.from_json(*json.loads(json.dumps(saved)))
     again.listed_in(path, 2)  # what came after the checkpoint is yet to come
     caplog.clear()
-    again.note(3, [("a[0]", GONE), ("a[1]", GONE)])
+    again.note_skipped(3, [("a[0]", GONE), ("a[1]", GONE)])
     assert caplog.messages == ["skipped sample a[1]: 'gone.png' is missing"]
-    assert again.summary() == {"samples": 2, "times": 3, "reasons": {"missing file": 2}}
+    assert again.make_summary() == {"samples": 2, "times": 3, "reasons": {"missing file": 2}}
 
 
 @pytest.mark.parametrize("recurs", [True, False])
@@ -63,7 +65,7 @@ def test_a_damaged_line_of_the_list_changes_no_count(
 ) -> None:
     path, first = tmp_path / "skipped.jsonl", SkippedSamples()
     first.listed_in(path, 0)
-    first.note(1, [("a[0]", GONE), ("a[1]", LONG), ("a[2]", GONE)])
+    first.note_skipped(1, [("a[0]", GONE), ("a[1]", LONG), ("a[2]", GONE)])
     path.write_bytes(path.read_bytes().replace(b"a[0]", b"a[9]"))
     again = SkippedSamples.from_json(first.times, first.samples)
     caplog.clear()
@@ -71,10 +73,10 @@ def test_a_damaged_line_of_the_list_changes_no_count(
     assert caplog.messages == [
         f"{tmp_path}: skipped.jsonl is damaged, and left out: line 1 (its checksum does not hold)"
     ]
-    assert again.summary() == first.summary()
+    assert again.make_summary() == first.make_summary()
     for skips in (first, again):
-        skips.note(2, [("a[0]", GONE)] * recurs + [("a[3]", LONG)])
-    assert again.summary() == first.summary()
+        skips.note_skipped(2, [("a[0]", GONE)] * recurs + [("a[3]", LONG)])
+    assert again.make_summary() == first.make_summary()
 
 
 def test_many_samples_are_listed_and_not_told(
@@ -82,7 +84,7 @@ def test_many_samples_are_listed_and_not_told(
 ) -> None:
     path, skips = tmp_path / "skipped.jsonl", SkippedSamples()
     skips.listed_in(path, 0)
-    skips.note(1, [(f"a[{i}]", GONE) for i in range(10 * TOLD)])
+    skips.note_skipped(1, [(f"a[{i}]", GONE) for i in range(10 * TOLD)])
     assert len(caplog.records) == TOLD + 1
     assert str(path) in caplog.messages[-1]
     assert len(path.read_text().splitlines()) == 10 * TOLD
@@ -97,7 +99,7 @@ def test_reasons_of_earlier_versions_are_counted_as_one_kind() -> None:
 
 def test_nothing_is_listed_without_a_folder(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
-        SkippedSamples().note(1, [("a[0]", GONE)])
+        SkippedSamples().note_skipped(1, [("a[0]", GONE)])
     assert len(caplog.records) == 1
 
 
@@ -105,6 +107,6 @@ def test_a_run_goes_on_without_its_list(tmp_path: Path, caplog: pytest.LogCaptur
     skips = SkippedSamples()
     skips.listed_in(tmp_path / "removed" / "skipped.jsonl", 0)
     for step in (1, 2):
-        skips.note(step, [(f"a[{step}]", GONE)])
+        skips.note_skipped(step, [(f"a[{step}]", GONE)])
     assert sum("no longer listed" in message for message in caplog.messages) == 1
-    assert skips.summary()["samples"] == 2
+    assert skips.make_summary()["samples"] == 2

@@ -53,14 +53,14 @@ def main(index: int, address: str, folder: str) -> None:
     start_devices(ParallelConfig(devices=4), ProcessPlace(2, index, address))
     saved = state()
     checkpoints = Checkpoints(Path(folder), CheckpointConfig(), LayerRegrouping(1, None))
-    checkpoints.save(1, saved, Progress(1, LoaderState(0, step=1)).to_json(), CONFIG)
-    checkpoints.wait()
-    current_peers().gather("all is saved", None)
+    checkpoints.save_state(1, saved, Progress(1, LoaderState(0, step=1)).to_json(), CONFIG)
+    checkpoints.wait_for_saves()
+    current_peers().gather_values("all is saved", None)
     before = bytes_read()
     target = jax.tree.map(
         lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding), saved
     )
-    found = checkpoints.restore(target)
+    found = checkpoints.restore_newest(target)
     assert found is not None
     for own, back in zip(jax.tree.leaves(saved), jax.tree.leaves(found.state), strict=True):
         for one, other in zip(own.addressable_shards, back.addressable_shards, strict=True):
@@ -68,7 +68,7 @@ def main(index: int, address: str, folder: str) -> None:
     print(bytes_read() - before)  # noqa: T201 - for the test
     checkpoints.close()
     disconnect_processes()
-    current_peers().leave(0)
+    current_peers().leave_run(0)
 
 
 if __name__ == "__main__":

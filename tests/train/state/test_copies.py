@@ -81,7 +81,7 @@ def start(run: ExperimentConfig, step: int | None = None) -> int | None:
     """The step that a start goes on from, whose state is as it was saved."""
     checkpoints = Checkpoints(run.run.path / "checkpoints", run.checkpoint, REGROUPING)
     try:
-        found = checkpoints.restore(abstract(state(0)), step, offers=open_offers(run, step))
+        found = checkpoints.restore_newest(abstract(state(0)), step, offers=open_offers(run, step))
     finally:
         checkpoints.close()
     if found is None:
@@ -128,12 +128,15 @@ def away(*methods: str, error: type[OSError] = ConnectionError) -> Iterator[None
 
 
 def has_copy(run: ExperimentConfig, step: int) -> bool:
-    return step in [copy.step for copy in MirrorStore(run).copies()]
+    return step in [copy.step for copy in MirrorStore(run).list_copies()]
 
 
 def test_a_machine_that_has_nothing_of_a_run_goes_on_from_the_newest_copy(run, tmp_path):
     saved(run, 1, 2, 3)
-    assert [copy.step for copy in MirrorStore(run).copies()] == [3, 2]  # as many as in the folder
+    assert [copy.step for copy in MirrorStore(run).list_copies()] == [
+        3,
+        2,
+    ]  # as many as in the folder
     there = elsewhere(run, tmp_path)
     assert start(there) == 3
     assert here(there) == {"3"}
@@ -257,14 +260,14 @@ def test_a_damaged_step_that_is_asked_for_is_taken_from_its_copy(run):
 def test_a_copy_that_not_all_processes_have_made_is_none(run, tmp_path):
     store(run, 1)
     folder = run.run.path / "checkpoints" / "1"
-    MirrorStore(run).put(folder, "r", (0, 2))
-    assert MirrorStore(run).copies() == []
-    MirrorStore(run).put(folder, "r", (1, 2))
-    (copy,) = MirrorStore(run).copies()
+    MirrorStore(run).copy_part(folder, "r", (0, 2))
+    assert MirrorStore(run).list_copies() == []
+    MirrorStore(run).copy_part(folder, "r", (1, 2))
+    (copy,) = MirrorStore(run).list_copies()
     assert sorted(copy.files) == [path.relative_to(folder).as_posix() for path in files(folder)]
-    MirrorStore(run).put(folder, "r", (1, 2), "another start")
-    assert MirrorStore(run).copies() == []
-    MirrorStore(run).put(folder, "r", (1, 2))
+    MirrorStore(run).copy_part(folder, "r", (1, 2), "another start")
+    assert MirrorStore(run).list_copies() == []
+    MirrorStore(run).copy_part(folder, "r", (1, 2))
     there = elsewhere(run, tmp_path)
     fetch_newest(there)
     assert ensure_identity(there.run.path) == "r"
@@ -298,14 +301,14 @@ def test_a_place_out_of_reach_ends_no_run_and_what_has_no_copy_is_told(run, capl
         store(run, 3)
     assert " s (retry_seconds 0.3), at last with ConnectionError" in caplog.text
     assert "the newest there is that of step 1, and training goes on" in caplog.text
-    assert MirrorStore(run).copies()[0].step == 3
+    assert MirrorStore(run).list_copies()[0].step == 3
 
 
 def test_older_checkpoints_are_copied_after_the_newest_and_what_is_lost_is_told(
     run, caplog, monkeypatch
 ):
     """All that come while the place takes a while, but for one that is removed here."""
-    put, order = MirrorStore.put, list[str]()
+    put, order = MirrorStore.copy_part, list[str]()
     begun, go_on = Event(), Event()
 
     def slow(self: MirrorStore, folder: Path, *rest: Any) -> None:
@@ -314,7 +317,7 @@ def test_older_checkpoints_are_copied_after_the_newest_and_what_is_lost_is_told(
         assert go_on.wait(PATIENCE)
         put(self, folder, *rest)
 
-    monkeypatch.setattr(MirrorStore, "put", slow)
+    monkeypatch.setattr(MirrorStore, "copy_part", slow)
     with beside(run):
         store(run, 10)
         assert begun.wait(PATIENCE)
@@ -326,7 +329,7 @@ def test_older_checkpoints_are_copied_after_the_newest_and_what_is_lost_is_told(
         soon(lambda: len(order) > 1)
         monkeypatch.setattr(copier, "steps_in", steps_in)
     assert [step for step in order if step != "25"] == ["10", "40", "30", "20"]
-    assert {copy.step for copy in MirrorStore(run).copies()} == {10, 20, 30, 40}
+    assert {copy.step for copy in MirrorStore(run).list_copies()} == {10, 20, 30, 40}
     assert "that of step 25 was removed here before its turn" in caplog.text
 
 
@@ -456,7 +459,7 @@ def test_a_start_goes_on_from_what_is_here_if_the_place_is_away(run, caplog):
     store(run, 3)
     copying_beside.__exit__(None, None, None)
     assert "goes on after step 1: copies of steps 2 in memory://" in caplog.text
-    assert [copy.step for copy in MirrorStore(run).copies()] == [3, 1]
+    assert [copy.step for copy in MirrorStore(run).list_copies()] == [3, 1]
 
 
 def test_copies_of_another_run_that_are_seen_late_are_told_and_left(run, tmp_path, caplog):
@@ -470,7 +473,7 @@ def test_copies_of_another_run_that_are_seen_late_are_told_and_left(run, tmp_pat
         soon(lambda: "the checkpoint of step 2 has no copy in memory://" in caplog.text)
     assert f"are of run {ensure_identity(run.run.path)}, and {other.run.path} is " in caplog.text
     assert "it is tried again" not in caplog.text
-    assert [copy.step for copy in MirrorStore(run).copies()] == [1]
+    assert [copy.step for copy in MirrorStore(run).list_copies()] == [1]
 
 
 def test_a_start_without_anything_whole_waits_for_a_place_that_is_away(run):
@@ -492,7 +495,7 @@ def test_other_processes_copy_once_the_first_has_set_aside_what_is_left(run, mon
     store(run, 2)
     for process in (0, 1):
         folder = run.run.path / "checkpoints" / "2"
-        MirrorStore(run).put(
+        MirrorStore(run).copy_part(
             folder, ensure_identity(run.run.path), (process, 2), "an earlier start"
         )
     found: Any = SimpleNamespace(
@@ -501,11 +504,11 @@ def test_other_processes_copy_once_the_first_has_set_aside_what_is_left(run, mon
     with ExitStack() as both:
         for index in (1, 0):
             part: Any = RunPeers()
-            part.index, part.count, part.gather = index, 2, lambda *_: ["this start"]
+            part.index, part.count, part.gather_values = index, 2, lambda *_: ["this start"]
             monkeypatch.setattr(copier, "current_peers", lambda part=part: part)
             both.enter_context(copying_checkpoints(found, 1))
             time.sleep(0.1)
-    assert [copy.step for copy in MirrorStore(run).copies()] == [2, 1]
+    assert [copy.step for copy in MirrorStore(run).list_copies()] == [2, 1]
 
 
 @pytest.fixture
@@ -520,7 +523,7 @@ def objects(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ObjectSt
 def test_a_run_goes_on_from_an_object_store(objects, tmp_path):
     run = run_with(tmp_path / "here", f"{objects.url}/of/mine")
     saved(run, 1, 2, 3)
-    assert [copy.step for copy in MirrorStore(run).copies()] == [3, 2]
+    assert [copy.step for copy in MirrorStore(run).list_copies()] == [3, 2]
     there = elsewhere(run, tmp_path)
     fetch_newest(there)
     for own in files(run.run.path / "checkpoints" / "3"):
@@ -539,4 +542,4 @@ def test_a_store_that_goes_away_ends_no_run_and_gets_the_next_checkpoint(objects
         store(run, 3)
     assert "is out of reach, and is tried again for 0 s" in caplog.text
     assert "the newest there is that of step 1, and training goes on" in caplog.text
-    assert MirrorStore(run).copies()[0].step == 3
+    assert MirrorStore(run).list_copies()[0].step == 3

@@ -59,7 +59,7 @@ def abstract(like: Any) -> Any:
 def restore(folder: Path, step: int | None = None) -> RestoredState | None:
     checkpoints = Checkpoints(folder, KEEP, LayerRegrouping(1, None))
     try:
-        return checkpoints.restore(abstract(state(0)), step)
+        return checkpoints.restore_newest(abstract(state(0)), step)
     finally:
         checkpoints.close()
 
@@ -71,7 +71,7 @@ def saved(tmp_path_factory) -> Path:
     checkpoints = Checkpoints(folder, KEEP, LayerRegrouping(1, None))
     for step in (1, 2):
         progress = Progress(step, LoaderState(0, step=step), seconds=1.5, loss=2.5)
-        checkpoints.save(step, state(step), progress.to_json(), CONFIG)
+        checkpoints.save_state(step, state(step), progress.to_json(), CONFIG)
     checkpoints.close()
     return folder
 
@@ -328,7 +328,7 @@ def test_a_lost_snapshot_does_not_hide_that_all_checkpoints_are_damaged(copy):
     def began(folder):
         checkpoints = Checkpoints(folder, KEEP, LayerRegrouping(1, None))
         try:
-            return checkpoints.restore(abstract(state(0)), memory=Lost())
+            return checkpoints.restore_newest(abstract(state(0)), memory=Lost())
         finally:
             checkpoints.close()
 
@@ -346,7 +346,7 @@ def test_who_only_reads_changes_nothing(copy, caplog):
     (copy / "3.orbax-checkpoint-tmp" / "state").mkdir(parents=True)
     before = files(copy)
     checkpoints = Checkpoints(copy, KEEP, LayerRegrouping(1, None), read_only=True)
-    assert as_saved(checkpoints.restore(abstract(state(0)))) == 1
+    assert as_saved(checkpoints.restore_newest(abstract(state(0)))) == 1
     checkpoints.close()
     assert files(copy) == before
     assert (copy / "3.orbax-checkpoint-tmp" / "state").is_dir()

@@ -60,7 +60,7 @@ def updated(plan: ParallelPlan) -> State:
 
     run = jax.shard_map(update, mesh=own.mesh, in_specs=(*specs, specs[0]), out_specs=specs)
     params, grads = (
-        own.form.stored(jax.tree.map(jnp.array, tree))
+        own.form.to_stored(jax.tree.map(jnp.array, tree))
         for tree in (parameters("unlike"), gradients())
     )
     params, optimizer = jax.jit(run)(params, own.optimizer.init(params), grads)
@@ -68,7 +68,7 @@ def updated(plan: ParallelPlan) -> State:
 
 
 def canonical(plan: ParallelPlan, state: State) -> Any:
-    return jax.tree.map(np.asarray, step(plan).form.canonical(state["params"]))
+    return jax.tree.map(np.asarray, step(plan).form.to_canonical(state["params"]))
 
 
 @pytest.mark.parametrize("plan", [SHARED, STAGED], ids=["ranks", "stages"])
@@ -90,10 +90,10 @@ def through(folder: Path, plan: ParallelPlan, state: State, target: ParallelPlan
     checkpoints = Checkpoints(folder, CheckpointConfig(), saving)
     progress, told = Progress(1, LoaderState(0)), config().model_dump(mode="json")
     told["model"]["decoder"] = model("unlike").decoder.model_dump(mode="json")
-    checkpoints.save(1, state, progress.to_json(), told)
+    checkpoints.save_state(1, state, progress.to_json(), told)
     checkpoints.close()
     checkpoints = Checkpoints(folder, CheckpointConfig(), restoring)
-    found = checkpoints.restore(step(target).abstract)
+    found = checkpoints.restore_newest(step(target).abstract)
     checkpoints.close()
     assert found is not None
     return found.state

@@ -42,11 +42,11 @@ def test_checkpoints_of_one_grouping_become_those_of_another(
     leaf = jnp.arange(1.0, 2 * layers + 1).reshape(layers, 2)
     own, wanted = stored(source, leaf), stored(target, leaf)
     regrouping, name = LayerRegrouping(1, target), "params.decoder.layers.q"
-    assert regrouping.fits(name, own.shape, wanted.shape)
-    assert not regrouping.fits(name, (layers - 1, 2), wanted.shape)
+    assert regrouping.can_become(name, own.shape, wanted.shape)
+    assert not regrouping.can_become(name, (layers - 1, 2), wanted.shape)
     tree = {"params": {"decoder": {"layers": {"q": jax.device_put(own, LAYOUT)}}}}
     like = jax.ShapeDtypeStruct(wanted.shape, wanted.dtype, sharding=LAYOUT)
-    found = regrouping.convert(tree, jax.tree.map(lambda _: like, tree))
+    found = regrouping.convert_state(tree, jax.tree.map(lambda _: like, tree))
     np.testing.assert_array_equal(found["params"]["decoder"]["layers"]["q"], wanted)
 
 
@@ -82,18 +82,18 @@ VOCAB = LayerRegrouping(10, None, {"embed": 0, "head": 1})
 def test_a_leaf_fits_where_only_its_grouping_or_padding_is_another(
     name: str, stored: tuple[int, ...], wanted: tuple[int, ...], fits: bool
 ) -> None:
-    assert VOCAB.fits(name, stored, wanted) == fits
+    assert VOCAB.can_become(name, stored, wanted) == fits
 
 
 def test_a_vocabulary_is_cut_and_padded_with_zeros_at_its_end() -> None:
     table = np.arange(1, 49, dtype=np.float32).reshape(12, 4)
     name = "params.decoder.embed"
-    np.testing.assert_array_equal(VOCAB.leaf(name, table, (10, 4)), table[:10])
-    more = VOCAB.leaf(name, table, (14, 4))
+    np.testing.assert_array_equal(VOCAB.convert_leaf(name, table, (10, 4)), table[:10])
+    more = VOCAB.convert_leaf(name, table, (14, 4))
     np.testing.assert_array_equal(more, np.concatenate([table, np.zeros((2, 4))]))
-    wide = VOCAB.leaf("params.decoder.head", table.T, (4, 14))
+    wide = VOCAB.convert_leaf("params.decoder.head", table.T, (4, 14))
     np.testing.assert_array_equal(wide, more.T)
-    assert VOCAB.leaf(name, table, (12, 4)) is table
+    assert VOCAB.convert_leaf(name, table, (12, 4)) is table
 
 
 @pytest.mark.parametrize(
@@ -162,4 +162,4 @@ def test_only_padding_of_the_vocabulary_may_differ(
     """Of any stored shape: it differs in the vocabulary's dimension alone, and loses none of it."""
     name, dim = leaf
     expected = len(stored) == 2 and stored[1 - dim] == wanted[1 - dim] and stored[dim] >= 10
-    assert VOCAB.fits(f"params.decoder.{name}", stored, wanted) == expected
+    assert VOCAB.can_become(f"params.decoder.{name}", stored, wanted) == expected

@@ -54,7 +54,7 @@ def target() -> Any:
 
 
 def test_all_replicas_get_what_one_has_read():
-    reading = ReplicaReads.of(target(), crosses=lambda leaf: True)
+    reading = ReplicaReads.from_target(target(), crosses=lambda leaf: True)
     # What is split over all devices has one replica, and the step is small.
     assert {name: own.axes for name, own in reading.shared.items()} == {
         "odd": ("a", "c"),
@@ -62,9 +62,11 @@ def test_all_replicas_get_what_one_has_read():
         "whole": ("c",),
     }
     assert len({own.turn for own in reading.shared.values()}) > 1
-    read = jax.tree.map(lambda own, leaf: jax.device_put(own, leaf.sharding), values(), reading.own)
+    read = jax.tree.map(
+        lambda own, leaf: jax.device_put(own, leaf.sharding), values(), reading.local_target
+    )
     assert len(read["odd"].sharding.device_set) == 2
-    sent = reading.sent(read)
+    sent = reading.send_to_all(read)
     for name, leaf in target().items():
         assert sent[name].sharding == leaf.sharding
         for shard in sent[name].addressable_shards:
@@ -77,11 +79,11 @@ def bits(values: Any) -> np.ndarray:
 
 
 def test_a_process_reads_all_of_what_no_other_holds():
-    reading = ReplicaReads.of(target())
+    reading = ReplicaReads.from_target(target())
     assert reading.shared == {}
-    assert reading.own is not None
+    assert reading.local_target is not None
     read = values()
-    assert reading.sent(read) is read
+    assert reading.send_to_all(read) is read
 
 
 @pytest.mark.slow
@@ -104,12 +106,12 @@ def leaf(shape: tuple[int, ...], dtype: Any, spec: PartitionSpec) -> jax.ShapeDt
 def test_replicas_take_turns_leaf_by_leaf():
     shapes = {f"x{n}": leaf((8, 4), np.float32, PartitionSpec("b")) for n in range(4)}
     shapes |= {f"y{n}": leaf((8, 4), np.float32, PartitionSpec("a")) for n in range(6)}
-    shared = ReplicaReads.of(shapes, crosses=lambda leaf: True).shared
+    shared = ReplicaReads.from_target(shapes, crosses=lambda leaf: True).shared
     assert [own.turn for own in shared.values()] == [0, 1, 0, 1, 0, 1, 2, 3, 0, 1]
     for own in shared.values():
         assert own.count == (2 if own.axes == ("a",) else 4)
         place = own.mesh.devices.take(own.turn, axis=own.mesh.axis_names.index(own.axes[0]))
-        assert own.reading.sharding.device_set == {*place.flat}
+        assert own.reading_target.sharding.device_set == {*place.flat}
 
 
 @pytest.mark.parametrize(
@@ -126,9 +128,9 @@ def test_replicas_take_turns_leaf_by_leaf():
 )
 def test_a_leaf_is_sent_that_is_large_repeated_and_of_at_most_32_bits(shape, dtype, spec, axes):
     own = leaf(shape, dtype, spec)
-    found = ReplicaReads.of({"x": own}, crosses=lambda leaf: True).shared
+    found = ReplicaReads.from_target({"x": own}, crosses=lambda leaf: True).shared
     assert [one.axes for one in found.values()] == ([] if axes is None else [axes])
-    assert ReplicaReads.of({"x": own}, crosses=lambda leaf: False).shared == {}
+    assert ReplicaReads.from_target({"x": own}, crosses=lambda leaf: False).shared == {}
 
 
 @pytest.mark.parametrize(
@@ -137,5 +139,5 @@ def test_a_leaf_is_sent_that_is_large_repeated_and_of_at_most_32_bits(shape, dty
 )
 def test_a_leaf_crosses_where_two_processes_hold_the_same_piece(monkeypatch, holders, crosses):
     monkeypatch.setattr(replicas, "part_holders", lambda leaf: dict(enumerate(holders)))
-    found = ReplicaReads.of({"x": leaf((8,), np.float32, PartitionSpec("b"))})
+    found = ReplicaReads.from_target({"x": leaf((8,), np.float32, PartitionSpec("b"))})
     assert bool(found.shared) == crosses

@@ -41,7 +41,7 @@ def whole_run(experiment, fresh_state, tmp_path_factory) -> Run:
     checkpoints = Checkpoints(folder, KEEP, experiment.step.form.regrouping)
 
     def after(state: Any, progress: Progress) -> None:
-        checkpoints.save(
+        checkpoints.save_state(
             progress.step, state, progress.to_json(), experiment.config.model_dump(mode="json")
         )
         after_step.append(len(compiled))
@@ -56,7 +56,7 @@ def whole_run(experiment, fresh_state, tmp_path_factory) -> Run:
 def restored(folder: Path, experiment: Experiment) -> tuple[Any, Progress]:
     checkpoints = Checkpoints(folder, KEEP, experiment.step.form.regrouping)
     try:
-        found = checkpoints.restore(experiment.step.abstract)
+        found = checkpoints.restore_newest(experiment.step.abstract)
     finally:
         checkpoints.close()
     assert found is not None
@@ -126,7 +126,7 @@ def test_a_truncated_checkpoint_gives_way_to_the_newest_whole_one(
     checkpoints = Checkpoints(folder, KEEP, experiment.step.form.regrouping)
 
     def after(state: Any, progress: Progress) -> None:
-        checkpoints.save(
+        checkpoints.save_state(
             progress.step, state, progress.to_json(), experiment.config.model_dump(mode="json")
         )
 
@@ -198,7 +198,7 @@ def test_only_the_newest_checkpoints_are_kept(experiment, fresh_state, tmp_path)
         for step in (1, 2, 3):
             progress.step = step
             save(checkpoints, experiment, state, progress)
-        checkpoints.wait()
+        checkpoints.wait_for_saves()
         assert checkpoints.steps == [2, 3]
     finally:
         checkpoints.close()

@@ -106,7 +106,7 @@ def of_folders(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         check_room(run, 2 * 2**20, lenient=True)
     line = record_line({"step": 1})
     (run / "metrics.jsonl").write_text(f"{line}{line.replace('1', '2', 1)}{line}{line}[\n")
-    assert len(read_record_lines(run / "metrics.jsonl", metrics_schema).warn().values) == 3
+    assert len(read_record_lines(run / "metrics.jsonl", metrics_schema).log_problems().values) == 3
     (run / ".identity").write_bytes(b"\xff")
     assert read_identity(run) is None
     with monkeypatch.context() as patched:
@@ -135,13 +135,13 @@ def of_the_end(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         patched.setattr(record, "write_attempt", full)
         untaken = record.TimeRecord(TimeLedger(0.0), run)
         untaken.trained = True
-        untaken.write()
+        untaken.write_record()
         patched.setattr(listeners, "write_summary", full)
         own = RunListeners.__new__(RunListeners)
         own._figures = own._goodput = nothing  # type: ignore[assignment]
-        told = why(RoomError, lambda: own.finish(run, {}))
+        told = why(RoomError, lambda: own.write_summary(run, {}))
     comparing = TimeComparison(run, 0)
-    monkeypatch.setattr(comparing._sink, "log", full)
+    monkeypatch.setattr(comparing._sink, "log_values", full)
     comparing._write_line(1, {})
     return [told]
 
@@ -152,7 +152,7 @@ class Told(RunPeers):
     states = ("", "")
     host: str | None = None
 
-    def gather(self, name: str, value: Any) -> list[Any]:
+    def gather_values(self, name: str, value: Any) -> list[Any]:
         return list(self.states) if name == "the snapshot before" else [value]
 
 
@@ -172,14 +172,14 @@ def of_snapshots(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     told.states = ("", "")
     take(memory, 30, 40)
     told.count = 2
-    memory._listen()
+    memory._start_server()
     with socket.create_server(("127.0.0.1", 0)) as closed:
         gone = NeighbourHost(1, "b", HostAddress("127.0.0.1", closed.getsockname()[1]))
     memory._neighbour, memory._members = gone, [gone, gone]
     share, index = max(complete_shards(folder / "memory"), key=lambda own: own[1].origin.step)
-    memory._complete(0, share, index)
+    memory._complete_snapshot(0, share, index)
     with ExitStack() as connections:
-        memory._away([ShardPlace(process=1, holder=0, origin=0, slot=0)], connections)
+        memory._remote_shards([ShardPlace(process=1, holder=0, origin=0, slot=0)], connections)
     origin = ShardOrigin(run="5c1e", folder="runs/demo", series="", step=40, process=0)
     memory._run = "77aa"
     strange = index.model_copy(update={"origin": origin})
@@ -188,7 +188,7 @@ def of_snapshots(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     desk = ShardServer("127.0.0.1", "secret", folder, 1, "77aa", "")
     message = {"kind": "put", "slot": 0, "index": json.loads(strange.model_dump_json())}
     channel: Any = SimpleNamespace(send=answers.append)
-    desk._answer(channel, message)
+    desk._answer_request(channel, message)
     desk.close()
     return [*of_damage(share, index), answers[0]["why"]]
 
@@ -199,14 +199,14 @@ def of_damage(share: Shard, index: ShardIndex) -> list[str]:
     data.write_bytes(bytes(data.stat().st_size))
     name, leaf = next(iter(index.leaves.items()))
     reader = ShardReader([LocalShard(share, index)], list)
-    said = [why(ShardError, lambda: reader._read(name, leaf.pieces[0].box))]
+    said = [why(ShardError, lambda: reader._read_part(name, leaf.pieces[0].box))]
     listed.write_text(listed.read_text() + " ")
     list(complete_shards(share.folder.parents[2]))
     server = RequestServer.__new__(RequestServer)
     server._open, server._strange = set(), {}
-    server._knows = lambda channel: False  # type: ignore[method-assign]
+    server._shares_secret = lambda channel: False  # type: ignore[method-assign]
     channel: Any = type("Channel", (), {"close": lambda _: None})()
-    server._serve(channel, "127.0.0.1")
+    server._serve_requests(channel, "127.0.0.1")
     share.folder.chmod(0o777)
     return [*said, why(RunError, lambda: _check_own(share.folder))]
 
@@ -225,17 +225,19 @@ def of_checkpoints(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     steps = [30, 100]
     remembered: Any = SimpleNamespace(found=lambda: [LocalSnapshot(40, "", ())])
     monkeypatch.setattr(Checkpoints, "steps", property(lambda _: steps))
-    monkeypatch.setattr(Checkpoints, "_try", lambda *_: (None, "leaf params/a is damaged"))
-    said.append(why(CheckpointError, lambda: own.restore({}, memory=remembered)))
-    said.append(why(CheckpointError, lambda: own.restore({}, 100)))
+    monkeypatch.setattr(
+        Checkpoints, "_try_candidate", lambda *_: (None, "leaf params/a is damaged")
+    )
+    said.append(why(CheckpointError, lambda: own.restore_newest({}, memory=remembered)))
+    said.append(why(CheckpointError, lambda: own.restore_newest({}, 100)))
     steps.clear()
-    said.append(why(CheckpointError, lambda: own.restore({}, 100)))
+    said.append(why(CheckpointError, lambda: own.restore_newest({}, 100)))
     Path("runs/demo/checkpoints/100").mkdir(parents=True)
     check_whole(Path("runs/demo/checkpoints/100"))
     back = CheckpointReturn(["train", "--from-step", "40"], Path("runs/demo"))
-    back.record()
+    back.record_return()
     assert back.has_gone_back()
-    monkeypatch.setattr(back, "record", full)
+    monkeypatch.setattr(back, "record_return", full)
     leader._record_return(back)
     return said
 
@@ -250,14 +252,14 @@ def of_copies(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     )
     system = fsspec.filesystem("memory")
     system.pipe("/bucket/demo/100-0-of-1.json", b"{}")
-    MirrorStore(made).copies()
+    MirrorStore(made).list_copies()
 
     own = Checkpoints.__new__(Checkpoints)
     own.directory, own._names = run / "checkpoints", StoredNames()
     shutil.rmtree(own.directory)
     monkeypatch.setattr(MirrorStore, "__str__", lambda _: "s3://bucket/demo")
     with monkeypatch.context() as patched:
-        patched.setattr(MirrorStore, "copies", out_of_reach)
+        patched.setattr(MirrorStore, "list_copies", out_of_reach)
         MirrorOffers(made)
         said = [why(AwayError, lambda: MirrorOffers(made, asked=40))]
         patched.setattr(
@@ -266,10 +268,10 @@ def of_copies(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             lambda _: [CheckpointMirror(step, "77aa", ()) for step in (100, 90)],
         )
         found = MirrorOffers(made)
-        said.append(why(CheckpointError, lambda: own.restore({}, offers=found)))
+        said.append(why(CheckpointError, lambda: own.restore_newest({}, offers=found)))
         for name in ("fetch_records", "fetch"):
             patched.setattr(MirrorStore, name, lambda *_, **__: None)
-        assert not found.fetch(found.found[0], instead=False)
+        assert not found.fetch_offer(found.found[0], instead=False)
         said.append(
             why(
                 RunError,
@@ -281,21 +283,21 @@ def of_copies(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             patched.setattr(MirrorStore, name, out_of_reach)
         patched.setattr(MirrorStore, "set_aside", lambda *_: [60, 50])
         copier = _CheckpointCopier(found, 40)
-        copier.finish()
+        copier.finish_copies()
         copier._copied, copier._kept = {40}, []
-        copier._tidy([40])
+        copier._remove_old_copies([40])
         copier._copied, copier._begun = set(), False
         (own.directory / "100").mkdir()
-        copier._copy(100)
+        copier._copy_checkpoint(100)
         (own.directory / "100").rmdir()
         copier._seen.add(20)
         copier._tell_lost([40])
-        copier.leave()
+        copier.stop_copying()
         _put_records(found.store, run)
         patched.setattr(MirrorStore, "set_aside", out_of_reach)
         copier._begun = False
         copier._begin_now(asked=False)
-        patched.setattr(copier, "_look", full)
+        patched.setattr(copier, "_copy_newest", full)
         copier._go_on()
     return said
 
@@ -308,7 +310,7 @@ def out_of_reach(*_: object, **__: object) -> None:
 def of_another_run() -> list[str]:
     """Of one that listens without the secret of the run."""
     own = RequestServer("127.0.0.1", "secret", lambda *_: None)
-    own._knows = pretend  # type: ignore[method-assign]
+    own._shares_secret = pretend  # type: ignore[method-assign]
     told = why(ConnectionError, lambda: connect_to(own.address, "secret"))
     own.close()
     return [told]

@@ -36,11 +36,11 @@ def put(
         (whole / f"d{n % 2}").mkdir(parents=True, exist_ok=True)
         (whole / f"d{n % 2}" / f"f{n}").write_text(f"{step} {n}")
     for process in range(min(count, only)):
-        store.put(whole, "run", (process, count), start)
+        store.copy_part(whole, "run", (process, count), start)
 
 
 def steps(store: MirrorStore) -> list[int]:
-    return [copy.step for copy in store.copies()]
+    return [copy.step for copy in store.list_copies()]
 
 
 def files(store: MirrorStore) -> set[str]:
@@ -55,7 +55,7 @@ def test_the_newest_copy_is_kept_whatever_else_is(
 ) -> None:
     for step in (10, 20, 30):
         put(store, tmp_path, step)
-    store.keep(kept)
+    store.keep_steps(kept)
     assert steps(store) == sorted({30, *kept} - {99}, reverse=True)
     assert files(store) == {str(step) for step in steps(store)}
 
@@ -66,7 +66,7 @@ def test_the_newest_whole_copy_is_kept_and_not_one_that_is_being_made(
     put(store, tmp_path, 10)
     put(store, tmp_path, 20)
     put(store, tmp_path, 30, count=2, only=1)
-    store.keep([30])
+    store.keep_steps([30])
     assert steps(store) == [20]
     assert files(store) == {"20", "30"}
 
@@ -76,7 +76,7 @@ def test_processes_copy_each_file_once(store: MirrorStore, tmp_path: Path, count
     put(store, tmp_path, 10, count, only=count - 1)
     assert steps(store) == []
     put(store, tmp_path, 10, count)
-    (copy,) = store.copies()
+    (copy,) = store.list_copies()
     assert (copy.step, copy.run) == (10, "run")
     assert sorted(copy.files) == [f"d{n % 2}/f{n}" for n in (0, 2, 4, 1, 3)]
 
@@ -95,16 +95,16 @@ def test_what_another_start_has_left_behind_a_step_is_told_and_set_aside(
     for step in (10, 20, 30):
         put(store, tmp_path, step, start="old")
     put(store, tmp_path, 40, start="new")
-    assert store.left(10, "new") == [20, 30]
-    assert store.left(10, "old") == [40]
-    assert store.left(9, "new") == [10, 20, 30]
-    assert store.left(40, "none") == []
+    assert store.steps_of_other_starts(10, "new") == [20, 30]
+    assert store.steps_of_other_starts(10, "old") == [40]
+    assert store.steps_of_other_starts(9, "new") == [10, 20, 30]
+    assert store.steps_of_other_starts(40, "none") == []
     assert store.set_aside(20) == [30, 40]
     assert steps(store) == [20, 10]
-    assert store.left(0, "new") == [10, 20]
+    assert store.steps_of_other_starts(0, "new") == [10, 20]
     assert {name.rpartition("-")[0] for name in files(store)} == {"", "newer-30", "newer-40"}
-    store.clear()
-    store.clear()
+    store.remove_all()
+    store.remove_all()
     assert steps(store) == []
 
 
@@ -144,18 +144,18 @@ def test_a_copy_is_fetched_whole_or_not_at_all(
 ) -> None:
     monkeypatch.setattr("mllm_jax.train.state.mirrors.store.check_whole", lambda folder: None)
     put(store, tmp_path / "from", 10)
-    (copy,) = store.copies()
+    (copy,) = store.list_copies()
     into = tmp_path / "checkpoints"
-    store.fetch(copy, into)
+    store.fetch_checkpoint(copy, into)
     assert [path.name for path in into.iterdir()] == ["10"]
     assert steps_in(tmp_path) == [10]
     (into / "10" / "d0" / "f0").write_text("another")
-    store.fetch(copy, into)
+    store.fetch_checkpoint(copy, into)
     assert (into / "10" / "d0" / "f0").read_text() == "another"
-    store.fetch(copy, into, instead=True)
+    store.fetch_checkpoint(copy, into, instead=True)
     assert (into / "10" / "d0" / "f0").read_text() == "10 0"
     assert {path.name[:10] for path in into.iterdir()} == {"10", "damaged-10"}
     lost = CheckpointMirror(20, "run", ("d0/f0",))
     with pytest.raises(StorageError, match=r"checkpoint\.copy_to"):
-        store.fetch(lost, into)
+        store.fetch_checkpoint(lost, into)
     assert not [*into.glob("fetched-*")]

@@ -41,7 +41,7 @@ def look(program: str) -> object:
             lambda _: jax.ShapeDtypeStruct((2, 2), jnp.float32, sharding=LAYOUT), name
         )
         stack = StageLayers(layers=3, stages=2, chunks=2)
-        found = LayerRegrouping(1, stack).convert(name, wanted)
+        found = LayerRegrouping(1, stack).convert_state(name, wanted)
         return found["params"]["decoder"]["layers"]["q"].tolist()
     if program == "the initial state":
         step: Any = TrainStep.__new__(TrainStep)

@@ -32,7 +32,7 @@ def events(monkeypatch: pytest.MonkeyPatch) -> list[ProcessActivity]:
     told: list[ProcessActivity] = []
     monkeypatch.setattr(checkpoint, "LOOK", 0.01)
     monkeypatch.setattr(part, "_on_event", lambda: told.append(current_peers().activity))
-    current_peers().note("saving after step 5")
+    current_peers().note_activity("saving after step 5")
     told.clear()
     return told
 
@@ -62,9 +62,9 @@ def test_files_that_grow_are_events_that_may_take_long(
 
     own._manager = SimpleNamespace(save=write, wait_until_finished=write, close=write)
     if asynchronous:
-        own.wait()
+        own.wait_for_saves()
     else:
-        own.save(5, {}, {}, {})
+        own.save_state(5, {}, {}, {})
     *written, last = events
     told = [f"writing a checkpoint, {size} MiB so far" for size in (0, 1, 2)]
     assert [event.event for event in written] == told
@@ -108,7 +108,7 @@ def test_a_pause_before_the_last_save_is_tried_again_may_take_long(
         steps=[], retention=SimpleNamespace(good=None), directory=tmp_path, save=save
     )
     own.wait = own.reopen = lambda: None
-    CheckpointPolicy(own, config(), Progress(0, LoaderState(0))).save(
+    CheckpointPolicy(own, config(), Progress(0, LoaderState(0))).save_state(
         {}, Progress(5, LoaderState(0)), 5, last=True
     )
     assert [(event.event, event.limited) for event in events] == [

@@ -40,11 +40,11 @@ class CompiledOnce:
     def _placed(self) -> Any:
         own = self._step
         return jax.device_put(
-            own.form.stored(self._params), named_shardings(own.mesh, own.form.specs)
+            own.form.to_stored(self._params), named_shardings(own.mesh, own.form.specs)
         )
 
     def __call__(self, microbatches: Sequence[PackedBatch]) -> tuple[np.ndarray, Any]:
         """Loss and gradients of packed microbatches, as numpy arrays."""
         own = self._step
         grads, loss = own.gradients(self._placed, place(microbatches, own))
-        return np.asarray(loss), jax.tree.map(np.asarray, own.form.canonical(grads))
+        return np.asarray(loss), jax.tree.map(np.asarray, own.form.to_canonical(grads))

@@ -238,7 +238,7 @@ def test_an_update_is_left_out_if_a_router_has_no_finite_logits_though_the_loss_
     own = model("sigmoid"), {"decoder": ParallelPlan()}
     train = TrainConfig(steps=2, learning_rate=0.1, guard=GuardConfig(skip=1))
     step = build_step(*own, train=train, devices=jax.devices()[:1])
-    stored = step.form.stored(jax.tree.map(jnp.array, params))
+    stored = step.form.to_stored(jax.tree.map(jnp.array, params))
     state = {"step": jnp.int32(0), "params": stored, "optimizer": step.optimizer.init(stored)}
     before = jax.tree.map(np.array, state)
     after, results = step.update(state, place(batches("sigmoid"), step))

@@ -80,11 +80,11 @@ def test_another_program_trains_without_a_change_of_the_step(
     canonical = initial_parameters(model, 0)
     state = step.abstract | {
         "step": jax.numpy.zeros((), jax.numpy.int32),
-        "params": step.form.stored(canonical),
+        "params": step.form.to_stored(canonical),
     }
     state = jax.device_put(state, jax.tree.map(lambda x: x.sharding, step.abstract))
     new, scalars = step.update(state, place(microbatches, step))
-    after = jax.tree.map(np.asarray, step.form.canonical(new["params"]))
+    after = jax.tree.map(np.asarray, step.form.to_canonical(new["params"]))
     got = jax.tree.map(np.subtract, canonical, after)
     expected = loss_and_gradients(model, {"decoder": ParallelPlan()}, canonical, microbatches)
     result = compare_gradients((np.asarray(scalars["loss"]), got), expected)

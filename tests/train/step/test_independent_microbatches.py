@@ -255,10 +255,10 @@ def test_many_plans_equal_one_device(
 def equals_one_device(load: int | str, own: TrainStep, program: Any) -> None:
     batches = scattered_load(load)[1]
     params = jax.device_put(
-        own.form.stored(parameters()), named_shardings(own.mesh, own.form.specs)
+        own.form.to_stored(parameters()), named_shardings(own.mesh, own.form.specs)
     )
     grads, loss = program(params, place(batches, own))
-    found = np.asarray(loss), jax.tree.map(np.asarray, own.form.canonical(grads))
+    found = np.asarray(loss), jax.tree.map(np.asarray, own.form.to_canonical(grads))
     result = compare_gradients(found, on_one_device(load))
     assert result.loss_error < 1e-6, result
     assert max(result.worst.values()) < 2e-5, result

@@ -292,7 +292,7 @@ def test_auxiliary_losses_are_means_over_tokens_summed_over_layers() -> None:
 def reported() -> dict[str, float]:
     """The auxiliary losses that a step on one device gives to the metrics."""
     step = build_step(model(), {"decoder": ParallelPlan()}, devices=jax.devices()[:1])
-    params = step.form.stored(jax.tree.map(jnp.array, parameters()))
+    params = step.form.to_stored(jax.tree.map(jnp.array, parameters()))
     state = {"step": jnp.int32(0), "params": params, "optimizer": step.optimizer.init(params)}
     _, scalars = step.update(state, place(batches(), step))
     return {name: float(value) for name, value in scalars["aux"].items()}

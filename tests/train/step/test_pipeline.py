@@ -414,14 +414,14 @@ def test_one_compiled_step_runs_other_schedules(co_issue: bool) -> None:
     case = Case(schedules[0], "bubbles", "layer", tensor=2)
     step = build_step(model(case.names, case.family, "layer"), case.plans, plan)
     assert isinstance(step.program, PipelineProgram)
-    own = step.form.stored(parameters(case.names, case.family))
+    own = step.form.to_stored(parameters(case.names, case.family))
     expected = reference(case.names, case.family, decoder.microbatches)
     batches = microbatches(case.names, case.family, *[decoder.microbatches] * 2)
     for program in programs:
         grads, loss = step.gradients(
             own, place(batches, step, None, step.program.tables_of(program))
         )
-        found = np.asarray(loss), jax.tree.map(np.asarray, step.form.canonical(grads))
+        found = np.asarray(loss), jax.tree.map(np.asarray, step.form.to_canonical(grads))
         result = compare_gradients(found, expected)
         assert result.loss_error < 1e-6, result
         assert max(result.worst.values()) < 2e-5, result

@@ -176,7 +176,7 @@ def test_accumulation_equals_one_batch():
     plans = {"decoder": plan(2), "vision": plan(2), "audio": plan(1, 1, 2)}
     step = build_step(model, plans)
     params = jax.device_put(
-        step.form.stored(parameters(*OURS)),
+        step.form.to_stored(parameters(*OURS)),
         jax.tree.map(lambda x: x.sharding, step.abstract["params"]),
     )
     pieces = [microbatch(model, i, 2) for i in range(2)]

@@ -35,7 +35,7 @@ class TimeLedger:
         self.now = "data"
         self._at = time.perf_counter()
 
-    def spend(self, kind: str, now: str) -> None:
+    def note_time(self, kind: str, now: str) -> None:
         """Note that the time since the last note went into `kind`, and that from now on into `now`.
 
         Of a process that ends, `now` says what the time behind its last record went into.

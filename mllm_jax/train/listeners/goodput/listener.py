@@ -42,7 +42,7 @@ class GoodputListener:
 
     def __call__(self, event: Event) -> None:
         """Note the time since the last event."""
-        self._ledger.spend(self._kind_before(event), self._kind_behind(event))
+        self._ledger.note_time(self._kind_before(event), self._kind_behind(event))
         effective = self._effective_before + self._ledger.seconds["step"]
         self._progress.effective = self._record.effective = effective
         match event:
@@ -50,14 +50,14 @@ class GoodputListener:
                 self._record.trained = True
                 if is_primary():
                     logger.info("%s", self._describe_start())
-        if self._record.age > EVERY or _is_recorded(event):
-            self._record.write()
+        if self._record.age_seconds > EVERY or _is_recorded(event):
+            self._record.write_record()
 
-    def summary(self) -> dict[str, Any] | None:
+    def make_summary(self) -> dict[str, Any] | None:
         """The goodput of the run, on process 0; None if nothing of it is known."""
         if not is_primary():
             return None
-        self._record.write()
+        self._record.write_record()
         try:
             attempts = read_attempts(self._record.folder)
         except OSError as error:  # which must not end a run that is done

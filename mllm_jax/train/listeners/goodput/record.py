@@ -38,16 +38,16 @@ class TimeRecord:
         self._written, self._failed = 0.0, False
 
     @property
-    def age(self) -> float:
+    def age_seconds(self) -> float:
         """Seconds since it was written."""
         return time.perf_counter() - self._written
 
-    def spend(self, kind: str, now: str) -> None:
+    def note_time(self, kind: str, now: str) -> None:
         """Note what the time since the last note went into, and what the time from now on does."""
-        self.ledger.spend(kind, now)
-        self.write()
+        self.ledger.note_time(kind, now)
+        self.write_record()
 
-    def write(self) -> None:
+    def write_record(self) -> None:
         """Write the record."""
         self._written = time.perf_counter()
         if not is_primary() or not (self.trained or supervisor_settings()):

@@ -83,7 +83,7 @@ class TimeComparison:
     def _write_line(self, step: int, line: Mapping[str, Any]) -> None:
         """Write a line; a disk that takes none ends no run."""
         try:
-            self._sink.log(step, line)
+            self._sink.log_values(step, line)
             self._failed = False
         except OSError as error:
             if not self._failed:

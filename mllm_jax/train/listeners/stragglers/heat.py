@@ -91,7 +91,7 @@ def times_of(records: RecordLines) -> list[RankLine]:
 
 def load_times(folder: Path) -> list[RankLine]:
     """The lines of a run's `ranks.jsonl`; damaged ones are left out with a warning."""
-    return times_of(read_times(folder).warn())
+    return times_of(read_times(folder).log_problems())
 
 
 def heat_maps(lines: Sequence[RankLine]) -> list[HeatMap]:

@@ -65,7 +65,7 @@ class SlowPlace:
     pace: float | None = None
 
     @property
-    def grows(self) -> bool:
+    def has_grown(self) -> bool:
         """Whether the excess has grown from each third of the windows to the next."""
         if len(self.excess) < OF:
             return False
@@ -78,7 +78,7 @@ class SlowPlace:
             f"{self.place} is slow: {WORDS[self.phase]} takes {1e3 * self.seconds:.3g} ms{share}; "
             f"of the others {1e3 * self.usual:.3g} ms ({self.excess[-1]:+.0%})"
         )
-        if self.grows:
+        if self.has_grown:
             text += f", and it gets slower: {self.excess[0]:+.0%} {len(self.excess)} windows ago"
         return text
 

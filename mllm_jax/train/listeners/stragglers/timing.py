@@ -73,4 +73,4 @@ class StepTimer:
             devices, names = probes.time_devices(), probes.names
         index, host = current_peers().index, socket.gethostname()
         window = StepWindow(index, host, step, pace, seconds, devices, names)
-        current_peers().post(NAME, window.to_json())
+        current_peers().post_value(NAME, window.to_json())

@@ -61,7 +61,7 @@ class RunDescription:
 class DashboardRun(Protocol):
     """A run in a service."""
 
-    def log(self, step: int, values: Mapping[str, float]) -> None:
+    def log_values(self, step: int, values: Mapping[str, float]) -> None:
         """Keep the values of a step. Raises what the service's package raises."""
 
     def close(self, *, done: bool) -> None:
@@ -86,12 +86,12 @@ class DashboardSink:
         self._put_values(0, {})  # the run is there before its first report
         self._thread.start()
 
-    def write(self, report: StepsReport) -> None:
+    def write_report(self, report: StepsReport) -> None:
         """Keep the figures of a report."""
         self._done = report.step == report.steps
         self._put_values(report.step, report_scalars(report))
 
-    def log(self, step: int, values: Mapping[str, Any]) -> None:
+    def log_values(self, step: int, values: Mapping[str, Any]) -> None:
         """Keep the values that are numbers."""
         self._put_values(
             step, {k: float(v) for k, v in values.items() if isinstance(v, int | float)}
@@ -132,7 +132,7 @@ class DashboardSink:
                 if item is None:
                     board.close(done=self._done)
                 elif item[1]:
-                    board.log(*item)
+                    board.log_values(*item)
             except Exception as error:  # whatever the service's package raises
                 self._lost += item is not None and bool(item[1])
                 self._report_failure(error)

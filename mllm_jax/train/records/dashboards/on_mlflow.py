@@ -36,7 +36,7 @@ class MlflowBoard:
         self._client.update_run(self._run, status="RUNNING")
         self._client.log_text(self._run, about.resolved, RESOLVED)
 
-    def log(self, step: int, values: Mapping[str, float]) -> None:
+    def log_values(self, step: int, values: Mapping[str, float]) -> None:
         """Keep the values of a step."""
         now = round(1e3 * time.time())
         metrics = [Metric(_OTHER.sub("_", k), v, now, step) for k, v in values.items()]

@@ -71,7 +71,7 @@ class WandbBoard:
         self._run.config.update(described, allow_val_change=True)
         self._run.define_metric("*", step_metric=STEP)
 
-    def log(self, step: int, values: Mapping[str, float]) -> None:
+    def log_values(self, step: int, values: Mapping[str, float]) -> None:
         """Keep the values of a step."""
         self._run.log({STEP: step, **values})
 

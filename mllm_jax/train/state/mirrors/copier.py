@@ -53,18 +53,20 @@ def copying_checkpoints(offers: MirrorOffers | None, newest: int) -> Iterator[No
     try:
         yield
     except KeyboardInterrupt:  # which has saved what there is
-        copier.finish()
+        copier.finish_copies()
         raise
     except BaseException:
-        copier.leave()
+        copier.stop_copying()
         raise
-    copier.finish()
+    copier.finish_copies()
 
 
 def copy_records(offers: MirrorOffers | None) -> None:
     """Copy the records of a run that has ended beside its checkpoints; a failure is told."""
     if offers is not None and not current_peers().index:
-        with current_peers().doing("copying the records of the run", limited=False, key=KEY):
+        with current_peers().noting_activity(
+            "copying the records of the run", limited=False, key=KEY
+        ):
             _put_records(offers.store, offers.run)
 
 
@@ -84,7 +86,9 @@ class _CheckpointCopier:
             ensure_identity(self._run),
             (current_peers().index, current_peers().count),
         )
-        self._start: str = current_peers().gather("this start's copies", secrets.token_hex(4))[0]
+        self._start: str = current_peers().gather_values(
+            "this start's copies", secrets.token_hex(4)
+        )[0]
         self._begun = False
         self._seen: set[int] = set()
         self._copied: set[int] = set()
@@ -92,20 +96,20 @@ class _CheckpointCopier:
         self._kept: list[int] = []
         self._said: set[str] = set()
         self._told: set[int] = set()
-        if not self._place[0] and offers.answered:
+        if not self._place[0] and offers.has_answered:
             self._begin_now(asked=offers.asked is not None)
         self._over = threading.Event()
         # A daemon: a process that ends with an error waits for no store.
         self._thread = threading.Thread(target=self._go_on, name="copies", daemon=True)
         self._thread.start()
 
-    def finish(self) -> None:
+    def finish_copies(self) -> None:
         """Wait for the copies of what is saved."""
         self._over.set()
-        with current_peers().doing("copying the last checkpoint", limited=False, key=KEY):
+        with current_peers().noting_activity("copying the last checkpoint", limited=False, key=KEY):
             self._thread.join()
 
-    def leave(self) -> None:
+    def stop_copying(self) -> None:
         """End without waiting; tell of the newest checkpoint, if it has no copy yet."""
         self._over.set()
         newest = steps_in(self._run)[-1:]
@@ -119,14 +123,14 @@ class _CheckpointCopier:
     def _begin_now(self, *, asked: bool) -> None:
         """Begin before the first step, so that what the run has left is never taken up again."""
         try:
-            with current_peers().doing("setting copies aside", limited=False, key=KEY):
-                self._begin()
+            with current_peers().noting_activity("setting copies aside", limited=False, key=KEY):
+                self._prepare_store()
         except StorageError as error:
             if asked:
                 raise
-            self._once("no checkpoint is copied to %s yet: %s; training goes on", error)
+            self._warn_once("no checkpoint is copied to %s yet: %s; training goes on", error)
 
-    def _begin(self) -> None:
+    def _prepare_store(self) -> None:
         """Set aside what the run has left, and see what is copied already.
 
         A place that was out of reach as the run started is first seen here.
@@ -137,7 +141,7 @@ class _CheckpointCopier:
         """
         if self._begun:
             return
-        copies = self._store.copies()
+        copies = self._store.list_copies()
         self._store.check_same(self._run, copies)
         if self._place[0]:
             self._wait_for_first()
@@ -151,8 +155,8 @@ class _CheckpointCopier:
 
     def _wait_for_first(self) -> None:
         """Wait till process 0 has set aside what the run has left."""
-        until = time.monotonic() + self._store.patience
-        while left := self._store.left(self._newest, self._start):
+        until = time.monotonic() + self._store.retry_seconds
+        while left := self._store.steps_of_other_starts(self._newest, self._start):
             if time.monotonic() > until:
                 steps = ", ".join(map(str, left))
                 raise StorageError(f"process 0 has not set aside the copies of steps {steps} there")
@@ -164,21 +168,21 @@ class _CheckpointCopier:
         while not (over and done):
             over, done = self._over.wait(LOOK), True
             try:
-                done = self._look()
+                done = self._copy_newest()
             except Exception as error:  # none may end the copies of what is saved later
                 why = hidden(f"{type(error).__name__}: {error}")
-                self._once("copying to %s has failed: %s; it is tried again", why)
+                self._warn_once("copying to %s has failed: %s; it is tried again", why)
 
-    def _look(self) -> bool:
+    def _copy_newest(self) -> bool:
         """Copy the newest checkpoint that has no copy; whether nothing is left to be copied."""
         steps = steps_in(self._run)
         self._tell_lost(steps)
-        for step in self._lacking(steps)[:1]:
-            self._copy(step)
-        self._tidy(steps)
-        return not self._lacking(steps_in(self._run))
+        for step in self._steps_to_copy(steps)[:1]:
+            self._copy_checkpoint(step)
+        self._remove_old_copies(steps)
+        return not self._steps_to_copy(steps_in(self._run))
 
-    def _lacking(self, steps: list[int]) -> list[int]:
+    def _steps_to_copy(self, steps: list[int]) -> list[int]:
         """Steps to copy, the newest first; those that have failed a while ago among them."""
         now = time.monotonic()
         return [
@@ -191,29 +195,29 @@ class _CheckpointCopier:
         """Tell of the first checkpoint that is not here any more, and has no copy."""
         self._seen.update(steps)
         if lost := sorted(self._seen - self._copied - {*steps}):
-            self._once(
+            self._warn_once(
                 "not every checkpoint has a copy in %s: %s",
                 f"that of step {lost[0]} was removed here before its turn; checkpoints come faster "
                 "than the place takes them, or it was away",
             )
 
-    def _copy(self, step: int) -> None:
+    def _copy_checkpoint(self, step: int) -> None:
         """Copy a checkpoint; a failure is told once, and tried again later."""
         try:
-            self._begin()
+            self._prepare_store()
             if step in self._copied:
                 return
             folder = self._run / "checkpoints" / str(step)
-            self._store.put(folder, self._identity, self._place, self._start)
+            self._store.copy_part(folder, self._identity, self._place, self._start)
             self._copied.add(step)
         except (OSError, DataError, RunError) as error:
-            self._fail(step, error)
+            self._note_failure(step, error)
         else:
             self._failed.clear()  # the place takes files again
             if self._place[0] == 0:
                 _put_records(self._store, self._run)
 
-    def _fail(self, step: int, error: Exception) -> None:
+    def _note_failure(self, step: int, error: Exception) -> None:
         """Note that a copy has failed, and tell it the first time."""
         if step not in steps_in(self._run):
             return  # it was removed here meanwhile, which the next look tells
@@ -231,17 +235,17 @@ class _CheckpointCopier:
         last = max(self._copied, default=None)
         return "none is there" if last is None else f"the newest there is that of step {last}"
 
-    def _tidy(self, steps: list[int]) -> None:
+    def _remove_old_copies(self, steps: list[int]) -> None:
         """Remove copies of steps that are not kept here any more."""
         if self._place[0] or steps == self._kept or steps[-1:] != [max(self._copied, default=0)]:
             return
         try:
-            self._store.keep(steps)
+            self._store.keep_steps(steps)
         except (OSError, DataError) as error:
-            self._once("copies of older checkpoints are left in %s: %s", error)
+            self._warn_once("copies of older checkpoints are left in %s: %s", error)
         self._kept = steps
 
-    def _once(self, text: str, why: object) -> None:
+    def _warn_once(self, text: str, why: object) -> None:
         """Warn of what may happen at every look once."""
         if text not in self._said:
             self._said.add(text)

@@ -47,7 +47,7 @@ class MirrorOffers:
     """The copies that a start of a run finds; all processes call its methods at the same points.
 
     Process 0 asks the store, for all that see the run's folder. A store that does not answer is
-    told, and the start goes on without it, unless the start needs it: see `insist`.
+    told, and the start goes on without it, unless the start needs it: see `raise_if_unanswered`.
 
     Args:
         config: configuration of the run, which has `checkpoint.copy_to`.
@@ -64,23 +64,23 @@ class MirrorOffers:
         self._copies: dict[int, CheckpointMirror] = {}
         self._error: StorageError | None = None
         begun = (self.run / IDENTITY).exists()
-        copies, why = self._of_first(f"looking for copies in {self.store}", self._look)
+        copies, why = self._of_first(f"looking for copies in {self.store}", self._list_steps)
         self.found = [MirrorOffer(step, str(self.store)) for step in copies or ()]
         if not why:
             return
         if asked is not None or not begun:
-            self.insist()
+            self.raise_if_unanswered()
         logger.warning(
             "whether %s has newer copies is unknown: %s; the run goes on from what is here",
             *(self.store, why),
         )
 
     @property
-    def answered(self) -> bool:
+    def has_answered(self) -> bool:
         """Whether the store has told and given what was asked for."""
         return self._error is None
 
-    def fetch(self, offer: MirrorOffer, *, instead: bool) -> str:
+    def fetch_offer(self, offer: MirrorOffer, *, instead: bool) -> str:
         """Get a copy into the run's folder, with the records that the folder lacks.
 
         Args:
@@ -93,12 +93,12 @@ class MirrorOffers:
         def get() -> None:
             self.store.fetch_records(self.run)
             copy, directory = self._copies[offer.step], self.run / "checkpoints"
-            self.store.fetch(copy, directory, instead=instead)
+            self.store.fetch_checkpoint(copy, directory, instead=instead)
             logger.info("the checkpoint of step %d is fetched from %s", offer.step, self.store)
 
         return self._of_first(f"fetching {offer}", get)[1]
 
-    def insist(self) -> None:
+    def raise_if_unanswered(self) -> None:
         """Raise the error of a store that has not answered.
 
         Raises:
@@ -113,10 +113,10 @@ class MirrorOffers:
             "aside there"
         )
 
-    def _look(self) -> list[int]:
+    def _list_steps(self) -> list[int]:
         for left in (self.run / "checkpoints").glob(f"{DRAFT}*"):  # of a start that ended
             shutil.rmtree(left, ignore_errors=True)
-        copies = self.store.copies()
+        copies = self.store.list_copies()
         self.store.check_same(self.run, copies)
         self._copies = {copy.step: copy for copy in copies}
         return [*self._copies]
@@ -125,9 +125,9 @@ class MirrorOffers:
         """What process 0 finds, and why it could not; an error of the store is kept by all."""
         answer = None
         if current_peers().index == 0:
-            with current_peers().doing(what, limited=False, key=KEY):
+            with current_peers().noting_activity(what, limited=False, key=KEY):
                 answer = _try_action(action)
-        value, why, kind = current_peers().gather(what, answer)[0]
+        value, why, kind = current_peers().gather_values(what, answer)[0]
         if kind:
             self._error = _ERRORS[kind](why)
         return value, why
@@ -171,10 +171,10 @@ def fetch_newest(config: ExperimentConfig) -> None:
     """
     enabled = config.checkpoint.copy_to is not None and config.checkpoint.enabled
     if enabled and current_peers().index == 0 and not steps_in(config.run.path):
-        with current_peers().doing("fetching a checkpoint", limited=False, key=KEY):
+        with current_peers().noting_activity("fetching a checkpoint", limited=False, key=KEY):
             _fetch_into(MirrorStore(config), config.run.path)
     if enabled:
-        current_peers().gather("checkpoints are fetched", None)
+        current_peers().gather_values("checkpoints are fetched", None)
 
 
 def saved_parameters(run: Path) -> SavedParameters:
@@ -193,11 +193,11 @@ def saved_parameters(run: Path) -> SavedParameters:
 
 
 def _fetch_into(store: MirrorStore, run: Path) -> None:
-    copies = store.copies()
+    copies = store.list_copies()
     store.check_same(run, copies)
     for copy in copies:
         try:
-            store.fetch(copy, run / "checkpoints")
+            store.fetch_checkpoint(copy, run / "checkpoints")
         except CheckpointDamageError as error:
             offer = MirrorOffer(copy.step, str(store))
             logger.warning("%s: %s; trying an older one", offer, error)

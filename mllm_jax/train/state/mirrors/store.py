@@ -92,15 +92,15 @@ class MirrorStore:
         return self._system.display_name(self._base)
 
     @property
-    def patience(self) -> float:
+    def retry_seconds(self) -> float:
         """Seconds for which the place is tried again while it is out of reach."""
         return self._system.seconds
 
-    def copies(self) -> list[CheckpointMirror]:
+    def list_copies(self) -> list[CheckpointMirror]:
         """The whole copies, the newest first."""
         notes_by_copy: dict[tuple[int, int, str], list[_MirrorNote]] = defaultdict(list)
-        with self._asked():
-            for path, note in self._told():
+        with self._asking_file_system():
+            for path, note in self._readable_notes():
                 step, _, count = map(int, _note_parts(path))
                 notes_by_copy[step, count, note.start].append(note)
         complete = [
@@ -112,7 +112,7 @@ class MirrorStore:
         ]
         return sorted(complete, key=lambda copy: copy.step, reverse=True)
 
-    def put(self, folder: Path, run: str, place: tuple[int, int], start: str = "") -> None:
+    def copy_part(self, folder: Path, run: str, place: tuple[int, int], start: str = "") -> None:
         """Copy a part of a checkpoint.
 
         Args:
@@ -125,7 +125,7 @@ class MirrorStore:
             StorageError: the place takes no files, or the checkpoint is not there any more.
         """
         process, count = place
-        with self._asked():
+        with self._asking_file_system():
             names = [p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()]
             names_of_process = sorted(names)[process::count]
             for name in names_of_process:
@@ -141,7 +141,7 @@ class MirrorStore:
         Raises:
             StorageError: the place takes no files, or a record cannot be read.
         """
-        with self._asked():
+        with self._asking_file_system():
             for name in RECORDS:
                 if (run / name).is_file():
                     self._system.put_file(str(run / name), f"{self._base}/{name}")
@@ -156,12 +156,14 @@ class MirrorStore:
             path = f"{self._base}/{name}"
             if (run / name).exists():
                 continue
-            with self._asked():
+            with self._asking_file_system():
                 content = self._system.cat_file(path) if self._system.glob(path) else None
             if content is not None:
                 write_atomically(run / name, content)
 
-    def fetch(self, copy: CheckpointMirror, directory: Path, *, instead: bool = False) -> None:
+    def fetch_checkpoint(
+        self, copy: CheckpointMirror, directory: Path, *, instead: bool = False
+    ) -> None:
         """Get a checkpoint into the folder of a run's checkpoints, whole or not at all.
 
         Several processes may do it at once.
@@ -178,7 +180,7 @@ class MirrorStore:
         try:
             for name in copy.files:
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                with self._asked():
+                with self._asking_file_system():
                     self._system.get_file(f"{self._base}/{copy.step}/{name}", str(folder / name))
             check_whole(folder)
             if instead:
@@ -188,21 +190,23 @@ class MirrorStore:
         finally:
             shutil.rmtree(draft, ignore_errors=True)
 
-    def keep(self, steps: Sequence[int]) -> None:
+    def keep_steps(self, steps: Sequence[int]) -> None:
         """Remove the copies of all steps but these and the newest."""
-        steps = [*steps, *(copy.step for copy in self.copies()[:1])]
-        with self._asked():
-            for path in self._notes():
+        steps = [*steps, *(copy.step for copy in self.list_copies()[:1])]
+        with self._asking_file_system():
+            for path in self._note_paths():
                 step = _note_parts(path)[0]
                 if int(step) not in steps:
                     self._system.rm(path)
                     with suppress(FileNotFoundError):  # another process has removed them
                         self._system.rm(f"{self._base}/{step}")
 
-    def left(self, newest: int, start: str) -> list[int]:
+    def steps_of_other_starts(self, newest: int, start: str) -> list[int]:
         """Steps after `newest` of which another start has copied something."""
-        with self._asked():
-            starts = ((int(_note_parts(path)[0]), note.start) for path, note in self._told())
+        with self._asking_file_system():
+            starts = (
+                (int(_note_parts(path)[0]), note.start) for path, note in self._readable_notes()
+            )
             return sorted(
                 {step for step, start_of_note in starts if step > newest and start_of_note != start}
             )
@@ -212,8 +216,8 @@ class MirrorStore:
 
         They are of a course that the run has left. Returns their steps.
         """
-        with self._asked():
-            notes = [path for path in self._notes() if int(_note_parts(path)[0]) > newest]
+        with self._asking_file_system():
+            notes = [path for path in self._note_paths() if int(_note_parts(path)[0]) > newest]
             steps = sorted({int(_note_parts(path)[0]) for path in notes})
             to = {step: f"{self._base}/newer-{step}-{time.time_ns()}" for step in steps}
             for path in notes:  # first, as a copy without notes is none
@@ -223,9 +227,9 @@ class MirrorStore:
                     self._system.mv(f"{self._base}/{step}", f"{to[step]}/{step}", recursive=True)
         return steps
 
-    def clear(self) -> None:
+    def remove_all(self) -> None:
         """Remove all copies."""
-        with self._asked(), suppress(FileNotFoundError):  # there are none
+        with self._asking_file_system(), suppress(FileNotFoundError):  # there are none
             self._system.rm(self._base)
 
     def check_same(self, run: Path, copies: Sequence[CheckpointMirror]) -> None:
@@ -247,7 +251,7 @@ class MirrorStore:
             )
 
     @contextmanager
-    def _asked(self) -> Iterator[None]:
+    def _asking_file_system(self) -> Iterator[None]:
         """Context in which the file system is asked."""
         try:
             yield
@@ -256,14 +260,14 @@ class MirrorStore:
         except Exception as error:  # every file system has errors of its own
             raise StorageError(hidden(f"{KEY}: {self}: {type(error).__name__}: {error}")) from error
 
-    def _notes(self) -> list[str]:
+    def _note_paths(self) -> list[str]:
         self._system.system.invalidate_cache()  # which would not show what others have written
         paths = self._system.glob(f"{self._base}/*.json")
         return [path for path in paths if _NOTE.fullmatch(PurePosixPath(path).name)]
 
-    def _told(self) -> Iterator[tuple[str, _MirrorNote]]:
+    def _readable_notes(self) -> Iterator[tuple[str, _MirrorNote]]:
         """Paths and contents of all notes that can be read."""
-        for path in self._notes():
+        for path in self._note_paths():
             with suppress(FileNotFoundError):  # another process has removed it
                 content = self._system.cat_file(path)
                 try:

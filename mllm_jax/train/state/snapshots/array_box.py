@@ -40,7 +40,7 @@ class ArrayBox:
         stop = tuple(map(min, self.stop, other.stop))
         return ArrayBox(start, stop) if all(map(int.__lt__, start, stop)) else None
 
-    def within(self, outer: ArrayBox) -> tuple[slice, ...]:
+    def slices_within(self, outer: ArrayBox) -> tuple[slice, ...]:
         """The place of this part in an array that holds `outer`."""
         edges = zip(self.start, self.stop, outer.start, strict=True)
         return tuple(slice(a - c, b - c) for a, b, c in edges)
@@ -91,7 +91,7 @@ def put_together(
         return read(box)
     result = np.empty(box.shape, dtype)
     for piece, part in parts.items():
-        result[part.within(box)] = read(piece)[part.within(piece)]
+        result[part.slices_within(box)] = read(piece)[part.slices_within(piece)]
     return result
 
 

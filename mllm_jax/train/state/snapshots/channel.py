@@ -64,13 +64,13 @@ class MessageChannel:
             patient: wait for its beginning as long as it takes.
         """
         self._connection.settimeout(None if patient else SILENT)
-        beginning = self._bytes(1)
+        beginning = self._receive_bytes(1)
         self._connection.settimeout(SILENT)
-        (length,) = _LENGTH.unpack(beginning + self._bytes(_LENGTH.size - 1))
+        (length,) = _LENGTH.unpack(beginning + self._receive_bytes(_LENGTH.size - 1))
         if length > self._longest:
             raise ConnectionError(f"a message of {length} bytes; {self._longest} are allowed")
         try:
-            message = json.loads(self._bytes(length))
+            message = json.loads(self._receive_bytes(length))
         except ValueError as error:
             raise ConnectionError(f"what was received is no JSON: {error}") from error
         if not isinstance(message, dict):
@@ -85,7 +85,7 @@ class MessageChannel:
                 raise ConnectionError("the other end has closed the connection")
             part = part[got:]
 
-    def trust(self) -> None:
+    def trust_peer(self) -> None:
         """The other end has shown the secret."""
         self._longest = LONGEST
 
@@ -95,7 +95,7 @@ class MessageChannel:
             self._connection.shutdown(socket.SHUT_RDWR)
         self._connection.close()
 
-    def _bytes(self, length: int) -> bytearray:
+    def _receive_bytes(self, length: int) -> bytearray:
         received = bytearray(length)
         self.receive_into(memoryview(received))
         return received
@@ -122,7 +122,7 @@ class RequestServer:
         self._open: set[MessageChannel] = set()
         self._strange: dict[MessageChannel, None] = {}
         self.address = HostAddress(host, self._listening.getsockname()[1])
-        threading.Thread(target=self._accept, name="snapshots", daemon=True).start()
+        threading.Thread(target=self._accept_connections, name="snapshots", daemon=True).start()
 
     def close(self) -> None:
         """Listen no more, and end all connections."""
@@ -132,7 +132,7 @@ class RequestServer:
         for channel in list(self._open):
             channel.close()
 
-    def _accept(self) -> None:
+    def _accept_connections(self) -> None:
         while True:
             try:
                 connection, (host, *_) = self._listening.accept()
@@ -144,11 +144,11 @@ class RequestServer:
             for oldest in list(self._strange)[:-STRANGERS]:
                 self._strange.pop(oldest, None)
                 oldest.close()
-            threading.Thread(target=self._serve, args=(channel, host), daemon=True).start()
+            threading.Thread(target=self._serve_requests, args=(channel, host), daemon=True).start()
 
-    def _serve(self, channel: MessageChannel, host: str) -> None:
+    def _serve_requests(self, channel: MessageChannel, host: str) -> None:
         try:
-            if not self._knows(channel):
+            if not self._shares_secret(channel):
                 logger.warning("refused: %s has connected without the secret of this run", host)
                 return
             self._strange.pop(channel, None)
@@ -161,7 +161,7 @@ class RequestServer:
             self._open.discard(channel)
             channel.close()
 
-    def _knows(self, channel: MessageChannel) -> bool:
+    def _shares_secret(self, channel: MessageChannel) -> bool:
         """Show the secret to who has shown it."""
         nonce = secrets.token_hex(16)
         channel.send({"nonce": nonce})
@@ -170,7 +170,7 @@ class RequestServer:
         if not is_proof(str(answer.get("proof")), self._secret, nonce, other):
             return False
         channel.send({"proof": compute_proof(self._secret, other, nonce)})
-        channel.trust()
+        channel.trust_peer()
         return True
 
 
@@ -189,5 +189,5 @@ def connect_to(address: HostAddress, secret: str) -> MessageChannel:
     except BaseException:
         channel.close()
         raise
-    channel.trust()
+    channel.trust_peer()
     return channel

@@ -113,20 +113,20 @@ class SnapshotMemory:
 
     def __init__(self, config: ExperimentConfig, folder: Path) -> None:
         self._config, self._folder, self._process = config, folder, current_peers().index
-        self._names = StoredNames.of(config.model)
+        self._names = StoredNames.from_model(config.model)
         identity = [
             ensure_identity(config.run.path) if self._process == 0 else "",
             *_draw_secrets(),
         ]
-        self._run, self._series, self._secret = current_peers().gather(
+        self._run, self._series, self._secret = current_peers().gather_values(
             "this start of the run", identity
         )[0]
-        self._desk = self._listen()
+        self._desk = self._start_server()
         addresses = {
             "machine": f"{socket.gethostname()}:{folder}",
             "address": str(self._desk.address) if self._desk else None,
         }
-        everyone = current_peers().gather("machines of the snapshots", addresses)
+        everyone = current_peers().gather_values("machines of the snapshots", addresses)
         self._members = [NeighbourHost.of_json(i, identity) for i, identity in enumerate(everyone)]
         self._neighbour = next_neighbour(self._members, self._process)
         self._newest, self._others_there = 1, True
@@ -135,15 +135,15 @@ class SnapshotMemory:
         self._work: _SnapshotWork | None = None
         self._said: set[str] = set()
 
-    def found(self) -> list[LocalSnapshot]:
+    def list_snapshots(self) -> list[LocalSnapshot]:
         """The snapshots of this run that any host has a share of, the newest first."""
         local_shares = [
-            [ShardPlace.of(each, self._process).model_dump(), index.origin.model_dump()]
+            [ShardPlace.from_shard(each, self._process).model_dump(), index.origin.model_dump()]
             for each, index in complete_shards(self._folder)
             if self._is_ours(each, index)
         ]
         places: dict[tuple[int, str], list[ShardPlace]] = {}
-        for gathered in current_peers().gather("snapshots in memory", local_shares):
+        for gathered in current_peers().gather_values("snapshots in memory", local_shares):
             for place, origin in gathered:
                 key = origin["step"], origin["series"]
                 places.setdefault(key, []).append(ShardPlace(**place))
@@ -153,7 +153,7 @@ class SnapshotMemory:
         ]
 
     @contextmanager
-    def reader(self, snapshot: LocalSnapshot) -> Iterator[ShardReader]:
+    def open_reader(self, snapshot: LocalSnapshot) -> Iterator[ShardReader]:
         """Context in which a snapshot is read.
 
         Raises:
@@ -162,12 +162,12 @@ class SnapshotMemory:
         machine = self._members[self._process].machine
         near = [p for p in snapshot.places if self._members[p.process].machine == machine]
         here: list[ShardSource] = []
-        for local_share in dict.fromkeys(place.below(self._folder) for place in near):
+        for local_share in dict.fromkeys(place.shard_below(self._folder) for place in near):
             with suppress(ShardError):  # which was told when it was found
                 here.append(LocalShard(local_share, local_share.index()))
         with ExitStack() as connections:
             far = [place for place in snapshot.places if place not in near]
-            yield ShardReader(here, lambda: self._away(far, connections))
+            yield ShardReader(here, lambda: self._remote_shards(far, connections))
 
     def went_on_from(self, snapshot: LocalSnapshot | None) -> None:
         """The run goes on from this snapshot, or from none of them: others are removed."""
@@ -179,28 +179,28 @@ class SnapshotMemory:
         places = snapshot.places if snapshot else ()
         self._newest = next((p.slot for p in places if p.origin == self._process), self._newest)
 
-    def take(self, step: int, state: Any, progress: dict[str, Any]) -> None:
+    def take_snapshot(self, step: int, state: Any, progress: dict[str, Any]) -> None:
         """Copy a state; waits for the devices, and for no other process' copy."""
-        if not self._settled(step):
+        if not self._settle_previous(step):
             return
-        slot, leaves = 1 - self._newest, leaves_by_name(self._names.stored(state))
+        slot, leaves = 1 - self._newest, leaves_by_name(self._names.to_stored(state))
         local_share = shard_in(self._folder, self._process, self._process, slot)
         if self._plan is None:
-            self._plan = self._planned(leaves)
+            self._plan = self._plan_index(leaves)
         origin = self._plan.origin.model_copy(update={"step": step})
         index = self._plan.model_copy(update={"origin": origin, "progress": progress})
         reason = ""
         try:
             make_folder(self._folder)
-            local_share.reserve(index.bytes)
+            local_share.reserve_memory(index.bytes)
             copy_parts(leaves, index.leaves, local_share)
         except OSError as error:
             reason = str(error)
         self._work = _SnapshotWork(
-            step, slot, reason, lambda: self._complete(slot, local_share, index)
+            step, slot, reason, lambda: self._complete_snapshot(slot, local_share, index)
         )
 
-    def _planned(self, leaves: Named) -> ShardIndex:
+    def _plan_index(self, leaves: Named) -> ShardIndex:
         """What all snapshots of this start have in common."""
         origin = ShardOrigin(
             run=self._run,
@@ -215,30 +215,32 @@ class SnapshotMemory:
         config = self._config.model_dump(mode="json")
         return ShardIndex(origin=origin, progress={}, config=config, leaves=plan_parts(leaves))
 
-    def forget(self) -> None:
+    def remove_snapshots(self) -> None:
         """Remove all snapshots of the run from this machine: nothing will go on from them."""
         self.close()
         remove_folder(self._folder)
 
-    def wait(self, seconds: float) -> None:
+    def wait_for_copies(self, seconds: float) -> None:
         """Wait for what is being copied, at most so long."""
         if self._work is not None:
-            self._work.join(seconds)
+            self._work.wait_for_end(seconds)
 
     def close(self) -> None:
         """Wait a little for what is being copied, and answer other hosts no more."""
-        self.wait(LAST)
+        self.wait_for_copies(LAST)
         if self._desk is not None:
             self._desk.close()
 
-    def _settled(self, step: int) -> bool:
+    def _settle_previous(self, step: int) -> bool:
         """Whether the snapshot before is done with, on all processes; it then is the newest."""
         work = self._work
-        states = current_peers().gather("the snapshot before", "" if work is None else work.state)
+        states = current_peers().gather_values(
+            "the snapshot before", "" if work is None else work.state
+        )
         if work is None:
             return True
         if RUNNING in states:
-            self._warn(
+            self._warn_once(
                 f"the snapshot of step {step} is left out: that of step {work.step} is still being "
                 f"copied by process {states.index(RUNNING)}; a larger checkpoint.local_every leaves"
                 " it more time"
@@ -252,24 +254,24 @@ class SnapshotMemory:
             return True
         process, why = failed[0]
         shard_in(self._folder, self._process, self._process, work.slot).remove()
-        self._warn(
+        self._warn_once(
             f"the snapshot of step {work.step} is not kept: process {process}: {why}; training goes"
             " on, and after a fault from an older snapshot or checkpoint (checkpoint.local_folder)"
         )
         return True
 
-    def _complete(self, slot: int, local_share: Shard, index: ShardIndex) -> None:
+    def _complete_snapshot(self, slot: int, local_share: Shard, index: ShardIndex) -> None:
         """What is left to do beside training."""
-        complete, self.copied = local_share.seal(index), 0
+        complete, self.copied = local_share.complete_with(index), 0
         member = self._neighbour
         if member is None:
             return
-        part = complete.without(self._elsewhere)
+        part = complete.without_parts(self._elsewhere)
         try:
             send_copy(member, self._secret, slot, complete, local_share, part)
             self.copied = part.bytes
         except (OSError, ShardError) as error:
-            self._warn(
+            self._warn_once(
                 f"the snapshot of step {index.origin.step} has no copy on the machine of process "
                 f"{member.process} ({member.machine}): {error}; if this machine is lost, the run "
                 "goes on from a checkpoint"
@@ -293,7 +295,7 @@ class SnapshotMemory:
         )
         return False
 
-    def _listen(self) -> ShardServer | None:
+    def _start_server(self) -> ShardServer | None:
         """Where other processes can ask for shares; None where there are none, or no network."""
         host = current_peers().host
         if current_peers().count == 1:
@@ -307,7 +309,9 @@ class SnapshotMemory:
         identity = self._folder, self._process, self._run, self._series
         return ShardServer(host, self._secret, *identity)
 
-    def _away(self, places: Sequence[ShardPlace], connections: ExitStack) -> list[ShardSource]:
+    def _remote_shards(
+        self, places: Sequence[ShardPlace], connections: ExitStack
+    ) -> list[ShardSource]:
         """Shares that other machines can read."""
         opened: list[ShardSource] = []
         channels: dict[int, MessageChannel] = {}
@@ -328,7 +332,7 @@ class SnapshotMemory:
                 )
         return opened
 
-    def _warn(self, text: str) -> None:
+    def _warn_once(self, text: str) -> None:
         """Warn of what may happen at every snapshot once for each kind."""
         kind = "".join(c for c in text if not c.isdigit())
         if kind not in self._said:
@@ -359,12 +363,12 @@ def open_snapshots(
     try:
         yield memory
     except over:
-        memory.forget()
+        memory.remove_snapshots()
         raise
     except BaseException:
         memory.close()
         raise
-    memory.forget()
+    memory.remove_snapshots()
 
 
 class _SnapshotWork:
@@ -380,7 +384,7 @@ class _SnapshotWork:
     def __init__(self, step: int, slot: int, reason: str, rest: Callable[[], None]) -> None:
         self.step, self.slot, self._reason, self._rest = step, slot, reason, rest
         # A daemon: a process that ends with an error waits for no other machine.
-        self._thread = threading.Thread(target=self._run, name="snapshot", daemon=True)
+        self._thread = threading.Thread(target=self._complete, name="snapshot", daemon=True)
         self._thread.start()
 
     @property
@@ -388,11 +392,11 @@ class _SnapshotWork:
         """`running`, why it has failed, or nothing."""
         return RUNNING if self._thread.is_alive() else self._reason
 
-    def join(self, seconds: float) -> None:
+    def wait_for_end(self, seconds: float) -> None:
         """Wait for it."""
         self._thread.join(seconds)
 
-    def _run(self) -> None:
+    def _complete(self) -> None:
         if self._reason:
             return
         try:

@@ -79,7 +79,7 @@ class ShardPlace(BaseModel):
     slot: int
 
     @classmethod
-    def of(cls, local_share: Shard, process: int) -> ShardPlace:
+    def from_shard(cls, local_share: Shard, process: int) -> ShardPlace:
         """The place of a share that `process` can read."""
         return cls(
             process=process,
@@ -88,7 +88,7 @@ class ShardPlace(BaseModel):
             slot=local_share.slot,
         )
 
-    def below(self, folder: Path) -> Shard:
+    def shard_below(self, folder: Path) -> Shard:
         """The share in the folder of the process."""
         return shard_in(folder, self.holder, self.origin, self.slot)
 
@@ -112,25 +112,25 @@ class ShardServer:
         self, host: str, secret: str, folder: Path, process: int, run: str, series: str
     ) -> None:
         self._folder, self._process, self._run, self._series = folder, process, run, series
-        self._server = RequestServer(host, secret, self._answer)
+        self._server = RequestServer(host, secret, self._answer_request)
         self.address = self._server.address
 
     def close(self) -> None:
         """Answer no more."""
         self._server.close()
 
-    def _answer(self, channel: MessageChannel, message: Message) -> None:
+    def _answer_request(self, channel: MessageChannel, message: Message) -> None:
         try:
             match message["kind"]:
                 case "put":
-                    self._keep(channel, bool(message["slot"]), ShardIndex(**message["index"]))
+                    self._keep_copy(channel, bool(message["slot"]), ShardIndex(**message["index"]))
                 case "index":
-                    index = ShardPlace(**message["where"]).below(self._folder).index()
+                    index = ShardPlace(**message["where"]).shard_below(self._folder).index()
                     channel.send({"kind": "index", "index": index.model_dump()})
                 case "piece":
                     leaf = ShardLeaf(**message["leaf"])
-                    own_share = ShardPlace(**message["where"]).below(self._folder)
-                    content = own_share.content(leaf, leaf.pieces[0])
+                    own_share = ShardPlace(**message["where"]).shard_below(self._folder)
+                    content = own_share.raw_bytes(leaf, leaf.pieces[0])
                     channel.send({"kind": "bytes"})
                     channel.send_bytes(content.data)
                 case _:
@@ -138,7 +138,7 @@ class ShardServer:
         except (ShardError, KeyError, TypeError, ValueError) as error:
             channel.send({"kind": "refused", "why": f"process {self._process}: {error}"})
 
-    def _keep(self, channel: MessageChannel, slot: bool, index: ShardIndex) -> None:
+    def _keep_copy(self, channel: MessageChannel, slot: bool, index: ShardIndex) -> None:
         """Keep a copy of a share of another host."""
         origin = index.origin
         if (origin.run, origin.series) != (self._run, self._series):
@@ -149,7 +149,7 @@ class ShardServer:
             )
         local_share = shard_in(self._folder, self._process, origin.process, int(slot))
         try:
-            local_share.reserve(index.bytes)
+            local_share.reserve_memory(index.bytes)
         except OSError as error:
             raise ShardError(f"there is no room for the copy: {error}") from error
         channel.send({"kind": "go"})
@@ -202,7 +202,7 @@ def send_copy(
         for name, leaf in index.leaves.items():
             for piece in leaf.pieces:
                 here = piece.model_copy(update={"offset": offsets[name, piece.box]})
-                channel.send_bytes(local_share.content(leaf, here).data)
+                channel.send_bytes(local_share.raw_bytes(leaf, here).data)
         _expect_answer(channel, "kept")
     finally:
         channel.close()

@@ -52,9 +52,9 @@ class ShardReader:
             defaultdict(dict)
         )
         self._first: ShardIndex | None = None
-        self._add(here)
+        self._add_sources(here)
         if self._first is None:
-            self._ask()
+            self._ask_remote()
 
     @property
     def index(self) -> ShardIndex:
@@ -63,26 +63,26 @@ class ShardReader:
             raise ShardError("no host has a share of it any more")
         return self._first
 
-    def state(self, target: Any) -> Any:
+    def read_state(self, target: Any) -> Any:
         """Arrays in the layouts of `target`, whose shapes are those of the snapshot.
 
         Raises:
             ShareError: a piece that devices of this process hold is nowhere, or damaged everywhere.
         """
         return jax.tree_util.tree_map_with_path(
-            lambda path, leaf: self._leaf(leaf_name(path), leaf), target
+            lambda path, leaf: self._read_leaf(leaf_name(path), leaf), target
         )
 
-    def _leaf(self, name: str, leaf: jax.ShapeDtypeStruct) -> jax.Array:
+    def _read_leaf(self, name: str, leaf: jax.ShapeDtypeStruct) -> jax.Array:
         process = jax.process_index()
         boxes = [box for box, box_holders in part_holders(leaf).items() if process in box_holders]
-        return assemble_array(leaf, {box: self._values(name, leaf.dtype, box) for box in boxes})
+        return assemble_array(leaf, {box: self._read_box(name, leaf.dtype, box) for box in boxes})
 
-    def _values(self, name: str, dtype: Any, target_box: ArrayBox) -> np.ndarray:
+    def _read_box(self, name: str, dtype: Any, target_box: ArrayBox) -> np.ndarray:
         while True:
             try:
                 return put_together(
-                    target_box, dtype, self._pieces[name], lambda box: self._read(name, box)
+                    target_box, dtype, self._pieces[name], lambda box: self._read_part(name, box)
                 )
             except (KeyError, ShardError) as error:
                 if self._away is None:
@@ -90,9 +90,9 @@ class ShardReader:
                     raise ShardError(
                         f"leaf {name}, {target_box}, is in the memory of no host{why}"
                     ) from error
-                self._ask()
+                self._ask_remote()
 
-    def _read(self, name: str, box: ArrayBox) -> np.ndarray:
+    def _read_part(self, name: str, box: ArrayBox) -> np.ndarray:
         """Values of a piece, from the first source that has them undamaged."""
         problems = []
         for source, leaf, piece in self._pieces[name][box]:
@@ -103,12 +103,12 @@ class ShardReader:
                 logger.warning("leaf %s in a snapshot: %s", name, error)
         raise ShardError("; ".join(problems))
 
-    def _ask(self) -> None:
+    def _ask_remote(self) -> None:
         assert self._away is not None, "other hosts are asked once"
         away, self._away = self._away, None
-        self._add(away())
+        self._add_sources(away())
 
-    def _add(self, sources: Sequence[ShardSource]) -> None:
+    def _add_sources(self, sources: Sequence[ShardSource]) -> None:
         for source in sources:
             self._first = self._first or source.index
             for name, leaf in source.index.leaves.items():

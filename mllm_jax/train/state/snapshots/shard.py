@@ -128,7 +128,7 @@ class ShardIndex(_StrictModel):
         """All pieces in their order, each with its leaf."""
         return ((leaf, piece) for leaf in self.leaves.values() for piece in leaf.pieces)
 
-    def without(self, boxes: Mapping[str, Iterable[ArrayBox]]) -> ShardIndex:
+    def without_parts(self, boxes: Mapping[str, Iterable[ArrayBox]]) -> ShardIndex:
         """The index of a share without these pieces of leaves; its data lie closer together."""
         left = {
             name: [piece for piece in leaf.pieces if piece.box not in boxes.get(name, ())]
@@ -172,7 +172,7 @@ class Shard:
         """0 or 1."""
         return int(self.folder.parts[-1])
 
-    def reserve(self, size: int) -> None:
+    def reserve_memory(self, size: int) -> None:
         """Declare the content void, and take memory for `size` bytes.
 
         Raises:
@@ -202,15 +202,16 @@ class Shard:
             for done in [pool.submit(_write_at, file.fileno(), at, make) for at, make in parts]:
                 done.result()
 
-    def seal(self, index: ShardIndex) -> ShardIndex:
-        """Sum the data and write the index, which makes the share whole.
+    def complete_with(self, index: ShardIndex) -> ShardIndex:
+        """Sum the data and write the index, which completes the shard.
 
         Raises:
             OSError: as of `write`.
         """
         pieces = {
             name: tuple(
-                piece.model_copy(update={"crc32": self._sum(leaf, piece)}) for piece in leaf.pieces
+                piece.model_copy(update={"crc32": self._checksum_of(leaf, piece)})
+                for piece in leaf.pieces
             )
             for name, leaf in index.leaves.items()
         }
@@ -253,9 +254,9 @@ class Shard:
         Raises:
             ShareError: they have changed since they were written.
         """
-        return verify_part(self.content(leaf, piece), leaf, piece, str(self.folder / _DATA))
+        return verify_part(self.raw_bytes(leaf, piece), leaf, piece, str(self.folder / _DATA))
 
-    def content(self, leaf: ShardLeaf, piece: ShardPart) -> np.ndarray:
+    def raw_bytes(self, leaf: ShardLeaf, piece: ShardPart) -> np.ndarray:
         """Bytes of a piece, as they are.
 
         Raises:
@@ -274,9 +275,9 @@ class Shard:
         """Remove the share."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _sum(self, leaf: ShardLeaf, piece: ShardPart) -> int:
+    def _checksum_of(self, leaf: ShardLeaf, piece: ShardPart) -> int:
         try:
-            return zlib.crc32(self.content(leaf, piece).data)
+            return zlib.crc32(self.raw_bytes(leaf, piece).data)
         except ShardError as error:
             raise OSError(str(error)) from error
 

@@ -42,9 +42,9 @@ def main(index: int, address: str, folder: str, factor: float, growth: float) ->
         for event in (*parts, StepEnded(step, seconds, (), {}, 0.0)):
             timing(event)
             comparing(event)
-    current_peers().gather("all steps are taken", None)
+    current_peers().gather_values("all steps are taken", None)
     comparing(StepEnded(step + 1, 0.0, (), {}, 0.0))  # looks once more
-    current_peers().leave(0)
+    current_peers().leave_run(0)
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ class Both(RunPeers):
     def index(self) -> int:  # type: ignore[override]
         return self._clock.index
 
-    def gather(self, name: str, value: Any) -> list[Any]:
+    def gather_values(self, name: str, value: Any) -> list[Any]:
         self._told[self.index] = value, self._clock.now
         self._met.wait()
         values, times = zip(*self._told, strict=True)
@@ -87,7 +87,7 @@ def run(index: int, clock: Clock, device: float, factor: float) -> None:
         clock.now += PLACE
         tell(Phase("place", step, PLACE))
         waited = StepStopwatch()
-        current_peers().gather("the devices", None)
+        current_peers().gather_values("the devices", None)
         clock.now += device
         tell(Phase("wait", step, waited.seconds))
         seconds, since = since.seconds, StepStopwatch()

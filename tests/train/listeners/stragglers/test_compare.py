@@ -136,7 +136,7 @@ def test_a_run_goes_on_with_its_times_and_on_a_full_disk(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(again._sink, "log", full)
+    monkeypatch.setattr(again._sink, "log_values", full)
     for step in (30, 40):
         send(two, step, 0.2)
     again.compare_new()
@@ -168,7 +168,7 @@ def test_a_bit_that_flips_in_the_times_leaves_a_map_of_the_others(at: int, bit: 
         sink = JsonlSink(path)
         for step in range(10, 60, 10):
             first = {"places": {"read": ["a", "b"], "host": ["a", "b"]}} if step == 10 else {}
-            sink.log(step, {**first, **{phase: [0.21, 0.25] for phase in (*LOCAL, HOST)}})
+            sink.log_values(step, {**first, **{phase: [0.21, 0.25] for phase in (*LOCAL, HOST)}})
         data = bytearray(path.read_bytes())
         data[at % len(data)] ^= 1 << bit
         path.write_bytes(data)

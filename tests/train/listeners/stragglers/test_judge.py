@@ -40,7 +40,7 @@ def test_a_process_that_gets_slower_is_named_and_said_to(processes: int) -> None
     found = judged(processes=processes, count=30, sigma=0.01, seed=1, slow=lambda n: 1 + 0.02 * n)
     named = [own for slow in found for own in slow]
     assert {own.place for own in named} == {"process 1 (host b)"}
-    assert named[-1].grows
+    assert named[-1].has_grown
     assert "and it gets slower: +" in str(named[-1])
     first = next(number for number, slow in enumerate(found) if slow)
     assert first <= 14  # when it is slower by 28 %
@@ -49,7 +49,7 @@ def test_a_process_that_gets_slower_is_named_and_said_to(processes: int) -> None
 def test_a_slow_process_that_stays_as_it_is_does_not_grow() -> None:
     found = judged(processes=4, count=30, sigma=0.02, seed=2, slow=lambda n: 1.3)
     assert found[-1]
-    assert not found[-1][0].grows
+    assert not found[-1][0].has_grown
 
 
 @pytest.mark.parametrize("sigma", [0.01, 0.1])
@@ -89,7 +89,7 @@ def test_one_that_begins_to_get_slower_late_is_said_to() -> None:
         processes=2, count=140, sigma=0.01, seed=8, slow=lambda n: 1 + 0.02 * max(0, n - 100)
     )
     assert all(late[112:])
-    assert late[-1][0].grows
+    assert late[-1][0].has_grown
 
 
 def test_times_that_no_step_notices_are_not_told() -> None:

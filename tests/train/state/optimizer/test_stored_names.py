@@ -37,7 +37,7 @@ def test_moments_are_named_like_parameters(modules: Sequence[str]) -> None:
     labels = jax.tree.map(lambda _: "adamw", params)
     optimizer = optax.partition({"adamw": optax.adamw(0.1), "frozen": optax.set_to_zero()}, labels)
     state = {"step": jnp.int32(3), "params": params, "optimizer": (optimizer.init(params), None)}
-    stored = NAMES.stored(state)
+    stored = NAMES.to_stored(state)
     names = {f"{NAMES.on_disk(name)}.norm.scale" for name in modules}
     found = {name for name in by_name(stored) if name.endswith("scale")}
     assert found == {
@@ -57,8 +57,8 @@ def test_moments_are_named_like_parameters(modules: Sequence[str]) -> None:
 def test_a_model_of_one_module_keeps_its_empty_section() -> None:
     """As checkpoints of decoders alone have it."""
     own = StoredNames("decoder")
-    assert [*own.stored(tree(["decoder"]))] == ["decoder", "encoders"]
-    assert [*own.in_memory(own.stored(tree(["decoder"])))] == ["decoder"]
+    assert [*own.to_stored(tree(["decoder"]))] == ["decoder", "encoders"]
+    assert [*own.in_memory(own.to_stored(tree(["decoder"])))] == ["decoder"]
 
 
 def test_names_of_parts_lie_in_their_module() -> None:

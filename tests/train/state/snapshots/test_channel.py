@@ -57,7 +57,7 @@ def test_who_lacks_the_secret_is_refused_and_named(server, caplog):
 
 
 def test_a_server_that_lacks_the_secret_is_refused(server, monkeypatch):
-    monkeypatch.setattr(server, "_knows", pretend)
+    monkeypatch.setattr(server, "_shares_secret", pretend)
     with pytest.raises(ConnectionError, match="has another secret: it is of another run"):
         connect_to(server.address, SECRET)
 

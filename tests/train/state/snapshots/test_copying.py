@@ -88,7 +88,9 @@ def test_an_index_without_some_pieces_has_the_others_closer_together(
         leaves[name] = ShardLeaf(shape=(sum(own),), dtype="float32", pieces=pieces)
         gone[name] = {p.box for p in pieces if data.draw(st.booleans())}
         left[name] = [p for p in pieces if p.box not in gone[name]]
-    found = index_of(laid_out(leaves, {n: leaf.pieces for n, leaf in leaves.items()})).without(gone)
+    found = index_of(
+        laid_out(leaves, {n: leaf.pieces for n, leaf in leaves.items()})
+    ).without_parts(gone)
     end = 0
     for name, leaf in found.leaves.items():
         assert leaf.shape == leaves[name].shape

@@ -58,7 +58,7 @@ def progress(step: int) -> dict[str, Any]:
 def take(memory: SnapshotMemory, *steps: int) -> None:
     """Take snapshots, each once the one before is whole."""
     for step in steps:
-        memory.take(step, state(step), progress(step))
+        memory.take_snapshot(step, state(step), progress(step))
         memory._work.join(10)  # type: ignore[union-attr]
 
 
@@ -68,14 +68,14 @@ def restore(
     checkpoints = Checkpoints(run.run.path / "checkpoints", run.checkpoint, REGROUPING)
     try:
         target = abstract(state(0)) if target is None else target
-        return checkpoints.restore(target, step, memory=memory)
+        return checkpoints.restore_newest(target, step, memory=memory)
     finally:
         checkpoints.close()
 
 
 def store(run: ExperimentConfig, step: int) -> None:
     checkpoints = Checkpoints(run.run.path / "checkpoints", run.checkpoint, REGROUPING)
-    checkpoints.save(step, state(step), progress(step), run.model_dump(mode="json"))
+    checkpoints.save_state(step, state(step), progress(step), run.model_dump(mode="json"))
     checkpoints.close()
 
 
@@ -99,7 +99,7 @@ def test_a_start_goes_on_from_the_newest_snapshot_and_keeps_it_till_the_next_is_
     second = start()
     assert as_taken(run, restore(run, second)) == 30
     assert len(data_of(run)) == 1
-    second.take(40, state(40), progress(40))
+    second.take_snapshot(40, state(40), progress(40))
     second._work.join(10)
     assert as_taken(run, restore(run, start())) == 40
 
@@ -107,7 +107,9 @@ def test_a_start_goes_on_from_the_newest_snapshot_and_keeps_it_till_the_next_is_
 def test_a_snapshot_that_is_not_complete_gives_way_to_the_one_before(run, start):
     memory = start()
     take(memory, 10, 20)
-    memory._complete = lambda *_: None  # the process is killed before it could seal the next one
+    memory._complete_snapshot = lambda *_: (
+        None
+    )  # the process is killed before it could seal the next one
     take(memory, 30)
     assert as_taken(run, restore(run, start())) == 20
 
@@ -118,7 +120,9 @@ def test_the_snapshot_that_a_start_went_on_from_outlives_the_next_one(run, start
     take(start(), *steps)
     second = start()
     assert as_taken(run, restore(run, second)) == steps[-1]
-    second._complete = lambda *_: None  # the process is killed before it could seal its first one
+    second._complete_snapshot = lambda *_: (
+        None
+    )  # the process is killed before it could seal its first one
     take(second, 40)
     assert as_taken(run, restore(run, start())) == steps[-1]
 
@@ -216,15 +220,15 @@ def test_memory_without_room_costs_no_step_and_is_told_once(run, start, monkeypa
 
 def test_a_snapshot_that_is_still_copied_when_the_next_is_due_is_not_waited_for(run, start, caplog):
     memory, go = start(), threading.Event()
-    complete = memory._complete
+    complete = memory._complete_snapshot
 
     def later(*arguments: Any) -> None:
         go.wait(PATIENCE)
         complete(*arguments)
 
-    memory._complete = later
-    memory.take(10, state(10), progress(10))
-    memory.take(20, state(20), progress(20))
+    memory._complete_snapshot = later
+    memory.take_snapshot(10, state(10), progress(10))
+    memory.take_snapshot(20, state(20), progress(20))
     assert "step 20 is left out: that of step 10 is still being copied by process 0" in caplog.text
     go.set()
     take(memory, 30)

@@ -60,13 +60,13 @@ def whole(tmp_path: Path) -> tuple[Shard, ShardIndex]:
         origin=origin, progress={"x": 1}, config={"y": 2}, leaves=laid_out(leaves, pieces)
     )
     own = shard_in(tmp_path / "own", 3, 3, 1)
-    own.reserve(index.bytes)
+    own.reserve_memory(index.bytes)
     own.write(
-        (piece.offset, partial(VALUES[name].__getitem__, piece.box.within(_all(name))))
+        (piece.offset, partial(VALUES[name].__getitem__, piece.box.slices_within(_all(name))))
         for name, leaf in index.leaves.items()
         for piece in leaf.pieces
     )
-    return own, own.seal(index)
+    return own, own.complete_with(index)
 
 
 def _all(name: str) -> ArrayBox:
@@ -98,14 +98,14 @@ PLACE = ShardPlace(process=4, holder=4, origin=3, slot=1)
 
 def test_another_machine_keeps_what_is_nowhere_else_and_gives_it_back(whole, desk, channel):
     own, index = whole
-    part = index.without({"a": HALVES["a"][:1]})
+    part = index.without_parts({"a": HALVES["a"][:1]})
     assert part.bytes < index.bytes
     send_copy(member(desk), SECRET, 1, index, own, part)
     away = RemoteShard(channel, PLACE)
     assert away.index == part
     for name, leaf in away.index.leaves.items():
         for piece in leaf.pieces:
-            expected = VALUES[name][piece.box.within(_all(name))]
+            expected = VALUES[name][piece.box.slices_within(_all(name))]
             np.testing.assert_array_equal(away.read(leaf, piece), expected)
     assert [piece.box for piece in away.index.leaves["a"].pieces] == HALVES["a"][1:]
 
@@ -113,7 +113,7 @@ def test_another_machine_keeps_what_is_nowhere_else_and_gives_it_back(whole, des
 def test_a_damaged_copy_is_noticed_by_who_reads_it(whole, desk, channel, tmp_path):
     own, index = whole
     send_copy(member(desk), SECRET, 1, index, own, index)
-    data = PLACE.below(tmp_path / "other").folder / "data"
+    data = PLACE.shard_below(tmp_path / "other").folder / "data"
     data.write_bytes(b"\xff" + data.read_bytes()[1:])
     away = RemoteShard(channel, PLACE)
     leaf = away.index.leaves["a"]
@@ -140,7 +140,7 @@ def test_a_share_that_changes_while_it_is_sent_is_not_kept(whole, desk, tmp_path
     with pytest.raises(OSError):  # the other end closes the connection
         send_copy(member(desk), SECRET, 1, index, own, index)
     with pytest.raises(ShardError, match="cannot be read"):
-        PLACE.below(tmp_path / "other").index()
+        PLACE.shard_below(tmp_path / "other").index()
 
 
 @pytest.mark.parametrize("slot", ["../../secret", -1.5, None])

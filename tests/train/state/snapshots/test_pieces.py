@@ -32,7 +32,7 @@ def test_a_piece_of_one_sharding_is_made_of_those_of_another(held, wanted, data)
     whole = np.arange(30).reshape(SHAPE)
 
     def read(box: ArrayBox) -> np.ndarray:
-        return whole[box.within(ArrayBox((0, 0), SHAPE))]
+        return whole[box.slices_within(ArrayBox((0, 0), SHAPE))]
 
     for own in wanted:
         found = put_together(own, whole.dtype, held, read)

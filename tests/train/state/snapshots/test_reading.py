@@ -45,7 +45,7 @@ def target() -> Any:
 
 
 def read(here: Sequence[Held], away: Sequence[Held] = ()) -> np.ndarray:
-    return np.asarray(ShardReader(here, lambda: away).state(target())["x"])
+    return np.asarray(ShardReader(here, lambda: away).read_state(target())["x"])
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_others_are_asked_only_for_what_is_not_here() -> None:
         raise AssertionError("other hosts are asked for what is here")
 
     reader = ShardReader([Held((0, 4)), Held((4, 8))], nobody)
-    np.testing.assert_array_equal(reader.state(target())["x"], WHOLE)
+    np.testing.assert_array_equal(reader.read_state(target())["x"], WHOLE)
     np.testing.assert_array_equal(read([Held((0, 4))], [Held((4, 8), process=1)]), WHOLE)
     np.testing.assert_array_equal(read([], [Held((0, 8), process=1)]), WHOLE)
 

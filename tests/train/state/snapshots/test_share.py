@@ -39,12 +39,12 @@ def content(leaf: ShardLeaf, piece: ShardPart) -> np.ndarray:
 
 
 def written(own: Shard) -> ShardIndex:
-    own.reserve(INDEX.bytes)
+    own.reserve_memory(INDEX.bytes)
     own.write(
         (piece.offset, lambda leaf=leaf, piece=piece: content(leaf, piece))  # type: ignore[misc]
         for leaf, piece in INDEX.pieces
     )
-    return own.seal(INDEX)
+    return own.complete_with(INDEX)
 
 
 def test_a_share_gives_back_what_was_written(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_an_index_does_not_outlive_the_data_that_it_belonged_to(
 ) -> None:
     own = shard_in(tmp_path, 0, 0, 1)
     written(own)
-    own.reserve(INDEX.bytes)  # and the process is killed before it has written the new data
+    own.reserve_memory(INDEX.bytes)  # and the process is killed before it has written the new data
     assert [*complete_shards(tmp_path)] == []
     assert not caplog.records
     with pytest.raises(ShardError, match="cannot be read"):
@@ -78,8 +78,8 @@ def test_an_index_does_not_outlive_the_data_that_it_belonged_to(
 def test_memory_is_taken_for_as_many_bytes_as_are_asked_for(tmp_path: Path, size: int) -> None:
     own = shard_in(tmp_path, 0, 0, 0)
     for before in (0, 100, 1000):
-        own.reserve(before)
-        own.reserve(size)
+        own.reserve_memory(before)
+        own.reserve_memory(size)
         assert (own.folder / "data").stat().st_size == size
 
 
@@ -87,19 +87,19 @@ def test_room_is_needed_only_for_what_a_share_lacks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = shard_in(tmp_path, 0, 0, 0)
-    own.reserve(100)
+    own.reserve_memory(100)
 
     def free(size: int) -> None:
         usage: Any = shutil._ntuple_diskusage(1000, 0, size)
         monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage)
 
     free(0)
-    own.reserve(100)
-    own.reserve(50)
+    own.reserve_memory(100)
+    own.reserve_memory(50)
     free(50)
-    own.reserve(100)
+    own.reserve_memory(100)
     with pytest.raises(OSError, match="no room: 0 MiB are free, and 0 MiB needed"):
-        own.reserve(151)
+        own.reserve_memory(151)
 
 
 @pytest.mark.parametrize("number", range(3))
