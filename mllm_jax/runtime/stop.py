@@ -18,7 +18,9 @@ AGREE = 5.0
 
 
 class StopSignal:
-    """Context in which, from `start_listening` on, the first signal sets a flag; the second acts as before.
+    """Context in which the first signal after `start_listening` sets a flag.
+
+    The second signal acts as it did before the context.
 
     Before the first step there is nothing to save, and signals end the run as they do elsewhere. A
     supervised process hears of one request twice where a cluster signals all processes of a job:

@@ -26,7 +26,7 @@ OWN = ParallelConfig(devices=16, platform="gpu")
 def devices(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Lets JAX find so many devices of each process; what is gathered is listed."""
     gathered: list[str] = []
-    met = SimpleNamespace(gather=lambda name, value: gathered.append(name))
+    met = SimpleNamespace(gather_values=lambda name, value: gathered.append(name))
     monkeypatch.setattr("mllm_jax.runtime.devices.current_peers", lambda: met)
 
     def there(*counts: int, index: int = 0) -> list[str]:

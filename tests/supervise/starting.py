@@ -55,7 +55,7 @@ def of_the_start(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     told_apart = [{"train.learning_rate": 0.001}, {"train.learning_rate": 0.002}]
     with monkeypatch.context() as patched:
         gathered = SimpleNamespace(
-            gather=lambda name, value: ["0", "1"] if name == "x" else told_apart
+            gather_values=lambda name, value: ["0", "1"] if name == "x" else told_apart
         )
         patched.setattr(agreement, "current_peers", lambda: gathered)
         with pytest.raises(AgreementError) as differ:
@@ -107,7 +107,7 @@ def of_devices(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         count=2,
         coordinator="a:12356",
         bind=None,
-        doing=lambda *_, **__: nullcontext(),
+        noting_activity=lambda *_, **__: nullcontext(),
         describe_all=lambda: "process 0: step 7",
     )
     said: list[str] = []
@@ -132,7 +132,11 @@ def of_devices(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             devices._devices_per_process(16, 3)
         said.append(str(refused.value))
         patched.setattr(devices, "exit_after", too_long(said))
-        patched.setattr(devices, "current_peers", lambda: SimpleNamespace(count=1, doing=met.doing))
+        patched.setattr(
+            devices,
+            "current_peers",
+            lambda: SimpleNamespace(count=1, noting_activity=met.noting_activity),
+        )
         for limits in (LIMITS, WatchLimits(stalled=None)):
             with devices._looking_for_devices(own, limits):
                 pass

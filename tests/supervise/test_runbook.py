@@ -321,7 +321,7 @@ async def of_leaders(folder: Path) -> list[str]:
         with pytest.raises(JoinError) as refused:
             await own.start_listening()
         said.append(str(refused.value).replace(str(address.port), "12355"))
-    own._agent = SimpleNamespace(signal=lambda number: None)  # type: ignore[assignment]
+    own._agent = SimpleNamespace(pass_signal=lambda number: None)  # type: ignore[assignment]
     own._on_signal(signal.SIGTERM)
     _write_record(folder / "none" / "there", WatchedAttempt(3, 0.0))
     return said

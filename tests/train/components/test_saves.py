@@ -32,20 +32,20 @@ class Written:
         self.opened = 0
         self._fates, self._running = iter(fates), (0, WELL)
 
-    def save(self, step: int, state: Any, progress: Any, config: Any) -> None:
+    def save_state(self, step: int, state: Any, progress: Any, config: Any) -> None:
         assert state is STATE
         assert progress["step"] == step
         self._running = step, next(self._fates, WELL)
         if self._running[1] == BEGINS:
             raise OSError("the disk is at fault")
 
-    def wait(self) -> None:
+    def wait_for_saves(self) -> None:
         step, fate = self._running
         if fate == BEHIND:
             raise OSError("the disk is at fault")
         self.steps.append(step)
 
-    def reopen(self) -> None:
+    def reset_after_failure(self) -> None:
         self.opened += 1
 
 

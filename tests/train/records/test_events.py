@@ -175,7 +175,7 @@ def test_the_peak_of_a_run_is_kept_while_its_devices_are_the_same(is_kept, exper
     before = before if is_kept else replace(before, of="another")
     progress = Progress(0, LoaderState(0), peak=before)
     monkeypatch.setattr(figures, "device_peak", lambda _: found)
-    figures.StepFigures(experiment, progress, SimpleNamespace(log=lambda *_: None))
+    figures.StepFigures(experiment, progress, SimpleNamespace(log_values=lambda *_: None))
     assert progress.peak == (before if is_kept else found)
 
 

@@ -130,7 +130,7 @@ def of_folders(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def of_the_end(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Of what a run writes at last, where there is no room."""
-    run, nothing = Path("runs/demo"), SimpleNamespace(summary=lambda *_: {})
+    run, nothing = Path("runs/demo"), SimpleNamespace(make_summary=lambda *_: {})
     with monkeypatch.context() as patched:
         patched.setattr(record, "write_attempt", full)
         untaken = record.TimeRecord(TimeLedger(0.0), run)
@@ -223,7 +223,7 @@ def of_checkpoints(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     own._manager, own._names = SimpleNamespace(close=full), StoredNames()
     own.close()
     steps = [30, 100]
-    remembered: Any = SimpleNamespace(found=lambda: [LocalSnapshot(40, "", ())])
+    remembered: Any = SimpleNamespace(list_snapshots=lambda: [LocalSnapshot(40, "", ())])
     monkeypatch.setattr(Checkpoints, "steps", property(lambda _: steps))
     monkeypatch.setattr(
         Checkpoints, "_try_candidate", lambda *_: (None, "leaf params/a is damaged")
@@ -264,12 +264,12 @@ def of_copies(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         said = [why(AwayError, lambda: MirrorOffers(made, asked=40))]
         patched.setattr(
             MirrorStore,
-            "copies",
+            "list_copies",
             lambda _: [CheckpointMirror(step, "77aa", ()) for step in (100, 90)],
         )
         found = MirrorOffers(made)
         said.append(why(CheckpointError, lambda: own.restore_newest({}, offers=found)))
-        for name in ("fetch_records", "fetch"):
+        for name in ("fetch_records", "fetch_checkpoint"):
             patched.setattr(MirrorStore, name, lambda *_, **__: None)
         assert not found.fetch_offer(found.found[0], instead=False)
         said.append(
@@ -338,7 +338,7 @@ def of_data(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     put_folder(lengths, lambda draft: np.save(draft / "tokens.npy", np.arange(9)), seal=True)
     np.save(lengths / "tokens.npy", np.zeros(9))
     drop_damaged(lengths, "measured lengths")
-    two: Any = SimpleNamespace(gather=lambda name, value: ["a", "b"])
+    two: Any = SimpleNamespace(gather_values=lambda name, value: ["a", "b"])
     monkeypatch.setattr(feed, "current_peers", lambda: two)
     table: Any = SimpleNamespace(digest="a", folder=lengths)
     return [why(DataError, lambda: feed.check_same(table))]

@@ -105,9 +105,9 @@ def test_a_pause_before_the_last_save_is_tried_again_may_take_long(
             raise error
 
     own: Any = SimpleNamespace(
-        steps=[], retention=SimpleNamespace(good=None), directory=tmp_path, save=save
+        steps=[], retention=SimpleNamespace(good=None), directory=tmp_path, save_state=save
     )
-    own.wait = own.reopen = lambda: None
+    own.wait_for_saves = own.reset_after_failure = lambda: None
     CheckpointPolicy(own, config(), Progress(0, LoaderState(0))).save_state(
         {}, Progress(5, LoaderState(0)), 5, last=True
     )
