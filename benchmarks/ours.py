@@ -20,7 +20,7 @@ from mllm_jax.runtime.devices import start_devices
 from mllm_jax.train.components.start import initial_state
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.listeners.figures import StepRecorder
-from mllm_jax.train.records.metrics import StepRecord
+from mllm_jax.train.records.step_record import StepRecord
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.trainer import Trainer
 

@@ -14,7 +14,7 @@ from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.runtime.hardware.peak import peak_flops
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.listeners.figures import StepRecorder
-from mllm_jax.train.records.metrics import StepRecord
+from mllm_jax.train.records.step_record import StepRecord
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.trainer import Trainer
 

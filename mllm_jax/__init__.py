@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # which `import mllm_jax` does not need
     from mllm_jax.plan.report import PlannedRun
     from mllm_jax.train.decoding.sampling import TokenSampling
     from mllm_jax.train.experiment import Experiment
-    from mllm_jax.train.trainer import StepResult
+    from mllm_jax.train.results import StepResult
 
 __all__ = [
     "AnswerGenerator",

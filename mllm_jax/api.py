@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # which `import mllm_jax` does not need
     from mllm_jax.generate.generator import AnswerGenerator, AnswerOptions
     from mllm_jax.plan.report import PlannedRun
     from mllm_jax.train.experiment import Experiment
-    from mllm_jax.train.trainer import StepResult
+    from mllm_jax.train.results import StepResult
 
 
 def load(path: str | Path, *overrides: str, planned: bool = True) -> ExperimentConfig:

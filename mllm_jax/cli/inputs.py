@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mllm_jax.cli.options import MEDIA
+from mllm_jax.cli.command_options import MEDIA
 from mllm_jax.runtime.folder import steps_in
 
 if TYPE_CHECKING:  # which other commands do not need

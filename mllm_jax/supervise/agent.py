@@ -13,7 +13,7 @@ from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.runtime.run_status import FROM_STEP, remove_option
 from mllm_jax.runtime.supervised.beats import Heartbeat
 from mllm_jax.supervise.child import ChildProcess
-from mllm_jax.supervise.coordinator import BeginAttempt, ProcessEnded
+from mllm_jax.supervise.coordinator_events import BeginAttempt, ProcessEnded
 from mllm_jax.supervise.ends import ProcessEnd
 
 logger = logging.getLogger(__name__)

@@ -20,7 +20,8 @@ from mllm_jax.runtime.wire import STRANGE, Connection, HostAddress, describe_err
 from mllm_jax.supervise import messages
 from mllm_jax.supervise.attempts import WatchedAttempt, newest_attempt, write_attempt
 from mllm_jax.supervise.checkpoint_return import CheckpointReturn
-from mllm_jax.supervise.coordinator import (
+from mllm_jax.supervise.coordinator import RunCoordinator
+from mllm_jax.supervise.coordinator_events import (
     AttemptOver,
     BeginAttempt,
     CoordinatorAction,
@@ -32,7 +33,6 @@ from mllm_jax.supervise.coordinator import (
     LifeSign,
     LogLine,
     ProcessEnded,
-    RunCoordinator,
     SupervisorJoined,
     SupervisorLeft,
 )

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, replace
 from mllm_jax.runtime.messages.typed import MessageError, parse_message
 from mllm_jax.runtime.supervised.beats import Heartbeat
 from mllm_jax.runtime.wire import Message
-from mllm_jax.supervise.coordinator import (
+from mllm_jax.supervise.coordinator_events import (
     BeginAttempt,
     FinishRun,
     HaltAttempt,

@@ -13,7 +13,7 @@ from mllm_jax.runtime.folder import prepare_folder
 from mllm_jax.runtime.lock import GLANCE, SUPERVISOR, LockedError, cluster_job, run_lock
 from mllm_jax.runtime.part import JoinError
 from mllm_jax.runtime.supervised.process import PATIENCE
-from mllm_jax.supervise.coordinator import FinishRun
+from mllm_jax.supervise.coordinator_events import FinishRun
 from mllm_jax.supervise.follower import FollowerSupervisor
 from mllm_jax.supervise.leader import LeaderSupervisor
 from mllm_jax.supervise.plans import FallbackSearch

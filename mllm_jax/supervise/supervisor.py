@@ -24,7 +24,7 @@ from mllm_jax.runtime.profile_request import PROFILE
 from mllm_jax.runtime.watch import LIMITS, WatchLimits
 from mllm_jax.runtime.wire import HostAddress
 from mllm_jax.supervise.agent import ProcessAgent, SupervisedRun
-from mllm_jax.supervise.coordinator import FinishRun, ProcessEnded, SupervisorJoined
+from mllm_jax.supervise.coordinator_events import FinishRun, ProcessEnded, SupervisorJoined
 from mllm_jax.supervise.policy import POLICY, RestartPolicy
 
 logger = logging.getLogger(__name__)

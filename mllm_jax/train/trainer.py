@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -55,49 +55,14 @@ from mllm_jax.train.listeners.listeners import open_listeners
 from mllm_jax.train.listeners.profile import check_processes
 from mllm_jax.train.phases import STEP, PhaseWork, measure_phase
 from mllm_jax.train.records.dashboards.open import check_loggers
-from mllm_jax.train.records.metrics import StepRecord
 from mllm_jax.train.records.resolved import write_resolved
+from mllm_jax.train.results import Evaluation, StepResult, Summary, Training
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.mirrors.copier import copy_records, copying_checkpoints
 from mllm_jax.train.state.mirrors.offers import open_offers
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.snapshots.memory import open_snapshots
 from mllm_jax.train.step.gradient_program import Batch
-
-#: Content of `summary.json`.
-Summary = dict[str, Any]
-#: Results on held-out samples, see `LossEvaluator`; empty without an evaluation.
-Evaluation = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class StepResult:
-    """A step, with what was due after it.
-
-    Attributes:
-        record: figures of the step.
-        state: `params`, `optimizer` and `step` after it, on the devices; the next step takes their
-            memory, so whoever wants to keep of them copies it.
-        evaluation: results on held-out samples, see `LossEvaluator`; None where none was due.
-    """
-
-    record: StepRecord
-    state: Any
-    evaluation: Evaluation | None = None
-
-    @property
-    def step(self) -> int:
-        """The number of the step, from 1."""
-        return self.record.step
-
-    @property
-    def loss(self) -> float:
-        """Mean loss of its target tokens; waits for the step."""
-        return float(self.record.loss)
-
-
-#: Gives the steps of a run one by one, and the content of `summary.json` at its end.
-Training = Generator[StepResult, None, Summary]
 
 
 class StoppedRun(KeyboardInterrupt):

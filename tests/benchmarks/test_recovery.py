@@ -37,10 +37,10 @@ from benchmarks.recovery import DETECTION, bench_recovery
 from mllm_jax.config.load import load_config
 from mllm_jax.config.sections import ConfigError
 from mllm_jax.runtime.watch import LIMITS
-from mllm_jax.supervise.coordinator import (
+from mllm_jax.supervise.coordinator import RunCoordinator
+from mllm_jax.supervise.coordinator_events import (
     LogLine,
     ProcessEnded,
-    RunCoordinator,
     SupervisorJoined,
     SupervisorLeft,
 )

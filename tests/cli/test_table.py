@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mllm_jax.cli.command import CommandCall
-from mllm_jax.cli.options import _OPTIONS
+from mllm_jax.cli.command_options import OPTIONS
 from mllm_jax.cli.table import COMMANDS
 
 CALLS = {
@@ -22,7 +22,7 @@ def test_every_function_of_the_table_can_be_loaded(call: CommandCall) -> None:
 
 
 def test_every_command_has_options() -> None:
-    assert list(_OPTIONS) == list(COMMANDS)
+    assert list(OPTIONS) == list(COMMANDS)
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)

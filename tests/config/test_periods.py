@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mllm_jax.config.checks.checks import PERIODS, short_run_notes
+from mllm_jax.config.checks.period_checks import PERIODS, short_run_notes
 from mllm_jax.config.keys import iterate_keys
 from mllm_jax.config.load import ConfigError, ExperimentConfig
 from tests.config.test_load import holds_all, refused

@@ -16,7 +16,7 @@ import launch
 from data.media.registry import MEDIA_TYPES
 from data.sample import DataError
 from mllm_jax.cli import answering
-from mllm_jax.cli.options import MEDIA
+from mllm_jax.cli.command_options import MEDIA
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.evaluation.metrics import METRICS
 from mllm_jax.generate.answer_file import AnswerFile

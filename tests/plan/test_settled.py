@@ -214,10 +214,10 @@ class Peers:
     def __init__(self, index: int, first: Any = None) -> None:
         self.index, self.first = index, first
 
-    def note(self, *told: Any, **how: Any) -> None:
+    def note_activity(self, *told: Any, **how: Any) -> None:
         """Tell nobody."""
 
-    def gather(self, what: str, own: Any) -> list[Any]:
+    def gather_values(self, what: str, own: Any) -> list[Any]:
         """What both processes have."""
         return [own, own] if self.index == 0 else [self.first, own]
 

@@ -13,7 +13,7 @@ import pytest
 from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.supervise import agent
 from mllm_jax.supervise.agent import ProcessAgent, SupervisedRun
-from mllm_jax.supervise.coordinator import BeginAttempt, ProcessEnded
+from mllm_jax.supervise.coordinator_events import BeginAttempt, ProcessEnded
 from mllm_jax.supervise.ends import ProcessEnd
 
 

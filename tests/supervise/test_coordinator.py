@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.runtime.supervised.beats import Heartbeat
 from mllm_jax.runtime.watch import ActivityLimit, PeerProcess, WatchLimits, find_fault
-from mllm_jax.supervise.coordinator import (
-    GRACE,
+from mllm_jax.supervise.coordinator import GRACE, RestartPhase, RunCoordinator
+from mllm_jax.supervise.coordinator_events import (
     AttemptOver,
     BeginAttempt,
     CoordinatorAction,
@@ -24,8 +24,6 @@ from mllm_jax.supervise.coordinator import (
     LifeSign,
     LogLine,
     ProcessEnded,
-    RestartPhase,
-    RunCoordinator,
     SupervisorJoined,
     SupervisorLeft,
 )

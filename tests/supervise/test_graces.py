@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mllm_jax.runtime.exits import ExitCode
-from mllm_jax.supervise.coordinator import (
-    GRACE,
-    UNENDING,
+from mllm_jax.supervise.coordinator import GRACE, UNENDING, RestartPhase, RunCoordinator
+from mllm_jax.supervise.coordinator_events import (
     AttemptOver,
     BeginAttempt,
     FinishRun,
@@ -16,8 +15,6 @@ from mllm_jax.supervise.coordinator import (
     LifeSign,
     LogLine,
     ProcessEnded,
-    RestartPhase,
-    RunCoordinator,
     SupervisorJoined,
 )
 from mllm_jax.supervise.ends import FINAL

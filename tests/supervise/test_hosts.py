@@ -14,7 +14,7 @@ from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.runtime.lock import run_lock
 from mllm_jax.runtime.wire import HostAddress
 from mllm_jax.supervise import messages
-from mllm_jax.supervise.coordinator import FinishRun, LeaveRun, SupervisorJoined
+from mllm_jax.supervise.coordinator_events import FinishRun, LeaveRun, SupervisorJoined
 from mllm_jax.supervise.follower import FollowerSupervisor
 from mllm_jax.supervise.leader import LeaderSupervisor, OtherSupervisor
 from mllm_jax.supervise.messages import LeaderAlive, SupervisorHello

@@ -16,7 +16,7 @@ from mllm_jax.runtime.messages.secret import VARIABLE, SecretRefusedError, prese
 from mllm_jax.runtime.messages.typed import MessageError
 from mllm_jax.runtime.wire import Connection, HostAddress, Message
 from mllm_jax.supervise import messages
-from mllm_jax.supervise.coordinator import (
+from mllm_jax.supervise.coordinator_events import (
     BeginAttempt,
     FinishRun,
     HaltAttempt,

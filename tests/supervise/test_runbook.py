@@ -34,8 +34,8 @@ from mllm_jax.supervise import child, start
 from mllm_jax.supervise.agent import ProcessAgent, SupervisedRun
 from mllm_jax.supervise.attempts import WatchedAttempt, read_attempts
 from mllm_jax.supervise.child import ChildProcess
-from mllm_jax.supervise.coordinator import (
-    UNENDING,
+from mllm_jax.supervise.coordinator import UNENDING, RunCoordinator
+from mllm_jax.supervise.coordinator_events import (
     BeginAttempt,
     CoordinatorAction,
     FinishRun,
@@ -44,7 +44,6 @@ from mllm_jax.supervise.coordinator import (
     LifeSign,
     LogLine,
     ProcessEnded,
-    RunCoordinator,
     SupervisorJoined,
     SupervisorLeft,
 )

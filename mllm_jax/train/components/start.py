@@ -14,7 +14,7 @@ from rich.console import Console
 from data.loading.identity import Identities
 from data.loading.shared import loaders_of_run, owner_of, remove_left
 from data.planning.stream import LoaderState
-from mllm_jax.config.checks.checks import short_run_notes
+from mllm_jax.config.checks.period_checks import short_run_notes
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.health.check import list_checks, require_healthy, run_checks, should_check
 from mllm_jax.models.work.profile import tower_parameters

@@ -18,8 +18,9 @@ from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.groups import records_of_all
 from mllm_jax.train.listeners.notices import IdleParts, SlowData, UnfitSchedules
 from mllm_jax.train.records.evaluation_figures import figures_of
-from mllm_jax.train.records.metrics import FigureMeter, PhaseLoad, StepRecord, sum_over_microbatches
+from mllm_jax.train.records.metrics import FigureMeter
 from mllm_jax.train.records.sinks import MetricSinks
+from mllm_jax.train.records.step_record import PhaseLoad, StepRecord, sum_over_microbatches
 from mllm_jax.train.state.progress import Progress
 from scheduling.simulate.timeline import timeline
 

@@ -29,11 +29,11 @@ from mllm_jax.train.listeners.stragglers.heat import PICTURE, draw_maps, heat_ma
 from mllm_jax.train.listeners.stragglers.probe import DeviceProbes
 from mllm_jax.train.listeners.stragglers.timing import StepTimer
 from mllm_jax.train.records.dashboards.open import open_dashboards
-from mllm_jax.train.records.metrics import StepRecord
 from mllm_jax.train.records.recorder import name_by_process
 from mllm_jax.train.records.samples import SampleList
 from mllm_jax.train.records.sinks import MetricSinks, write_summary
 from mllm_jax.train.records.skips import LIST
+from mllm_jax.train.records.step_record import StepRecord
 from mllm_jax.train.state.progress import Progress
 
 

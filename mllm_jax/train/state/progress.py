@@ -13,15 +13,9 @@ from data.planning.groups.group import WHOLE, HostGroupSpec
 from data.planning.stream import LoaderState
 from data.sample import DataError
 from mllm_jax.runtime.hardware.peak import DevicePeak
-from mllm_jax.train.records.metrics import (
-    STRICT,
-    Amount,
-    Count,
-    FigureSums,
-    FigureTotals,
-    FigureWindow,
-)
+from mllm_jax.train.records.metrics import FigureSums, FigureTotals, FigureWindow
 from mllm_jax.train.records.skips import SkippedSamples
+from mllm_jax.train.records.step_record import STRICT, Amount, Count
 
 
 class ProgressError(ValueError):

@@ -24,20 +24,14 @@ from mllm_jax.console import print_json, print_table, replace_non_finite
 from mllm_jax.runtime.records import RecordSchema, read_record, read_record_lines, write_atomically
 from mllm_jax.train.records.forms import SUMMARY
 from mllm_jax.train.records.forms import metrics_schema as form
-from mllm_jax.train.records.metrics import (
-    FigureMeter,
-    FigureTotals,
-    FigureWindow,
-    PhaseLoad,
-    StepRecord,
-    StepsReport,
-)
+from mllm_jax.train.records.metrics import FigureMeter, FigureTotals, FigureWindow, StepsReport
 from mllm_jax.train.records.sinks import (
     ConsoleSink,
     JsonlSink,
     MetricSinks,
     write_summary,
 )
+from mllm_jax.train.records.step_record import PhaseLoad, StepRecord
 from mllm_jax.train.state.progress import Progress
 
 

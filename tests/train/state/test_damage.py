@@ -316,10 +316,10 @@ def test_a_lost_snapshot_does_not_hide_that_all_checkpoints_are_damaged(copy):
     class Lost:
         """Memory with a snapshot that cannot be read."""
 
-        def found(self):
+        def list_snapshots(self):
             return [LocalSnapshot(3, "series", ())]
 
-        def reader(self, kept):
+        def open_reader(self, kept):
             raise ShardError("no host has a share")
 
         def went_on_from(self, kept):

@@ -164,7 +164,7 @@ def test_adapters_of_another_rank_are_refused_by_the_key():
     class Fits:
         vocab = None
 
-        def fits(self, name, stored, wanted):
+        def can_become(self, name, stored, wanted):
             return stored == wanted
 
     target = {"q": {"lora_a": jax.ShapeDtypeStruct((2, 64, 8), np.float32)}}

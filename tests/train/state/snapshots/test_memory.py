@@ -59,7 +59,7 @@ def take(memory: SnapshotMemory, *steps: int) -> None:
     """Take snapshots, each once the one before is whole."""
     for step in steps:
         memory.take_snapshot(step, state(step), progress(step))
-        memory._work.join(10)  # type: ignore[union-attr]
+        memory._work.wait_for_end(10)  # type: ignore[union-attr]
 
 
 def restore(
@@ -100,7 +100,7 @@ def test_a_start_goes_on_from_the_newest_snapshot_and_keeps_it_till_the_next_is_
     assert as_taken(run, restore(run, second)) == 30
     assert len(data_of(run)) == 1
     second.take_snapshot(40, state(40), progress(40))
-    second._work.join(10)
+    second._work.wait_for_end(10)
     assert as_taken(run, restore(run, start())) == 40
 
 
