@@ -1,6 +1,7 @@
 """The one entry point: `launch.py COMMAND --config FILE [section.key=value ...]`.
 
-The commands are rows of `mllm_jax/cli/table.py`, their options are in `mllm_jax/cli/command_options.py`.
+The commands are rows of `mllm_jax/cli/table.py`, and `mllm_jax/cli/command_options.py` has their
+options.
 """
 
 from __future__ import annotations
