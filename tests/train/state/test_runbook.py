@@ -279,7 +279,7 @@ def of_copies(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             )
         )
         (own.directory / "40").mkdir(parents=True)
-        for name in ("keep", "put", "put_records"):
+        for name in ("keep_steps", "copy_part", "put_records"):
             patched.setattr(MirrorStore, name, out_of_reach)
         patched.setattr(MirrorStore, "set_aside", lambda *_: [60, 50])
         copier = _CheckpointCopier(found, 40)
