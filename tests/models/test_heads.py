@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -26,6 +27,7 @@ from scheduling.schedules.schedule import (
 )
 from scheduling.schedules.tasks import ModuleStages
 from sharding.plan import ParallelPlan
+from tests.scheduling.placing import naive
 from tests.train.models import VISION, small_model
 from tests.train.step.gradients import CompiledOnce
 
@@ -144,36 +146,41 @@ def encoders_on_one_device() -> tuple[np.ndarray, Any]:
     return found
 
 
+def in_bubbles(backbone: Schedule, sources: Sequence[ModuleStages]) -> Schedule:
+    chunks = {n: ChunkCosts((1.0,) * 2, (2.0,) * 2) for n in BUDGETS}
+    return place_modules(backbone, sources, TaskCosts(4.0, 8.0, 1.0, chunks, more={"weights": 4.0}))
+
+
+#: Before and after the backbone, where few kinds of tasks are compiled; and in its bubbles.
+BEFORE = naive(interleaved_schedule(2, 1, MICROBATCHES), [ModuleStages(name) for name in BUDGETS])
+FROZEN = [
+    ModuleStages("image", 1, 2, first_backward=2),
+    ModuleStages("vision", 2, 2, first_backward=1),
+]
+BUBBLES = in_bubbles(zero_bubble_schedule(2, 2, MICROBATCHES), FROZEN)
+
+
 @pytest.mark.parametrize(
-    ("backbone", "plans", "frozen"),
+    ("schedule", "plans", "frozen"),
     [
         (
-            interleaved_schedule(2, 1, MICROBATCHES),
+            BEFORE,
             {"decoder": {"tensor": 2}, "image": {"data": 4}, "vision": {"data": 2, "tensor": 2}},
             (),
         ),
         pytest.param(
-            zero_bubble_schedule(2, 2, MICROBATCHES),
+            BUBBLES,
             {"decoder": {"fsdp": 2}, "image": {"fsdp": 4}, "vision": {"fsdp": 2, "stage": 2}},
             ("image", "vision"),
             marks=pytest.mark.slow,
         ),
     ],
-    ids=("interleaved", "zero_bubble"),
+    ids=("before", "bubbles"),
 )
 def test_encoders_feed_objectives_beside_stages(
-    backbone: Schedule, plans: dict[str, dict[str, int]], frozen: tuple[str, ...]
+    schedule: Schedule, plans: dict[str, dict[str, int]], frozen: tuple[str, ...]
 ) -> None:
     """Their outputs are merged where a microbatch enters, and learnt where it leaves."""
-    sources = []
-    for name in BUDGETS:
-        stages = plans[name].get("stage", 1)
-        first = {"image": 2, "vision": 1}[name] if name in frozen else 0
-        sources.append(ModuleStages(name, stages, 2, first_backward=first))
-    chunks = {n: ChunkCosts((1.0,) * 2, (2.0,) * 2) for n in BUDGETS}
-    schedule = place_modules(
-        backbone, sources, TaskCosts(4.0, 8.0, 1.0, chunks, more={"weights": 4.0})
-    )
     decoder = ParallelPlan(stage=2, **plans["decoder"])
     every = {"decoder": decoder} | {n: ParallelPlan(**plans[n]) for n in BUDGETS}
     still = Frozen.of(frozen)
