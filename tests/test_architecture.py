@@ -196,6 +196,21 @@ def test_names_of_modules_come_from_the_graph() -> None:
     assert found - families == SHORT_FORM | NAMED_MODULES
 
 
+def test_the_short_form_is_read_by_the_configuration_alone() -> None:
+    """All else reads `modules`, `backbone_config`, `backbone_plan`, `others` and `plans`."""
+    reads = [
+        f"{path.relative_to(ROOT)}: {ast.unparse(node)}"
+        for floor in ("benchmarks", *FLOORS)
+        for path in (ROOT / floor).rglob("*.py")
+        if path.parent.name != "hf_format" and "families" not in path.parts
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute)
+        and node.attr in ("decoder", "encoders")
+        and ast.unparse(node.value).rpartition(".")[2] in ("model", "parallel")
+    ]
+    assert not reads
+
+
 #: Files that read the mesh of an array, beside those of the step and of sharding.
 MESHES_OF_ARRAYS = {
     "mllm_jax/models/pretrained/load.py",

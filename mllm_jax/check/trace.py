@@ -79,8 +79,8 @@ def write_trace(config: ExperimentConfig, folder: Path, *, measure: bool) -> Tra
     plan = configure_step(config).pipeline
     if plan is None:
         raise RunError(
-            "parallel.decoder.stage: 1 has no pipeline to draw; choose 2 or more, for example "
-            "parallel.decoder='{stage: 2}' with train.accumulate=8"
+            f"{config.stage_key}: 1 has no pipeline to draw; choose 2 or more, for example "
+            f"{config.stage_key}=2 with train.accumulate=8"
         )
     if measure and plan.independent_microbatches is not None:
         raise RunError(

@@ -175,8 +175,8 @@ def compose_model(pretrained: str | Mapping[str, str | None]) -> dict[str, Any]:
     if isinstance(pretrained, str):
         release = Release.open(Path(pretrained))
         release.module_name("decoder")
-        model = release.released_model
-        names = {name: Path(pretrained) for name in ("decoder", *model.encoders)}
+        released = release.released_model
+        names = {name: Path(pretrained) for name in ("decoder", *released.encoders)}
     else:
         names = {name: Path(at) for name, at in pretrained.items() if at and "." not in name}
     settings = {
@@ -194,11 +194,11 @@ def compose_model(pretrained: str | Mapping[str, str | None]) -> dict[str, Any]:
 
 def _settings_of_part(release: Release, part: str) -> dict[str, Any]:
     """Rules of one module, or of its connector."""
-    model, (name, _, end) = release.released_model, part.partition(".")
-    if end == CONNECTOR and model.connector:
-        return model.connector.config.model_dump(mode="json")
+    released, (name, _, end) = release.released_model, part.partition(".")
+    if end == CONNECTOR and released.connector:
+        return released.connector.config.model_dump(mode="json")
     module = release.module_name(name)
-    config = model.decoder if module == "decoder" else model.encoders[module]
+    config = released.decoder if module == "decoder" else released.encoders[module]
     assert config is not None
     values: dict[str, Any] = config.model_dump(mode="json")
     return values[CONNECTOR] if end == CONNECTOR else values
