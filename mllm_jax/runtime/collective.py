@@ -51,7 +51,7 @@ class CollectivePeers(RunPeers):
         self._limits = limits
 
     def gather_values(self, name: str, value: Any) -> list[Any]:
-        """See `Peers.gather`; its programs are the same even on processes that differ."""
+        """See `RunPeers.gather_values`; its programs are the same even on processes that differ."""
         with self.watching_wait(name, limited=False):
             text = np.frombuffer(json.dumps(value).encode(), np.uint8)
             sizes = _allgather_arrays(np.array([len(text)], np.int32))[:, 0]
@@ -62,7 +62,7 @@ class CollectivePeers(RunPeers):
 
     @contextmanager
     def watching_collective(self, what: str) -> Iterator[None]:
-        """See `Peers.meeting`."""
+        """See `RunPeers.watching_collective`."""
         with self.watching_wait(what, limited=False):
             yield
 
@@ -70,7 +70,7 @@ class CollectivePeers(RunPeers):
     def watching_wait(
         self, what: str, *, limited: bool = True, by_all: bool = True
     ) -> Iterator[None]:
-        """See `Peers.waiting`; the message cannot name the process that is missing."""
+        """See `RunPeers.watching_wait`; the message cannot name the process that is missing."""
         del by_all  # processes that do not hear each other count no waits
         key, seconds = "run.phase_seconds", self._limits.longest
         if limited:

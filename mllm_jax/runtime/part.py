@@ -232,7 +232,7 @@ def set_peers(group: RunPeers) -> None:
 def waiting_for_peers(
     what: str, *, limited: bool = True, by_all: bool = True
 ) -> AbstractContextManager[None]:
-    """`Peers.waiting` of the processes of this run."""
+    """`RunPeers.watching_wait` of the processes of this run."""
     return current_peers().watching_wait(what, limited=limited, by_all=by_all)
 
 

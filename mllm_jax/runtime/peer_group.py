@@ -74,7 +74,7 @@ class PeerGroup(RunPeers):
         self._run_on_loop(self._start_beating())
 
     def gather_values(self, name: str, value: Any) -> list[Any]:
-        """See `Peers.gather`; the watch ends this process if another one never comes."""
+        """See `RunPeers.gather_values`; the watch ends this process if another one never comes."""
         # The wait has begun once the value is sent: others may go on then.
         with self.watching_wait(name, by_all=False):
             values = self._run_on_loop(self._gather_values(name, value))
@@ -83,7 +83,7 @@ class PeerGroup(RunPeers):
 
     @contextmanager
     def watching_collective(self, what: str) -> Iterator[None]:
-        """See `Peers.meeting`; the watch names the process that is missing."""
+        """See `RunPeers.watching_collective`; the watch names the process that is missing."""
         self.gather_values(what, None)
         with self.noting_activity(what, limited=True):
             yield
@@ -92,7 +92,7 @@ class PeerGroup(RunPeers):
     def watching_wait(
         self, what: str, *, limited: bool = True, by_all: bool = True
     ) -> Iterator[None]:
-        """See `Peers.waiting`; the watch names the process that is missing."""
+        """See `RunPeers.watching_wait`; the watch names the process that is missing."""
         event = f"waiting for the others ({what}), after: {self.activity.event}"
         with self.noting_activity(event, limited=limited):
             self.waits += by_all
@@ -109,7 +109,7 @@ class PeerGroup(RunPeers):
         )
 
     def leave_run(self, code: int, reason: str = "") -> None:
-        """See `Peers.leave`."""
+        """See `RunPeers.leave_run`."""
         self._leaving = True
         self._run_on_loop(self._send_last_words(exit_code_of_others(code), reason))
         self._run_on_loop(self._cancel_tasks())

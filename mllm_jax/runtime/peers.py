@@ -150,7 +150,7 @@ class PeerMember(PeerGroup):
         return await self._gathering[name]
 
     def post_value(self, name: str, value: Any) -> None:
-        """See `Peers.post`."""
+        """See `RunPeers.post_value`."""
         self._loop.call_soon_threadsafe(
             partial(self._connection.send, "post", name=name, value=value)
         )
@@ -325,8 +325,8 @@ def join_peers(
     """Meet the other processes.
 
     Raises:
-        JoinError: as `Together.meet`.
-        PeerError: as `Together.meet`.
+        JoinError: as of `PeerGroup.wait_for_all`.
+        PeerError: as of `PeerGroup.wait_for_all`.
     """
     group = (PeerMember if index else PeerHub)(index, count, address, limits)
     group.wait_for_all(seconds)

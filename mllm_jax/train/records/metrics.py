@@ -1,11 +1,10 @@
-"""Figures of a run: measured over a window of steps, shown, and kept.
+"""Figures of a run, summed over a window of steps for reports and for its progress.
 
-    StepRecord -> Meter -> Report -> console, metrics.jsonl, TensorBoard (`sinks.py`)
-                      \\-> totals -> summary.json
-                      \\-> window -> the progress that is saved
+    StepRecord -> FigureMeter -> StepsReport -> console, metrics.jsonl, TensorBoard (`sinks.py`)
+                            \\-> totals -> summary.json
+                            \\-> window -> the progress that is saved
 
-The first step of a process, which compiles, is left out of every
-rate.
+Rates leave out the first step of a process, which compiles.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Snapshots in the memory of the hosts, between checkpoints in storage.
 
 Every `checkpoint.local_every` steps each process copies what its devices hold into a file in memory
-(`share.py`), and training goes on. Behind it the copy is summed, and what no other machine has is
+(`shard.py`), and training goes on. Behind it the copy is summed, and what no other machine has is
 sent to a neighbour::
 
     step 10           step 20           step 30
@@ -157,7 +157,7 @@ class SnapshotMemory:
         """Context in which a snapshot is read.
 
         Raises:
-            ShareError: no share of it can be read.
+            ShardError: no share of it can be read.
         """
         machine = self._members[self._process].machine
         near = [p for p in snapshot.places if self._members[p.process].machine == machine]

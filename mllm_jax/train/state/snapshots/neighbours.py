@@ -187,7 +187,7 @@ def send_copy(
 
     Raises:
         OSError: the other host does not answer, or refuses.
-        ShareError: the share has changed meanwhile.
+        ShardError: the share has changed meanwhile.
     """
     assert member.address is not None, "a neighbour answers somewhere"
     channel = connect_to(member.address, secret)
@@ -224,7 +224,7 @@ class RemoteShard:
         where: place of the share there.
 
     Raises:
-        ShareError: it cannot be read.
+        ShardError: it cannot be read.
     """
 
     def __init__(self, channel: MessageChannel, where: ShardPlace) -> None:
@@ -239,7 +239,7 @@ class RemoteShard:
         """Values of a piece, verified.
 
         Raises:
-            ShareError: they do not come, or have changed.
+            ShardError: they do not come, or have changed.
         """
         content = np.empty(leaf.bytes_of(piece.box), np.uint8)
         only = leaf.model_copy(update={"pieces": (piece,)})

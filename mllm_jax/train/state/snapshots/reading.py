@@ -30,7 +30,7 @@ class ShardSource(Protocol):
         """What is in it."""
 
     def read(self, leaf: ShardLeaf, piece: ShardPart) -> np.ndarray:
-        """Values of a piece, verified; a ShareError says why there are none."""
+        """Values of a piece, verified; a ShardError says why there are none."""
 
 
 class ShardReader:
@@ -41,7 +41,7 @@ class ShardReader:
         away: opens those in the memory of other machines; they are asked only for what is not here.
 
     Raises:
-        ShareError: no share can be read.
+        ShardError: no share can be read.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class ShardReader:
         """Arrays in the layouts of `target`, whose shapes are those of the snapshot.
 
         Raises:
-            ShareError: a piece that devices of this process hold is nowhere, or damaged everywhere.
+            ShardError: a piece that devices of this process hold is nowhere, or damaged everywhere.
         """
         return jax.tree_util.tree_map_with_path(
             lambda path, leaf: self._read_leaf(leaf_name(path), leaf), target

@@ -238,7 +238,7 @@ class Shard:
         """What is in the share.
 
         Raises:
-            ShareError: it was never completed, or has changed.
+            ShardError: it was never completed, or has changed.
         """
         try:
             checksum, _, text = (self.folder / _INDEX).read_text().partition("\n")
@@ -252,7 +252,7 @@ class Shard:
         """Values of a piece, verified.
 
         Raises:
-            ShareError: they have changed since they were written.
+            ShardError: they have changed since they were written.
         """
         return verify_part(self.raw_bytes(leaf, piece), leaf, piece, str(self.folder / _DATA))
 
@@ -260,7 +260,7 @@ class Shard:
         """Bytes of a piece, as they are.
 
         Raises:
-            ShareError: they are not there.
+            ShardError: they are not there.
         """
         size = leaf.bytes_of(piece.box)
         try:
@@ -291,7 +291,7 @@ def verify_part(content: np.ndarray, leaf: ShardLeaf, piece: ShardPart, where: s
     """Values of the bytes of a piece.
 
     Raises:
-        ShareError: they have changed since they were written.
+        ShardError: they have changed since they were written.
     """
     if zlib.crc32(content.data) != piece.crc32:
         raise ShardError(f"{where}: {piece.box} has changed since it was written")
