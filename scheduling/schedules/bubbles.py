@@ -216,8 +216,9 @@ def _with_feeds(
 ) -> list[_Source]:
     """Each module with its feed."""
     by_source = {feed.source: feed for feed in feeds}
+    name = backbone.backbone.name
     return [
-        (module, by_source.get(module.name) or Feed(module.name, backbone.backbone.name))
+        (module, replace(by_source.get(module.name, Feed(module.name)), target=name))
         for module in modules
     ]
 

@@ -13,6 +13,7 @@ from scheduling.schedules.schedule import (
     interleaved_schedule,
     zero_bubble_schedule,
 )
+from scheduling.schedules.tasks import BACKBONE
 
 #: Makes the backbone's tasks of so many stages, virtual chunks of a stage and microbatches.
 SCHEDULES: dict[str, Callable[[int, int, int], Schedule]] = {
@@ -22,8 +23,10 @@ SCHEDULES: dict[str, Callable[[int, int, int], Schedule]] = {
 }
 
 
-def backbone_schedule(kind: str, stages: int, chunks: int, microbatches: int) -> Schedule:
-    """Make the backbone's tasks by the function that `SCHEDULES` has for `kind`.
+def backbone_schedule(
+    kind: str, stages: int, chunks: int, microbatches: int, name: str = BACKBONE
+) -> Schedule:
+    """Make the tasks of a backbone of this name by the function that `SCHEDULES` has for `kind`.
 
     Raises:
         ScheduleError: no function has this name, a size is refused, or the function returns a
@@ -33,14 +36,18 @@ def backbone_schedule(kind: str, stages: int, chunks: int, microbatches: int) ->
         valid = ", ".join(SCHEDULES)
         raise ScheduleError(f"schedule.kind: {kind!r} is unknown; valid: {valid}")
     try:
-        return _make_checked(SCHEDULES[kind], stages, chunks, microbatches)
+        return _make_checked(SCHEDULES[kind], stages, chunks, microbatches, name)
     except ScheduleError as error:
         raise ScheduleError(f"schedule.kind: {kind!r} makes no valid schedule: {error}") from error
 
 
 @lru_cache(maxsize=64)
 def _make_checked(
-    make: Callable[[int, int, int], Schedule], stages: int, chunks: int, microbatches: int
+    make: Callable[[int, int, int], Schedule],
+    stages: int,
+    chunks: int,
+    microbatches: int,
+    backbone: str,
 ) -> Schedule:
     schedule = make(stages, chunks, microbatches)
     sizes = {"stages": stages, "chunks": chunks, "microbatches": microbatches}
@@ -51,4 +58,4 @@ def _make_checked(
         names = ", ".join(module.name for module in schedule.sources)
         raise ScheduleError(f"modules: {names} are refused; valid: the backbone alone")
     check_schedule(schedule)
-    return schedule
+    return schedule.named(backbone)

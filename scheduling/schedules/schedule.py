@@ -82,6 +82,26 @@ class Schedule:
         backbone = ModuleStages(name, stages, stages * chunks, looped=True, shared_ends=True)
         return cls((backbone,), microbatches, (), tuple(map(tuple, ticks)))
 
+    def named(self, name: str) -> Schedule:
+        """The same schedule of a backbone that has this name."""
+        before = self.backbone.name
+        if name == before:
+            return self
+        ticks = tuple(
+            tuple(
+                tuple(
+                    task._replace(module=name) if task.module == before else task for task in fused
+                )
+                for fused in row
+            )
+            for row in self.ticks
+        )
+        modules = replace(self.backbone, name=name), *self.sources
+        feeds = tuple(
+            replace(feed, target=name) if feed.target == before else feed for feed in self.feeds
+        )
+        return replace(self, modules=modules, feeds=feeds, ticks=ticks)
+
     def __iter__(self) -> Iterator[tuple[int, int, Task]]:
         """Every task as `(tick, stage, task)`, by tick, stage and kind."""
         for tick, row in enumerate(self.ticks):

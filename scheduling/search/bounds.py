@@ -155,7 +155,8 @@ def decoder_seconds(workload: Workload, strategy: Strategy, hardware: Hardware) 
     decoder = Timing(workload, strategy, hardware, workload.backbone_name)
     alone = decoder.only()
     plan = strategy.backbone
-    schedule = backbone_schedule(strategy.kind, plan.stage, strategy.chunks, strategy.microbatches)
+    sizes = plan.stage, strategy.chunks, strategy.microbatches
+    schedule = backbone_schedule(strategy.kind, *sizes, strategy.backbone_name)
     co_issue = plan.stage > 1 and (plan.sequence > 1 or strategy.gather == "layer")
     return makespan(schedule, alone, Options(co_issue=co_issue, replicas=plan.batch))
 

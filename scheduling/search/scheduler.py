@@ -77,7 +77,8 @@ def pipeline_schedule(
 
 
 def _decoder(strategy: Strategy, microbatches: int) -> Schedule:
-    return backbone_schedule(strategy.kind, strategy.backbone.stage, strategy.chunks, microbatches)
+    sizes = strategy.backbone.stage, strategy.chunks, microbatches
+    return backbone_schedule(strategy.kind, *sizes, strategy.backbone_name)
 
 
 class PlacementLimits(NamedTuple):

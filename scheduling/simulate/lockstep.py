@@ -205,7 +205,17 @@ class _Lockstep:
         first = float(self.starts[busy[0], stage]) if len(busy) else gathered
         last = float(self.ends[busy[-1], stage]) if len(busy) else decoded
         ran = partial(self._ran, stage)
-        return StageRun(stage, ran, options.co_issue, gathered, first, last, ready, done)
+        return StageRun(
+            stage,
+            self.schedule.backbone.name,
+            ran,
+            options.co_issue,
+            gathered,
+            first,
+            last,
+            ready,
+            done,
+        )
 
     def _ran(self, stage: int) -> Iterator[Ran]:
         """Bundles and heads of a stage."""

@@ -161,12 +161,14 @@ class Ordered:
             microbatch of those that are not named.
         apart: number of the last orders that are no stages of the decoder: devices that run
             encoders alone.
+        name: name of the backbone.
     """
 
     orders: Orders
     after: Mapping[Placed, tuple[Placed, ...]] = field(default_factory=dict)
     feeds: Mapping[str, Consumers] = field(default_factory=dict)
     apart: int = 0
+    name: str = BACKBONE
 
     @property
     def stages(self) -> int:
@@ -191,13 +193,13 @@ class Ordered:
     @cached_property
     def chunks(self) -> int:
         """Virtual chunks of a stage of the backbone."""
-        last = max((task.chunk for _, task in self if task.module == BACKBONE), default=0)
+        last = max((task.chunk for _, task in self if task.module == self.name), default=0)
         return 1 + last // self.stages
 
     @cached_property
     def microbatches(self) -> int:
         """Microbatches of the backbone."""
-        numbers = (task.microbatch for _, task in self if task.module == BACKBONE)
+        numbers = (task.microbatch for _, task in self if task.module == self.name)
         return 1 + max(numbers, default=0)
 
     @cached_property
@@ -205,7 +207,7 @@ class Ordered:
         """The other modules and the number of their chunks."""
         chunks: dict[str, int] = {}
         for task in self.stages_of:
-            if task.module != BACKBONE:
+            if task.module != self.name:
                 chunks[task.module] = max(chunks.get(task.module, 0), task.chunk + 1)
         return chunks
 
@@ -213,7 +215,7 @@ class Ordered:
     def backbone(self) -> ModuleStages:
         """How the work of the backbone is divided."""
         chunks = self.stages * self.chunks
-        return ModuleStages(BACKBONE, self.stages, chunks, looped=True, shared_ends=True)
+        return ModuleStages(self.name, self.stages, chunks, looped=True, shared_ends=True)
 
     def backbone_only(self) -> Ordered:
         """The step without tasks of other modules and without waiting for them."""
@@ -221,17 +223,17 @@ class Ordered:
             tuple(
                 orders_left
                 for bundle in order
-                if (orders_left := tuple(task for task in bundle if task.module == BACKBONE))
+                if (orders_left := tuple(task for task in bundle if task.module == self.name))
             )
             for order in self.orders
         )
-        ordered = set(Ordered(orders))
+        ordered = set(replace(self, orders=orders))
         after = {
             task: tuple(other for other in others if other in ordered)
             for task, others in self.after.items()
             if task in ordered
         }
-        return Ordered(orders, after, self.feeds, self.apart)
+        return replace(self, orders=orders, after=after)
 
     def needs(self, stage: int, task: Task) -> Iterator[Placed]:
         """The tasks that `task` on `stage` waits for."""
@@ -244,26 +246,26 @@ class Ordered:
         before = task.chunk + (-1 if kind.forward else 1)
         if not 0 <= before < self._chunks_of(task.module):
             yield from self._entered(task)
-        elif task.module == BACKBONE:
+        elif task.module == self.name:
             yield before % self.stages, task._replace(chunk=before)
         else:
             yield from self._if_there(task._replace(chunk=before))
 
     def _chunks_of(self, module: str) -> int:
-        return self.backbone.chunks if module == BACKBONE else self.modules[module]
+        return self.backbone.chunks if module == self.name else self.modules[module]
 
     def _entered(self, task: Task) -> Iterator[Placed]:
         """The tasks that the first task of its kind and microbatch waits for."""
         if not task.kind.forward:
             first = last = task.microbatch
             kind, chunk = F, self.backbone.chunks - 1
-            if task.module != BACKBONE:
+            if task.module != self.name:
                 kind, chunk = task.kind, 0
                 if task.module in self.feeds:
                     first, last = self.feeds[task.module][task.microbatch]
             stage = chunk % self.stages
-            yield from ((stage, Task(kind, BACKBONE, m, chunk)) for m in range(first, last + 1))
-        elif task.module == BACKBONE:
+            yield from ((stage, Task(kind, self.name, m, chunk)) for m in range(first, last + 1))
+        elif task.module == self.name:
             for name, chunks in self.modules.items():
                 for number in self._feeding(name, task.microbatch):
                     yield from self._if_there(Task(task.kind, name, number, chunks - 1))
@@ -325,7 +327,7 @@ Replicas = Sequence[tuple[Replica, int]]
 
 
 def _replicas(step: Ordered, options: Options) -> Replicas:
-    counts = dict.fromkeys((BACKBONE, *step.modules), step.microbatches)
+    counts = dict.fromkeys((step.name, *step.modules), step.microbatches)
     counts |= {name: len(consumers) for name, consumers in step.feeds.items()}
     return options.counted(len(step.orders), counts)
 
@@ -353,7 +355,7 @@ class _Asynchronous:
             [self._time(stage, bundle) for bundle in order]
             for stage, order in enumerate(step.orders)
         ]
-        self.decoder = [_decoder_range(order) for order in step.orders]
+        self.decoder = [_decoder_range(order, step.name) for order in step.orders]
         self.sends: set[tuple[str, int, int]] = set()
         self.ends: dict[Placed, int] = {}
         self.starts: dict[tuple[int, int], int] = {}
@@ -443,7 +445,9 @@ class _Asynchronous:
         if decoder:
             first, last = ran[decoder.start].start, ran[decoder.stop - 1].end
         ready = last if self.overlap else done
-        return StageRun(stage, lambda: ran, self.co_issue, there, first, last, ready, done)
+        return StageRun(
+            stage, self.step.name, lambda: ran, self.co_issue, there, first, last, ready, done
+        )
 
 
 class _Cases:
@@ -489,7 +493,7 @@ class _Cases:
         return np.maximum(done, ready + self.times.scatter)
 
 
-def _decoder_range(order: tuple[FusedTask, ...]) -> range:
+def _decoder_range(order: tuple[FusedTask, ...], name: str) -> range:
     """The range from the first bundle with a decoder task to the last."""
-    places = [i for i, tasks in enumerate(order) if any(task.module == BACKBONE for task in tasks)]
+    places = [i for i, tasks in enumerate(order) if any(task.module == name for task in tasks)]
     return range(places[0], places[-1] + 1) if places else range(0)

@@ -25,7 +25,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from scheduling.schedules.schedule import ScheduleError
-from scheduling.schedules.tasks import BACKBONE, FusedTask, ModuleStages, Task
+from scheduling.schedules.tasks import FusedTask, ModuleStages, Task
 from scheduling.simulate.bundle import BundleTime
 from scheduling.simulate.timeline import Span, Timeline
 
@@ -175,24 +175,24 @@ class Ran(NamedTuple):
     time: BundleTime
     head: int | None = None
 
-    def together(self, stage: int) -> list[StageBlock]:
+    def together(self, stage: int, backbone: str) -> list[StageBlock]:
         """A single block for all tasks of the bundle."""
         span = Span(stage, stage, self.tick, self.start, self.end, self.tasks, self.head)
         pairs = zip(self.tasks, self.time.compute, strict=False)
-        encoder = sum(compute for task, compute in pairs if task.module != BACKBONE)
+        encoder = sum(compute for task, compute in pairs if task.module != backbone)
         return [StageBlock(span, sum(self.time.compute), encoder)]
 
-    def one_by_one(self, stage: int) -> list[StageBlock]:
+    def one_by_one(self, stage: int, backbone: str) -> list[StageBlock]:
         """A block for each task."""
         if self.head is not None:
-            return self.together(stage)
+            return self.together(stage, backbone)
         blocks, start = [], self.start
         for task, seconds, compute in zip(
             self.tasks, self.time.ends, self.time.compute, strict=True
         ):
             end = self.start + seconds
             span = Span(stage, stage, self.tick, start, end, (task,))
-            blocks.append(StageBlock(span, compute, compute if task.module != BACKBONE else 0.0))
+            blocks.append(StageBlock(span, compute, compute if task.module != backbone else 0.0))
             start = end
         return blocks
 
@@ -203,6 +203,7 @@ class StageRun:
 
     Attributes:
         stage: number of the stage.
+        backbone: name of the backbone.
         ran: yields the bundles that it ran, in the order of time.
         co_issue: whether tasks of a bundle ran side by side.
         gathered: time at which the stage's parameters are gathered.
@@ -212,6 +213,7 @@ class StageRun:
     """
 
     stage: int
+    backbone: str
     ran: Callable[[], Iterable[Ran]]
     co_issue: bool
     gathered: float
@@ -224,7 +226,9 @@ class StageRun:
     def blocks(self) -> tuple[StageBlock, ...]:
         """The stage's blocks, in the order of time."""
         make = Ran.together if self.co_issue else Ran.one_by_one
-        return tuple(block for task in self.ran() for block in make(task, self.stage))
+        return tuple(
+            block for task in self.ran() for block in make(task, self.stage, self.backbone)
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -87,7 +87,8 @@ class PipelineProgram(GradientProgram):
         self._inside = StageViews.build(grid, plan.gather)
 
     def _compiled(self, schedule: Schedule) -> LoweredSchedule:
-        return lower_schedule(schedule, self.model.remat, self.model.remats)
+        named = schedule.named(self.model.backbone)
+        return lower_schedule(named, self.model.remat, self.model.remats)
 
     def _schedule_bounds(self) -> ScheduleBounds:
         """Bounds of the full load, and with independent microbatches of all that fits its slots."""

@@ -106,3 +106,14 @@ def test_an_unknown_name_is_refused() -> None:
 def test_every_function_takes_sizes_in_one_order(name: str) -> None:
     schedule = SCHEDULES[name](2, 3, 4)
     assert (schedule.stages, schedule.chunks, schedule.microbatches) == (2, 3, 4)
+
+
+def test_a_schedule_says_the_name_of_its_backbone() -> None:
+    plain = place_modules(interleaved_schedule(2, 1, 4), [VISION], COSTS)
+    named = plain.named("language")
+    assert named.backbone.name == "language"
+    assert {task.module for _, _, task in named} == {"language", "vision"}
+    assert [feed.target for feed in named.feeds] == ["language"]
+    assert named.named(plain.backbone.name) == plain
+    backbone = backbone_schedule("1f1b", 2, 1, 4, "language")
+    assert place_modules(backbone, [VISION], COSTS) == named
