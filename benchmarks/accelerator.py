@@ -222,7 +222,7 @@ def on_devices(config: ExperimentConfig, devices: Sequence[jax.Device]) -> Exper
 def list_products(setting: MachineSetting) -> Iterator[tuple[str, Measure]]:
     """FLOP/s of products of large matrices, bytes per second of a copy, of one device."""
     known, dtype = setting.hardware, "bfloat16"
-    peak = known.peak(dtype) / 1e12 if known else None
+    peak = known.peak_flops(dtype) / 1e12 if known else None
     for size in setting.sizes.matrices:
         what = f"product of matrices of {size}, {dtype}"
         run = partial(

@@ -19,8 +19,8 @@ from mllm_jax.calibrate.timing import lower_quartiles
 from mllm_jax.check.exchange import MergeCase
 from mllm_jax.config.hardware import of_kind
 from mllm_jax.config.load import ExperimentConfig
-from scheduling.costs.exchange import Exchanged
-from scheduling.costs.fit import Timed, fit_link
+from scheduling.costs.exchange import OutputExchange
+from scheduling.costs.fit import MeasuredTime, fit_link
 from scheduling.costs.hardware import Hardware
 from sharding.exchange_kinds import EXCHANGES
 
@@ -66,8 +66,8 @@ def bench_exchange(
             {
                 "workload": what,
                 "exchange": name,
-                "chosen": exchanged.cheapest(hardware) == name,
-                "predicted": 2 * exchanged.seconds(name, hardware),
+                "chosen": exchanged.find_cheapest(hardware) == name,
+                "predicted": 2 * exchanged.exchange_seconds(name, hardware),
                 "measured": seconds[what, name],
                 "ratio": seconds[what, name] / seconds[what, "all_to_all"],
                 "difference": landing.largest_error(programs[what, name]()),
@@ -76,9 +76,9 @@ def bench_exchange(
     return rows
 
 
-def _exchange_costs(landing: MergeCase) -> Exchanged:
+def _exchange_costs(landing: MergeCase) -> OutputExchange:
     count, tokens = len(landing.devices), landing.bytes * landing.tokens / landing.outputs
-    return Exchanged(count, ((1, count),), landing.bytes, tokens, apart=True)
+    return OutputExchange(count, ((1, count),), landing.bytes, tokens, separate_media=True)
 
 
 def _measure_links(devices: list[jax.Device], dtype: str, repetitions: int) -> Hardware:
@@ -87,7 +87,7 @@ def _measure_links(devices: list[jax.Device], dtype: str, repetitions: int) -> H
     start = known or measure_unknown_hardware(devices, dtype)
     probes = collective_probes(np.array(devices).reshape(1, -1), 1) if len(devices) > 1 else []
     seconds = lower_quartiles({probe.name: probe.run for probe in probes}, repetitions)
-    timed = [Timed(probe.name, seconds[probe.name], probe.predict) for probe in probes]
+    timed = [MeasuredTime(probe.name, seconds[probe.name], probe.predict) for probe in probes]
     if not timed:
         return start
     return fit_link(timed, start, "link", raise_peaks=known is None).hardware

@@ -33,7 +33,7 @@ from scheduling.lowering.lowered import IDLE, FusedKind
 from scheduling.schedules.costs import ChunkCosts, TaskCosts
 from scheduling.schedules.schedule import Schedule
 from scheduling.schedules.task_kinds import B, F, W
-from scheduling.simulate.timeline import timeline
+from scheduling.simulate.timeline import predict_timeline
 from sharding.plan import ParallelPlan
 
 PLACEMENTS = ("first_stage", "prologue", "bubbles")
@@ -148,7 +148,7 @@ def predicted_seconds(schedule: Schedule, seconds: Mapping[Any, float]) -> float
     }
     more = {W.cost: task_seconds[W]} if W in task_seconds else {}
     tasks = TaskCosts(task_seconds[F], task_seconds[B], task_seconds["shared"], encoders, more=more)
-    return timeline(schedule, tasks).makespan + idle * int(schedule.stage_syncs.sum())
+    return predict_timeline(schedule, tasks).makespan + idle * int(schedule.stage_syncs.sum())
 
 
 def _schedule_of(step: TrainStep) -> Schedule:

@@ -78,9 +78,9 @@ def _make_scheduler(
     plans = dict.fromkeys(configured.strategy.plans, ParallelPlan(data=stages))
     plans["decoder"] = ParallelPlan(stage=stages)
     uncut = replace(
-        configured.strategy, plans=plans, microbatches=microbatches, chunks=1, pieces={}
+        configured.strategy, plans=plans, microbatches=microbatches, chunks=1, encoder_chunks={}
     )
-    uncut = replace(uncut, placement="bubbles", work_ahead=False)
+    uncut = replace(uncut, placement="bubbles", prefetch=False)
     workload = replace(configured.workload, rows=microbatches * stages)
     strategy: Strategy = cut_encoders(workload, uncut, configured.times)
     full_load = lower_schedule(

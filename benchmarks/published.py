@@ -122,7 +122,7 @@ class PublishedSetting:
     @cached_property
     def optimus(self) -> OptimusStep:
         """Optimus' step."""
-        room = self.planner.hardware.room - self.alone.memory
+        room = self.planner.hardware.usable_memory - self.alone.memory
         return run_optimus(self.chain, self.alone.simulation, room)
 
     def mfu(self, seconds: float) -> float:
@@ -151,12 +151,12 @@ def _predict_optimus(print_line: PrintLine) -> Iterator[Figure]:
 def _predict_parts(name: str, setting: PublishedSetting, first: Simulation) -> Iterator[Figure]:
     """Times of a step of the largest setting, by part."""
     vision = setting.chain.timings["vision"]
-    forward = vision.forward(1).seconds
+    forward = vision.forward_time(1).seconds
     yield name, "seconds of a ViT-22B layer, forward", 1.4e-3, forward
-    backward = vision.backward(1).seconds - forward
+    backward = vision.backward_time(1).seconds - forward
     yield name, "seconds of a ViT-22B layer, backward", 2.0e-3, backward
     work = setting.chain.workload
-    yield name, "PFLOP of a step", 5120, 4 * sum(map(work.flops, work.towers)) / 1e15
+    yield name, "PFLOP of a step", 5120, 4 * sum(map(work.forward_flops, work.modules)) / 1e15
     for kind in IDLE_KINDS:
         yield "production", f"idle seconds: {kind}", IDLE[kind], first.idle[kind]
     yield "production", "seconds of compute", 5.12 - sum(IDLE.values()), first.compute

@@ -20,7 +20,7 @@ from mllm_jax.config.configured_step import build_workload
 from mllm_jax.config.sections import ExperimentConfig
 from mllm_jax.layers.experts.block import make_dispatch
 from mllm_jax.models.module import compute_dtype
-from scheduling.costs.estimate import Timing
+from scheduling.costs.estimate import ModuleTiming
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.strategy import Strategy
 from sharding.dispatch import through_experts
@@ -46,11 +46,13 @@ def token_exchanges(
     for backward in (False, True):
 
         def predict(hardware: Hardware, backward: bool = backward) -> float:
-            timing = Timing(full_workload, strategy, hardware, "decoder")
+            timing = ModuleTiming(full_workload, strategy, hardware, "decoder")
             assert timing.dispatched is not None  # as ranks share experts
-            seconds = timing.copied + timing.dispatched.forward(hardware, 0).seconds
+            seconds = timing.copy_seconds + timing.dispatched.forward_time(hardware, 0).seconds
             if backward:
-                seconds += 2 * timing.copied + timing.dispatched.backward(hardware, 0).seconds
+                seconds += (
+                    2 * timing.copy_seconds + timing.dispatched.backward_time(hardware, 0).seconds
+                )
             return seconds
 
         what = "forward and backward" if backward else "forward"

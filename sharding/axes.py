@@ -53,7 +53,7 @@ class LogicalAxis:
     stored: Literal["split", "gathered", "copied", "padded"]
     muon: Literal["stack", "model", "hidden", "table", "adapter"]
 
-    def degree(self, plan: ParallelPlan) -> int:
+    def degree_of(self, plan: ParallelPlan) -> int:
         """Number of ranks of `plan` that share the dimension."""
         return math.prod(getattr(plan, axis) for axis in self.plan_axes)
 

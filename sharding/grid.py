@@ -30,7 +30,7 @@ from sharding.plan import (
     ParallelPlan,
     PlanError,
     divisors_of,
-    factorizations,
+    list_factorizations,
 )
 
 Axes = tuple[str, ...]
@@ -111,7 +111,7 @@ class MeshView:
         """Every axis of the grid."""
         return tuple(name for name, _ in self.sizes)
 
-    def degree(self, axes: Axes) -> int:
+    def degree_of(self, axes: Axes) -> int:
         """Number of devices along `axes`."""
         sizes = dict(self.sizes)
         return math.prod(sizes[axis] for axis in axes)
@@ -216,7 +216,7 @@ def refining_plans(
         others: plans of other encoders, which refine with the decoder's.
     """
     cuts = set[int]().union(*(_span_edges(plan, decoder) for plan in (decoder, *others)))
-    plans = [ParallelPlan(data=d, tensor=t) for d, t in factorizations(decoder.devices, 2)]
+    plans = [ParallelPlan(data=d, tensor=t) for d, t in list_factorizations(decoder.devices, 2)]
     return [plan for plan in reversed(plans) if _refusal_reason(plan, cuts, decoder) is None]
 
 
@@ -252,7 +252,7 @@ def _with_replicas(view: MeshView, copies: int) -> MeshView:
     """`view` with the last of its tensor axes, of `copies` ranks in all, as its replicas of
     heads."""
     tails = (view.tensor[i:] for i in range(len(view.tensor) + 1))
-    return replace(view, kv_replicas=next(tail for tail in tails if view.degree(tail) == copies))
+    return replace(view, kv_replicas=next(tail for tail in tails if view.degree_of(tail) == copies))
 
 
 def _check_device_count(name: str, plan: ParallelPlan, decoder: ParallelPlan) -> None:

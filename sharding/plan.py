@@ -65,7 +65,7 @@ class ParallelPlan(BaseModel):
     @property
     def batch(self) -> int:
         """Number of different shares of the batch: data x fsdp x expert."""
-        return self._degree(ROWS)
+        return self._degree_of(ROWS)
 
     @property
     def vocab(self) -> int:
@@ -80,9 +80,9 @@ class ParallelPlan(BaseModel):
     @property
     def sequence(self) -> int:
         """Splits of a row's positions between the blocks of a layer: context x tensor."""
-        return self._degree(POSITIONS)
+        return self._degree_of(POSITIONS)
 
-    def _degree(self, axes: tuple[str, ...]) -> int:
+    def _degree_of(self, axes: tuple[str, ...]) -> int:
         return math.prod(getattr(self, axis) for axis in axes)
 
     @property
@@ -123,11 +123,11 @@ def divisors_of(n: int) -> list[int]:
     return small + [n // k for k in reversed(small) if k * k != n]
 
 
-def factorizations(n: int, parts: int) -> Iterator[tuple[int, ...]]:
+def list_factorizations(n: int, parts: int) -> Iterator[tuple[int, ...]]:
     """All ordered ways to write `n` as a product of `parts` factors."""
     if parts == 1:
         yield (n,)
         return
     for first in divisors_of(n):
-        for others in factorizations(n // first, parts - 1):
+        for others in list_factorizations(n // first, parts - 1):
             yield (first, *others)

@@ -54,17 +54,17 @@ class RouteSide:
     def device_shape(self) -> tuple[int, int]:
         """Rows and positions of one device."""
         batch, shards = (
-            self.view.degree(axes) for axes in (self.view.batch_axes, self.view.sequence_axes)
+            self.view.degree_of(axes) for axes in (self.view.batch_axes, self.view.sequence_axes)
         )
         return self.rows // batch, self.positions // shards
 
     def device_numbers(self, axes: Axes) -> Ints:
         """Number along `axes` of the device with share `[b, t]` of rows and positions."""
         view_axes = (*self.view.batch_axes, *self.view.sequence_axes)
-        sizes = [self.view.degree((axis,)) for axis in axes]
+        sizes = [self.view.degree_of((axis,)) for axis in axes]
         numbers = np.arange(math.prod(sizes)).reshape(sizes)
         order = [axes.index(axis) for axis in view_axes]
-        return numbers.transpose(order).reshape(self.view.degree(self.view.batch_axes), -1)
+        return numbers.transpose(order).reshape(self.view.degree_of(self.view.batch_axes), -1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,13 +119,13 @@ class Routes:
                 )
         # The buffers have room for every output and for every token once.
         for what, row, first in (("outputs", 0, 1), ("tokens", 2, 3)):
-            for one, other in _overlapping(self.runs, row, first):
+            for one, other in _find_overlap(self.runs, row, first):
                 raise ValueError(f"runs {one} and {other} share {what}; valid: each in one run")
 
     @property
     def count(self) -> int:
         """Number of devices between which outputs move."""
-        return self.target.view.degree(self.axes)
+        return self.target.view.degree_of(self.axes)
 
     @property
     def capacity(self) -> int:
@@ -147,18 +147,18 @@ class Routes:
         return outputs, min(tokens, self.count * outputs)
 
     @cached_property
-    def _pieces(self) -> tuple[Ints, Ints, Ints, Ints]:
+    def _device_runs(self) -> tuple[Ints, Ints, Ints, Ints]:
         """Runs cut at the ends of devices, in the order in which a pair of devices moves them.
 
         Returns:
             The pieces `[pieces, 5]`; the devices that send and receive them; where a piece begins
             among those of its pair.
         """
-        pieces = _cut(
-            _cut(self.runs, 1, self.source.device_shape[1]), 3, self.target.device_shape[1]
+        pieces = _cut_runs(
+            _cut_runs(self.runs, 1, self.source.device_shape[1]), 3, self.target.device_shape[1]
         )
-        sends = self._devices(self.source, pieces[:, 0], pieces[:, 1])
-        receives = self._devices(self.target, pieces[:, 2], pieces[:, 3])
+        sends = self._device_numbers(self.source, pieces[:, 0], pieces[:, 1])
+        receives = self._device_numbers(self.target, pieces[:, 2], pieces[:, 3])
         pair = sends * self.count + receives
         order = np.argsort(pair, kind="stable")
         ends = np.cumsum(pieces[order, 4])
@@ -166,43 +166,43 @@ class Routes:
         _, first, which = np.unique(pair[order], return_index=True, return_inverse=True)
         return pieces[order], sends[order], receives[order], begins - begins[first][which]
 
-    def _devices(self, side: RouteSide, rows: Ints, positions: Ints) -> Ints:
+    def _device_numbers(self, side: RouteSide, rows: Ints, positions: Ints) -> Ints:
         share = rows // side.device_shape[0], positions // side.device_shape[1]
         return side.device_numbers(self.axes)[share]
 
-    def send(self, device: int) -> NDArray[np.int32]:
+    def send_indices(self, device: int) -> NDArray[np.int32]:
         """Indices of the outputs that `device` sends, `[entries of its buffer for sending]`.
 
         Indices count the outputs that the device holds, row by row; an index equal to the number of
         these outputs marks an empty entry.
         """
-        pieces, _, receives, within = (part[self._sent(device)] for part in self._pieces)
+        pieces, _, receives, within = (part[self._sent_runs(device)] for part in self._device_runs)
         rows, positions = self.source.device_shape
         send = np.full(self.entries[0], rows * positions, np.int32)
         output = pieces[:, 0] % rows * positions + pieces[:, 1] % positions
-        entry = self._begins(self._sizes(device)[0])[receives] + within
-        inside = _expanded(pieces[:, 4])
+        entry = self._slice_starts(self._pair_sizes(device)[0])[receives] + within
+        inside = _expand_ranges(pieces[:, 4])
         send[np.repeat(entry, pieces[:, 4]) + inside] = np.repeat(output, pieces[:, 4]) + inside
         return send
 
-    def receive(self, device: int) -> NDArray[np.int32]:
+    def receive_indices(self, device: int) -> NDArray[np.int32]:
         """Indices of the received outputs for the tokens of `device`, `[rows, tokens]`.
 
         Indices count the entries of its buffer for receiving; an index equal to the number of
         entries marks a token without an output.
         """
-        pieces, sends, _, within = (part[self._received(device)] for part in self._pieces)
+        pieces, sends, _, within = (part[self._received_runs(device)] for part in self._device_runs)
         rows, positions = self.target.device_shape
         receive = np.full((rows, positions), self.entries[1], np.int32)
-        entry = self._begins(self._sizes(device)[1])[sends] + within
-        inside = _expanded(pieces[:, 4])
+        entry = self._slice_starts(self._pair_sizes(device)[1])[sends] + within
+        inside = _expand_ranges(pieces[:, 4])
         row, token = pieces[:, 2] % rows, pieces[:, 3] % positions
         receive[np.repeat(row, pieces[:, 4]), np.repeat(token, pieces[:, 4]) + inside] = (
             np.repeat(entry, pieces[:, 4]) + inside
         )
         return receive
 
-    def index(self, first: int, last: int) -> NDArray[np.int32]:
+    def merge_index(self, first: int, last: int) -> NDArray[np.int32]:
         """Outputs that land at the tokens of the decoder's rows from `first` to before `last`.
 
         `[rows, tokens]`; `row * outputs + offset` of the output, or -1 where none lands.
@@ -212,46 +212,48 @@ class Routes:
         outputs = runs[:, 0] * self.source.positions + runs[:, 1]
         columns = (outputs, runs[:, 2] - first, runs[:, 3])
         output, row, token = (np.repeat(column, runs[:, 4]) for column in columns)
-        inside = _expanded(runs[:, 4])
+        inside = _expand_ranges(runs[:, 4])
         index[row, token + inside] = output + inside
         return index
 
-    def slices(self, device: int) -> NDArray[np.int32]:
+    def ragged_slices(self, device: int) -> NDArray[np.int32]:
         """Slices of the buffers of `device` where they are ragged, `[4, devices]`.
 
         For every other device: start and length of the slice sent there, its start in that device's
         buffer for receiving, and length of the slice received from there.
         """
-        pieces, _, receives, _ = self._pieces
-        sent, received = self._sizes(device)
-        before = slice(0, self._sent(device).start)
-        there = self._sums(receives[before], pieces[before, 4])
-        return np.stack([self._begins(sent), sent, there, received]).astype(np.int32)
+        pieces, _, receives, _ = self._device_runs
+        sent, received = self._pair_sizes(device)
+        before = slice(0, self._sent_runs(device).start)
+        there = self._sum_by_device(receives[before], pieces[before, 4])
+        return np.stack([self._slice_starts(sent), sent, there, received]).astype(np.int32)
 
-    def _sizes(self, device: int) -> tuple[Ints, Ints]:
+    def _pair_sizes(self, device: int) -> tuple[Ints, Ints]:
         """Outputs that `device` sends to every other, and those that it receives, `[devices]`."""
-        pieces, sends, receives, _ = self._pieces
-        out, into = self._sent(device), self._received(device)
-        return self._sums(receives[out], pieces[out, 4]), self._sums(sends[into], pieces[into, 4])
+        pieces, sends, receives, _ = self._device_runs
+        out, into = self._sent_runs(device), self._received_runs(device)
+        return self._sum_by_device(receives[out], pieces[out, 4]), self._sum_by_device(
+            sends[into], pieces[into, 4]
+        )
 
-    def _sums(self, devices: Ints, lengths: Ints) -> Ints:
+    def _sum_by_device(self, devices: Ints, lengths: Ints) -> Ints:
         """Lengths of pieces by device."""
         return np.bincount(devices, lengths, self.count).astype(np.int64)
 
-    def _begins(self, sizes: Ints) -> Ints:
+    def _slice_starts(self, sizes: Ints) -> Ints:
         """Starts of slices of `sizes` in a buffer."""
         if self.ragged:
             return np.cumsum(sizes) - sizes
         return np.arange(self.count) * self.capacity
 
-    def _sent(self, device: int) -> slice:
+    def _sent_runs(self, device: int) -> slice:
         """Pieces that `device` sends."""
-        sends = self._pieces[1]
+        sends = self._device_runs[1]
         return slice(*np.searchsorted(sends, [device, device + 1]).tolist())
 
-    def _received(self, device: int) -> NDArray[np.intp]:
+    def _received_runs(self, device: int) -> NDArray[np.intp]:
         """Pieces that `device` receives."""
-        return np.flatnonzero(self._pieces[2] == device)
+        return np.flatnonzero(self._device_runs[2] == device)
 
 
 def runs_of(index: NDArray[np.integer], outputs: int) -> Ints:
@@ -266,7 +268,7 @@ def runs_of(index: NDArray[np.integer], outputs: int) -> Ints:
     return np.stack([*(column[first] for column in columns), lengths], axis=1)
 
 
-def _overlapping(runs: Ints, row: int, first: int) -> list[list[list[int]]]:
+def _find_overlap(runs: Ints, row: int, first: int) -> list[list[list[int]]]:
     """The first pair of runs, if any, whose spans from column `first` share a position of a row."""
     runs = runs[runs[:, 4] > 0]
     runs = runs[np.lexsort((runs[:, first], runs[:, row]))]
@@ -276,12 +278,12 @@ def _overlapping(runs: Ints, row: int, first: int) -> list[list[list[int]]]:
     return np.stack([before[shared], after[shared]], axis=1)[:1].tolist()
 
 
-def _cut(runs: Ints, column: int, size: int) -> Ints:
+def _cut_runs(runs: Ints, column: int, size: int) -> Ints:
     """Runs cut at multiples of `size` of `column`, an encoder's output or a token."""
     runs = runs[runs[:, 4] > 0]
     start, length = runs[:, column], runs[:, 4]
     parts = (start + length - 1) // size - start // size + 1
-    which, part = np.repeat(np.arange(len(runs)), parts), _expanded(parts)
+    which, part = np.repeat(np.arange(len(runs)), parts), _expand_ranges(parts)
     begin = np.maximum(start[which], (start[which] // size + part) * size)
     end = np.minimum(start[which] + length[which], (start[which] // size + part + 1) * size)
     pieces = runs[which]
@@ -290,6 +292,6 @@ def _cut(runs: Ints, column: int, size: int) -> Ints:
     return pieces
 
 
-def _expanded(lengths: Ints) -> Ints:
+def _expand_ranges(lengths: Ints) -> Ints:
     """0 to n - 1 for each n of `lengths`, one after the other."""
     return np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)

@@ -40,12 +40,12 @@ class ParameterSharding:
         """
         return PartitionSpec(*[axes or None for axes in self.mesh_axes])
 
-    def padded(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+    def padded_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """The stored `shape`: the vocabulary is rounded up to a multiple of its ranks."""
         dim = stored_dimension(self.axes, "padded")
         if dim is None:
             return shape
-        ranks = self.view.degree(self.mesh_axes[dim])
+        ranks = self.view.degree_of(self.mesh_axes[dim])
         return (*shape[:dim], -(-shape[dim] // ranks) * ranks, *shape[dim + 1 :])
 
     @property

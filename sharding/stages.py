@@ -46,7 +46,7 @@ class StageViews:
         Raises:
             PlanError: an encoder's layers would be gathered across stages during their work.
         """
-        decoder, encoders = grid.backbone, _encoders(grid)
+        decoder, encoders = grid.backbone, _source_views(grid)
         for name, view in encoders.items():
             _check_gather(name, grid, view, gather)
         views = {grid.backbone_name: decoder}
@@ -63,7 +63,7 @@ class StageViews:
         return cls(views, pipelines)
 
 
-def _encoders(grid: JointGrid) -> dict[str, MeshView]:
+def _source_views(grid: JointGrid) -> dict[str, MeshView]:
     return {name: view for name, view in grid.views.items() if name != grid.backbone_name}
 
 

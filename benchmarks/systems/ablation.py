@@ -260,4 +260,4 @@ def _model_utilisation(base: AblatedStep, setting: AblatedStep, seconds: float) 
     batches = setting.config.train.accumulate / base.config.train.accumulate
     flops = model_step_flops(base.workload) * batches
     devices = setting.config.parallel.devices
-    return 100 * flops / (setting.hardware.peak(base.workload.dtype) * devices * seconds)
+    return 100 * flops / (setting.hardware.peak_flops(base.workload.dtype) * devices * seconds)

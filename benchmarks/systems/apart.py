@@ -27,15 +27,15 @@ from benchmarks.systems.chain import (
     stopped_seconds,
 )
 from benchmarks.systems.memory import state_bytes
-from scheduling.costs.estimate import Timing
-from scheduling.costs.loads import Uneven
-from scheduling.costs.memory import everything, kept
+from scheduling.costs.estimate import ModuleTiming
+from scheduling.costs.loads import UnevenLoads
+from scheduling.costs.memory import layer_residual_bytes, residual_bytes
 from scheduling.costs.times import TaskTime
 from scheduling.costs.workload import Workload
 from scheduling.schedules.task_kinds import B, F, TaskKind
 from scheduling.schedules.tasks import FusedTask, Task
 from scheduling.simulate.orders import Ordered, OrderTimes, run_order, seconds_of_cases
-from scheduling.simulate.simulation import Options, Simulation, Step
+from scheduling.simulate.simulation import Simulation, SimulationOptions, Step
 from sharding.plan import ParallelPlan
 
 #: Name of all encoders together in the simulated order.
@@ -56,7 +56,7 @@ class DisaggregatedSystem:
     plan: ParallelPlan
     in_flight: int
 
-    def under(self, workload: Workload, uneven: Uneven | None = None) -> DisaggregatedSystem:
+    def under(self, workload: Workload, uneven: UnevenLoads | None = None) -> DisaggregatedSystem:
         """The same plans for another workload of the same model."""
         return replace(self, chain=self.chain.under(workload, uneven))
 
@@ -66,10 +66,10 @@ class DisaggregatedSystem:
         return decoder_alone(self.chain)
 
     @cached_property
-    def timings(self) -> list[Timing]:
+    def timings(self) -> list[ModuleTiming]:
         """Timings of the encoders on their devices."""
         chain, plans = self.chain, {"decoder": self.plan}
-        strategy = replace(chain.strategy, plans=plans, pieces={})
+        strategy = replace(chain.strategy, plans=plans, encoder_chunks={})
         return [
             chain.timing(replace(strategy, plans=plans | {name: self.plan}), name)
             for name in chain.workload.sources
@@ -78,13 +78,13 @@ class DisaggregatedSystem:
     @cached_property
     def forward(self) -> TaskTime:
         """All encoders' forward of one microbatch of all pipelines."""
-        return _join_tasks([timing.forward(timing.tower.layers) for timing in self.timings])
+        return _join_tasks([timing.forward_time(timing.profile.layers) for timing in self.timings])
 
     @cached_property
     def backward(self) -> TaskTime:
         """The backward of the same."""
         return _join_tasks(
-            [self.chain.backward(timing, timing.tower.layers) for timing in self.timings]
+            [self.chain.backward(timing, timing.profile.layers) for timing in self.timings]
         )
 
     @property
@@ -108,14 +108,18 @@ class DisaggregatedSystem:
         """Bytes of the device that needs most, of the decoder's or the encoders'."""
         return max(self.decoder.memory, sum(self._encoder_bytes(timing) for timing in self.timings))
 
-    def _encoder_bytes(self, timing: Timing) -> float:
+    def _encoder_bytes(self, timing: ModuleTiming) -> float:
         """Bytes of one encoder's state, waiting activations and work."""
-        layers, plan = timing.tower.layers, self.plan
+        layers, plan = timing.profile.layers, self.plan
         full = timing.remat == "full"
-        each = timing.activation / plan.tensor if full else kept(timing, layers)
+        each = timing.activation_bytes / plan.tensor if full else residual_bytes(timing, layers)
         again = {"none": 0.0, "layer": 1.0, "full": float(layers)}[timing.remat]
-        state = state_bytes(timing) * (timing.tower.parameters if timing.holds else 0) / plan.tensor
-        return state + self.in_flight * each + again * everything(timing)
+        state = (
+            state_bytes(timing)
+            * (timing.profile.parameters if timing.holds_parameters else 0)
+            / plan.tensor
+        )
+        return state + self.in_flight * each + again * layer_residual_bytes(timing)
 
     @cached_property
     def step(self) -> Step:
@@ -124,7 +128,7 @@ class DisaggregatedSystem:
         Raises:
             ScheduleError: encoders and decoder wait for each other, as too few forwards go ahead.
         """
-        options = Options(co_issue=False, replicas=self.chain.strategy.backbone.batch)
+        options = SimulationOptions(co_issue=False, replicas=self.chain.strategy.backbone.batch)
         return run_order(self._all_orders(), self._task_times(), options)
 
     def _all_orders(self) -> Ordered:
@@ -167,7 +171,7 @@ class DisaggregatedSystem:
         if uneven is None:
             return self.step.makespan
         count, times = self.chain.strategy.microbatches, self._task_times()
-        shares = {n: s[..., 0] for n, s in uneven.of(count, 1).items()}
+        shares = {n: s[..., 0] for n, s in uneven.work_of(count, 1).items()}
         works = {F: self._seconds_by_encoder(F), B: self._seconds_by_encoder(B)}
 
         def seconds(task: Task, stage: int) -> np.ndarray:
@@ -183,10 +187,11 @@ class DisaggregatedSystem:
         """Seconds of each encoder's forward, or backward, of one microbatch of all pipelines."""
         if kind.forward:
             return {
-                timing.name: timing.forward(timing.tower.layers).seconds for timing in self.timings
+                timing.name: timing.forward_time(timing.profile.layers).seconds
+                for timing in self.timings
             }
         return {
-            timing.name: self.chain.backward(timing, timing.tower.layers).seconds
+            timing.name: self.chain.backward(timing, timing.profile.layers).seconds
             for timing in self.timings
         }
 

@@ -18,9 +18,9 @@ from functools import cached_property
 import numpy as np
 
 from benchmarks.systems.memory import chain_memory
-from scheduling.costs.estimate import Timing
+from scheduling.costs.estimate import ModuleTiming
 from scheduling.costs.hardware import Hardware
-from scheduling.costs.loads import Uneven
+from scheduling.costs.loads import UnevenLoads
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.times import Segment, TaskTime
 from scheduling.costs.workload import WIDE, Workload
@@ -34,7 +34,7 @@ from scheduling.simulate.orders import (
     run_order,
     seconds_of_cases,
 )
-from scheduling.simulate.simulation import Options, Simulation, Step
+from scheduling.simulate.simulation import Simulation, SimulationOptions, Step
 from sharding.plan import ParallelPlan, divisors_of
 
 #: Transfers that delay a stage after each task: a send, then a receive. Calibrated
@@ -78,35 +78,35 @@ class LayerChain:
     hardware: Hardware
     overlapped: bool = False
     by_chunk: bool = False
-    uneven: Uneven | None = None
+    uneven: UnevenLoads | None = None
 
     @cached_property
-    def timings(self) -> dict[str, Timing]:
+    def timings(self) -> dict[str, ModuleTiming]:
         """Timings of the towers, encoders first."""
         decoder = self.strategy.backbone
         # Parameters are whole on every rank: layers have nothing to gather.
         replicated = decoder.model_copy(update={"data": decoder.data * decoder.fsdp, "fsdp": 1})
-        plans = dict.fromkeys(self.workload.towers, replicated)
-        strategy = replace(self.strategy, plans=plans, pieces={})
+        plans = dict.fromkeys(self.workload.modules, replicated)
+        strategy = replace(self.strategy, plans=plans, encoder_chunks={})
         names = [*self.workload.sources, "decoder"]
         return {name: self.timing(strategy, name) for name in names}
 
-    def timing(self, strategy: Strategy, name: str) -> Timing:
+    def timing(self, strategy: Strategy, name: str) -> ModuleTiming:
         """Timing of a tower whose tensor ranks sum in the activations' type, as in Megatron-LM."""
-        workload = replace(self.workload, sums=self.workload.size)
-        return Timing(workload, strategy, self.hardware, name)
+        workload = replace(self.workload, sums=self.workload.element_bytes)
+        return ModuleTiming(workload, strategy, self.hardware, name)
 
-    def under(self, workload: Workload, uneven: Uneven | None = None) -> LayerChain:
+    def under(self, workload: Workload, uneven: UnevenLoads | None = None) -> LayerChain:
         """The same chain for another workload of the same model and rows."""
         return replace(self, workload=workload, uneven=uneven)
 
-    def shares(self, uneven: Uneven) -> dict[str, np.ndarray]:
+    def shares(self, uneven: UnevenLoads) -> dict[str, np.ndarray]:
         """By encoder, `[microbatches, steps x replicas]`: the work of every microbatch."""
-        by_module = uneven.of(self.strategy.microbatches, self.strategy.backbone.batch)
+        by_module = uneven.work_of(self.strategy.microbatches, self.strategy.backbone.batch)
         return {name: share.reshape(len(share), -1) for name, share in by_module.items()}
 
     @staticmethod
-    def slowest(uneven: Uneven, seconds: np.ndarray) -> float:
+    def slowest(uneven: UnevenLoads, seconds: np.ndarray) -> float:
         """Mean seconds of the steps, each of which waits for its slowest replica.
 
         Args:
@@ -118,17 +118,17 @@ class LayerChain:
     def encoders(self) -> list[ChainLayer]:
         """Layers of all encoders."""
         return [
-            ChainLayer(name, timing.forward(1), self.backward(timing, 1))
+            ChainLayer(name, timing.forward_time(1), self.backward(timing, 1))
             for name, timing in self.timings.items()
             if name != "decoder"
-            for _ in range(timing.tower.layers)
+            for _ in range(timing.profile.layers)
         ]
 
-    def backward(self, timing: Timing, layers: int) -> TaskTime:
+    def backward(self, timing: ModuleTiming, layers: int) -> TaskTime:
         """The backward of a run of layers; frozen layers have none."""
-        return timing.backward(layers) if self._is_trained(timing) else TaskTime()
+        return timing.backward_time(layers) if self._is_trained(timing) else TaskTime()
 
-    def _is_trained(self, timing: Timing) -> bool:
+    def _is_trained(self, timing: ModuleTiming) -> bool:
         return timing.name not in self.workload.frozen
 
     @cached_property
@@ -136,9 +136,9 @@ class LayerChain:
         """Layers of the decoder; the last one carries the head."""
         timing = self.timings["decoder"]
         layers = [
-            ChainLayer("decoder", timing.forward(1), timing.backward(1))
-        ] * timing.tower.layers
-        end = timing.compute(timing.tower.end)
+            ChainLayer("decoder", timing.forward_time(1), timing.backward_time(1))
+        ] * timing.profile.layers
+        end = timing.compute_seconds(timing.profile.end)
         last = layers[-1]
         forward = TaskTime((*last.forward.segments, Segment(end)))
         backward = TaskTime((Segment(2 * end), *last.backward.segments))
@@ -160,11 +160,11 @@ class LayerChain:
 
         towers = {layer.tower for layer in layers} | {"decoder"}
         around = self.ends([self.timings[name] for name in self.timings if name in towers])
-        send = self.timings["decoder"].send()
+        send = self.timings["decoder"].send_seconds()
         sends = (send, 0.0) if self.overlapped else (0.0, TRANSFERS * send)
         return OrderTimes(time, *sends, *around)
 
-    def ends(self, timings: Iterable[Timing]) -> tuple[float, float, float]:
+    def ends(self, timings: Iterable[ModuleTiming]) -> tuple[float, float, float]:
         """Seconds of gather, scatter and optimizer of some towers."""
         modules = list(timings)
         gather, scatter, update = (
@@ -173,23 +173,23 @@ class LayerChain:
         alone = self.strategy.chunks if self.by_chunk else 1
         return gather / alone, scatter / alone, update
 
-    def shared(self, timing: Timing) -> float:
+    def shared(self, timing: ModuleTiming) -> float:
         """Parameters of a tower on one device; the optimizer's state is spread over the ranks."""
         plan = timing.plan
-        return timing.tower.parameters / (plan.stage * plan.tensor)
+        return timing.profile.parameters / (plan.stage * plan.tensor)
 
-    def gather(self, timing: Timing) -> float:
+    def gather(self, timing: ModuleTiming) -> float:
         """Seconds of the gather of a tower's parameters, in the type of the activations."""
-        data = self.workload.size * self.shared(timing)
+        data = self.workload.element_bytes * self.shared(timing)
         return self._over_ranks(data, timing.plan)
 
-    def scatter(self, timing: Timing) -> float:
+    def scatter(self, timing: ModuleTiming) -> float:
         """Seconds of the scatter of a tower's gradients, in float32."""
         if not self._is_trained(timing):
             return 0.0
         return self._over_ranks(WIDE * self.shared(timing), timing.plan)
 
-    def update(self, timing: Timing) -> float:
+    def update(self, timing: ModuleTiming) -> float:
         """Seconds of a tower's optimizer, spread over the ranks."""
         if not self._is_trained(timing):
             return 0.0
@@ -238,7 +238,7 @@ class BaselineStep:
     @cached_property
     def step(self) -> Step:
         """The simulated step."""
-        options = Options(co_issue=False, replicas=self.chain.strategy.backbone.batch)
+        options = SimulationOptions(co_issue=False, replicas=self.chain.strategy.backbone.batch)
         return run_order(self.order, self.chain.times(self.cuts, self.layers), options)
 
     @cached_property
@@ -276,7 +276,7 @@ class BaselineStep:
         """Share of the devices' time in which they compute."""
         return self.simulation.compute / self.seconds
 
-    def under(self, workload: Workload, uneven: Uneven | None = None) -> BaselineStep:
+    def under(self, workload: Workload, uneven: UnevenLoads | None = None) -> BaselineStep:
         """The same cuts for another workload of the same model."""
         return replace(self, chain=self.chain.under(workload, uneven))
 
@@ -302,7 +302,13 @@ def stopped_seconds(chain: LayerChain) -> float:
     strategy = chain.strategy
     if chain.overlapped or strategy.backbone.stage == 1:
         return 0.0
-    return 2 * strategy.microbatches * strategy.chunks * TRANSFERS * chain.timings["decoder"].send()
+    return (
+        2
+        * strategy.microbatches
+        * strategy.chunks
+        * TRANSFERS
+        * chain.timings["decoder"].send_seconds()
+    )
 
 
 def balanced_cuts(costs: Sequence[float], parts: int) -> list[int]:

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from scheduling.costs.estimate import Timing
-from scheduling.costs.memory import everything, kept, logits
-from scheduling.costs.shares import elements
+from scheduling.costs.estimate import ModuleTiming
+from scheduling.costs.memory import layer_residual_bytes, logit_bytes, residual_bytes
+from scheduling.costs.shares import local_elements
 from scheduling.costs.workload import WIDE
 from scheduling.simulate.orders import warm_up
 
 
-def chain_memory(timings: Mapping[str, Timing], parts: Sequence[Sequence[str]]) -> float:
+def chain_memory(timings: Mapping[str, ModuleTiming], parts: Sequence[Sequence[str]]) -> float:
     """Bytes of the device that needs most.
 
     All forwards of a stage before its first backward keep as much for their backwards as an average
@@ -31,15 +31,17 @@ def chain_memory(timings: Mapping[str, Timing], parts: Sequence[Sequence[str]]) 
     return max(_of_stage(timings, parts[stage::stages], stage) for stage in range(stages))
 
 
-def state_bytes(timing: Timing) -> float:
+def state_bytes(timing: ModuleTiming) -> float:
     """Bytes that a parameter takes, with its gradient and its share of the optimizer's state."""
-    size, workload = timing.workload.size, timing.workload
-    if not timing.full:
+    size, workload = timing.workload.element_bytes, timing.workload
+    if not timing.trains_fully:
         return size
     return size + WIDE + (1 + workload.moments) * WIDE / timing.plan.tokens
 
 
-def _of_stage(timings: Mapping[str, Timing], chunks: Sequence[Sequence[str]], stage: int) -> float:
+def _of_stage(
+    timings: Mapping[str, ModuleTiming], chunks: Sequence[Sequence[str]], stage: int
+) -> float:
     decoder = timings["decoder"]
     strategy, stages = decoder.strategy, decoder.plan.stage
     layers = Counter(name for chunk in chunks for name in chunk)
@@ -48,29 +50,31 @@ def _of_stage(timings: Mapping[str, Timing], chunks: Sequence[Sequence[str]], st
     forwards = warm_up(stages, len(chunks), count, stage) + 1
     waiting = min(forwards, count * len(chunks)) / len(chunks)
     left = waiting * sum(_saved_bytes(timings, chunk) for chunk in chunks)
-    head = logits(decoder) if stage == stages - 1 else 0.0
+    head = logit_bytes(decoder) if stage == stages - 1 else 0.0
     return state + left + max(_recomputed_bytes(timings, chunk) for chunk in chunks) + head
 
 
-def _state_bytes(timing: Timing, layers: int) -> float:
+def _state_bytes(timing: ModuleTiming, layers: int) -> float:
     """Bytes of the state of so many layers, with the tower's other parameters."""
     layer, outside_layers = (
-        elements(timing.tower, parameters, timing.plan, fsdp=False)
-        for parameters in (timing.tower.layer_parameters, timing.tower.rest_parameters)
+        local_elements(timing.profile, parameters, timing.plan, fsdp=False)
+        for parameters in (timing.profile.layer_parameters, timing.profile.rest_parameters)
     )
     return state_bytes(timing) * (layers * layer + outside_layers)
 
 
-def _saved_bytes(timings: Mapping[str, Timing], chunk: Sequence[str]) -> float:
+def _saved_bytes(timings: Mapping[str, ModuleTiming], chunk: Sequence[str]) -> float:
     """Bytes that the forward of a virtual stage leaves for its backward."""
     towers = [timings[name] for name in chunk]
     if towers and towers[0].remat == "full":
-        return towers[0].activation / towers[0].plan.sequence
-    return sum(kept(tower, 1) for tower in towers)
+        return towers[0].activation_bytes / towers[0].plan.sequence
+    return sum(residual_bytes(tower, 1) for tower in towers)
 
 
-def _recomputed_bytes(timings: Mapping[str, Timing], chunk: Sequence[str]) -> float:
+def _recomputed_bytes(timings: Mapping[str, ModuleTiming], chunk: Sequence[str]) -> float:
     """Bytes that the backward of a virtual stage makes again before it uses them."""
-    recomputed = [everything(timings[name]) for name in chunk if timings[name].remat != "none"]
+    recomputed = [
+        layer_residual_bytes(timings[name]) for name in chunk if timings[name].remat != "none"
+    ]
     full = timings["decoder"].remat == "full"
     return sum(recomputed) if full else max(recomputed, default=0.0)

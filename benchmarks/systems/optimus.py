@@ -20,9 +20,9 @@ import numpy as np
 from benchmarks.systems.chain import LayerChain
 from benchmarks.systems.memory import state_bytes
 from benchmarks.systems.packing import EncoderPacking, PipelineDirection, StageWork
-from scheduling.costs.estimate import Timing
-from scheduling.costs.loads import Uneven
-from scheduling.costs.memory import everything, kept
+from scheduling.costs.estimate import ModuleTiming
+from scheduling.costs.loads import UnevenLoads
+from scheduling.costs.memory import layer_residual_bytes, residual_bytes
 from scheduling.costs.times import TaskTime
 from scheduling.schedules.schedule import ScheduleError
 from scheduling.schedules.task_kinds import B, F, TaskKind
@@ -132,7 +132,9 @@ def _assign_microbatches(chain: LayerChain, stages: int, tensor: int) -> tuple[i
 def _more_parameters(chain: LayerChain, ways: int) -> float:
     """Encoder parameters of a device, split so many ways, above those under the decoder's plan."""
     encoders = chain.workload.sources.items()
-    total = sum(tower.parameters for name, tower in encoders if chain.workload.holds(name))
+    total = sum(
+        tower.parameters for name, tower in encoders if chain.workload.holds_parameters(name)
+    )
     decoder = chain.strategy.backbone
     return total / ways - total / (decoder.stage * decoder.tensor)
 
@@ -215,7 +217,7 @@ def _late_seconds(
 
 
 def _direction_weights(
-    chain: LayerChain, uneven: Uneven, degrees: tuple[int, int]
+    chain: LayerChain, uneven: UnevenLoads, degrees: tuple[int, int]
 ) -> list[np.ndarray]:
     """Work of microbatches in both directions over `_stage_work`, `[microbatches, cases]`.
 
@@ -237,13 +239,13 @@ def _encoder_bytes(chain: LayerChain, stages: int, tensor: int, waiting: int) ->
     total = 0.0
     scale = chain.strategy.backbone.sequence // tensor
     for timing in _encoder_timings(chain, stages, tensor):
-        parameters = timing.tower.parameters if timing.holds else 0
+        parameters = timing.profile.parameters if timing.holds_parameters else 0
         total += state_bytes(timing) * parameters / (stages * tensor)
-        layers = timing.tower.layers / stages
+        layers = timing.profile.layers / stages
         full = timing.remat == "full"
-        each = timing.activation / tensor if full else kept(timing, layers)
+        each = timing.activation_bytes / tensor if full else residual_bytes(timing, layers)
         again = {"none": 0.0, "layer": 1.0, "full": layers}[timing.remat]
-        total += scale * (waiting * each + again * everything(timing))
+        total += scale * (waiting * each + again * layer_residual_bytes(timing))
     return total
 
 
@@ -266,17 +268,19 @@ def _times_by_encoder(
     """The task of one stage of every encoder."""
     times = {}
     for timing in _encoder_timings(chain, stages, tensor):
-        run = timing.forward if kind == "forward" else partial(chain.backward, timing)
-        times[timing.name] = run(timing.tower.layers // stages)
+        run = timing.forward_time if kind == "forward" else partial(chain.backward, timing)
+        times[timing.name] = run(timing.profile.layers // stages)
     return times
 
 
-def _encoder_timings(chain: LayerChain, stages: int, tensor: int) -> Iterator[Timing]:
+def _encoder_timings(chain: LayerChain, stages: int, tensor: int) -> Iterator[ModuleTiming]:
     """Timings of all encoders under their plan."""
     decoder = chain.strategy.backbone
     plan = ParallelPlan(data=decoder.devices // (stages * tensor), stage=stages, tensor=tensor)
     for name in chain.workload.sources:
-        strategy = replace(chain.strategy, plans={"decoder": decoder, name: plan}, pieces={})
+        strategy = replace(
+            chain.strategy, plans={"decoder": decoder, name: plan}, encoder_chunks={}
+        )
         yield chain.timing(strategy, name)
 
 
@@ -286,7 +290,7 @@ def _both_directions(
     """The decoder's step forwards and backwards in time."""
     stages = chain.strategy.backbone.stage
     timing = chain.timings["decoder"]
-    tasks = {F: timing.forward(1), B: timing.backward(1)}
+    tasks = {F: timing.forward_time(1), B: timing.backward_time(1)}
     idle = {kind: time.collective / time.seconds for kind, time in tasks.items()}
     rows = [_decoder_spans(alone, stage, idle) for stage in range(stages)]
     gather, scatter = (

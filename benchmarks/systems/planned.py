@@ -28,10 +28,10 @@ from benchmarks.systems.chain import (
 from benchmarks.systems.optimus import OptimusStep, apply_plan, fitting_degrees, planned_optimus
 from benchmarks.systems.plans import ideal_seconds, list_chains, list_strategies, plain_space
 from scheduling.costs.hardware import Hardware
-from scheduling.costs.loads import Uneven
+from scheduling.costs.loads import UnevenLoads
 from scheduling.costs.workload import Workload
 from scheduling.schedules.schedule import ScheduleError
-from scheduling.search.bounds import tower_compute
+from scheduling.search.bounds import module_compute
 from scheduling.search.space import Space, decoder_plans
 from sharding.plan import ParallelPlan, divisors_of
 
@@ -59,7 +59,7 @@ class PlannedSystem(Protocol):
     def computing(self) -> float | None:
         """Share of the devices' time in which they compute; None where only the sum is known."""
 
-    def under(self, workload: Workload, uneven: Uneven | None = None) -> Self:
+    def under(self, workload: Workload, uneven: UnevenLoads | None = None) -> Self:
         """The same plan for another workload of the same model and rows."""
 
 
@@ -93,7 +93,7 @@ class PlannedOptimus:
         """Bytes of a device for decoder and encoders."""
         return self.alone.memory + self.step.memory
 
-    def under(self, workload: Workload, uneven: Uneven | None = None) -> PlannedOptimus:
+    def under(self, workload: Workload, uneven: UnevenLoads | None = None) -> PlannedOptimus:
         """The same plan and places for another workload; the decoder's step is the same."""
         return replace(self, chain=self.chain.under(workload, uneven))
 
@@ -113,7 +113,7 @@ class PlanningCase:
     usual: Workload
     largest: Workload
     hardware: Hardware
-    uneven: Uneven | None = None
+    uneven: UnevenLoads | None = None
 
     @cached_property
     def chains(self) -> list[LayerChain]:
@@ -272,8 +272,8 @@ def _even_splits(question: PlanningCase, counts: Iterable[int]) -> list[int]:
 
     def slower(devices: int) -> float:
         others = question.space.devices - devices
-        encoders = sum(tower_compute(usual, n, others, "none", hardware) for n in usual.sources)
-        return max(tower_compute(usual, "decoder", devices, "none", hardware), encoders)
+        encoders = sum(module_compute(usual, n, others, "none", hardware) for n in usual.sources)
+        return max(module_compute(usual, "decoder", devices, "none", hardware), encoders)
 
     seconds = {devices: slower(devices) for devices in counts}
     most = UNEVEN * min(seconds.values(), default=0.0)
@@ -288,7 +288,9 @@ def _encoder_plans(
     most = question.space.domain or devices
     for tensor in divisors_of(devices):
         plan = ParallelPlan(data=devices // tensor, tensor=tensor)
-        if tensor > most or not all(question.space.fits(n, plan) for n in question.usual.sources):
+        if tensor > most or not all(
+            question.space.fits_plan(n, plan) for n in question.usual.sources
+        ):
             continue
         for in_flight in sorted({min(count, 2 * stages), count}):
             yield DisaggregatedSystem(chain, plan, in_flight)

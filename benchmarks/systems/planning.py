@@ -96,7 +96,7 @@ def _configured_strategy(planner: PlanSearch) -> Strategy | None:
         decoder.context in (space.contexts or ()) and decoder.tensor in (space.tensors or ())
     )
     divides = rows % (config.train.accumulate * decoder.batch) == 0
-    if not (fits and divides and space.fits("decoder", decoder)) or decoder.expert > 1:
+    if not (fits and divides and space.fits_plan("decoder", decoder)) or decoder.expert > 1:
         return None
     return Strategy(
         {"decoder": decoder},

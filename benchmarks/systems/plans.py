@@ -10,7 +10,7 @@ from scheduling.costs.hardware import Hardware
 from scheduling.costs.strategy import PARAMETERS, Strategy
 from scheduling.costs.workload import Workload
 from scheduling.lowering.lowered import Remat
-from scheduling.search.space import Space, decoder_plans, families
+from scheduling.search.space import Space, decoder_plans, plan_families
 from sharding.plan import ParallelPlan
 
 
@@ -55,11 +55,11 @@ def list_strategies(
     space: Space, workload: Workload, plans: Iterable[ParallelPlan]
 ) -> Iterator[Strategy]:
     """Strategies of some plans of the decoder that a chain can run."""
-    for strategy in families(space, workload, [plan for plan in plans if plan.fsdp == 1]):
+    for strategy in plan_families(space, workload, [plan for plan in plans if plan.fsdp == 1]):
         interleaves = strategy.chunks == 1 or strategy.microbatches % strategy.backbone.stage == 0
         if (
             interleaves
-            and strategy.chunks * strategy.backbone.stage <= workload.towers["decoder"].periods
+            and strategy.chunks * strategy.backbone.stage <= workload.modules["decoder"].periods
         ):
             yield strategy
 

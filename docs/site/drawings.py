@@ -22,7 +22,7 @@ from data.planning.balance import deal
 from data.planning.packing import pack
 from data.planning.problem import BalanceProblem, Ints
 from mllm_jax.pages.html.markup import Markup, join_markup, make_tag
-from scheduling.costs.work import TowerWork
+from scheduling.costs.work import ModuleWork
 from sharding.grid import JointGrid, MeshView
 from sharding.plan import AXES, ParallelPlan
 
@@ -132,7 +132,7 @@ def _modules(joint: JointGrid) -> Iterator[tuple[str, list[tuple[str, Ints]]]]:
 
 def _ranks(view: MeshView, axis: str, index: Mapping[str, Ints]) -> Ints:
     names = getattr(view, axis)
-    sizes = [view.degree((name,)) for name in names]
+    sizes = [view.degree_of((name,)) for name in names]
     return np.ravel_multi_index([index[name] for name in names], sizes)
 
 
@@ -227,7 +227,7 @@ def _ids(row: Sequence[int], top: float) -> list[Markup]:
 
 RANKS = 4
 #: Work of the decoder on a token and of the encoder on a patch, in like units.
-WORK = {"decoder": TowerWork(1.0, 2e-3), "vision": TowerWork(0.3, 5e-4)}
+WORK = {"decoder": ModuleWork(1.0, 2e-3), "vision": ModuleWork(0.3, 5e-4)}
 
 
 def balance() -> str:

@@ -33,7 +33,7 @@ from mllm_jax.config.hardware import of_kind
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.devices import is_primary
 from mllm_jax.runtime.folder import prepare_folder
-from scheduling.costs.fit import Timed, fit_efficiency, fit_link, fit_rows
+from scheduling.costs.fit import MeasuredTime, fit_efficiency, fit_link, fit_rows
 from scheduling.costs.hardware import Efficiency, Hardware, HardwareError, Link
 
 #: Repetitions of every program; the lower quartile counts, and the best for peaks.
@@ -59,7 +59,7 @@ class HardwareCalibration:
     """
 
     hardware: Hardware
-    timed: Sequence[Timed]
+    timed: Sequence[MeasuredTime]
     unfitted: tuple[str, ...]
     bounds: Mapping[str, float]
 
@@ -185,8 +185,10 @@ class CalibrationPrograms:
             name: name of the description.
         """
 
-        def with_seconds(probes: Sequence[TimedProbe]) -> list[Timed]:
-            return [Timed(probe.name, seconds[probe.name], probe.predict) for probe in probes]
+        def with_seconds(probes: Sequence[TimedProbe]) -> list[MeasuredTime]:
+            return [
+                MeasuredTime(probe.name, seconds[probe.name], probe.predict) for probe in probes
+            ]
 
         hardware, undetermined, bounds = self.hardware, list[str](), dict[str, float]()
         for link in ("link", "network"):
@@ -195,7 +197,7 @@ class CalibrationPrograms:
                 undetermined.append(link)
                 continue
             fitted = fit_link(probes, hardware, link, raise_peaks=self.measured_peaks)
-            hardware, undetermined = fitted.hardware, [*undetermined, *fitted.kept]
+            hardware, undetermined = fitted.hardware, [*undetermined, *fitted.undetermined]
             bounds |= fitted.bounds
         fitted = fit_efficiency(with_seconds(self.tasks), hardware, raise_peaks=self.measured_peaks)
         rows = fit_rows(with_seconds(self.gathers), fitted.hardware)
@@ -205,7 +207,7 @@ class CalibrationPrograms:
         return HardwareCalibration(
             _round_numbers(named),
             with_seconds(self._all_probes),
-            (*undetermined, *fitted.kept),
+            (*undetermined, *fitted.undetermined),
             bounds,
         )
 

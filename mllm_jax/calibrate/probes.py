@@ -26,7 +26,7 @@ from mllm_jax.models.module import ShardedModule, abstract_parameters, compute_d
 from mllm_jax.plan.activation_bytes import layer_input_shape
 from mllm_jax.train.state.parameter_layout import ParameterLayout
 from mllm_jax.train.step.build import build_step
-from scheduling.costs.estimate import Timing
+from scheduling.costs.estimate import ModuleTiming
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.workload import WIDE
@@ -206,7 +206,7 @@ class _LayerProbe:
         return ParallelPlan(data=len(self.devices) // tensor, tensor=tensor)
 
     @property
-    def make_timing(self) -> Callable[[Hardware], Timing]:
+    def make_timing(self) -> Callable[[Hardware], ModuleTiming]:
         """The cost model's timing of one microbatch."""
         plans = {self.config.model.backbone: self.plan, self.name: self.plan}
         strategy = Strategy(plans, remat=self.config.model.remat)
@@ -215,7 +215,7 @@ class _LayerProbe:
         workload_of_run = replace(
             workload_of_config, rows=self.rows * self.plan.batch, positions=positions
         )
-        return lambda hardware: Timing(workload_of_run, strategy, hardware, self.name)
+        return lambda hardware: ModuleTiming(workload_of_run, strategy, hardware, self.name)
 
     def make_probe(self, *, backward: bool) -> TimedProbe:
         """The forward alone, or with its backward."""
@@ -227,8 +227,8 @@ class _LayerProbe:
 
     def _predict_seconds(self, backward: bool, hardware: Hardware) -> float:
         timing = self.make_timing(hardware)
-        forward = timing.forward(self._layer_count).seconds
-        return forward + timing.backward(self._layer_count).seconds if backward else forward
+        forward = timing.forward_time(self._layer_count).seconds
+        return forward + timing.backward_time(self._layer_count).seconds if backward else forward
 
     @property
     def _layer_count(self) -> int:
@@ -320,7 +320,9 @@ def update_probe(config: ExperimentConfig, devices: list[jax.Device]) -> TimedPr
     strategy = Strategy(plans)
 
     def predict_seconds(hardware: Hardware) -> float:
-        return sum(Timing(full_workload, strategy, hardware, name).update() for name in plans)
+        return sum(
+            ModuleTiming(full_workload, strategy, hardware, name).update_seconds() for name in plans
+        )
 
     return TimedProbe("optimizer: AdamW on these layers", run, predict_seconds)
 
@@ -350,7 +352,7 @@ def gather_probes(config: ExperimentConfig, devices: list[jax.Device]) -> Iterat
 
 
 def _gather_seconds(moved: float, hardware: Hardware) -> float:
-    return moved / hardware.gathering
+    return moved / hardware.gather_bandwidth
 
 
 # ---- collectives ---------------------------------------------------------------------------------

@@ -122,9 +122,11 @@ class MergeCase:
         routes = Routes.build(source, target, runs, self.ragged)
         route_arrays = RouteArrays(
             None,
-            picks=np.stack([routes.send(device) for device in numbers]),
-            slices=np.stack([routes.slices(device) for device in numbers]) if self.ragged else None,
-            receive=np.concatenate([routes.receive(device) for device in numbers]),
+            picks=np.stack([routes.send_indices(device) for device in numbers]),
+            slices=np.stack([routes.ragged_slices(device) for device in numbers])
+            if self.ragged
+            else None,
+            receive=np.concatenate([routes.receive_indices(device) for device in numbers]),
         )
         inputs = (*self._draw_values(), route_arrays)
         return jax.device_put(inputs, named_shardings(mesh, jax.tree.map(lambda _: spec, inputs)))

@@ -308,7 +308,7 @@ def shrink_experiment(config: ExperimentConfig) -> ExperimentConfig:
     """The smallest experiment with the same families, plans and schedule, encoders cut alike."""
     plans, backbone = config.parallel.plans, config.model.backbone
     if plans[backbone].stage > 1:
-        pieces = configure_step(config).strategy.pieces
+        pieces = configure_step(config).strategy.encoder_chunks
         chunks = {name: count // plans[name].stage for name, count in pieces.items()}
         chunks |= {backbone: config.backbone_chunks}
         schedule = config.schedule.model_copy(update={"chunks": chunks})

@@ -11,7 +11,7 @@ from mllm_jax.config.configured_step import configure_step
 from mllm_jax.config.hardware import load_hardware
 from mllm_jax.config.inputs import media_specs, own_positions, token_spec
 from mllm_jax.config.sections import ExperimentConfig
-from scheduling.costs.estimate import Timing
+from scheduling.costs.estimate import ModuleTiming
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.workload import Workload
@@ -94,16 +94,16 @@ def compute_lane_cost(
 ) -> BucketCost:
     """`lane_cost` of a workload under a strategy; of the decoder, whose rows are its texts."""
     unit, plan = work.positions[name], chosen.plans[name]
-    timing = Timing(work, chosen, hardware, name)
+    timing = ModuleTiming(work, chosen, hardware, name)
     one, two, three = _task_seconds(work, chosen, hardware, name)
     quadratic = (one - 2 * two + three) / (2 * unit**2)
     linear = (two - one) / unit - 3 * quadratic * unit
     latency = max(0.0, one - linear * unit - quadratic * unit**2)
     backbone = name == chosen.backbone_name
-    exchanges = 0.0 if backbone else timing.exchanges
+    exchanges = 0.0 if backbone else timing.task_exchange_seconds
     rows = timing.rows * plan.stage
     # Without stages the rows of a lane are computed one by one, otherwise those of a microbatch.
-    alone = chosen.backbone.stage == 1 and work.lanes.get(name, name) != name
+    alone = chosen.backbone.stage == 1 and work.buckets.get(name, name) != name
     latency /= 1 if alone else rows
     return BucketCost(
         groups=plan.batch,
@@ -124,16 +124,18 @@ def _task_seconds(
     """
     for factor in (1, 2, 3):
         positions = {**work.positions, name: factor * work.positions[name]}
-        timing = Timing(replace(work, positions=positions), chosen, hardware, name)
+        timing = ModuleTiming(replace(work, positions=positions), chosen, hardware, name)
         is_backbone = name == chosen.backbone_name
         yield _decoder_seconds(timing) if is_backbone else _media_seconds(timing)
 
 
-def _media_seconds(timing: Timing) -> float:
-    return sum(time.seconds for time in timing.chunk_times().values()) - timing.exchanges
+def _media_seconds(timing: ModuleTiming) -> float:
+    return (
+        sum(time.seconds for time in timing.chunk_times().values()) - timing.task_exchange_seconds
+    )
 
 
-def _decoder_seconds(timing: Timing) -> float:
+def _decoder_seconds(timing: ModuleTiming) -> float:
     layers = timing.layers_per_task
-    tasks = timing.forward(layers), timing.backward(layers), timing.head()
+    tasks = timing.forward_time(layers), timing.backward_time(layers), timing.head_time()
     return sum(time.seconds for time in tasks)

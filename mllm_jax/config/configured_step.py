@@ -28,7 +28,7 @@ from mllm_jax.models.work.profile import tower_profiles
 from scheduling.costs.exchange import exchange_of
 from scheduling.costs.flops import task_flops
 from scheduling.costs.hardware import Hardware, HardwareError
-from scheduling.costs.strategy import PARAMETERS, Strategy, communicates
+from scheduling.costs.strategy import PARAMETERS, Strategy, has_collectives
 from scheduling.costs.workload import SIZES, Workload
 from scheduling.schedules.check import check_schedule
 from scheduling.schedules.costs import TaskCosts
@@ -194,7 +194,7 @@ def build_workload(config: ExperimentConfig) -> Workload:
     positions |= {name: own_positions(config, name) for name in model.lanes}
     frozen, towers = config.frozen, {backbone: backbone, **model.lanes}
     return Workload(
-        towers=tower_profiles(model),
+        modules=tower_profiles(model),
         positions=positions,
         rows=data.rows * config.train.accumulate,
         dtype=model.dtype,
@@ -208,16 +208,16 @@ def build_workload(config: ExperimentConfig) -> Workload:
             n for n, e in model.lanes.items() if f"{e}.connector" in frozen.adapted
         ),
         constant=SIZES[frozen.dtype],
-        lanes=model.lanes,
-        units={name: _count_microbatches(config, name) for name in model.lanes},
+        buckets=model.lanes,
+        microbatch_counts={name: _count_microbatches(config, name) for name in model.lanes},
         spread={name: own_rows(config, name) for name in model.lanes},
         loss_chunk=model.loss_chunk,
         pairs={backbone: _full_pairs(model, positions[backbone])},
         near_pairs=_near_pairs(model, positions),
-        media_apart=data.balance == "per_phase",
+        separate_media=data.balance == "per_phase",
         exchange=config.parallel.exchange,
         by_segment=LIMITS[model.attention].by_segment,
-        follows=config.schedule.independent_microbatches,
+        adaptive=config.schedule.independent_microbatches,
     )
 
 
@@ -274,15 +274,15 @@ def build_strategy(config: ExperimentConfig, platform: str) -> Strategy:
         gather=chosen.fsdp_gather,
         placement=chosen.placement,
         live=chosen.live,
-        pieces={
+        encoder_chunks={
             name: count * plans[name].stage
             for name, count in chosen.chunks.items()
             if name != config.model.backbone
         },
-        co_issue="tensor" in chosen.fill and stages and communicates(plans, chosen.fsdp_gather),
+        co_issue="tensor" in chosen.fill and stages and has_collectives(plans, chosen.fsdp_gather),
         kind=chosen.kind,
         fill=chosen.fill,
-        work_ahead=chosen.prefetch and not chosen.independent_microbatches,
+        prefetch=chosen.prefetch and not chosen.independent_microbatches,
         # Beside stages other tasks of a bundle hide them.
         overlap=resolve_overlap(config, platform).pieces | (PARAMETERS if stages else frozenset()),
     )

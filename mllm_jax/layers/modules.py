@@ -396,7 +396,7 @@ def _whole_rows(x: jax.Array, view: MeshView) -> jax.Array:
 
     Where there are fewer heads than context ranks (grouped queries), ranks have copies of them.
     """
-    degree = view.degree(view.context)
+    degree = view.degree_of(view.context)
     copies = degree // math.gcd(x.shape[2], degree)
     x = jnp.repeat(x, copies, axis=2) if copies > 1 else x
     return all_to_all(x, view.context, split=2, concat=1)

@@ -80,7 +80,7 @@ class CachedDecoder(multimodal.ShardedModule):
     ) -> Params:
         """Parameters of the decoder with each layer's in a tree of its own, see `apart`."""
         count = self.config.backbone_config.layers
-        return params | {"layers": apart(params["layers"], self.traits, count, take)}
+        return params | {"layers": apart(params["layers"], self.spec, count, take)}
 
     def hidden(
         self,
@@ -104,10 +104,10 @@ class CachedDecoder(multimodal.ShardedModule):
         """
         x = self.embed(params, rows)
         x = x if media is None else x + media.astype(self.dtype)
-        x, *side_inputs = jnp.split(x, 1 + self.traits.side_inputs, axis=-1)
+        x, *side_inputs = jnp.split(x, 1 + self.spec.side_inputs, axis=-1)
         context, extended = self.context(rows), []
         for number, layer_params in enumerate(params["layers"]):
-            layer = self.bound(self.whole(layer_params), number % self.traits.period)
+            layer = self.bound(self.whole(layer_params), number % self.spec.period)
             layer_cache = KeyValueCache(*cache.layers[number], cache.tokens, start)
             x, _, layer_cache = layer.decode_step(x, context, self.view, layer_cache)
             x = x + side_inputs[number] if number < len(side_inputs) else x
@@ -226,9 +226,9 @@ def next_positions(rows: ModuleRows, segments: jax.Array) -> jax.Array:
 
 def _heads_of_a_rank(heads: int, kv_heads: int, view: MeshView) -> int:
     """Heads of keys and values that a rank has in attention, see `SelfAttention.attended`."""
-    queries = heads // view.degree(view.tensor)
-    per_rank = kv_heads // view.degree(view.kv_head_axes)
+    queries = heads // view.degree_of(view.tensor)
+    per_rank = kv_heads // view.degree_of(view.kv_head_axes)
     if per_rank > 1 and view.kv_replicas:
         per_rank = queries // math.gcd(heads // kv_heads, queries)
-    degree = view.degree(view.context)
+    degree = view.degree_of(view.context)
     return per_rank * (degree // math.gcd(per_rank, degree)) // degree

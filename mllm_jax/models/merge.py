@@ -59,7 +59,7 @@ def land(
     exchanged = partial(move, index=index, source=source, target=target, shared=shared)
     if routes is not None and index is None:
         exchanged = partial(route_outputs, routes=routes.of_device, axes=target.position_axes)
-    if target.degree(target.position_axes) == target.degree(shared):  # a rank alone
+    if target.degree_of(target.position_axes) == target.degree_of(shared):  # a rank alone
         return exchanged(outputs)
     return _unless_nothing(exchanged, outputs, count)
 

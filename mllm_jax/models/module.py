@@ -110,7 +110,7 @@ class ShardedModule:
         settings: its configuration.
         tower: its blocks.
         dtype: type of its activations.
-        traits: how layers differ, and what else they take and give.
+        spec: how layers differ, and what else they take and give.
         aux: auxiliary losses that every layer gives, and their weights in the loss.
         frozen: whether the module is, its connectors and heads aside.
         graph: the modules of the model, and where their outputs go.
@@ -123,7 +123,7 @@ class ShardedModule:
         self.config, self.view, self.dtype = config, view, compute_dtype(config)
         self.settings, self.tower = config.modules[self.name], _blocks(config, self.name)
         self.graph = config.graph
-        self.aux, self.traits = self._layers()
+        self.aux, self.spec = self._layers()
         self.frozen, self._frozen = frozen.is_trunk_frozen(self.name), frozen
         self._family = _functions(self.settings)
         self._remat = config.remats.get(bucket, config.remat)
@@ -139,7 +139,7 @@ class ShardedModule:
             settings.period, tuple(settings.aux), inputs, without=without
         )
 
-    def trained_apart(self, params: Params) -> tuple[Params, Params]:
+    def partition_trained(self, params: Params) -> tuple[Params, Params]:
         """Parameters of the module that have gradients, and those that have none."""
         return self._frozen.apart_of(self.name, params)
 
@@ -161,7 +161,7 @@ class ShardedModule:
         return self.output(params, x, rows), aux
 
     def embed(self, params: Params, rows: ModuleRows) -> jax.Array:
-        """See `Module.embed`; behind the features is room for what `traits` says."""
+        """See `Module.embed`; behind the features is room for what `spec` says."""
         lanes, unmerged = self.config.lanes, {*self.graph.modules} - {*self.graph.merged}
         merges = {
             name: merge
@@ -170,7 +170,7 @@ class ShardedModule:
         }
         rows = replace(rows, merges=merges)
         merge = self.tower, params, rows, self.settings, self.view, self.dtype
-        inputs = max(self.traits.side_inputs, len(self.traits.tapped_layers))
+        inputs = max(self.spec.side_inputs, len(self.spec.tapped_layers))
         return _with_room(self._family.embed(*merge), inputs)
 
     def context(self, rows: ModuleRows) -> LayerContext:
@@ -185,23 +185,23 @@ class ShardedModule:
         Args:
             params: local shards with a leading dimension of layers; it may hold fewer layers than
                 the module, but whole periods.
-            x: `[rows, positions / shards, d_model]`, with what `traits` says behind its features.
+            x: `[rows, positions / shards, d_model]`, with what `spec` says behind its features.
             context: of the rows.
             remat: `full`, `layer` or `none`, see `ModelConfig`; None: that of the module.
 
         Returns:
             The output of the last layer, and this rank's shares of the auxiliary losses.
         """
-        period, overlap = self.traits.period, self.view.overlap if self.view.fsdp else frozenset()
-        everywhere = [name for name in params if len(self.traits.kinds_with(name)) == period]
-        trained, constant = self.trained_apart({"layers": params})
+        period, overlap = self.spec.period, self.view.overlap if self.view.fsdp else frozenset()
+        everywhere = [name for name in params if len(self.spec.kinds_with(name)) == period]
+        trained, constant = self.partition_trained({"layers": params})
         run = PrefetchedLayerStack(
             self.layer_of_whole,
             trained.get("layers", {}),
             jax.tree.leaves(params[everywhere[0]])[0].shape[0],
             remat or self._remat,
             (),
-            spec=self.traits,
+            spec=self.spec,
             constant=constant.get("layers", {}),
             gather=self.whole,
             prefetch="gather" in overlap,

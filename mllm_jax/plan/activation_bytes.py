@@ -19,7 +19,7 @@ from mllm_jax.layers.trainable import ADAPTERS
 from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.module import ShardedModule
-from scheduling.costs.workload import Split
+from scheduling.costs.workload import LayerSplit
 from sharding.collectives import vary
 from sharding.grid import JointGrid, MeshView
 from sharding.layerstack.partition import partition_by
@@ -36,7 +36,7 @@ Values = Callable[[LayerStack, jax.Array, Any], Any]
 
 def saved_bytes(
     config: ModelConfig,
-    split: Split,
+    split: LayerSplit,
     positions: int,
     rows: ModuleRows,
     trained: Trained = "all",
@@ -57,14 +57,14 @@ def saved_bytes(
     """
 
     def saved(run: LayerStack, x: jax.Array, context: Any) -> Any:
-        return run.forward(jnp.int32(0), x, context).run()[1]
+        return run.forward_loop(jnp.int32(0), x, context).run_scan()[1]
 
     return _measure_bytes(config, split, positions, rows, trained, saved)
 
 
 def operand_bytes(
     config: ModelConfig,
-    split: Split,
+    split: LayerSplit,
     positions: int,
     rows: ModuleRows,
     trained: Trained = "all",
@@ -82,7 +82,7 @@ def operand_bytes(
 
 def _measure_bytes(
     config: ModelConfig,
-    split: Split,
+    split: LayerSplit,
     positions: int,
     rows: ModuleRows,
     trained: Trained,
@@ -105,7 +105,7 @@ def _measure_bytes(
     def trace(stack: Any, rows: Any) -> jax.Array:
         axes = view.all_axes
         trainable, constant = _partition_trained(vary(stack, axes), trained)
-        sizes = module_functions.traits.period, "none", axes, None, module_functions.traits
+        sizes = module_functions.spec.period, "none", axes, None, module_functions.spec
         run = LayerStack(module_functions.layer, trainable, *sizes, constant=constant)
         context = vary(module_functions.context(rows), axes)
         x = vary(
@@ -129,7 +129,7 @@ def _measure_bytes(
             stack,
             rows,
         )
-    return sizes_found[0] / module_functions.traits.period
+    return sizes_found[0] / module_functions.spec.period
 
 
 def _partition_trained(stack: Any, trained: Trained) -> tuple[Any, Any]:

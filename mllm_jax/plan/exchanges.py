@@ -8,7 +8,7 @@ from typing import Any
 
 from mllm_jax.config.configured_step import configure_step
 from mllm_jax.config.load import ExperimentConfig
-from scheduling.costs.exchange import Exchanged, exchange_of
+from scheduling.costs.exchange import OutputExchange, exchange_of
 from scheduling.costs.hardware import Hardware
 from sharding.exchange_kinds import Exchange
 
@@ -84,7 +84,7 @@ def _exchange_of(
     there = configure_step(config, hardware.platform)
     parts = there.workload, there.chosen, lane
     counted = exchange_of(*parts, hardware, hardware.platform)
-    seconds = Exchanged.of(*parts).predictions(hardware)
+    seconds = OutputExchange.of_bucket(*parts).predicted_seconds(hardware)
     return BucketExchange(lane, runs, why, counted, hardware.name, seconds)
 
 

@@ -23,7 +23,7 @@ def device_room(hardware: Hardware) -> tuple[float, str]:
     """
     user_setting = user_share(os.environ) if hardware.platform == "gpu" else None
     if user_setting is None or user_setting[1] == GPU_SHARE:
-        return hardware.room, ""
+        return hardware.usable_memory, ""
     name, share = user_setting
     return hardware.room_within(share), f", by {name}={share:g}"
 
@@ -41,6 +41,6 @@ def predict_memory(config: ExperimentConfig, hardware: Hardware) -> StepMemory:
         (module_plan.tensor, module_plan.expert > 1)
         for module_plan in settled.parallel.plans.values()
     }
-    workload = traced_workload(settled, splits, deferred=chosen.weights_apart)
+    workload = traced_workload(settled, splits, deferred=chosen.split_backward)
     sizes = None if plan is None else buffer_sizes(workload, plan.schedule, chosen)
     return step_memory(workload, chosen, hardware, sizes)

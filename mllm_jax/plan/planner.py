@@ -23,9 +23,9 @@ from scheduling.search.branch_and_bound import (
     Lean,
     Progress,
     Search,
-    fitting,
-    leanest,
-    search,
+    find_fitting,
+    find_leanest,
+    search_space,
 )
 from scheduling.search.outcome import SearchOutcome
 from scheduling.search.scheduler import Scheduler
@@ -124,7 +124,7 @@ class PlanSearch:
     @cached_property
     def plain_workload(self) -> Workload:
         """The work of all other steps: encoders have the rows of the decoder's microbatches."""
-        if not self.workload.follows:
+        if not self.workload.adaptive:
             return self.workload
         default = type(self.config.schedule)()
         schedule = self.platform_config.schedule.model_copy(
@@ -159,7 +159,7 @@ class PlanSearch:
 
     def _split_space(self, space: Space) -> Iterator[tuple[Space, Costs]]:
         """Parts of a space whose strategies run the same work."""
-        if not self.workload.follows:
+        if not self.workload.adaptive:
             yield space, self._bubble_costs
             return
         staged = with_stages(space, self.workload)
@@ -209,7 +209,9 @@ class PlanSearch:
         default = type(chosen)(hardware=self.name)
         if strategy.backbone.stage == 1:
             return default
-        chunks = {n: count // strategy.plans[n].stage for n, count in strategy.pieces.items()}
+        chunks = {
+            n: count // strategy.plans[n].stage for n, count in strategy.encoder_chunks.items()
+        }
         chunks |= {strategy.backbone_name: strategy.chunks}
         return default.model_copy(
             update={
@@ -239,23 +241,25 @@ class PlanSearch:
         """The fastest strategies of `space`, by default of all, and of those that are known."""
         result = Search(tuple(known), 0, 0, {})
         for subspace, (schedule, bounds) in self._split_space(space or self.space):
-            part_result = search(
+            part_result = search_space(
                 subspace, schedule, top, progress, self.within, result.best, bounds
             )
-            result = result.joined(part_result)
+            result = result.joined_with(part_result)
         return result
 
     def find_leanest(self, space: Space | None = None) -> Lean | None:
         """The strategy of `space`, by default of all, that takes least memory, and its bytes."""
         ways = (
-            leanest(subspace, costs[0])
+            find_leanest(subspace, costs[0])
             for subspace, costs in self._split_space(space or self.space)
         )
         return min((lean for lean in ways if lean), key=lambda own: own[1], default=None)
 
     def find_fitting(self) -> Lean | None:
         """A strategy that has room, and its bytes; None if there is none."""
-        ways = (fitting(subspace, costs[0]) for subspace, costs in self._split_space(self.space))
+        ways = (
+            find_fitting(subspace, costs[0]) for subspace, costs in self._split_space(self.space)
+        )
         return next((lean for lean in ways if lean), None)
 
 

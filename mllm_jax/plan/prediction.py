@@ -119,7 +119,7 @@ def describe_strategy(strategy: Strategy) -> str:
     microbatches = format_count(strategy.microbatches, "microbatch", "microbatches")
     parts = [plans, microbatches, f"remat {strategy.remat}"]
     if strategy.backbone.stage > 1:
-        cuts = strategy.pieces.items()
+        cuts = strategy.encoder_chunks.items()
         pieces = ", ".join(f"{name} in {format_count(n, 'piece', 'pieces')}" for name, n in cuts)
         parts += [format_count(strategy.chunks, "chunk", "chunks")]
         parts += [strategy.kind.replace("_", " ")] if strategy.kind != "1f1b" else []
@@ -159,13 +159,13 @@ def model_utilisation(
     Args:
         work: the work of the step as it runs.
     """
-    backward = [name for name in work.towers if work.backward_flops(name)]
-    again = 0.0 if strategy.remat == "none" else sum(map(work.flops, backward))
-    peak = planner.hardware.peak(work.dtype) * strategy.backbone.devices * seconds
+    backward = [name for name in work.modules if work.backward_flops(name)]
+    again = 0.0 if strategy.remat == "none" else sum(map(work.forward_flops, backward))
+    peak = planner.hardware.peak_flops(work.dtype) * strategy.backbone.devices * seconds
     flops = model_step_flops(work)
     return flops / peak, (flops + again) / peak
 
 
 def model_step_flops(work: Workload) -> float:
     """FLOPs of a step without recomputation."""
-    return sum(work.flops(name) + work.backward_flops(name) for name in work.towers)
+    return sum(work.forward_flops(name) + work.backward_flops(name) for name in work.modules)

@@ -18,9 +18,9 @@ from scheduling.costs.hardware import Hardware
 from scheduling.costs.times import StepTimes
 from scheduling.schedules.schedule import Schedule
 from scheduling.simulate.lockstep import microbatches_of
-from scheduling.simulate.lockstep import simulate as simulate_schedule
-from scheduling.simulate.simulation import IDLE_KINDS, Options, Replica, Simulation
-from scheduling.simulate.trace import picture, write_chrome_trace
+from scheduling.simulate.lockstep import simulate_step as simulate_schedule
+from scheduling.simulate.simulation import IDLE_KINDS, Replica, Simulation, SimulationOptions
+from scheduling.simulate.trace import write_chrome_trace, write_picture
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def simulate_config(
     files = folder / "simulation.json", folder / "simulation.png"
     lines = {f"simulated, {hardware.title}": simulation.timeline}
     write_chrome_trace(files[0], lines)
-    picture(lines, files[1])
+    write_picture(lines, files[1])
     return SimulatedStep(hardware, simulation, files, lane_exchanges(config, hardware))
 
 
@@ -134,7 +134,7 @@ def simulate_step(
     microbatches = {name: numbers[name] for name in names}
     replicas = config.parallel.backbone_plan.batch
     distinct = variation.draw_replicas(replicas, microbatches)
-    options = Options(*overlaps, replicas=replicas, distinct=distinct)
+    options = SimulationOptions(*overlaps, replicas=replicas, distinct=distinct)
     return simulate_schedule(schedule, times, options)
 
 

@@ -17,7 +17,7 @@ from mllm_jax.config.sections import ExperimentConfig
 from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.plan.activation_bytes import Trained, operand_bytes, saved_bytes
-from scheduling.costs.workload import Split, Workload
+from scheduling.costs.workload import LayerSplit, Workload
 
 
 def traced_workload(
@@ -33,7 +33,7 @@ def traced_workload(
     """
     full_workload, model = build_workload(config), config.model
     asked = [
-        Split(name, tensor, experts and name == model.backbone)
+        LayerSplit(name, tensor, experts and name == model.backbone)
         for name, positions in full_workload.positions.items()
         for tensor, experts in splits
         if _divides_evenly(model, name, tensor, positions)
@@ -42,8 +42,8 @@ def traced_workload(
         split: measure_layer_bytes(
             model,
             split,
-            full_workload.positions[split.tower],
-            _trained_parameters(full_workload, split.tower),
+            full_workload.positions[split.module],
+            _trained_parameters(full_workload, split.module),
         )
         for split in sorted({*asked})
     }
@@ -54,9 +54,9 @@ def traced_workload(
     pairs = {
         split: _operand_bytes(model, split, positions, trained)
         for split in saved
-        if deferred and split.tower == model.backbone
+        if deferred and split.module == model.backbone
     }
-    return replace(full_workload, kept=saved, apart=pairs)
+    return replace(full_workload, residual_bytes=saved, operand_bytes=pairs)
 
 
 def _trained_parameters(work: Workload, name: str) -> Trained:
@@ -66,17 +66,19 @@ def _trained_parameters(work: Workload, name: str) -> Trained:
 
 @lru_cache(maxsize=1024)
 def measure_layer_bytes(
-    model: ModelConfig, split: Split, positions: int, trained: Trained = "all"
+    model: ModelConfig, split: LayerSplit, positions: int, trained: Trained = "all"
 ) -> float:
     """`kept_bytes` of one row with so many positions, of the decoder or of a lane."""
-    module_split = split._replace(tower=model.lanes.get(split.tower, split.tower))
+    module_split = split._replace(module=model.lanes.get(split.module, split.module))
     return saved_bytes(
-        model, module_split, positions, _packed_rows(model, split.tower, positions), trained
+        model, module_split, positions, _packed_rows(model, split.module, positions), trained
     )
 
 
 @lru_cache(maxsize=1024)
-def _operand_bytes(model: ModelConfig, split: Split, positions: int, trained: Trained) -> float:
+def _operand_bytes(
+    model: ModelConfig, split: LayerSplit, positions: int, trained: Trained
+) -> float:
     """`pairs_bytes` of one row with so many positions."""
     return operand_bytes(
         model, split, positions, _packed_rows(model, model.backbone, positions), trained

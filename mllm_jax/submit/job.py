@@ -193,10 +193,10 @@ def checkpoint_bytes(config: ExperimentConfig) -> int:
     if config.data.auto_budgets:  # which the job will choose, and on which no parameter depends
         config = standing_in(config)
     work, optimizer = configure_step(config).workload, config.train.optimizer
-    modules = {name: module for name, module in work.towers.items() if work.holds(name)}
+    modules = {name: module for name, module in work.modules.items() if work.holds_parameters(name)}
     values = float(sum(module.parameters for module in modules.values()))
     for name, module in modules.items():
-        layer, outside_layers = work.trained(name)[0], module.rest_parameters
+        layer, outside_layers = work.trained_parameters(name)[0], module.rest_parameters
         values += module.layers * _moment_values(optimizer, layer)
         values += _moment_values(optimizer, outside_layers) + _moment_values(
             optimizer, module.rest_adapters

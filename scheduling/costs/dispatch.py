@@ -29,7 +29,7 @@ from sharding.numbering import Span
 
 
 @dataclass(frozen=True)
-class Exposed:
+class ExposedTime:
     """Seconds of the exchange in a task of one layer with experts.
 
     Attributes:
@@ -47,7 +47,7 @@ class Exposed:
 
 
 @dataclass(frozen=True)
-class Dispatched:
+class TokenExchange:
     """What a rank exchanges in a layer with experts, for one microbatch.
 
     Attributes:
@@ -75,42 +75,42 @@ class Dispatched:
         return prod(high // low for low, high in self.spans)
 
     @property
-    def _room(self) -> float:
+    def _capacity(self) -> float:
         return round_capacity(self.experts.buffer, self.copies, self.ranks)
 
     @property
     def rounds(self) -> int:
         """Rounds that move an even load."""
-        return ceil(1 / self._room)
+        return ceil(1 / self._capacity)
 
-    def slots(self, parts: int = 1) -> float:
+    def slots_of_part(self, parts: int = 1) -> float:
         """Copies that a rank has room for in each of the `parts` of a round."""
-        return self._room * self.copies / parts
+        return self._capacity * self.copies / parts
 
-    def moved(self, size: float, ragged: bool) -> float:
+    def moved_bytes(self, size: float, ragged: bool) -> float:
         """Bytes that a rank sends in one way of copies of `size` bytes."""
-        return size * (self.copies if ragged else self.rounds * self.slots())
+        return size * (self.copies if ragged else self.rounds * self.slots_of_part())
 
-    def forward(self, hardware: Hardware, products: float) -> Exposed:
+    def forward_time(self, hardware: Hardware, products: float) -> ExposedTime:
         """Seconds of the exchange in a forward.
 
         Args:
             products: seconds of the experts' products in this task.
         """
-        return self._exposed([self.token] * 2, hardware, products)
+        return self._exposed_time([self.token] * 2, hardware, products)
 
-    def backward(self, hardware: Hardware, products: float) -> Exposed:
-        """Seconds of the exchange in a backward; arguments as of `forward`."""
+    def backward_time(self, hardware: Hardware, products: float) -> ExposedTime:
+        """Seconds of the exchange in a backward; arguments as of `forward_time`."""
         number = self.size * number_columns(self.size, is_ragged(hardware.platform))
         ways = [2 * self.token + number, self.token + number]
-        return self._exposed(ways, hardware, products)
+        return self._exposed_time(ways, hardware, products)
 
-    def _exposed(self, ways: list[float], hardware: Hardware, products: float) -> Exposed:
+    def _exposed_time(self, ways: list[float], hardware: Hardware, products: float) -> ExposedTime:
         """Seconds in which copies of so many bytes each go there or back, one after the other."""
         parts, ragged = parts_of_a_round(hardware.platform), is_ragged(hardware.platform)
         times = self.rounds * parts
         seconds = sum(
-            times * hardware.exchange_seconds(self.moved(size, ragged) / times, self.spans)
+            times * hardware.exchange_seconds(self.moved_bytes(size, ragged) / times, self.spans)
             for size in ways
         )
         # The exchange of all parts but one is beside the products of another.
@@ -118,20 +118,20 @@ class Dispatched:
         # On each way rows that came are gathered in another order, that of their experts or that of
         # their ranks; slots for every pair of ranks are one more order.
         gathers = 1 if ragged else 2
-        written = gathers * sum(ways) * self.rounds * self.slots()
-        collective = self._counted(hardware) + seconds - hidden
-        return Exposed(2 * written / hardware.gathering, collective)
+        written = gathers * sum(ways) * self.rounds * self.slots_of_part()
+        collective = self._count_seconds(hardware) + seconds - hidden
+        return ExposedTime(2 * written / hardware.gather_bandwidth, collective)
 
-    def _counted(self, hardware: Hardware) -> float:
+    def _count_seconds(self, hardware: Hardware) -> float:
         """Seconds in which ranks tell each other how many copies they have for each expert."""
         return hardware.digits_seconds(WIDE * self.experts.count * self.ranks, self.spans)
 
-    def buffers(self, platform: str, hidden: float) -> float:
+    def buffer_bytes(self, platform: str, hidden: float) -> float:
         """Bytes that the backward of a layer works with.
 
         Args:
             platform: platform of the devices.
             hidden: hidden width of an expert on one tensor rank.
         """
-        slots = self.slots(parts_of_a_round(platform))
+        slots = self.slots_of_part(parts_of_a_round(platform))
         return self.copies * 3 * self.token + slots * (6 * self.token + 4 * hidden * self.size)

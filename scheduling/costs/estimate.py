@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from scheduling.costs.exchange import Exchanged, exchange_of
+from scheduling.costs.exchange import OutputExchange, exchange_of
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.layer import LayerTiming
-from scheduling.costs.shares import elements, entries
+from scheduling.costs.shares import local_elements, vocab_entries
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.times import Segment, StepTimes, TaskTime
 from scheduling.costs.workload import WIDE, Workload
@@ -27,33 +27,33 @@ from scheduling.schedules.task_kinds import B, F, TaskKind, W
 
 def step_times(workload: Workload, strategy: Strategy, hardware: Hardware) -> StepTimes:
     """Times of all tasks of a step."""
-    towers = {name: Timing(workload, strategy, hardware, name) for name in workload.towers}
-    decoder = towers[workload.backbone_name]
+    modules = {name: ModuleTiming(workload, strategy, hardware, name) for name in workload.modules}
+    decoder = modules[workload.backbone_name]
     layers = decoder.layers_per_task
     sources: dict[tuple[TaskKind, str, int], TaskTime] = {}
     for name in workload.sources:
-        sources |= towers[name].chunk_times()
+        sources |= modules[name].chunk_times()
     return StepTimes(
-        forward=decoder.forward(layers),
-        backward=decoder.backward(layers),
+        forward=decoder.forward_time(layers),
+        backward=decoder.backward_time(layers),
         sources=sources,
-        head=decoder.head(),
-        send=decoder.send(),
-        deliver=decoder.deliver(),
-        gather=sum(tower.gather() for tower in towers.values()),
-        scatter=sum(tower.scatter() for tower in towers.values()),
-        update=sum(tower.update() for tower in towers.values()),
-        more=decoder.more(),
+        head=decoder.head_time(),
+        send=decoder.send_seconds(),
+        deliver=decoder.deliver_seconds(),
+        gather=sum(module.gather_seconds() for module in modules.values()),
+        scatter=sum(module.scatter_seconds() for module in modules.values()),
+        update=sum(module.update_seconds() for module in modules.values()),
+        more=decoder.other_times(),
     )
 
 
 @dataclass(frozen=True)
-class Timing(LayerTiming):
-    """Times of one tower's parts on one device, for one microbatch.
+class ModuleTiming(LayerTiming):
+    """Times of one module's parts on one device, for one microbatch.
 
     Attributes:
         workload, strategy, hardware: as of `step_times`.
-        name: name of the tower.
+        name: name of the module.
     """
 
     workload: Workload
@@ -62,33 +62,35 @@ class Timing(LayerTiming):
     name: str
 
     @cached_property
-    def exchanged(self) -> Exchanged:
+    def exchanged(self) -> OutputExchange:
         """What an encoder exchanges with the decoder for a microbatch."""
-        return Exchanged.of(self.workload, self.strategy, self.name)
+        return OutputExchange.of_bucket(self.workload, self.strategy, self.name)
 
     @cached_property
-    def exchange(self) -> float:
+    def exchange_seconds(self) -> float:
         """Seconds of the exchange of a microbatch's outputs, and of that of their gradients."""
         settings = self.workload, self.strategy, self.name, self.hardware, self.hardware.platform
-        return self.exchanged.seconds(exchange_of(*settings), self.hardware)
+        return self.exchanged.exchange_seconds(exchange_of(*settings), self.hardware)
 
     @property
-    def exchanges(self) -> float:
+    def task_exchange_seconds(self) -> float:
         """Seconds of the exchanges in all tasks of an encoder on a microbatch."""
         last = self.division.chunks - 1
-        return self.exchange * sum(last in self.division.chunks_with(kind) for kind in (F, B))
+        return self.exchange_seconds * sum(
+            last in self.division.chunks_with(kind) for kind in (F, B)
+        )
 
     # ---- tasks -----------------------------------------------------------------------------------
 
-    def forward(self, layers: int) -> TaskTime:
+    def forward_time(self, layers: int) -> TaskTime:
         """The forward of a run of layers."""
         return TaskTime(self.layer_forward * layers)
 
-    def backward(self, layers: int) -> TaskTime:
+    def backward_time(self, layers: int) -> TaskTime:
         """The backward of a run of layers, with the forward that it computes again."""
         return TaskTime((*self.layer_again, *self.layer_backward) * layers)
 
-    def weights(self, layers: int) -> TaskTime:
+    def weights_time(self, layers: int) -> TaskTime:
         """The weight gradients of a run of layers, apart from its backward."""
         return TaskTime(self.layer_weights * layers)
 
@@ -110,81 +112,90 @@ class Timing(LayerTiming):
 
     def _chunk_forward(self, chunk: int) -> TaskTime:
         return TaskTime(
-            (*self._start(chunk), *self.forward(self.layers_per_task).segments, *self._end(chunk))
+            (
+                *self._start_segments(chunk),
+                *self.forward_time(self.layers_per_task).segments,
+                *self._end_segments(chunk),
+            )
         )
 
     def _chunk_backward(self, chunk: int) -> TaskTime:
         # The parts before and after the layers are computed again, and have a backward.
-        start, end = self._start(chunk, self.start_again), self._end(chunk, self.end_again)
+        start, end = (
+            self._start_segments(chunk, self.start_again),
+            self._end_segments(chunk, self.end_again),
+        )
         if self.trains:
-            return TaskTime((*self.backward(self.layers_per_task).segments, *start, *end))
+            return TaskTime((*self.backward_time(self.layers_per_task).segments, *start, *end))
         again = self.layer_again * self.layers_per_task
         return TaskTime((*again, *end))
 
     @property
     def start_again(self) -> int:
         """Passes of what comes before an encoder's layers, in its backward."""
-        return 2 if self.full else 0
+        return 2 if self.trains_fully else 0
 
     @property
     def end_again(self) -> float:
         """Passes of an encoder's connector in its backward: the forward again, then gradients."""
         if self.name in self.workload.adapted_connectors:
-            return 2 + self.tower.end.adapters
+            return 2 + self.profile.end.adapters
         return 2 if self.name in self.workload.frozen_connectors else 3
 
-    def _start(self, chunk: int, times: float = 1) -> tuple[Segment, ...]:
-        return (Segment(times * self.compute(self.tower.start)),) if chunk == 0 else ()
+    def _start_segments(self, chunk: int, times: float = 1) -> tuple[Segment, ...]:
+        return (Segment(times * self.compute_seconds(self.profile.start)),) if chunk == 0 else ()
 
-    def _end(self, chunk: int, times: float = 1) -> tuple[Segment, ...]:
+    def _end_segments(self, chunk: int, times: float = 1) -> tuple[Segment, ...]:
         """Connector and exchange of the last chunk."""
         if chunk < self.division.chunks - 1:
             return ()
-        return (Segment(times * self.compute(self.tower.end), self.exchange),)
+        return (Segment(times * self.compute_seconds(self.profile.end), self.exchange_seconds),)
 
-    def only(self) -> StepTimes:
+    def backbone_times(self) -> StepTimes:
         """Times of a step of the decoder alone."""
         return StepTimes(
-            self.forward(self.layers_per_task),
-            self.backward(self.layers_per_task),
+            self.forward_time(self.layers_per_task),
+            self.backward_time(self.layers_per_task),
             {},
-            self.head(),
-            self.send(),
-            self.deliver(),
-            self.gather(),
-            self.scatter(),
-            self.update(),
-            self.more(),
+            self.head_time(),
+            self.send_seconds(),
+            self.deliver_seconds(),
+            self.gather_seconds(),
+            self.scatter_seconds(),
+            self.update_seconds(),
+            self.other_times(),
         )
 
-    def more(self) -> dict[str, TaskTime]:
+    def other_times(self) -> dict[str, TaskTime]:
         """Times of the decoder's other kinds of tasks, by the names of their costs."""
-        return {W.cost: self.weights(self.layers_per_task)} if self.apart else {}
+        return {W.cost: self.weights_time(self.layers_per_task)} if self.splits_backward else {}
 
     # ---- what stages and ranks do together -------------------------------------------------------
 
-    def head(self) -> TaskTime:
+    def head_time(self) -> TaskTime:
         """Head and loss of a microbatch with their backward, on all stages at once."""
         # A tensor rank's part of the head; the vocabulary is padded.
-        vocab_entries = entries(self.tower, self.plan) * self.plan.tensor / self.tower.outputs
-        weights = 1 if self.full else self.tower.end.adapters
-        compute = (2 + weights) * self.compute(self.tower.end, vocab_entries)
-        share = self.activation / self.plan.sequence
+        head_share = (
+            vocab_entries(self.profile, self.plan) * self.plan.tensor / self.profile.outputs
+        )
+        weights = 1 if self.trains_fully else self.profile.end.adapters
+        compute = (2 + weights) * self.compute_seconds(self.profile.end, head_share)
+        share = self.activation_bytes / self.plan.sequence
         # The last stage's output is sent to all stages, and its gradient is summed over them.
-        moved = 4 * self.group(share, "stage") + 2 * self.gathered_rows
+        moved = 4 * self.group_seconds(share, "stage") + 2 * self.gathered_rows
         return TaskTime((Segment(compute, moved),))
 
-    def send(self) -> float:
+    def send_seconds(self) -> float:
         """Seconds of a stage sync that sends activations one way and gradients the other way."""
         plan = self.plan
         if plan.stage == 1:
             return 0.0
-        return self.hardware.send_seconds(self.activation / plan.sequence, plan.inner_devices)
+        return self.hardware.send_seconds(self.activation_bytes / plan.sequence, plan.inner_devices)
 
-    def deliver(self) -> float:
+    def deliver_seconds(self) -> float:
         """Seconds of embedding a microbatch: look-up, sum over stages, return of the gradient."""
-        share = self.activation / self.plan.sequence * (1 + self.tower.beside)
-        return self.looked_up + 4 * self.group(share, "stage") + 2 * self.gathered_rows
+        share = self.activation_bytes / self.plan.sequence * (1 + self.profile.side_activations)
+        return self.looked_up + 4 * self.group_seconds(share, "stage") + 2 * self.gathered_rows
 
     @property
     def looked_up(self) -> float:
@@ -193,38 +204,45 @@ class Timing(LayerTiming):
         Each rank of the vocabulary makes an array of all positions: it reads parameters in float32
         and writes activations; it reads their gradients, and reads and writes the sums.
         """
-        values = self.activation / self.workload.size / self.plan.context
+        values = self.activation_bytes / self.workload.element_bytes / self.plan.context
         speed = self.hardware.memory_bandwidth * self.efficiency.memory
-        times = (3, 2) if self.full else (1, 1)
-        return values * (times[0] * WIDE + times[1] * self.workload.size) / speed
+        times = (3, 2) if self.trains_fully else (1, 1)
+        return values * (times[0] * WIDE + times[1] * self.workload.element_bytes) / speed
 
-    def gather(self) -> float:
+    def gather_seconds(self) -> float:
         """Seconds of the gather of the parameters at a step's start."""
-        alone = self.strategy.by_layer or not self.holds
-        return 0.0 if alone else self.group(self.gathered, "fsdp")
+        alone = self.strategy.by_layer or not self.holds_parameters
+        return 0.0 if alone else self.group_seconds(self.gathered_bytes, "fsdp")
 
-    def scatter(self) -> float:
+    def scatter_seconds(self) -> float:
         """Seconds in which gradients, summed over lanes, are summed over ranks at a step's end."""
-        if not self.trained_stored:
+        if not self.trained_stored_elements:
             return 0.0
-        fsdp = 0.0 if self.strategy.by_layer else self.group(WIDE * self.trained_resident, "fsdp")
-        trained = self.trained
+        fsdp = (
+            0.0
+            if self.strategy.by_layer
+            else self.group_seconds(WIDE * self.trained_resident_elements, "fsdp")
+        )
+        trained = self.trained_parameters
         in_full = (
-            WIDE * self._stored(trained, lambda axes: "experts" not in axes),
+            WIDE * self._stored_elements(trained, lambda axes: "experts" not in axes),
             ("data", "expert", "context"),
         )
-        experts = WIDE * self._stored(trained, lambda axes: "experts" in axes), ("data", "context")
+        experts = (
+            WIDE * self._stored_elements(trained, lambda axes: "experts" in axes),
+            ("data", "context"),
+        )
         replicas = self._over_replicas(*in_full) + self._over_replicas(*experts)
         return fsdp + 2 * (replicas + self._over_copies())
 
     def _over_copies(self) -> float:
         """Seconds of a gather, or scatter, over ranks with the same heads of keys and values."""
-        if self.copies == 1:
+        if self.kv_copies == 1:
             return 0.0
-        layer = self.trained[0]
+        layer = self.trained_parameters[0]
         kv_parameters = {axes: count for axes, count in layer.items() if "kv_heads" in axes}
-        data = WIDE * self.layers * elements(self.tower, kv_parameters, self.plan)
-        return self.hardware.group_seconds(data, self.copies, self.copies)
+        data = WIDE * self.layers * local_elements(self.profile, kv_parameters, self.plan)
+        return self.hardware.group_seconds(data, self.kv_copies, self.kv_copies)
 
     def _over_replicas(self, data: float, axes: tuple[str, ...]) -> float:
         """Seconds of a gather, or scatter, over `axes`, whose ranks hold the same parameters."""
@@ -232,10 +250,10 @@ class Timing(LayerTiming):
         if not data or not degrees:
             return 0.0
         if len(degrees) == 1:
-            return self.group(data, *degrees)
+            return self.group_seconds(data, *degrees)
         return self.hardware.group_seconds(data, prod(degrees.values()), self.plan.devices)
 
-    def update(self) -> float:
+    def update_seconds(self) -> float:
         """Seconds of the optimizer, which reads gradients and reads and writes all other state."""
-        values = 3 * self.trained_stored + 2 * self.moments
+        values = 3 * self.trained_stored_elements + 2 * self.moment_elements
         return values * WIDE / (self.hardware.memory_bandwidth * self.efficiency.memory)

@@ -28,7 +28,7 @@ from sharding.numbering import Span, spans_by_axis
 
 
 @dataclass(frozen=True)
-class Exchanged:
+class OutputExchange:
     """What the ranks of a block exchange for one microbatch of a lane.
 
     Attributes:
@@ -36,37 +36,37 @@ class Exchanged:
         spans: digits of the ranks' numbers, see `Hardware.digits_seconds`.
         outputs: bytes of the outputs of one rank.
         tokens: bytes of the decoder's positions on one rank.
-        apart: whether media are in rows of their own.
+        separate_media: whether media are in rows of their own.
     """
 
     devices: int
     spans: tuple[Span, ...]
     outputs: float
     tokens: float
-    apart: bool
+    separate_media: bool
 
     @classmethod
-    def of(cls, workload: Workload, strategy: Strategy, name: str) -> Exchanged:
+    def of_bucket(cls, workload: Workload, strategy: Strategy, name: str) -> OutputExchange:
         """What is exchanged for lane `name`."""
         decoder, plan = workload.backbone, strategy.plans[name]
         names = workload.backbone_name, name
         rows, source_rows = (workload.rows_of(n, strategy.microbatches) for n in names)
         inside = strategy.backbone.devices // strategy.backbone.stage
-        width = decoder.width * (1 + decoder.beside) * workload.size
-        reduction = workload.towers[name].reduction
-        spans = _all(strategy) if workload.media_apart else _block(strategy, name)
+        width = decoder.width * (1 + decoder.side_activations) * workload.element_bytes
+        reduction = workload.modules[name].reduction
+        spans = _stage_spans(strategy) if workload.separate_media else _block_spans(strategy, name)
         devices = inside
-        if not workload.media_apart:
+        if not workload.separate_media:
             devices = max(plan.sequence, strategy.backbone.sequence)
         return cls(
             devices,
             spans,
             source_rows * workload.positions[name] / reduction / inside * width,
             rows * workload.positions[workload.backbone_name] / inside * width,
-            workload.media_apart,
+            workload.separate_media,
         )
 
-    def moved(self, exchange: Exchange, ragged: bool) -> float:
+    def moved_bytes(self, exchange: Exchange, ragged: bool) -> float:
         """Bytes of the whole array; of an all-to-all, those that a rank sends.
 
         Args:
@@ -79,7 +79,7 @@ class Exchanged:
             "reduce_scatter": count * self.tokens,
         }[exchange]
 
-    def written(self, exchange: Exchange, ragged: bool) -> float:
+    def written_bytes(self, exchange: Exchange, ragged: bool) -> float:
         """Bytes that a rank writes into buffers, the mean of forward and backward."""
         outputs, tokens, count = self.outputs, self.tokens, self.devices
         received = outputs + min(tokens, count * outputs) / 2 + tokens / 2
@@ -90,7 +90,7 @@ class Exchanged:
             "reduce_scatter": (count * tokens + outputs) / 2,
         }[exchange]
 
-    def seconds(self, exchange: Exchange, hardware: Hardware) -> float:
+    def exchange_seconds(self, exchange: Exchange, hardware: Hardware) -> float:
         """Seconds of an exchange, or of its backward; a rank alone has nothing to exchange."""
         if self.devices == 1:
             return 0.0
@@ -98,22 +98,28 @@ class Exchanged:
         speed = hardware.memory_bandwidth * hardware.efficiency.memory
         straight = exchange == "all_to_all"
         time = hardware.exchange_seconds if straight else hardware.digits_seconds
-        moving = time(self.moved(exchange, ragged), self.spans)
-        return moving + 2 * self.written(exchange, ragged) / speed
+        moving = time(self.moved_bytes(exchange, ragged), self.spans)
+        return moving + 2 * self.written_bytes(exchange, ragged) / speed
 
-    def predictions(self, hardware: Hardware) -> dict[Exchange, float]:
+    def predicted_seconds(self, hardware: Hardware) -> dict[Exchange, float]:
         """Seconds of all exchanges that are possible."""
-        return {name: self.seconds(name, hardware) for name in possible_exchanges(self.apart)}
+        return {
+            name: self.exchange_seconds(name, hardware)
+            for name in possible_exchanges(self.separate_media)
+        }
 
-    def cheapest(self, hardware: Hardware) -> Exchange:
+    def find_cheapest(self, hardware: Hardware) -> Exchange:
         """The exchange of the fewest seconds."""
-        predictions = self.predictions(hardware)
+        predictions = self.predicted_seconds(hardware)
         return min(predictions, key=lambda name: predictions[name])
 
-    def leanest(self, ragged: bool) -> Exchange:
+    def find_leanest(self, ragged: bool) -> Exchange:
         """The exchange that moves, and then writes, the fewest bytes, for unknown hardware."""
-        kinds = possible_exchanges(self.apart)
-        return min(kinds, key=lambda name: (self.moved(name, ragged), self.written(name, ragged)))
+        kinds = possible_exchanges(self.separate_media)
+        return min(
+            kinds,
+            key=lambda name: (self.moved_bytes(name, ragged), self.written_bytes(name, ragged)),
+        )
 
 
 def exchange_of(
@@ -127,11 +133,13 @@ def exchange_of(
     """
     if workload.exchange != "auto":
         return workload.exchange
-    moved = Exchanged.of(workload, strategy, name)
-    return moved.leanest(platform != "cpu") if hardware is None else moved.cheapest(hardware)
+    moved = OutputExchange.of_bucket(workload, strategy, name)
+    return (
+        moved.find_leanest(platform != "cpu") if hardware is None else moved.find_cheapest(hardware)
+    )
 
 
-def _all(strategy: Strategy) -> tuple[Span, ...]:
+def _stage_spans(strategy: Strategy) -> tuple[Span, ...]:
     """Digits of all ranks of a stage."""
     backbone_spans = spans_by_axis(strategy.backbone, strategy.backbone)
     return tuple(
@@ -139,7 +147,7 @@ def _all(strategy: Strategy) -> tuple[Span, ...]:
     )
 
 
-def _block(strategy: Strategy, name: str) -> tuple[Span, ...]:
+def _block_spans(strategy: Strategy, name: str) -> tuple[Span, ...]:
     """Digits of the ranks that share the larger share of rows."""
     plans = strategy.plans[name], strategy.backbone
     spans = spans_by_axis(max(plans, key=lambda plan: plan.sequence), strategy.backbone)

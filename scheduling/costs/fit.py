@@ -19,17 +19,17 @@ from scipy.optimize import least_squares, lsq_linear
 from scheduling.costs.hardware import Efficiency, Hardware, HardwareError, Link
 
 #: A term is told apart from the others if at least this part of it is no combination of them.
-APART = 0.05
+SEPARABLE = 0.05
 #: Relative errors above this size count linearly in the fit, smaller errors by their square.
 OUTLIER = 0.05
 #: A term counts as zero if it is a smaller part than this of every time.
-VANISHED = 1e-6
+NEGLIGIBLE = 1e-6
 #: Terms of a task's time, in the order in which the fit gives them up if it cannot separate them.
 TERMS = ("memory", "attention", "layer_seconds", "matmul")
 
 
 @dataclass(frozen=True)
-class Timed:
+class MeasuredTime:
     """A measured time.
 
     Attributes:
@@ -55,21 +55,24 @@ class Timed:
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedHardware:
     """Hardware whose constants were fitted.
 
     Attributes:
         hardware: the hardware with the fitted constants.
-        kept: names of the constants that the times do not determine; they keep their values.
+        undetermined: names of the constants that the times do not determine and that keep their
+            values.
         bounds: values of the constants whose fit ends at a bound of their range.
     """
 
     hardware: Hardware
-    kept: tuple[str, ...]
+    undetermined: tuple[str, ...]
     bounds: Mapping[str, float]
 
 
-def fit_efficiency(timed: Sequence[Timed], hardware: Hardware, *, raise_peaks: bool) -> Fitted:
+def fit_efficiency(
+    timed: Sequence[MeasuredTime], hardware: Hardware, *, raise_peaks: bool
+) -> FittedHardware:
     """Fit the fractions for products, attention and memory, and `layer_seconds`.
 
     Args:
@@ -82,16 +85,22 @@ def fit_efficiency(timed: Sequence[Timed], hardware: Hardware, *, raise_peaks: b
         HardwareError: there are too few times.
     """
     _check_count(timed, len(TERMS))
-    problem = _linear(timed, TERMS, partial(_with_terms, hardware), _terms_of(hardware.efficiency))
+    problem = _linearize_times(
+        timed, TERMS, partial(_with_terms, hardware), _terms_of(hardware.efficiency)
+    )
     least = 0.0 if raise_peaks else 1.0
     lower = {name: 0.0 if name == "layer_seconds" else least for name in TERMS}
-    solution = problem.solve(lower, zero_allowed=("layer_seconds",))
+    solution = problem.find_values(lower, zero_allowed=("layer_seconds",))
     fitted = _with_terms(hardware, solution.values)
     bounds = {name: 0.0 if name == "layer_seconds" else 1.0 for name in sorted(solution.bound)}
-    return Fitted(_raised(fitted) if raise_peaks else fitted, tuple(sorted(solution.kept)), bounds)
+    return FittedHardware(
+        _raise_peaks(fitted) if raise_peaks else fitted,
+        tuple(sorted(solution.undetermined)),
+        bounds,
+    )
 
 
-def fit_rows(timed: Sequence[Timed], hardware: Hardware) -> Fitted:
+def fit_rows(timed: Sequence[MeasuredTime], hardware: Hardware) -> FittedHardware:
     """Fit the fraction of the memory bandwidth that gathers of rows reach, at most 1.
 
     Args:
@@ -105,10 +114,12 @@ def fit_rows(timed: Sequence[Timed], hardware: Hardware) -> Fitted:
     efficient = _with_efficiency(hardware, {"rows": 1.0})
     fraction = median(each.predict(efficient) / each.seconds for each in timed)
     bounds = {"rows": 1.0} if fraction > 1 else {}
-    return Fitted(_with_efficiency(hardware, {"rows": min(1.0, fraction)}), (), bounds)
+    return FittedHardware(_with_efficiency(hardware, {"rows": min(1.0, fraction)}), (), bounds)
 
 
-def fit_link(timed: Sequence[Timed], hardware: Hardware, name: str, *, raise_peaks: bool) -> Fitted:
+def fit_link(
+    timed: Sequence[MeasuredTime], hardware: Hardware, name: str, *, raise_peaks: bool
+) -> FittedHardware:
     """Fit latency and reached bandwidth of `link` or `network`.
 
     Args:
@@ -125,9 +136,11 @@ def fit_link(timed: Sequence[Timed], hardware: Hardware, name: str, *, raise_pea
     link: Link = getattr(hardware, name)
     reached = link.bandwidth * getattr(hardware.efficiency, name)
     start = {"latency": link.latency, "bandwidth": 1 / reached}
-    problem = _linear(timed, ("latency", "bandwidth"), partial(_with_link, hardware, name), start)
+    problem = _linearize_times(
+        timed, ("latency", "bandwidth"), partial(_with_link, hardware, name), start
+    )
     least = 0.0 if raise_peaks else 1 / link.bandwidth
-    solution = problem.solve({"latency": 0.0, "bandwidth": least}, zero_allowed=("latency",))
+    solution = problem.find_values({"latency": 0.0, "bandwidth": least}, zero_allowed=("latency",))
     fitted = _with_link(hardware, name, solution.values)
     if not raise_peaks:
         fraction = getattr(fitted, name).bandwidth / link.bandwidth
@@ -136,10 +149,12 @@ def fit_link(timed: Sequence[Timed], hardware: Hardware, name: str, *, raise_pea
         fitted = _with_efficiency(fitted, {name: min(1.0, fraction)})
     limits = {"latency": 0.0, "bandwidth": link.bandwidth}
     bounds = {f"{name}.{key}": limits[key] for key in sorted(solution.bound)}
-    return Fitted(fitted, tuple(f"{name}.{key}" for key in sorted(solution.kept)), bounds)
+    return FittedHardware(
+        fitted, tuple(f"{name}.{key}" for key in sorted(solution.undetermined)), bounds
+    )
 
 
-def _check_count(timed: Sequence[Timed], least: int) -> None:
+def _check_count(timed: Sequence[MeasuredTime], least: int) -> None:
     if len(timed) < least:
         raise HardwareError(
             f"{len(timed)} measured times cannot tell {least} constants apart; measure at least "
@@ -175,7 +190,7 @@ def _with_link(hardware: Hardware, name: str, terms: Mapping[str, float]) -> Har
     return _with_efficiency(hardware.model_copy(update={name: link}), {name: 1.0})
 
 
-def _raised(hardware: Hardware) -> Hardware:
+def _raise_peaks(hardware: Hardware) -> Hardware:
     """Hardware of the same speeds with fractions of at most 1, by higher peaks where necessary."""
     efficiency = hardware.efficiency
     compute, memory = max(1.0, efficiency.matmul, efficiency.attention), max(1.0, efficiency.memory)
@@ -197,7 +212,7 @@ class _Solution:
     """Values of all terms, and the names of terms that were kept or are at their lower bounds."""
 
     values: Mapping[str, float]
-    kept: frozenset[str]
+    undetermined: frozenset[str]
     bound: frozenset[str]
 
 
@@ -207,47 +222,49 @@ class _Problem:
 
     Attributes:
         columns: by term, `[times]`: coefficients of its value.
-        rest: `[times]`: the part of each time that no term changes.
+        constant: `[times]`: the part of each time that no term changes.
         start: values of the terms before the fit.
-        kept: names of the terms that keep these values.
+        fixed: names of the terms that keep these values.
     """
 
     columns: Mapping[str, np.ndarray]
-    rest: np.ndarray
+    constant: np.ndarray
     start: Mapping[str, float]
-    kept: frozenset[str] = field(default=frozenset())
+    fixed: frozenset[str] = field(default=frozenset())
 
     @property
     def free(self) -> list[str]:
         """Terms that are fitted."""
-        return [name for name in self.columns if name not in self.kept]
+        return [name for name in self.columns if name not in self.fixed]
 
-    def solve(self, lower: Mapping[str, float], zero_allowed: Sequence[str]) -> _Solution:
+    def find_values(self, lower: Mapping[str, float], zero_allowed: Sequence[str]) -> _Solution:
         """The terms whose sums are nearest to what was measured.
 
         Args:
             lower: lower bounds of the values.
             zero_allowed: terms that may be 0; other terms that would vanish count as undetermined.
         """
-        hidden = self._hidden()
+        hidden = self._find_indistinct()
         if hidden is not None:
-            return self._without(hidden).solve(lower, zero_allowed)
+            return self._without_term(hidden).find_values(lower, zero_allowed)
         values = dict(self.start)
         if self.free:
-            values |= self._fit(lower)
+            values |= self._fit_values(lower)
         for name in self.free:
-            if self._vanishes(name, values[name]) and name not in zero_allowed:
-                return self._without(name).solve(lower, zero_allowed)
-        bound = {name for name in self.free if self._vanishes(name, values[name] - lower[name])}
-        return _Solution(values, self.kept, frozenset(bound))
+            if self._is_negligible(name, values[name]) and name not in zero_allowed:
+                return self._without_term(name).find_values(lower, zero_allowed)
+        bound = {
+            name for name in self.free if self._is_negligible(name, values[name] - lower[name])
+        }
+        return _Solution(values, self.fixed, frozenset(bound))
 
-    def _vanishes(self, name: str, value: float) -> bool:
+    def _is_negligible(self, name: str, value: float) -> bool:
         """Whether a term with this value is a negligible part of every time."""
-        return float(np.max(self.columns[name])) * value < VANISHED
+        return float(np.max(self.columns[name])) * value < NEGLIGIBLE
 
-    def _fit(self, lower: Mapping[str, float]) -> dict[str, float]:
+    def _fit_values(self, lower: Mapping[str, float]) -> dict[str, float]:
         columns = np.stack([self.columns[name] for name in self.free], 1)
-        fixed = sum((self.columns[name] * self.start[name] for name in self.kept), self.rest)
+        fixed = sum((self.columns[name] * self.start[name] for name in self.fixed), self.constant)
         # Terms differ by many orders of magnitude: seconds against inverse fractions.
         scale = columns.max(0)
         bounds = np.array([lower[name] for name in self.free]) * scale
@@ -265,7 +282,7 @@ class _Problem:
         )
         return dict(zip(self.free, (result.x / scale).tolist(), strict=True))
 
-    def _hidden(self) -> str | None:
+    def _find_indistinct(self) -> str | None:
         """The first free term that the times cannot tell apart from the others, or None."""
         for name in self.free:
             column = self.columns[name]
@@ -274,16 +291,16 @@ class _Problem:
             if others:
                 matrix = np.stack(others, 1)
                 left = column - matrix @ np.linalg.lstsq(matrix, column, rcond=None)[0]
-            if np.linalg.norm(left) <= APART * np.linalg.norm(column):
+            if np.linalg.norm(left) <= SEPARABLE * np.linalg.norm(column):
                 return name
         return None
 
-    def _without(self, name: str) -> _Problem:
-        return replace(self, kept=self.kept | {name})
+    def _without_term(self, name: str) -> _Problem:
+        return replace(self, fixed=self.fixed | {name})
 
 
-def _linear(
-    timed: Sequence[Timed],
+def _linearize_times(
+    timed: Sequence[MeasuredTime],
     names: Sequence[str],
     change: Callable[[Mapping[str, float]], Hardware],
     start: Mapping[str, float],

@@ -99,7 +99,7 @@ class Link(_Data):
         """Seconds in which `data` bytes reach a neighbour, in one direction."""
         return self.latency + data * self.directions / self.bandwidth
 
-    def reached(self, fraction: float) -> Link:
+    def with_fraction(self, fraction: float) -> Link:
         """The link with a `fraction` of its bandwidth."""
         return self.model_copy(update={"bandwidth": self.bandwidth * fraction})
 
@@ -162,7 +162,7 @@ class Hardware(_Data):
     target_config: str | None = None
 
     @property
-    def room(self) -> float:
+    def usable_memory(self) -> float:
         """Bytes of one device that a program may use."""
         return self.room_within(GPU_SHARE)
 
@@ -181,7 +181,7 @@ class Hardware(_Data):
         return flops
 
     @property
-    def gathering(self) -> float:
+    def gather_bandwidth(self) -> float:
         """Bytes per second that are read and written when rows are gathered in any order."""
         efficiency = self.efficiency
         return self.memory_bandwidth * (
@@ -191,14 +191,14 @@ class Hardware(_Data):
     @property
     def reached_link(self) -> Link:
         """`link` with the bandwidth that collectives reach."""
-        return self.link.reached(self.efficiency.link)
+        return self.link.with_fraction(self.efficiency.link)
 
     @property
     def reached_network(self) -> Link:
         """`network` with the bandwidth that collectives reach."""
-        return self.network.reached(self.efficiency.network)
+        return self.network.with_fraction(self.efficiency.network)
 
-    def peak(self, dtype: str) -> float:
+    def peak_flops(self, dtype: str) -> float:
         """Peak FLOP/s of products in `dtype`.
 
         Raises:
@@ -219,7 +219,7 @@ class Hardware(_Data):
             devices: number of devices in the group, evenly spaced.
             span: number of devices from the group's first to its last, in their numbering.
         """
-        return self._two_levels(data, devices, self._inside(devices, span))
+        return self._two_levels(data, devices, self._count_inside(devices, span))
 
     def digits_seconds(self, data: float, spans: Iterable[tuple[int, int]]) -> float:
         """Seconds of an all-gather, or a reduce-scatter, of `data` bytes.
@@ -234,7 +234,7 @@ class Hardware(_Data):
             spans: digits of the devices' numbers that differ within the group, see
                 `sharding.numbering`.
         """
-        return self._two_levels(data, *self._counts(spans))
+        return self._two_levels(data, *self._count_devices(spans))
 
     def exchange_seconds(self, data: float, spans: Iterable[tuple[int, int]]) -> float:
         """Seconds of an all-to-all in which every device sends `data` bytes, as many to each.
@@ -247,19 +247,19 @@ class Hardware(_Data):
             data: bytes that one device sends, its own part included.
             spans: as of `digits_seconds`.
         """
-        devices, inside = self._counts(spans)
+        devices, inside = self._count_devices(spans)
         if devices == 1 or data == 0:
             return 0.0
         outside, efficiency = -(-devices // inside), self.efficiency
         near = self.link.exchange_seconds(data / outside, inside, efficiency.link)
         return near + self.network.exchange_seconds(data, outside, efficiency.network)
 
-    def _counts(self, spans: Iterable[tuple[int, int]]) -> tuple[int, int]:
+    def _count_devices(self, spans: Iterable[tuple[int, int]]) -> tuple[int, int]:
         """Number of a group's devices, and of those that share a domain."""
         devices = inside = 1
         for low, high in spans:
             devices *= high // low
-            inside *= self._inside(high // low, high)
+            inside *= self._count_inside(high // low, high)
         return devices, inside
 
     def _two_levels(self, data: float, devices: int, inside: int) -> float:
@@ -273,7 +273,7 @@ class Hardware(_Data):
             seconds += self.network.ring_seconds(data / inside, outside, efficiency.network)
         return seconds
 
-    def _inside(self, devices: int, span: int) -> int:
+    def _count_inside(self, devices: int, span: int) -> int:
         """Number of a group's devices that share a domain."""
         if span <= self.domain:
             return devices

@@ -16,26 +16,26 @@ from dataclasses import replace
 from functools import cached_property
 from math import gcd
 
-from scheduling.costs.dispatch import Dispatched, Exposed
+from scheduling.costs.dispatch import ExposedTime, TokenExchange
 from scheduling.costs.hardware import Efficiency, Hardware
+from scheduling.costs.module_costs import ModuleCosts
 from scheduling.costs.times import Segment, TaskTime
-from scheduling.costs.tower import Tower
-from scheduling.costs.work import ExpertWork, ModulePart, TowerWork
+from scheduling.costs.work import ExpertWork, ModulePart, ModuleWork
 from scheduling.costs.workload import WIDE
 from sharding.exchange_kinds import OverlapKind
 from sharding.numbering import Span, spans_by_axis
 
 
-def _collectives(*seconds: float) -> tuple[Segment, ...]:
+def _collective_segments(*seconds: float) -> tuple[Segment, ...]:
     """Segments of the collectives that take any time, each without compute."""
     return tuple(Segment(0.0, collective) for collective in seconds if collective)
 
 
-class LayerTiming(Tower):
-    """Times of one tower's layer on one device, for one microbatch.
+class LayerTiming(ModuleCosts):
+    """Times of one module's layer on one device, for one microbatch.
 
     Attributes:
-        workload, strategy, name: as of `Tower`.
+        workload, strategy, name: as of `ModuleCosts`.
         hardware: the device, and the links between devices.
     """
 
@@ -43,7 +43,7 @@ class LayerTiming(Tower):
 
     # ---- collectives -----------------------------------------------------------------------------
 
-    def group(self, data: float, axis: str) -> float:
+    def group_seconds(self, data: float, axis: str) -> float:
         """Seconds of a gather, or scatter, of `data` bytes over one axis of the plan."""
         return self.hardware.digits_seconds(data, self._digits[axis])
 
@@ -55,13 +55,13 @@ class LayerTiming(Tower):
     @property
     def gathered_rows(self) -> float:
         """Seconds in which a tensor group gathers its rows."""
-        return self.group(self.activation / self.plan.context, "tensor")
+        return self.group_seconds(self.activation_bytes / self.plan.context, "tensor")
 
     @property
     def scattered_sums(self) -> float:
         """Seconds in which a tensor group adds up partial sums, and scatters them."""
-        sums = self.activation / self.workload.size * self.workload.sums
-        return self.group(sums / self.plan.context, "tensor")
+        sums = self.activation_bytes / self.workload.element_bytes * self.workload.sums
+        return self.group_seconds(sums / self.plan.context, "tensor")
 
     @cached_property
     def exchanged_heads(self) -> float:
@@ -70,43 +70,43 @@ class LayerTiming(Tower):
         Queries and outputs have all heads; keys and values are copied where they have fewer heads
         than there are ranks.
         """
-        tower, plan = self.tower, self.plan
-        queries = tower.heads // plan.tensor
-        pairs = queries // gcd(tower.heads // tower.kv_heads, queries)
+        profile, plan = self.profile, self.plan
+        queries = profile.heads // plan.tensor
+        pairs = queries // gcd(profile.heads // profile.kv_heads, queries)
         copies = plan.context // gcd(pairs, plan.context)
         heads = 2 * queries + 2 * pairs * copies
-        positions = self.rows * self.workload.positions[self.name] / tower.stride / plan.context
-        data = positions * heads * tower.head_dim * self.workload.size
+        positions = self.rows * self.workload.positions[self.name] / profile.stride / plan.context
+        data = positions * heads * profile.head_dim * self.workload.element_bytes
         return self.hardware.exchange_seconds(data, self._digits["context"])
 
     @cached_property
     def layer_gather(self) -> float:
         """Seconds in which fsdp ranks gather a layer's parameters, if they do so layer by layer."""
-        return self._by_layer(self.workload.size * self.of_layer)
+        return self._by_layer(self.workload.element_bytes * self.layer_elements)
 
     @cached_property
     def layer_scatter(self) -> float:
         """Seconds in which fsdp ranks sum a layer's gradients, in float32, layer by layer."""
-        return self._by_layer(WIDE * self.trained_of_layer)
+        return self._by_layer(WIDE * self.trained_layer_elements)
 
     def _by_layer(self, data: float) -> float:
-        return self.group(data, "fsdp") if self.strategy.by_layer else 0.0
+        return self.group_seconds(data, "fsdp") if self.strategy.by_layer else 0.0
 
     # ---- experts that ranks share ----------------------------------------------------------------
 
     @cached_property
-    def dispatched(self) -> Dispatched | None:
+    def dispatched(self) -> TokenExchange | None:
         """What a layer with experts exchanges, if ranks share these."""
         if self.shared_experts is None:
             return None
         tokens = self.rows * self.workload.positions[self.name] / self.plan.context
-        size = self.workload.size
-        token = self.tower.width * size
-        return Dispatched(self.shared_experts, tokens, token, size, self._digits["expert"])
+        size = self.workload.element_bytes
+        token = self.profile.width * size
+        return TokenExchange(self.shared_experts, tokens, token, size, self._digits["expert"])
 
     @property
-    def copied(self) -> float:
-        """Seconds in which tokens are copied for their experts, part of a layer's `compute`."""
+    def copy_seconds(self) -> float:
+        """Seconds in which tokens are copied for their experts, part of `block_seconds`."""
         dispatched = self.dispatched
         speed = self.hardware.memory_bandwidth * self.efficiency.memory
         return 0.0 if dispatched is None else 4 * dispatched.copies * dispatched.token / speed
@@ -118,7 +118,7 @@ class LayerTiming(Tower):
         return experts.share * self._of_experts(experts) if experts else 0.0
 
     def _of_experts(self, experts: ExpertWork) -> float:
-        return self.products(ModulePart(TowerWork(experts.flops, 0), 0))
+        return self.product_seconds(ModulePart(ModuleWork(experts.flops, 0), 0))
 
     @cached_property
     def _experts_forward(self) -> tuple[Segment, ...]:
@@ -126,8 +126,8 @@ class LayerTiming(Tower):
         if self.dispatched is None:
             return ()
         experts = self.dispatched.experts
-        return self._exchange(
-            self.dispatched.forward(self.hardware, self._of_experts(experts)), 0.0
+        return self._exchange_segments(
+            self.dispatched.forward_time(self.hardware, self._of_experts(experts)), 0.0
         )
 
     @cached_property
@@ -135,17 +135,19 @@ class LayerTiming(Tower):
         """The same in a backward, which computes the experts' forward again."""
         if self.dispatched is None:
             return ()
-        products = (2 + self.full) * self._of_experts(self.dispatched.experts)
-        return self._exchange(self.dispatched.backward(self.hardware, products), self.of_experts)
+        products = (2 + self.trains_fully) * self._of_experts(self.dispatched.experts)
+        return self._exchange_segments(
+            self.dispatched.backward_time(self.hardware, products), self.of_experts
+        )
 
-    def _exchange(self, exposed: Exposed, again: float) -> tuple[Segment, ...]:
+    def _exchange_segments(self, exposed: ExposedTime, again: float) -> tuple[Segment, ...]:
         assert self.shared_experts is not None  # as the callers know
         share = self.shared_experts.share
         return (Segment(again + share * exposed.moving, share * exposed.collective),)
 
     # ---- compute ---------------------------------------------------------------------------------
 
-    def compute(self, part: ModulePart, share: float = 1.0) -> float:
+    def compute_seconds(self, part: ModulePart, share: float = 1.0) -> float:
         """Seconds of a part's forward without collectives.
 
         Args:
@@ -154,21 +156,21 @@ class LayerTiming(Tower):
         length, efficiency, size = (
             self.workload.positions[self.name],
             self.efficiency,
-            self.workload.size,
+            self.workload.element_bytes,
         )
-        peak = self.hardware.peak(self.workload.dtype)
+        peak = self.hardware.peak_flops(self.workload.dtype)
         pairs = part.work.quadratic * length**2 * self.workload.pairs.get(self.name, 1.0)
         for number, near in enumerate(part.work.near):
             pairs += near.flops * length**2 * self.workload.near_share(self.name, number)
         attention = pairs / (peak * efficiency.attention)
-        moved = part.moved * size * length / self.tower.stride
+        moved = part.moved * size * length / self.profile.stride
         moving = moved / (self.hardware.memory_bandwidth * efficiency.memory)
         other = share * self.rows * (attention + moving) / self.plan.sequence
-        return self.products(part, share) + other
+        return self.product_seconds(part, share) + other
 
-    def products(self, part: ModulePart, share: float = 1.0) -> float:
-        """Seconds of a part's products with parameters in a forward; arguments as of `compute`."""
-        peak = self.hardware.peak(self.workload.dtype) * self.efficiency.matmul
+    def product_seconds(self, part: ModulePart, share: float = 1.0) -> float:
+        """Seconds of the products of a part with parameters in a forward, see `compute_seconds`."""
+        peak = self.hardware.peak_flops(self.workload.dtype) * self.efficiency.matmul
         linear = part.work.linear * self.workload.positions[self.name] / peak
         return share * self.rows * linear / self.plan.sequence
 
@@ -178,47 +180,53 @@ class LayerTiming(Tower):
         return self.hardware.efficiency
 
     @cached_property
-    def block(self) -> float:
+    def block_seconds(self) -> float:
         """Seconds of compute of one block of a layer, forward."""
-        full_block = self.compute(self.tower.layer) + self.compute(self._copied)
-        return (full_block + self.efficiency.layer_seconds) / self.tower.blocks
+        full_block = self.compute_seconds(self.profile.layer) + self.compute_seconds(
+            self._copied_heads
+        )
+        return (full_block + self.efficiency.layer_seconds) / self.profile.blocks
 
     @cached_property
     def weights_block(self) -> float:
         """Seconds of the products that make a block's weight gradients, apart from its backward."""
-        products = self.weights_share * self.products(self.tower.layer)
-        products += self.products(self._copied) if self.full else 0.0
-        return (products + self.efficiency.layer_seconds) / self.tower.blocks
+        products = self.weights_share * self.product_seconds(self.profile.layer)
+        products += self.product_seconds(self._copied_heads) if self.trains_fully else 0.0
+        return (products + self.efficiency.layer_seconds) / self.profile.blocks
 
     @property
-    def _attention_apart(self) -> float:
+    def _attention_excess(self) -> float:
         """Seconds that a block's backward takes for attention beyond its share of the products.
 
         Attention has no parameters, and a whole backward.
         """
-        if self.full:
+        if self.trains_fully:
             return 0.0
-        work = replace(self.tower.layer.work, linear=0.0)
-        return (1 - self.weights_share) * self.compute(ModulePart(work, 0)) / self.tower.blocks
+        work = replace(self.profile.layer.work, linear=0.0)
+        return (
+            (1 - self.weights_share)
+            * self.compute_seconds(ModulePart(work, 0))
+            / self.profile.blocks
+        )
 
     @property
-    def apart(self) -> bool:
+    def splits_backward(self) -> bool:
         """Whether weight gradients are tasks apart from backwards."""
-        return self.is_backbone and self.strategy.weights_apart
+        return self.is_backbone and self.strategy.split_backward
 
     @property
-    def copies(self) -> int:
+    def kv_copies(self) -> int:
         """Tensor ranks that hold the same heads of keys and values."""
-        return self.plan.tensor // gcd(self.tower.kv_heads, self.plan.tensor)
+        return self.plan.tensor // gcd(self.profile.kv_heads, self.plan.tensor)
 
     @property
-    def _copied(self) -> ModulePart:
+    def _copied_heads(self) -> ModulePart:
         """Work of a rank on the copied heads of keys and values, beyond its share."""
-        tower = self.tower
-        linear = 4 * tower.width * tower.kv_heads * tower.head_dim / tower.stride
-        return ModulePart(TowerWork((self.copies - 1) * linear, 0), 0)
+        profile = self.profile
+        linear = 4 * profile.width * profile.kv_heads * profile.head_dim / profile.stride
+        return ModulePart(ModuleWork((self.kv_copies - 1) * linear, 0), 0)
 
-    def hidden(self, collective: float, compute: float) -> float:
+    def exposed_seconds(self, collective: float, compute: float) -> float:
         """Seconds of a collective, or of moving bytes, that compute beside it does not hide."""
         overlaps = self.hardware.platform != "cpu"
         return max(0.0, collective - compute) if overlaps else collective
@@ -228,27 +236,29 @@ class LayerTiming(Tower):
     @cached_property
     def layer_forward(self) -> tuple[Segment, ...]:
         """A layer's forward; the parameters of the next layer are gathered beside it."""
-        block = self._forward_block(self.block)
-        return (*block * self.tower.blocks, *self._beside_blocks, *self._experts_forward)
+        block = self._forward_block(self.block_seconds)
+        return (*block * self.profile.blocks, *self._layer_collectives, *self._experts_forward)
 
     def _forward_block(self, compute: float) -> tuple[Segment, Segment]:
         """A block of a forward: in rings, half of its products are beside each collective."""
-        ring = compute / 2 if self.rings else 0.0
-        gather = self.hidden(self.gathered_rows, ring)
-        return Segment(0.0, gather), Segment(compute, self.hidden(self.scattered_sums, ring))
+        ring = compute / 2 if self.uses_rings else 0.0
+        gather = self.exposed_seconds(self.gathered_rows, ring)
+        return Segment(0.0, gather), Segment(
+            compute, self.exposed_seconds(self.scattered_sums, ring)
+        )
 
     @property
-    def rings(self) -> bool:
+    def uses_rings(self) -> bool:
         """Whether rows are gathered and sums scattered in rings, beside the products."""
         return "tensor" in self.strategy.overlap
 
     @property
-    def _beside_blocks(self) -> tuple[Segment, ...]:
+    def _layer_collectives(self) -> tuple[Segment, ...]:
         """Collectives of a layer's forward that do not belong to a block."""
-        ring = self.block / 2 if self.rings else 0.0
+        ring = self.block_seconds / 2 if self.uses_rings else 0.0
         used = min(self.gathered_rows, ring) + min(self.scattered_sums, ring)
-        seconds = self.tower.blocks * (self.block - used)
-        return _collectives(self.exchanged_heads, self._of_layers(["gather"], seconds))
+        seconds = self.profile.blocks * (self.block_seconds - used)
+        return _collective_segments(self.exchanged_heads, self._of_layers(["gather"], seconds))
 
     def _of_layers(self, kinds: Sequence[OverlapKind], compute: float) -> float:
         """Seconds of a layer's gather, scatter or both that compute does not hide.
@@ -261,7 +271,7 @@ class LayerTiming(Tower):
         }
         by_kind = {name: seconds for name, seconds in times.items() if name in kinds}
         overlapped = sum(by_kind[name] for name in by_kind if name in self.strategy.overlap)
-        return sum(by_kind.values()) - overlapped + self.hidden(overlapped, compute)
+        return sum(by_kind.values()) - overlapped + self.exposed_seconds(overlapped, compute)
 
     @cached_property
     def layer_backward(self) -> tuple[Segment, ...]:
@@ -272,29 +282,32 @@ class LayerTiming(Tower):
         the scatter of the gradients of its input; the rest of the compute hides the gather of
         parameters.
         """
-        if self.apart:
+        if self.splits_backward:
             return self._layer_inputs
-        half = self.block  # one of the two products for each product of the forward
-        compute = (1 + self.weights_share) * half + self._attention_apart
-        rows, ring = self.gathered_rows, half / 2 if self.rings else 0.0
+        half = self.block_seconds  # one of the two products for each product of the forward
+        compute = (1 + self.weights_share) * half + self._attention_excess
+        rows, ring = self.gathered_rows, half / 2 if self.uses_rings else 0.0
         weights = ring + half * self.weights_share
         block = (
-            Segment(0.0, self.hidden(rows, ring)),
-            Segment(compute, self.hidden(rows, weights)),
+            Segment(0.0, self.exposed_seconds(rows, ring)),
+            Segment(compute, self.exposed_seconds(rows, weights)),
         )
-        hidden = compute - min(rows, ring) - min(rows, weights if self.full else half)
+        hidden = compute - min(rows, ring) - min(rows, weights if self.trains_fully else half)
         kinds: list[OverlapKind] = ["gather", "scatter"] if self.remat == "none" else ["scatter"]
-        fsdp = self._of_layers(kinds, self.tower.blocks * hidden)
-        alone = (*_collectives(self.exchanged_heads, fsdp), *self._experts_backward)
-        task = TaskTime((*block * self.tower.blocks, *alone))
-        return self._summed(task, self.trained_of_layer)
+        fsdp = self._of_layers(kinds, self.profile.blocks * hidden)
+        alone = (*_collective_segments(self.exchanged_heads, fsdp), *self._experts_backward)
+        task = TaskTime((*block * self.profile.blocks, *alone))
+        return self._with_sums(task, self.trained_layer_elements)
 
-    def _summed(self, task: TaskTime, count: float) -> tuple[Segment, ...]:
+    def _with_sums(self, task: TaskTime, count: float) -> tuple[Segment, ...]:
         """A task of a layer, with the sums of its `count` gradients over microbatches.
 
         Accelerators add to the sums in the epilogue of the products that make the gradients.
         """
-        return (*task.segments, Segment(self.hidden(self.summing(count), task.seconds)))
+        return (
+            *task.segments,
+            Segment(self.exposed_seconds(self.sum_seconds(count), task.seconds)),
+        )
 
     @cached_property
     def _layer_inputs(self) -> tuple[Segment, ...]:
@@ -302,13 +315,13 @@ class LayerTiming(Tower):
 
         A gather of parameters is beside the products.
         """
-        compute = (1 + self.weights_share) * self.block - self.weights_block
-        compute += self._attention_apart
+        compute = (1 + self.weights_share) * self.block_seconds - self.weights_block
+        compute += self._attention_excess
         block = (Segment(0.0, self.gathered_rows), Segment(compute, self.gathered_rows))
         kinds: list[OverlapKind] = ["gather"] if self.remat == "none" else []
-        fsdp = self._of_layers(kinds, self.tower.blocks * compute)
-        alone = _collectives(self.exchanged_heads, fsdp)
-        return (*block * self.tower.blocks, *alone, *self._experts_backward)
+        fsdp = self._of_layers(kinds, self.profile.blocks * compute)
+        alone = _collective_segments(self.exchanged_heads, fsdp)
+        return (*block * self.profile.blocks, *alone, *self._experts_backward)
 
     @cached_property
     def layer_weights(self) -> tuple[Segment, ...]:
@@ -317,12 +330,12 @@ class LayerTiming(Tower):
         Those of shared experts need the exchange of the backward once more.
         """
         block = (Segment(0.0, self.gathered_rows), Segment(self.weights_block))
-        fsdp = self._of_layers(["scatter"], self.tower.blocks * self.weights_block)
-        alone = (*_collectives(fsdp), *self._experts_backward)
-        task = TaskTime((*block * self.tower.blocks, *alone))
-        return self._summed(task, self.trained_of_layer)
+        fsdp = self._of_layers(["scatter"], self.profile.blocks * self.weights_block)
+        alone = (*_collective_segments(fsdp), *self._experts_backward)
+        task = TaskTime((*block * self.profile.blocks, *alone))
+        return self._with_sums(task, self.trained_layer_elements)
 
-    def summing(self, count: float) -> float:
+    def sum_seconds(self, count: float) -> float:
         """Seconds in which `count` gradients are added to those of earlier microbatches."""
         speed = self.hardware.memory_bandwidth * self.efficiency.memory
         return 3 * WIDE * count / speed
@@ -337,6 +350,6 @@ class LayerTiming(Tower):
             return ()
         if self.remat == "full":
             return self.layer_forward
-        compute = self.block - self.of_experts / self.tower.blocks
-        blocks = (*(self._forward_block(compute) * self.tower.blocks)[:-1], Segment(compute))
-        return (*blocks, *self._beside_blocks)
+        compute = self.block_seconds - self.of_experts / self.profile.blocks
+        blocks = (*(self._forward_block(compute) * self.profile.blocks)[:-1], Segment(compute))
+        return (*blocks, *self._layer_collectives)

@@ -21,7 +21,7 @@ Load = Mapping[str, int]
 
 
 @dataclass(frozen=True, eq=False)
-class Uneven:
+class UnevenLoads:
     """Rows of the decoder that bring unequal work to the encoders, in one or several steps.
 
     Attributes:
@@ -37,7 +37,7 @@ class Uneven:
         """Number of steps."""
         return len(next(iter(self.shares.values())))
 
-    def of(self, microbatches: int, replicas: int) -> dict[str, np.ndarray]:
+    def work_of(self, microbatches: int, replicas: int) -> dict[str, np.ndarray]:
         """By encoder, `[microbatches, steps, replicas]`: work of a microbatch of each replica.
 
         Args:
@@ -50,7 +50,7 @@ class Uneven:
         }
 
 
-def loaded(workload: Workload, load: Load) -> Workload:
+def workload_of_load(workload: Workload, load: Load) -> Workload:
     """The workload whose encoders have the decoder's microbatches, with rows of a load.
 
     Attention costs as much for a position as in the rows of `workload`, and so do all other parts.
@@ -67,17 +67,20 @@ def loaded(workload: Workload, load: Load) -> Workload:
         name: tuple(share / ratio.get(name, 1.0) for share in shares)
         for name, shares in workload.near_pairs.items()
     }
-    residuals = {split: size * ratio.get(split.tower, 1.0) for split, size in workload.kept.items()}
+    residuals = {
+        split: size * ratio.get(split.module, 1.0)
+        for split, size in workload.residual_bytes.items()
+    }
     positions = {name: load.get(name, factor) for name, factor in workload.positions.items()}
     return replace(
         workload,
         positions=positions,
         pairs={**workload.pairs, **pairs},
         near_pairs=near,
-        kept=residuals,
-        units={},
+        residual_bytes=residuals,
+        microbatch_counts={},
         spread={},
-        follows=False,
+        adaptive=False,
     )
 
 

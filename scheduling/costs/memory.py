@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 
-from scheduling.costs.estimate import Timing
+from scheduling.costs.estimate import ModuleTiming
 from scheduling.costs.hardware import Hardware
-from scheduling.costs.shares import elements, entries
+from scheduling.costs.shares import local_elements, vocab_entries
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.workload import WIDE, Workload
 from scheduling.lowering.lowered import BufferSizes
@@ -74,132 +74,147 @@ def step_memory(
     Args:
         sizes: slots of a compiled program's ring buffers; None for a step without stages.
     """
-    towers = {name: Timing(workload, strategy, hardware, name) for name in strategy.plans}
+    modules = {name: ModuleTiming(workload, strategy, hardware, name) for name in strategy.plans}
     common = {
-        "parameters": sum(tower.stored_bytes for tower in towers.values()),
-        "optimizer": WIDE * sum(tower.moments for tower in towers.values()),
-        "batch": sum(_batch(tower) for tower in towers.values()),
-        "cast": sum(_cast(tower) for tower in towers.values()),
+        "parameters": sum(module.stored_bytes for module in modules.values()),
+        "optimizer": WIDE * sum(module.moment_elements for module in modules.values()),
+        "batch": sum(_batch_bytes(module) for module in modules.values()),
+        "cast": sum(_cast_bytes(module) for module in modules.values()),
     }
-    tasks = _plain(towers) if sizes is None else _pipelined(towers, sizes)
-    update = WIDE * workload.works_with * sum(tower.matrices for tower in towers.values())
+    tasks = _plain_bytes(modules) if sizes is None else _pipeline_bytes(modules, sizes)
+    update = WIDE * workload.works_with * sum(module.matrix_elements for module in modules.values())
     left = sum(tasks[name] for name in ("backbone", "sources", "work"))
     return StepMemory(**common, **tasks, update=max(0.0, update - left))
 
 
-def _backbone(towers: Mapping[str, Timing]) -> Timing:
-    """The backbone of the towers."""
-    return next(tower for tower in towers.values() if tower.is_backbone)
+def _find_backbone(modules: Mapping[str, ModuleTiming]) -> ModuleTiming:
+    """The backbone of the modules."""
+    return next(module for module in modules.values() if module.is_backbone)
 
 
-def _trained(towers: Mapping[str, Timing]) -> float:
+def _trained_bytes(modules: Mapping[str, ModuleTiming]) -> float:
     """Bytes of the stored parameters that have gradients, in float32."""
-    return sum(WIDE * tower.trained_stored for tower in towers.values())
+    return sum(WIDE * module.trained_stored_elements for module in modules.values())
 
 
-def _batch(tower: Timing) -> float:
-    """Bytes of one device's rows of the step, in the tower's own arrays.
+def _batch_bytes(module: ModuleTiming) -> float:
+    """Bytes of one device's rows of the step, in the module's own arrays.
 
     The decoder's arrays are whole on every rank of a row: tokens, targets, weights, segments,
     positions and the places of media, four bytes for each position; an encoder's arrays also have
     its features.
     """
-    workload, strategy = tower.workload, tower.strategy
-    positions = workload.positions[tower.name]
-    if tower.is_backbone:
+    workload, strategy = module.workload, module.strategy
+    positions = workload.positions[module.name]
+    if module.is_backbone:
         values = 5 + len(workload.sources)
-        return strategy.microbatches * tower.rows * positions * values * WIDE
-    values = tower.tower.features + 5
-    pipelines = strategy.backbone.stage // tower.plan.stage
-    slots = -(-strategy.microbatches * tower.workload.units.get(tower.name, 1) // pipelines)
-    return slots * tower.rows * positions * values * WIDE
+        return strategy.microbatches * module.rows * positions * values * WIDE
+    values = module.profile.features + 5
+    pipelines = strategy.backbone.stage // module.plan.stage
+    slots = -(
+        -strategy.microbatches * module.workload.microbatch_counts.get(module.name, 1) // pipelines
+    )
+    return slots * module.rows * positions * values * WIDE
 
 
-def _cast(tower: Timing) -> float:
-    """Bytes of a tower's parameters in the type of the activations, where they are held as such.
+def _cast_bytes(module: ModuleTiming) -> float:
+    """Bytes of a module's parameters in the type of the activations, where they are held as such.
 
     Parameters that are gathered for the whole step have that type already.
     """
-    size = tower.workload.size
-    if tower.hardware.platform == "cpu" and tower.workload.constant < size:
+    size = module.workload.element_bytes
+    if module.hardware.platform == "cpu" and module.workload.constant < size:
         # Before the loop over microbatches; of encoders, which a condition skips, where it is used.
-        return size * (tower.stored - tower.trained_stored) if tower.is_backbone else 0.0
-    is_copied = tower.hardware.platform == "tpu" and size < WIDE
-    by_step = tower.plan.fsdp > 1 and not tower.strategy.by_layer
-    wide = tower.stored if tower.workload.constant == WIDE else tower.trained_stored
+        return (
+            size * (module.stored_elements - module.trained_stored_elements)
+            if module.is_backbone
+            else 0.0
+        )
+    is_copied = module.hardware.platform == "tpu" and size < WIDE
+    by_step = module.plan.fsdp > 1 and not module.strategy.by_layer
+    wide = (
+        module.stored_elements
+        if module.workload.constant == WIDE
+        else module.trained_stored_elements
+    )
     return size * wide if is_copied and not by_step else 0.0
 
 
-def kept(tower: Timing, layers: float) -> float:
+def residual_bytes(module: ModuleTiming, layers: float) -> float:
     """Bytes that forwards of `layers` layers keep for their backwards, on one device."""
-    if tower.remat == "none":
-        return layers * everything(tower)
-    if tower.remat == "full":
+    if module.remat == "none":
+        return layers * layer_residual_bytes(module)
+    if module.remat == "full":
         return 0.0
-    return layers * tower.activation / tower.plan.sequence
+    return layers * module.activation_bytes / module.plan.sequence
 
 
-def pairs(tower: Timing, layers: float) -> float:
+def operand_bytes(module: ModuleTiming, layers: float) -> float:
     """Bytes that backwards of `layers` layers keep for weight gradients apart from them.
 
     Raises:
         ScheduleError: these bytes of the decoder's layers are not known.
     """
-    if not tower.apart:
+    if not module.splits_backward:
         return 0.0
-    pairs = tower.workload.apart.get(tower.split)
+    pairs = module.workload.operand_bytes.get(module.split)
     if pairs is None:
         raise ScheduleError(
-            f"bytes of weight gradients apart are not known for {tower.split}; known for: "
-            f"{', '.join(map(str, tower.workload.apart)) or 'none'}"
+            f"bytes of weight gradients apart are not known for {module.split}; known for: "
+            f"{', '.join(map(str, module.workload.operand_bytes)) or 'none'}"
         )
-    return layers * tower.rows * pairs / tower.plan.context
+    return layers * module.rows * pairs / module.plan.context
 
 
-def everything(tower: Timing) -> float:
+def layer_residual_bytes(module: ModuleTiming) -> float:
     """Bytes that the backward of one layer reads of its forward.
 
     Raises:
-        ScheduleError: the tensor degree does not divide the tower.
+        ScheduleError: the tensor degree does not divide the module.
     """
-    residuals = tower.workload.kept.get(tower.split)
+    residuals = module.workload.residual_bytes.get(module.split)
     if residuals is None:
-        raise ScheduleError(f"{tower.name} does not divide by {tower.split}")
-    return tower.rows * residuals / tower.plan.context
+        raise ScheduleError(f"{module.name} does not divide by {module.split}")
+    return module.rows * residuals / module.plan.context
 
 
-def _layer_work(tower: Timing) -> float:
+def _layer_work(module: ModuleTiming) -> float:
     """Bytes that a layer's backward works with: tensors it reads and gradients.
 
     Where ranks share experts, it has buffers for copies of tokens.
     """
-    gradients = WIDE * tower.trained_of_layer + _hidden_gradients(tower)
-    again = {"none": 0.0, "layer": 1.0, "full": tower.layers_per_task}[tower.remat]
-    return gradients + again * everything(tower) + _dispatch_buffers(tower) + _loops(tower)
+    gradients = WIDE * module.trained_layer_elements + _hidden_gradients(module)
+    again = {"none": 0.0, "layer": 1.0, "full": module.layers_per_task}[module.remat]
+    return (
+        gradients
+        + again * layer_residual_bytes(module)
+        + _dispatch_buffers(module)
+        + _loop_bytes(module)
+    )
 
 
-def _hidden_gradients(tower: Timing) -> float:
+def _hidden_gradients(module: ModuleTiming) -> float:
     """Bytes of the gradients of an MLP's hidden activations, both of them where it is gated.
 
     Programs for GPUs have them beside all tensors that the layer's backward reads.
     """
-    if tower.hardware.platform != "gpu":
+    if module.hardware.platform != "gpu":
         return 0.0
-    parameters, width = tower.tower.layer_parameters, tower.tower.width
+    parameters, width = module.profile.layer_parameters, module.profile.width
     hidden = parameters.get(("embed", "mlp"), 0.0) / width
-    return tower.activation / tower.plan.sequence * hidden / width
+    return module.activation_bytes / module.plan.sequence * hidden / width
 
 
-def _dispatch_buffers(tower: Timing) -> float:
-    dispatched = tower.dispatched
+def _dispatch_buffers(module: ModuleTiming) -> float:
+    dispatched = module.dispatched
     if dispatched is None:
         return 0.0
-    return dispatched.buffers(
-        tower.hardware.platform, dispatched.experts.hidden / tower.plan.tensor
+    return dispatched.buffer_bytes(
+        module.hardware.platform, dispatched.experts.hidden / module.plan.tensor
     )
 
 
-def _loops(tower: Timing) -> float:
+def _loop_bytes(module: ModuleTiming) -> float:
     """Bytes of loops over tiles of rows, as which CPUs compute the products of experts.
 
     A loop reads kernels of its own, copied out of the stack of layers. Its result begins as zeros,
@@ -207,117 +222,121 @@ def _loops(tower: Timing) -> float:
     they come in float32 and by expert, and two gradients of rows stand at the same time, for every
     copy of a token. Where ranks share experts, the copies are in `_dispatch_buffers`.
     """
-    experts, plan, size = tower.tower.experts, tower.plan, tower.workload.size
-    if experts is None or tower.hardware.platform != "cpu":
+    experts, plan, size = module.profile.experts, module.plan, module.workload.element_bytes
+    if experts is None or module.hardware.platform != "cpu":
         return 0.0
-    width = tower.tower.width
+    width = module.profile.width
     kernels = 3 * experts.count / plan.expert * width * experts.hidden / plan.tensor * size
-    if tower.dispatched is not None:
+    if module.dispatched is not None:
         return kernels
-    tokens = tower.rows * tower.workload.positions[tower.name] / plan.context
+    tokens = module.rows * module.workload.positions[module.name] / plan.context
     return kernels + tokens * experts.top_k * width * (4 * size + WIDE)
 
 
-def _task_work(tower: Timing) -> float:
+def _task_work(module: ModuleTiming) -> float:
     """Bytes that a task works with, with one copy of a slot to write and one of a slot to read.
 
     Tasks that run one after the other have copies of slots of one kind at a time.
     """
-    slots = [size_of(tower, tower.layers_per_task) for size_of in (kept, pairs)]
-    copies = sum(slots) if tower.strategy.co_issue else max(slots)
-    return 2 * copies + _layer_work(tower)
+    slots = [size_of(module, module.layers_per_task) for size_of in (residual_bytes, operand_bytes)]
+    copies = sum(slots) if module.strategy.co_issue else max(slots)
+    return 2 * copies + _layer_work(module)
 
 
-def logits(tower: Timing) -> float:
+def logit_bytes(module: ModuleTiming) -> float:
     """Bytes of one chunk's logits and their gradient, float32, and of the head's gradient."""
-    workload = tower.workload
-    positions = tower.rows * workload.positions[workload.backbone_name] / tower.plan.context
+    workload = module.workload
+    positions = module.rows * workload.positions[workload.backbone_name] / module.plan.context
     tokens = min(workload.loss_chunk, positions)
-    return 3 * WIDE * tokens * entries(tower.tower, tower.plan)
+    return 3 * WIDE * tokens * vocab_entries(module.profile, module.plan)
 
 
-def _plain(towers: Mapping[str, Timing]) -> dict[str, float]:
+def _plain_bytes(modules: Mapping[str, ModuleTiming]) -> dict[str, float]:
     """Bytes without a pipeline: layer by layer, encoders first; a whole microbatch is kept at once.
 
     A frozen encoder keeps nothing, and frozen parameters have no gradients. The gradients of a
     microbatch stand beside their sums. Of a single microbatch the sums are the gradients in
     programs for accelerators; the compiler for CPUs was seen to need the bytes of both.
     """
-    decoder = _backbone(towers)
-    encoders = [tower for tower in towers.values() if not tower.is_backbone and tower.trains]
-    work = max(_layer_work(tower) for tower in towers.values()) + logits(decoder)
-    work += max(_whole_gradient(tower) for tower in towers.values())
+    decoder = _find_backbone(modules)
+    encoders = [module for module in modules.values() if not module.is_backbone and module.trains]
+    work = max(_layer_work(module) for module in modules.values()) + logit_bytes(decoder)
+    work += max(_full_gradient_bytes(module) for module in modules.values())
     single = decoder.strategy.microbatches == 1 and decoder.hardware.platform != "cpu"
     return {
-        "gradients": (1 if single else 2) * _trained(towers),
-        "backbone": _kept_by_tower(decoder),
-        "sources": sum(_kept_by_tower(tower) for tower in encoders),
+        "gradients": (1 if single else 2) * _trained_bytes(modules),
+        "backbone": _module_residual_bytes(decoder),
+        "sources": sum(_module_residual_bytes(module) for module in encoders),
         "work": work,
     }
 
 
-def _whole_gradient(tower: Timing) -> float:
+def _full_gradient_bytes(module: ModuleTiming) -> float:
     """Bytes of the largest gradient outside the layers, whole along fsdp until it is scattered.
 
     Programs for GPUs make that of the embedding, or of the head, while a layer's backward works.
     """
-    if tower.plan.fsdp == 1 or tower.hardware.platform != "gpu":
+    if module.plan.fsdp == 1 or module.hardware.platform != "gpu":
         return 0.0
-    trained = tower.trained[1]
+    trained = module.trained_parameters[1]
     sizes = (
-        elements(tower.tower, {axes: n}, tower.plan, fsdp=False) for axes, n in trained.items()
+        local_elements(module.profile, {axes: n}, module.plan, fsdp=False)
+        for axes, n in trained.items()
     )
     return WIDE * max(sizes, default=0.0)
 
 
-def _kept_by_tower(tower: Timing) -> float:
-    ends = 4 * tower.activation / tower.plan.sequence * (1 + tower.tower.beside)
-    return kept(tower, tower.tower.layers) + ends
+def _module_residual_bytes(module: ModuleTiming) -> float:
+    ends = (
+        4 * module.activation_bytes / module.plan.sequence * (1 + module.profile.side_activations)
+    )
+    return residual_bytes(module, module.profile.layers) + ends
 
 
-def _pipelined(towers: Mapping[str, Timing], sizes: Sizes) -> dict[str, float]:
+def _pipeline_bytes(modules: Mapping[str, ModuleTiming], sizes: Sizes) -> dict[str, float]:
     """Bytes with a pipeline: gradients of a whole stage, and the ring buffers."""
-    first = _backbone(towers)
+    first = _find_backbone(modules)
     strategy = first.strategy
     step = strategy.gather == "step"
     return {
-        "gathered": sum(t.gathered for t in towers.values() if step and t.plan.fsdp > 1),
+        "gathered": sum(t.gathered_bytes for t in modules.values() if step and t.plan.fsdp > 1),
         "gradients": sum(
-            WIDE * (t.trained_resident if step else t.trained_stored) for t in towers.values()
+            WIDE * (t.trained_resident_elements if step else t.trained_stored_elements)
+            for t in modules.values()
         ),
         "backbone": _decoder_buffers(first, sizes[first.name]),
         "sources": sum(
-            _encoder_buffers(tower, first, sizes[name])
-            for name, tower in towers.items()
-            if not tower.is_backbone
+            _encoder_buffers(module, first, sizes[name])
+            for name, module in modules.items()
+            if not module.is_backbone
         ),
-        "work": _work(towers),
+        "work": _task_bytes(modules),
     }
 
 
-def _work(towers: Mapping[str, Timing]) -> float:
+def _task_bytes(modules: Mapping[str, ModuleTiming]) -> float:
     """Bytes that tasks work with: side by side, or one after the other."""
-    first = _backbone(towers)
-    works = [_task_work(tower) for tower in towers.values()]
-    return (sum(works) if first.strategy.co_issue else max(works)) + logits(first)
+    first = _find_backbone(modules)
+    works = [_task_work(module) for module in modules.values()]
+    return (sum(works) if first.strategy.co_issue else max(works)) + logit_bytes(first)
 
 
-def _decoder_buffers(tower: Timing, sizes: BufferSizes) -> float:
-    activation = tower.activation / tower.plan.sequence
-    buffers = (sizes.inputs * (1 + tower.tower.beside) + sizes.gradients) * activation
-    buffers += sizes.operands * pairs(tower, tower.layers_per_task)
-    return buffers + sizes.saved * kept(tower, tower.layers_per_task)
+def _decoder_buffers(module: ModuleTiming, sizes: BufferSizes) -> float:
+    activation = module.activation_bytes / module.plan.sequence
+    buffers = (sizes.inputs * (1 + module.profile.side_activations) + sizes.gradients) * activation
+    buffers += sizes.operands * operand_bytes(module, module.layers_per_task)
+    return buffers + sizes.saved * residual_bytes(module, module.layers_per_task)
 
 
-def _encoder_buffers(tower: Timing, decoder: Timing, sizes: BufferSizes) -> float:
-    entry = tower.activation / tower.plan.sequence * (1 + tower.tower.beside)
-    outputs = tower.outputs * (1 + decoder.tower.beside) * decoder.tower.width
-    outputs *= tower.workload.size / tower.plan.sequence
+def _encoder_buffers(module: ModuleTiming, decoder: ModuleTiming, sizes: BufferSizes) -> float:
+    entry = module.activation_bytes / module.plan.sequence * (1 + module.profile.side_activations)
+    outputs = module.outputs * (1 + decoder.profile.side_activations) * decoder.profile.width
+    outputs *= module.workload.element_bytes / module.plan.sequence
     buffers = (sizes.inputs + sizes.gradients) * entry + (
         sizes.output_buffer + sizes.output_grad_buffer
     ) * outputs
-    frozen = tower.name in tower.workload.frozen
-    each = entry + (0.0 if frozen else kept(tower, tower.layers_per_task))
+    frozen = module.name in module.workload.frozen
+    each = entry + (0.0 if frozen else residual_bytes(module, module.layers_per_task))
     return buffers + sizes.saved * each
 
 
@@ -337,9 +356,9 @@ def least_memory(workload: Workload, strategy: Strategy, hardware: Hardware) -> 
         slots = pairs = (chunks + 1) * stages - 1
     full = strategy.remat == "full"
     inputs, saved = (slots, 0) if full else (1, slots)
-    decoder = BufferSizes(inputs, saved, 1, pairs if strategy.weights_apart else 0)
+    decoder = BufferSizes(inputs, saved, 1, pairs if strategy.split_backward else 0)
     sizes = {
-        name: _least_slots(Timing(workload, strategy, hardware, name))
+        name: _least_slots(ModuleTiming(workload, strategy, hardware, name))
         for name in strategy.plans
         if name != workload.backbone_name
     }
@@ -354,21 +373,21 @@ def _least_work(workload: Workload, strategy: Strategy, hardware: Hardware) -> f
     The more chunks there are, the fewer layers a task has; buffers have a slot more for each.
     """
     pieces = {
-        name: workload.towers[name].periods
+        name: workload.modules[name].periods
         for name, plan in strategy.plans.items()
         if name != workload.backbone_name and strategy.placement == "bubbles" and plan.stage == 1
     }
-    cut = replace(strategy, pieces={**pieces, **strategy.pieces})
-    return _work({name: Timing(workload, cut, hardware, name) for name in cut.plans})
+    cut = replace(strategy, encoder_chunks={**pieces, **strategy.encoder_chunks})
+    return _task_bytes({name: ModuleTiming(workload, cut, hardware, name) for name in cut.plans})
 
 
-def _least_slots(tower: Timing) -> BufferSizes:
+def _least_slots(module: ModuleTiming) -> BufferSizes:
     """Slots that an encoder needs for its backwards and for outputs that wait for the decoder.
 
     In lockstep two groups of microbatches, each with one per stage, have entered the decoder before
     the first microbatch has left it.
     """
-    division, strategy = tower.division, tower.strategy
+    division, strategy = module.division, module.strategy
     stages, count = strategy.backbone.stage, strategy.microbatches
     waiting = min(count, 2 * stages if count % stages == 0 else stages)
     outputs = 1
@@ -376,7 +395,7 @@ def _least_slots(tower: Timing) -> BufferSizes:
         waiting, outputs = count, -(-count * division.stages // stages)
     of_each = -(-waiting * division.stages // stages)
     saved = of_each * len(division.chunks_with(B)) // division.stages
-    full = tower.remat == "full"
+    full = module.remat == "full"
     # Pieces without a backward get no gradients.
     return BufferSizes(
         saved=0 if full else saved,

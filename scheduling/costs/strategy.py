@@ -1,4 +1,4 @@
-"""How a step is run: the plans of its towers, and the settings of its schedule."""
+"""How a step is run: the plans of its modules, and the settings of its schedule."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Strategy:
     """How a step is run.
 
     Attributes:
-        plans: parallel plan of every tower, the backbone's first, all over the same devices.
+        plans: parallel plan of every module, the backbone's first, all over the same devices.
         microbatches: number of microbatches of a step.
         chunks: number of virtual chunks of a stage.
         remat: values that backwards compute again.
@@ -33,12 +33,13 @@ class Strategy:
         placement: placement of the encoders' tasks, see `scheduling.schedules.bubbles`.
         live: most microbatches whose encoder outputs may wait in bubbles; None for twice the
             stages.
-        pieces: number of pieces of every named encoder; other encoders have one piece per stage.
+        encoder_chunks: number of chunks of every named encoder; other encoders have one chunk per
+            stage.
         co_issue: whether tasks of a bundle run side by side.
         kind: kind of the decoder's schedule, one of
             `scheduling.schedules.make.SCHEDULES`.
         fill: kinds of bubbles that take encoder work.
-        work_ahead: whether frozen encoders may work for the next step.
+        prefetch: whether frozen encoders may work for the next step.
         overlap: collectives of layers that run beside compute.
     """
 
@@ -49,11 +50,11 @@ class Strategy:
     gather: str = "step"
     placement: Placement = "bubbles"
     live: int | None = None
-    pieces: Mapping[str, int] = field(default_factory=dict)
+    encoder_chunks: Mapping[str, int] = field(default_factory=dict)
     co_issue: bool = True
     kind: str = "1f1b"
     fill: tuple[Fill, ...] = get_args(Fill)
-    work_ahead: bool = True
+    prefetch: bool = True
     remats: Mapping[str, Remat] = field(default_factory=dict)
     overlap: frozenset[OverlapKind] = PARAMETERS
 
@@ -68,16 +69,16 @@ class Strategy:
         return self.plans[self.backbone_name]
 
     def remat_of(self, name: str) -> Remat:
-        """Values that the backwards of a tower compute again."""
+        """Values that the backwards of a module compute again."""
         return self.remats.get(name, self.remat)
 
     @property
-    def tasks(self) -> int:
+    def forward_count(self) -> int:
         """Number of forwards of the decoder's chunks."""
         return self.microbatches * self.chunks * self.backbone.stage
 
     @property
-    def weights_apart(self) -> bool:
+    def split_backward(self) -> bool:
         """Whether the decoder's weight gradients are tasks apart from its backwards."""
         return self.kind in SPLIT_BACKWARD and self.backbone.stage > 1
 
@@ -87,7 +88,7 @@ class Strategy:
         return self.backbone.stage == 1 or self.gather == "layer"
 
 
-def communicates(plans: Mapping[str, ParallelPlan], gather: str) -> bool:
+def has_collectives(plans: Mapping[str, ParallelPlan], gather: str) -> bool:
     """Whether layers have collectives that other tasks could hide; co-issue costs locality."""
     by_layer = gather == "layer"
     return any(plan.sequence > 1 or (by_layer and plan.fsdp > 1) for plan in plans.values())
@@ -96,7 +97,7 @@ def communicates(plans: Mapping[str, ParallelPlan], gather: str) -> bool:
 def module_stages(workload: Workload, strategy: Strategy, name: str) -> ModuleStages:
     """How the work of encoder `name` is divided, and which of its chunks have a backward."""
     stages = strategy.plans[name].stage
-    chunks = strategy.pieces.get(name, stages)
+    chunks = strategy.encoder_chunks.get(name, stages)
     trained = 0 if name in workload.frozen_connectors else 1
     if name not in workload.frozen:
         trained = chunks
@@ -105,4 +106,4 @@ def module_stages(workload: Workload, strategy: Strategy, name: str) -> ModuleSt
 
 def module_feed(workload: Workload, name: str) -> Feed:
     """What the microbatches of encoder `name` feed at full load."""
-    return Feed(name, per_target=workload.units.get(name, 1))
+    return Feed(name, per_target=workload.microbatch_counts.get(name, 1))

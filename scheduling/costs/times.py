@@ -84,7 +84,7 @@ class StepTimes:
     update: float = 0.0
     more: Mapping[str, TaskTime] = field(default_factory=dict)
 
-    def time(self, task: Task) -> TaskTime:
+    def time_of(self, task: Task) -> TaskTime:
         """The time of `task`; a module that is not in `sources` is the backbone.
 
         Raises:
@@ -106,7 +106,7 @@ class StepTimes:
 
     def cost_of(self, task: Task) -> float:
         """Seconds of `task` with nothing beside it."""
-        return self.time(task).seconds
+        return self.time_of(task).seconds
 
     @property
     def shared(self) -> float:

@@ -1,7 +1,7 @@
-"""Work of a tower: the one cost function of the project.
+"""Work of a module: the one cost function of the project.
 
 Balancer, packer, simulator, model FLOPs utilisation and plan search all count work with
-`TowerWork`; the models provide its two coefficients.
+`ModuleWork`; the models provide its two coefficients.
 """
 
 from __future__ import annotations
@@ -36,15 +36,17 @@ class NearPairs:
     window: int | None = None
     chunk: int | None = None
 
-    def pairs(self, lengths: Lengths) -> Lengths:
+    def count_pairs(self, lengths: Lengths) -> Lengths:
         """Number of pairs in segments of `lengths` positions, both ways."""
         if self.chunk is None:
-            return self._within(lengths)
+            return self._pairs_within(lengths)
         chunks, remainder = np.divmod(lengths, self.chunk)
-        pairs: Lengths = chunks * self._within(float(self.chunk)) + self._within(remainder)
+        pairs: Lengths = chunks * self._pairs_within(float(self.chunk)) + self._pairs_within(
+            remainder
+        )
         return pairs
 
-    def _within(self, lengths: Lengths) -> Lengths:
+    def _pairs_within(self, lengths: Lengths) -> Lengths:
         """The same without chunks."""
         near = lengths if self.window is None else np.minimum(lengths, self.window)
         # A position is near itself, and to each side near as many as there are, less those beyond.
@@ -53,8 +55,8 @@ class NearPairs:
 
 
 @dataclass(frozen=True)
-class TowerWork:
-    """Forward FLOPs of one tower as a function of segment lengths.
+class ModuleWork:
+    """Forward FLOPs of one module as a function of segment lengths.
 
     A segment of n input positions costs `linear * n + quadratic * n^2`, and with layers that see a
     part of it what `near` says. Products count two FLOPs per multiply-add; attention counts all
@@ -71,7 +73,7 @@ class TowerWork:
     quadratic: float
     near: tuple[NearPairs, ...] = ()
 
-    def flops(self, lengths: ArrayLike) -> float:
+    def forward_flops(self, lengths: ArrayLike) -> float:
         """Sum of the forward FLOPs of segments of `lengths` input positions."""
         return float(self.segment_flops(lengths).sum())
 
@@ -87,16 +89,16 @@ class TowerWork:
     def attention(self, lengths: Lengths) -> Lengths:
         """Forward FLOPs of the attention of each segment of `lengths` input positions."""
         return sum(
-            (near.flops * near.pairs(lengths) for near in self.near),
+            (near.flops * near.count_pairs(lengths) for near in self.near),
             self.quadratic * lengths * lengths,
         )
 
-    def times(self, layers: int) -> TowerWork:
+    def times_layers(self, layers: int) -> ModuleWork:
         """The work of so many such layers."""
         near = tuple(
             replace(near_pairs, flops=layers * near_pairs.flops) for near_pairs in self.near
         )
-        return TowerWork(layers * self.linear, layers * self.quadratic, near)
+        return ModuleWork(layers * self.linear, layers * self.quadratic, near)
 
 
 #: Elements by logical axes (`sharding.rules`), without the axis that stacks layers; a mean where
@@ -106,7 +108,7 @@ Parameters = Mapping[tuple[str | None, ...], float]
 
 @dataclass(frozen=True)
 class ModulePart:
-    """A part of a tower: layers, or the operations before or after them.
+    """A part of a module: layers, or the operations before or after them.
 
     Attributes:
         work: work of its products in a forward.
@@ -115,7 +117,7 @@ class ModulePart:
         adapters: share of the linear work that adapters do.
     """
 
-    work: TowerWork
+    work: ModuleWork
     moved: float
     adapters: float = 0.0
 
@@ -143,14 +145,14 @@ class ExpertWork:
 
 
 @dataclass(frozen=True)
-class TowerProfile:
+class ModuleProfile:
     """A decoder or an encoder as the cost model sees it.
 
     Attributes:
         layers: number of layers.
         width: elements of a position between two layers.
         stride: input positions per position between the layers.
-        reduction: input positions per output position of the tower.
+        reduction: input positions per output position of the module.
         features: values of an input position; 0 for the decoder, whose inputs are tokens.
         outputs: entries of the vocabulary; for an encoder the decoder's width.
         blocks: number of blocks of a layer; each gathers its rows over tensor ranks and scatters
@@ -162,8 +164,8 @@ class TowerProfile:
         rest_parameters: all other parameters.
         layer_adapters, rest_adapters: parameters of adapters beside them.
         period: layers after which kinds of layers repeat; `layer` is then their mean.
-        beside: activations that enter with that of the first layer: of a decoder inputs of further
-            layers, of an encoder room for outputs of layers that are handed on.
+        side_activations: activations that enter with that of the first layer: of a decoder the
+            inputs of further layers, of an encoder the outputs of its tapped layers.
         experts: experts of the layers, whose work is part of `layer`; None without any.
     """
 
@@ -183,7 +185,7 @@ class TowerProfile:
     layer_parameters: Parameters
     rest_parameters: Parameters
     period: int = 1
-    beside: int = 0
+    side_activations: int = 0
     experts: ExpertWork | None = None
     layer_adapters: Parameters = field(default_factory=dict)
     rest_adapters: Parameters = field(default_factory=dict)
@@ -199,7 +201,7 @@ class TowerProfile:
 
     @property
     def parameters(self) -> int:
-        """Elements of the whole tower."""
+        """Elements of the whole module."""
         layer = sum((*self.layer_parameters.values(), *self.layer_adapters.values()))
         others = sum((*self.rest_parameters.values(), *self.rest_adapters.values()))
         return round(self.layers * layer + others)

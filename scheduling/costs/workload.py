@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from scheduling.costs.work import Parameters, TowerProfile
+from scheduling.costs.work import ModuleProfile, Parameters
 from sharding.exchange_kinds import Exchange
 
 #: Bytes of an element by type.
@@ -17,16 +17,16 @@ WIDE = 4
 VECTOR_MOMENTS = 2
 
 
-class Split(NamedTuple):
-    """How a layer of a tower is split among ranks, as far as the bytes that it keeps depend on it.
+class LayerSplit(NamedTuple):
+    """How a layer of a module is split among ranks, as far as the bytes that it keeps depend on it.
 
     Attributes:
-        tower: name of the tower.
+        module: name of the module.
         tensor: tensor degree.
         experts: whether ranks share its experts.
     """
 
-    tower: str
+    module: str
     tensor: int
     experts: bool = False
 
@@ -39,10 +39,10 @@ class Workload:
     """The work of a step, whatever the plans.
 
     Attributes:
-        towers: profiles by name, the backbone first; an encoder has one under the name of each of
+        modules: profiles by name, the backbone first; an encoder has one under the name of each of
             its lanes, which have rows and plans of their own and share its parameters.
-        positions: input positions of one row, by tower; a row counts as one segment.
-        units: by encoder, microbatches of its own for one of the decoder's, if not one.
+        positions: input positions of one row, by module; a row counts as one segment.
+        microbatch_counts: by encoder, microbatches of its own for one of the decoder's, if not one.
         spread: by encoder, rows of its own microbatches for each row of the decoder's, if not one.
         rows: rows of a step, of all its microbatches together.
         dtype: type of activations.
@@ -50,29 +50,30 @@ class Workload:
         moments: float32 values that the optimizer keeps for an element of a matrix; for all others
             it keeps those of AdamW, `VECTOR_MOMENTS`.
         works_with: float32 values for an element of a matrix with which an update works.
-        frozen: names of towers that do not train; the connector of a frozen encoder may train.
+        frozen: names of modules that do not train; the connector of a frozen encoder may train.
             Gradients go through a frozen decoder to its inputs.
         frozen_connectors: names of encoders whose connectors do not train either.
-        adapted: names of towers of whose layers adapters alone train.
+        adapted: names of modules of whose layers adapters alone train.
         adapted_connectors: names of encoders of whose connectors adapters alone train.
         constant: bytes of a parameter that does not train.
         loss_chunk: tokens whose logits exist at a time.
-        pairs: by tower, the share of all pairs of a row that attention computes; 1 if not named.
-        near_pairs: by tower, the same share for each of `TowerWork.near`; 1 if not named.
+        pairs: by module, the share of all pairs of a row that attention computes; 1 if not named.
+        near_pairs: by module, the same share for each of `TowerWork.near`; 1 if not named.
         by_segment: whether attention computes no pairs of unlike segments of a row.
-        follows: whether encoders that fill bubbles have microbatches of their own, which every step
+        adaptive: whether encoders that fill bubbles have independent microbatches, which every step
             places anew.
-        kept: by `Split`, the bytes of a layer's forward that its backward reads, for one row, on
-            one tensor rank.
-        apart: by `Split` of the decoder, the bytes that the backward of a layer keeps for weight
-            gradients that are apart from it, for one row, on one tensor rank.
-        lanes: by the name of a lane, its encoder; a tower that is not named shares no parameters.
-        media_apart: whether media are in rows of their own, and not in those of their samples.
+        residual_bytes: by `LayerSplit`, the bytes of a layer's forward that its backward reads, for
+            one row, on one tensor rank.
+        operand_bytes: by `LayerSplit` of the decoder, the bytes that the backward of a layer saves
+            for weight gradients that are split from it, for one row, on one tensor rank.
+        buckets: by the name of a bucket, its encoder; a module that is not named shares no
+            parameters.
+        separate_media: whether media are in rows of their own, and not in those of their samples.
         exchange: the exchange of encoder outputs that is asked for, one of
             `sharding.exchange_kinds.EXCHANGES`; `auto`: of every lane the cheapest.
     """
 
-    towers: Mapping[str, TowerProfile]
+    modules: Mapping[str, ModuleProfile]
     positions: Mapping[str, int]
     rows: int
     dtype: str = "bfloat16"
@@ -87,21 +88,21 @@ class Workload:
     loss_chunk: int = 1024
     pairs: Mapping[str, float] = field(default_factory=dict)
     near_pairs: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    kept: Mapping[Split, float] = field(default_factory=dict)
-    apart: Mapping[Split, float] = field(default_factory=dict)
-    lanes: Mapping[str, str] = field(default_factory=dict)
-    units: Mapping[str, int] = field(default_factory=dict)
-    media_apart: bool = True
+    residual_bytes: Mapping[LayerSplit, float] = field(default_factory=dict)
+    operand_bytes: Mapping[LayerSplit, float] = field(default_factory=dict)
+    buckets: Mapping[str, str] = field(default_factory=dict)
+    microbatch_counts: Mapping[str, int] = field(default_factory=dict)
+    separate_media: bool = True
     exchange: Exchange | Literal["auto"] = "auto"
     spread: Mapping[str, int] = field(default_factory=dict)
     by_segment: bool = False
-    follows: bool = False
+    adaptive: bool = False
 
-    def holds(self, name: str) -> bool:
+    def holds_parameters(self, name: str) -> bool:
         """Whether the parameters of an encoder are counted with this lane of it: with its first."""
-        buckets = self.lanes.get(name)
+        buckets = self.buckets.get(name)
         return buckets is None or name == next(
-            n for n in self.towers if self.lanes.get(n) == buckets
+            n for n in self.modules if self.buckets.get(n) == buckets
         )
 
     def near_share(self, name: str, number: int) -> float:
@@ -109,65 +110,67 @@ class Workload:
         return self.near_pairs[name][number] if name in self.near_pairs else 1.0
 
     def rows_of(self, name: str, microbatches: int) -> float:
-        """Rows of a microbatch of tower `name`, in a step of `microbatches` of the decoder's."""
+        """Rows of a microbatch of module `name`, in a step of `microbatches` of the decoder's."""
         return self.rows * self.spread.get(name, 1) / microbatches
 
     def weights_share(self, name: str) -> float:
-        """Share of the products of a tower's layers whose parameters have gradients."""
+        """Share of the products of a module's layers whose parameters have gradients."""
         if name in self.frozen:
             return 0.0
-        return self.towers[name].layer.adapters if name in self.adapted else 1.0
+        return self.modules[name].layer.adapters if name in self.adapted else 1.0
 
-    def trained(self, name: str) -> tuple[Parameters, Parameters]:
+    def trained_parameters(self, name: str) -> tuple[Parameters, Parameters]:
         """Parameters with gradients: of a layer, and of all else.
 
         A connector that trains in full beside a frozen encoder is left out.
         """
-        tower = self.towers[name]
+        profile = self.modules[name]
         if name in self.frozen | self.adapted:
-            return tower.layer_adapters, tower.rest_adapters
-        return tower.layer_parameters, {**tower.rest_parameters, **tower.rest_adapters}
+            return profile.layer_adapters, profile.rest_adapters
+        return profile.layer_parameters, {**profile.rest_parameters, **profile.rest_adapters}
 
     def backward_flops(self, name: str) -> float:
-        """FLOPs of the backward of tower `name` in such a step, without recomputation.
+        """FLOPs of the backward of module `name` in such a step, without recomputation.
 
         Gradients go through a frozen decoder to its inputs, and into a frozen encoder not at all.
         """
         if name in self.frozen and name != self.backbone_name:
             return 0.0
-        tower, share = self.towers[name], self.weights_share(name)
-        attention = tower.layers * tower.layer.work.attention(float(self.positions[name]))
+        profile, share = self.modules[name], self.weights_share(name)
+        attention = profile.layers * profile.layer.work.attention(float(self.positions[name]))
         # Attention has no parameters, and a whole backward.
-        split = (1 - share) * self._rows(name) * attention
-        return (1 + share) * self.flops(name) + split
+        split = (1 - share) * self._step_rows(name) * attention
+        return (1 + share) * self.forward_flops(name) + split
 
     @property
     def backbone_name(self) -> str:
         """Name of the backbone."""
-        return next(iter(self.towers))
+        return next(iter(self.modules))
 
     @property
-    def backbone(self) -> TowerProfile:
+    def backbone(self) -> ModuleProfile:
         """The backbone."""
-        return self.towers[self.backbone_name]
+        return self.modules[self.backbone_name]
 
     @property
-    def sources(self) -> dict[str, TowerProfile]:
-        """All towers but the backbone."""
-        return {name: module for name, module in self.towers.items() if name != self.backbone_name}
+    def sources(self) -> dict[str, ModuleProfile]:
+        """All modules but the backbone."""
+        return {name: module for name, module in self.modules.items() if name != self.backbone_name}
 
     @property
-    def size(self) -> int:
+    def element_bytes(self) -> int:
         """Bytes of an activation's element."""
         return SIZES[self.dtype]
 
-    def flops(self, name: str) -> float:
-        """Forward FLOPs of tower `name` in one step whose rows are full."""
-        tower, length = self.towers[name], self.positions[name]
-        parts = tower.start.work, tower.end.work
-        once = sum(work.flops([length]) for work in parts)
-        return self._rows(name) * (once + tower.layers * tower.layer.work.flops([length]))
+    def forward_flops(self, name: str) -> float:
+        """Forward FLOPs of module `name` in one step whose rows are full."""
+        profile, length = self.modules[name], self.positions[name]
+        parts = profile.start.work, profile.end.work
+        once = sum(work.forward_flops([length]) for work in parts)
+        return self._step_rows(name) * (
+            once + profile.layers * profile.layer.work.forward_flops([length])
+        )
 
-    def _rows(self, name: str) -> float:
-        """Rows of a step in tower `name`."""
-        return self.rows * self.units.get(name, 1) * self.spread.get(name, 1)
+    def _step_rows(self, name: str) -> float:
+        """Rows of a step in module `name`."""
+        return self.rows * self.microbatch_counts.get(name, 1) * self.spread.get(name, 1)

@@ -29,7 +29,7 @@ def side_by_side(loops: Sequence[Loop]) -> list[tuple[Tree, Tree]]:
     length takes two iterations at a time.
     """
     if len(loops) < 2:
-        return [loop.run() for loop in loops]
+        return [loop.run_scan() for loop in loops]
     count = min(loop.length for loop in loops)
     each = [loop.length // count for loop in loops]
     blocks = [_reshape_blocks(loop.xs, count, n) for loop, n in zip(loops, each, strict=True)]

@@ -41,13 +41,13 @@ class BoundModule:
         exists: Callable[[jax.Array], jax.Array] | None = None,
     ) -> None:
         self.functions = functions
-        trained, constant = functions.trained_apart(params)
+        trained, constant = functions.partition_trained(params)
         (stack, self.trained), (fixed, self._constant) = (
             _split_layers(trained),
             _split_layers(constant),
         )
         self.rest = self.with_constant(self.trained)
-        settings = stack, count, remat, axes, exists, functions.traits
+        settings = stack, count, remat, axes, exists, functions.spec
         self.layers = LayerStack(functions.layer, *settings, constant=fixed)
 
     def with_constant(self, trained: Tree) -> Tree:

@@ -38,7 +38,7 @@ from scheduling.lowering.lowered import IDLE, FusedKind
 from scheduling.schedules.task_kinds import B, F
 from scheduling.schedules.tasks import Observer
 from sharding.collectives import Axes, axis_index, ppermute, psum, vary
-from sharding.layerstack.loops import Tree, add, read, write
+from sharding.layerstack.loops import Tree, add_cast, read_slot, write_slot
 from sharding.layerstack.module import Loss, Merge, Module
 from sharding.layerstack.run import Aux
 
@@ -105,7 +105,7 @@ class Pipeline:
 
         Returns:
             Each divided loss summed over the microbatches, this rank's share; sums of auxiliary
-            losses, different on all ranks; gradients in float32, of what `trained_apart` of the
+            losses, different on all ranks; gradients in float32, of what `partition_trained` of the
             modules says has any; and the outputs that are carried on.
         """
         return _Step(self, params, batch, weights, aux, carried).run_step()
@@ -477,8 +477,8 @@ class _Step:
         right, left = ppermute(out[F.name], stage, 1), ppermute(gradient, stage, -1)
         entry = tasks.pad_side_inputs(name, right)
         return buffers | {
-            "inputs": write(buffers["inputs"], row.receive_input, entry),
-            "gradients": write(buffers["gradients"], row.receive_gradient, left),
+            "inputs": write_slot(buffers["inputs"], row.receive_input, entry),
+            "gradients": write_slot(buffers["gradients"], row.receive_gradient, left),
         }
 
     def _run_head(self, name: str, state: Tree, y: jax.Array, row: Row) -> Tree:
@@ -490,7 +490,7 @@ class _Step:
 
         def head(part: Tree) -> Tree:
             number = ends.head_microbatch
-            rows, samples = self.tasks.read_rows(name, number), read(state["samples"], number)
+            rows, samples = self.tasks.read_rows(name, number), read_slot(state["samples"], number)
             hidden = self._broadcast_stage(last, y)
             losses = partial(self._compute_losses, rows=rows)
             values, pull = jax.vjp(losses, trained, hidden, samples)
@@ -498,10 +498,10 @@ class _Step:
             d_rest, d_hidden, d_samples = pull(ones)
             slot = jnp.where(last, ends.head_gradient, -1)
             return {
-                "gradients": write(part["gradients"], slot, self.vary(d_hidden)),
-                "rest": jax.tree.map(add, part["rest"], d_rest),
+                "gradients": write_slot(part["gradients"], slot, self.vary(d_hidden)),
+                "rest": jax.tree.map(add_cast, part["rest"], d_rest),
                 "losses": jax.tree.map(jnp.add, part["losses"], values),
-                "sample_gradients": write(part["sample_gradients"], number, d_samples),
+                "sample_gradients": write_slot(part["sample_gradients"], number, d_samples),
             }
 
         sums = state["sums"]
@@ -522,7 +522,7 @@ class _Step:
         def hand_out(part: Tree) -> Tree:
             rows = self.tasks.read_rows(name, ends.return_microbatch)
             g = self.vary(self._broadcast_stage(self.index == 0, dx))
-            of_samples = read(state["sample_gradients"], ends.return_microbatch)
+            of_samples = read_slot(state["sample_gradients"], ends.return_microbatch)
             leaving = g, self._sum_stages(of_samples)
             buffers = part["output_grads"]
             gradients = {
@@ -558,7 +558,7 @@ class _Step:
                 entering = self.tasks.merge_outputs(number, entering, buffer, row)
             x, samples = self._sum_stages(entering)
             slot = jnp.where(self.index == 0, ends.embed_input, -1)
-            return write(inputs, slot, x), write(slots, ends.embed_microbatch, samples)
+            return write_slot(inputs, slot, x), write_slot(slots, ends.embed_microbatch, samples)
 
         buffers = state["modules"][name]
         part = buffers["inputs"], state["samples"]

@@ -31,7 +31,7 @@ from scheduling.lowering.lowered import (
 from scheduling.schedules.task_kinds import B, F, TaskKind, W
 from scheduling.schedules.tasks import ModuleStages
 from sharding.collectives import Axes, vary
-from sharding.layerstack.loops import Tree, add, read, write
+from sharding.layerstack.loops import Tree, add_cast, read_slot, write_slot
 from sharding.layerstack.module import Merge
 from sharding.layerstack.run import Aux
 
@@ -181,7 +181,7 @@ class Tasks:
 
     def read_rows(self, name: str, position: jax.Array) -> Tree:
         """Local rows of a microbatch of a module, by its position in the batch of a stage."""
-        return read(self.batch.rows[name], position)
+        return read_slot(self.batch.rows[name], position)
 
     def make_buffers(self, name: str, carried: jax.Array | None = None) -> Tree:
         """The buffers of a module at a step's start.
@@ -221,7 +221,7 @@ class Tasks:
     def _trace_saved_values(self, name: str, x: jax.Array) -> Tree:
         layers = self.modules[name].layers
         context = self._make_context(name, self.read_rows(name, jnp.int32(0)))
-        carry, residuals = layers.forward(jnp.int32(0), x, context).run()
+        carry, residuals = layers.forward_loop(jnp.int32(0), x, context).run_scan()
         return self._to_save(name, residuals, layers.outputs_of(carry)[0])
 
     def zero_sums(self, name: str) -> Tree:
@@ -250,16 +250,16 @@ class Tasks:
         module, task = self.modules[name], row.forward
         rows = self.read_rows(name, task.position)
         context, x = self._make_context(name, rows), self._read_input(name, state, task, rows)
-        result = yield module.layers.forward(self._first_layer(name, task), x, context)
+        result = yield module.layers.forward_loop(self._first_layer(name, task), x, context)
         carry, residuals = loop_result(result)
         y, aux = module.layers.outputs_of(carry)
         saved = self._to_save(name, residuals, y)
-        change: Tree = {"saved": write(state["saved"], task.saved, saved)}
+        change: Tree = {"saved": write_slot(state["saved"], task.saved, saved)}
         if aux:
             change["aux"] = jax.tree.map(jnp.add, state["aux"], aux)
         if row.keep_input is not None:
             padded = self.pad_side_inputs(name, y)
-            change |= {"inputs": write(state["inputs"], row.keep_input, padded)}
+            change |= {"inputs": write_slot(state["inputs"], row.keep_input, padded)}
         if task.output is not None:
             outputs = run_if(
                 "F_last",
@@ -267,7 +267,7 @@ class Tasks:
                 lambda _: self.vary(module.functions.output(module.rest, y, rows)),
                 self.zero_outputs(name),
             )
-            change["output_buffer"] = write(state["output_buffer"], task.output, outputs)
+            change["output_buffer"] = write_slot(state["output_buffer"], task.output, outputs)
         return change, y
 
     def _run_backward(self, name: str, state: Tree, row: ModuleRow) -> TaskLoops:
@@ -278,28 +278,28 @@ class Tasks:
         if self.bounds.modules[name].remat == "full":
             x = self._read_input(name, state, task, rows)
             layers = module.layers
-            result = yield (layers.forward if self._is_frozen(name) else layers.recompute)(
-                start, x, context
-            )
+            result = yield (
+                layers.forward_loop if self._is_frozen(name) else layers.recompute_loop
+            )(start, x, context)
             carry, residuals = loop_result(result)
             residuals, y = self._to_save(name, residuals, layers.outputs_of(carry)[0])
         else:
-            residuals, y = read(state["saved"], task.saved)
+            residuals, y = read_slot(state["saved"], task.saved)
         if self._is_frozen(name):
             rest, _ = self._connector_gradients(name, state["rest"], state, task, y, rows)
             return {"rest": rest}, self.zero_input(name)
         gradient, change = self._output_gradient(name, state, task, y, rows)
-        result = yield module.layers.backward(
+        result = yield module.layers.backward_loop(
             start, residuals, gradient, self._aux_of(name), context, state["layers"]
         )
         carry, operands = loop_result(result)
         dx, change["layers"] = module.layers.gradients_of(carry)
         if row.weights is not None:
             written = row.weights.written
-            change["operands"] = write(state["operands"], written, operands)
+            change["operands"] = write_slot(state["operands"], written, operands)
         if row.keep_gradient is not None:
             gradient = self.drop_side_inputs(name, dx)
-            change["gradients"] = write(state["gradients"], row.keep_gradient, gradient)
+            change["gradients"] = write_slot(state["gradients"], row.keep_gradient, gradient)
         if not self._stages_of(name).shared_ends:
             change["rest"] = self._first_chunk_gradients(name, change["rest"], task, dx, rows)
         return change, dx
@@ -309,7 +309,7 @@ class Tasks:
         task, layers = row.weights, self.modules[name].layers
         assert task is not None  # as of every module that has such tasks
         context = self._make_context(name, self.read_rows(name, task.position))
-        operands, start = read(state["operands"], task.operands), self._first_layer(name, task)
+        operands, start = read_slot(state["operands"], task.operands), self._first_layer(name, task)
         result = yield layers.weight_gradients(
             start, operands, self.zero_activation(name), context, state["deferred"]
         )
@@ -325,7 +325,7 @@ class Tasks:
         rows: Tree,
     ) -> jax.Array:
         """The input of a chunk; of a first chunk without shared ends, the embedding."""
-        x: jax.Array = read(state["inputs"], task.input)
+        x: jax.Array = read_slot(state["inputs"], task.input)
         if self._stages_of(name).shared_ends:
             return x
         module = self.modules[name]
@@ -347,7 +347,7 @@ class Tasks:
         Args:
             y: outputs of the layers; nothing with shared ends.
         """
-        gradient = read(state["gradients"], task.gradient)
+        gradient = read_slot(state["gradients"], task.gradient)
         if self._stages_of(name).shared_ends:
             return gradient, {}
 
@@ -380,8 +380,8 @@ class Tasks:
             return self.vary(module.functions.output(module.with_constant(trained), y, rows))
 
         pull = jax.vjp(connect, module.trained, y)[1]
-        d_rest, gradient = pull(read(state["output_grad_buffer"], task.gradient))
-        return jax.tree.map(add, rest, d_rest), self.vary(gradient)
+        d_rest, gradient = pull(read_slot(state["output_grad_buffer"], task.gradient))
+        return jax.tree.map(add_cast, rest, d_rest), self.vary(gradient)
 
     def _first_chunk_gradients(
         self, name: str, rest: Tree, task: BackwardTable[jax.Array], dx: jax.Array, rows: Tree
@@ -402,7 +402,7 @@ class Tasks:
             return self.vary(module.functions.embed(module.with_constant(trained), rows))
 
         (d_rest,) = jax.vjp(embed, module.trained)[1](dx)
-        return jax.tree.map(add, rest, d_rest)
+        return jax.tree.map(add_cast, rest, d_rest)
 
     # ---- between modules -------------------------------------------------------------------------
 
@@ -433,7 +433,7 @@ class Tasks:
 
         def add_merged(pair: jax.Array, entering: tuple[jax.Array, Tree]) -> tuple[jax.Array, Tree]:
             (x, samples), slots = entering, self._read_slots(number, pair)
-            outputs = read(buffer, slots.output_buffer)
+            outputs = read_slot(buffer, slots.output_buffer)
             merged, brought = self._merge_pair(feed.source, outputs, pair, rows)
             x = x if merged is None else x + merged.astype(x.dtype)
             return x, samples | {key: samples[key] + own for key, own in brought.items()}
@@ -472,8 +472,8 @@ class Tasks:
             of_input, of_samples = leaving
             of_merged = None if merged is None else of_input
             (new,) = pull((of_merged, {key: of_samples[key] for key in brought}))
-            old = jnp.where(slots.is_first > 0, 0, read(buffer, slots.output_grad_buffer))
-            written: jax.Array = write(buffer, slots.output_grad_buffer, old + self.vary(new))
+            old = jnp.where(slots.is_first > 0, 0, read_slot(buffer, slots.output_grad_buffer))
+            written: jax.Array = write_slot(buffer, slots.output_grad_buffer, old + self.vary(new))
             return written
 
         returned: jax.Array = for_range(
@@ -486,7 +486,7 @@ class Tasks:
     ) -> tuple[jax.Array | None, Tree]:
         """What outputs of a pair of microbatches bring to the `rows` of the target, see `Merge`."""
         routes = self.batch.routes.get(name)
-        routes_of_pair = None if routes is None else read(routes, pair)
+        routes_of_pair = None if routes is None else read_slot(routes, pair)
         brought: tuple[jax.Array | None, Tree] = self.vary(
             self.merges[name](outputs, routes_of_pair, rows)
         )
@@ -496,7 +496,7 @@ class Tasks:
         """The slots of a pair of microbatches of this stage, by number of the feed."""
         assert self.batch.schedule is not None  # the step of a pipeline has one
         slots = self.batch.schedule.merges[number]
-        entries: MergeSlots[jax.Array] = jax.tree.map(lambda rows: read(rows[0], pair), slots)
+        entries: MergeSlots[jax.Array] = jax.tree.map(lambda rows: read_slot(rows[0], pair), slots)
         return entries
 
     # ---- what a module is ------------------------------------------------------------------------

@@ -17,9 +17,9 @@ from itertools import product
 from math import gcd, inf
 from statistics import fmean
 
-from scheduling.costs.estimate import Timing, step_times
+from scheduling.costs.estimate import ModuleTiming, step_times
 from scheduling.costs.hardware import Hardware
-from scheduling.costs.loads import Load, even_feeds, loaded
+from scheduling.costs.loads import Load, even_feeds, workload_of_load
 from scheduling.costs.memory import StepMemory, least_memory, step_memory
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.times import StepTimes
@@ -29,11 +29,11 @@ from scheduling.lowering.lower import lower_schedule
 from scheduling.lowering.lowered import Remat
 from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.schedules.tasks import Consumers, valid_chunks
-from scheduling.search.bounds import Bounds, lower_bound, tower_compute
+from scheduling.search.bounds import Bounds, lower_bound, module_compute
 from scheduling.search.scheduler import PlacementLimits, StepScheduler, make_schedule, seconds_on
-from scheduling.search.space import Space, decoder_plans, families, members
-from scheduling.simulate.lockstep import makespan, simulate
-from scheduling.simulate.simulation import Options, Simulation
+from scheduling.search.space import Space, decoder_plans, family_members, plan_families
+from scheduling.simulate.lockstep import simulate_step, step_makespan
+from scheduling.simulate.simulation import Simulation, SimulationOptions
 
 #: Strategies that are scheduled at most.
 MAX_SCHEDULED = 800
@@ -67,12 +67,14 @@ class AdaptiveStrategy:
         return StepScheduler(self.workload, self.strategy, seconds_on(self.hardware))
 
     @property
-    def options(self) -> Options:
+    def options(self) -> SimulationOptions:
         """How the step runs."""
         strategy = self.strategy
-        return Options(strategy.co_issue, overlap_gather=True, replicas=strategy.backbone.batch)
+        return SimulationOptions(
+            strategy.co_issue, overlap_gather=True, replicas=strategy.backbone.batch
+        )
 
-    def feeds(self, load: Load) -> dict[str, Consumers]:
+    def feeds_of(self, load: Load) -> dict[str, Consumers]:
         """What the encoders' own microbatches feed, if all of the decoder's bring the same."""
         count, workload = self.strategy.microbatches, self.workload
         return {
@@ -82,7 +84,9 @@ class AdaptiveStrategy:
             for name in workload.sources
         }
 
-    def place(self, feeds: Mapping[str, Consumers], way: PlacementLimits | None = None) -> Schedule:
+    def place_feeds(
+        self, feeds: Mapping[str, Consumers], way: PlacementLimits | None = None
+    ) -> Schedule:
         """The schedule of a step.
 
         Args:
@@ -95,9 +99,9 @@ class AdaptiveStrategy:
         follower = self.scheduler
         return follower(feeds, way or follower.placement_limits()[0])
 
-    def seconds(self, load: Load) -> float:
+    def step_seconds(self, load: Load) -> float:
         """Seconds of a step, wherever its values wait."""
-        return makespan(self.place(self.feeds(load)), self.times, self.options)
+        return step_makespan(self.place_feeds(self.feeds_of(load)), self.times, self.options)
 
     @cached_property
     def full_load_schedule(self) -> Schedule:
@@ -126,23 +130,25 @@ class AdaptiveStrategy:
         Args:
             ways: what the encoders' own microbatches may feed, the preferred way first.
         """
-        for feeds, way in product(filter(self._holds, ways), self.scheduler.placement_limits()):
-            schedule = self.place(feeds, way)
+        for feeds, way in product(
+            filter(self._is_full_load, ways), self.scheduler.placement_limits()
+        ):
+            schedule = self.place_feeds(feeds, way)
             program = lower_schedule(schedule, self.strategy.remat, self.strategy.remats)
             if self.bounds.find_excess(program) is None:
                 return schedule
         return self.full_load_schedule
 
-    def _holds(self, feeds: Mapping[str, Consumers]) -> bool:
+    def _is_full_load(self, feeds: Mapping[str, Consumers]) -> bool:
         """Whether the standing schedule has as many microbatches of every encoder."""
         return all(
             len(consumers) <= self.full_load_schedule.microbatches_of(name)
             for name, consumers in feeds.items()
         )
 
-    def simulation(self, schedule: Schedule) -> Simulation:
+    def simulate_schedule(self, schedule: Schedule) -> Simulation:
         """The step of a schedule in all its parts."""
-        return simulate(schedule, self.times, self.options)
+        return simulate_step(schedule, self.times, self.options)
 
 
 #: Told the number of strategies that were scheduled, and the seconds to undercut.
@@ -169,16 +175,18 @@ def search_adaptive(
     """
     best: AdaptiveStrategy | None = None
     limit, scheduled = inf, 0
-    mean = loaded(workload, {name: round(fmean(load[name] for load in loads)) for name in loads[0]})
+    mean = workload_of_load(
+        workload, {name: round(fmean(load[name] for load in loads)) for name in loads[0]}
+    )
     for bound, family in _by_bound(space, workload, hardware, mean):
         if bound >= limit or scheduled >= MAX_SCHEDULED:
             break
         for member in _most_sharded(space, workload, family):
             done: list[Strategy] = []
-            for load in _ways(workload, hardware, member):
+            for load in _remat_choices(workload, hardware, member):
                 if any(_computes_more(load.strategy, other) for other in done):
                     continue
-                if _bound(mean, load.strategy, hardware) >= limit:
+                if _lower_seconds(mean, load.strategy, hardware) >= limit:
                     continue
                 if least_memory(workload, load.strategy, hardware) > space.memory:
                     continue
@@ -201,7 +209,7 @@ def search_adaptive(
 def _mean_seconds(adaptive: AdaptiveStrategy, loads: Sequence[Load]) -> float:
     """Mean seconds of steps, without end if the sizes do not fit together."""
     try:
-        return fmean(adaptive.seconds(load) for load in loads)
+        return fmean(adaptive.step_seconds(load) for load in loads)
     except ScheduleError:
         return inf
 
@@ -214,42 +222,44 @@ def _by_bound(
     plans = next(iter(decoder_plans(space, workload).values()), [])
     strategies = [
         family
-        for family in families(space, workload, [plan for plan in plans if plan.stage > 1])
-        if bounds.memory(family) <= space.memory
+        for family in plan_families(space, workload, [plan for plan in plans if plan.stage > 1])
+        if bounds.memory_of(family) <= space.memory
     ]
     remats: dict[str, Remat] = dict.fromkeys(workload.sources, "none")
     bounded = (
-        (_bound(mean, replace(strategy, remats=remats), hardware), strategy)
+        (_lower_seconds(mean, replace(strategy, remats=remats), hardware), strategy)
         for strategy in strategies
     )
     return sorted(bounded, key=lambda pair: pair[0])
 
 
-def _bound(mean: Workload, strategy: Strategy, hardware: Hardware) -> float:
+def _lower_seconds(mean: Workload, strategy: Strategy, hardware: Hardware) -> float:
     """Seconds of the usual step at least, with the decoder's plan and all rematerialisation."""
     devices = strategy.backbone.devices
     encoders = sum(
-        tower_compute(mean, name, devices, strategy.remat_of(name), hardware)
+        module_compute(mean, name, devices, strategy.remat_of(name), hardware)
         for name in mean.sources
     )
     alone = replace(strategy, plans={strategy.backbone_name: strategy.backbone})
     return lower_bound(mean, alone, hardware, encoders)
 
 
-def _ways(workload: Workload, hardware: Hardware, member: Strategy) -> Iterator[AdaptiveStrategy]:
+def _remat_choices(
+    workload: Workload, hardware: Hardware, member: Strategy
+) -> Iterator[AdaptiveStrategy]:
     """A member with every rematerialisation of its encoders, the least first.
 
     Lanes of an encoder have that of the encoder.
     """
     names, spread = list(workload.sources), _spread_rows(workload, member)
-    encoders = {name: workload.lanes.get(name, name) for name in names}
+    encoders = {name: workload.buckets.get(name, name) for name in names}
     every = list(dict.fromkeys(encoders.values()))
     for chosen in product(LEAST_FIRST, repeat=len(every)):
         of = dict(zip(every, chosen, strict=True))
         remats = {name: of[encoder] for name, encoder in encoders.items()}
-        strategy = replace(member, work_ahead=False, remats=remats)
-        pieces = {name: _pieces(spread, strategy, hardware, name) for name in names}
-        yield AdaptiveStrategy(spread, replace(strategy, pieces=pieces), hardware)
+        strategy = replace(member, prefetch=False, remats=remats)
+        pieces = {name: _choose_chunks(spread, strategy, hardware, name) for name in names}
+        yield AdaptiveStrategy(spread, replace(strategy, encoder_chunks=pieces), hardware)
 
 
 def _computes_more(strategy: Strategy, other: Strategy) -> bool:
@@ -265,35 +275,37 @@ def _spread_rows(workload: Workload, member: Strategy) -> Workload:
         plan = member.plans[name]
         inside = plan.batch * plan.stage // member.backbone.stage
         plans[name] = inside // gcd(inside, rows)
-    units = {name: -(-workload.units.get(name, 1) // plans[name]) for name in plans}
-    return replace(workload, spread=plans, units=units)
+    units = {name: -(-workload.microbatch_counts.get(name, 1) // plans[name]) for name in plans}
+    return replace(workload, spread=plans, microbatch_counts=units)
 
 
 def _most_sharded(space: Space, workload: Workload, family: Strategy) -> list[Strategy]:
     """The members of a family, of equal degrees of the encoders the most sharded one."""
     by_degrees: dict[tuple[tuple[int, ...], ...], Strategy] = {}
     space = replace(space, placements=("bubbles",), kinds=(), spreads=True)
-    for member in members(space, workload, family):
+    for member in family_members(space, workload, family):
         plans = [member.plans[name] for name in workload.sources]
         key = tuple((plan.stage, plan.context, plan.tensor) for plan in plans)
         best = by_degrees.get(key)
-        if best is None or _sharded(member) > _sharded(best):
+        if best is None or _shard_encoders(member) > _shard_encoders(best):
             by_degrees[key] = member
     return list(by_degrees.values())
 
 
-def _sharded(member: Strategy) -> int:
+def _shard_encoders(member: Strategy) -> int:
     backbone = member.backbone_name
     return sum(plan.fsdp for name, plan in member.plans.items() if name != backbone)
 
 
-def _pieces(workload: Workload, strategy: Strategy, hardware: Hardware, name: str) -> int:
+def _choose_chunks(workload: Workload, strategy: Strategy, hardware: Hardware, name: str) -> int:
     """The fewest pieces of which each is as short as a chunk of the decoder; else the most."""
-    decoder = Timing(workload, strategy, hardware, workload.backbone_name)
-    slot = decoder.forward(decoder.layers_per_task).seconds
-    valid = valid_chunks(workload.towers[name].periods, strategy.plans[name].stage)
+    decoder = ModuleTiming(workload, strategy, hardware, workload.backbone_name)
+    slot = decoder.forward_time(decoder.layers_per_task).seconds
+    valid = valid_chunks(workload.modules[name].periods, strategy.plans[name].stage)
     for pieces in valid:
-        timing = Timing(workload, replace(strategy, pieces={name: pieces}), hardware, name)
-        if timing.forward(timing.layers_per_task).seconds <= slot:
+        timing = ModuleTiming(
+            workload, replace(strategy, encoder_chunks={name: pieces}), hardware, name
+        )
+        if timing.forward_time(timing.layers_per_task).seconds <= slot:
             return pieces
     return valid[-1]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterable
 from dataclasses import dataclass, field
 
-from scheduling.costs.estimate import Timing
+from scheduling.costs.estimate import ModuleTiming
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.memory import least_memory
 from scheduling.costs.strategy import Strategy
@@ -17,8 +17,8 @@ from scheduling.costs.workload import WIDE, Workload
 from scheduling.lowering.lowered import Remat
 from scheduling.schedules.make import backbone_schedule
 from scheduling.schedules.task_kinds import B, F
-from scheduling.simulate.lockstep import makespan
-from scheduling.simulate.simulation import Options
+from scheduling.simulate.lockstep import step_makespan
+from scheduling.simulate.simulation import SimulationOptions
 from sharding.plan import ParallelPlan
 
 #: A bound for a strategy of a workload on some hardware.
@@ -33,19 +33,19 @@ class Bounds:
     hardware: Hardware
     _known: dict[Hashable, float] = field(default_factory=dict, repr=False, compare=False)
 
-    def memory(self, strategy: Strategy) -> float:
+    def memory_of(self, strategy: Strategy) -> float:
         """Bytes, as of `least_memory`."""
-        return self._once(least_memory, strategy)
+        return self._compute_once(least_memory, strategy)
 
-    def seconds(self, strategy: Strategy) -> float:
+    def seconds_of(self, strategy: Strategy) -> float:
         """Seconds, as of `lower_bound`."""
-        return self._once(self._seconds, strategy)
+        return self._compute_once(self._lower_bound, strategy)
 
-    def alone(self, strategy: Strategy) -> float:
+    def decoder_seconds_of(self, strategy: Strategy) -> float:
         """Seconds, as of `decoder_seconds`."""
-        return self._once(decoder_seconds, strategy)
+        return self._compute_once(decoder_seconds, strategy)
 
-    def _once(self, bound: Bound, strategy: Strategy) -> float:
+    def _compute_once(self, bound: Bound, strategy: Strategy) -> float:
         current = strategy
         plans = [plan.degrees for plan in current.plans.values()]
         sizes = (
@@ -61,7 +61,7 @@ class Bounds:
             self._known[key] = bound(self.workload, strategy, self.hardware)
         return self._known[key]
 
-    def _seconds(self, workload: Workload, strategy: Strategy, hardware: Hardware) -> float:
+    def _lower_bound(self, workload: Workload, strategy: Strategy, hardware: Hardware) -> float:
         """`lower_bound`; the encoders' compute depends on policy and devices alone, and is kept."""
         key = "sources", strategy.remat, strategy.backbone.devices
         if key not in self._known:
@@ -82,22 +82,26 @@ def lower_bound(
         strategy: with the decoder's plan only, or with all plans.
         encoders: `encoder_compute`, if it is known.
     """
-    decoder = Timing(workload, strategy, hardware, workload.backbone_name)
+    decoder = ModuleTiming(workload, strategy, hardware, workload.backbone_name)
     layers, chunks = decoder.layers_per_task, strategy.chunks
-    forward, backward = decoder.forward(layers), decoder.backward(layers)
-    work = forward.compute + backward.compute + sum(o.compute for o in decoder.more().values())
+    forward, backward = decoder.forward_time(layers), decoder.backward_time(layers)
+    work = (
+        forward.compute + backward.compute + sum(o.compute for o in decoder.other_times().values())
+    )
     stages, count = strategy.backbone.stage, strategy.microbatches
-    ends = count * (decoder.head().seconds + decoder.deliver()) + decoder.update()
+    ends = (
+        count * (decoder.head_time().seconds + decoder.deliver_seconds()) + decoder.update_seconds()
+    )
     slots = count * chunks
     if stages == 1:
         path = slots * (forward.seconds + backward.seconds)
-    elif decoder.apart:
+    elif decoder.splits_backward:
         path = _path_apart(decoder, forward, backward)
     else:
-        alone, mixed = _ticks(stages, chunks, count)
+        alone, mixed = _tick_counts(stages, chunks, count)
         both = max(forward.seconds, backward.seconds, forward.compute + backward.compute)
         path = alone * (forward.seconds + backward.seconds) + mixed * both
-        path += (2 * alone + mixed) * decoder.send()
+        path += (2 * alone + mixed) * decoder.send_seconds()
     path += ends + gathers_and_scatters(workload, strategy, hardware, strategy.plans)
     compute = slots * work + ends
     if encoders is None:
@@ -106,7 +110,7 @@ def lower_bound(
     return path + encoders if stages == 1 else max(path, compute + encoders)
 
 
-def _path_apart(decoder: Timing, forward: TaskTime, backward: TaskTime) -> float:
+def _path_apart(decoder: ModuleTiming, forward: TaskTime, backward: TaskTime) -> float:
     """Seconds of a decoder whose weight gradients are apart from its backwards.
 
     The last stage does all its work behind the first forward; or its forwards and backwards, behind
@@ -114,14 +118,14 @@ def _path_apart(decoder: Timing, forward: TaskTime, backward: TaskTime) -> float
     """
     stages = decoder.plan.stage
     slots = decoder.strategy.microbatches * decoder.strategy.chunks
-    weights = sum(task.compute for task in decoder.more().values())
-    both, send = slots * (forward.compute + backward.compute), decoder.send()
+    weights = sum(task.compute for task in decoder.other_times().values())
+    both, send = slots * (forward.compute + backward.compute), decoder.send_seconds()
     reached = (stages - 1) * (forward.seconds + send)
     left = (stages - 1) * (backward.seconds + send) + weights
     return reached + both + max(slots * weights, left)
 
 
-def _ticks(stages: int, chunks: int, microbatches: int) -> tuple[int, int]:
+def _tick_counts(stages: int, chunks: int, microbatches: int) -> tuple[int, int]:
     """Numbers of ticks of `interleaved` with forwards alone (as with backwards alone), and both."""
     if microbatches < stages:
         return stages * chunks, microbatches - 1
@@ -132,45 +136,49 @@ def _ticks(stages: int, chunks: int, microbatches: int) -> tuple[int, int]:
 def gathers_and_scatters(
     workload: Workload, strategy: Strategy, hardware: Hardware, names: Collection[str]
 ) -> float:
-    """Seconds of the gathers and scatters of some towers.
+    """Seconds of the gathers and scatters of some modules.
 
     With the placement `"prologue"` the encoders' forwards and backwards run beside the gathers and
-    scatters of all towers, on each stage an average share: the longer of both counts.
+    scatters of all modules, on each stage an average share: the longer of both counts.
     """
-    towers = {name: Timing(workload, strategy, hardware, name) for name in strategy.plans}
-    seconds = sum(towers[name].gather() + towers[name].scatter() for name in names)
+    modules = {name: ModuleTiming(workload, strategy, hardware, name) for name in strategy.plans}
+    seconds = sum(
+        modules[name].gather_seconds() + modules[name].scatter_seconds() for name in names
+    )
     if strategy.placement != "prologue":
         return seconds
-    gather = sum(tower.gather() for tower in towers.values())
-    scatter = sum(tower.scatter() for tower in towers.values())
+    gather = sum(module.gather_seconds() for module in modules.values())
+    scatter = sum(module.scatter_seconds() for module in modules.values())
     work = {F: 0.0, B: 0.0}
-    for name in towers.keys() - {workload.backbone_name}:
-        for (kind, *_), time in towers[name].chunk_times().items():
+    for name in modules.keys() - {workload.backbone_name}:
+        for (kind, *_), time in modules[name].chunk_times().items():
             work[kind] += time.seconds * strategy.microbatches / strategy.backbone.stage
     return seconds + max(0.0, work[F] - gather) + max(0.0, work[B] - scatter)
 
 
 def decoder_seconds(workload: Workload, strategy: Strategy, hardware: Hardware) -> float:
     """Seconds of the decoder's step without any encoder."""
-    decoder = Timing(workload, strategy, hardware, workload.backbone_name)
-    alone = decoder.only()
+    decoder = ModuleTiming(workload, strategy, hardware, workload.backbone_name)
+    alone = decoder.backbone_times()
     plan = strategy.backbone
     sizes = plan.stage, strategy.chunks, strategy.microbatches
     schedule = backbone_schedule(strategy.kind, *sizes, strategy.backbone_name)
     co_issue = plan.stage > 1 and (plan.sequence > 1 or strategy.gather == "layer")
-    return makespan(schedule, alone, Options(co_issue=co_issue, replicas=plan.batch))
+    return step_makespan(schedule, alone, SimulationOptions(co_issue=co_issue, replicas=plan.batch))
 
 
 def encoder_compute(workload: Workload, strategy: Strategy, hardware: Hardware) -> float:
     """Seconds of one device's compute for all encoders, whichever plans they have."""
     devices, remat = strategy.backbone.devices, strategy.remat
-    return sum(tower_compute(workload, name, devices, remat, hardware) for name in workload.sources)
+    return sum(
+        module_compute(workload, name, devices, remat, hardware) for name in workload.sources
+    )
 
 
-def tower_compute(
+def module_compute(
     workload: Workload, name: str, devices: int, remat: Remat, hardware: Hardware
 ) -> float:
-    """Seconds that each of `devices` computes for a tower, if all compute equally much.
+    """Seconds that each of `devices` computes for a module, if all compute equally much.
 
     Times that depend on the plans are left out: a layer's `layer_seconds`, and sums of gradients. A
     frozen encoder whose connector trains computes at least one layer again; a decoder that does not
@@ -178,16 +186,16 @@ def tower_compute(
     """
     plan = ParallelPlan(fsdp=devices)
     plans = {workload.backbone_name: plan, name: plan}
-    timing = Timing(workload, Strategy(plans), hardware, name)
-    tower, again = timing.tower, 0 if remat == "none" else 1
-    start, layer, end = map(timing.compute, (tower.start, tower.layer, tower.end))
-    layers = tower.layers * (2 + timing.weights_share + again) * layer
+    timing = ModuleTiming(workload, Strategy(plans), hardware, name)
+    module, again = timing.profile, 0 if remat == "none" else 1
+    start, layer, end = map(timing.compute_seconds, (module.start, module.layer, module.end))
+    layers = module.layers * (2 + timing.weights_share + again) * layer
     if timing.is_backbone:  # whose head computes gradients with its forward
-        return layers + (2 + timing.full) * end
+        return layers + (2 + timing.trains_fully) * end
     if name in workload.frozen & workload.frozen_connectors:
-        return start + tower.layers * layer + end
+        return start + module.layers * layer + end
     if name in workload.frozen:
-        return start + (tower.layers + again) * layer + (1 + timing.end_again) * end
+        return start + (module.layers + again) * layer + (1 + timing.end_again) * end
     return (1 + timing.start_again) * start + layers + (1 + timing.end_again) * end
 
 
@@ -196,7 +204,7 @@ def least_compute(
 ) -> float:
     """A lower bound of seconds on `devices`: the compute of the step, divided evenly."""
     return min(
-        sum(tower_compute(workload, name, devices, remat, hardware) for name in workload.towers)
+        sum(module_compute(workload, name, devices, remat, hardware) for name in workload.modules)
         for remat in remats
     )
 
@@ -204,12 +212,12 @@ def least_compute(
 def least_state(workload: Workload, devices: int) -> float:
     """A lower bound of bytes on `devices`: parameters, gradients and moments, divided evenly."""
     total = 0.0
-    for name, tower in workload.towers.items():
-        if not workload.holds(name):
+    for name, module in workload.modules.items():
+        if not workload.holds_parameters(name):
             continue
-        layer, others = workload.trained(name)
-        trained = tower.layers * sum(layer.values()) + sum(others.values())
-        constant = max(0.0, tower.parameters - trained)
+        layer, others = workload.trained_parameters(name)
+        trained = module.layers * sum(layer.values()) + sum(others.values())
+        constant = max(0.0, module.parameters - trained)
         # The parameter itself, then its gradient and moments.
         values = 2 + workload.moments
         total += (values * WIDE * trained + workload.constant * constant) / devices

@@ -31,8 +31,8 @@ from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.search.bounds import Bounds, gathers_and_scatters, least_compute, least_state
 from scheduling.search.outcome import SearchOutcome, as_cut, memory_of, options_of
 from scheduling.search.scheduler import Scheduler
-from scheduling.search.space import Space, decoder_plans, families, members
-from scheduling.simulate.lockstep import makespan
+from scheduling.search.space import Space, decoder_plans, family_members, plan_families
+from scheduling.simulate.lockstep import step_makespan
 from sharding.plan import ParallelPlan
 
 #: Reasons for which families are refused.
@@ -75,7 +75,7 @@ class Search:
     families: int
     refused: Mapping[str, int]
 
-    def joined(self, later: Search) -> Search:
+    def joined_with(self, later: Search) -> Search:
         """Both searches, of which the later one knew the best of this one."""
         return Search(
             later.best,
@@ -90,7 +90,7 @@ class Search:
 Progress = Callable[[int, float, float], None]
 
 
-def search(
+def search_space(
     space: Space,
     scheduler: Scheduler,
     top: int = 1,
@@ -115,30 +115,30 @@ def search(
     bounds = bounds or Bounds(scheduler.workload, scheduler.hardware)
     state = _Search(space, bounds, scheduler, top, progress, within)
     for outcome in known:
-        state.keep(outcome)
-    return state.run()
+        state.add_outcome(outcome)
+    return state.run_search()
 
 
-def leanest(space: Space, scheduler: Scheduler) -> Lean | None:
+def find_leanest(space: Space, scheduler: Scheduler) -> Lean | None:
     """A strategy of `space` that takes the least memory (to `NEAR`), and its bytes, or None.
 
-    Args: as for `search`.
+    Args: as for `search_space`.
     """
     bounds = Bounds(scheduler.workload, scheduler.hardware)
-    return _Search(space, bounds, scheduler, 1).leanest()
+    return _Search(space, bounds, scheduler, 1).find_leanest()
 
 
-def fitting(space: Space, scheduler: Scheduler) -> Lean | None:
+def find_fitting(space: Space, scheduler: Scheduler) -> Lean | None:
     """A strategy of `space` that has room, and its bytes; None if there is none.
 
-    Args: as for `search`.
+    Args: as for `search_space`.
     """
     bounds = Bounds(scheduler.workload, scheduler.hardware)
-    leanest = _Search(space, bounds, scheduler, 1).leanest(enough=space.memory)
+    leanest = _Search(space, bounds, scheduler, 1).find_leanest(enough=space.memory)
     return leanest if leanest and leanest[1] <= space.memory else None
 
 
-def _degrees(member: Strategy) -> Hashable:
+def _family_key(member: Strategy) -> Hashable:
     """A key that is equal for members that differ only in how ranks share encoder parameters."""
     plans = [(name, plan.stage, plan.context, plan.tensor) for name, plan in member.plans.items()]
     return member.placement, member.co_issue, *plans
@@ -157,7 +157,7 @@ class _Family:
 
     Attributes:
         members: members that are left, each with its bound and a number, the lowest bound first.
-        tried: degrees of those that have been simulated and have room, see `_degrees`.
+        tried: degrees of those that have been simulated and have room, see `_family_key`.
     """
 
     members: list[tuple[float, int, Strategy]]
@@ -200,23 +200,23 @@ class _Search:
         """The hardware that runs the step."""
         return self.bounds.hardware
 
-    def run(self) -> Search:
+    def run_search(self) -> Search:
         """Families in the order of their bounds, until none can be better.
 
         The most promising members of the first families come before all others: an early good
         result lets the bounds exclude more.
         """
-        queue = list(self._counts())
+        queue = list(self._count_entries())
         heapq.heapify(queue)
-        for entry in self._pass(queue, PROBED):
+        for entry in self._visit_queue(queue, PROBED):
             heapq.heappush(queue, entry)
-        self._pass(queue)
-        self._pass(self._of_other_kinds())
+        self._visit_queue(queue)
+        self._visit_queue(self._of_other_kinds())
         left = Counter(FEW_SLOW if isinstance(queued, list) else SLOW for *_, queued in queue)
         refused = dict(self.refused + left)
         return Search(tuple(self.best), self.simulated, self.families, refused)
 
-    def _pass(self, queue: list[Entry], probed: int | None = None) -> list[Entry]:
+    def _visit_queue(self, queue: list[Entry], probed: int | None = None) -> list[Entry]:
         """Visit families from the queue in the order of their bounds.
 
         Args:
@@ -229,11 +229,11 @@ class _Search:
         while queue and queue[0][0] < self.limit and (probed is None or len(seen) < probed):
             bound, number, queued = heapq.heappop(queue)
             if isinstance(queued, list):
-                for entry in self._families(queued):
+                for entry in self._family_entries(queued):
                     heapq.heappush(queue, entry)
                 continue
-            family = self._opened(queued) if isinstance(queued, Strategy) else queued
-            self._visit(family, bound, probed is not None)
+            family = self._open_family(queued) if isinstance(queued, Strategy) else queued
+            self._visit_members(family, bound, probed is not None)
             seen.append((bound, number, family))
         return seen
 
@@ -248,11 +248,11 @@ class _Search:
             for kind in self.space.kinds
             if family.backbone.stage > 1
         ]
-        bounded = [(self.bounds.seconds(way), number, way) for number, way in enumerate(ways)]
+        bounded = [(self.bounds.seconds_of(way), number, way) for number, way in enumerate(ways)]
         promising: list[Entry] = [
             (bound, number, way)
             for bound, number, way in sorted(bounded)
-            if bound < min(self.limit, self.bounds.seconds(replace(way, kind="1f1b")))
+            if bound < min(self.limit, self.bounds.seconds_of(replace(way, kind="1f1b")))
             and self._has_room(way)
         ]
         return promising[:APART]
@@ -263,7 +263,7 @@ class _Search:
         full = len(self.best) == self.top
         return self.best[-1].seconds * (1 - self.within) if full else float("inf")
 
-    def _counts(self) -> Iterator[Entry]:
+    def _count_entries(self) -> Iterator[Entry]:
         """Entries of the decoder's plans, one for each number of devices."""
         for devices, plans in decoder_plans(self.space, self.workload).items():
             if least_state(self.workload, devices) > self.space.memory:
@@ -273,22 +273,22 @@ class _Search:
                 bound = least_compute(self.workload, devices, remats, self.hardware)
                 yield bound, -devices, plans
 
-    def _families(self, plans: Iterable[ParallelPlan]) -> Iterator[Entry]:
+    def _family_entries(self, plans: Iterable[ParallelPlan]) -> Iterator[Entry]:
         """Entries of the families of `plans` that may beat the result so far, and have room."""
-        for family in families(self.space, self.workload, plans):
+        for family in plan_families(self.space, self.workload, plans):
             self.families += 1
             if not self._has_room(family):
                 self.refused[LARGE] += 1
-            elif (bound := self.bounds.seconds(family)) < self.limit:
+            elif (bound := self.bounds.seconds_of(family)) < self.limit:
                 yield bound, self.families, family
             else:
                 self.refused[SLOW] += 1
 
     def _has_room(self, strategy: Strategy) -> bool:
         """Whether the device has the least memory that a strategy needs."""
-        return self.bounds.memory(strategy) <= self.space.memory
+        return self.bounds.memory_of(strategy) <= self.space.memory
 
-    def leanest(self, enough: float | None = None) -> Lean | None:
+    def find_leanest(self, enough: float | None = None) -> Lean | None:
         """The strategy that takes the least memory, by branch and bound once more.
 
         Args:
@@ -300,7 +300,9 @@ class _Search:
             least = least_state(self.workload, devices)
             if _is_over(best, least, enough):
                 break
-            for bound, family in self._by_least_memory(families(self.space, self.workload, plans)):
+            for bound, family in self._by_least_memory(
+                plan_families(self.space, self.workload, plans)
+            ):
                 if _is_over(best, bound, enough):
                     break
                 best = self._leanest_of(family, best, enough)
@@ -308,39 +310,41 @@ class _Search:
 
     def _leanest_of(self, family: Strategy, best: Lean | None, enough: float | None) -> Lean | None:
         """The member of a family that takes the least memory, or `best`."""
-        for least, member in self._by_least_memory(members(self.space, self.workload, family)):
+        for least, member in self._by_least_memory(
+            family_members(self.space, self.workload, family)
+        ):
             if _is_over(best, least, enough):
                 break
-            best = self._leaner(member, best)
+            best = self._leaner_of(member, best)
         return best
 
     def _by_least_memory(self, strategies: Iterator[Strategy]) -> list[tuple[float, Strategy]]:
         """Strategies with their bounds in rising order; near bounds by their numbers of tasks."""
-        pairs = [(self.bounds.memory(strategy), strategy) for strategy in strategies]
-        return sorted(pairs, key=lambda pair: (floor(log(pair[0], STEP)), pair[1].tasks))
+        pairs = [(self.bounds.memory_of(strategy), strategy) for strategy in strategies]
+        return sorted(pairs, key=lambda pair: (floor(log(pair[0], STEP)), pair[1].forward_count))
 
-    def _leaner(self, member: Strategy, best: Lean | None) -> Lean | None:
+    def _leaner_of(self, member: Strategy, best: Lean | None) -> Lean | None:
         """The one of both that takes less memory; `best` if `member` has no schedule."""
         try:
-            schedule = self._schedule(member)
+            schedule = self._make_schedule(member)
         except ScheduleError:
             return best
         strategy = as_cut(member, schedule)
         candidate = strategy, memory_of(self.workload, strategy, self.hardware, schedule).total
         return candidate if best is None or candidate[1] < best[1] else best
 
-    def _opened(self, family: Strategy) -> _Family:
+    def _open_family(self, family: Strategy) -> _Family:
         """The members of a family that have room, if the decoder alone is fast enough."""
         self.looked_at.append(family)
-        alone = self.bounds.alone(family)
+        alone = self.bounds.decoder_seconds_of(family)
         if alone >= self.limit:
             self.refused["slower, by the decoder's step alone"] += 1
             return _Family([])
-        strategies = list(members(self.space, self.workload, family))
+        strategies = list(family_members(self.space, self.workload, family))
         if not strategies:
             self.refused["no plan for an encoder beside the decoder's"] += 1
         bounded = [
-            (self._bound(member, alone), number, member)
+            (self._lower_bound(member, alone), number, member)
             for number, member in enumerate(strategies)
             if self._has_room(member)
         ]
@@ -350,7 +354,7 @@ class _Search:
             )
         return _Family(sorted(bounded))
 
-    def _visit(self, family: _Family, least: float, probing: bool) -> None:
+    def _visit_members(self, family: _Family, least: float, probing: bool) -> None:
         """Simulate the members that can be better than the result so far.
 
         No member is faster than the decoder alone with the gathers and scatters of its encoders.
@@ -373,61 +377,63 @@ class _Search:
 
     def _look_at(self, member: Strategy, family: _Family) -> None:
         """Simulate a member, unless one of equal degrees was simulated."""
-        degrees = _degrees(member)
+        degrees = _family_key(member)
         if degrees in family.tried:
             self.refused[SHARED] += 1
-        elif self._try(member) and len(self.workload.sources) > 1 < member.backbone.stage:
+        elif self._try_member(member) and len(self.workload.sources) > 1 < member.backbone.stage:
             family.tried.add(degrees)
 
-    def _bound(self, member: Strategy, alone: float) -> float:
+    def _lower_bound(self, member: Strategy, alone: float) -> float:
         names = self.workload.sources
         ends = gathers_and_scatters(self.workload, member, self.hardware, names)
         if alone + ends >= self.limit:
             return alone + ends
-        return max(alone + ends, self.bounds.seconds(member))
+        return max(alone + ends, self.bounds.seconds_of(member))
 
-    def _try(self, member: Strategy) -> bool:
+    def _try_member(self, member: Strategy) -> bool:
         """Simulate a strategy; whether it has room, or would be too slow with any.
 
         Its memory and seconds are computed in the order of their expense.
         """
         try:
             self.simulated += 1
-            if not self._promises(member):
+            if not self._may_improve(member):
                 return True
-            schedule = self._schedule(member)
+            schedule = self._make_schedule(member)
         except ScheduleError:
             self.simulated -= 1
             self.refused["no schedule for their sizes"] += 1
             return False
-        strategy, times, seconds = self._timed(member, schedule)
+        strategy, times, seconds = self._time_schedule(member, schedule)
         if seconds >= self.limit:
             return True
         memory = memory_of(self.workload, strategy, self.hardware, schedule)
         if memory.total > self.space.memory:
             self.refused["more memory than there is"] += 1
             return False
-        self.keep(SearchOutcome(strategy, schedule, times, seconds, memory))
+        self.add_outcome(SearchOutcome(strategy, schedule, times, seconds, memory))
         return True
 
-    def _schedule(self, member: Strategy, thorough: bool = True) -> Schedule:
-        self.space.check(member)
+    def _make_schedule(self, member: Strategy, thorough: bool = True) -> Schedule:
+        self.space.check_strategy(member)
         return self.scheduler(member, thorough)
 
-    def _promises(self, member: Strategy) -> bool:
+    def _may_improve(self, member: Strategy) -> bool:
         """Whether a thorough schedule of many tasks may be fast enough."""
-        if member.tasks < MANY or self.limit == inf:
+        if member.forward_count < MANY or self.limit == inf:
             return True
-        _, _, seconds = self._timed(member, self._schedule(member, thorough=False))
+        _, _, seconds = self._time_schedule(member, self._make_schedule(member, thorough=False))
         return seconds < self.limit * GAIN
 
-    def _timed(self, member: Strategy, schedule: Schedule) -> tuple[Strategy, StepTimes, float]:
+    def _time_schedule(
+        self, member: Strategy, schedule: Schedule
+    ) -> tuple[Strategy, StepTimes, float]:
         """The strategy as scheduled, the times of its tasks, and the seconds of its step."""
         strategy = as_cut(member, schedule)
         times = step_times(self.workload, strategy, self.hardware)
-        return strategy, times, makespan(schedule, times, options_of(strategy))
+        return strategy, times, step_makespan(schedule, times, options_of(strategy))
 
-    def keep(self, outcome: SearchOutcome) -> None:
+    def add_outcome(self, outcome: SearchOutcome) -> None:
         """Add an outcome, keeping the fastest for each plan of the decoder."""
         others = [old for old in self.best if old.strategy.backbone != outcome.strategy.backbone]
         same = [old for old in self.best if old.strategy.backbone == outcome.strategy.backbone]

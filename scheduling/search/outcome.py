@@ -15,8 +15,8 @@ from scheduling.lowering.bounds import with_slack
 from scheduling.lowering.lower import lower_schedule
 from scheduling.schedules.schedule import Schedule
 from scheduling.search.scheduler import Scheduler
-from scheduling.simulate.lockstep import makespan, simulate
-from scheduling.simulate.simulation import Options, Simulation
+from scheduling.simulate.lockstep import simulate_step, step_makespan
+from scheduling.simulate.simulation import Simulation, SimulationOptions
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,10 @@ class SearchOutcome:
     @cached_property
     def simulation(self) -> Simulation:
         """The step in all its parts."""
-        return simulate(self.schedule, self.times, options_of(self.strategy))
+        return simulate_step(self.schedule, self.times, options_of(self.strategy))
 
 
-def evaluate(strategy: Strategy, scheduler: Scheduler) -> SearchOutcome:
+def evaluate_strategy(strategy: Strategy, scheduler: Scheduler) -> SearchOutcome:
     """Schedules and simulates a strategy.
 
     Raises:
@@ -54,18 +54,20 @@ def evaluate(strategy: Strategy, scheduler: Scheduler) -> SearchOutcome:
     strategy = as_cut(strategy, schedule)
     times = step_times(workload, strategy, hardware)
     memory = memory_of(workload, strategy, hardware, schedule)
-    seconds = makespan(schedule, times, options_of(strategy))
+    seconds = step_makespan(schedule, times, options_of(strategy))
     return SearchOutcome(strategy, schedule, times, seconds, memory)
 
 
 def as_cut(strategy: Strategy, schedule: Schedule) -> Strategy:
     """`strategy` with the numbers of chunks of its schedule."""
-    return replace(strategy, pieces={module.name: module.chunks for module in schedule.sources})
+    return replace(
+        strategy, encoder_chunks={module.name: module.chunks for module in schedule.sources}
+    )
 
 
-def options_of(strategy: Strategy) -> Options:
+def options_of(strategy: Strategy) -> SimulationOptions:
     """How the step of a strategy runs."""
-    return Options(
+    return SimulationOptions(
         co_issue=strategy.co_issue,
         # Without stages nothing runs beside the collectives of a step's ends.
         overlap_gather=strategy.backbone.stage > 1,
@@ -79,7 +81,7 @@ def buffer_sizes(workload: Workload, schedule: Schedule, strategy: Strategy) -> 
         return None
     program = lower_schedule(schedule, strategy.remat, strategy.remats)
     sizes = program.sizes
-    if workload.follows and strategy.placement == "bubbles":
+    if workload.adaptive and strategy.placement == "bubbles":
         sizes |= {name: with_slack(module.sizes) for name, module in program.sources.items()}
     return sizes
 

@@ -67,16 +67,16 @@ def pipeline_schedule(
     """The schedule as `make_schedule` makes it for several stages; a single stage is allowed."""
     modules = tuple(module_stages(workload, strategy, name) for name in workload.sources)
     fed = [module_feed(workload, name) for name in workload.sources]
-    decoder, costs = _decoder(strategy, strategy.microbatches), times(workload, strategy)
+    decoder, costs = _backbone_schedule(strategy, strategy.microbatches), times(workload, strategy)
     if feeds is not None:
         fed = [replace(feed, consumers=feeds[feed.source]) for feed in fed]
-    elif strategy.work_ahead and strategy.placement == "bubbles":
+    elif strategy.prefetch and strategy.placement == "bubbles":
         modules = choose_prefetch(decoder, modules, costs, strategy.fill, strategy.live, fed)
     way = strategy.placement, strategy.fill, strategy.live
     return place_modules(decoder, modules, costs, *way, thorough, in_turn, fed)
 
 
-def _decoder(strategy: Strategy, microbatches: int) -> Schedule:
+def _backbone_schedule(strategy: Strategy, microbatches: int) -> Schedule:
     sizes = strategy.backbone.stage, strategy.chunks, microbatches
     return backbone_schedule(strategy.kind, *sizes, strategy.backbone_name)
 
@@ -154,45 +154,46 @@ def cut_encoders(workload: Workload, strategy: Strategy, times: Times) -> Strate
     Raises:
         ScheduleError: layers cannot be cut like this.
     """
-    pieces = {name: _cut(workload, strategy, name, times) for name in workload.sources}
-    return replace(strategy, pieces=pieces)
+    pieces = {name: _choose_chunks(workload, strategy, name, times) for name in workload.sources}
+    return replace(strategy, encoder_chunks=pieces)
 
 
-def _cut(workload: Workload, strategy: Strategy, name: str, times: Times) -> int:
+def _choose_chunks(workload: Workload, strategy: Strategy, name: str, times: Times) -> int:
     """Number of pieces of an encoder: as named, else so that a piece fits the decoder's bubbles."""
-    stages, tower = strategy.plans[name].stage, workload.towers[name]
-    encoder, valid = workload.lanes.get(name, name), valid_chunks(tower.periods, stages)
+    stages, profile = strategy.plans[name].stage, workload.modules[name]
+    encoder, valid = workload.buckets.get(name, name), valid_chunks(profile.periods, stages)
     bubbles = strategy.placement == "bubbles" and strategy.backbone.stage > 1
-    if name in strategy.pieces or not bubbles:
-        pieces = strategy.pieces.get(name, stages)
+    if name in strategy.encoder_chunks or not bubbles:
+        pieces = strategy.encoder_chunks.get(name, stages)
         if pieces not in valid:
             each = ", ".join(str(count // stages) for count in valid)
             each = each or "none: choose a stage that divides the layers"
             raise ScheduleError(
                 f"schedule.chunks.{name}: {pieces / stages:g} on each of {stages} stages do not "
-                f"split the {tower.layers} layers of model.encoders.{encoder} evenly; valid: {each}"
+                f"split the {profile.layers} layers of model.encoders.{encoder} evenly; "
+                f"valid: {each}"
             )
         return pieces
     if not valid:
         raise ScheduleError(
-            f"model.encoders.{encoder}.layers: {tower.layers} layers cannot be cut over {stages} "
+            f"model.encoders.{encoder}.layers: {profile.layers} layers cannot be cut over {stages} "
             f"stages; choose a parallel.encoders.{name}.stage that divides them"
         )
-    return _fitting(workload, strategy, name, valid, times)
+    return _fitting_chunks(workload, strategy, name, valid, times)
 
 
-def _fitting(
+def _fitting_chunks(
     workload: Workload, strategy: Strategy, name: str, valid: list[int], times: Times
 ) -> int:
     """The pieces of an encoder, one of `valid`, that fit the decoder's bubbles."""
-    ways = [replace(strategy, pieces={name: pieces}) for pieces in valid]
+    ways = [replace(strategy, encoder_chunks={name: pieces}) for pieces in valid]
     divisions = {
         module_stages(workload, way, name): times(workload, way).sources[name] for way in ways
     }
     # Pieces that fill the bubbles of a few rounds fill those of many.
     microbatches = min(strategy.microbatches, 2 * strategy.backbone.stage)
-    alone = times(workload, replace(strategy, pieces={}))
-    decoder = _decoder(strategy, microbatches)
+    alone = times(workload, replace(strategy, encoder_chunks={}))
+    decoder = _backbone_schedule(strategy, microbatches)
     feeds = [module_feed(workload, name)]
     return choose_chunks(decoder, divisions, alone, strategy.fill, strategy.live, feeds).chunks
 
@@ -220,11 +221,11 @@ class Scheduler:
         Raises:
             ScheduleError: sizes of the strategy do not fit together.
         """
-        pieces = {name: self._cut(strategy, name) for name in self.workload.sources}
-        cut = replace(strategy, pieces=pieces)
+        pieces = {name: self._chunks_of(strategy, name) for name in self.workload.sources}
+        cut = replace(strategy, encoder_chunks=pieces)
         return make_schedule(self.workload, cut, seconds_on(self.hardware), thorough)
 
-    def _cut(self, strategy: Strategy, name: str) -> int:
+    def _chunks_of(self, strategy: Strategy, name: str) -> int:
         """Number of pieces of an encoder.
 
         An encoder of several stages has a piece for each stage: smaller pieces would only be sent
@@ -235,16 +236,16 @@ class Scheduler:
         plan, decoder = strategy.plans[name], strategy.backbone
         if plan.stage > 1 or decoder.stage == 1:
             return plan.stage
-        plans = dict.fromkeys(strategy.plans, _shared(plan))
-        plans |= {strategy.backbone_name: _shared(decoder)}
-        usual = replace(strategy, plans=plans, pieces={}, gather="step", co_issue=False)
+        plans = dict.fromkeys(strategy.plans, _share_parameters(plan))
+        plans |= {strategy.backbone_name: _share_parameters(decoder)}
+        usual = replace(strategy, plans=plans, encoder_chunks={}, gather="step", co_issue=False)
         key = (name, str(usual))
         if key not in self._pieces:
             times = seconds_on(self.hardware)
-            self._pieces[key] = _cut(self.workload, usual, name, times)
+            self._pieces[key] = _choose_chunks(self.workload, usual, name, times)
         return self._pieces[key]
 
 
-def _shared(plan: ParallelPlan) -> ParallelPlan:
+def _share_parameters(plan: ParallelPlan) -> ParallelPlan:
     """`plan` with its parameters shared by all replicas."""
     return plan.model_copy(update={"data": 1, "fsdp": plan.data * plan.fsdp})

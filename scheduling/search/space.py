@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import get_args
 
-from scheduling.costs.strategy import PARAMETERS, Strategy, communicates
+from scheduling.costs.strategy import PARAMETERS, Strategy, has_collectives
 from scheduling.costs.workload import Workload
 from scheduling.lowering.lowered import Remat
 from scheduling.schedules.bubbles import Placement
@@ -34,7 +34,7 @@ class Space:
 
     Attributes:
         devices: number of devices; a strategy may use fewer.
-        requirements: sizes that the plan of each tower must divide, by tower.
+        requirements: sizes that the plan of each module must divide, by module.
         memory: bytes of a device that a step may take.
         counts: numbers of devices that strategies may use, or None for all up to `devices`.
         stages, contexts, tensors, chunks: degrees that are tried, or None for all.
@@ -71,15 +71,15 @@ class Space:
     spreads: bool = False
     overlap: frozenset[OverlapKind] = PARAMETERS
 
-    def uses(self, devices: int) -> bool:
+    def uses_devices(self, devices: int) -> bool:
         """Whether strategies that use so many devices are tried."""
         return devices <= self.devices and (self.counts is None or devices in self.counts)
 
-    def fits(self, tower: str, plan: ParallelPlan) -> bool:
+    def fits_plan(self, name: str, plan: ParallelPlan) -> bool:
         """Whether `plan` divides all that it must."""
-        return all(need.is_met(plan) for need in self.requirements[tower])
+        return all(need.is_met(plan) for need in self.requirements[name])
 
-    def check(self, strategy: Strategy) -> None:
+    def check_strategy(self, strategy: Strategy) -> None:
         """Check the requirements on all plans of a member together.
 
         Raises:
@@ -104,19 +104,21 @@ def with_stages(space: Space, workload: Workload) -> Space:
     return replace(space, stages=tuple(n for n in space.stages or range(1, periods + 1) if n > 1))
 
 
-def decoders(space: Space, workload: Workload) -> Iterator[Strategy]:
+def decoder_families(space: Space, workload: Workload) -> Iterator[Strategy]:
     """All families: strategies with the decoder's plan alone."""
     for plans in decoder_plans(space, workload).values():
-        yield from families(space, workload, plans)
+        yield from plan_families(space, workload, plans)
 
 
-def families(space: Space, workload: Workload, plans: Iterable[ParallelPlan]) -> Iterator[Strategy]:
+def plan_families(
+    space: Space, workload: Workload, plans: Iterable[ParallelPlan]
+) -> Iterator[Strategy]:
     """The families of some plans of the decoder."""
     for plan in plans:
         rows = workload.rows // plan.batch
         for microbatches in divisors_of(rows):
-            for chunks in _chunks(space, workload, plan):
-                for remat, gather in product(space.remats, _gathers(space, plan)):
+            for chunks in _chunk_choices(space, workload, plan):
+                for remat, gather in product(space.remats, _gather_kinds(space, plan)):
                     yield Strategy(
                         {workload.backbone_name: plan},
                         microbatches,
@@ -128,7 +130,7 @@ def families(space: Space, workload: Workload, plans: Iterable[ParallelPlan]) ->
                     )
 
 
-def _gathers(space: Space, plan: ParallelPlan) -> tuple[str, ...]:
+def _gather_kinds(space: Space, plan: ParallelPlan) -> tuple[str, ...]:
     """Ways to gather: without stages always by layer; without fsdp nothing is gathered."""
     if plan.stage == 1 or plan.fsdp == 1:
         return ("step",)
@@ -139,7 +141,7 @@ def decoder_plans(space: Space, workload: Workload) -> dict[int, list[ParallelPl
     """Plans of the decoder by the number of devices that they use, the most first."""
     by_stages = defaultdict[int, list[ParallelPlan]](list)
     for plan in _decoder_plans(space, workload):
-        if space.fits(workload.backbone_name, plan) and _chunks(space, workload, plan):
+        if space.fits_plan(workload.backbone_name, plan) and _chunk_choices(space, workload, plan):
             by_stages[plan.devices].append(plan)
     return dict(sorted(by_stages.items(), reverse=True))
 
@@ -152,7 +154,7 @@ def _decoder_plans(space: Space, workload: Workload) -> Iterator[ParallelPlan]:
     stages = space.stages or range(1, periods + 1)
     for (context, tensor), stage, batch in product(groups, stages, divisors_of(workload.rows)):
         inner = stage * context * tensor
-        if stage > periods or not space.uses(inner * batch):
+        if stage > periods or not space.uses_devices(inner * batch):
             continue
         for expert in (n for n in space.experts if batch % n == 0):
             backbone_degrees = {
@@ -161,17 +163,17 @@ def _decoder_plans(space: Space, workload: Workload) -> Iterator[ParallelPlan]:
                 "context": context,
                 "tensor": tensor,
             }
-            for fsdp in _sharings(batch // expert, inner * expert):
+            for fsdp in _fsdp_degrees(batch // expert, inner * expert):
                 yield ParallelPlan(data=batch // expert // fsdp, fsdp=fsdp, **backbone_degrees)
 
 
-def _sharings(batch: int, inner: int) -> list[int]:
+def _fsdp_degrees(batch: int, inner: int) -> list[int]:
     """Degrees of fsdp that are tried: 1, all ranks, and as many as stay within 64 devices."""
     near = [n for n in divisors_of(batch) if n * inner <= 64]
     return sorted({1, batch, max(near, default=1)})
 
 
-def _chunks(space: Space, workload: Workload, plan: ParallelPlan) -> list[int]:
+def _chunk_choices(space: Space, workload: Workload, plan: ParallelPlan) -> list[int]:
     periods = workload.backbone.periods
     if plan.stage == 1:
         return [1]
@@ -181,7 +183,7 @@ def _chunks(space: Space, workload: Workload, plan: ParallelPlan) -> list[int]:
     else:
         counts = divisors_of(periods // plan.stage) if periods % plan.stage == 0 else []
     decoder = workload.backbone
-    holds = [v for v in counts if decoder.per_run(plan.stage * v) >= decoder.beside]
+    holds = [v for v in counts if decoder.per_run(plan.stage * v) >= decoder.side_activations]
     return [v for v in holds if space.chunks is None or v in space.chunks]
 
 
@@ -197,7 +199,7 @@ def encoder_plans(
     decoder, plans = family.backbone, []
     inner = {(1, tensor) for tensor in divisors_of(decoder.tensor)}
     inner.add((decoder.context, decoder.tensor))
-    stages = [1] if workload.sources[name].beside else divisors_of(decoder.stage)
+    stages = [1] if workload.sources[name].side_activations else divisors_of(decoder.stage)
     degrees = [(stage, *inner_degrees) for stage in stages for inner_degrees in sorted(inner)]
     rows = workload.rows_of(name, family.microbatches)
     for stage, context, tensor in degrees:
@@ -211,12 +213,12 @@ def encoder_plans(
                 continue
             plan = ParallelPlan(data=batch // fsdp, fsdp=fsdp, **inner_degrees)
             across = family.gather == "layer" and decoder.stage > 1 and fsdp > 1
-            if space.fits(name, plan) and not across and _refine(decoder, plan):
+            if space.fits_plan(name, plan) and not across and _share_grid(decoder, plan):
                 plans.append(plan)
     return sorted(set(plans), key=str)
 
 
-def _refine(decoder: ParallelPlan, plan: ParallelPlan) -> bool:
+def _share_grid(decoder: ParallelPlan, plan: ParallelPlan) -> bool:
     """Whether both are views of one grid."""
     try:
         JointGrid.build({"backbone": decoder, "source": plan})
@@ -225,13 +227,13 @@ def _refine(decoder: ParallelPlan, plan: ParallelPlan) -> bool:
     return True
 
 
-def _alike(workload: Workload, plans: Mapping[str, ParallelPlan], *, evaluates: bool) -> bool:
+def _split_alike(workload: Workload, plans: Mapping[str, ParallelPlan], *, evaluates: bool) -> bool:
     """Whether the lanes of every encoder split its parameters alike.
 
     Args:
         evaluates: whether lanes must be alike in evaluation, too, where stages are part of fsdp.
     """
-    lanes = workload.lanes
+    lanes = workload.buckets
     if len(set(lanes.values())) == len(lanes):
         return True
     try:
@@ -243,7 +245,7 @@ def _alike(workload: Workload, plans: Mapping[str, ParallelPlan], *, evaluates: 
     return True
 
 
-def members(space: Space, workload: Workload, family: Strategy) -> Iterator[Strategy]:
+def family_members(space: Space, workload: Workload, family: Strategy) -> Iterator[Strategy]:
     """All strategies of a family: plans of the encoders and placements of their work."""
     names = list(workload.sources)
     choices = [encoder_plans(space, workload, family, name) for name in names]
@@ -252,8 +254,8 @@ def members(space: Space, workload: Workload, family: Strategy) -> Iterator[Stra
         placements = space.placements
     for plans in product(*choices):
         plans_by_module = {**family.plans, **dict(zip(names, plans, strict=True))}
-        if not _alike(workload, plans_by_module, evaluates=space.evaluates):
+        if not _split_alike(workload, plans_by_module, evaluates=space.evaluates):
             continue
-        co_issue = family.backbone.stage > 1 and communicates(plans_by_module, family.gather)
+        co_issue = family.backbone.stage > 1 and has_collectives(plans_by_module, family.gather)
         for placement in placements:
             yield replace(family, plans=plans_by_module, co_issue=co_issue, placement=placement)

@@ -79,10 +79,10 @@ def parts_of(timeline: Timeline, span: Span) -> list[SpanContent]:
         return [SpanContent(span.phase, span.phase, None, 0)]
     if span.head is not None:
         return [SpanContent("head", "head", span.head, 0)]
-    return [_part(timeline, task) for task in span.tasks]
+    return [_span_content(timeline, task) for task in span.tasks]
 
 
-def _part(timeline: Timeline, task: Task) -> SpanContent:
+def _span_content(timeline: Timeline, task: Task) -> SpanContent:
     backbone, chunk = timeline.backbone, task.chunk
     if task.module == backbone.name:
         chunk = backbone.local_chunk(chunk)

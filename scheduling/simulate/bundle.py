@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from scheduling.costs.times import Segment, TaskTime
-from scheduling.simulate.events import Node, run
+from scheduling.simulate.events import Node, run_nodes
 
 #: The two streams of a device.
 COMPUTE, LINK = "compute", "link"
@@ -50,7 +50,7 @@ class BundleClock:
         self.co_issue = co_issue
         self._known: dict[tuple[tuple[TaskTime, ...], tuple[float, ...], float], BundleTime] = {}
 
-    def time(
+    def time_of(
         self, tasks: tuple[TaskTime, ...], lengths: tuple[float, ...], slow: float
     ) -> BundleTime:
         """The time of a bundle.
@@ -61,23 +61,23 @@ class BundleClock:
             slow: factor on compute alone.
         """
         if len(tasks) == 1:
-            return _alone(tasks[0], lengths[0], slow)
+            return _single_time(tasks[0], lengths[0], slow)
         key = tasks, lengths, slow
         known = self._known.get(key)
         if known is None:
             pairs = zip(tasks, lengths, strict=True)
-            scaled = [scale(task, length, slow) for task, length in pairs]
+            scaled = [scale_time(task, length, slow) for task, length in pairs]
             known = self._known[key] = bundle_time(scaled, self.co_issue)
         return known
 
 
-def _alone(task: TaskTime, length: float, slow: float) -> BundleTime:
+def _single_time(task: TaskTime, length: float, slow: float) -> BundleTime:
     """`bundle_time` of one task."""
     compute = task.compute * length * slow
     return BundleTime((compute + task.collective * length,), (compute,))
 
 
-def scale(task: TaskTime, length: float, slow: float = 1.0) -> TaskTime:
+def scale_time(task: TaskTime, length: float, slow: float = 1.0) -> TaskTime:
     """`task` with `length` times the work on a device whose compute takes `slow` times as long."""
     if length == slow == 1:
         return task
@@ -95,13 +95,13 @@ def bundle_time(tasks: Sequence[TaskTime], co_issue: bool) -> BundleTime:
     and at least the compute or the collectives of all.
     """
     if co_issue and len(tasks) > 1:
-        ends = _together(tasks)
+        ends = _co_issued_ends(tasks)
     else:
         ends = tuple(accumulate(task.seconds for task in tasks))
     return BundleTime(ends, tuple(task.compute for task in tasks))
 
 
-def _together(tasks: Sequence[TaskTime]) -> tuple[float, ...]:
+def _co_issued_ends(tasks: Sequence[TaskTime]) -> tuple[float, ...]:
     """Ends of tasks whose segments are list-scheduled on the two streams."""
     nodes: list[Node] = []
     last: list[int] = []
@@ -114,5 +114,5 @@ def _together(tasks: Sequence[TaskTime]) -> tuple[float, ...]:
                     nodes.append(Node(stream, seconds, after, priority))
                     after = (len(nodes) - 1,)
         last.append(after[0] if after else -1)
-    end = run(nodes, listed=(COMPUTE, LINK)).end
+    end = run_nodes(nodes, listed=(COMPUTE, LINK)).end
     return tuple(end[index] if index >= 0 else 0.0 for index in last)

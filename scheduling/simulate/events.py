@@ -61,7 +61,7 @@ class Times:
         return max(self.end, default=0.0)
 
 
-def run(nodes: Sequence[Node], listed: Collection[Hashable] = ()) -> Times:
+def run_nodes(nodes: Sequence[Node], listed: Collection[Hashable] = ()) -> Times:
     """Runs all nodes, each as early as its stream and what it waits for allow.
 
     Args:
@@ -72,31 +72,31 @@ def run(nodes: Sequence[Node], listed: Collection[Hashable] = ()) -> Times:
         EventError: a node takes less than no time or waits for one that does not exist, or nodes
             wait for each other.
     """
-    _check(nodes)
-    return _Run(nodes, listed).times()
+    _check_nodes(nodes)
+    return _Run(nodes, listed).run_all()
 
 
 def run_cases(nodes: Sequence[Node], seconds: np.ndarray) -> np.ndarray:
     """Ends of all nodes of one graph, whose nodes take other times in each of several cases.
 
     Args:
-        nodes: as of `run`, with no listed stream; their own seconds are not used.
+        nodes: as of `run_nodes`, with no listed stream; their own seconds are not used.
         seconds: `[nodes, cases]`.
 
     Returns:
         `[nodes, cases]`.
 
     Raises:
-        EventError: as `run`.
+        EventError: as `run_nodes`.
     """
-    _check(nodes)
+    _check_nodes(nodes)
     graph, ends = _Run(nodes, ()), np.array(seconds, np.float64)
     ready = [i for i, waits in enumerate(graph.waits) if not waits]
     while ready:
         index = ready.pop()
         if before := graph.before[index]:
             ends[index] += ends[list(before)].max(0)
-        ready += graph.finish(index)
+        ready += graph.finish_node(index)
     graph.check_done()
     return ends
 
@@ -110,31 +110,31 @@ class _Run:
         self.busy: set[Hashable] = set()
         self.running: list[tuple[float, int]] = []
         self.start, self.end = [0.0] * len(nodes), [0.0] * len(nodes)
-        self.before = _before(nodes, self.queues)
+        self.before = _find_predecessors(nodes, self.queues)
         self.waits = [len(before) for before in self.before]
         self.followers: list[list[int]] = [[] for _ in nodes]
         for index, before in enumerate(self.before):
             for other in before:
                 self.followers[other].append(index)
 
-    def times(self) -> Times:
+    def run_all(self) -> Times:
         """Goes from one end of a node to the next; nodes that end together are handled at once."""
-        self._begin([i for i, waits in enumerate(self.waits) if not waits], 0.0)
+        self._begin_ready([i for i, waits in enumerate(self.waits) if not waits], 0.0)
         running = self.running
         while running:
             now, ready = running[0][0], []
             while running and running[0][0] == now:
-                ready += self.finish(heappop(running)[1])
-            self._begin(ready, now)
+                ready += self.finish_node(heappop(running)[1])
+            self._begin_ready(ready, now)
         self.check_done()
         return Times(tuple(self.start), tuple(self.end))
 
     def check_done(self) -> None:
         """Raise EventError if nodes have never become ready."""
         if any(self.waits):
-            raise EventError(self._cycle())
+            raise EventError(self._find_cycle())
 
-    def finish(self, index: int) -> list[int]:
+    def finish_node(self, index: int) -> list[int]:
         """Nodes that the end of `index` makes ready."""
         self.busy.discard(self.nodes[index].stream)
         waits, ready = self.waits, []
@@ -144,7 +144,7 @@ class _Run:
                 ready.append(follower)
         return ready
 
-    def _begin(self, ready: list[int], now: float) -> None:
+    def _begin_ready(self, ready: list[int], now: float) -> None:
         """Starts the nodes that can start at `now`; listed streams choose among ready nodes."""
         queues = self.queues
         for index in ready:
@@ -152,18 +152,18 @@ class _Run:
             if node.stream in queues:
                 heappush(queues[node.stream], (node.priority, index))
             else:
-                self._start(index, now)
+                self._start_node(index, now)
         for stream, queue in queues.items():
             if queue and stream not in self.busy:
                 self.busy.add(stream)
-                self._start(heappop(queue)[1], now)
+                self._start_node(heappop(queue)[1], now)
 
-    def _start(self, index: int, now: float) -> None:
+    def _start_node(self, index: int, now: float) -> None:
         end = now + self.nodes[index].seconds
         self.start[index], self.end[index] = now, end
         heappush(self.running, (end, index))
 
-    def _cycle(self) -> str:
+    def _find_cycle(self) -> str:
         """Names nodes that wait for each other, on from any that never became ready."""
         index = next(i for i, waits in enumerate(self.waits) if waits)
         path: list[int] = []
@@ -171,11 +171,13 @@ class _Run:
             path.append(index)
             index = next(i for i in self.before[index] if self.waits[i])
         cycle = path[path.index(index) :]
-        names = " <- ".join(_named(self.nodes, i) for i in [*cycle, index])
+        names = " <- ".join(_node_name(self.nodes, i) for i in [*cycle, index])
         return f"nodes wait for each other: {names}; valid: no cycle, with the order of streams"
 
 
-def _before(nodes: Sequence[Node], listed: Collection[Hashable]) -> list[tuple[int, ...]]:
+def _find_predecessors(
+    nodes: Sequence[Node], listed: Collection[Hashable]
+) -> list[tuple[int, ...]]:
     """The nodes that each node waits for: `after`, and in unlisted streams the node before it."""
     last: dict[Hashable, int] = {}
     before = []
@@ -189,21 +191,21 @@ def _before(nodes: Sequence[Node], listed: Collection[Hashable]) -> list[tuple[i
     return before
 
 
-def _check(nodes: Sequence[Node]) -> None:
+def _check_nodes(nodes: Sequence[Node]) -> None:
     count = len(nodes)
     for index, node in enumerate(nodes):
         if not 0 <= node.seconds < float("inf"):
             raise EventError(
-                f"{_named(nodes, index)}: {node.seconds} seconds are refused; valid: 0 or more"
+                f"{_node_name(nodes, index)}: {node.seconds} seconds are refused; valid: 0 or more"
             )
         for other in node.after:
             if not 0 <= other < count:
                 raise EventError(
-                    f"{_named(nodes, index)} waits for node {other}, which does not exist; "
+                    f"{_node_name(nodes, index)} waits for node {other}, which does not exist; "
                     f"valid: 0 to {count - 1}"
                 )
 
 
-def _named(nodes: Sequence[Node], index: int) -> str:
+def _node_name(nodes: Sequence[Node], index: int) -> str:
     name = nodes[index].name
     return f"node {index}" if name == "" else f"node {index} ({name})"

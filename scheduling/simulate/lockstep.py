@@ -28,18 +28,20 @@ from scheduling.schedules.tasks import Task
 from scheduling.simulate.bundle import BundleClock, BundleTime
 from scheduling.simulate.simulation import (
     USUAL,
-    Options,
     Ran,
     Replica,
     ReplicaRun,
     Simulation,
+    SimulationOptions,
     StageRun,
     Step,
 )
 from scheduling.simulate.timeline import beats_of
 
 
-def simulate(schedule: Schedule, times: StepTimes, options: Options = USUAL) -> Simulation:
+def simulate_step(
+    schedule: Schedule, times: StepTimes, options: SimulationOptions = USUAL
+) -> Simulation:
     """Simulates one step.
 
     Raises:
@@ -48,18 +50,20 @@ def simulate(schedule: Schedule, times: StepTimes, options: Options = USUAL) -> 
     """
     alone = None
     if schedule.sources:
-        alone = _step(
+        alone = _run_step(
             _backbone_only(schedule), times, options, microbatches_of(schedule, times)
         ).makespan
-    return _step(schedule, times, options).simulation(alone)
+    return _run_step(schedule, times, options).simulation(alone)
 
 
-def makespan(schedule: Schedule, times: StepTimes, options: Options = USUAL) -> float:
-    """Seconds of the step that `simulate` describes, without the description.
+def step_makespan(
+    schedule: Schedule, times: StepTimes, options: SimulationOptions = USUAL
+) -> float:
+    """Seconds of the step that `simulate_step` describes, without the description.
 
-    Raises: as `simulate`.
+    Raises: as `simulate_step`.
     """
-    return _step(schedule, times, options).makespan
+    return _run_step(schedule, times, options).makespan
 
 
 def microbatches_of(schedule: Schedule, times: StepTimes) -> dict[str, int]:
@@ -71,10 +75,10 @@ def microbatches_of(schedule: Schedule, times: StepTimes) -> dict[str, int]:
     }
 
 
-def _step(
+def _run_step(
     schedule: Schedule,
     times: StepTimes,
-    options: Options,
+    options: SimulationOptions,
     counts: Mapping[str, int] | None = None,
 ) -> Step:
     """Runs a step.
@@ -85,7 +89,9 @@ def _step(
     replicas = options.counted(schedule.stages, counts or microbatches_of(schedule, times))
     arguments = schedule, times, options
     clock = BundleClock(options.co_issue)
-    runs = [_Lockstep(*arguments, replica, clock).run(count) for replica, count in replicas]
+    runs = [
+        _Lockstep(*arguments, replica, clock).run_replicas(count) for replica, count in replicas
+    ]
     return Step(runs, times.scatter, times.update, schedule.backbone)
 
 
@@ -116,55 +122,55 @@ class _Lockstep:
         self,
         schedule: Schedule,
         times: StepTimes,
-        options: Options,
+        options: SimulationOptions,
         replica: Replica,
         clock: BundleClock,
     ) -> None:
         self.schedule, self.times, self.options = schedule, times, options
         self.replica, self.clock = replica, clock
         self.slow = [replica.slow.get(stage, 1.0) for stage in range(schedule.stages)]
-        self.known, self.which = self._uneven() if replica.lengths else self._even()
-        self.heads, self.delivers = _heads(schedule), _delivers(schedule)
+        self.known, self.which = self._uneven_cases() if replica.lengths else self._even_cases()
+        self.heads, self.delivers = _head_microbatches(schedule), _entering_ticks(schedule)
         self.starts, self.ends = np.zeros((2, *self.which.shape))
         self.met, self.done = np.zeros((2, len(self.which)))
         self.clocks = np.zeros(schedule.stages)
 
-    def _even(self) -> tuple[list[BundleTime], np.ndarray]:
+    def _even_cases(self) -> tuple[list[BundleTime], np.ndarray]:
         """`known` and `which` if microbatches are alike."""
         examples, index = self.schedule.distinct_fused
         factors = list(dict.fromkeys(self.slow))
-        known = [self._time(fused, slow) for slow in factors for fused in examples]
+        known = [self._bundle_time(fused, slow) for slow in factors for fused in examples]
         return known, index + len(examples) * np.array(
             [factors.index(factor) for factor in self.slow]
         )
 
-    def _uneven(self) -> tuple[list[BundleTime], np.ndarray]:
+    def _uneven_cases(self) -> tuple[list[BundleTime], np.ndarray]:
         """`known` and `which` if microbatches differ."""
         known = [
-            self._time(bundle, slow)
+            self._bundle_time(bundle, slow)
             for row in self.schedule.ticks
             for slow, bundle in zip(self.slow, row, strict=True)
         ]
         return known, np.arange(len(known)).reshape(-1, len(self.slow))
 
-    def _time(self, tasks: Sequence[Task], slow: float) -> BundleTime:
+    def _bundle_time(self, tasks: Sequence[Task], slow: float) -> BundleTime:
         """The time of a bundle."""
-        times = tuple([self.times.time(task) for task in tasks])
-        return self.clock.time(times, self.replica.lengths_of(tasks), slow)
+        times = tuple([self.times.time_of(task) for task in tasks])
+        return self.clock.time_of(times, self.replica.lengths_of(tasks), slow)
 
-    def run(self, count: int) -> ReplicaRun:
+    def run_replicas(self, count: int) -> ReplicaRun:
         """All ticks."""
         prologue, middle, epilogue = self.schedule.phases
         gathered = self.times.gather
         if not self.options.overlap_gather:
             self.clocks[:] = gathered
-        self._ticks(prologue)
+        self._run_ticks(prologue)
         if middle:
             self.clocks[:] = max(self.clocks.max(), gathered) + self.times.deliver
-        self._ticks(middle)
+        self._run_ticks(middle)
         decoded = np.maximum(self.clocks, gathered).tolist()
-        self._ticks(epilogue)
-        stages = tuple(self._stage(stage, end) for stage, end in enumerate(decoded))
+        self._run_ticks(epilogue)
+        stages = tuple(self._stage_run(stage, end) for stage, end in enumerate(decoded))
         if not len(self.done):
             return ReplicaRun(
                 self.replica, count, stages, np.zeros(1), np.zeros(1), np.zeros(1, int)
@@ -172,7 +178,7 @@ class _Lockstep:
         start, beats = self.starts.min(axis=1), beats_of(self.schedule)
         return ReplicaRun(self.replica, count, stages, start, self.done, beats)
 
-    def _ticks(self, ticks: range) -> None:
+    def _run_ticks(self, ticks: range) -> None:
         seconds = np.array([task.seconds for task in self.known])[self.which]
         meets = self.schedule.stage_syncs.tolist()
         for tick in ticks:
@@ -180,23 +186,23 @@ class _Lockstep:
             self.clocks += seconds[tick]
             self.ends[tick] = self.clocks
             if meets[tick]:
-                self._meet(tick)
+                self._sync_stages(tick)
             self.done[tick] = self.clocks.max()
 
-    def _meet(self, tick: int) -> None:
+    def _sync_stages(self, tick: int) -> None:
         """The stages wait for each other, then send, compute the head and deliver."""
         now = self.clocks.max() + self.times.send * self.schedule.sends_values[tick]
         self.met[tick] = now
         if self.heads[tick] >= 0:
-            now = max(now + task.seconds for task in self._head(self.heads[tick]))
+            now = max(now + task.seconds for task in self._head_times(self.heads[tick]))
         self.clocks[:] = now + self.times.deliver * self.delivers[tick]
 
-    def _head(self, microbatch: int) -> list[BundleTime]:
+    def _head_times(self, microbatch: int) -> list[BundleTime]:
         """Times of head and loss by stage."""
         length = (self.replica.length(self.schedule.backbone.name, microbatch),)
-        return [self.clock.time((self.times.head,), length, slow) for slow in self.slow]
+        return [self.clock.time_of((self.times.head,), length, slow) for slow in self.slow]
 
-    def _stage(self, stage: int, decoded: float) -> StageRun:
+    def _stage_run(self, stage: int, decoded: float) -> StageRun:
         """The run of stage `stage`, whose decoder ticks ended at `decoded` seconds."""
         gathered, options = self.times.gather, self.options
         done = max(float(self.clocks[stage]), gathered)
@@ -204,7 +210,7 @@ class _Lockstep:
         busy = np.flatnonzero(self.schedule.runs_backbone[:, stage])
         first = float(self.starts[busy[0], stage]) if len(busy) else gathered
         last = float(self.ends[busy[-1], stage]) if len(busy) else decoded
-        ran = partial(self._ran, stage)
+        ran = partial(self._ran_bundles, stage)
         return StageRun(
             stage,
             self.schedule.backbone.name,
@@ -217,7 +223,7 @@ class _Lockstep:
             done,
         )
 
-    def _ran(self, stage: int) -> Iterator[Ran]:
+    def _ran_bundles(self, stage: int) -> Iterator[Ran]:
         """Bundles and heads of a stage."""
         columns = (array[:, stage].tolist() for array in (self.which, self.starts, self.ends))
         pairs = zip(*columns, self.met.tolist(), strict=True)
@@ -225,11 +231,11 @@ class _Lockstep:
             if bundle := self.schedule.ticks[tick][stage]:
                 yield Ran(tick, start, end, bundle, self.known[which])
             if (microbatch := self.heads[tick]) >= 0:
-                array = self._head(microbatch)[stage]
+                array = self._head_times(microbatch)[stage]
                 yield Ran(tick, met, met + array.seconds, (), array, microbatch)
 
 
-def _heads(schedule: Schedule) -> list[int]:
+def _head_microbatches(schedule: Schedule) -> list[int]:
     """`[ticks]`: the microbatch that leaves the last chunk of the last stage, or -1."""
     heads = np.full(len(schedule.ticks), -1)
     ticks, microbatches = schedule.tasks_of(F, schedule.backbone.chunks - 1)
@@ -237,7 +243,7 @@ def _heads(schedule: Schedule) -> list[int]:
     return [int(head) for head in heads]
 
 
-def _delivers(schedule: Schedule) -> list[bool]:
+def _entering_ticks(schedule: Schedule) -> list[bool]:
     """`[ticks]`: whether a microbatch enters the decoder after a tick's stage sync."""
     delivers = [False] * len(schedule.ticks)
     middle, before = schedule.phases[1], schedule.last_sync

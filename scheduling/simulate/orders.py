@@ -22,14 +22,14 @@ from scheduling.schedules.schedule import ScheduleError
 from scheduling.schedules.task_kinds import B, F
 from scheduling.schedules.tasks import BACKBONE, Consumers, FusedTask, ModuleStages, Task
 from scheduling.simulate.bundle import BundleClock, BundleTime
-from scheduling.simulate.events import EventError, Node, Times, run, run_cases
+from scheduling.simulate.events import EventError, Node, Times, run_cases, run_nodes
 from scheduling.simulate.simulation import (
     USUAL,
-    Options,
     Ran,
     Replica,
     ReplicaRun,
     Simulation,
+    SimulationOptions,
     StageRun,
     Step,
 )
@@ -281,7 +281,9 @@ class Ordered:
         return ((stage, task) for stage in self.stages_of.get(task, ()))
 
 
-def simulate_order(step: Ordered, times: OrderTimes, options: Options = USUAL) -> Simulation:
+def simulate_order(
+    step: Ordered, times: OrderTimes, options: SimulationOptions = USUAL
+) -> Simulation:
     """Simulates a step without ticks; raises as `run_order`."""
     alone = None
     if step.modules:
@@ -289,7 +291,7 @@ def simulate_order(step: Ordered, times: OrderTimes, options: Options = USUAL) -
     return run_order(step, times, options).simulation(alone)
 
 
-def run_order(step: Ordered, times: OrderTimes, options: Options = USUAL) -> Step:
+def run_order(step: Ordered, times: OrderTimes, options: SimulationOptions = USUAL) -> Step:
     """Runs a step without ticks.
 
     With `Options.overlap_gather`, bundles before a stage's first decoder task do not wait for the
@@ -326,13 +328,13 @@ def seconds_of_cases(
 Replicas = Sequence[tuple[Replica, int]]
 
 
-def _replicas(step: Ordered, options: Options) -> Replicas:
+def _replicas(step: Ordered, options: SimulationOptions) -> Replicas:
     counts = dict.fromkeys((step.name, *step.modules), step.microbatches)
     counts |= {name: len(consumers) for name, consumers in step.feeds.items()}
     return options.counted(len(step.orders), counts)
 
 
-def _run(step: Ordered, times: OrderTimes, options: Options, replicas: Replicas) -> Step:
+def _run(step: Ordered, times: OrderTimes, options: SimulationOptions, replicas: Replicas) -> Step:
     runs = [_Asynchronous(step, times, options, replica).run(count) for replica, count in replicas]
     return Step(runs, times.scatter, times.update, step.backbone)
 
@@ -346,7 +348,7 @@ class _Asynchronous:
     """
 
     def __init__(
-        self, step: Ordered, times: OrderTimes, options: Options, replica: Replica
+        self, step: Ordered, times: OrderTimes, options: SimulationOptions, replica: Replica
     ) -> None:
         self.step, self.times, self.replica = step, times, replica
         self.co_issue, self.overlap = options.co_issue, options.overlap_gather
@@ -367,13 +369,13 @@ class _Asynchronous:
     def _time(self, stage: int, bundle: FusedTask) -> BundleTime:
         tasks = tuple([self.times.time(task, stage) for task in bundle])
         slow = self.replica.slow.get(stage, 1.0)
-        return self.clock.time(tasks, self.replica.lengths_of(bundle), slow)
+        return self.clock.time_of(tasks, self.replica.lengths_of(bundle), slow)
 
     def run(self, count: int) -> ReplicaRun:
         """All nodes."""
         self.build()
         try:
-            times = run(self.nodes, listed=self.sends)
+            times = run_nodes(self.nodes, listed=self.sends)
         except EventError as error:
             raise ScheduleError(str(error)) from error
         stages = tuple(self._stage(stage, times) for stage in range(len(self.step.orders)))
@@ -456,7 +458,7 @@ class _Cases:
     def __init__(self, step: Ordered, times: OrderTimes) -> None:
         free = replace(times, time=lambda task, stage: TaskTime())
         self.step, self.times = step, times
-        self.graph = _Asynchronous(step, free, Options(co_issue=False), Replica())
+        self.graph = _Asynchronous(step, free, SimulationOptions(co_issue=False), Replica())
         self.graph.build()
 
     def seconds(self, seconds: Callable[[Task, int], np.ndarray]) -> np.ndarray:

@@ -98,7 +98,7 @@ def _check_lengths(module: str, values: Sequence[float], counts: Mapping[str, in
 
 
 @dataclass(frozen=True)
-class Options:
+class SimulationOptions:
     """How a step is simulated.
 
     Attributes:
@@ -143,7 +143,7 @@ class Options:
 
 
 #: Co-issue, overlap, and equal replicas.
-USUAL = Options()
+USUAL = SimulationOptions()
 
 
 class StageBlock(NamedTuple):

@@ -129,7 +129,7 @@ class Timeline:
         return self.makespan / float(level.sum()) if level.any() else 1.0
 
 
-def timeline(schedule: Schedule, costs: Costs) -> Timeline:
+def predict_timeline(schedule: Schedule, costs: Costs) -> Timeline:
     """Predicts when every task of `schedule` starts and ends.
 
     Tasks of a bundle run one after the other. The time of moving activations is not counted.
@@ -139,11 +139,11 @@ def timeline(schedule: Schedule, costs: Costs) -> Timeline:
     clocks = [0.0] * schedule.stages
     for tick, meet in enumerate(schedule.stage_syncs.tolist()):
         start.append(min(clocks))
-        work = list(_bundles(schedule, tick, clocks, costs))
+        work = list(_fused_spans(schedule, tick, clocks, costs))
         for span in work:
             clocks[span.row] = span.end
         if meet:
-            heads = _heads(schedule, tick, max(clocks), costs.shared)
+            heads = _head_spans(schedule, tick, max(clocks), costs.shared)
             clocks = [heads[0].end if heads else max(clocks)] * schedule.stages
             work += heads
         end.append(max(clocks))
@@ -160,7 +160,7 @@ def beats_of(schedule: Schedule) -> np.ndarray:
     return np.cumsum(schedule.stage_syncs) - schedule.stage_syncs
 
 
-def measured(records: ArrayLike, schedule: Schedule) -> Timeline:
+def measured_timeline(records: ArrayLike, schedule: Schedule) -> Timeline:
     """The measured timeline: a row per device, a span per device and tick.
 
     A span holds a whole bundle; empty bundles have no span. Head and sends, which are not in a
@@ -175,7 +175,7 @@ def measured(records: ArrayLike, schedule: Schedule) -> Timeline:
     Raises:
         ScheduleError: records do not fit `schedule`; the message names the record or the tick.
     """
-    table = _checked(np.asarray(records, np.float64), schedule)
+    table = _check_records(np.asarray(records, np.float64), schedule)
     devices, row = np.unique(table[:, :2].astype(int), axis=0, return_inverse=True)
     times = np.empty((len(schedule.ticks), len(devices), 2))
     times[table[:, 2].astype(int), row] = table[:, 3:]
@@ -186,7 +186,7 @@ def measured(records: ArrayLike, schedule: Schedule) -> Timeline:
     return Timeline(names, spans, *bounds, beats_of(schedule), None, schedule.backbone)
 
 
-def _bundles(schedule: Schedule, tick: int, start: list[float], costs: Costs) -> Iterator[Span]:
+def _fused_spans(schedule: Schedule, tick: int, start: list[float], costs: Costs) -> Iterator[Span]:
     """The tasks of one tick, each stage's one after the other from its `start` on."""
     for stage, bundle in enumerate(schedule.ticks[tick]):
         clock = start[stage]
@@ -196,16 +196,16 @@ def _bundles(schedule: Schedule, tick: int, start: list[float], costs: Costs) ->
             clock = end
 
 
-def _heads(schedule: Schedule, tick: int, start: float, seconds: float) -> list[Span]:
+def _head_spans(schedule: Schedule, tick: int, start: float, seconds: float) -> list[Span]:
     """The head phase of one tick, on all stages; nothing if the tick has none."""
-    head = leaving(schedule, tick)
+    head = leaving_microbatch(schedule, tick)
     if head is None:
         return []
     end = start + seconds
     return [Span(stage, stage, tick, start, end, head=head) for stage in range(schedule.stages)]
 
 
-def leaving(schedule: Schedule, tick: int) -> int | None:
+def leaving_microbatch(schedule: Schedule, tick: int) -> int | None:
     """The microbatch that leaves the backbone's last chunk in `tick`."""
     last = F, schedule.backbone.name, schedule.backbone.chunks - 1
     for task in schedule.ticks[tick][-1]:
@@ -239,7 +239,7 @@ def _measured_spans(
                 yield Span(row, stage, tick, start, end, bundles[stage])
 
 
-def _checked(records: np.ndarray, schedule: Schedule) -> np.ndarray:
+def _check_records(records: np.ndarray, schedule: Schedule) -> np.ndarray:
     """`records`, if they fit `schedule`."""
     if records.ndim != 2 or records.shape[1:] != (5,) or not len(records):
         raise ScheduleError(

@@ -68,10 +68,12 @@ def chrome_trace(timelines: Mapping[str, Timeline]) -> dict[str, Any]:
     """
     names, events = [], []
     for process, (name, timeline) in enumerate(timelines.items()):
-        names.append(_name("process", process, 0, name))
-        names += [_name("thread", process, row, text) for row, text in enumerate(timeline.rows)]
+        names.append(_name_event("process", process, 0, name))
+        names += [
+            _name_event("thread", process, row, text) for row, text in enumerate(timeline.rows)
+        ]
         spans = sorted(timeline.spans, key=lambda span: (span.row, span.start))
-        events += [_event(process, timeline, span) for span in spans]
+        events += [_span_event(process, timeline, span) for span in spans]
     return {"displayTimeUnit": "ms", "traceEvents": names + events}
 
 
@@ -85,17 +87,17 @@ def write_chrome_trace(path: Path, timelines: Mapping[str, Timeline]) -> None:
     path.write_text(json.dumps(chrome_trace(timelines), separators=(",", ":")))
 
 
-def picture(timelines: Mapping[str, Timeline], path: Path) -> None:
-    """Writes `draw(timelines)` to `path`, a PNG or SVG file.
+def write_picture(timelines: Mapping[str, Timeline], path: Path) -> None:
+    """Writes `draw_timelines(timelines)` to `path`, a PNG or SVG file.
 
     Raises:
         ScheduleError: the file has another suffix.
     """
     _check_suffix(path, SUFFIXES)
-    draw(timelines).savefig(path)
+    draw_timelines(timelines).savefig(path)
 
 
-def draw(timelines: Mapping[str, Timeline]) -> Figure:
+def draw_timelines(timelines: Mapping[str, Timeline]) -> Figure:
     """A panel per timeline, below one another with one time axis.
 
     A row is a stage or a device; idle time is bare. A span of several tasks is split into lanes.
@@ -113,20 +115,20 @@ def draw(timelines: Mapping[str, Timeline]) -> Figure:
     scale = ROW_WIDTH * POINTS / (seconds or 1.0)
     shades = shades_of(timelines.values())
     for axes, (name, timeline) in zip(panels, timelines.items(), strict=True):
-        _prepare(axes, timeline, scale)
-        _fill(axes, timeline, shades, scale)
-        axes.set_title(_title(name, timeline), loc="left", fontsize=TEXT)
+        _prepare_axes(axes, timeline, scale)
+        _fill_boxes(axes, timeline, shades, scale)
+        axes.set_title(_panel_title(name, timeline), loc="left", fontsize=TEXT)
     _time_axis(panels[-1], seconds)
-    _legend(figure, shades, _lanes(timelines.values(), shades))
+    _draw_legend(figure, shades, _colour_lanes(timelines.values(), shades))
     return figure
 
 
-def _name(what: str, process: int, thread: int, name: str) -> dict[str, Any]:
+def _name_event(what: str, process: int, thread: int, name: str) -> dict[str, Any]:
     args = {"name": name}
     return {"ph": "M", "name": f"{what}_name", "pid": process, "tid": thread, "args": args}
 
 
-def _event(process: int, timeline: Timeline, span: Span) -> dict[str, Any]:
+def _span_event(process: int, timeline: Timeline, span: Span) -> dict[str, Any]:
     parts = [part._asdict() for part in parts_of(timeline, span)]
     what = parts[0] if len(parts) == 1 else {"tasks": parts}
     return {
@@ -146,7 +148,7 @@ def _check_suffix(path: Path, valid: Sequence[str]) -> None:
         raise ScheduleError(f"{path}: suffix {path.suffix!r} is refused; valid: {', '.join(valid)}")
 
 
-def _prepare(axes: Axes, timeline: Timeline, scale: float) -> None:
+def _prepare_axes(axes: Axes, timeline: Timeline, scale: float) -> None:
     """A bare row for every stage or device; stage syncs divide it where there is room."""
     count = len(timeline.rows)
     axes.set_ylim(count - 0.5, -0.5)
@@ -159,19 +161,21 @@ def _prepare(axes: Axes, timeline: Timeline, scale: float) -> None:
         axes.vlines(syncs, -0.5, count - 0.5, "white", linewidth=0.8, zorder=0.5)
 
 
-def _fill(axes: Axes, timeline: Timeline, shades: Mapping[Colour, Shades], scale: float) -> None:
+def _fill_boxes(
+    axes: Axes, timeline: Timeline, shades: Mapping[Colour, Shades], scale: float
+) -> None:
     """A collection of boxes for every colour, and the numbers that fit into them."""
     groups: dict[Colour, list[SpanBox]] = {key: [] for key in shades}
     for box in boxes_of(timeline):
         groups[box.part.module, box.part.kind].append(box)
     for key, boxes in groups.items():
         colours = [shade_of(box.part, shades) for box in boxes]
-        axes.add_collection(_collection(" ".join(key), boxes, colours, scale), autolim=False)
+        axes.add_collection(_box_collection(" ".join(key), boxes, colours, scale), autolim=False)
         for box, colour in zip(boxes, colours, strict=True):
-            _number(axes, box, colour, scale)
+            _write_number(axes, box, colour, scale)
 
 
-def _collection(
+def _box_collection(
     label: str, boxes: list[SpanBox], colours: list[str], scale: float
 ) -> PolyCollection:
     """`boxes` in their colours; `scale` is in points per second."""
@@ -187,7 +191,7 @@ def _collection(
     )
 
 
-def _number(axes: Axes, box: SpanBox, colour: str, scale: float) -> None:
+def _write_number(axes: Axes, box: SpanBox, colour: str, scale: float) -> None:
     """The number of the microbatch, if it fits; `scale` is in points per second."""
     if box.part.microbatch is None:
         return
@@ -208,7 +212,7 @@ def _time_axis(axes: Axes, seconds: float) -> None:
     axes.set_xlabel(f"time ({unit}); numbers are microbatches", fontsize=TEXT)
 
 
-def _title(name: str, timeline: Timeline) -> str:
+def _panel_title(name: str, timeline: Timeline) -> str:
     """How long the step takes and how much of it is idle."""
     seconds = EngFormatter("s", places=1)(timeline.makespan)
     title = f"{name}: {seconds}, bubble share {timeline.bubble_share:.1%}"
@@ -217,7 +221,7 @@ def _title(name: str, timeline: Timeline) -> str:
     return f"{title}, {timeline.encoder_hidden:.0%} of encoder work in bubbles"
 
 
-def _lanes(timelines: Iterable[Timeline], shades: Mapping[Colour, Shades]) -> Shades:
+def _colour_lanes(timelines: Iterable[Timeline], shades: Mapping[Colour, Shades]) -> Shades:
     """Colours of the first tasks that share a span, from the top; none if none do."""
     every = (parts_of(one, span) for one in timelines for span in one.spans)
     shared = next((parts for parts in every if len(parts) > 1), [])
@@ -244,7 +248,7 @@ class _Stack(tuple[Patch, ...]):
     """A handle that `_Lanes` draws."""
 
 
-def _legend(figure: Figure, shades: Mapping[Colour, Shades], lanes: Shades) -> None:
+def _draw_legend(figure: Figure, shades: Mapping[Colour, Shades], lanes: Shades) -> None:
     """The legend of colours, shades and lanes, above the panels."""
     # Matplotlib takes a tuple of patches as one handle; its annotations do not say so.
     handles: list[Any] = [

@@ -24,19 +24,19 @@ class Loop(NamedTuple):
         """Number of iterations."""
         return jax.tree.leaves(self.xs)[0].shape[0]
 
-    def run(self) -> tuple[Tree, Tree]:
+    def run_scan(self) -> tuple[Tree, Tree]:
         """Last carry and stacked outputs."""
         return lax.scan(self.body, self.carry, self.xs)
 
 
-def read(buffer: Tree, slot: jax.Array) -> Tree:
+def read_slot(buffer: Tree, slot: jax.Array) -> Tree:
     """Slot `slot` of every leaf `[slots, ...]`."""
     return jax.tree.map(
         lambda b: lax.dynamic_index_in_dim(b, jnp.maximum(slot, 0), keepdims=False), buffer
     )
 
 
-def write(buffer: Tree, slot: jax.Array, value: Tree) -> Tree:
+def write_slot(buffer: Tree, slot: jax.Array, value: Tree) -> Tree:
     """`buffer` with `value` in slot `slot`; unchanged if that is negative."""
 
     def leaf(b: jax.Array, v: jax.Array) -> jax.Array:
@@ -47,6 +47,6 @@ def write(buffer: Tree, slot: jax.Array, value: Tree) -> Tree:
     return buffer if jax.tree.leaves(buffer)[:1] == [] else jax.tree.map(leaf, buffer, value)
 
 
-def add(total: jax.Array, value: jax.Array) -> jax.Array:
+def add_cast(total: jax.Array, value: jax.Array) -> jax.Array:
     """The sum of both in the type of `total`."""
     return total + value.astype(total.dtype)

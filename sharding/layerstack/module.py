@@ -36,7 +36,7 @@ class Module(Protocol[Rows]):
         name: name of the module, whose parameters it uses. Modules of one name, each for rows of a
             length of its own, add to the same gradients.
         view: ranks of the module; a row lies on all ranks that share its positions.
-        traits: how layers differ, and what else they take and give.
+        spec: how layers differ, and what else they take and give.
         aux: auxiliary losses that every layer gives, and their weights in the loss.
         frozen: the layers and the embedding do not train; connectors may.
     """
@@ -50,7 +50,7 @@ class Module(Protocol[Rows]):
         """The ranks that share the module."""
 
     @property
-    def traits(self) -> LayerStackSpec:
+    def spec(self) -> LayerStackSpec:
         """How layers differ, and which values they take and return beside the activation."""
 
     @property
@@ -61,7 +61,7 @@ class Module(Protocol[Rows]):
     def frozen(self) -> bool:
         """Whether the layers and the embedding have no gradients."""
 
-    def trained_apart(self, params: Tree) -> tuple[Tree, Tree]:
+    def partition_trained(self, params: Tree) -> tuple[Tree, Tree]:
         """The parameters that have gradients, and those that have none."""
 
     def embed(self, params: Tree, rows: Rows) -> jax.Array:

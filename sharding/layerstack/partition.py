@@ -43,10 +43,10 @@ def partition(tree: Tree, trains: Tree) -> tuple[Tree, Tree]:
     Args:
         trains: tree of those that train, which may have more leaves.
     """
-    return partition_by(tree, partial(_has, trains))
+    return partition_by(tree, partial(_has_path, trains))
 
 
-def _has(tree: Tree, path: Path) -> bool:
+def _has_path(tree: Tree, path: Path) -> bool:
     for name in path:
         if not isinstance(tree, Mapping) or name not in tree:
             return False

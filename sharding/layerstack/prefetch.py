@@ -54,7 +54,7 @@ class PrefetchedLayerStack(LayerStack):
         following = (place + step) % self.spec.period, (i + step) % self.count
         return ready, self.gather(self.layer_params(*following))
 
-    def gradients(
+    def stack_gradients(
         self, residuals: Tree, gradient: jax.Array, aux: Aux, context: Tree
     ) -> tuple[Tree, jax.Array]:
         """See `LayerStack.gradients`."""
@@ -131,14 +131,14 @@ def apply_layers(run: LayerStack, x: jax.Array, context: Tree) -> tuple[jax.Arra
     def apply(stack: Tree, x: jax.Array, constants: tuple[Tree, Tree]) -> tuple[jax.Array, Aux]:
         constant, context = constants
         layers = replace(run, stack=stack, constant=constant, remat="full")
-        return layers.outputs_of(layers.forward(start(), x, context).run()[0])
+        return layers.outputs_of(layers.forward_loop(start(), x, context).run_scan()[0])
 
     def forward(
         stack: Tree, x: jax.Array, constants: tuple[Tree, Tree]
     ) -> tuple[tuple[jax.Array, Aux], tuple[Tree, ...]]:
         constant, context = constants
         layers = replace(run, stack=stack, constant=constant)
-        carry, residuals = layers.forward(start(), x, context).run()
+        carry, residuals = layers.forward_loop(start(), x, context).run_scan()
         return layers.outputs_of(carry), (stack, x if run.remat == "full" else residuals, constants)
 
     def backward(
@@ -147,8 +147,8 @@ def apply_layers(run: LayerStack, x: jax.Array, context: Tree) -> tuple[jax.Arra
         stack, saved, (constant, context) = residuals
         layers = replace(run, stack=stack, constant=constant)
         if run.remat == "full":
-            _, saved = layers.recompute(start(), saved, context).run()
-        return (*layers.gradients(saved, *gradients, context), None)
+            _, saved = layers.recompute_loop(start(), saved, context).run_scan()
+        return (*layers.stack_gradients(saved, *gradients, context), None)
 
     apply.defvjp(forward, backward)
     outputs: tuple[jax.Array, Aux] = apply(run.stack, x, (run.constant, context))

@@ -25,7 +25,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from sharding.collectives import Axes, vary
-from sharding.layerstack.loops import Loop, Tree, read
+from sharding.layerstack.loops import Loop, Tree, read_slot
 from sharding.layerstack.partition import combine, partition
 from sharding.layerstack.residuals import from_residuals, with_residuals
 from sharding.layerstack.split_backward import SavedOperands, SplitLayer
@@ -83,7 +83,8 @@ class LayerStack:
         exists: whether the layer with this index is one of the model and not padding.
         spec: how layers differ, and what else they take and give.
         deferred: numbers of the leaves of parameters whose gradients `weight_gradients` makes, and
-            not `backward` (`sharding.layerstack.split_backward`); None if `backward` makes all.
+            not `backward_loop` (`sharding.layerstack.split_backward`); None if the latter makes
+            all.
         constant: further parameters like `stack`, which have no gradients
             (`sharding.layerstack.partition`).
     """
@@ -98,7 +99,7 @@ class LayerStack:
     deferred: frozenset[int] | None = None
     constant: Tree = field(default_factory=dict)
 
-    def forward(self, start: jax.Array, x: jax.Array, context: Tree) -> Loop:
+    def forward_loop(self, start: jax.Array, x: jax.Array, context: Tree) -> Loop:
         """Carry: the activation, sums of auxiliary losses, and outputs that are handed on.
 
         Outputs: values of each layer of a period that the backward needs, none if it recomputes.
@@ -114,7 +115,7 @@ class LayerStack:
             for place in range(self.spec.period):
                 i = first + place if place else first
                 params, ready = self.prefetch_next(place, i, ready)
-                (x, aux), layer_residuals = self._layer(place, i, params, (x, aux), context)
+                (x, aux), layer_residuals = self._run_layer(place, i, params, (x, aux), context)
                 x, taps = (
                     self._add_input(i - start, x, side_inputs),
                     self._record_tapped(i, x, taps),
@@ -153,7 +154,7 @@ class LayerStack:
         pairs = zip(self.spec.tapped_layers, taps, strict=True) if taps else ()
         return tuple(jnp.where(i + 1 == number, x, tap) for number, tap in pairs)
 
-    def _layer(
+    def _run_layer(
         self,
         place: int,
         i: jax.Array,
@@ -164,9 +165,11 @@ class LayerStack:
         """Layer `i` of the forward: the new carry, and the kept values."""
         x, sums = carry
         if self.remat == "none":
-            (y, aux), residuals = with_residuals(partial(self._vjp, place), x, (params, i, context))
+            (y, aux), residuals = with_residuals(
+                partial(self._layer_vjp, place), x, (params, i, context)
+            )
         else:
-            y, aux = self._apply(place, i, params, x, context)
+            y, aux = self._apply_layer(place, i, params, x, context)
             residuals = [x] if self.remat == "layer" else []
         return (y, jax.tree.map(jnp.add, sums, aux)), residuals
 
@@ -179,11 +182,11 @@ class LayerStack:
         """Numbers of the periods, `[periods]`."""
         return vary(jnp.int32(0) + jnp.arange(self.count // self.spec.period), self.axes)
 
-    def recompute(self, start: jax.Array, x: jax.Array, context: Tree) -> Loop:
+    def recompute_loop(self, start: jax.Array, x: jax.Array, context: Tree) -> Loop:
         """The forward again, keeping the values that the backward needs."""
-        return replace(self, remat="none").forward(start, x, context)
+        return replace(self, remat="none").forward_loop(start, x, context)
 
-    def backward(
+    def backward_loop(
         self,
         start: jax.Array,
         residuals: Tree,
@@ -197,7 +200,7 @@ class LayerStack:
         Outputs: what `weights` reads of each layer of a period, nothing without late parameters.
 
         Args:
-            residuals: outputs of `forward`, or of `recompute` where the policy is `full`.
+            residuals: outputs of `forward_loop`, or of `recompute_loop` where the policy is `full`.
             gradient: gradient of the arrays that `outputs_of` returns for the forward's carry.
             aux: gradients of the sums of auxiliary losses.
             sums: tree like `stack`, or the first of `partition_sums`.
@@ -207,7 +210,7 @@ class LayerStack:
         def body(carry: Tree, number: jax.Array) -> tuple[Tree, tuple[Any, ...]]:
             (g, side_grads, sums), operands = carry, []
             # Kept values are read in place: reversing their order would copy all of them.
-            period_residuals = read(residuals, number)
+            period_residuals = read_slot(residuals, number)
             for place in reversed(range(self.spec.period)):
                 offset = self.layer_index(number, place)
                 i = start + offset
@@ -233,7 +236,7 @@ class LayerStack:
         """Carry: `sums` with the gradients of the late parameters added.
 
         Args:
-            pairs: outputs of `backward`.
+            pairs: outputs of `backward_loop`.
             like: an array of the shape and type of the layers' input.
             sums: the second of `partition_sums`.
         """
@@ -268,17 +271,17 @@ class LayerStack:
         return replace(self, deferred=frozenset(range(len(self._leaf_entries))) - early)
 
     def saved_operands(self, x: jax.Array, context: Tree) -> tuple[SavedOperands, ...]:
-        """What `backward` gives for `weights`, where the first layers of the stack run on `x`."""
+        """The operands that `backward_loop` saves where the first layers of a stack run on `x`."""
         start, layers = jnp.int32(0), replace(self, remat="none")
-        carry, residuals = layers.forward(start, x, context).run()
+        carry, residuals = layers.forward_loop(start, x, context).run_scan()
         early, _ = self.partition_sums(jax.tree.map(jnp.zeros_like, self.stack))
-        operands: tuple[SavedOperands, ...] = layers.backward(
+        operands: tuple[SavedOperands, ...] = layers.backward_loop(
             start, residuals, layers.outputs_of(carry)[0], self._zero_aux(x), context, early
-        ).run()[1]
+        ).run_scan()[1]
         return operands
 
     def partition_sums(self, sums: Tree) -> tuple[list[jax.Array], list[jax.Array]]:
-        """Of a tree like `stack` the leaves that `backward` adds to, and those of `weights`."""
+        """Split a tree like `stack` into the leaves of `backward_loop` and those of `weights`."""
         assert self.deferred is not None  # else there is nothing apart
         leaves = list(enumerate(jax.tree.leaves(sums)))
         return [leaf_sum for n, leaf_sum in leaves if n not in self.deferred], [
@@ -317,13 +320,13 @@ class LayerStack:
             jnp.where(number == k, g, side_grad) for k, side_grad in enumerate(side_grads)
         )
 
-    def gradients(
+    def stack_gradients(
         self, residuals: Tree, gradient: jax.Array, aux: Aux, context: Tree
     ) -> tuple[Tree, jax.Array]:
         """Gradients of the parameters and of the run's input, the run being the whole stack.
 
         Args:
-            kept, aux: as for `backward`.
+            kept, aux: as for `backward_loop`.
         """
 
         def body(carry: Tree, inputs: tuple[jax.Array, Tree]) -> tuple[Tree, list[Tree]]:
@@ -376,9 +379,9 @@ class LayerStack:
 
     def _read_stack(self, stack: Tree, place: int, i: jax.Array) -> Tree:
         if not self.spec.without:
-            return read(stack, i)
+            return read_slot(stack, i)
         return {
-            name: read(leaf, self._stack_row(place, name, i))
+            name: read_slot(leaf, self._stack_row(place, name, i))
             for name, leaf in stack.items()
             if name not in self.spec.without[place]
         }
@@ -438,9 +441,9 @@ class LayerStack:
 
     def _zero_aux(self, x: jax.Array) -> Aux:
         """Zeros that vary as the activation does."""
-        return {name: _like(jnp.zeros(()), x) for name in self.spec.aux}
+        return {name: _vary_like(jnp.zeros(()), x) for name in self.spec.aux}
 
-    def _apply(
+    def _apply_layer(
         self, place: int, i: jax.Array, params: Tree, x: jax.Array, context: Tree
     ) -> tuple[jax.Array, Aux]:
         y, aux = self.layer(params, x, context, place)
@@ -449,13 +452,13 @@ class LayerStack:
                 f"layer {place} of a period gives the auxiliary losses {sorted(aux)}; valid: "
                 f"{sorted(self.spec.aux)}, those that its stack names, from each of its layers"
             )
-        outputs = y, {name: _like(value, x) for name, value in aux.items()}
+        outputs = y, {name: _vary_like(value, x) for name, value in aux.items()}
         if self.exists is None:
             return outputs
         exists, without = self.exists(i), (x, self._zero_aux(x))
         return jax.tree.map(lambda own, other: jnp.where(exists, own, other), outputs, without)
 
-    def _vjp(
+    def _layer_vjp(
         self, place: int, x: jax.Array, others: tuple[Tree, jax.Array, Tree]
     ) -> tuple[tuple[jax.Array, Aux], Any]:
         """A layer and its backward, from gradients of its outputs to those of its inputs.
@@ -471,7 +474,7 @@ class LayerStack:
             return self._split_layer(place, params, x, constants).linearize(leaves, x, constants)
 
         def layer(params: Tree, x: jax.Array) -> tuple[jax.Array, Aux]:
-            return self._apply(place, i, self.combine_params(params, constant), x, context)
+            return self._apply_layer(place, i, self.combine_params(params, constant), x, context)
 
         return jax.vjp(layer, params, x)
 
@@ -487,7 +490,7 @@ class LayerStack:
 
         def layer(params: Tree, x: jax.Array, others: tuple[jax.Array, Tree, Tree]) -> Tree:
             i, constant, context = others
-            return self._apply(place, i, self.combine_params(params, constant), x, context)
+            return self._apply_layer(place, i, self.combine_params(params, constant), x, context)
 
         late = (
             None
@@ -496,7 +499,7 @@ class LayerStack:
                 n for n, number in enumerate(self._leaf_numbers(place)) if number in self.deferred
             )
         )
-        return SplitLayer.of(layer, params, x, others, late)
+        return SplitLayer.trace_layer(layer, params, x, others, late)
 
     def layer_gradients(
         self,
@@ -514,9 +517,9 @@ class LayerStack:
         """
         if self.remat == "layer":
             (x,) = residuals
-            pull = self._vjp(place, x, (params, i, context))[1]
+            pull = self._layer_vjp(place, x, (params, i, context))[1]
         else:
-            linearized = partial(self._vjp, place)
+            linearized = partial(self._layer_vjp, place)
             pull = from_residuals(linearized, residuals, gradients[0], (params, i, context))
         if self.deferred is not None:
             return SplitLayer.backward(pull, gradients)
@@ -530,7 +533,7 @@ def interleave_kinds(*places: jax.Array) -> jax.Array:
     return jnp.stack(places, axis=1).reshape(-1, *places[0].shape[1:])
 
 
-def _like(value: jax.Array, x: jax.Array) -> jax.Array:
+def _vary_like(value: jax.Array, x: jax.Array) -> jax.Array:
     """`value`, varying over the axes that `x` varies over."""
     return vary(value, tuple(sorted(jax.typeof(x).mat.varying)))
 

@@ -64,7 +64,7 @@ class SplitLayer:
     deferred: frozenset[int]
 
     @classmethod
-    def of(
+    def trace_layer(
         cls, layer: Layer, params: Tree, x: jax.Array, others: Tree, late: frozenset[int] | None
     ) -> SplitLayer:
         """`layer`, traced for arguments like these.
@@ -89,7 +89,7 @@ class SplitLayer:
         def outputs(early: Values, x: jax.Array, zeros: Values) -> tuple[Tree, list[jax.Array]]:
             inputs: dict[Any, jax.Array] = {}
             waiting = iter(zeros)
-            special = partial(self._special, partial(self._product, inputs, waiting))
+            special = partial(self._is_special, partial(self._run_product, inputs, waiting))
             values = [*self._merge_leaves(leaves, early), x, *jax.tree.leaves(others)]
             results = evaluate_program(self.program, values, special)
             return jax.tree.unflatten(self.structure, results), [
@@ -97,7 +97,7 @@ class SplitLayer:
             ]
 
         early = [leaf for number, leaf in enumerate(leaves) if number not in self.deferred]
-        zeros = [_zeros(variable.aval) for variable in self._outputs]
+        zeros = [_zeros_of(variable.aval) for variable in self._outputs]
         made, pull, inputs = jax.vjp(outputs, early, x, zeros, has_aux=True)
         return made, (pull, inputs)
 
@@ -134,7 +134,9 @@ class SplitLayer:
             known = dict(zip(self._operands, operands, strict=True))
             known |= zip(self._inputs, inputs, strict=True)
             return [
-                late_leaves for eqn in self._products for late_leaves in self._evaluate(eqn, known)
+                late_leaves
+                for eqn in self._products
+                for late_leaves in self._evaluate_equation(eqn, known)
             ]
 
         (weight_grads,) = jax.vjp(products, late)[1](gradients)
@@ -151,27 +153,29 @@ class SplitLayer:
             known[variable] = frozenset({number}) if number < self.count else None
         for eqn in jaxpr.eqns:
             read = [known[variable] for variable in variables_read(eqn)]
-            numbers = None if None in read else _union(variable for variable in read if variable)
+            numbers = (
+                None if None in read else _union_sets(variable for variable in read if variable)
+            )
             constant = eqn.primitive.name == "stop_gradient" and numbers is not None
             known.update(dict.fromkeys(eqn.outvars, frozenset() if constant else numbers))
         return known
 
-    def _parameters(self, eqn: JaxprEqn) -> frozenset[int]:
+    def _read_parameters(self, eqn: JaxprEqn) -> frozenset[int]:
         """Leaves that an equation reads beside data."""
         read = [self._reads[variable] for variable in variables_read(eqn)]
-        return _union(filter(None, read)) if None in read else frozenset()
+        return _union_sets(filter(None, read)) if None in read else frozenset()
 
     def _product_parameters(self) -> frozenset[int]:
         """Leaves of parameters that products alone read."""
-        mixed = [(eqn, self._parameters(eqn)) for eqn in self.program.jaxpr.eqns]
+        mixed = [(eqn, self._read_parameters(eqn)) for eqn in self.program.jaxpr.eqns]
         parameters = (self._reads[variable] for variable in self._outvars)
-        elsewhere = _union(filter(None, parameters)) | _union(
+        elsewhere = _union_sets(filter(None, parameters)) | _union_sets(
             variable for eqn, variable in mixed if not is_or_contains(eqn, MULTIPLY)
         )
-        late = _union(variable for _, variable in mixed)
+        late = _union_sets(variable for _, variable in mixed)
         while late & elsewhere:
             late -= elsewhere
-            elsewhere = _union(variable for _, variable in mixed if not variable <= late)
+            elsewhere = _union_sets(variable for _, variable in mixed if not variable <= late)
         return late
 
     @property
@@ -186,7 +190,7 @@ class SplitLayer:
         return [eqn for eqn in self.program.jaxpr.eqns if self._is_product(eqn)]
 
     def _is_product(self, eqn: JaxprEqn) -> bool:
-        read = self._parameters(eqn)
+        read = self._read_parameters(eqn)
         return bool(read) and read <= self.deferred and is_or_contains(eqn, MULTIPLY)
 
     @cached_property
@@ -226,10 +230,10 @@ class SplitLayer:
         early_leaves = iter(early)
         return [leaf if n in self.deferred else next(early_leaves) for n, leaf in enumerate(leaves)]
 
-    def _special(self, product: Evaluate, eqn: JaxprEqn) -> Evaluate | None:
+    def _is_special(self, product: Evaluate, eqn: JaxprEqn) -> Evaluate | None:
         return product if self._is_product(eqn) else None
 
-    def _product(
+    def _run_product(
         self, inputs: dict[Any, jax.Array], zeros: Iterator[Any], eqn: JaxprEqn, values: Values
     ) -> Values:
         """The results of a product; `inputs` gets the data that it reads."""
@@ -238,11 +242,11 @@ class SplitLayer:
         inputs.update(
             {variable: known[variable] for variable in known if self._reads[variable] is None}
         )
-        seen = map(_with_gradient_tap, self._evaluate(eqn, known), zeros)
+        seen = map(_with_gradient_tap, self._evaluate_equation(eqn, known), zeros)
         written = dict(zip(variables_written(eqn), seen, strict=True))
         return [written.get(variable) for variable in eqn.outvars]
 
-    def _evaluate(self, eqn: JaxprEqn, known: Mapping[Any, Any]) -> Values:
+    def _evaluate_equation(self, eqn: JaxprEqn, known: Mapping[Any, Any]) -> Values:
         """What an equation makes of the values of what it reads."""
         alone = combine_equations(self.program.jaxpr, [eqn])
         return run_program(alone, [known[variable] for variable in alone.invars])
@@ -258,10 +262,10 @@ def _with_gradient_tap(x: jax.Array, zero: jax.Array) -> jax.Array:
 _with_gradient_tap.defvjp(lambda x, zero: (x, None), lambda _, gradient: (gradient, gradient))
 
 
-def _zeros(aval: Any) -> jax.Array:
+def _zeros_of(aval: Any) -> jax.Array:
     """Zeros of a traced value's type."""
     return vary(jnp.zeros(aval.shape, aval.dtype), tuple(sorted(aval.mat.varying)))
 
 
-def _union(sets: Iterable[frozenset[int]]) -> frozenset[int]:
+def _union_sets(sets: Iterable[frozenset[int]]) -> frozenset[int]:
     return frozenset[int]().union(*sets)

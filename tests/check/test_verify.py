@@ -240,15 +240,15 @@ def test_the_shrunken_encoders_are_cut_like_those_of_the_experiment(small_config
         model__encoders__audio__layers=6,
         train__accumulate=8,
     )
-    cuts = configure_step(config).strategy.pieces
+    cuts = configure_step(config).strategy.encoder_chunks
     assert max(cuts.values()) > 1
-    assert configure_step(verify.shrink_experiment(config)).strategy.pieces == cuts
+    assert configure_step(verify.shrink_experiment(config)).strategy.encoder_chunks == cuts
 
 
 def test_the_shrunken_encoder_has_several_microbatches_for_one_of_the_decoder(small_config):
     config = small_config(**OWN)
     small = verify.shrink_experiment(config)
-    units = [configure_step(own).workload.units["vision"] for own in (config, small)]
+    units = [configure_step(own).workload.microbatch_counts["vision"] for own in (config, small)]
     assert min(units) > 1
     assert small.schedule.budgets["vision"] < small.data.budgets["vision"]
     assert small.data.budgets["vision"] < config.data.budgets["vision"]

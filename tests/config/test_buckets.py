@@ -17,7 +17,7 @@ from mllm_jax.config.hardware import load_hardware
 from mllm_jax.config.inputs import media_specs
 from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.plan.traced import traced_workload
-from scheduling.costs.estimate import Timing
+from scheduling.costs.estimate import ModuleTiming
 from scheduling.costs.memory import step_memory
 from tests.configs import VALUES, config
 
@@ -56,7 +56,7 @@ def test_parameters_are_counted_once_and_work_by_lane() -> None:
     for own in (config(**plans, **whole), laned(**plans, **audio)):
         workload = traced_workload(on_platform(own, "gpu"), [(1, False)])
         memory.append(step_memory(workload, configure_step(own).strategy, hardware))
-        flops.append({name: workload.flops(name) for name in workload.sources})
+        flops.append({name: workload.forward_flops(name) for name in workload.sources})
     alone, shared = memory
     assert shared.parameters == alone.parameters
     assert shared.optimizer == alone.optimizer
@@ -141,9 +141,11 @@ def test_seconds_of_a_lane_are_those_of_the_cost_model(
         build_workload(on_platform(own, "gpu")),
         (configure_step(own).strategy, load_hardware("h100"), "long"),
     )
-    timing = Timing(replace(whole, rows=2), *parts)  # a row for each group
-    tasks = sum(task.seconds for task in timing.chunk_times().values()) - timing.exchanges
-    seconds = Timing(whole, *parts).exchanges + rows * tasks
+    timing = ModuleTiming(replace(whole, rows=2), *parts)  # a row for each group
+    tasks = (
+        sum(task.seconds for task in timing.chunk_times().values()) - timing.task_exchange_seconds
+    )
+    seconds = ModuleTiming(whole, *parts).task_exchange_seconds + rows * tasks
     if attention == "windowed":
         assert cost.by_segment
         seconds -= cost.quadratic * (rows * 64**2 - sum(n**2 for n in lengths))

@@ -16,7 +16,7 @@ from data.planning.balance import deal, fingerprints
 from data.planning.problem import BalanceProblem
 from mllm_jax.config.load import load_config
 from mllm_jax.config.strict_yaml import parse_yaml
-from scheduling.costs.work import TowerWork
+from scheduling.costs.work import ModuleWork
 from tests.extending.differencing.balancing import assign
 
 ROOT = Path(__file__).parents[2]
@@ -66,7 +66,7 @@ def test_the_comparison_of_the_page_runs(folder: Path) -> None:
 def test_every_item_has_a_rank_and_sums_are_even(folder: Path, seed: int) -> None:
     draw = np.random.default_rng(seed)
     lengths = draw.integers(1, 1000, int(draw.integers(0, 40)))
-    problem = BalanceProblem(lengths, int(draw.integers(1, 7)), TowerWork(1.0, 0.01))
+    problem = BalanceProblem(lengths, int(draw.integers(1, 7)), ModuleWork(1.0, 0.01))
     items = sorted(item for rank in assign(problem) for item in rank)
     assert items == [*range(len(lengths))]
     loads = problem.loads(deal(problem, "balancing:assign"))

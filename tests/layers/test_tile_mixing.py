@@ -124,10 +124,10 @@ def test_work_grows_with_the_number_of_tiles() -> None:
     count = config.encoders["media"].tile_inputs
     assert count == 8
     work = tower_work(config, "media")
-    assert work.flops([5 * count]) == pytest.approx(5 * work.flops([count]))
+    assert work.forward_flops([5 * count]) == pytest.approx(5 * work.forward_flops([count]))
     plain = tower_work(towers.model(encoder="siglip"), "media")
-    assert work.flops([count]) == pytest.approx(plain.flops([count]))
-    assert plain.flops([5 * count]) > 5 * plain.flops([count])
+    assert work.forward_flops([count]) == pytest.approx(plain.forward_flops([count]))
+    assert plain.forward_flops([5 * count]) > 5 * plain.forward_flops([count])
 
 
 # ---- bad input -----------------------------------------------------------------------------------

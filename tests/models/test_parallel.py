@@ -83,7 +83,7 @@ def both(
 
 def padded(leaf: Any, layout: ParameterSharding) -> Any:
     """The parameter as it is stored: zeros behind the vocabulary."""
-    behind = np.subtract(layout.padded(leaf.shape), leaf.shape)
+    behind = np.subtract(layout.padded_shape(leaf.shape), leaf.shape)
     return np.pad(leaf, [(0, n) for n in behind])
 
 

@@ -8,7 +8,7 @@ from mllm_jax.config.configured_step import configure_step
 from mllm_jax.config.hardware import load_hardware
 from mllm_jax.config.load import ExperimentConfig, load_config
 from mllm_jax.plan.exchanges import lane_exchanges
-from scheduling.costs.estimate import Timing
+from scheduling.costs.estimate import ModuleTiming
 from tests.configs import ROOT
 
 HARDWARE = "schedule.hardware=h100"
@@ -44,8 +44,8 @@ def test_other_hardware_than_that_of_the_run_is_told_beside_it() -> None:
         assert "all_to_all is counted, the fastest on h100" in str(each)
         # What is told is what the simulation counts.
         there = configure_step(own, hardware.platform)
-        timing = Timing(there.workload, there.chosen, hardware, each.lane)
-        assert timing.exchange == each.seconds["all_to_all"]
+        timing = ModuleTiming(there.workload, there.chosen, hardware, each.lane)
+        assert timing.exchange_seconds == each.seconds["all_to_all"]
 
 
 @pytest.mark.parametrize("way", ["gather", "reduce_scatter"])

@@ -53,7 +53,7 @@ def predicted(experiment: Experiment) -> StepMemory:
         tables = program.full_load_schedule
         sizes = tables.sizes
         pieces = {own.name: own.chunks for own in program.schedule.sources}
-    chosen = replace(build_strategy(own, "gpu"), pieces=pieces)
+    chosen = replace(build_strategy(own, "gpu"), encoder_chunks=pieces)
     return step_memory(traced_workload(own, splits), chosen, load_hardware("h100"), sizes)
 
 
@@ -228,7 +228,7 @@ def test_recipes_that_follow_a_mixture_have_room_for_all_that_their_budgets_allo
     own = load_config(file)
     assert own.schedule.hardware is not None
     chip = load_hardware(own.schedule.hardware)
-    assert predict_memory(own, chip).total <= chip.room
+    assert predict_memory(own, chip).total <= chip.usable_memory
 
 
 @pytest.mark.slow

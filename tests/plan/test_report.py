@@ -426,8 +426,8 @@ def test_plans_split_the_rows_of_an_encoders_own_microbatches() -> None:
     config = resolve_config(small(**own, train__check_schedules=True), source="test")
     planner = PlanSearch(config, load_hardware("h100"), "h100")
     # Rows of 24 patches have 6 outputs, those of the budget of 64 have 16.
-    assert planner.space.fits("vision", ParallelPlan(tensor=2))
-    assert not planner.space.fits("vision", ParallelPlan(tensor=4))
+    assert planner.space.fits_plan("vision", ParallelPlan(tensor=2))
+    assert not planner.space.fits_plan("vision", ParallelPlan(tensor=4))
     vision = ParallelPlan(data=4)
     staged = Strategy({"decoder": ParallelPlan(data=2, stage=2), "vision": vision}, microbatches=4)
     whole = Strategy({"decoder": ParallelPlan(data=4), "vision": vision}, microbatches=2)
@@ -459,7 +459,7 @@ def test_only_encoders_in_bubbles_cost_what_their_own_microbatches_do() -> None:
     own = {"data__balance": "per_phase", "data__image": {"max_patches": 24}, "schedule": schedule}
     config = resolve_config(small(**own, data__rows=2), source="test")
     planner = PlanSearch(config, load_hardware("h100"), "h100")
-    assert planner.workload.units["vision"] == 3
+    assert planner.workload.microbatch_counts["vision"] == 3
     whole = replace(planner.space, tensors=(1,), contexts=(1,), chunks=(1,), counts=(4,))
     ways = named_subspaces(whole, planner.workload) | {
         "bubbles": replace(with_stages(whole, planner.workload), placements=("bubbles",))

@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from scheduling.costs.hardware import Efficiency, Hardware, Link
-from scheduling.costs.work import ExpertWork, ModulePart, Parameters, TowerProfile, TowerWork
-from scheduling.costs.workload import Split, Workload
+from scheduling.costs.work import ExpertWork, ModulePart, ModuleProfile, ModuleWork, Parameters
+from scheduling.costs.workload import LayerSplit, Workload
 from scheduling.search.space import Space
 from sharding.plan import PlanRequirement
 
@@ -18,7 +18,7 @@ from sharding.plan import PlanRequirement
 TENSORS = (1, 2, 4, 8)
 
 
-def tower(width: int, layers: int, outputs: int, stride: int = 1, **changes: Any) -> TowerProfile:
+def tower(width: int, layers: int, outputs: int, stride: int = 1, **changes: Any) -> ModuleProfile:
     """A transformer whose MLP is four times as wide; `outputs` are those of its last product."""
     values: dict[str, Any] = {
         "layers": layers,
@@ -31,13 +31,13 @@ def tower(width: int, layers: int, outputs: int, stride: int = 1, **changes: Any
         "heads": 8,
         "kv_heads": 8,
         "head_dim": width // 8,
-        "start": ModulePart(TowerWork(0, 0), 4 * width),
-        "layer": ModulePart(TowerWork(24 * width**2 / stride, 4 * width / stride**2), 32 * width),
-        "end": ModulePart(TowerWork(2 * width * outputs / stride, 0), 8 * width),
+        "start": ModulePart(ModuleWork(0, 0), 4 * width),
+        "layer": ModulePart(ModuleWork(24 * width**2 / stride, 4 * width / stride**2), 32 * width),
+        "end": ModulePart(ModuleWork(2 * width * outputs / stride, 0), 8 * width),
         "layer_parameters": _layer_parameters(width),
         "rest_parameters": {("embed", "vocab"): width * outputs, ("embed",): width},
     }
-    return TowerProfile(**(values | changes))
+    return ModuleProfile(**(values | changes))
 
 
 def _layer_parameters(width: int) -> Parameters:
@@ -68,18 +68,22 @@ def workload(
         own_values: dict[str, Any] = {"features": 8, "reduction": 4, "rest_parameters": last}
         towers[name] = tower(own, depth, width, **own_values)
     positions = {name: 32 if name == "decoder" else 64 for name in towers}
-    kept = {
+    residual_bytes = {
         # Every rank of a tensor group keeps its part of most, and all of some.
-        Split(name, tensor): 2.0 * positions[name] * one.width * (2 + 20 / tensor)
+        LayerSplit(name, tensor): 2.0 * positions[name] * one.width * (2 + 20 / tensor)
         for name, one in towers.items()
         for tensor in TENSORS
     }
     width = towers["decoder"].width
-    apart = {
-        Split("decoder", tensor): 2.0 * positions["decoder"] * width * (4 + 12 / tensor)
+    operand_bytes = {
+        LayerSplit("decoder", tensor): 2.0 * positions["decoder"] * width * (4 + 12 / tensor)
         for tensor in TENSORS
     }
-    known: dict[str, Any] = {"loss_chunk": 16, "kept": kept, "apart": apart}
+    known: dict[str, Any] = {
+        "loss_chunk": 16,
+        "residual_bytes": residual_bytes,
+        "operand_bytes": operand_bytes,
+    }
     return Workload(towers, positions, rows, **known | changes)
 
 
@@ -88,7 +92,7 @@ def with_experts(own: Workload, share: float = 1.0, buffer: float = 1.25) -> Wor
 
     An expert is twice as wide as the decoder.
     """
-    decoder = own.towers["decoder"]
+    decoder = own.modules["decoder"]
     width, work = decoder.width, decoder.layer.work
     hidden, top_k, count = 2 * width, 2, 4
     flops = 6.0 * width * hidden * top_k
@@ -105,18 +109,18 @@ def with_experts(own: Workload, share: float = 1.0, buffer: float = 1.25) -> Wor
     )
     return replace(
         own,
-        towers={**own.towers, "decoder": changed},
-        kept=_with_less_kept(own.kept),
-        apart=_with_less_kept(own.apart),
+        modules={**own.modules, "decoder": changed},
+        residual_bytes=_with_less_kept(own.residual_bytes),
+        operand_bytes=_with_less_kept(own.operand_bytes),
     )
 
 
-def _with_less_kept(sizes: Mapping[Split, float]) -> dict[Split, float]:
+def _with_less_kept(sizes: Mapping[LayerSplit, float]) -> dict[LayerSplit, float]:
     """Bytes by how layers are split; where ranks share experts, they are fewer."""
     fewer = {
         split._replace(experts=True): 0.7 * size
         for split, size in sizes.items()
-        if split.tower == "decoder"
+        if split.module == "decoder"
     }
     return {**sizes, **fewer}
 
@@ -142,7 +146,7 @@ def hardware(**changes: Any) -> Hardware:
 
 def space(devices: int = 4, workload: Workload | None = None, **changes: Any) -> Space:
     """All strategies of `devices`; widths are split 8 ways at most."""
-    names = workload.towers if workload else ("decoder", "vision")
+    names = workload.modules if workload else ("decoder", "vision")
     requirements = {name: (PlanRequirement("heads", 8, "sequence"),) for name in names}
     return Space(
         devices, requirements, **{"memory": 1e9, "contexts": (1,), "tensors": TENSORS, **changes}

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jax.sharding import PartitionSpec as P
 
-from scheduling.costs.shares import elements
-from scheduling.costs.work import ModulePart, TowerProfile, TowerWork
+from scheduling.costs.shares import local_elements
+from scheduling.costs.work import ModulePart, ModuleProfile, ModuleWork
 from sharding.axes import LOGICAL_AXES, LogicalAxes, is_matrix, logical_axis
 from sharding.collectives import all_gather, psum, vary
 from sharding.grid import JointGrid, MeshView
@@ -22,16 +22,16 @@ from sharding.mesh import make_mesh
 from sharding.plan import AXES, ParallelPlan, divisors_of
 from sharding.rules import ParameterSharding, gather_parameters, parameter_shardings
 
-NOTHING = ModulePart(TowerWork(0, 0), 0)
+NOTHING = ModulePart(ModuleWork(0, 0), 0)
 #: Of every named axis; only the vocabulary need not divide.
 SIZES = {"experts": 24, "embed": 24, "heads": 24, "kv_heads": 4, "mlp": 48, "vocab": 31, None: 5}
 
 
-def tower(parameters: dict[LogicalAxes, int]) -> TowerProfile:
+def tower(parameters: dict[LogicalAxes, int]) -> ModuleProfile:
     values: dict[str, Any] = {"stride": 1, "reduction": 1, "features": 0, "blocks": 2, "heads": 24}
     values |= {"layers": 1, "width": 24, "head_dim": 2}
     values |= {"outputs": SIZES["vocab"], "kv_heads": SIZES["kv_heads"]}
-    return TowerProfile(
+    return ModuleProfile(
         **values,
         start=NOTHING,
         layer=NOTHING,
@@ -60,11 +60,11 @@ def test_layouts_and_the_memory_model_count_the_same(plan: ParallelPlan, names: 
         return  # no parameter has two dimensions that tensor ranks share
     layout = ParameterSharding(axes, view)
     own = math.prod(
-        size // view.degree(mesh_axes)
-        for size, mesh_axes in zip(layout.padded(shape), layout.mesh_axes, strict=True)
+        size // view.degree_of(mesh_axes)
+        for size, mesh_axes in zip(layout.padded_shape(shape), layout.mesh_axes, strict=True)
     )
     count = math.prod(shape)
-    assert elements(tower({axes: count}), {axes: count}, plan) == pytest.approx(own)
+    assert local_elements(tower({axes: count}), {axes: count}, plan) == pytest.approx(own)
     assert {*layout.sharded} | {*layout.replicated} == {*view.all_axes}
     assert ({*view.expert} <= {*layout.replicated}) == ("experts" not in axes or not view.expert)
 
@@ -75,9 +75,9 @@ def test_an_unknown_axis_is_an_error_that_names_it_and_the_valid_ones() -> None:
     for read in (
         lambda: logical_axis("expertz"),
         lambda: ParameterSharding(("embed", "expertz"), view).spec,
-        lambda: ParameterSharding(("embed", "expertz"), view).padded((2, 4)),
+        lambda: ParameterSharding(("embed", "expertz"), view).padded_shape((2, 4)),
         lambda: gather_parameters(jnp.ones(2), ("expertz",), MeshView(fsdp=("fsdp",))),
-        lambda: elements(tower(parameters), parameters, ParallelPlan()),
+        lambda: local_elements(tower(parameters), parameters, ParallelPlan()),
         lambda: is_matrix(("embed", "expertz")),
     ):
         with pytest.raises(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mllm_jax.compile.target import CompileTarget
 from sharding.grid import Axes, JointGrid, MeshView, refining_plans
 from sharding.mesh import make_mesh
-from sharding.plan import AXES, ParallelPlan, PlanError, divisors_of, factorizations
+from sharding.plan import AXES, ParallelPlan, PlanError, divisors_of, list_factorizations
 from sharding.stages import StageViews
 
 
@@ -68,7 +68,7 @@ def test_each_view_numbers_the_devices_as_its_plan_does(pair):
     place = number(grid, inside)
     for plan, view in zip(pair, (grid.backbone, grid.views["vision"]), strict=True):
         for axis in AXES:
-            assert view.degree(getattr(view, axis)) == getattr(plan, axis) or grid.devices == 1
+            assert view.degree_of(getattr(view, axis)) == getattr(plan, axis) or grid.devices == 1
         axes = [
             view.data + view.fsdp,
             () if stage_axis else view.stage,
@@ -77,7 +77,7 @@ def test_each_view_numbers_the_devices_as_its_plan_does(pair):
             view.tensor,
         ]
         remaining = [tuple(axis for axis in group if axis in inside) for group in axes]
-        expected = np.unravel_index(place, [view.degree(group) for group in remaining])
+        expected = np.unravel_index(place, [view.degree_of(group) for group in remaining])
         for group, rank in zip(remaining, expected, strict=True):
             np.testing.assert_array_equal(number(grid, group), rank)
 
@@ -111,7 +111,7 @@ def test_the_share_of_rows_of_one_module_lies_inside_the_others(pair):
     assert {*short} <= {*views["decoder"].position_axes} == {*views["vision"].position_axes}
     for plan, name in zip(pair, views, strict=True):
         view = grid.views[name]
-        assert view.degree(view.batch_axes) == plan.batch == plan.data * plan.fsdp * plan.expert
+        assert view.degree_of(view.batch_axes) == plan.batch == plan.data * plan.fsdp * plan.expert
 
 
 @given(plan_pairs())
@@ -148,7 +148,7 @@ def test_a_pair_is_refused_only_when_groups_overlap_partly(pair):
 
 @pytest.mark.parametrize("devices", [1, 6, 8, 12])
 def test_the_plans_that_the_message_offers_are_accepted(devices):
-    for data, fsdp, stage, tensor in factorizations(devices, 4):
+    for data, fsdp, stage, tensor in list_factorizations(devices, 4):
         decoder = ParallelPlan(data=data, fsdp=fsdp, stage=stage, tensor=tensor)
         offered = refining_plans(decoder)
         assert offered
@@ -165,10 +165,10 @@ def test_heads_of_keys_are_split_as_far_as_they_can_be(pair, heads):
         assume(False)
     grid = JointGrid.build(plans, heads)
     view, most = grid.backbone, math.gcd(heads, pair[0].tensor)
-    assert most % view.degree(view.kv_head_axes) == 0
+    assert most % view.degree_of(view.kv_head_axes) == 0
     assert view.kv_head_axes + view.kv_replicas == view.tensor
     # Neighbours hold the same heads, and every axis has the ranks that it has otherwise.
-    copies = view.degree(view.kv_replicas)
+    copies = view.degree_of(view.kv_replicas)
     np.testing.assert_array_equal(
         number(grid, view.kv_head_axes), number(grid, view.tensor) // copies
     )
@@ -177,7 +177,7 @@ def test_heads_of_keys_are_split_as_far_as_they_can_be(pair, heads):
             ranks(grid, grid.views[name], axis), ranks(plain, plain.views[name], axis)
         )
     alone = JointGrid.build({"decoder": pair[0]}, heads).backbone
-    assert alone.degree(alone.kv_head_axes) == most
+    assert alone.degree_of(alone.kv_head_axes) == most
 
 
 def test_example_of_the_module_docstring():

@@ -63,7 +63,7 @@ def test_runs_say_what_the_index_says(seed: int) -> None:
     assert runs_of(np.full((2, 3), -1), 4).shape == (0, 5)
     routes = build(JointGrid.build({"decoder": PAIRS[0][0], "vision": PAIRS[0][1]}), index)
     for first, last in ((0, ROWS), (2, 5), (3, 3)):
-        np.testing.assert_array_equal(routes.index(first, last), index[first:last])
+        np.testing.assert_array_equal(routes.merge_index(first, last), index[first:last])
 
 
 @given(pair=st.sampled_from(PAIRS), seed=st.integers(0, 99), ragged=st.booleans())
@@ -80,7 +80,7 @@ def test_every_output_arrives_once(
     slices = np.stack([slices_of(routes, i) for i in range(routes.count)])
     np.testing.assert_array_equal(slices[:, 1], slices[:, 3].T)
     for i, (begins, sizes, there, _) in enumerate(slices):
-        sent = np.append(lock[i].reshape(-1), -7)[routes.send(i)]
+        sent = np.append(lock[i].reshape(-1), -7)[routes.send_indices(i)]
         assert len(sent) == routes.entries[0]
         for j in range(routes.count):
             place = slice(there[j], there[j] + sizes[j])
@@ -88,7 +88,7 @@ def test_every_output_arrives_once(
             assert np.all(received[j, place] == -1)
             received[j, place] = sent[begins[j] : begins[j] + sizes[j]]
     for j in range(routes.count):
-        np.testing.assert_array_equal(received[j, routes.receive(j)], expected[j])
+        np.testing.assert_array_equal(received[j, routes.receive_indices(j)], expected[j])
     if ragged:  # all that is sent is wanted, and it arrives without gaps
         assert slices[:, 1].sum() == (index >= 0).sum()
         assert slices[:, 1].max() <= routes.capacity
@@ -99,7 +99,7 @@ def test_every_output_arrives_once(
 def slices_of(routes: Routes, device: int) -> Index:
     """The slices of `Routes.slices`; padded slices go whole."""
     if routes.ragged:
-        return routes.slices(device)
+        return routes.ragged_slices(device)
     begins = np.arange(routes.count) * routes.capacity
     size, there = (np.full(routes.count, n) for n in (routes.capacity, begins[device]))
     return np.stack([begins, size, there, size])
@@ -138,11 +138,11 @@ def values(routes: Routes, width: int = WIDTH) -> tuple[Index, Index]:
 def on_devices(routes: Routes) -> RouteArrays:
     """What devices send, `[devices, ...]`, and what lands, `[rows, tokens]`."""
     devices = range(routes.count)
-    picks = np.stack([routes.send(i) for i in devices])
-    slices = np.stack([routes.slices(i) for i in devices]) if routes.ragged else None
+    picks = np.stack([routes.send_indices(i) for i in devices])
+    slices = np.stack([routes.ragged_slices(i) for i in devices]) if routes.ragged else None
     receive = np.empty((routes.target.rows, routes.target.positions), np.int32)
     for device, share in shares(routes.target, receive, routes).items():
-        share[:] = routes.receive(device)
+        share[:] = routes.receive_indices(device)
     return RouteArrays(None, picks=picks, slices=slices, receive=receive)
 
 

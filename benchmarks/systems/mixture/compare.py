@@ -24,7 +24,7 @@ from mllm_jax.plan.mixtures import TokenMixture
 from mllm_jax.plan.planner import PlanSearch
 from mllm_jax.plan.prediction import describe_strategy, format_gib
 from scheduling.costs.hardware import Hardware
-from scheduling.costs.loads import Load, Uneven, loaded
+from scheduling.costs.loads import Load, UnevenLoads, workload_of_load
 from scheduling.costs.strategy import Strategy
 from scheduling.schedules.schedule import ScheduleError
 from scheduling.schedules.tasks import Consumers
@@ -239,7 +239,7 @@ def compare_systems(
     cells: list[dict[str, ComparisonCell]] = [
         {OURS: cell} for cell in _run_schedules(ours, loads, print_line)
     ]
-    mean, largest = (loaded(workload, load.mean) for load in (usual, loads[-1]))
+    mean, largest = (workload_of_load(workload, load.mean) for load in (usual, loads[-1]))
     question = PlanningCase(space, mean, largest, hardware, usual.uneven)
     for system, search in list_searches(question).items():
         print_line(f"searching the plan of {system}")
@@ -251,7 +251,7 @@ def compare_systems(
         plans[system] = _describe_plan(planned_system)
         for by_system, load in zip(cells, loads, strict=True):
             by_system[system] = _make_cell(
-                planned_system.under(loaded(workload, load.mean), load.uneven)
+                planned_system.under(workload_of_load(workload, load.mean), load.uneven)
             )
     tokens = workload.rows * workload.positions["decoder"]
     facts = config.run.name, hardware, tokens, space.memory, ordered, draw, plans
@@ -289,14 +289,14 @@ class _Loads:
         return _row_load(self.config, self.share) if self.drawn is None else self.drawn.load
 
     @cached_property
-    def uneven(self) -> Uneven | None:
+    def uneven(self) -> UnevenLoads | None:
         """Rows of systems that run samples as they arrive."""
         return None if self.drawn is None else self.drawn.uneven
 
     def draw_consumers(self, ours: AdaptiveStrategy) -> list[list[dict[str, Consumers]]]:
         """In every step, the ways in which the encoders' own microbatches may feed."""
         if self.drawn is None:
-            return [[ours.feeds(self.mean)]]
+            return [[ours.feeds_of(self.mean)]]
         return self.drawn.draw_consumers(ours.workload, ours.strategy.microbatches)
 
 
@@ -367,7 +367,7 @@ def _run_schedules(
                 f"{full} of {len(schedules)} steps with {load.share:.0%} media fit no schedule "
                 "within what is compiled; their encoders run as if they were full"
             )
-        simulations = [ours.simulation(schedule) for schedule in schedules]
+        simulations = [ours.simulate_schedule(schedule) for schedule in schedules]
         seconds = sum(step.makespan for step in simulations)
         idle = 1 - sum(step.compute for step in simulations) / seconds
         collectives = sum(step.idle["tensor"] for step in simulations) / seconds

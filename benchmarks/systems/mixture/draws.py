@@ -30,7 +30,7 @@ from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.short_form import BACKBONE
 from mllm_jax.models.work.flops import tower_works
 from mllm_jax.plan.known_lengths import KnownLengths
-from scheduling.costs.loads import Load, Uneven
+from scheduling.costs.loads import Load, UnevenLoads
 from scheduling.costs.workload import Workload
 from scheduling.schedules.tasks import Consumers
 
@@ -104,10 +104,10 @@ class DrawnMixture:
         return {name: ceil(arrived.mean()) for name, arrived in self._arrived_positions.items()}
 
     @property
-    def uneven(self) -> Uneven:
+    def uneven(self) -> UnevenLoads:
         """The rows of systems that run samples as they arrive, over `load`."""
         load = self.load
-        return Uneven(
+        return UnevenLoads(
             {name: arrived / load[name] for name, arrived in self._arrived_positions.items()}
         )
 

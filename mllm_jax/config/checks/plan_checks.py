@@ -17,7 +17,7 @@ from sharding.plan import (
     PlanError,
     PlanRequirement,
     divisors_of,
-    factorizations,
+    list_factorizations,
 )
 from sharding.shared_parameters import check_bucket
 from sharding.stages import StageViews, undivided_without_stages, without_stages
@@ -151,7 +151,7 @@ def choice_of_other_key(key: str, value: object) -> Choice:
 
 @cache
 def _all_plans(devices: int, axes: tuple[str, ...]) -> list[ParallelPlan]:
-    degrees_found = islice(factorizations(devices, len(axes)), MOST)
+    degrees_found = islice(list_factorizations(devices, len(axes)), MOST)
     return [ParallelPlan(**dict(zip(axes, degrees, strict=True))) for degrees in degrees_found]
 
 

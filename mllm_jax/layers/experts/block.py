@@ -141,7 +141,7 @@ def make_dispatch(config: ExpertsConfig, copies: int, view: MeshView) -> ExpertD
 
     Accelerators run the exchange of one half of a round beside the products of the other.
     """
-    platform, ranks = traced_platform(), view.degree(view.expert)
+    platform, ranks = traced_platform(), view.degree_of(view.expert)
     parts = parts_of_a_round(platform)
     slots = (
         math.ceil(round_capacity(config.buffer, copies, ranks) * copies / (parts * ranks)) * ranks

@@ -14,13 +14,13 @@ from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.layers.config.kinds import LayerKind, MaskKind
 from mllm_jax.layers.trainable import FrozenParts
 from mllm_jax.models.graph import ModelConfig
-from scheduling.costs.work import TRAINING_FACTOR, NearPairs, TowerWork
+from scheduling.costs.work import TRAINING_FACTOR, ModuleWork, NearPairs
 
 #: All parts train.
 NOTHING = FrozenParts()
 
 
-def tower_work(config: ModelConfig, module: str) -> TowerWork:
+def tower_work(config: ModelConfig, module: str) -> ModuleWork:
     """Forward work of the backbone (with its head) or of a lane (with its encoder's connector)."""
     parts = work_parts(config, module)
     if module == config.backbone:
@@ -28,7 +28,7 @@ def tower_work(config: ModelConfig, module: str) -> TowerWork:
     return _encoder_total(parts, config.encoder(module))
 
 
-def tower_works(config: ModelConfig) -> dict[str, TowerWork]:
+def tower_works(config: ModelConfig) -> dict[str, ModuleWork]:
     """Forward work of the decoder and of every lane, by name."""
     return {name: tower_work(config, name) for name in (config.backbone, *config.lanes)}
 
@@ -67,25 +67,25 @@ def _trained_flops(
     into = not frozen.is_trunk_frozen(encoder)
     weights = _weights(frozen, encoder, parts.layer_adapters)
     of_end = _weights(frozen, f"{encoder}.connector", parts.end_adapters)
-    start, end = parts.start.flops(lengths), parts.end.flops(lengths)
+    start, end = parts.start.forward_flops(lengths), parts.end.forward_flops(lengths)
     work = tower_work(config, name)
     linear = work.linear - parts.start.linear - parts.end.linear
     layers = replace(work, linear=linear)
     return (
-        (_passes(layers, lengths, weights) if into else layers.flops(lengths))
+        (_passes(layers, lengths, weights) if into else layers.forward_flops(lengths))
         + (TRAINING_FACTOR if frozen.trains(encoder) else 1) * start
         + (1 + (into or of_end > 0) + of_end) * end
     )
 
 
-def _passes(work: TowerWork, lengths: ArrayLike, weights: float) -> float:
+def _passes(work: ModuleWork, lengths: ArrayLike, weights: float) -> float:
     """FLOPs of layers with a backward; attention, which has no parameters, has a whole one.
 
     Args:
         weights: share of the products whose parameters have gradients.
     """
     linear = work.linear * float(np.asarray(lengths).sum())
-    return TRAINING_FACTOR * (work.flops(lengths) - linear) + (2 + weights) * linear
+    return TRAINING_FACTOR * (work.forward_flops(lengths) - linear) + (2 + weights) * linear
 
 
 def _weights(frozen: FrozenParts, part: str, adapters: float) -> float:
@@ -106,9 +106,9 @@ class WorkParts:
         layer_adapters, end_adapters: share of the products with parameters that adapters make.
     """
 
-    start: TowerWork
-    layer: TowerWork
-    end: TowerWork
+    start: ModuleWork
+    layer: ModuleWork
+    end: ModuleWork
     layer_adapters: float = 0.0
     end_adapters: float = 0.0
 
@@ -137,12 +137,12 @@ def work_parts(config: ModelConfig, module: str) -> WorkParts:
     )
 
 
-def decoder_work(config: DecoderConfig) -> TowerWork:
+def decoder_work(config: DecoderConfig) -> ModuleWork:
     """Work per token, embeddings free, the head on every token, as if all had a loss."""
     return _total(_decoder_parts(config), config.layers)
 
 
-def encoder_work(config: EncoderConfig, d_decoder: int) -> TowerWork:
+def encoder_work(config: EncoderConfig, d_decoder: int) -> ModuleWork:
     """Work per patch or frame, connector included.
 
     An image in tiles attends within each of them, so that its work grows with their number.
@@ -150,18 +150,18 @@ def encoder_work(config: EncoderConfig, d_decoder: int) -> TowerWork:
     return _encoder_total(_encoder_parts(config, d_decoder), config)
 
 
-def _encoder_total(parts: WorkParts, config: EncoderConfig) -> TowerWork:
+def _encoder_total(parts: WorkParts, config: EncoderConfig) -> ModuleWork:
     work = _total(parts, config.layers)
     if not config.tile_inputs:
         return work
     tile = config.tile_inputs
-    near = sum(pairs.flops * pairs.pairs(float(tile)) for pairs in work.near) / tile
-    return TowerWork(work.linear + work.quadratic * tile + near, 0)
+    near = sum(pairs.flops * pairs.count_pairs(float(tile)) for pairs in work.near) / tile
+    return ModuleWork(work.linear + work.quadratic * tile + near, 0)
 
 
-def _total(parts: WorkParts, layers: int) -> TowerWork:
+def _total(parts: WorkParts, layers: int) -> ModuleWork:
     linear = parts.start.linear + layers * parts.layer.linear + parts.end.linear
-    return replace(parts.layer.times(layers), linear=linear)
+    return replace(parts.layer.times_layers(layers), linear=linear)
 
 
 def _decoder_parts(config: DecoderConfig) -> WorkParts:
@@ -173,7 +173,7 @@ def _decoder_parts(config: DecoderConfig) -> WorkParts:
     )
     head = 2 * config.d_model * config.vocab_size
     layer_work = _layer_work(layer, 4 * width, config.layer_kinds)
-    return WorkParts(TowerWork(0, 0), layer_work, TowerWork(head, 0))
+    return WorkParts(ModuleWork(0, 0), layer_work, ModuleWork(head, 0))
 
 
 def near_sizes(
@@ -196,7 +196,7 @@ def _layer_work(
     kinds: Sequence[LayerKind],
     bounds: Mapping[str, int] = MappingProxyType({}),
     stride: int = 1,
-) -> TowerWork:
+) -> ModuleWork:
     """Work of a layer, the mean over a period.
 
     Args:
@@ -213,7 +213,7 @@ def _layer_work(
         window, chunk = (None if size is None else size * stride for size in sizes)
         near.append((count / len(kinds), window, chunk))
     far = 1 - sum(share for share, _, _ in near)
-    return TowerWork(linear, pair * far, tuple(NearPairs(pair * s, w, c) for s, w, c in near))
+    return ModuleWork(linear, pair * far, tuple(NearPairs(pair * s, w, c) for s, w, c in near))
 
 
 def _mlp(config: DecoderConfig, experts: bool) -> float:
@@ -234,9 +234,9 @@ def _encoder_parts(config: EncoderConfig, d_decoder: int) -> WorkParts:
     width, d_model, stride = config.heads * config.head_dim, config.d_model, config.stride
     layer = (8 * d_model * width + 2 * config.products * d_model * config.d_ff) / stride
     return WorkParts(
-        TowerWork(config.stem_flops, 0),
+        ModuleWork(config.stem_flops, 0),
         _layer_work(layer, 4 * width / stride**2, config.layer_kinds, config.bound_sizes, stride),
-        TowerWork((1 + len(config.deepstack)) * _connector(config, d_decoder), 0),
+        ModuleWork((1 + len(config.deepstack)) * _connector(config, d_decoder), 0),
     )
 
 

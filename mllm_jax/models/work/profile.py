@@ -9,10 +9,10 @@ from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.work.flops import expert_flops, work_parts
-from scheduling.costs.work import ExpertWork, ModulePart, TowerProfile
+from scheduling.costs.work import ExpertWork, ModulePart, ModuleProfile
 
 
-def tower_profiles(config: ModelConfig) -> Mapping[str, TowerProfile]:
+def tower_profiles(config: ModelConfig) -> Mapping[str, ModuleProfile]:
     """Profiles of the backbone and of every lane's encoder with its connector, by name."""
     return {name: _profile(config, name) for name in (config.backbone, *config.lanes)}
 
@@ -23,7 +23,7 @@ def tower_parameters(config: ModelConfig) -> dict[str, int]:
     return {config.lanes.get(name, name): profile.parameters for name, profile in profiles}
 
 
-def _profile(config: ModelConfig, name: str) -> TowerProfile:
+def _profile(config: ModelConfig, name: str) -> ModuleProfile:
     tower: DecoderConfig | EncoderConfig
     graph = config.graph
     if name == config.backbone:
@@ -40,7 +40,7 @@ def _profile(config: ModelConfig, name: str) -> TowerProfile:
         connectors = tower.connectors_elements(outputs) if is_merged else elements.Elements()
         rest = tower.rest_elements + connectors + graph.head_elements(module)
     parts, adapters, part = work_parts(config, name), config.adapters, config.lanes.get(name, name)
-    return TowerProfile(
+    return ModuleProfile(
         layers=tower.layers,
         width=tower.d_model,
         stride=stride,
@@ -57,7 +57,7 @@ def _profile(config: ModelConfig, name: str) -> TowerProfile:
         layer_parameters=dict(tower.layer_elements),
         rest_parameters=dict(rest),
         period=tower.period,
-        beside=side_inputs,
+        side_activations=side_inputs,
         experts=_experts(tower) if isinstance(tower, DecoderConfig) else None,
         layer_adapters=adapters.layer_elements(part) if adapters else {},
         rest_adapters=adapters.end_elements(part) if adapters else {},

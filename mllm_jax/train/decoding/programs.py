@@ -147,7 +147,7 @@ class DecodingPrograms:
     @property
     def columns_unit(self) -> int:
         """The number of columns of a row is a multiple of this: ranks that share its positions."""
-        return self._view.degree(self._view.sequence_axes)
+        return self._view.degree_of(self._view.sequence_axes)
 
     def write_answers(
         self,

@@ -131,7 +131,7 @@ def _choose_group(
     def choose_size() -> int:
         capacity = capacity_of(config.data, experiment.processor)
         views = experiment.step.program.views.items()
-        ranks = {name: view.degree(view.batch_axes) for name, view in views}
+        ranks = {name: view.degree_of(view.batch_axes) for name, view in views}
         return choose_group_size(config, capacity, samples(), ranks, len(rows), sizes).hosts
 
     size = run_on_all(lambda: choose_size() if is_primary() else None)

@@ -134,7 +134,7 @@ def _work_seconds(
     config: ExperimentConfig, hardware: Hardware, drawn: DrawnSteps, ranks: Mapping[str, int]
 ) -> float:
     """Seconds of the heaviest ranks of all phases, one phase after the other."""
-    speed = hardware.peak(compute_dtype(config.model).name) * hardware.efficiency.matmul
+    speed = hardware.peak_flops(compute_dtype(config.model).name) * hardware.efficiency.matmul
     flops = sum(
         work * ranks[name] / config.parallel.backbone_plan.devices
         for name, work in drawn.heaviest.items()

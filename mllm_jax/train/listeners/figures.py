@@ -22,7 +22,7 @@ from mllm_jax.train.records.metrics import FigureMeter
 from mllm_jax.train.records.sinks import MetricSinks
 from mllm_jax.train.records.step_record import PhaseLoad, StepRecord, sum_over_microbatches
 from mllm_jax.train.state.progress import Progress
-from scheduling.simulate.timeline import timeline
+from scheduling.simulate.timeline import predict_timeline
 
 
 class StepRecorder:
@@ -169,7 +169,7 @@ def pipeline_figures(experiment: Experiment) -> dict[str, float]:
     if schedule is None:
         return {}
     costs = configure_step(experiment.config).costs
-    line = timeline(schedule, costs)
+    line = predict_timeline(schedule, costs)
     figures = {"bubble_share": line.bubble_share, "tick_imbalance": line.tick_imbalance}
     hidden = line.encoder_hidden
     return figures if hidden is None else figures | {"encoder_hidden": hidden}
@@ -218,7 +218,7 @@ def _phase_loads(experiment: Experiment, microbatch: Microbatch) -> dict[str, Ph
     loads: dict[str, PhaseLoad] = {}
     stats = microbatch.stats
     for name, view in experiment.step.program.views.items():
-        ranks, load = view.degree(view.batch_axes) // stats.group.count, stats.loads[name]
+        ranks, load = view.degree_of(view.batch_axes) // stats.group.count, stats.loads[name]
         packed, balanced = (
             rows.reshape(gcd(ranks, len(rows)), -1).sum(1) for rows in (load.before, load.after)
         )

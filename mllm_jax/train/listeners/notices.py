@@ -185,7 +185,7 @@ class StepNotices:
         """Name samples that alone are more than the mean work of a rank in some phase."""
         for name, view in self.experiment.step.program.views.items():
             for stats in (microbatch.stats for microbatch in microbatches):
-                ranks = view.degree(view.batch_axes) // stats.group.count
+                ranks = view.degree_of(view.batch_axes) // stats.group.count
                 rows, (work, sample, row) = stats.loads[name].after, stats.most_expensive[name]
                 mean = rows.sum() / ranks
                 rank = stats.group.number * ranks + row * ranks // len(rows)

@@ -14,7 +14,7 @@ import numpy as np
 from scheduling.schedules.costs import TaskCosts
 from scheduling.schedules.schedule import Schedule
 from scheduling.schedules.tasks import Task
-from scheduling.simulate.timeline import Timeline, measured, timeline
+from scheduling.simulate.timeline import Timeline, measured_timeline, predict_timeline
 from sharding.grid import JointGrid
 
 #: FLOP/s that a prediction assumes for devices whose peak is not known.
@@ -79,7 +79,7 @@ class WrittenTimelines:
     """Files that `write_timelines` wrote.
 
     Attributes:
-        timelines: by name, `predicted` and perhaps `measured`.
+        timelines: by name, `predicted` and perhaps `measured_timeline`.
         files: trace and picture.
     """
 
@@ -104,18 +104,18 @@ def write_timelines(
         records: records of an observed step.
     """
     # The drawing library is loaded only where something is drawn.
-    from scheduling.simulate.trace import picture, write_chrome_trace
+    from scheduling.simulate.trace import write_chrome_trace, write_picture
 
     timelines = {}
     if records is not None:
-        real = measured(records, schedule)
-        rate = timeline(schedule, costs).work / _busy_rate(real, schedule)
+        real = measured_timeline(records, schedule)
+        rate = predict_timeline(schedule, costs).work / _busy_rate(real, schedule)
         timelines["measured"] = real
-    timelines = {"predicted": timeline(schedule, costs.divided_by(rate)), **timelines}
+    timelines = {"predicted": predict_timeline(schedule, costs.divided_by(rate)), **timelines}
     folder.mkdir(parents=True, exist_ok=True)
     files = folder / f"{name}.json", folder / f"{name}.png"
     write_chrome_trace(files[0], timelines)
-    picture(timelines, files[1])
+    write_picture(timelines, files[1])
     return WrittenTimelines(timelines, files)
 
 

@@ -83,7 +83,9 @@ class ParameterLayout:
         """The model's parameters in this form, with zeros where it pads them."""
         grouped = self._on_layers(split_layers, params)
         return jax.tree.map(
-            lambda leaf, layout: fit_to_shape(leaf, layout.padded(leaf.shape)), grouped, self.layout
+            lambda leaf, layout: fit_to_shape(leaf, layout.padded_shape(leaf.shape)),
+            grouped,
+            self.layout,
         )
 
     def to_canonical(self, params: Any) -> Any:

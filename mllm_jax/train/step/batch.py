@@ -76,7 +76,7 @@ def place_batch(
     views, view = program.views, program.grid.backbone
     rows = NamedSharding(step.mesh, PartitionSpec(view.batch_axes or None))
     local = len(every[0].decoder.inputs)
-    total = _total_rows(rows, view.degree(view.batch_axes), local)
+    total = _total_rows(rows, view.degree_of(view.batch_axes), local)
     ragged = is_ragged(step.mesh, view.position_axes)
     placed_tables, encoders, units = (
         tables or program.tables,
@@ -220,7 +220,7 @@ def _deal(
 ) -> jax.Array:
     """Local rows `[microbatches, rows, ...]` in the order of the slots; empty slots hold zeros."""
     rows = NamedSharding(step.mesh, PartitionSpec(dealing.rows or None))
-    total = _total_rows(rows, step.program.grid.backbone.degree(dealing.rows), x.shape[1])
+    total = _total_rows(rows, step.program.grid.backbone.degree_of(dealing.rows), x.shape[1])
     where = {row: i for i, row in enumerate(_addressable(rows, total))}
 
     def shard(index: tuple[slice, ...] | None) -> np.ndarray:

@@ -246,7 +246,7 @@ class PipelineProgram(GradientProgram):
     def _dealing(self, name: str, module: LoweredModule) -> StageAssignment:
         """How the microbatches of a source lie on the stages."""
         pipelines, slots = self._inside.pipelines[name], self.bounds.modules[name].slots
-        order = np.full((self.grid.backbone.degree(pipelines), slots), -1)
+        order = np.full((self.grid.backbone.degree_of(pipelines), slots), -1)
         for unit, (owner, local) in enumerate(zip(module.owners, module.local, strict=True)):
             prefetched = unit < module.stages.prefetch
             order[owner, local] = unit + prefetched * self.plan.schedule.microbatches

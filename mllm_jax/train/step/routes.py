@@ -83,12 +83,15 @@ class LaneRoutes:
         if self.exchange != "all_to_all":
             return {"index": (shape, self._index), "count": ((count,), self._count)}
         builders: dict[str, tuple[tuple[int, ...], Callable[[Any], np.ndarray]]] = {
-            "picks": ((count, devices, first.entries[0]), partial(self._by_device, Routes.send)),
+            "picks": (
+                (count, devices, first.entries[0]),
+                partial(self._by_device, Routes.send_indices),
+            ),
             "receive": (shape, self._receive),
             "count": ((count,), self._count),
         }
         if first.ragged:
-            slices = partial(self._by_device, Routes.slices)
+            slices = partial(self._by_device, Routes.ragged_slices)
             builders["slices"] = (count, devices, 4, devices), slices
         return builders
 
@@ -118,14 +121,14 @@ class LaneRoutes:
 
     def _index(self, index: tuple[slice, ...]) -> np.ndarray:
         first, last, _ = index[1].indices(self.routes[0].target.rows)
-        return np.stack([route.index(first, last) for route in self.routes[index[0]]])
+        return np.stack([route.merge_index(first, last) for route in self.routes[index[0]]])
 
     def _receive(self, index: tuple[slice, ...]) -> np.ndarray:
         first = self.routes[0]
         rows, positions = first.target.device_shape
         share = (index[1].start or 0) // rows, (index[2].start or 0) // positions
         device = int(first.target.device_numbers(first.axes)[share])
-        return np.stack([route.receive(device) for route in self.routes[index[0]]])
+        return np.stack([route.receive_indices(device) for route in self.routes[index[0]]])
 
 
 def _runs(microbatches: Sequence[PackedBatch], name: str, pair: Pair) -> np.ndarray:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from benchmarks.systems.apart import DisaggregatedSystem
 from benchmarks.systems.chain import LayerChain
-from scheduling.costs.loads import loaded
+from scheduling.costs.loads import workload_of_load
 from scheduling.costs.strategy import Strategy
 from scheduling.schedules.schedule import ScheduleError
 from sharding.plan import ParallelPlan
@@ -38,7 +38,7 @@ def test_a_step_is_no_shorter_than_its_bounds(
     stages: int, chunks: int, devices: int, load: int
 ) -> None:
     own = apart(stages, chunks if 4 % (stages * chunks) == 0 else 1, devices=devices)
-    own = own.under(loaded(own.chain.workload, {"vision": load}))
+    own = own.under(workload_of_load(own.chain.workload, {"vision": load}))
     assert own.seconds >= own.bound * (1 - 1e-9)
     assert own.seconds >= own.decoder.seconds * (1 - 1e-9)
     assert 0 < own.computing <= 1
@@ -54,14 +54,16 @@ def test_without_work_of_encoders_it_is_the_decoder_alone() -> None:
 
 def test_a_heavy_encoder_sets_the_pace() -> None:
     own = apart()
-    heavy = own.under(loaded(own.chain.workload, {"vision": 100_000}))
+    heavy = own.under(workload_of_load(own.chain.workload, {"vision": 100_000}))
     each = heavy.forward.seconds + heavy.backward.seconds
     assert heavy.seconds == pytest.approx(8 * each, rel=0.1)
 
 
 def test_forwards_ahead_take_memory_and_too_few_never_end() -> None:
     few, many = apart(ahead=2), apart(ahead=8)
-    heavy = [own.under(loaded(own.chain.workload, {"vision": 100_000})) for own in (few, many)]
+    heavy = [
+        own.under(workload_of_load(own.chain.workload, {"vision": 100_000})) for own in (few, many)
+    ]
     assert heavy[0].memory < heavy[1].memory
     with pytest.raises(ScheduleError):
         _ = apart(stages=4, ahead=1).seconds

@@ -19,17 +19,17 @@ from benchmarks.systems.chain import (
 )
 from benchmarks.systems.memory import state_bytes
 from scheduling.costs.hardware import Hardware, Link
-from scheduling.costs.memory import everything, kept, logits
+from scheduling.costs.memory import layer_residual_bytes, logit_bytes, residual_bytes
 from scheduling.costs.strategy import Strategy
-from scheduling.costs.work import ModulePart, TowerWork
-from scheduling.costs.workload import Split, Workload
+from scheduling.costs.work import ModulePart, ModuleWork
+from scheduling.costs.workload import LayerSplit, Workload
 from scheduling.schedules.schedule import ScheduleError
 from sharding.plan import ParallelPlan
 from tests.scheduling import workloads as small
 
 #: Links that take no time.
 FREE = Link(bandwidth=1e30, latency=0)
-NOTHING = ModulePart(TowerWork(0, 0), 0)
+NOTHING = ModulePart(ModuleWork(0, 0), 0)
 
 
 def chain(
@@ -46,8 +46,8 @@ def chain(
 
 def without_head(workload: Workload) -> Workload:
     """The workload without the decoder's head, so that the decoder's layers are all alike."""
-    decoder = replace(workload.towers["decoder"], end=NOTHING)
-    return replace(workload, towers={**workload.towers, "decoder": decoder})
+    decoder = replace(workload.modules["decoder"], end=NOTHING)
+    return replace(workload, modules={**workload.modules, "decoder": decoder})
 
 
 # ---- cuts ----------------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ def test_equal_layers_take_the_time_of_the_formula(
     own = chain(
         workload, ParallelPlan(stage=stages), hardware, microbatches=microbatches, chunks=chunks
     )
-    own_times = [own.timings["decoder"].forward(1), own.timings["decoder"].backward(1)]
+    own_times = [own.timings["decoder"].forward_time(1), own.timings["decoder"].backward_time(1)]
     both = sum(time.seconds for time in own_times) * 8 / stages
     update = own.update(own.timings["decoder"])
     expected = (microbatches + (stages - 1) / chunks) * both + update
@@ -111,7 +111,7 @@ def test_ranks_gather_and_scatter_with_nothing_beside() -> None:
     workload = without_head(small.workload(16, encoders=()))
     own = chain(workload, ParallelPlan(data=4, stage=2), small.hardware())
     timing = own.timings["decoder"]
-    shared = workload.towers["decoder"].parameters / 2
+    shared = workload.modules["decoder"].parameters / 2
     gather, scatter = (own.hardware.group_seconds(size * shared, 4, 8) for size in (2, 4))
     assert own.gather(timing) == pytest.approx(gather)
     assert own.scatter(timing) == pytest.approx(scatter)
@@ -126,7 +126,7 @@ def test_stages_stop_to_exchange() -> None:
     link = Link(bandwidth=1e30, latency=1e-3)
     own = chain(workload, ParallelPlan(stage=2), small.hardware(link=link, network=link), chunks=2)
     free = replace(own, overlapped=True)
-    send = own.timings["decoder"].send()
+    send = own.timings["decoder"].send_seconds()
     stopped, beside = (decoder_alone(made).simulation for made in (own, free))
     # Forwards and backwards of two chunks of four microbatches, but for the last of them.
     assert stopped.makespan - beside.makespan >= (2 * 2 * 4 - 1) * 2 * send - 8 * send
@@ -159,13 +159,15 @@ def test_even_chains_are_no_slower_balanced(data: st.DataObject) -> None:
     """Encoder layers that cost as much as the decoder's, and as many layers as go evenly."""
     count = data.draw(st.sampled_from([4, 8]))
     plain = without_head(small.workload(16, encoders=()))
-    decoder = replace(plain.towers["decoder"], layers=count)
+    decoder = replace(plain.modules["decoder"], layers=count)
     towers = {"decoder": decoder, "vision": replace(decoder, layers=12 - count)}
     kept = {
-        split._replace(tower=name): size for split, size in plain.kept.items() for name in towers
+        split._replace(module=name): size
+        for split, size in plain.residual_bytes.items()
+        for name in towers
     }
     positions = {"decoder": 32, "vision": 32}
-    workload = replace(plain, towers=towers, positions=positions, kept=kept)
+    workload = replace(plain, modules=towers, positions=positions, residual_bytes=kept)
     plan = ParallelPlan(stage=data.draw(st.sampled_from([1, 2])))
     own = chain(workload, plan, chunks=data.draw(st.sampled_from([1, 2])))
     ways = run_balanced(own), run_megatron(own)
@@ -204,7 +206,7 @@ def test_frozen_encoders_have_no_backward_and_nothing_to_scatter() -> None:
     # Neither gradients nor an optimizer: 4 bytes, and 12 spread over two ranks.
     wide = small.workload(encoders=[("vision", 128, 8)])
     trained, fixed = chain(wide), chain(replace(wide, frozen=frozenset(["vision"])))
-    count = wide.towers["vision"].parameters
+    count = wide.modules["vision"].parameters
     less = run_megatron(trained).memory - run_megatron(fixed).memory
     assert less == pytest.approx(count * (4 + 12 / 2))
     for way in (run_megatron, run_balanced):
@@ -235,12 +237,12 @@ def test_memory_by_hand(chunks: int, microbatches: int, waiting: int) -> None:
     # One input of a chunk: rows x positions x width in bfloat16.
     chunk = 16 / microbatches / 2 * 32 * 64 * 2
     # What a backward makes again: all layers of a chunk. Logits and their gradient.
-    again = 4 / (2 * chunks) * everything(timing)
-    head = logits(timing)
+    again = 4 / (2 * chunks) * layer_residual_bytes(timing)
+    head = logit_bytes(timing)
     expected = state + waiting * chunk + again
     assert run_balanced(own).memory == pytest.approx(expected, abs=head, rel=0)
     layer = replace(own, strategy=replace(own.strategy, remat="layer"))
-    expected = state + waiting * chunk * 4 / (2 * chunks) + everything(timing)
+    expected = state + waiting * chunk * 4 / (2 * chunks) + layer_residual_bytes(timing)
     assert run_balanced(layer).memory == pytest.approx(expected, abs=head, rel=0)
 
 
@@ -249,16 +251,22 @@ def test_encoders_take_memory_where_their_layers_are() -> None:
     own = chain(workload, ParallelPlan(stage=2), remat="none", microbatches=8)
     alone, first = decoder_alone(own).memory, run_megatron(own).memory
     vision = own.timings["vision"]
-    state = state_bytes(vision) * vision.tower.parameters
+    state = state_bytes(vision) * vision.profile.parameters
     # All eight layers are in the first stage, where two microbatches wait; the decoder's may be in
     # the second.
-    assert state + 2 * kept(vision, 8) <= first <= alone + state + 2 * kept(vision, 8)
+    assert (
+        state + 2 * residual_bytes(vision, 8)
+        <= first
+        <= alone + state + 2 * residual_bytes(vision, 8)
+    )
     assert run_balanced(own).memory < first
 
 
 def test_a_degree_that_an_encoder_does_not_divide_by_is_refused() -> None:
     workload = small.workload(encoders=[("vision", 64, 4)])
-    kept = {key: size for key, size in workload.kept.items() if key != Split("vision", 2)}
-    own = chain(replace(workload, kept=kept), ParallelPlan(stage=2, tensor=2))
+    kept = {
+        key: size for key, size in workload.residual_bytes.items() if key != LayerSplit("vision", 2)
+    }
+    own = chain(replace(workload, residual_bytes=kept), ParallelPlan(stage=2, tensor=2))
     with pytest.raises(ScheduleError, match="vision does not divide by tensor 2"):
         _ = run_megatron(own).memory

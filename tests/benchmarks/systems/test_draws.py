@@ -67,7 +67,7 @@ def test_dealing_moves_media_and_loses_none(share: float) -> None:
 
 def test_dealing_evens_out_what_arrives_uneven() -> None:
     own = drawn(0.5)
-    shares = own.uneven.of(4, 2)["vision"]
+    shares = own.uneven.work_of(4, 2)["vision"]
     assert shares.max() > 1.3
     assert own.uneven.shares["vision"].mean() == pytest.approx(1, rel=0.01)
     feeds = own.draw_consumers(workload(64, 1), 4)[0][0]["vision"]

@@ -13,7 +13,7 @@ from benchmarks.systems import optimus as module
 from benchmarks.systems.chain import LayerChain, decoder_alone
 from benchmarks.systems.optimus import run_optimus
 from benchmarks.systems.packing import EncoderPacking, PipelineDirection, StageWork, _join_times
-from scheduling.costs.loads import Uneven
+from scheduling.costs.loads import UnevenLoads
 from scheduling.schedules.schedule import ScheduleError
 from sharding.plan import ParallelPlan
 from tests.benchmarks.systems.test_chain import chain
@@ -276,7 +276,7 @@ def test_wider_plans_of_encoders_pay_for_their_own_gathers(monkeypatch: pytest.M
     alone = decoder_alone(own).simulation
     # Encoders that compute nothing: what is left are their gathers, scatters and optimizer.
     monkeypatch.setattr(module, "_stage_work", lambda *_: StageWork(0.0, 0.0))
-    vision = own.workload.towers["vision"]
+    vision = own.workload.modules["vision"]
     for stages in (1, 2):
         made = module._with_plan(own, alone, stages, 1)
         ranks, held = 4 // stages, vision.parameters / stages
@@ -335,6 +335,6 @@ def test_every_place_has_a_microbatch_of_its_own_in_the_order_of_their_ends(
 def test_the_first_microbatch_of_the_forwards_is_the_last_of_the_backwards() -> None:
     own = chain(plan=ParallelPlan(stage=2))
     shares = np.arange(8.0)[None]
-    forward, backward = module._direction_weights(own, Uneven({"vision": shares}), (1, 1))
+    forward, backward = module._direction_weights(own, UnevenLoads({"vision": shares}), (1, 1))
     assert forward[:, 0].tolist() == pytest.approx([0.5, 2.5, 4.5, 6.5])
     assert backward.tolist() == forward[::-1].tolist()

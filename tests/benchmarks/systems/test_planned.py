@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.systems.chain import BaselineStep
 from benchmarks.systems.planned import PlannedOptimus, PlannedSystem, PlanningCase, list_searches
-from scheduling.costs.loads import loaded
+from scheduling.costs.loads import workload_of_load
 from scheduling.schedules.schedule import ScheduleError
 from tests.scheduling import workloads as small
 
@@ -20,7 +20,7 @@ LOADS = (16, 64, 256)
 @cache
 def question(memory: float = 1e9) -> PlanningCase:
     workload = small.workload(16, encoders=[("vision", 32, 4)])
-    usual, largest = (loaded(workload, {"vision": load}) for load in LOADS[1:])
+    usual, largest = (workload_of_load(workload, {"vision": load}) for load in LOADS[1:])
     return PlanningCase(small.space(4, workload, memory=memory), usual, largest, small.hardware())
 
 
@@ -30,7 +30,7 @@ def system(name: str) -> PlannedSystem:
 
 
 def under(own: PlannedSystem, load: int) -> PlannedSystem:
-    return own.under(loaded(question().usual, {"vision": load}))
+    return own.under(workload_of_load(question().usual, {"vision": load}))
 
 
 @pytest.mark.parametrize("name", NAMES)

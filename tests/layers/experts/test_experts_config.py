@@ -155,7 +155,7 @@ def test_parameters_that_some_layers_have_are_stacked_for_these() -> None:
     assert layers["mlp"]["up_proj"]["kernel"].shape == (2, 32, 40)
     assert layers["experts"]["up_proj"]["kernel"].shape == (2, 8, 32, 24)
     assert layers["input_layernorm"]["scale"].shape == (4, 32)
-    traits = ShardedModule(config, "decoder", MeshView()).traits
+    traits = ShardedModule(config, "decoder", MeshView()).spec
     assert traits.without == (frozenset({"experts"}), frozenset({"mlp"}))
 
 

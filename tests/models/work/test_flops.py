@@ -15,7 +15,7 @@ from mllm_jax.models import module as multimodal
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.work.flops import decoder_work, encoder_work, model_flops, tower_work
 from mllm_jax.runtime.hardware.peak import peak_flops
-from scheduling.costs.work import TRAINING_FACTOR, NearPairs, TowerWork
+from scheduling.costs.work import TRAINING_FACTOR, ModuleWork, NearPairs
 from sharding.grid import MeshView
 from tests.models import towers
 from tests.models.layer_kinds import three_axes, windowed
@@ -55,11 +55,11 @@ def encoder_flops(config: ModelConfig, tokens: int) -> float:
     return counted(forward, shapes["media"])
 
 
-def check(work: TowerWork, half: float, whole: float) -> None:
+def check(work: ModuleWork, half: float, whole: float) -> None:
     """Work of segments of `TOKENS / 2` and `TOKENS` against XLA's counts `half` and `whole`."""
-    assert work.flops([TOKENS]) == pytest.approx(whole, rel=0.05)
+    assert work.forward_flops([TOKENS]) == pytest.approx(whole, rel=0.05)
     # Twice the half has the same linear part, so that the difference shows the quadratic one.
-    quadratic = work.flops([TOKENS]) - 2 * work.flops([TOKENS // 2])
+    quadratic = work.forward_flops([TOKENS]) - 2 * work.forward_flops([TOKENS // 2])
     assert quadratic == pytest.approx(whole - 2 * half, rel=0.1)
 
 
@@ -83,19 +83,19 @@ def test_encoder(family: str) -> None:
 
 
 def test_a_window_counts_the_pairs_that_are_near() -> None:
-    work = TowerWork(linear=0.0, quadratic=2.0, near=(NearPairs(3.0, 5),))
+    work = ModuleWork(linear=0.0, quadratic=2.0, near=(NearPairs(3.0, 5),))
     for n in (0, 1, 4, 5, 6, 17):
         place = np.arange(n)
         near = (np.abs(place[:, None] - place) < 5).sum()
-        assert work.flops([n]) == 2 * n * n + 3 * near
+        assert work.forward_flops([n]) == 2 * n * n + 3 * near
     # As many layers, one of two with a window; in segments no longer than it they cost the same.
     changes = {"layers": 2, "window": 8, "pattern": ["window", "full"]}
     plain, mixed = (
         tower_work(towers.model(decoder_changes=own), "decoder") for own in ({"layers": 2}, changes)
     )
-    assert mixed.flops([8, 3]) == plain.flops([8, 3])
+    assert mixed.forward_flops([8, 3]) == plain.forward_flops([8, 3])
     per_pair = plain.quadratic / 2
-    assert plain.flops([20]) - mixed.flops([20]) == per_pair * 12 * 13
+    assert plain.forward_flops([20]) - mixed.forward_flops([20]) == per_pair * 12 * 13
 
 
 def test_each_kind_of_layer_counts_the_pairs_that_it_sees() -> None:
@@ -109,8 +109,8 @@ def test_each_kind_of_layer_counts_the_pairs_that_it_sees() -> None:
     work, plain = encoder_work(encoder, 32), encoder_work(alike, 32)
     assert work.near == (NearPairs(plain.quadratic / 2, None, 4),)
     assert work.quadratic == plain.quadratic / 2
-    assert work.flops([4, 3]) == plain.flops([4, 3])
-    assert work.flops([8]) == plain.flops([8]) - plain.quadratic / 2 * 32
+    assert work.forward_flops([4, 3]) == plain.forward_flops([4, 3])
+    assert work.forward_flops([8]) == plain.forward_flops([8]) - plain.quadratic / 2 * 32
 
 
 def test_layers_add_up() -> None:
@@ -125,10 +125,10 @@ def test_layers_add_up() -> None:
 def test_a_step_costs_three_forwards_of_every_segment() -> None:
     config = towers.model(encoder="siglip")
     lengths = {"decoder": np.array([9, 4]), "media": np.array([12])}
-    forward = sum(tower_work(config, name).flops(n) for name, n in lengths.items())
+    forward = sum(tower_work(config, name).forward_flops(n) for name, n in lengths.items())
     assert model_flops(config, lengths, targets=9 + 4) == TRAINING_FACTOR * forward
-    work = TowerWork(linear=2.0, quadratic=1.0)
-    assert work.flops([3, 4]) == 2 * 7 + 9 + 16
+    work = ModuleWork(linear=2.0, quadratic=1.0)
+    assert work.forward_flops([3, 4]) == 2 * 7 + 9 + 16
 
 
 @pytest.mark.parametrize("every", [1, 2])
@@ -143,7 +143,9 @@ def test_a_step_costs_the_experts_of_a_token_and_not_all(count: int, every: int)
     assert model_flops(sparse, lengths) - model_flops(dense, lengths) == pytest.approx(router)
     # What deals samples has the same function.
     own, other = (tower_work(config, "decoder") for config in (sparse, dense))
-    assert own.flops([9, 4]) - other.flops([9, 4]) == pytest.approx(router / TRAINING_FACTOR)
+    assert own.forward_flops([9, 4]) - other.forward_flops([9, 4]) == pytest.approx(
+        router / TRAINING_FACTOR
+    )
 
 
 @pytest.mark.parametrize(

@@ -20,10 +20,10 @@ from mllm_jax.models.work.flops import model_flops
 from mllm_jax.models.work.profile import tower_profiles
 from mllm_jax.plan.traced import measure_layer_bytes
 from mllm_jax.train.state.parameter_layout import ParameterLayout
-from scheduling.costs.estimate import Timing
+from scheduling.costs.estimate import ModuleTiming
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.work import TRAINING_FACTOR
-from scheduling.costs.workload import Split, Workload
+from scheduling.costs.workload import LayerSplit, Workload
 from sharding.collectives import vary
 from sharding.grid import JointGrid
 from sharding.layerstack.run import LayerStack
@@ -88,7 +88,7 @@ def test_profiles_count_every_parameter(decoder: str, encoder: str | None) -> No
 def test_workloads_count_the_flops_of_the_model(decoder: str, encoder: str | None) -> None:
     config = deep(decoder, encoder)
     workload = whole(config)
-    forward = sum(workload.flops(name) for name in workload.towers)
+    forward = sum(workload.forward_flops(name) for name in workload.modules)
     rows = {name: [length] * 8 for name, length in workload.positions.items()}
     flops = model_flops(config, rows, targets=sum(rows["decoder"]))
     assert TRAINING_FACTOR * forward == pytest.approx(flops)
@@ -115,17 +115,17 @@ def test_a_device_stores_the_shards_of_the_layout(
     layout = ParameterLayout(config, grid).layout
     for name, tree in shapes.items():
         tree = jax.tree.map(
-            lambda x, own: np.broadcast_to(0, own.padded(x.shape)), tree, layout[name]
+            lambda x, own: np.broadcast_to(0, own.padded_shape(x.shape)), tree, layout[name]
         )
         sizes = jax.tree.map(
-            lambda x, own: x.size // own.view.degree(own.sharded), tree, layout[name]
+            lambda x, own: x.size // own.view.degree_of(own.sharded), tree, layout[name]
         )
-        timing = Timing(whole(config), Strategy(plans), load_hardware("h100"), name)
-        assert timing.stored == sum(jax.tree.leaves(sizes))
+        timing = ModuleTiming(whole(config), Strategy(plans), load_hardware("h100"), name)
+        assert timing.stored_elements == sum(jax.tree.leaves(sizes))
         whole_along_fsdp = jax.tree.map(
-            lambda x, own: x.size // own.view.degree(_without_fsdp(own)), tree, layout[name]
+            lambda x, own: x.size // own.view.degree_of(_without_fsdp(own)), tree, layout[name]
         )
-        assert timing.trained_resident == sum(jax.tree.leaves(whole_along_fsdp))
+        assert timing.trained_resident_elements == sum(jax.tree.leaves(whole_along_fsdp))
 
 
 def _without_fsdp(layout: Any) -> tuple[str, ...]:
@@ -161,7 +161,7 @@ def forwards(config: ModelConfig, name: str, tensor: int) -> list[list[list[np.n
     def local(stack: Any, x: jax.Array, batch: ModuleRows) -> list[list[jax.Array]]:
         stack, x, context = vary((stack, x, tower.context(batch)), view.all_axes)
         run = LayerStack(tower.layer, stack, 1, "none", view.all_axes)
-        _, kept = run.forward(jnp.int32(0), x, context).run()
+        _, kept = run.forward_loop(jnp.int32(0), x, context).run_scan()
         first = jax.tree.map(lambda leaf: leaf[0], stack)
         _, pull = jax.vjp(lambda p, x: tower.layer(p, x, context), first, x)
         return [[leaf[None] for leaf in jax.tree.leaves(tree)] for tree in (kept, pull)]
@@ -186,7 +186,7 @@ def test_kept_is_what_a_layer_keeps_and_no_backward_can_do_with_less(
     config = towers.model(decoder, encoder, attention="reference")
     name = "decoder" if encoder is None else "media"
     (kept, one), (_, other) = forwards(config, name, tensor)
-    found = measure_layer_bytes(config, Split(name, tensor), POSITIONS[name])
+    found = measure_layer_bytes(config, LayerSplit(name, tensor), POSITIONS[name])
     assert found == sum(leaf.nbytes for leaf in kept) / tensor
     # What another input changes must be kept.
     pairs = zip(one, other, strict=True)
@@ -206,7 +206,7 @@ def test_what_cudnn_keeps_is_counted_without_the_library(decoder: str, encoder: 
 
     def kept(attention: str, tensor: int) -> float:
         config = ModelConfig.model_validate(values | {"attention": attention})
-        return measure_layer_bytes(config, Split(name, tensor), tokens)
+        return measure_layer_bytes(config, LayerSplit(name, tensor), tokens)
 
     assert kept("cudnn", 1) == kept("pallas_gpu", 1)
     bias, ids = 2 * 128**2, 4 * 128
@@ -219,7 +219,7 @@ def test_layers_whose_experts_are_shared_keep_nothing_of_their_products() -> Non
     def kept(d_ff: int, *, shared: bool) -> float:
         section = {"count": 4, "top_k": 2, "d_ff": d_ff}
         model = small_model("mixtral", experts=section)
-        return measure_layer_bytes(model, Split("decoder", 1, shared), 16)
+        return measure_layer_bytes(model, LayerSplit("decoder", 1, shared), 16)
 
     assert kept(16, shared=True) == kept(32, shared=True) < kept(16, shared=False)
     assert kept(16, shared=False) < kept(32, shared=False)

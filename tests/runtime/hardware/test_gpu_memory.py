@@ -33,8 +33,8 @@ def test_a_process_takes_at_least_what_plans_count(caplog: pytest.LogCaptureFixt
     gpus = [own for own in map(load_hardware, hardware_names()) if own.platform == "gpu"]
     assert gpus
     for own in gpus:
-        assert own.room <= share * own.memory
-        assert own.room <= own.memory - RESERVED["gpu"]
+        assert own.usable_memory <= share * own.memory
+        assert own.usable_memory <= own.memory - RESERVED["gpu"]
     assert device_room(load_hardware("h100"))[0] == 80e9 - 2 * 2**30
 
 

@@ -19,13 +19,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from scheduling.costs.estimate import Timing, step_times
-from scheduling.costs.exchange import Exchanged
+from scheduling.costs.estimate import ModuleTiming, step_times
+from scheduling.costs.exchange import OutputExchange
 from scheduling.costs.flops import task_flops
 from scheduling.costs.hardware import Efficiency, Hardware, Link
 from scheduling.costs.memory import least_memory, step_memory
 from scheduling.costs.strategy import Strategy
-from scheduling.costs.work import ModulePart, NearPairs, Parameters, TowerProfile, TowerWork
+from scheduling.costs.work import ModulePart, ModuleProfile, ModuleWork, NearPairs, Parameters
 from scheduling.costs.workload import Workload
 from scheduling.lowering.lowered import BufferSizes
 from scheduling.schedules.schedule import ScheduleError
@@ -36,7 +36,7 @@ from scheduling.search.bounds import (
     least_compute,
     least_state,
     lower_bound,
-    tower_compute,
+    module_compute,
 )
 from sharding.plan import ParallelPlan
 from tests.scheduling import workloads as small
@@ -67,9 +67,9 @@ def _drawn(seed: int) -> Case:
     hardware = _hardware(draw)
     plans, workload = _plans(draw), _workload(draw)
     stages = plans["decoder"].stage
-    names = [name for name in workload.towers if name != "decoder"]
+    names = [name for name in workload.modules if name != "decoder"]
     strategy = Strategy(
-        {name: plans["decoder" if name == "decoder" else "encoder"] for name in workload.towers},
+        {name: plans["decoder" if name == "decoder" else "encoder"] for name in workload.modules},
         microbatches=draw.choice([1, 2, 4, 8]),
         chunks=draw.choice([1, 2]) if stages > 1 else 1,
         remat=draw.choice(["none", "layer", "full"]),
@@ -77,7 +77,7 @@ def _drawn(seed: int) -> Case:
         placement=draw.choice(["bubbles", "first_stage", "prologue"]),
         co_issue=draw.random() < 0.5,
         kind=draw.choice(["1f1b", "zero_bubble"]) if stages > 1 else "1f1b",
-        pieces={name: 2 * stages for name in names if draw.random() < 0.2},
+        encoder_chunks={name: 2 * stages for name in names if draw.random() < 0.2},
         remats={name: "full" for name in names if draw.random() < 0.2},
         overlap=frozenset(p for p in ("gather", "scatter", "tensor") if draw.random() < 0.6),
     )
@@ -128,12 +128,12 @@ def _workload(draw: random.Random) -> Workload:
     made = small.workload(
         rows=16, layers=draw.choice([4, 6, 8]), encoders=(("vision", 32, 4), ("audio", 16, 8))
     )
-    towers = {name: _tower(draw, name, own) for name, own in made.towers.items()}
+    towers = {name: _tower(draw, name, own) for name, own in made.modules.items()}
     names = ["decoder", "vision", "audio"]
     chosen = [frozenset(n for n in names if draw.random() < 0.2) for _ in range(4)]
     own = replace(
         made,
-        towers=towers,
+        modules=towers,
         dtype=draw.choice(["bfloat16", "float32"]),
         sums=draw.choice([2, 4]),
         moments=draw.choice([0, 1, 2]),
@@ -145,32 +145,32 @@ def _workload(draw: random.Random) -> Workload:
         constant=draw.choice([2, 4]),
         pairs={"decoder": 0.5} if draw.random() < 0.5 else {},
         near_pairs={"vision": (0.25,)} if draw.random() < 0.5 else {},
-        lanes={"vision": "eyes", "audio": "eyes"} if draw.random() < 0.2 else {},
-        units={"vision": 2} if draw.random() < 0.3 else {},
+        buckets={"vision": "eyes", "audio": "eyes"} if draw.random() < 0.2 else {},
+        microbatch_counts={"vision": 2} if draw.random() < 0.3 else {},
         spread={"audio": 2} if draw.random() < 0.3 else {},
-        media_apart=draw.random() < 0.7,
+        separate_media=draw.random() < 0.7,
     )
     if draw.random() < 0.5:
         own = small.with_experts(own, draw.choice([0.5, 1.0]), draw.choice([0.5, 1.25, 2.0]))
     return own
 
 
-def _tower(draw: random.Random, name: str, own: TowerProfile) -> TowerProfile:
+def _tower(draw: random.Random, name: str, own: ModuleProfile) -> ModuleProfile:
     """A tower with what towers by hand lack."""
     adapters: Parameters = {("embed", None): 3.0 * own.width, (None, "heads"): 2.0 * own.width}
     work = own.layer.work
     layer = ModulePart(
-        TowerWork(work.linear, work.quadratic, (NearPairs(7.0 * own.width, 8),)),
+        ModuleWork(work.linear, work.quadratic, (NearPairs(7.0 * own.width, 8),)),
         own.layer.moved,
         0.125,
     )
     return replace(
         own,
-        start=ModulePart(TowerWork(3.0 * own.width, 0), own.start.moved),
+        start=ModulePart(ModuleWork(3.0 * own.width, 0), own.start.moved),
         layer=layer if draw.random() < 0.5 else replace(own.layer, adapters=0.125),
         end=replace(own.end, adapters=0.25),
         kv_heads=draw.choice([2, 4, 8]),
-        beside=draw.choice([0, 2]),
+        side_activations=draw.choice([0, 2]),
         stride=1 if name == "decoder" else draw.choice([1, 2]),
         layer_adapters=adapters,
         rest_adapters={("embed", None): 5.0 * own.width},
@@ -196,9 +196,11 @@ def figures(case: Case) -> dict[str, float]:
     found["least memory"] = least_memory(workload, strategy, hardware)
     found["flops"] = _flops(case)
     for name in workload.sources:
-        moved = Exchanged.of(workload, strategy, name)
-        found[f"exchange {name}"] = list(moved.predictions(hardware).values())
-        found[f"exchanges {name}"] = Timing(workload, strategy, hardware, name).exchanges
+        moved = OutputExchange.of_bucket(workload, strategy, name)
+        found[f"exchange {name}"] = list(moved.predicted_seconds(hardware).values())
+        found[f"exchanges {name}"] = ModuleTiming(
+            workload, strategy, hardware, name
+        ).task_exchange_seconds
     return _rounded(found | _bounds(case))
 
 
@@ -217,7 +219,11 @@ def _flops(case: Case) -> list[float]:
     strategy, workload, _ = case
     own = task_flops(workload, strategy)
     encoders = [sum(each) for e in own.sources.values() for each in (e.forward, e.backward)]
-    whole = [f(name) for name in workload.towers for f in (workload.flops, workload.backward_flops)]
+    whole = [
+        f(name)
+        for name in workload.modules
+        for f in (workload.forward_flops, workload.backward_flops)
+    ]
     return [own.forward, own.backward, own.shared, *own.more.values(), *encoders, *whole]
 
 
@@ -230,8 +236,8 @@ def _bounds(case: Case) -> dict[str, Any]:
         "encoders' compute": encoder_compute(workload, strategy, hardware),
         "gathers": gathers_and_scatters(workload, strategy, hardware, ["decoder"]),
         "towers": [
-            tower_compute(workload, name, devices, strategy.remat, hardware)
-            for name in workload.towers
+            module_compute(workload, name, devices, strategy.remat, hardware)
+            for name in workload.modules
         ],
         "least compute": least_compute(workload, devices, ["none", "full"], hardware),
         "least state": least_state(workload, devices),

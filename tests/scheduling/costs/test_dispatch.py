@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduling.costs.estimate import Timing
+from scheduling.costs.estimate import ModuleTiming
 from scheduling.costs.flops import task_flops
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.memory import step_memory
@@ -30,8 +30,8 @@ def workload(buffer: float = 1.25, share: float = 1.0) -> Workload:
     return small.with_experts(small.workload(ROWS, WIDTH, LAYERS, encoders=()), share, buffer)
 
 
-def timing(hardware: Hardware, plan: ParallelPlan, of: Workload, **changes: Any) -> Timing:
-    return Timing(of, Strategy({"decoder": plan}, **changes), hardware, "decoder")
+def timing(hardware: Hardware, plan: ParallelPlan, of: Workload, **changes: Any) -> ModuleTiming:
+    return ModuleTiming(of, Strategy({"decoder": plan}, **changes), hardware, "decoder")
 
 
 def ring(data: float, ranks: int) -> float:
@@ -65,12 +65,12 @@ def test_cpus_exchange_all_slots_and_hide_nothing(buffer: float) -> None:
         moving = sum(rounds * ring(size * slots, 2) for size in copies)
         return counts(2) + moving + sum(2 * 2 * rounds * slots * size for size in copies) / 8e8
 
-    added = own.forward(3).seconds - alone.forward(3).seconds
+    added = own.forward_time(3).seconds - alone.forward_time(3).seconds
     assert added == pytest.approx(3 * seconds(TOKEN, TOKEN))
     backward = seconds(2 * TOKEN + 6, TOKEN + 6) + PRODUCTS  # of the forward again
     # Gradients of parameters are added to sums: of experts, half as many.
     summed = 3 * 4 * KERNELS / 2 / 8e8
-    added = own.backward(3).seconds - alone.backward(3).seconds
+    added = own.backward_time(3).seconds - alone.backward_time(3).seconds
     assert added == pytest.approx(3 * (backward - summed))
 
 
@@ -80,10 +80,10 @@ def test_accelerators_exchange_copies_and_hide_half_of_them() -> None:
     own, alone = (timing(small.hardware(), p, of) for p in (plan, ParallelPlan(data=2)))
     moving = 2 * 2 * ring(TOKEN * COPIES / 2, 2)
     assert moving / 2 < PRODUCTS, "the case is one of hiding all that can be hidden"
-    added = own.forward(1).collective - alone.forward(1).collective
+    added = own.forward_time(1).collective - alone.forward_time(1).collective
     assert added == pytest.approx(moving / 2 + counts(2))
     written = 2 * 2 * TOKEN * COPIES * 1.25 / 8e8
-    assert own.forward(1).compute - alone.forward(1).compute == pytest.approx(written)
+    assert own.forward_time(1).compute - alone.forward_time(1).compute == pytest.approx(written)
 
 
 def test_copies_for_other_domains_all_cross_the_network() -> None:
@@ -95,7 +95,7 @@ def test_copies_for_other_domains_all_cross_the_network() -> None:
     part = TOKEN * COPIES / 4 / 2  # of one row, in one of two parts
     moving = 2 * 2 * (ring(part / 2, 4) + 5e-5 + part / 2 / 2.5e7)
     assert moving / 2 < PRODUCTS / 4, "the case is one of hiding all that can be hidden"
-    added = own.forward(1).collective - alone.forward(1).collective
+    added = own.forward_time(1).collective - alone.forward_time(1).collective
     told = small.hardware().group_seconds(4 * COUNT * 8, 8, 8)
     assert added == pytest.approx(moving / 2 + told)
 
@@ -104,11 +104,11 @@ def test_a_forward_that_is_computed_again_leaves_out_shared_experts() -> None:
     """Their backward computes it anyway; where whole chunks are computed again it cannot."""
     cpu, of = small.hardware(platform="cpu"), workload()
     shared = {
-        remat: timing(cpu, ParallelPlan(expert=2), of, remat=remat).backward(1)
+        remat: timing(cpu, ParallelPlan(expert=2), of, remat=remat).backward_time(1)
         for remat in ("none", "layer", "full")
     }
-    forward = timing(cpu, ParallelPlan(expert=2), of).forward(1)
-    plain = timing(cpu, ParallelPlan(data=2), of).forward(1)
+    forward = timing(cpu, ParallelPlan(expert=2), of).forward_time(1)
+    plain = timing(cpu, ParallelPlan(data=2), of).forward_time(1)
     again = shared["layer"].seconds - shared["none"].seconds
     assert again == pytest.approx(plain.compute - PRODUCTS)
     assert shared["full"].seconds - shared["none"].seconds == pytest.approx(forward.seconds)
@@ -137,7 +137,7 @@ def test_state_and_sums_of_experts_are_divided_and_all_else_is_not(share: float)
         own = timing(small.hardware(), plan, of)
         made = step_memory(of, own.strategy, own.hardware)
         assert made.optimizer == 2 * made.parameters == 2 * made.gradients
-        return made.parameters, own.scatter()
+        return made.parameters, own.scatter_seconds()
 
     stored, summed = of_plan(ParallelPlan(expert=4))
     assert stored == pytest.approx(whole + 4 * LAYERS * share * KERNELS / 4)
@@ -169,7 +169,7 @@ def test_loops_of_cpus_have_kernels_and_copies_of_their_own(tensor: int) -> None
     of, plan = workload(), ParallelPlan(data=2 // tensor, expert=2, tensor=tensor)
     shared = timing(small.hardware(), plan, of).dispatched
     assert shared is not None
-    cpu, gpu = (shared.buffers(platform, HIDDEN / tensor) for platform in ("cpu", "gpu"))
+    cpu, gpu = (shared.buffer_bytes(platform, HIDDEN / tensor) for platform in ("cpu", "gpu"))
     loops = work("cpu", of, expert=2) - work("gpu", of, expert=2)
     assert loops == pytest.approx(kernels / 2 + cpu - gpu)
 
@@ -185,7 +185,7 @@ def test_rounds_and_slots_of_any_buffer(buffer: float, rounds: int, slots: int) 
     own = timing(small.hardware(platform="cpu"), plan, of).dispatched
     assert own is not None
     assert (own.copies, own.rounds) == (COPIES, rounds)
-    assert own.slots() == pytest.approx(slots)
+    assert own.slots_of_part() == pytest.approx(slots)
 
 
 @given(
@@ -208,7 +208,7 @@ def test_less_of_the_layers_exchange_less(
         ((one,), (other,)) = getattr(part, task), getattr(whole, task)
         assert one.compute == pytest.approx(share * other.compute)
         assert one.collective == pytest.approx(share * other.collective)
-    one, other = (own.buffers(platform, HIDDEN) for own in (part.dispatched, whole.dispatched))
+    one, other = (own.buffer_bytes(platform, HIDDEN) for own in (part.dispatched, whole.dispatched))
     assert one == other
     # A rank has room for its even share, in one round or in several.
-    assert part.dispatched.rounds * part.dispatched.slots() >= part.dispatched.copies
+    assert part.dispatched.rounds * part.dispatched.slots_of_part() >= part.dispatched.copies

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from scheduling.costs.estimate import Timing
-from scheduling.costs.exchange import Exchanged, exchange_of
+from scheduling.costs.estimate import ModuleTiming
+from scheduling.costs.exchange import OutputExchange, exchange_of
 from scheduling.costs.strategy import Strategy
 from sharding.exchange import shared_axes
 from sharding.exchange_kinds import EXCHANGES, Exchange, possible_exchanges
@@ -27,9 +27,9 @@ CPU = small.hardware(platform="cpu")
 EIGHT = {"decoder": ParallelPlan(data=2, tensor=4), "vision": ParallelPlan(data=8)}
 
 
-def exchanged(outputs: float = 100.0, tokens: float = 400.0, apart: bool = True) -> Exchanged:
+def exchanged(outputs: float = 100.0, tokens: float = 400.0, apart: bool = True) -> OutputExchange:
     """Four devices of a domain."""
-    return Exchanged(4, ((1, 4),), outputs, tokens, apart)
+    return OutputExchange(4, ((1, 4),), outputs, tokens, apart)
 
 
 def test_the_seconds_of_an_exchange() -> None:
@@ -44,22 +44,22 @@ def test_the_seconds_of_an_exchange() -> None:
     for (platform, name), (moved, written) in expected.items():
         hardware: Any = small.hardware(platform=platform)
         exchange: Any = name
-        found = exchanged().seconds(exchange, hardware)
+        found = exchanged().exchange_seconds(exchange, hardware)
         assert found == pytest.approx(3e-5 + moved * 0.75 / 1.6e8 + 2 * written / 8e8), name
 
 
 def test_outputs_for_other_domains_all_cross_the_network() -> None:
     """Two domains of four by hand: half of an all-to-all, and a quarter of what a gather brings."""
-    own = Exchanged(8, ((1, 8),), 100.0, 400.0, True)
+    own = OutputExchange(8, ((1, 8),), 100.0, 400.0, True)
     hops = 3e-5 + 5e-5
     written = 100 + 400 / 2 + 400 / 2
     straight = hops + 100 * 3 / 8 / 1.6e8 + 100 / 2 / 2.5e7 + 2 * written / 8e8
-    assert own.seconds("all_to_all", GPU) == pytest.approx(straight)
+    assert own.exchange_seconds("all_to_all", GPU) == pytest.approx(straight)
     gathered = hops + 800 * 3 / 4 / 1.6e8 + 800 / 4 / 2 / 2.5e7 + 2 * (400 + 800) / 2 / 8e8
-    assert own.seconds("gather", GPU) == pytest.approx(gathered)
+    assert own.exchange_seconds("gather", GPU) == pytest.approx(gathered)
     # Padded, the empty slots cross it as well, and a gather's outputs once for a domain.
     padded = hops + 800 * 3 / 8 / 1.6e8 + 800 / 2 / 2.5e7 + 2 * (800 + 500 / 2) / 8e8
-    assert own.seconds("all_to_all", CPU) == pytest.approx(padded)
+    assert own.exchange_seconds("all_to_all", CPU) == pytest.approx(padded)
 
 
 @pytest.mark.parametrize(
@@ -77,8 +77,8 @@ def test_the_cheapest_that_is_possible(
     hardware: Any, outputs: float, tokens: float, apart: bool, cheapest: Exchange
 ) -> None:
     own = exchanged(outputs, tokens, apart)
-    assert own.cheapest(hardware) == own.leanest(hardware.platform != "cpu") == cheapest
-    assert set(own.predictions(hardware)) == set(possible_exchanges(apart))
+    assert own.find_cheapest(hardware) == own.find_leanest(hardware.platform != "cpu") == cheapest
+    assert set(own.predicted_seconds(hardware)) == set(possible_exchanges(apart))
 
 
 def test_what_is_asked_for_is_counted() -> None:
@@ -88,8 +88,8 @@ def test_what_is_asked_for_is_counted() -> None:
     every: tuple[Exchange | Literal["auto"], ...] = ("auto", *EXCHANGES)
     for asked in every:
         own = replace(workload, exchange=asked)
-        timing = Timing(own, strategy, GPU, "vision")
-        (last,) = timing._end(0)
+        timing = ModuleTiming(own, strategy, GPU, "vision")
+        (last,) = timing._end_segments(0)
         seconds[asked] = last.collective
         if asked != "auto":
             assert exchange_of(own, strategy, "vision", None, "cpu") == asked
@@ -111,12 +111,12 @@ def test_bytes_are_those_of_the_buffers(
     grid = JointGrid.build(plans)
     source, target = grid.views["vision"], grid.backbone
     rows, positions, tokens = sizes
-    own = replace(small.workload(rows=rows), media_apart=apart)
+    own = replace(small.workload(rows=rows), separate_media=apart)
     own = replace(own, positions={"decoder": tokens, "vision": positions})
-    found = Exchanged.of(own, Strategy(plans), "vision")
+    found = OutputExchange.of_bucket(own, Strategy(plans), "vision")
     shared = () if apart else shared_axes(source, target)
     members = [axis for axis in target.position_axes if axis not in shared]
-    assert found.devices == target.degree(tuple(members))
+    assert found.devices == target.degree_of(tuple(members))
     # Digits of the numbers that differ within a block.
     numbers = np.arange(grid.devices).reshape([size for _, size in grid.axes])
     fixed = tuple(0 if axis in shared else slice(None) for axis, _ in grid.axes)
@@ -131,5 +131,5 @@ def test_bytes_are_those_of_the_buffers(
     assume(apart)
     for ragged in (False, True):
         routes = Routes.build(*sides, np.zeros((0, 5), np.int64), ragged)
-        entries, moved = routes.entries[0] * size, found.moved("all_to_all", ragged)
+        entries, moved = routes.entries[0] * size, found.moved_bytes("all_to_all", ragged)
         assert moved == (min(entries, found.tokens) if ragged else entries)

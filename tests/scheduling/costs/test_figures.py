@@ -56,7 +56,7 @@ def test_every_setting_is_among_the_cases() -> None:
 
 
 WORKLOAD, HARDWARE = small.workload(), small.hardware()
-TWO = {name: ParallelPlan(stage=2) for name in WORKLOAD.towers}
+TWO = {name: ParallelPlan(stage=2) for name in WORKLOAD.modules}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mllm_jax.config.hardware import load_hardware
-from scheduling.costs.fit import Timed, fit_efficiency, fit_link, fit_rows
+from scheduling.costs.fit import MeasuredTime, fit_efficiency, fit_link, fit_rows
 from scheduling.costs.hardware import Hardware, HardwareError
 
 #: Linear and quadratic FLOPs, bytes and layers of tasks that tell all terms apart.
@@ -34,7 +34,7 @@ def with_efficiency(hardware: Hardware, **values: float) -> Hardware:
 
 def task(linear: float, quadratic: float, moved: float, layers: int) -> Callable[..., float]:
     def seconds(hardware: Hardware) -> float:
-        own, peak = hardware.efficiency, hardware.peak("bfloat16")
+        own, peak = hardware.efficiency, hardware.peak_flops("bfloat16")
         products = linear / own.matmul + quadratic / own.attention
         moving = moved / hardware.memory_bandwidth / own.memory
         return products / peak + moving + layers * own.layer_seconds
@@ -42,32 +42,34 @@ def task(linear: float, quadratic: float, moved: float, layers: int) -> Callable
     return seconds
 
 
-def timed(true: Hardware, tasks: list[tuple[float, float, float, int]] = TASKS) -> list[Timed]:
+def timed(
+    true: Hardware, tasks: list[tuple[float, float, float, int]] = TASKS
+) -> list[MeasuredTime]:
     predictions = [task(*sizes) for sizes in tasks]
-    return [Timed(f"task {i}", each(true), each) for i, each in enumerate(predictions)]
+    return [MeasuredTime(f"task {i}", each(true), each) for i, each in enumerate(predictions)]
 
 
-def collectives(true: Hardware, devices: int = 8) -> list[Timed]:
+def collectives(true: Hardware, devices: int = 8) -> list[MeasuredTime]:
     def gather(size: float) -> Callable[[Hardware], float]:
         return lambda hardware: hardware.group_seconds(size, devices, devices)
 
-    return [Timed(f"{size:g} bytes", gather(size)(true), gather(size)) for size in SIZES]
+    return [MeasuredTime(f"{size:g} bytes", gather(size)(true), gather(size)) for size in SIZES]
 
 
-def gathers(true: Hardware) -> list[Timed]:
+def gathers(true: Hardware) -> list[MeasuredTime]:
     def gather(size: float) -> Callable[[Hardware], float]:
-        return lambda hardware: size / hardware.gathering
+        return lambda hardware: size / hardware.gather_bandwidth
 
-    return [Timed(f"{size:g} bytes", gather(size)(true), gather(size)) for size in SIZES]
+    return [MeasuredTime(f"{size:g} bytes", gather(size)(true), gather(size)) for size in SIZES]
 
 
 @given(fractions)
 def test_the_speed_of_gathers_is_found_again(rows: float) -> None:
-    assert H100.gathering == H100.memory_bandwidth * H100.efficiency.memory
+    assert H100.gather_bandwidth == H100.memory_bandwidth * H100.efficiency.memory
     found = fit_rows(gathers(with_efficiency(H100, rows=rows)), H100)
     assert found.hardware.efficiency.rows == pytest.approx(rows)
     assert with_efficiency(found.hardware, rows=rows) == with_efficiency(H100, rows=rows)
-    assert (found.bounds, found.kept) == ({}, ())
+    assert (found.bounds, found.undetermined) == ({}, ())
 
 
 def test_gathers_are_at_most_as_fast_as_the_memory() -> None:
@@ -82,7 +84,7 @@ def test_known_constants_are_found_again(
 ) -> None:
     values = {"matmul": matmul, "attention": attention, "memory": memory, "layer_seconds": layer}
     found = fit_efficiency(timed(with_efficiency(H100, **values)), H100, raise_peaks=False)
-    assert found.kept == ()
+    assert found.undetermined == ()
     for name, value in values.items():
         assert getattr(found.hardware.efficiency, name) == pytest.approx(value, rel=1e-3, abs=1e-7)
 
@@ -90,7 +92,7 @@ def test_known_constants_are_found_again(
 def test_one_slow_moment_changes_little() -> None:
     true = with_efficiency(H100, matmul=0.5, attention=0.3, memory=0.7, layer_seconds=1e-5)
     twice = timed(true) * 3
-    twice[2] = Timed("slow", 3 * twice[2].seconds, twice[2].predict)
+    twice[2] = MeasuredTime("slow", 3 * twice[2].seconds, twice[2].predict)
     found = fit_efficiency(twice, H100, raise_peaks=False).hardware.efficiency
     assert found.matmul == pytest.approx(0.5, rel=0.05)
     assert found.memory == pytest.approx(0.7, rel=0.05)
@@ -99,7 +101,7 @@ def test_one_slow_moment_changes_little() -> None:
 def test_peaks_that_were_measured_too_low_are_raised() -> None:
     true = with_efficiency(H100, matmul=0.5, attention=0.25, memory=0.8)
     low = H100.model_copy(
-        update={"flops": {"bfloat16": 0.25 * H100.peak("bfloat16")}, "memory_bandwidth": 1e12}
+        update={"flops": {"bfloat16": 0.25 * H100.peak_flops("bfloat16")}, "memory_bandwidth": 1e12}
     )
     found = fit_efficiency(timed(true), low, raise_peaks=True).hardware
     assert (found.efficiency.matmul, found.efficiency.memory) == (1.0, 1.0)
@@ -121,7 +123,7 @@ def test_constants_at_their_bounds_are_named() -> None:
     assert fit_efficiency(timed(fast), H100, raise_peaks=True).bounds == {}
     # Faster the more layers a task has.
     prompt = [
-        Timed(own.name, own.seconds * 0.95 ** sizes[-1], own.predict)
+        MeasuredTime(own.name, own.seconds * 0.95 ** sizes[-1], own.predict)
         for own, sizes in zip(timed(H100), TASKS, strict=True)
     ]
     found = fit_efficiency(prompt, H100, raise_peaks=False)
@@ -144,7 +146,7 @@ def test_a_term_that_no_time_has_keeps_its_value() -> None:
     true = with_efficiency(H100, matmul=0.5, memory=0.7)
     tasks = [(linear, 0.0, moved, layers) for linear, _, moved, layers in TASKS]
     found = fit_efficiency(timed(true, tasks), H100, raise_peaks=False)
-    assert found.kept == ("attention",)
+    assert found.undetermined == ("attention",)
     assert found.hardware.efficiency.attention == H100.efficiency.attention
     assert found.hardware.efficiency.matmul == pytest.approx(0.5, rel=1e-3)
 
@@ -153,7 +155,7 @@ def test_terms_that_grow_alike_are_not_told_apart() -> None:
     true = with_efficiency(H100, matmul=0.5)
     tasks = [(linear, quadratic, linear / 500, n) for linear, quadratic, _, n in TASKS if linear]
     found = fit_efficiency(timed(true, tasks), H100, raise_peaks=False)
-    assert found.kept == ("memory",)
+    assert found.undetermined == ("memory",)
     assert found.hardware.efficiency.matmul == pytest.approx(0.5, rel=1e-3)
 
 
@@ -172,14 +174,14 @@ def test_latencies_alone_leave_the_bandwidth() -> None:
         update={"link": H100.link.model_copy(update={"bandwidth": 1e30, "latency": 1e-4})}
     )
     found = fit_link(collectives(free), H100, "link", raise_peaks=True)
-    assert found.kept == ("link.bandwidth",)
+    assert found.undetermined == ("link.bandwidth",)
     assert found.hardware.reached_link.bandwidth == pytest.approx(H100.reached_link.bandwidth)
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan"), float("inf")])
 def test_times_that_cannot_be_are_refused(seconds: float) -> None:
     with pytest.raises(HardwareError, match=r"layers: .* valid: finite and above 0"):
-        Timed("layers", seconds, task(*TASKS[0]))
+        MeasuredTime("layers", seconds, task(*TASKS[0]))
 
 
 def test_too_few_times_are_refused() -> None:

@@ -288,7 +288,7 @@ def test_a_fraction_that_is_reached_divides_the_bandwidth(axes: Any, devices: in
 def test_programs_have_what_the_runtime_of_a_device_leaves(
     platform: Any, memory: float, room: float
 ) -> None:
-    assert changed(platform=platform, memory=memory).room == pytest.approx(room)
+    assert changed(platform=platform, memory=memory).usable_memory == pytest.approx(room)
 
 
 @pytest.mark.parametrize(
@@ -314,7 +314,7 @@ def test_sending() -> None:
 
 @given(links, sizes, groups, st.floats(1, 10))
 def test_more_bandwidth_is_never_slower(link: Link, data: float, devices: int, more: float) -> None:
-    faster = link.reached(more)
+    faster = link.with_fraction(more)
     assert faster.ring_seconds(data, devices) <= link.ring_seconds(data, devices)
     assert faster.send_seconds(data) <= link.send_seconds(data)
 
@@ -342,7 +342,7 @@ def test_more_data_is_never_faster(one: float, other: float, devices: int, strid
 
 @given(sizes, groups, st.integers(1, 8))
 def test_a_better_network_never_slows_a_group(data: float, devices: int, stride: int) -> None:
-    better = changed(network=ABACUS.network.reached(2.0))
+    better = changed(network=ABACUS.network.with_fraction(2.0))
     span = devices * stride
     assert better.group_seconds(data, devices, span) <= ABACUS.group_seconds(data, devices, span)
 

@@ -6,33 +6,35 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduling.costs.estimate import Timing
-from scheduling.costs.loads import even_feeds, loaded
-from scheduling.costs.memory import everything
+from scheduling.costs.estimate import ModuleTiming
+from scheduling.costs.loads import even_feeds, workload_of_load
+from scheduling.costs.memory import layer_residual_bytes
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.workload import Workload
 from sharding.plan import ParallelPlan
 from tests.scheduling import workloads as small
 
 
-def timing(workload: Workload, name: str = "vision") -> Timing:
-    plans = dict.fromkeys(workload.towers, ParallelPlan(data=2))
-    return Timing(workload, Strategy(plans, 4), small.hardware(), name)
+def timing(workload: Workload, name: str = "vision") -> ModuleTiming:
+    plans = dict.fromkeys(workload.modules, ParallelPlan(data=2))
+    return ModuleTiming(workload, Strategy(plans, 4), small.hardware(), name)
 
 
 @given(st.integers(1, 20))
 def test_so_many_times_the_positions_take_so_many_times_the_time_and_memory(times: int) -> None:
     once = small.workload()
-    more = loaded(once, {"vision": times * once.positions["vision"]})
-    layers = [timing(own).compute(timing(own).tower.layer) for own in (once, more)]
+    more = workload_of_load(once, {"vision": times * once.positions["vision"]})
+    layers = [timing(own).compute_seconds(timing(own).profile.layer) for own in (once, more)]
     assert layers[1] == pytest.approx(times * layers[0])
-    assert everything(timing(more)) == pytest.approx(times * everything(timing(once)))
-    assert timing(more, "decoder").block == timing(once, "decoder").block
+    assert layer_residual_bytes(timing(more)) == pytest.approx(
+        times * layer_residual_bytes(timing(once))
+    )
+    assert timing(more, "decoder").block_seconds == timing(once, "decoder").block_seconds
 
 
 def test_an_encoder_without_a_load_is_named() -> None:
     with pytest.raises(ValueError, match="no load for vision; valid: 1 position"):
-        loaded(small.workload(), {"vision": 0})
+        workload_of_load(small.workload(), {"vision": 0})
 
 
 @given(load=st.integers(1, 50), positions=st.integers(1, 60), count=st.integers(1, 12))

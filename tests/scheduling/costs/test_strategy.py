@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scheduling.costs.loads import Uneven, loaded
-from scheduling.costs.strategy import Strategy, communicates, module_feed, module_stages
+from scheduling.costs.loads import UnevenLoads, workload_of_load
+from scheduling.costs.strategy import Strategy, has_collectives, module_feed, module_stages
 from sharding.plan import ParallelPlan
 from tests.scheduling import workloads as small
 
@@ -28,8 +28,8 @@ def test_layers_communicate_over_tensor_and_context_and_gather_over_fsdp(
     plan: dict[str, int], step: bool, layer: bool
 ) -> None:
     plans = {"decoder": ParallelPlan(data=4), "vision": ParallelPlan(**plan)}
-    assert communicates(plans, "step") == step
-    assert communicates(plans, "layer") == layer
+    assert has_collectives(plans, "step") == step
+    assert has_collectives(plans, "layer") == layer
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_what_depends_on_stages(
     stages: int, gather: str, kind: str, by_layer: bool, apart: bool
 ) -> None:
     own = Strategy({"decoder": ParallelPlan(stage=stages)}, 3, 2, gather=gather, kind=kind)
-    assert (own.by_layer, own.weights_apart, own.tasks) == (by_layer, apart, 6 * stages)
+    assert (own.by_layer, own.split_backward, own.forward_count) == (by_layer, apart, 6 * stages)
 
 
 @pytest.mark.parametrize(
@@ -59,25 +59,27 @@ def test_pieces_of_an_encoder_have_backwards_where_something_trains(
         small.workload(),
         frozen=frozenset({"vision"} if frozen else ()),
         frozen_connectors=frozenset({"vision"} if connectors else ()),
-        units={"vision": 3},
+        microbatch_counts={"vision": 3},
     )
-    plans = dict.fromkeys(workload.towers, ParallelPlan(stage=2))
-    module = module_stages(workload, Strategy(plans, pieces={"vision": 4}), "vision")
+    plans = dict.fromkeys(workload.modules, ParallelPlan(stage=2))
+    module = module_stages(workload, Strategy(plans, encoder_chunks={"vision": 4}), "vision")
     assert (module.chunks, module.stages, module.first_backward) == (4, 2, 4 - backward)
     assert module_stages(workload, Strategy(plans), "vision").chunks == 2
     assert module_feed(workload, "vision").per_target == 3
 
 
 def test_a_loaded_workload_has_the_microbatches_of_the_decoder() -> None:
-    own = replace(small.workload(), units={"vision": 2}, spread={"vision": 2}, follows=True)
-    found = loaded(own, {"vision": 96})
-    assert (found.units, found.spread, found.follows) == ({}, {}, False)
+    own = replace(
+        small.workload(), microbatch_counts={"vision": 2}, spread={"vision": 2}, adaptive=True
+    )
+    found = workload_of_load(own, {"vision": 96})
+    assert (found.microbatch_counts, found.spread, found.adaptive) == ({}, {}, False)
     assert found.positions == {"decoder": 32, "vision": 96}
     assert found.pairs == {"vision": pytest.approx(64 / 96)}
 
 
 def test_uneven_rows_are_means_of_the_rows_of_a_replica() -> None:
-    own = Uneven({"vision": np.arange(8.0).reshape(1, 8)})
+    own = UnevenLoads({"vision": np.arange(8.0).reshape(1, 8)})
     assert own.steps == 1
-    found = own.of(2, 2)["vision"]
+    found = own.work_of(2, 2)["vision"]
     assert found.tolist() == [[[0.5, 2.5]], [[4.5, 6.5]]]

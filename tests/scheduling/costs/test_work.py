@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduling.costs.work import NearPairs, TowerWork
+from scheduling.costs.work import ModuleWork, NearPairs
 
 LENGTHS = st.lists(st.integers(0, 12), min_size=1, max_size=4)
 
@@ -29,7 +29,7 @@ def test_layers_of_windows_and_chunks_count_the_pairs_that_are_near(
     chunk: int | None,
 ) -> None:
     """Both ways, and every position with itself."""
-    own = TowerWork(linear, quadratic, (NearPairs(windowed, window, chunk),))
+    own = ModuleWork(linear, quadratic, (NearPairs(windowed, window, chunk),))
     size = chunk or 99
     near = [
         sum(abs(a - b) < window and a // size == b // size for a in range(n) for b in range(n))
@@ -39,4 +39,4 @@ def test_layers_of_windows_and_chunks_count_the_pairs_that_are_near(
     each = [linear * n + m for n, m in zip(lengths, attention, strict=True)]
     np.testing.assert_allclose(own.attention(np.array(lengths, np.float64)), attention)
     np.testing.assert_allclose(own.segment_flops(lengths), each)
-    assert own.flops(lengths) == pytest.approx(sum(each))
+    assert own.forward_flops(lengths) == pytest.approx(sum(each))

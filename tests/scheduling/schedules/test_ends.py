@@ -16,11 +16,11 @@ from scheduling.schedules.costs import ChunkCosts, TaskCosts
 from scheduling.schedules.schedule import Schedule, interleaved_schedule
 from scheduling.schedules.task_kinds import B, F
 from scheduling.schedules.tasks import ModuleStages
-from scheduling.simulate.lockstep import simulate
-from scheduling.simulate.simulation import Options
+from scheduling.simulate.lockstep import simulate_step
+from scheduling.simulate.simulation import SimulationOptions
 from tests.scheduling.schedules.test_bubbles import cases
 
-APART = Options(co_issue=False)
+APART = SimulationOptions(co_issue=False)
 FILL = ("pipeline", "tensor")
 
 
@@ -42,7 +42,7 @@ def times_of(costs: TaskCosts) -> StepTimes:
 
 def makespan(schedule: Schedule, costs: TaskCosts) -> float:
     """Simulated seconds."""
-    return simulate(schedule, times_of(costs), APART).makespan
+    return simulate_step(schedule, times_of(costs), APART).makespan
 
 
 @settings(max_examples=40)

@@ -21,11 +21,11 @@ from scheduling.schedules.schedule import Schedule, ScheduleError, interleaved_s
 from scheduling.schedules.task_kinds import KINDS, B, F, W, parse_kind
 from scheduling.schedules.tasks import BACKBONE, Feed, ModuleStages, Task
 from scheduling.search.scheduler import make_schedule, seconds_on
-from scheduling.simulate.lockstep import simulate
+from scheduling.simulate.lockstep import simulate_step
 from scheduling.simulate.orders import Ordered, OrderTimes, simulate_order
-from scheduling.simulate.simulation import Options
-from scheduling.simulate.timeline import timeline
-from scheduling.simulate.trace import chrome_trace, draw
+from scheduling.simulate.simulation import SimulationOptions
+from scheduling.simulate.timeline import predict_timeline
+from scheduling.simulate.trace import chrome_trace, draw_timelines
 from sharding.plan import ParallelPlan
 from tests.scheduling import placing
 from tests.scheduling import workloads as small
@@ -197,7 +197,7 @@ def test_a_cost_that_is_not_given_is_named() -> None:
     with pytest.raises(ScheduleError, match=expected):
         TaskCosts(1.0, 2.0).cost_of(Task(W, BACKBONE, 0))
     with pytest.raises(ScheduleError, match=expected):
-        simulate(weights_apart(2, 1, 2), times(more={}))
+        simulate_step(weights_apart(2, 1, 2), times(more={}))
     with pytest.raises(ScheduleError, match="kind X have no cost 'weights'; costs: forward"):
         TaskCosts(1.0, 2.0, sources={"vision": ChunkCosts((1.0,), (2.0,))}).cost_of(
             Task(X, "vision", 0)
@@ -210,7 +210,7 @@ def test_encoders_are_placed_around_the_kind() -> None:
         return replace(own, more={"weights": own.backward / 2})
 
     plans = {"decoder": ParallelPlan(stage=2), "vision": ParallelPlan(data=2)}
-    strategy = Strategy(plans, 4, pieces={"vision": 2}, kind="weights apart")
+    strategy = Strategy(plans, 4, encoder_chunks={"vision": 2}, kind="weights apart")
     schedule = make_schedule(small.workload(), strategy, costs)
     check_schedule(schedule)
     assert {(t, s) for _, s, t in schedule if t.kind is W} == {
@@ -226,8 +226,8 @@ def test_encoders_are_placed_around_the_kind() -> None:
 def test_steps_are_simulated_with_the_kind() -> None:
     # F0 | F0, head | B0 | B0 beside W0 | W0: the stages do not wait for weight gradients.
     schedule = weights_apart(2, 1, 1)
-    assert simulate(schedule, times()).makespan == 1 + 1 + 0.5 + 2 + 3 + 3
-    assert timeline(schedule, times().costs).makespan == 1 + 1 + 0.5 + 2 + 3 + 3
+    assert simulate_step(schedule, times()).makespan == 1 + 1 + 0.5 + 2 + 3 + 3
+    assert predict_timeline(schedule, times().costs).makespan == 1 + 1 + 0.5 + 2 + 3 + 3
 
 
 def test_steps_without_ticks_wait_for_what_the_kind_waits_for() -> None:
@@ -239,12 +239,16 @@ def test_steps_without_ticks_wait_for_what_the_kind_waits_for() -> None:
     assert [*step.needs(0, Task(W, BACKBONE, 0))] == [(0, Task(B, BACKBONE, 0))]
     assert [*step.needs(0, Task(B, BACKBONE, 0))] == [(1, Task(B, BACKBONE, 0, 1))]
     one = Ordered(orders[:1])
-    assert simulate_order(one, OrderTimes(lambda task, _: times().time(task))).makespan == 6.0
+    assert simulate_order(one, OrderTimes(lambda task, _: times().time_of(task))).makespan == 6.0
 
 
 def test_pictures_and_traces_show_the_kind() -> None:
-    lines = {"predicted": simulate(with_encoder(), times(), Options(co_issue=False)).timeline}
-    figure = draw(lines)
+    lines = {
+        "predicted": simulate_step(
+            with_encoder(), times(), SimulationOptions(co_issue=False)
+        ).timeline
+    }
+    figure = draw_timelines(lines)
     names = [text.get_text() for text in figure.legends[0].get_texts()]
     assert {"decoder weight gradients", "vision weight gradients"} <= {*names}
     boxes = {str(collection.get_label()) for collection in figure.axes[0].collections}

@@ -26,5 +26,5 @@ def test_the_least_state_is_that_of_all_parameters_dealt_evenly(
     """Four bytes of a parameter, its gradient and each moment; constants have their own bytes."""
     own = replace(small.workload(), moments=moments, constant=2, **changes)
     bytes_of = {True: 4 * (2 + moments), False: 2}
-    total = sum(tower.parameters * bytes_of[name in trains] for name, tower in own.towers.items())
+    total = sum(tower.parameters * bytes_of[name in trains] for name, tower in own.modules.items())
     assert least_state(own, devices) == pytest.approx(total / devices)

@@ -24,13 +24,13 @@ from scheduling.search.bounds import Bounds, least_compute, least_state, lower_b
 from scheduling.search.branch_and_bound import (
     NEAR,
     SHARED,
-    fitting,
-    leanest,
-    search,
+    find_fitting,
+    find_leanest,
+    search_space,
 )
-from scheduling.search.outcome import SearchOutcome, evaluate, memory_of
+from scheduling.search.outcome import SearchOutcome, evaluate_strategy, memory_of
 from scheduling.search.scheduler import Scheduler, make_schedule, seconds_on
-from scheduling.search.space import Space, decoders, encoder_plans, members
+from scheduling.search.space import Space, decoder_families, encoder_plans, family_members
 from sharding.plan import ParallelPlan
 from tests.scheduling import workloads as small
 
@@ -48,10 +48,10 @@ def everything(
 ) -> Iterator[tuple[Strategy, SearchOutcome]]:
     """All strategies of all families that have a schedule, each with its family."""
     scheduler = Scheduler(workload, hardware)
-    for family in decoders(space, workload):
-        for member in members(space, workload, family):
+    for family in decoder_families(space, workload):
+        for member in family_members(space, workload, family):
             try:
-                yield family, evaluate(member, scheduler)
+                yield family, evaluate_strategy(member, scheduler)
             except ScheduleError:
                 continue
 
@@ -80,15 +80,15 @@ def test_what_has_no_room_is_counted_and_the_leanest_is_found() -> None:
     space = small.space(2, workload, remats=("layer",), kinds=(), **part)
     scheduler, bounds = Scheduler(workload, hardware), Bounds(workload, hardware)
     every = [own for _, own in everything(space, workload, hardware)]
-    pairs = [(bounds.memory(own.strategy), own.memory.total) for own in every]
+    pairs = [(bounds.memory_of(own.strategy), own.memory.total) for own in every]
     over = next(total - 1 for bound, total in pairs if bound < total - 1)
     for memory in (over, max(total for _, total in pairs)):
         tried = [total for bound, total in pairs if bound <= memory]
         large = sum(total > memory for total in tried)
         assert (large > 0) == (memory == over)
-        found = search(replace(space, memory=memory), scheduler, top=9)
+        found = search_space(replace(space, memory=memory), scheduler, top=9)
         assert (found.simulated, found.refused.get(LARGER, 0)) == (len(tried), large)
-    lean, least = leanest(space, scheduler), min(total for _, total in pairs)
+    lean, least = find_leanest(space, scheduler), min(total for _, total in pairs)
     assert lean is not None
     assert least <= lean[1] <= least * (1 + NEAR)
 
@@ -113,14 +113,14 @@ def test_nothing_is_faster_than_what_is_found_nor_than_its_bounds(data: st.DataO
             plan = outcome.strategy.backbone
             best[plan] = min(outcome.seconds, best.get(plan, outcome.seconds))
     scheduler = Scheduler(workload, hardware)
-    some = fitting(space, scheduler)
+    some = find_fitting(space, scheduler)
     assert some[1] <= memory if some else not best
-    found = search(space, scheduler, top)
+    found = search_space(space, scheduler, top)
     assert [own.seconds for own in found.best] == sorted(best.values())[:top]
     assert all(own.memory.total <= memory for own in found.best)
     assert len({own.strategy.backbone for own in found.best}) == len(found.best)
     if tried and not found.best:
-        lean = leanest(space, scheduler)
+        lean = find_leanest(space, scheduler)
         assert lean is not None
         assert memory < bytes_[0] <= lean[1] <= bytes_[0] * (1 + NEAR)
     assert found.simulated <= len(tried)
@@ -129,9 +129,9 @@ def test_nothing_is_faster_than_what_is_found_nor_than_its_bounds(data: st.DataO
 def test_a_search_may_end_when_little_can_be_gained() -> None:
     workload, hardware = small.workload(), small.hardware()
     space, scheduler = small.space(8, workload), Scheduler(workload, hardware)
-    fastest = search(space, scheduler)
+    fastest = search_space(space, scheduler)
     for within in (0.02, 0.2, 0.6):
-        found = search(space, scheduler, within=within)
+        found = search_space(space, scheduler, within=within)
         assert found.best[0].seconds * (1 - within) <= fastest.best[0].seconds
         assert found.simulated < fastest.simulated
 
@@ -140,13 +140,13 @@ def test_what_other_searches_have_found_counts() -> None:
     """The search finds nothing slower than a known strategy, whatever it misses."""
     workload, hardware = small.workload(), small.hardware()
     space, scheduler = small.space(8, workload), Scheduler(workload, hardware)
-    fastest = search(space, scheduler)
+    fastest = search_space(space, scheduler)
     part = replace(space, stages=(2,), placements=("prologue",))
-    known = search(part, scheduler).best
+    known = search_space(part, scheduler).best
     for within in (0.0, 0.6):
-        found = search(space, scheduler, within=within, known=known)
+        found = search_space(space, scheduler, within=within, known=known)
         assert found.best[0].seconds <= known[0].seconds
-    again = search(space, scheduler, known=fastest.best)
+    again = search_space(space, scheduler, known=fastest.best)
     assert again.best[0].seconds == fastest.best[0].seconds
     assert again.simulated <= fastest.simulated
 
@@ -159,7 +159,7 @@ def test_plans_of_several_encoders_that_are_shared_alike_are_simulated_once() ->
     part: dict[str, Any] = {"stages": (2,), "tensors": (1, 2), "contexts": (1,), "chunks": (1,)}
     space = small.space(4, workload, remats=("layer",), **part)
     tried = [outcome.seconds for _, outcome in everything(space, workload, hardware)]
-    found = search(space, Scheduler(workload, hardware))
+    found = search_space(space, Scheduler(workload, hardware))
     assert found.refused[SHARED] > 0
     assert min(tried) <= found.best[0].seconds <= min(tried) * 1.01
     assert found.simulated < len(tried) / 3
@@ -183,10 +183,10 @@ def test_effort_is_not_spent_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     make = counted("schedules", of_make.make_schedule)
     monkeypatch.setattr(of_make, "make_schedule", make)
     scheduler = Scheduler(workload, hardware)
-    found = search(space, scheduler, bounds=shared)
+    found = search_space(space, scheduler, bounds=shared)
     first = Counter(counts)
     assert first["schedules"] <= 20
-    known = search(space, scheduler, known=found.best, bounds=shared)
+    known = search_space(space, scheduler, known=found.best, bounds=shared)
     assert known.best[0].seconds == found.best[0].seconds
     assert counts["schedules"] < 1.5 * first["schedules"]
     assert {name: counts[name] for name in first if name != "schedules"} == {
@@ -197,8 +197,12 @@ def test_effort_is_not_spent_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_most_strategies_are_never_simulated() -> None:
     workload, hardware = small.workload(), small.hardware()
     space = small.space(8, workload)
-    found = search(space, Scheduler(workload, hardware))
-    count = sum(1 for family in decoders(space, workload) for _ in members(space, workload, family))
+    found = search_space(space, Scheduler(workload, hardware))
+    count = sum(
+        1
+        for family in decoder_families(space, workload)
+        for _ in family_members(space, workload, family)
+    )
     assert found.simulated < count / 20
     assert found.refused["slower, by their lower bounds"] > found.families / 2
 
@@ -207,30 +211,30 @@ def test_the_leanest_strategy_is_named_where_none_fits() -> None:
     workload, hardware = small.workload(rows=4), small.hardware()
     space = small.space(4, workload, memory=1e4)
     scheduler = Scheduler(workload, hardware)
-    assert search(space, scheduler).best == ()
-    found = leanest(space, scheduler)
+    assert search_space(space, scheduler).best == ()
+    found = find_leanest(space, scheduler)
     assert found is not None
     strategy, memory = found
     assert set(strategy.plans) == {"decoder", "vision"}
     # So much, and no less, is enough.
-    (one,) = search(replace(space, memory=memory), scheduler).best
+    (one,) = search_space(replace(space, memory=memory), scheduler).best
     assert one.memory.total == memory
     less = memory / (1 + NEAR) - 1
-    assert not search(replace(space, memory=less), scheduler).best
+    assert not search_space(replace(space, memory=less), scheduler).best
 
 
 def test_the_fastest_decoder_plans_come_in_order() -> None:
     workload, hardware = small.workload(), small.hardware()
     scheduler = Scheduler(workload, hardware)
     space = small.space(4, workload, remats=("layer",), stages=(1, 2), chunks=(1,))
-    plans = {family.backbone for family in decoders(space, workload)}
-    found = search(space, scheduler, top=100).best
+    plans = {family.backbone for family in decoder_families(space, workload)}
+    found = search_space(space, scheduler, top=100).best
     assert {own.strategy.backbone for own in found} == plans
     assert len(found) == len(plans)
     seconds = [own.seconds for own in found]
     assert seconds == sorted(seconds)
     for top in (1, 2, 4):
-        fewer = search(space, scheduler, top).best
+        fewer = search_space(space, scheduler, top).best
         assert [own.strategy for own in fewer] == [own.strategy for own in found[:top]]
 
 
@@ -241,7 +245,7 @@ def undercuts_no_bound(
     family: Strategy, outcome: SearchOutcome, workload: Workload, hardware: Hardware
 ) -> None:
     """A step takes as long, and as much memory, as the bounds of its family and its own say."""
-    member = replace(outcome.strategy, pieces={})
+    member = replace(outcome.strategy, encoder_chunks={})
     of_family, bound = (lower_bound(workload, own, hardware) for own in (family, member))
     devices = family.backbone.devices
     least = least_compute(workload, devices, [family.remat], hardware)
@@ -259,10 +263,10 @@ def test_the_bound_of_memory_leaves_the_chunks_of_encoders_open() -> None:
     workload = small.workload(2, 16, encoders=[("vision", 64, 4)])
     hardware = small.hardware(platform="gpu")
     plans = {"decoder": ParallelPlan(stage=2, tensor=2), "vision": ParallelPlan(data=4)}
-    strategy = Strategy(plans, microbatches=2, remat="layer", pieces={"vision": 4})
+    strategy = Strategy(plans, microbatches=2, remat="layer", encoder_chunks={"vision": 4})
     schedule = make_schedule(workload, strategy, seconds_on(hardware))
     memory = memory_of(workload, strategy, hardware, schedule).total
-    bound = least_memory(workload, replace(strategy, pieces={}), hardware)
+    bound = least_memory(workload, replace(strategy, encoder_chunks={}), hardware)
     assert 0.8 * memory < bound <= memory
 
 
@@ -280,8 +284,8 @@ def test_the_bound_leaves_out_what_pieces_of_frozen_encoders_compute_again() -> 
     workload = small.workload(32, encoders=[("vision", 256, 4)], frozen=frozenset({"vision"}))
     hardware = small.hardware(link=FREE, network=FREE)
     plans = {"decoder": ParallelPlan(stage=2), "vision": ParallelPlan(data=2)}
-    strategy = Strategy(plans, microbatches=32, pieces={"vision": 4}, co_issue=False)
-    outcome = evaluate(strategy, Scheduler(workload, hardware))
+    strategy = Strategy(plans, microbatches=32, encoder_chunks={"vision": 4}, co_issue=False)
+    outcome = evaluate_strategy(strategy, Scheduler(workload, hardware))
     bound = lower_bound(workload, strategy, hardware)
     assert 0.9 * outcome.seconds < bound <= outcome.seconds
 
@@ -302,7 +306,7 @@ def test_the_bound_of_encoders_is_reached_where_they_fill_all_that_is_idle() -> 
     hardware = small.hardware()
     plans = {"decoder": ParallelPlan(stage=2), "vision": ParallelPlan(data=2)}
     strategy = Strategy(plans, microbatches=32, co_issue=False)
-    outcome = evaluate(strategy, Scheduler(workload, hardware))
+    outcome = evaluate_strategy(strategy, Scheduler(workload, hardware))
     bound = lower_bound(workload, strategy, hardware)
     assert bound <= outcome.seconds < 1.05 * bound
 
@@ -312,7 +316,7 @@ def test_the_bound_of_encoders_is_reached_where_they_fill_all_that_is_idle() -> 
 
 def best(space: Space, workload: Workload, hardware: Hardware) -> float:
     """Seconds of the best plan; infinite if none fits."""
-    found = search(space, Scheduler(workload, hardware)).best
+    found = search_space(space, Scheduler(workload, hardware)).best
     return found[0].seconds if found else float("inf")
 
 
@@ -373,7 +377,7 @@ def test_devices_behind_slow_links_are_left_idle() -> None:
     workload = small.workload(rows=4, layers=2, encoders=())
     hardware = small.hardware(domain=2, network=Link(bandwidth=1e6, latency=0))
     scheduler, space = Scheduler(workload, hardware), small.space(4, workload)
-    (found,) = search(space, scheduler).best
+    (found,) = search_space(space, scheduler).best
     assert found.strategy.backbone.devices == 2
     assert best(replace(space, counts=(4,)), workload, hardware) > 1.2 * found.seconds
 
@@ -382,7 +386,7 @@ def test_all_numbers_of_devices_are_looked_at() -> None:
     """Three rows keep three devices of four busy."""
     workload, hardware = small.workload(rows=3), small.hardware(link=FREE, network=FREE)
     space = small.space(4, workload, tensors=(1,), stages=(1,))
-    (found,) = search(space, Scheduler(workload, hardware)).best
+    (found,) = search_space(space, Scheduler(workload, hardware)).best
     assert found.strategy.backbone.devices == 3
 
 
@@ -390,13 +394,13 @@ def test_numbers_of_devices_are_refused_by_their_own_bounds() -> None:
     workload, hardware = small.workload(rows=8), small.hardware(link=FREE, network=FREE)
     space = small.space(8, workload, tensors=(1,), stages=(1,))
     scheduler = Scheduler(workload, hardware)
-    found = search(space, scheduler)
-    alone = search(replace(space, counts=(8,)), scheduler)
+    found = search_space(space, scheduler)
+    alone = search_space(replace(space, counts=(8,)), scheduler)
     # Of 1, 2 and 4 devices nothing is enumerated.
     assert found.refused["numbers of devices: slower, by what each would compute"] == 3
     assert found.families == alone.families
     memory = least_state(workload, 4) * 0.9
-    found = search(replace(space, memory=memory), scheduler)
+    found = search_space(replace(space, memory=memory), scheduler)
     large = "numbers of devices: more memory than there is, by the parameters of each"
     assert found.refused[large] == 3
 
@@ -407,7 +411,7 @@ def test_numbers_of_devices_are_refused_by_their_own_bounds() -> None:
 def test_degrees_multiply_to_devices_that_there_are_and_divide_what_they_split() -> None:
     workload = small.workload(rows=8, layers=6)
     space = small.space(8, workload)
-    families = list(decoders(space, workload))
+    families = list(decoder_families(space, workload))
     assert len(families) == len({str(family) for family in families})
     for family in families:
         plan = family.backbone
@@ -415,18 +419,18 @@ def test_degrees_multiply_to_devices_that_there_are_and_divide_what_they_split()
         assert 6 % (plan.stage * family.chunks) == 0
     assert {family.backbone.devices for family in families} == {8, 6, 4, 3, 2, 1}
     assert {family.backbone.stage for family in families} == {1, 2, 3, 6}
-    padded = decoders(replace(space, pad=True), workload)
+    padded = decoder_families(replace(space, pad=True), workload)
     assert {family.backbone.stage for family in padded} == {1, 2, 3, 4, 5, 6}
 
 
 def test_stages_and_chunks_have_whole_periods_of_layers() -> None:
     plain = small.workload(rows=8, layers=6)
-    decoder = replace(plain.towers["decoder"], period=2)
-    workload = replace(plain, towers={**plain.towers, "decoder": decoder})
+    decoder = replace(plain.modules["decoder"], period=2)
+    workload = replace(plain, modules={**plain.modules, "decoder": decoder})
     space = small.space(8, workload)
-    runs = {own.backbone.stage * own.chunks for own in decoders(space, workload)}
+    runs = {own.backbone.stage * own.chunks for own in decoder_families(space, workload)}
     assert runs == {1, 3}
-    padded = decoders(replace(space, pad=True), workload)
+    padded = decoder_families(replace(space, pad=True), workload)
     assert {own.backbone.stage for own in padded} == {1, 2, 3}
     assert [decoder.per_run(n) for n in (1, 2, 3)] == [6, 4, 2]
 
@@ -434,26 +438,29 @@ def test_stages_and_chunks_have_whole_periods_of_layers() -> None:
 def test_counts_choose_numbers_of_devices() -> None:
     workload = small.workload(rows=8, layers=6)
     space = small.space(8, workload)
-    families = list(map(str, decoders(space, workload)))
-    parts = [list(decoders(replace(space, counts=(count,)), workload)) for count in range(8, 0, -1)]
+    families = list(map(str, decoder_families(space, workload)))
+    parts = [
+        list(decoder_families(replace(space, counts=(count,)), workload))
+        for count in range(8, 0, -1)
+    ]
     assert [str(family) for part in parts for family in part] == families
     assert all(family.backbone.devices == 8 for family in parts[0])
     assert not parts[1]
-    assert not list(decoders(replace(space, counts=(16,)), workload))
+    assert not list(decoder_families(replace(space, counts=(16,)), workload))
 
 
 def test_rows_that_are_too_few_for_the_devices_are_split() -> None:
     workload, hardware = small.workload(rows=1, encoders=()), small.hardware()
     usual = small.space(4, workload, stages=(1,), tensors=(1,))
     one, four = (
-        search(space, Scheduler(workload, hardware)).best[0]
+        search_space(space, Scheduler(workload, hardware)).best[0]
         for space in (usual, replace(usual, contexts=(1, 2, 4)))
     )
     assert one.strategy.backbone == ParallelPlan()
     assert four.strategy.backbone == ParallelPlan(context=4)
     assert 2 < one.seconds / four.seconds < 4
     within = replace(usual, contexts=(1, 2, 4), domain=2)
-    assert {family.backbone.context for family in decoders(within, workload)} == {1, 2}
+    assert {family.backbone.context for family in decoder_families(within, workload)} == {1, 2}
 
 
 def test_encoders_use_context_ranks_for_rows_or_split_rows_alike() -> None:
@@ -492,7 +499,7 @@ def test_nothing_is_faster_than_the_degrees_of_experts_that_are_found(data: st.D
     space = small.space(4, workload, experts=(1, 2, 4), remats=tuple(remats), **part)
     tried = [own for _, own in everything(space, workload, hardware)]
     assert {own.strategy.backbone.expert for own in tried} == {1, 2, 4}
-    found = search(space, Scheduler(workload, hardware))
+    found = search_space(space, Scheduler(workload, hardware))
     assert found.best[0].seconds == min(own.seconds for own in tried)
     for own in tried:
         assert lower_bound(workload, own.strategy, hardware) <= own.seconds * ROUNDING
@@ -510,5 +517,5 @@ def test_ranks_share_experts_where_tokens_move_in_less_time_than_experts() -> No
     )
     for link, sharers in ((Link(bandwidth=4e6, latency=0), 2), (FREE, 1)):
         scheduler = Scheduler(workload, small.hardware(link=link))
-        found = search(space, scheduler).best[0].strategy.backbone
+        found = search_space(space, scheduler).best[0].strategy.backbone
         assert (found.devices, found.expert) == (4, sharers)

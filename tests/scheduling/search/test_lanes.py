@@ -8,9 +8,9 @@ from scheduling.costs.estimate import step_times
 from scheduling.costs.memory import step_memory
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.workload import Workload
-from scheduling.search.adaptive import LEAST_FIRST, _ways
+from scheduling.search.adaptive import LEAST_FIRST, _remat_choices
 from scheduling.search.bounds import least_state
-from scheduling.search.space import members
+from scheduling.search.space import family_members
 from sharding.grid import JointGrid
 from sharding.plan import ParallelPlan
 from sharding.shared_parameters import PARAMETER_AXES, module_views
@@ -22,16 +22,16 @@ OWN = {"short": "vision", "long": "vision"}
 
 
 def laned() -> Workload:
-    return small.workload(encoders=LANES, lanes=OWN)
+    return small.workload(encoders=LANES, buckets=OWN)
 
 
 def test_only_plans_that_hold_the_parameters_alike_are_tried() -> None:
     workload = laned()
     space = small.space(8, workload, contexts=(1, 2))
     family = Strategy({"decoder": ParallelPlan(data=2, context=2, tensor=2)}, microbatches=1)
-    alone = replace(workload, lanes={})
-    every = [member.plans for member in members(space, alone, family)]
-    found = [member.plans for member in members(space, workload, family)]
+    alone = replace(workload, buckets={})
+    every = [member.plans for member in family_members(space, alone, family)]
+    found = [member.plans for member in family_members(space, workload, family)]
     assert 0 < len(found) < len(every)
     for plans in found:
         views = JointGrid.build(plans).views
@@ -44,7 +44,7 @@ def test_evaluation_holds_them_alike_as_well() -> None:
     workload = laned()
     space = small.space(8, workload, contexts=(1, 2), evaluates=True)
     family = Strategy({"decoder": ParallelPlan(stage=2, data=2, context=2)}, microbatches=2)
-    for member in members(space, workload, family):
+    for member in family_members(space, workload, family):
         module_views(JointGrid.build(without_stages(member.plans)), OWN)
 
 
@@ -52,7 +52,7 @@ def test_parameters_and_their_sums_are_counted_once() -> None:
     plan, hardware = ParallelPlan(fsdp=4), small.hardware()
     two, one = laned(), small.workload(encoders=(("vision", 32, 4),))
     strategies = [
-        Strategy(dict.fromkeys(own.towers, plan), gather="step", remat="layer")
+        Strategy(dict.fromkeys(own.modules, plan), gather="step", remat="layer")
         for own in (two, one)
     ]
     shared, alone = (
@@ -76,9 +76,9 @@ def test_parameters_and_their_sums_are_counted_once() -> None:
 
 def test_lanes_compute_again_what_their_encoder_does() -> None:
     """A configuration has one key of an encoder for it."""
-    workload = replace(laned(), units={"short": 2, "long": 2})
+    workload = replace(laned(), microbatch_counts={"short": 2, "long": 2})
     plans = {"decoder": ParallelPlan(data=2, stage=2)}
     plans |= dict.fromkeys(("short", "long"), ParallelPlan(data=4))
-    ways = _ways(workload, small.hardware(), Strategy(plans, microbatches=2))
+    ways = _remat_choices(workload, small.hardware(), Strategy(plans, microbatches=2))
     found = [(own.strategy.remats["short"], own.strategy.remats["long"]) for own in ways]
     assert found == [(remat, remat) for remat in LEAST_FIRST]

@@ -11,8 +11,8 @@ from scheduling.costs.memory import least_memory
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.workload import Workload
 from scheduling.search.bounds import lower_bound
-from scheduling.search.branch_and_bound import search
-from scheduling.search.outcome import evaluate
+from scheduling.search.branch_and_bound import search_space
+from scheduling.search.outcome import evaluate_strategy
 from scheduling.search.scheduler import Scheduler
 from scheduling.search.space import Space
 from sharding.plan import ParallelPlan
@@ -29,17 +29,17 @@ def space(workload: Workload, **changes: object) -> Space:
 
 def test_zero_bubble_is_taken_where_it_is_faster() -> None:
     scheduler = Scheduler(TEXT, small.hardware())
-    (plain,) = search(space(TEXT), scheduler).best
-    (best,) = search(space(TEXT, kinds=("zero_bubble",)), scheduler).best
+    (plain,) = search_space(space(TEXT), scheduler).best
+    (best,) = search_space(space(TEXT, kinds=("zero_bubble",)), scheduler).best
     assert [plain.strategy.kind, best.strategy.kind] == ["1f1b", "zero_bubble"]
     assert best.seconds < plain.seconds
 
 
 def test_zero_bubble_is_not_taken_without_room() -> None:
     scheduler = Scheduler(TEXT, small.hardware())
-    (plain,) = search(space(TEXT), scheduler).best
+    (plain,) = search_space(space(TEXT), scheduler).best
     memory = plain.memory.total
-    (best,) = search(space(TEXT, kinds=("zero_bubble",), memory=memory), scheduler).best
+    (best,) = search_space(space(TEXT, kinds=("zero_bubble",), memory=memory), scheduler).best
     assert best.strategy.kind == "1f1b"
     assert best.memory.total <= memory
 
@@ -50,7 +50,9 @@ def test_zero_bubble_is_left_to_bubbles_that_encoders_do_not_fill() -> None:
         Scheduler(workload, small.hardware()),
         {"chunks": (1,), "remats": ("none",)},
     )
-    found = [search(space(workload, kinds=k, **changes), scheduler) for k in ((), ("zero_bubble",))]
+    found = [
+        search_space(space(workload, kinds=k, **changes), scheduler) for k in ((), ("zero_bubble",))
+    ]
     assert found[0].simulated == found[1].simulated
     assert found[1].best[0].strategy.kind == "1f1b"
 
@@ -74,7 +76,7 @@ def test_no_step_undercuts_its_bounds(data: st.DataObject) -> None:
         co_issue=data.draw(st.booleans()),
         kind="zero_bubble",
     )
-    outcome = evaluate(strategy, Scheduler(workload, hardware))
+    outcome = evaluate_strategy(strategy, Scheduler(workload, hardware))
     assert lower_bound(workload, strategy, hardware) <= outcome.seconds * ROUNDING
     assert least_memory(workload, strategy, hardware) <= outcome.memory.total * ROUNDING
     plain = replace(strategy, kind="1f1b")

@@ -19,16 +19,16 @@ from tests.scheduling import workloads as small
 def test_only_encoders_that_follow_the_load_have_room_to_spare(
     follows: bool, placement: str
 ) -> None:
-    workload = replace(small.workload(), follows=follows)
-    plans = dict.fromkeys(workload.towers, ParallelPlan(stage=2))
+    workload = replace(small.workload(), adaptive=follows)
+    plans = dict.fromkeys(workload.modules, ParallelPlan(stage=2))
     own = Strategy(plans, 4, placement=placement)  # type: ignore[arg-type]
     schedule = make_schedule(workload, own, seconds_on(small.hardware()))
-    usual = buffer_sizes(replace(workload, follows=False), schedule, own)
+    usual = buffer_sizes(replace(workload, adaptive=False), schedule, own)
     found = buffer_sizes(workload, schedule, own)
     assert usual is not None
     assert found is not None
     roomy = follows and placement == "bubbles"
     assert with_slack(usual["vision"]) != usual["vision"]
     assert found["vision"] == (with_slack(usual["vision"]) if roomy else usual["vision"])
-    alone = {name: ParallelPlan() for name in workload.towers}
+    alone = {name: ParallelPlan() for name in workload.modules}
     assert buffer_sizes(workload, schedule, Strategy(alone)) is None

@@ -60,7 +60,7 @@ def test_another_kind_is_a_function_and_a_name(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setitem(SCHEDULES, "alone", one_after_the_other)
     workload, times = small.workload(), seconds_on(small.hardware())
-    new = Strategy(STAGES, 4, pieces={"vision": 2}, kind="alone")
+    new = Strategy(STAGES, 4, encoder_chunks={"vision": 2}, kind="alone")
     schedule = make_schedule(workload, new, times)
     check_schedule(schedule)
     assert decoder_of(schedule) == decoder_of(one_after_the_other(2, 1, 4))

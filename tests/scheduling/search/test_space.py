@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from scheduling.search.space import (
     Space,
-    _chunks,
-    _gathers,
-    _sharings,
+    _chunk_choices,
+    _fsdp_degrees,
+    _gather_kinds,
     decoder_plans,
     encoder_plans,
-    families,
-    members,
+    family_members,
+    plan_families,
     with_stages,
 )
 from sharding.plan import ParallelPlan, divisors_of
@@ -45,12 +45,12 @@ def test_strategies_with_stages_have_several(layers: int, stages: set[int] | Non
 def test_ways_to_gather_are_tried_where_they_differ(
     plan: ParallelPlan, tried: tuple[str, ...]
 ) -> None:
-    assert _gathers(space(), plan) == tried
+    assert _gather_kinds(space(), plan) == tried
 
 
 @given(st.sampled_from([1, 2, 3, 8, 12, 96, 128]), st.sampled_from([1, 2, 8, 64, 65]))
 def test_fsdp_is_tried_at_both_ends_and_within_64_devices(batch: int, inner: int) -> None:
-    found = _sharings(batch, inner)
+    found = _fsdp_degrees(batch, inner)
     assert found == sorted({*found})
     assert {1, batch} <= {*found}
     assert all(batch % n == 0 for n in found)
@@ -63,7 +63,7 @@ def test_chunks_are_those_that_hold_a_layer_each(
     layers: int, stages: int, pad: bool, only: tuple[int, ...] | None
 ) -> None:
     own = replace(space(), pad=pad, chunks=only)
-    found = _chunks(own, workload(layers=layers), ParallelPlan(stage=stages))
+    found = _chunk_choices(own, workload(layers=layers), ParallelPlan(stage=stages))
     if stages == 1:
         assert found == [1]
         return
@@ -92,7 +92,7 @@ def test_plans_of_the_decoder_are_all_different_and_use_the_devices(
         assert counts is None or plan.devices in counts
         assert plan.stage <= layers
         assert workload().rows % plan.batch == 0
-        assert own.fits("decoder", plan)
+        assert own.fits_plan("decoder", plan)
     assert (ParallelPlan() in found) == (counts is None)
     order = [plan.devices for plan in found]
     assert order == sorted(order, reverse=True)
@@ -103,7 +103,7 @@ def test_families_have_every_number_of_microbatches(shape: tuple[int, int], tens
     stage, batch = shape
     own = workload()
     plan = ParallelPlan(stage=stage, data=batch, tensor=tensor)
-    found = [*families(space(8), own, [plan])]
+    found = [*plan_families(space(8), own, [plan])]
     assert {each.microbatches for each in found} == {*divisors_of(own.rows // batch)}
     assert {each.remat for each in found} == {*space().remats}
     assert all(each.plans == {"decoder": plan} for each in found)
@@ -114,7 +114,7 @@ def test_plans_of_encoders_are_views_of_the_decoders_devices(stage: int) -> None
     own, where = workload(), space(4)
     family = next(
         each
-        for each in families(where, own, [ParallelPlan(stage=stage, data=4 // stage)])
+        for each in plan_families(where, own, [ParallelPlan(stage=stage, data=4 // stage)])
         if each.microbatches == 2
     )
     plans = encoder_plans(where, own, family, "vision")
@@ -123,7 +123,7 @@ def test_plans_of_encoders_are_views_of_the_decoders_devices(stage: int) -> None
         assert plan.devices == family.backbone.devices
         assert family.backbone.stage % plan.stage == 0
         assert own.rows_of("vision", 2) % (plan.batch * plan.stage // stage) == 0
-    found = [*members(where, own, family)]
+    found = [*family_members(where, own, family)]
     assert {str(each.plans["vision"]) for each in found} == {*map(str, plans)}
     placements = {*where.placements} if stage > 1 else {"bubbles"}
     assert {each.placement for each in found} == placements

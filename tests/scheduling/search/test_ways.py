@@ -47,7 +47,7 @@ def compiled(
     plans |= {name: ParallelPlan(data=stages) for name in workload.sources}
     cut = dict.fromkeys(workload.sources, pieces)
     strategy = Strategy(
-        plans, microbatches, chunks=chunks, remat="none", pieces=cut, work_ahead=False
+        plans, microbatches, chunks=chunks, remat="none", encoder_chunks=cut, prefetch=False
     )
     times = seconds_on(small.hardware())
     standing = lower_schedule(make_schedule(workload, strategy, times), "none")

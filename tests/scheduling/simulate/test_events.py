@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduling.simulate.events import EventError, Node, Times, run, run_cases
+from scheduling.simulate.events import EventError, Node, Times, run_cases, run_nodes
 from tests.timing import within
 
 #: Whole numbers and halves, so that sums are exact.
@@ -83,7 +83,7 @@ def overlaps(nodes: Sequence[Node], times: Times, stream: object) -> list[tuple[
 
 @given(graphs())
 def test_streams_in_order_take_the_longest_path(nodes: list[Node]) -> None:
-    times = run(nodes)
+    times = run_nodes(nodes)
     ends = longest(nodes, edges(nodes))
     assert list(times.end) == ends
     assert times.makespan == max(ends, default=0.0)
@@ -92,7 +92,7 @@ def test_streams_in_order_take_the_longest_path(nodes: list[Node]) -> None:
 
 @given(graphs())
 def test_list_scheduling_is_a_valid_schedule(nodes: list[Node]) -> None:
-    times = run(nodes, listed=("compute", 1))
+    times = run_nodes(nodes, listed=("compute", 1))
     waiting = [(other, i) for i, node in enumerate(nodes) for other in node.after]
     assert all(times.end[i] <= times.start[j] for i, j in waiting)
     ends = longest(nodes, iter(waiting))
@@ -104,7 +104,7 @@ def test_list_scheduling_is_a_valid_schedule(nodes: list[Node]) -> None:
 
 @given(graphs())
 def test_no_listed_stream_is_idle_with_a_ready_node(nodes: list[Node]) -> None:
-    times = run(nodes, listed=("compute", 1))
+    times = run_nodes(nodes, listed=("compute", 1))
     for index, node in enumerate(nodes):
         ready = max((times.end[other] for other in node.after), default=0.0)
         own = [i for i, other in enumerate(nodes) if other.stream == node.stream]
@@ -118,20 +118,20 @@ def test_no_listed_stream_is_idle_with_a_ready_node(nodes: list[Node]) -> None:
 
 def test_the_lowest_priority_number_goes_first() -> None:
     nodes = [Node("c", 1.0), *(Node("c", 1.0, (0,), priority) for priority in (2, 1, 1, 0))]
-    assert run(nodes, listed=["c"]).start == (0.0, 4.0, 2.0, 3.0, 1.0)
-    assert run(nodes).start == (0.0, 1.0, 2.0, 3.0, 4.0)
+    assert run_nodes(nodes, listed=["c"]).start == (0.0, 4.0, 2.0, 3.0, 1.0)
+    assert run_nodes(nodes).start == (0.0, 1.0, 2.0, 3.0, 4.0)
 
 
 def test_the_example_of_the_documentation() -> None:
     nodes = [Node("c", 2), Node("l", 3, (0,)), Node("c", 4, priority=1)]
-    times = run(nodes, listed=("c", "l"))
+    times = run_nodes(nodes, listed=("c", "l"))
     assert times == Times((0.0, 2.0, 2.0), (2.0, 5.0, 6.0))
 
 
 def test_a_stream_is_one_in_order_and_another_listed() -> None:
     nodes = [Node("a", 5.0), Node("b", 1.0, (0,)), Node("b", 1.0), Node("a", 1.0, (2,))]
-    assert run(nodes, listed=["b"]).end == (5.0, 6.0, 1.0, 6.0)
-    assert run(nodes).end == (5.0, 6.0, 7.0, 8.0)
+    assert run_nodes(nodes, listed=["b"]).end == (5.0, 6.0, 1.0, 6.0)
+    assert run_nodes(nodes).end == (5.0, 6.0, 7.0, 8.0)
 
 
 def test_nodes_that_wait_for_each_other_are_named() -> None:
@@ -143,8 +143,8 @@ def test_nodes_that_wait_for_each_other_are_named() -> None:
     ]
     expected = r"node 1 \(B\) <- node 2 <- node 3 \(C\) <- node 1 \(B\)"
     with pytest.raises(EventError, match=expected):
-        run(nodes)
-    assert run(nodes, listed=["a"]).makespan == 4.0
+        run_nodes(nodes)
+    assert run_nodes(nodes, listed=["a"]).makespan == 4.0
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_nodes_that_wait_for_each_other_are_named() -> None:
 )
 def test_wrong_nodes_are_refused(node: Node, reason: str) -> None:
     with pytest.raises(EventError, match=reason):
-        run([node])
+        run_nodes([node])
 
 
 def test_sixty_thousand_nodes_take_less_than_a_second() -> None:
@@ -167,7 +167,7 @@ def test_sixty_thousand_nodes_take_less_than_a_second() -> None:
         Node(draw.randrange(16), draw.random(), tuple(draw.randrange(i) for _ in range(min(i, 2))))
         for i in range(60_000)
     ]
-    assert within(1, lambda: run(nodes))
+    assert within(1, lambda: run_nodes(nodes))
 
 
 # ---- several cases of one graph ------------------------------------------------------------------
@@ -180,7 +180,7 @@ def test_every_case_ends_as_if_it_ran_alone(nodes: list[Node], data: st.DataObje
     ends = run_cases(nodes, cases.T)
     for case, own in enumerate(cases):
         alone = [node._replace(seconds=s) for node, s in zip(nodes, own.tolist(), strict=True)]
-        assert ends[:, case].tolist() == list(run(alone).end)
+        assert ends[:, case].tolist() == list(run_nodes(alone).end)
 
 
 def test_cases_of_a_cycle_are_refused() -> None:

@@ -23,11 +23,11 @@ from scheduling.schedules.schedule import (
 )
 from scheduling.schedules.task_kinds import B, F, TaskKind, W
 from scheduling.schedules.tasks import ModuleStages
-from scheduling.simulate.bundle import bundle_time, scale
-from scheduling.simulate.events import Node, run
-from scheduling.simulate.lockstep import simulate
-from scheduling.simulate.simulation import IDLE_KINDS, Options, Replica, Use
-from scheduling.simulate.timeline import timeline
+from scheduling.simulate.bundle import bundle_time, scale_time
+from scheduling.simulate.events import Node, run_nodes
+from scheduling.simulate.lockstep import simulate_step
+from scheduling.simulate.simulation import IDLE_KINDS, Replica, SimulationOptions, Use
+from scheduling.simulate.timeline import predict_timeline
 from tests.configs import ROOT
 from tests.scheduling.placing import schedules
 from tests.timing import within
@@ -77,11 +77,11 @@ def replicas_of(draw: st.DrawFn, schedule: Schedule, times: StepTimes) -> Replic
 
 
 @st.composite
-def options_of(draw: st.DrawFn, schedule: Schedule, times: StepTimes) -> Options:
+def options_of(draw: st.DrawFn, schedule: Schedule, times: StepTimes) -> SimulationOptions:
     """Up to three replicas that differ."""
     replicas = replicas_of(schedule, times)
     distinct = tuple(draw(st.lists(replicas, max_size=2)))
-    return Options(draw(st.booleans()), draw(st.booleans()), 3, draw(replicas), distinct)
+    return SimulationOptions(draw(st.booleans()), draw(st.booleans()), 3, draw(replicas), distinct)
 
 
 @st.composite
@@ -112,8 +112,8 @@ def test_the_example_of_bundles() -> None:
 
 def test_slow_devices_have_usual_links_and_long_microbatches_more_of_both() -> None:
     task = TaskTime((Segment(1.0, 2.0), Segment(3.0)))
-    assert scale(task, 1.0, 1.5) == TaskTime((Segment(1.5, 2.0), Segment(4.5)))
-    assert scale(task, 2.0) == TaskTime((Segment(2.0, 4.0), Segment(6.0)))
+    assert scale_time(task, 1.0, 1.5) == TaskTime((Segment(1.5, 2.0), Segment(4.5)))
+    assert scale_time(task, 2.0) == TaskTime((Segment(2.0, 4.0), Segment(6.0)))
 
 
 # ---- steps ---------------------------------------------------------------------------------------
@@ -124,7 +124,10 @@ def test_without_communication_it_is_the_timeline(
     case: tuple[Schedule, StepTimes], co_issue: bool, overlap: bool
 ) -> None:
     schedule, times = case
-    made, expected = simulate(schedule, times, Options(co_issue, overlap)), timeline(*case)
+    made, expected = (
+        simulate_step(schedule, times, SimulationOptions(co_issue, overlap)),
+        predict_timeline(*case),
+    )
     assert made.makespan == pytest.approx(expected.makespan)
     assert made.timeline.bubble_share == pytest.approx(expected.bubble_share)
     assert made.idle["tensor"] == 0
@@ -152,7 +155,7 @@ def graph(schedule: Schedule, times: StepTimes, replica: Replica) -> list[Node]:
             clocks = [add(times.deliver, *clocks)] * len(stages)
         for stage, task in ((own, task) for own in stages for task in row[own]):
             length = replica.length(task.module, task.microbatch)
-            clocks[stage] = add(compute(times.time(task), stage, length), clocks[stage])
+            clocks[stage] = add(compute(times.time_of(task), stage, length), clocks[stage])
         if not meets[tick]:
             continue
         moves = any(t.kind.passes and t.module in moving for bundle in row for t in bundle)
@@ -175,14 +178,14 @@ def graph(schedule: Schedule, times: StepTimes, replica: Replica) -> list[Node]:
 def test_without_overlap_it_is_the_critical_path(data: st.DataObject) -> None:
     schedule, times = data.draw(cases())
     replica = data.draw(replicas_of(schedule, times))
-    made = simulate(schedule, times, Options(False, False, usual=replica))
-    assert made.makespan == pytest.approx(run(graph(schedule, times, replica)).makespan)
+    made = simulate_step(schedule, times, SimulationOptions(False, False, usual=replica))
+    assert made.makespan == pytest.approx(run_nodes(graph(schedule, times, replica)).makespan)
 
 
 @given(st.data())
 def test_compute_and_idle_time_add_up_to_the_makespan(data: st.DataObject) -> None:
     schedule, times = data.draw(cases())
-    made = simulate(schedule, times, data.draw(options_of(schedule, times)))
+    made = simulate_step(schedule, times, data.draw(options_of(schedule, times)))
     for use in (*made.stages, Use(made.compute, made.idle)):
         assert tuple(use.idle) == IDLE_KINDS
         assert all(seconds >= 0 for seconds in use.idle.values())
@@ -197,7 +200,7 @@ def test_compute_and_idle_time_add_up_to_the_makespan(data: st.DataObject) -> No
 @given(cases())
 def test_overlap_and_co_issue_only_help(case: tuple[Schedule, StepTimes]) -> None:
     seconds = {
-        (co_issue, overlap): simulate(*case, Options(co_issue, overlap)).makespan
+        (co_issue, overlap): simulate_step(*case, SimulationOptions(co_issue, overlap)).makespan
         for co_issue in (False, True)
         for overlap in (False, True)
     }
@@ -227,9 +230,9 @@ def test_faster_links_never_slow_a_step_whose_tasks_run_one_by_one(
         scatter=times.scatter * factor,
     )
     for overlap in (False, True):
-        options = Options(False, overlap)
-        assert simulate(schedule, quick, options).makespan <= (
-            simulate(schedule, times, options).makespan + 1e-9
+        options = SimulationOptions(False, overlap)
+        assert simulate_step(schedule, quick, options).makespan <= (
+            simulate_step(schedule, times, options).makespan + 1e-9
         )
 
 
@@ -238,7 +241,7 @@ PLAIN = StepTimes(alone(2.0), alone(4.0), {}, alone(0.5))
 
 def test_all_kinds_of_idle_time_by_hand() -> None:
     times = StepTimes(alone(2.0, 1.0), alone(4.0, 1.0), {}, alone(0.5), 0.25, 0.125, 3.0, 2.0, 1.5)
-    made = simulate(one_forward_one_backward(2, 1), times)
+    made = simulate_step(one_forward_one_backward(2, 1), times)
     # gather, deliver, F, send, F, send, head, B, send, B, send, scatter, update
     assert made.makespan == 3 + 0.125 + 3 + 0.25 + 3 + 0.25 + 0.5 + 5 + 0.25 + 5 + 0.25 + 2 + 1.5
     first, last = made.stages
@@ -262,15 +265,16 @@ def test_all_kinds_of_idle_time_by_hand() -> None:
 
 
 def test_every_microbatch_is_delivered_once() -> None:
-    many = simulate(interleaved_schedule(2, 2, 6), replace(PLAIN, deliver=0.5)).makespan
-    assert many == simulate(interleaved_schedule(2, 2, 6), PLAIN).makespan + 6 * 0.5
+    many = simulate_step(interleaved_schedule(2, 2, 6), replace(PLAIN, deliver=0.5)).makespan
+    assert many == simulate_step(interleaved_schedule(2, 2, 6), PLAIN).makespan + 6 * 0.5
 
 
 @pytest.mark.parametrize(("co_issue", "seconds"), [(True, 2.0 + 1.0), (False, 2 * 2.0)])
 def test_co_issue_hides_collectives(co_issue: bool, seconds: float) -> None:
     times = StepTimes(alone(1.0, 1.0), alone(1.0, 1.0), {}, TaskTime())
     many = [
-        simulate(interleaved_schedule(1, 1, m), times, Options(co_issue)).makespan for m in (8, 9)
+        simulate_step(interleaved_schedule(1, 1, m), times, SimulationOptions(co_issue)).makespan
+        for m in (8, 9)
     ]
     # One stage: every tick but the first and last holds a forward and a backward.
     assert many[1] - many[0] == seconds
@@ -282,8 +286,10 @@ def test_encoder_work_fills_gather_and_scatter() -> None:
     times = replace(PLAIN, sources=pieces, gather=3.0, scatter=1.0)
     decoder = one_forward_one_backward(2, 2)
     schedule = place_modules(decoder, [cut], times.costs, "prologue")
-    beside, before = (simulate(schedule, times, Options(overlap_gather=on)) for on in (True, False))
-    bare = simulate(decoder, replace(times, sources={})).makespan - 4
+    beside, before = (
+        simulate_step(schedule, times, SimulationOptions(overlap_gather=on)) for on in (True, False)
+    )
+    bare = simulate_step(decoder, replace(times, sources={})).makespan - 4
     assert before.makespan == bare + 3 + 3 + 3 + 1
     # The forward is as long as the gather; the backward is 2 s longer than the scatter.
     assert beside.makespan == bare + 3 + 3
@@ -297,16 +303,16 @@ def test_collectives_of_encoders_do_not_slow_gather_and_scatter() -> None:
     times = replace(PLAIN, sources=pieces, gather=50.0, scatter=100.0)
     decoder = one_forward_one_backward(2, 2)
     schedule = place_modules(decoder, [ModuleStages("vision")], times.costs, "prologue")
-    bare = simulate(decoder, replace(times, sources={}))
-    assert simulate(schedule, times).makespan == bare.makespan
+    bare = simulate_step(decoder, replace(times, sources={}))
+    assert simulate_step(schedule, times).makespan == bare.makespan
 
 
 def test_hidden_encoder_work_costs_nothing() -> None:
     pieces: Pieces = {(F, "vision", 0): alone(1.0), (B, "vision", 0): alone(2.0)}
     times = replace(PLAIN, sources=pieces, gather=100.0, scatter=100.0)
     schedule = place_modules(interleaved_schedule(2, 1, 4), [ModuleStages("vision")], times.costs)
-    assert simulate(schedule, times).encoder_hidden == 1
-    assert simulate(interleaved_schedule(2, 1, 4), times).encoder_hidden is None
+    assert simulate_step(schedule, times).encoder_hidden == 1
+    assert simulate_step(interleaved_schedule(2, 1, 4), times).encoder_hidden is None
 
 
 # ---- stragglers and lengths ----------------------------------------------------------------------
@@ -316,8 +322,8 @@ def test_hidden_encoder_work_costs_nothing() -> None:
 @pytest.mark.parametrize("factor", [1.5, 3.0])
 def test_a_straggler_slows_every_beat_that_it_works_in(make, factor: float) -> None:
     schedule, times = make(4, 2, 8), replace(PLAIN, head=TaskTime())
-    usual = simulate(schedule, times).makespan
-    slowed = simulate(schedule, times, Options(usual=Replica({2: factor}))).makespan
+    usual = simulate_step(schedule, times).makespan
+    slowed = simulate_step(schedule, times, SimulationOptions(usual=Replica({2: factor}))).makespan
     beside = [sum(times.cost_of(task) for task in row[2]) * factor for row in schedule.ticks]
     others = [
         max(sum(times.cost_of(task) for task in bundle) for bundle in row) for row in schedule.ticks
@@ -325,14 +331,16 @@ def test_a_straggler_slows_every_beat_that_it_works_in(make, factor: float) -> N
     assert slowed == sum(map(max, beside, others))
     assert usual < slowed <= factor * usual
     everywhere = dict.fromkeys(range(4), factor)
-    all_slow = simulate(schedule, times, Options(usual=Replica(everywhere))).makespan
+    all_slow = simulate_step(schedule, times, SimulationOptions(usual=Replica(everywhere))).makespan
     assert all_slow == factor * usual
 
 
 def test_lengths_are_those_of_their_microbatches() -> None:
     lengths = {"decoder": [1.0, 2.0, 0.5]}
-    made = simulate(
-        interleaved_schedule(1, 1, 3), PLAIN, Options(False, usual=Replica(lengths=lengths))
+    made = simulate_step(
+        interleaved_schedule(1, 1, 3),
+        PLAIN,
+        SimulationOptions(False, usual=Replica(lengths=lengths)),
     )
     assert made.makespan == sum(6.5 * own for own in lengths["decoder"])
     spans = [s for s in made.timeline.spans if s.head == 1 or 1 in {t.microbatch for t in s.tasks}]
@@ -350,9 +358,9 @@ def test_the_slowest_replica_decides_and_the_others_wait_for_it() -> None:
     schedule = interleaved_schedule(2, 1, 4)
     times = replace(PLAIN, scatter=1.0, update=1.0)
     slow = Replica({1: 2.0})
-    equal = simulate(schedule, times, Options(replicas=8))
-    mixed = simulate(schedule, times, Options(replicas=8, distinct=(slow,)))
-    all_slow = simulate(schedule, times, Options(replicas=8, usual=slow))
+    equal = simulate_step(schedule, times, SimulationOptions(replicas=8))
+    mixed = simulate_step(schedule, times, SimulationOptions(replicas=8, distinct=(slow,)))
+    all_slow = simulate_step(schedule, times, SimulationOptions(replicas=8, usual=slow))
     assert mixed.makespan == all_slow.makespan > equal.makespan
     assert mixed.timeline.spans == all_slow.timeline.spans
     waited = mixed.idle["scatter"] - equal.idle["scatter"]
@@ -366,8 +374,10 @@ def test_waiting_for_the_last_encoder_task_of_another_replica_is_of_kind_scatter
     decoder = one_forward_one_backward(2, 2)
     schedule = place_modules(decoder, [ModuleStages("vision")], times.costs, "prologue")
     twice = Replica(lengths={"vision": [1.0, 2.0]})
-    made = simulate(schedule, times, Options(replicas=4, usual=Replica(), distinct=(twice, twice)))
-    assert made.makespan == simulate(schedule, times).makespan + 1 + 2
+    made = simulate_step(
+        schedule, times, SimulationOptions(replicas=4, usual=Replica(), distinct=(twice, twice))
+    )
+    assert made.makespan == simulate_step(schedule, times).makespan + 1 + 2
     # Two of four replicas wait three seconds for the others. In those, the stage with the short
     # microbatch waits for its neighbour for one before the decoder starts.
     assert [use.idle["scatter"] for use in made.stages] == [3.0 / 2] * 2
@@ -378,8 +388,8 @@ def test_waiting_for_the_last_encoder_task_of_another_replica_is_of_kind_scatter
 def test_identical_replicas_are_one(data: st.DataObject) -> None:
     schedule, times = data.draw(cases())
     one = data.draw(replicas_of(schedule, times))
-    single = simulate(schedule, times, Options(usual=one))
-    many = simulate(schedule, times, Options(replicas=5, distinct=(one,) * 5))
+    single = simulate_step(schedule, times, SimulationOptions(usual=one))
+    many = simulate_step(schedule, times, SimulationOptions(replicas=5, distinct=(one,) * 5))
     assert (many.makespan, many.encoder_hidden) == (single.makespan, single.encoder_hidden)
     assert many.stages == single.stages
 
@@ -387,18 +397,30 @@ def test_identical_replicas_are_one(data: st.DataObject) -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (Options(usual=Replica({2: 1.5})), "stage 2 does not exist; valid: 0 to 1"),
-        (Options(usual=Replica({1: 0.0})), "factor 0.0 of stage 1 is refused; valid: above 0"),
-        (Options(usual=Replica(lengths={"audio": [1.0]})), "'audio' is not in the step; valid: d"),
-        (Options(usual=Replica(lengths={"decoder": [1.0]})), "1 factors for decoder; valid: one"),
-        (Options(usual=Replica(lengths={"decoder": [-1.0] * 4})), "factor -1.0 of decoder"),
-        (Options(replicas=0), "replicas: 0 is refused"),
-        (Options(distinct=(Replica(), Replica())), "at least as many as the 2 distinct"),
+        (SimulationOptions(usual=Replica({2: 1.5})), "stage 2 does not exist; valid: 0 to 1"),
+        (
+            SimulationOptions(usual=Replica({1: 0.0})),
+            "factor 0.0 of stage 1 is refused; valid: above 0",
+        ),
+        (
+            SimulationOptions(usual=Replica(lengths={"audio": [1.0]})),
+            "'audio' is not in the step; valid: d",
+        ),
+        (
+            SimulationOptions(usual=Replica(lengths={"decoder": [1.0]})),
+            "1 factors for decoder; valid: one",
+        ),
+        (
+            SimulationOptions(usual=Replica(lengths={"decoder": [-1.0] * 4})),
+            "factor -1.0 of decoder",
+        ),
+        (SimulationOptions(replicas=0), "replicas: 0 is refused"),
+        (SimulationOptions(distinct=(Replica(), Replica())), "at least as many as the 2 distinct"),
     ],
 )
-def test_options_that_do_not_fit_are_refused(options: Options, reason: str) -> None:
+def test_options_that_do_not_fit_are_refused(options: SimulationOptions, reason: str) -> None:
     with pytest.raises(ScheduleError, match=reason):
-        simulate(interleaved_schedule(2, 1, 4), PLAIN, options)
+        simulate_step(interleaved_schedule(2, 1, 4), PLAIN, options)
 
 
 def test_the_example_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -424,5 +446,5 @@ def test_thousands_of_devices_take_seconds() -> None:
     )
     cut = ModuleStages("vision", chunks=12)
     schedule = place_modules(interleaved_schedule(8, 12, 16), [cut], times.costs)
-    made = within(2, lambda: simulate(schedule, times, Options(replicas=48)))
+    made = within(2, lambda: simulate_step(schedule, times, SimulationOptions(replicas=48)))
     assert len(made.stages) == 8

@@ -14,7 +14,7 @@ from scheduling.costs.times import Segment, StepTimes, TaskTime
 from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.schedules.task_kinds import B, F
 from scheduling.schedules.tasks import BACKBONE, Task
-from scheduling.simulate.lockstep import simulate
+from scheduling.simulate.lockstep import simulate_step
 from scheduling.simulate.orders import (
     Ordered,
     Orders,
@@ -25,7 +25,7 @@ from scheduling.simulate.orders import (
     seconds_of_cases,
     simulate_order,
 )
-from scheduling.simulate.simulation import Options, Replica, Simulation
+from scheduling.simulate.simulation import Replica, Simulation, SimulationOptions
 from tests.scheduling.placing import schedules
 from tests.scheduling.simulate.test_lockstep import alone, replicas_of, times_of
 
@@ -176,8 +176,8 @@ def test_without_lockstep_a_step_is_never_slower(data: st.DataObject) -> None:
     own = data.draw(times_of(schedule))
     ends: dict[str, Any] = {"gather": own.gather, "scatter": own.scatter, "update": own.update}
     times = StepTimes(own.forward, own.backward, own.sources, TaskTime(), **ends, more=own.more)
-    orders = OrderTimes(lambda task, _: times.time(task), **ends)
-    options = Options(
+    orders = OrderTimes(lambda task, _: times.time_of(task), **ends)
+    options = SimulationOptions(
         data.draw(st.booleans()),
         data.draw(st.booleans()),
         2,
@@ -188,7 +188,7 @@ def test_without_lockstep_a_step_is_never_slower(data: st.DataObject) -> None:
         for feed in schedule.feeds
     }
     ordered = simulate_order(Ordered(of_schedule(schedule), feeds=feeds), orders, options)
-    lockstep = simulate(schedule, times, options)
+    lockstep = simulate_step(schedule, times, options)
     assert ordered.makespan <= lockstep.makespan + 1e-9
     assert ordered.compute == pytest.approx(lockstep.compute)
     for use in ordered.stages:
@@ -199,7 +199,8 @@ def test_gather_and_scatter_run_beside_encoder_work() -> None:
     orders: Orders = (((EF0,), *SHORT[0], (EB0,)), SHORT[1])
     times = replace(PLAIN, gather=6.0, scatter=10.0)
     beside, before = (
-        simulate_order(Ordered(orders), times, Options(overlap_gather=on)) for on in (True, False)
+        simulate_order(Ordered(orders), times, SimulationOptions(overlap_gather=on))
+        for on in (True, False)
     )
     assert before.makespan == 6 + 4 + 6 + 8 + 10
     assert beside.makespan == 6 + 6 + 10
@@ -244,8 +245,10 @@ def test_more_may_be_waited_for() -> None:
 
 def test_a_straggler_and_long_microbatches() -> None:
     step = Ordered(megatron_orders(2, 1, 4))
-    slow = simulate_order(step, PLAIN, Options(usual=Replica(dict.fromkeys((0, 1), 2.0))))
-    long = simulate_order(step, PLAIN, Options(usual=Replica(lengths={"decoder": [2.0] * 4})))
+    slow = simulate_order(step, PLAIN, SimulationOptions(usual=Replica(dict.fromkeys((0, 1), 2.0))))
+    long = simulate_order(
+        step, PLAIN, SimulationOptions(usual=Replica(lengths={"decoder": [2.0] * 4}))
+    )
     assert slow.makespan == long.makespan == 2 * simulate_order(step, PLAIN).makespan
 
 

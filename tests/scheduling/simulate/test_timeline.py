@@ -19,7 +19,7 @@ from scheduling.schedules.schedule import (
 )
 from scheduling.schedules.task_kinds import B, F, TaskKind
 from scheduling.schedules.tasks import BACKBONE, Feed, ModuleStages, Task
-from scheduling.simulate.timeline import Span, Timeline, measured, timeline
+from scheduling.simulate.timeline import Span, Timeline, measured_timeline, predict_timeline
 from tests.timing import within
 
 
@@ -110,7 +110,7 @@ def ticks_of(lines: Timeline) -> list[tuple[float, float]]:
 
 
 def test_the_example_of_the_documentation() -> None:
-    lines = timeline(one_forward_one_backward(2, 1), Seconds())
+    lines = predict_timeline(one_forward_one_backward(2, 1), Seconds())
     assert ticks_of(lines) == [(0, 1), (1, 2.5), (2.5, 4.5), (4.5, 6.5)]
     assert lines.spans == (
         Span(0, 0, 0, 0.0, 1.0, (Task(F, BACKBONE, 0),)),
@@ -129,7 +129,7 @@ def test_the_example_of_the_documentation() -> None:
 
 
 def test_encoder_work_by_hand() -> None:
-    lines = timeline(BY_HAND, Seconds())
+    lines = predict_timeline(BY_HAND, Seconds())
     assert ticks_of(lines) == [(0, 3), (3, 6), (6, 12.5), (12.5, 14.5), (14.5, 16.5), (16.5, 21.5)]
     beside = [span for span in lines.spans if (span.tick, span.row) == (2, 1)]
     assert [(str(s), s.start, s.end) for s in beside] == [
@@ -149,7 +149,9 @@ def test_encoder_work_by_hand() -> None:
 def test_lockstep_takes_as_long_as_interleaved_1f1b(
     stages: int, chunks: int, microbatches: int
 ) -> None:
-    lines = timeline(interleaved_schedule(stages, chunks, microbatches), Seconds(shared=0.0))
+    lines = predict_timeline(
+        interleaved_schedule(stages, chunks, microbatches), Seconds(shared=0.0)
+    )
     # A task of one chunk lasts 1/chunks of what a stage's whole forward or backward does.
     assert lines.makespan == (microbatches + (stages - 1) / chunks) * chunks * (1 + 2)
     assert lines.bubble_share == pytest.approx(
@@ -161,7 +163,7 @@ def test_lockstep_takes_as_long_as_interleaved_1f1b(
 def test_beats_follow_each_other_and_last_as_long_as_their_busiest_stage(
     schedule: Schedule, seconds: Seconds
 ) -> None:
-    lines = timeline(schedule, seconds)
+    lines = predict_timeline(schedule, seconds)
     heads = np.zeros(len(schedule.ticks))
     heads[head_ticks(schedule)] = seconds.shared
     work = by_beat(schedule, work_table(schedule, seconds)).max(axis=1) + by_beat(schedule, heads)
@@ -191,7 +193,7 @@ def test_stages_wait_for_each_other_only_where_something_moves() -> None:
         ),
     )
     assert schedule.stage_syncs.tolist() == [True, False, True, True, True, True, False]
-    lines = timeline(schedule, Seconds(shared=0.0))
+    lines = predict_timeline(schedule, Seconds(shared=0.0))
     assert ticks_of(lines) == [(0, 3), (3, 6), (3, 6), (6, 9), (9, 11), (11, 14), (14, 17)]
 
 
@@ -199,7 +201,7 @@ def test_stages_wait_for_each_other_only_where_something_moves() -> None:
 def test_every_task_has_one_span_and_rows_do_not_overlap(
     schedule: Schedule, seconds: Seconds
 ) -> None:
-    lines = timeline(schedule, seconds)
+    lines = predict_timeline(schedule, seconds)
     tasks = [(s.tick, s.stage, task) for s in lines.spans for task in s.tasks]
     assert sorted(tasks, key=str) == sorted(schedule, key=str)
     heads = [(s.tick, s.stage) for s in lines.spans if s.head is not None]
@@ -214,7 +216,7 @@ def test_every_task_has_one_span_and_rows_do_not_overlap(
 
 @given(schedules(), costs)
 def test_shares(schedule: Schedule, seconds: Seconds) -> None:
-    lines = timeline(schedule, seconds)
+    lines = predict_timeline(schedule, seconds)
     table = work_table(schedule, seconds)
     table[head_ticks(schedule)] += seconds.shared
     assert lines.work == table.sum()
@@ -233,7 +235,7 @@ def test_shares(schedule: Schedule, seconds: Seconds) -> None:
 def test_hidden_work_is_what_does_not_make_the_step_longer(
     schedule: Schedule, seconds: Seconds
 ) -> None:
-    hidden = timeline(schedule, seconds).encoder_hidden
+    hidden = predict_timeline(schedule, seconds).encoder_hidden
     encoder = work_table(schedule, seconds, ("vision",))
     decoder = work_table(schedule, seconds, (BACKBONE,))
     if not encoder.any():
@@ -243,19 +245,19 @@ def test_hidden_work_is_what_does_not_make_the_step_longer(
     encoder, decoder = by_beat(schedule, encoder), by_beat(schedule, decoder)
     idle = decoder.max(axis=1)[:, None] - decoder
     assert hidden == pytest.approx(np.minimum(encoder, idle).sum() / encoder.sum())
-    alone = timeline(schedule, replace(seconds, encoder_forward=0.0, encoder_backward=0.0))
-    longer = timeline(schedule, seconds).makespan > alone.makespan
+    alone = predict_timeline(schedule, replace(seconds, encoder_forward=0.0, encoder_backward=0.0))
+    longer = predict_timeline(schedule, seconds).makespan > alone.makespan
     assert longer == (hidden < 1)
 
 
 def test_one_stage_never_waits() -> None:
-    lines = timeline(interleaved_schedule(1, 2, 3), Seconds())
+    lines = predict_timeline(interleaved_schedule(1, 2, 3), Seconds())
     assert lines.bubble_share == 0
     assert lines.tick_imbalance == 1
 
 
 def test_a_schedule_that_costs_nothing_has_no_bubbles() -> None:
-    lines = timeline(BY_HAND, Seconds(0.0, 0.0, 0.0, 0.0, 0.0))
+    lines = predict_timeline(BY_HAND, Seconds(0.0, 0.0, 0.0, 0.0, 0.0))
     assert (lines.makespan, lines.bubble_share, lines.tick_imbalance) == (0, 0, 1)
     assert lines.encoder_hidden is None
 
@@ -264,7 +266,7 @@ def test_a_long_schedule_takes_about_a_second() -> None:
     table = interleaved_schedule(16, 4, 1010)
     table = replace(table, ticks=table.ticks[:4096])
     assert len(table.ticks) == 4096
-    assert within(5, lambda: timeline(table, Seconds())).bubble_share < 1
+    assert within(5, lambda: predict_timeline(table, Seconds())).bubble_share < 1
 
 
 def as_records(lines: Timeline, schedule: Schedule, devices: int = 1) -> np.ndarray:
@@ -284,10 +286,10 @@ def as_records(lines: Timeline, schedule: Schedule, devices: int = 1) -> np.ndar
 def test_records_that_keep_to_the_prediction_give_it_back(
     schedule: Schedule, seconds: Seconds, devices: int
 ) -> None:
-    predicted = timeline(schedule, seconds)
+    predicted = predict_timeline(schedule, seconds)
     records = as_records(predicted, schedule, devices)
     records[:, 3:] += 1000
-    lines = measured(np.random.default_rng(0).permutation(records), schedule)
+    lines = measured_timeline(np.random.default_rng(0).permutation(records), schedule)
     assert np.array_equal(lines.start, predicted.start)
     assert np.array_equal(lines.end, predicted.end)
     assert lines.encoder_hidden is None
@@ -306,7 +308,7 @@ def test_a_measurement_by_hand() -> None:
     records = [
         (stage, 0, tick, *pair) for tick, row in enumerate(times) for stage, pair in enumerate(row)
     ]
-    lines = measured(records, schedule)
+    lines = measured_timeline(records, schedule)
     assert lines.rows == ("stage 0, device 0", "stage 1, device 0")
     assert lines.spans == (
         Span(0, 0, 0, 0.0, 2.0, (Task(F, BACKBONE, 0),)),
@@ -321,8 +323,8 @@ def test_a_measurement_by_hand() -> None:
 def test_devices_of_some_stages_are_enough() -> None:
     """A process of several records its own devices only."""
     schedule = one_forward_one_backward(2, 1)
-    records = as_records(timeline(schedule, Seconds()), schedule, devices=2)
-    lines = measured(records[records[:, 0] == 1], schedule)
+    records = as_records(predict_timeline(schedule, Seconds()), schedule, devices=2)
+    lines = measured_timeline(records[records[:, 0] == 1], schedule)
     assert lines.rows == ("stage 1, device 0", "stage 1, device 1")
     assert {(span.row, span.stage) for span in lines.spans} == {(0, 1), (1, 1)}
 
@@ -342,20 +344,20 @@ def test_devices_of_some_stages_are_enough() -> None:
 )
 def test_records_that_do_not_fit_are_refused(column: int, value: float, message: str) -> None:
     schedule = one_forward_one_backward(2, 1)
-    records = as_records(timeline(schedule, Seconds()), schedule)
+    records = as_records(predict_timeline(schedule, Seconds()), schedule)
     records[0, column] = value
     with pytest.raises(ScheduleError, match=message):
-        measured(records, schedule)
+        measured_timeline(records, schedule)
 
 
 @pytest.mark.parametrize("records", [[], [[0, 0, 0, 1]], [0, 0, 0, 0, 1]])
 def test_records_of_another_shape_are_refused(records: list[object]) -> None:
     with pytest.raises(ScheduleError, match=r"shape .* valid: \[records, 5\]"):
-        measured(np.array(records, float), one_forward_one_backward(1, 1))
+        measured_timeline(np.array(records, float), one_forward_one_backward(1, 1))
 
 
 def test_a_tick_recorded_twice_is_refused() -> None:
     schedule = one_forward_one_backward(1, 1)
-    records = as_records(timeline(schedule, Seconds()), schedule)
+    records = as_records(predict_timeline(schedule, Seconds()), schedule)
     with pytest.raises(ScheduleError, match="tick 1 is recorded 2 times"):
-        measured([*records, records[1]], schedule)
+        measured_timeline([*records, records[1]], schedule)

@@ -32,14 +32,14 @@ from scheduling.schedules.schedule import (
 from scheduling.schedules.task_kinds import B, F
 from scheduling.schedules.tasks import BACKBONE, Feed, ModuleStages, Task
 from scheduling.simulate.boxes import IDLE_COLOUR
-from scheduling.simulate.lockstep import simulate
-from scheduling.simulate.timeline import Timeline, measured, timeline
+from scheduling.simulate.lockstep import simulate_step
+from scheduling.simulate.timeline import Timeline, measured_timeline, predict_timeline
 from scheduling.simulate.trace import (
     ROW,
     chrome_trace,
-    draw,
-    picture,
+    draw_timelines,
     write_chrome_trace,
+    write_picture,
 )
 
 
@@ -89,7 +89,7 @@ every_table = pytest.mark.parametrize("table", TABLES.values(), ids=TABLES.keys(
 
 def as_measured(table: Schedule, devices: int = 2) -> Timeline:
     """Every device takes a tenth longer than predicted, and starts with the others."""
-    lines = timeline(table, Seconds())
+    lines = predict_timeline(table, Seconds())
     ends = {(span.tick, span.row): span.end for span in lines.spans}
     records = [
         (stage, device, tick, 1.1 * start, 1.1 * ends.get((tick, stage), start))
@@ -97,11 +97,11 @@ def as_measured(table: Schedule, devices: int = 2) -> Timeline:
         for stage in range(table.stages)
         for device in range(devices)
     ]
-    return measured(records, table)
+    return measured_timeline(records, table)
 
 
 def both(table: Schedule) -> dict[str, Timeline]:
-    return {"predicted": timeline(table, Seconds()), "measured": as_measured(table)}
+    return {"predicted": predict_timeline(table, Seconds()), "measured": as_measured(table)}
 
 
 @every_table
@@ -182,7 +182,7 @@ def test_a_trace_is_written_as_json(tmp_path: Path) -> None:
 )
 def test_pictures_of_other_kinds_are_refused(tmp_path: Path, name: str, valid: str) -> None:
     with pytest.raises(ScheduleError, match=f"{name}: suffix .* valid: {valid}"):
-        picture(both(TABLES["one stage"]), tmp_path / name)
+        write_picture(both(TABLES["one stage"]), tmp_path / name)
     assert not list(tmp_path.iterdir())
 
 
@@ -193,11 +193,11 @@ def test_traces_of_other_kinds_are_refused(tmp_path: Path) -> None:
 
 def test_pictures_are_written(tmp_path: Path) -> None:
     lines = both(TABLES["two encoders"])
-    picture(lines, tmp_path / "a.png")
+    write_picture(lines, tmp_path / "a.png")
     with Image.open(tmp_path / "a.png") as image:
         assert image.width > 1000
         assert np.ptp(np.asarray(image.convert("L"))) > 200
-    picture(lines, tmp_path / "a.svg")
+    write_picture(lines, tmp_path / "a.svg")
     tree = ElementTree.parse(tmp_path / "a.svg")
     assert sum(1 for _ in tree.iter("{http://www.w3.org/2000/svg}path")) > 100
 
@@ -214,7 +214,7 @@ def drawn(axes: Axes) -> Iterator[tuple[str, str, np.ndarray]]:
 @every_table
 def test_a_picture_has_a_box_for_every_task_where_the_task_is(table: Schedule) -> None:
     lines = both(table)
-    panels = draw(lines).axes
+    panels = draw_timelines(lines).axes
     for axes, one in zip(panels, lines.values(), strict=True):
         parts = {
             (span.row, span.start, label): span
@@ -235,7 +235,9 @@ def labels(tasks: tuple[Task, ...], head: int | None) -> list[str]:
 
 
 def test_tasks_of_a_bundle_share_the_height_of_the_row() -> None:
-    (axes,) = draw({"measured": as_measured(interleaved_schedule(2, 1, 4), devices=1)}).axes
+    (axes,) = draw_timelines(
+        {"measured": as_measured(interleaved_schedule(2, 1, 4), devices=1)}
+    ).axes
     boxes = [corners for _, _, corners in drawn(axes)]
     heights: Counter[tuple[float, int]] = Counter()
     for (left, top), (_, bottom) in boxes:
@@ -245,14 +247,16 @@ def test_tasks_of_a_bundle_share_the_height_of_the_row() -> None:
 
 
 def test_colours_tell_modules_kinds_and_neighbouring_chunks_apart() -> None:
-    (axes,) = draw({"predicted": timeline(TABLES["two encoders"], Seconds())}).axes
+    (axes,) = draw_timelines(
+        {"predicted": predict_timeline(TABLES["two encoders"], Seconds())}
+    ).axes
     colours = {(label, colour) for label, colour, _ in drawn(axes)}
     assert len({colour for _, colour in colours}) == len(colours) == 9
     assert Counter(label for label, _ in colours)["decoder F"] == 2
 
 
 def test_the_legend_names_what_is_drawn() -> None:
-    figure = draw({"predicted": timeline(TABLES["two encoders"], Seconds())})
+    figure = draw_timelines({"predicted": predict_timeline(TABLES["two encoders"], Seconds())})
     (legend,) = figure.legends
     assert isinstance(legend, Legend)
     assert [text.get_text() for text in legend.get_texts()] == [
@@ -270,7 +274,7 @@ def test_the_legend_names_what_is_drawn() -> None:
 @every_table
 def test_the_legend_explains_every_shade_and_band(table: Schedule) -> None:
     for lines in (*both(table).values(), with_phases(table)):
-        figure = draw({"one": lines})
+        figure = draw_timelines({"one": lines})
         (legend,) = figure.legends
         explained = {to_hex(box.get_facecolor()) for box in legend.findobj(Rectangle)}
         assert {to_hex(colour) for _, colour, _ in drawn(figure.axes[0])} <= explained
@@ -288,12 +292,12 @@ def with_phases(table: Schedule = TABLES["two encoders"]) -> Timeline:
     every = (task for _, _, task in table if task.module != BACKBONE)
     pieces = {(task.kind, task.module, task.chunk): one for task in every}
     times = StepTimes(one, one, pieces, one, gather=8.0, scatter=9.0, update=2.0)
-    return simulate(table, times).timeline
+    return simulate_step(table, times).timeline
 
 
 def test_phases_of_a_step_have_boxes_without_numbers_and_names() -> None:
     lines = with_phases()
-    figure = draw({"simulated": lines})
+    figure = draw_timelines({"simulated": lines})
     renderer = rendered(figure).get_renderer()
     extent = figure.legends[0].get_window_extent(renderer)
     assert figure.bbox.x0 <= extent.x0 < extent.x1 <= figure.bbox.x1
@@ -332,7 +336,7 @@ def rendered(figure: Figure) -> FigureCanvasAgg:
 
 @pytest.mark.parametrize("name", ["interleaved", "two encoders", "four encoders"])
 def test_numbers_lie_inside_their_boxes_and_can_be_read(name: str) -> None:
-    figure = draw(both(TABLES[name]))
+    figure = draw_timelines(both(TABLES[name]))
     renderer = rendered(figure).get_renderer()
     for axes in figure.axes:
         boxes = list(drawn(axes))
@@ -358,20 +362,22 @@ def test_thin_lanes_have_no_numbers() -> None:
     full = (Task(F, BACKBONE, 0), Task(B, BACKBONE, 0), Task(F, "vision", 0), Task(B, "vision", 0))
     modules = ModuleStages(BACKBONE, looped=True), ModuleStages("vision")
     table = Schedule(modules, 1, (Feed("vision"),), ((full[:3],), (full,)))
-    (axes,) = draw({"measured": as_measured(table, devices=1)}).axes
+    (axes,) = draw_timelines({"measured": as_measured(table, devices=1)}).axes
     assert sum(1 for _ in drawn(axes)) == len(full[:3] + full)
     assert len(axes.texts) == 3
 
 
 def test_every_box_that_is_large_enough_has_its_number() -> None:
-    (axes,) = draw({"predicted": timeline(interleaved_schedule(4, 1, 8), Seconds(0.0))}).axes
+    (axes,) = draw_timelines(
+        {"predicted": predict_timeline(interleaved_schedule(4, 1, 8), Seconds(0.0))}
+    ).axes
     expected = Counter(str(m) for m in range(8) for _ in range(2 * 4))
     assert Counter(text.get_text() for text in axes.texts) == expected
 
 
 def test_small_boxes_have_neither_numbers_nor_outlines() -> None:
     """Outlines of small boxes would look like idle time."""
-    (axes,) = draw({"predicted": timeline(TABLES["long"], Seconds())}).axes
+    (axes,) = draw_timelines({"predicted": predict_timeline(TABLES["long"], Seconds())}).axes
     assert not axes.texts
     boxes = [c for c in axes.collections if isinstance(c, PolyCollection)]
     assert all(len(collection.get_edgecolor()) == 0 for collection in boxes)
@@ -379,7 +385,7 @@ def test_small_boxes_have_neither_numbers_nor_outlines() -> None:
 
 @pytest.mark.parametrize("name", ["two encoders", "four encoders"])
 def test_everything_lies_within_the_picture(name: str) -> None:
-    figure = draw(both(TABLES[name]))
+    figure = draw_timelines(both(TABLES[name]))
     renderer = rendered(figure).get_renderer()
     whole = figure.bbox
     for artist in (*figure.legends, *figure.axes):
@@ -391,7 +397,7 @@ def test_everything_lies_within_the_picture(name: str) -> None:
 
 def test_two_timelines_share_the_time_axis() -> None:
     lines = both(TABLES["one encoder"])
-    figure = draw(lines)
+    figure = draw_timelines(lines)
     upper, lower = figure.axes
     assert upper.get_xlim() == lower.get_xlim() == (0, lines["measured"].makespan)
     assert [len(axes.get_yticklabels()) for axes in (upper, lower)] == [4, 8]
@@ -403,8 +409,8 @@ def test_two_timelines_share_the_time_axis() -> None:
 
 
 def test_idle_time_shows_the_background_of_the_row() -> None:
-    lines = timeline(interleaved_schedule(4, 1, 8), Seconds())
-    (axes,) = draw({"predicted": lines}).axes
+    lines = predict_timeline(interleaved_schedule(4, 1, 8), Seconds())
+    (axes,) = draw_timelines({"predicted": lines}).axes
     rows = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
     assert [patch.get_width() for patch in rows] == [lines.makespan] * 4
     assert {patch.get_facecolor() for patch in rows} == {to_rgba(IDLE_COLOUR)}
@@ -415,10 +421,10 @@ def test_idle_time_shows_the_background_of_the_row() -> None:
     ("scale", "label"), [(1.0, "time (s)"), (1e-3, "time (ms)"), (1e-6, "time (µs)"), (0.0, "(µs)")]
 )
 def test_the_unit_of_time_follows_the_duration(scale: float, label: str) -> None:
-    lines = timeline(interleaved_schedule(2, 1, 2), Seconds())
+    lines = predict_timeline(interleaved_schedule(2, 1, 2), Seconds())
     spans = [replace(s, start=s.start * scale, end=s.end * scale) for s in lines.spans]
     lines = replace(lines, spans=tuple(spans), start=lines.start * scale, end=lines.end * scale)
-    (axes,) = draw({"predicted": lines}).axes
+    (axes,) = draw_timelines({"predicted": lines}).axes
     assert label in axes.get_xlabel()
 
 

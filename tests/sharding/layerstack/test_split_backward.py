@@ -80,7 +80,7 @@ def inputs() -> tuple[list[jax.Array], jax.Array, jax.Array, jax.Array]:
 )
 def test_gradients_are_those_of_the_whole_layer(steps: Steps) -> None:
     params, x, rest, g = inputs()
-    cut = SplitLayer.of(partial(layer, steps), params, x, rest, None)
+    cut = SplitLayer.trace_layer(partial(layer, steps), params, x, rest, None)
     y, linearized = cut.linearize(params, x, rest)
     early, dx, pairs = SplitLayer.backward(linearized, g)
     late = cut.weight_gradients(params, pairs)
@@ -105,7 +105,7 @@ def test_pairs_are_inputs_once_and_gradients_of_outputs() -> None:
         return (jnp.tanh(x @ params[0]) * (x @ params[1])) @ params[2]
 
     params, x, rest, g = inputs()
-    cut = SplitLayer.of(gated, params, x, rest, None)
+    cut = SplitLayer.trace_layer(gated, params, x, rest, None)
     _, _, (data, gradients) = SplitLayer.backward(cut.linearize(params, x, rest)[1], g)
     assert [len(data), len(gradients)] == [2, 3]
     np.testing.assert_array_equal(data[0], x)
@@ -114,7 +114,7 @@ def test_pairs_are_inputs_once_and_gradients_of_outputs() -> None:
 
 def test_parameters_that_shall_not_wait_do_not() -> None:
     params, x, rest, g = inputs()
-    cut = SplitLayer.of(
+    cut = SplitLayer.trace_layer(
         partial(layer, [("product", 0), ("product", 1)]), params, x, rest, frozenset({1})
     )
     early, _, (data, _) = SplitLayer.backward(cut.linearize(params, x, rest)[1], g)

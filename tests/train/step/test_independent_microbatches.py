@@ -43,7 +43,7 @@ from scheduling.search.scheduler import PlacementLimits
 from sharding.exchange_kinds import Exchanges
 from sharding.grid import JointGrid
 from sharding.mesh import named_shardings
-from sharding.plan import ParallelPlan, PlanError, factorizations
+from sharding.plan import ParallelPlan, PlanError, list_factorizations
 from sharding.stages import StageViews
 from tests.train.models import small_model, without_media
 from tests.train.step.gradients import CompiledOnce
@@ -212,7 +212,7 @@ def plan_sets(draw: st.DrawFn) -> dict[str, ParallelPlan]:
     for name, stages in (("vision", 1), ("audio", 2)):
         choices = [
             ParallelPlan(data=data, fsdp=fsdp, context=own, tensor=width, stage=stages)
-            for data, fsdp, own, width in factorizations(count // stages, 4)
+            for data, fsdp, own, width in list_factorizations(count // stages, 4)
             if own <= 2 and data * fsdp * stages <= 2 * ROWS and 8 % (own * width) == 0
         ]
         found[name] = draw(st.sampled_from(choices))

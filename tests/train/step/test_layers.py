@@ -274,7 +274,7 @@ def test_auxiliary_losses_are_means_over_tokens_summed_over_layers() -> None:
             x, context = decoder.embed(params, rows), decoder.context(rows)
             for i in range(decoder.config.decoder.layers):
                 one = jax.tree.map(lambda leaf, i=i: leaf[i], params["layers"])
-                x, _ = decoder.layer(one, x, context, i % decoder.traits.period)
+                x, _ = decoder.layer(one, x, context, i % decoder.spec.period)
                 total += jnp.where(rows.segment_ids > 0, jnp.square(x).mean(-1), 0).sum()
             loss += loss_of(decoder, params, x, rows)
         return loss, total
@@ -322,7 +322,7 @@ def test_layers_that_do_not_give_the_losses_of_their_stack_are_refused() -> None
     traits = LayerStackSpec(period=2, aux=("one",))
     run = LayerStack(layer, jnp.zeros((2, 1)), 2, "layer", (), spec=traits)
     with pytest.raises(TypeError, match=r"layer 1 of a period gives .*'one', 'two'.*\['one'\]"):
-        run.forward(jnp.int32(0), jnp.zeros(3), ()).run()
+        run.forward_loop(jnp.int32(0), jnp.zeros(3), ()).run_scan()
 
 
 def test_layers_of_a_period_have_the_same_parameters() -> None:

@@ -38,7 +38,7 @@ from scheduling.schedules.schedule import (
 from scheduling.schedules.tasks import ModuleStages, Task
 from sharding.exchange_kinds import EXCHANGES, Exchanges
 from sharding.grid import JointGrid
-from sharding.plan import ParallelPlan, PlanError, factorizations
+from sharding.plan import ParallelPlan, PlanError, list_factorizations
 from sharding.stages import StageViews
 from tests.scheduling.placing import at_random, naive, with_prologue
 from tests.train.models import small_model
@@ -290,7 +290,7 @@ def own_plans(case: Case, cut: ModuleStages) -> st.SearchStrategy[ParallelPlan]:
     """All plans that an encoder can have beside the decoder's, but for context above 2."""
     decoder = case.plans["decoder"]
     found = []
-    for data, fsdp, context, tensor in factorizations(decoder.devices // cut.stages, 4):
+    for data, fsdp, context, tensor in list_factorizations(decoder.devices // cut.stages, 4):
         own = {"data": data, "fsdp": fsdp, "context": context, "tensor": tensor}
         plan = ParallelPlan(**own, stage=cut.stages)
         inside = plan.batch * cut.stages / case.schedule.stages

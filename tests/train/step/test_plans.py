@@ -22,7 +22,7 @@ from mllm_jax.train.step.batch import place, select_rows
 from mllm_jax.train.step.build import build_step
 from sharding.exchange_kinds import DEFAULT_EXCHANGES, EXCHANGES, Exchanges
 from sharding.grid import JointGrid
-from sharding.plan import ParallelPlan, PlanError, factorizations
+from sharding.plan import ParallelPlan, PlanError, list_factorizations
 from tests.train.models import small_model
 
 ROWS, TOKENS, BUDGETS = 8, 32, {"vision": 32, "audio": 64}
@@ -71,7 +71,7 @@ def batch(model: ModelConfig) -> PackedBatch:
 @st.composite
 def plan_sets(draw: st.DrawFn) -> dict[str, ParallelPlan]:
     devices = draw(st.sampled_from([1, 2, 4, 8]))
-    choice = st.sampled_from([plan(*degrees) for degrees in factorizations(devices, 5)])
+    choice = st.sampled_from([plan(*degrees) for degrees in list_factorizations(devices, 5)])
     plans = {name: draw(choice) for name in ("decoder", "vision", "audio")}
     try:
         JointGrid.build(plans)

@@ -69,17 +69,17 @@ class Alone:
         return self.run(params).split_backward(self.x, self.context)
 
     def forward(self, params: Any, x: jax.Array) -> Any:
-        return self.apart(params).forward(START, x, self.context).run()
+        return self.apart(params).forward_loop(START, x, self.context).run_scan()
 
     def backward(self, params: Any, kept: Any, g: jax.Array) -> Any:
         run = self.apart(params)
         early, _ = run.partition_sums(zeros(params))
-        return run.backward(START, kept, g, {}, self.context, early).run()
+        return run.backward_loop(START, kept, g, {}, self.context, early).run_scan()
 
     def weights(self, params: Any, pairs: Any) -> Any:
         run = self.apart(params)
         _, late = run.partition_sums(zeros(params))
-        return run.weight_gradients(START, pairs, self.x, self.context, late).run()[0]
+        return run.weight_gradients(START, pairs, self.x, self.context, late).run_scan()[0]
 
 
 START = jnp.int32(0)

@@ -22,7 +22,7 @@ from scheduling.simulate.boxes import (
     shade_of,
     shades_of,
 )
-from scheduling.simulate.timeline import Timeline, timeline
+from scheduling.simulate.timeline import Timeline, predict_timeline
 
 #: Points: width of the drawing, place of the names of its rows, height of a row.
 WIDTH, NAMES, ROW = 1320.0, 66.0, 26.0
@@ -58,7 +58,7 @@ def _draw_pipeline(run: RunFiles) -> Markup:
     lowered = configure_step(run.config)
     if lowered.pipeline is None:
         return Markup()
-    line = timeline(lowered.pipeline.schedule, lowered.costs)
+    line = predict_timeline(lowered.pipeline.schedule, lowered.costs)
     logged = [(label, words, run.series(name)[1]) for name, (label, words) in PREDICTED.items()]
     pairs = [(label, words(values[-1] or 0.0)) for label, words, values in logged if values]
     return join_markup(
