@@ -240,7 +240,7 @@ def _full_pairs(model: ModelConfig, tokens: int) -> float:
 
 
 def _near_pairs(model: ModelConfig, positions: Mapping[str, int]) -> dict[str, tuple[float, ...]]:
-    """The same of layers with windows or chunks, in the order of `TowerWork.near`."""
+    """The same of layers with windows or chunks, in the order of `ModuleWork.near`."""
     name = model.backbone
     near = {name: _near_shares(model.attention, positions[name], model.backbone_config)}
     for name in model.lanes:

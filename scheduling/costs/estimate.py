@@ -4,7 +4,7 @@ Products with parameters and those of attention run at their reached shares of t
 operations at the reached memory bandwidth; a collective takes the time of a ring that moves its
 bytes. `scheduling.costs.layer` has the times of layers, and this module those of tasks and steps.
 
-Sources of the model: FLOPs as `TowerWork` counts them; ring collectives as in NCCL; the memory of
+Sources of the model: FLOPs as `ModuleWork` counts them; ring collectives as in NCCL; the memory of
 a step in `scheduling.costs.memory`.
 """
 

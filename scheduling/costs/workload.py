@@ -58,7 +58,7 @@ class Workload:
         constant: bytes of a parameter that does not train.
         loss_chunk: tokens whose logits exist at a time.
         pairs: by module, the share of all pairs of a row that attention computes; 1 if not named.
-        near_pairs: by module, the same share for each of `TowerWork.near`; 1 if not named.
+        near_pairs: by module, the same share for each of `ModuleWork.near`; 1 if not named.
         by_segment: whether attention computes no pairs of unlike segments of a row.
         adaptive: whether encoders that fill bubbles have independent microbatches, which every step
             places anew.
@@ -106,7 +106,7 @@ class Workload:
         )
 
     def near_share(self, name: str, number: int) -> float:
-        """Share of all pairs of a row that layers of one kind of `TowerWork.near` compute."""
+        """Share of all pairs of a row that layers of one kind of `ModuleWork.near` compute."""
         return self.near_pairs[name][number] if name in self.near_pairs else 1.0
 
     def rows_of(self, name: str, microbatches: int) -> float:
