@@ -16,7 +16,7 @@ from scheduling.schedules.check import check_schedule, peak_live
 from scheduling.schedules.schedule import Schedule, ScheduleError, interleaved_schedule
 from scheduling.schedules.task_kinds import B, F, W
 from scheduling.schedules.tasks import BACKBONE, Feed, ModuleStages, Task
-from scheduling.simulate.lockstep import makespan
+from scheduling.simulate.lockstep import step_makespan
 from tests.scheduling import placing
 from tests.scheduling.placing import Placed
 
@@ -354,7 +354,7 @@ def test_modules_feed_each_other() -> None:
     seconds = {kind: TaskTime((Segment(s),)) for kind, s in ((F, 1.0), (B, 2.0))}
     own = {(kind, n, 0): seconds[kind] for kind in (F, B) for n in ("image", "text")}
     times = StepTimes(seconds[F], seconds[B], own, TaskTime())
-    assert makespan(schedule, times) == 2 * (1.0 + 2.0) + 2 * (1.0 + 2.0)
+    assert step_makespan(schedule, times) == 2 * (1.0 + 2.0) + 2 * (1.0 + 2.0)
     with pytest.raises(ScheduleError) as caught:
         check_schedule(graph_schedule(first="text"))
     assert sorted(str(caught.value).splitlines()) == [
