@@ -106,7 +106,7 @@ class PublishedSetting:
         """The chain of all its modules under the decoder's plan."""
         config = self.config
         strategy = Strategy(
-            {"decoder": config.parallel.backbone_plan},
+            {config.model.backbone: config.parallel.backbone_plan},
             config.train.accumulate,
             config.backbone_chunks,
             config.model.remat,

@@ -58,7 +58,7 @@ class AblatedStep:
         """The decoder's plan and chunks, which encoders share."""
         config = self.config
         return Strategy(
-            {"decoder": config.parallel.backbone_plan},
+            {config.model.backbone: config.parallel.backbone_plan},
             config.train.accumulate,
             config.backbone_chunks,
             config.model.remat,

@@ -68,7 +68,7 @@ class DisaggregatedSystem:
     @cached_property
     def timings(self) -> list[ModuleTiming]:
         """Timings of the encoders on their devices."""
-        chain, plans = self.chain, {"decoder": self.plan}
+        chain, plans = self.chain, {self.chain.backbone_name: self.plan}
         strategy = replace(chain.strategy, plans=plans, encoder_chunks={})
         return [
             chain.timing(replace(strategy, plans=plans | {name: self.plan}), name)

@@ -80,6 +80,11 @@ class LayerChain:
     by_chunk: bool = False
     uneven: UnevenLoads | None = None
 
+    @property
+    def backbone_name(self) -> str:
+        """Name of the backbone."""
+        return self.workload.backbone_name
+
     @cached_property
     def timings(self) -> dict[str, ModuleTiming]:
         """Timings of the towers, encoders first."""
@@ -88,7 +93,7 @@ class LayerChain:
         replicated = decoder.model_copy(update={"data": decoder.data * decoder.fsdp, "fsdp": 1})
         plans = dict.fromkeys(self.workload.modules, replicated)
         strategy = replace(self.strategy, plans=plans, encoder_chunks={})
-        names = [*self.workload.sources, "decoder"]
+        names = [*self.workload.sources, self.backbone_name]
         return {name: self.timing(strategy, name) for name in names}
 
     def timing(self, strategy: Strategy, name: str) -> ModuleTiming:
@@ -120,7 +125,7 @@ class LayerChain:
         return [
             ChainLayer(name, timing.forward_time(1), self.backward(timing, 1))
             for name, timing in self.timings.items()
-            if name != "decoder"
+            if name != self.backbone_name
             for _ in range(timing.profile.layers)
         ]
 
@@ -134,15 +139,15 @@ class LayerChain:
     @cached_property
     def decoder(self) -> list[ChainLayer]:
         """Layers of the decoder; the last one carries the head."""
-        timing = self.timings["decoder"]
+        timing = self.timings[self.backbone_name]
         layers = [
-            ChainLayer("decoder", timing.forward_time(1), timing.backward_time(1))
+            ChainLayer(self.backbone_name, timing.forward_time(1), timing.backward_time(1))
         ] * timing.profile.layers
         end = timing.compute_seconds(timing.profile.end)
         last = layers[-1]
         forward = TaskTime((*last.forward.segments, Segment(end)))
         backward = TaskTime((Segment(2 * end), *last.backward.segments))
-        return [*layers[:-1], ChainLayer("decoder", forward, backward)]
+        return [*layers[:-1], ChainLayer(self.backbone_name, forward, backward)]
 
     def times(self, cuts: Sequence[int], layers: Sequence[ChainLayer]) -> OrderTimes:
         """Times of virtual stages that end after `cuts` layers."""
@@ -158,9 +163,9 @@ class LayerChain:
         def time(task: Task, stage: int) -> TaskTime:
             return tasks[task.chunk][not task.kind.forward]
 
-        towers = {layer.tower for layer in layers} | {"decoder"}
+        towers = {layer.tower for layer in layers} | {self.backbone_name}
         around = self.ends([self.timings[name] for name in self.timings if name in towers])
-        send = self.timings["decoder"].send_seconds()
+        send = self.timings[self.backbone_name].send_seconds()
         sends = (send, 0.0) if self.overlapped else (0.0, TRANSFERS * send)
         return OrderTimes(time, *sends, *around)
 
@@ -253,7 +258,7 @@ class BaselineStep:
 
         def seconds(task: Task, stage: int) -> np.ndarray:
             by_module = parts[task.chunk][not task.kind.forward]
-            total = np.full(cases, by_module["decoder"])
+            total = np.full(cases, by_module[self.chain.backbone_name])
             for name, share in shares.items():
                 total += by_module[name] * share[task.microbatch]
             return total
@@ -307,7 +312,7 @@ def stopped_seconds(chain: LayerChain) -> float:
         * strategy.microbatches
         * strategy.chunks
         * TRANSFERS
-        * chain.timings["decoder"].send_seconds()
+        * chain.timings[chain.backbone_name].send_seconds()
     )
 
 

@@ -27,8 +27,13 @@ def chain_memory(timings: Mapping[str, ModuleTiming], parts: Sequence[Sequence[s
         parts: by virtual stage, the towers of its layers; the virtual stages of a device are
             `stages` apart.
     """
-    stages = timings["decoder"].plan.stage
+    stages = _backbone_timing(timings).plan.stage
     return max(_of_stage(timings, parts[stage::stages], stage) for stage in range(stages))
+
+
+def _backbone_timing(timings: Mapping[str, ModuleTiming]) -> ModuleTiming:
+    """The timing of the backbone, which is the last."""
+    return [*timings.values()][-1]
 
 
 def state_bytes(timing: ModuleTiming) -> float:
@@ -42,10 +47,12 @@ def state_bytes(timing: ModuleTiming) -> float:
 def _of_stage(
     timings: Mapping[str, ModuleTiming], chunks: Sequence[Sequence[str]], stage: int
 ) -> float:
-    decoder = timings["decoder"]
+    decoder = _backbone_timing(timings)
     strategy, stages = decoder.strategy, decoder.plan.stage
     layers = Counter(name for chunk in chunks for name in chunk)
-    state = sum(_state_bytes(timings[name], layers[name]) for name in layers | Counter(["decoder"]))
+    state = sum(
+        _state_bytes(timings[name], layers[name]) for name in layers | Counter([decoder.name])
+    )
     count = strategy.microbatches
     forwards = warm_up(stages, len(chunks), count, stage) + 1
     waiting = min(forwards, count * len(chunks)) / len(chunks)
@@ -76,5 +83,5 @@ def _recomputed_bytes(timings: Mapping[str, ModuleTiming], chunk: Sequence[str])
     recomputed = [
         layer_residual_bytes(timings[name]) for name in chunk if timings[name].remat != "none"
     ]
-    full = timings["decoder"].remat == "full"
+    full = _backbone_timing(timings).remat == "full"
     return sum(recomputed) if full else max(recomputed, default=0.0)

@@ -279,7 +279,7 @@ def _encoder_timings(chain: LayerChain, stages: int, tensor: int) -> Iterator[Mo
     plan = ParallelPlan(data=decoder.devices // (stages * tensor), stage=stages, tensor=tensor)
     for name in chain.workload.sources:
         strategy = replace(
-            chain.strategy, plans={"decoder": decoder, name: plan}, encoder_chunks={}
+            chain.strategy, plans={chain.backbone_name: decoder, name: plan}, encoder_chunks={}
         )
         yield chain.timing(strategy, name)
 
@@ -289,7 +289,7 @@ def _both_directions(
 ) -> tuple[PipelineDirection, PipelineDirection]:
     """The decoder's step forwards and backwards in time."""
     stages = chain.strategy.backbone.stage
-    timing = chain.timings["decoder"]
+    timing = chain.timings[chain.backbone_name]
     tasks = {F: timing.forward_time(1), B: timing.backward_time(1)}
     idle = {kind: time.collective / time.seconds for kind, time in tasks.items()}
     rows = [_decoder_spans(alone, stage, idle) for stage in range(stages)]

@@ -273,7 +273,7 @@ def _even_splits(question: PlanningCase, counts: Iterable[int]) -> list[int]:
     def slower(devices: int) -> float:
         others = question.space.devices - devices
         encoders = sum(module_compute(usual, n, others, "none", hardware) for n in usual.sources)
-        return max(module_compute(usual, "decoder", devices, "none", hardware), encoders)
+        return max(module_compute(usual, usual.backbone_name, devices, "none", hardware), encoders)
 
     seconds = {devices: slower(devices) for devices in counts}
     most = UNEVEN * min(seconds.values(), default=0.0)

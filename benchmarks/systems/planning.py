@@ -92,14 +92,15 @@ def _configured_strategy(planner: PlanSearch) -> Strategy | None:
     """
     config, space = planner.platform_config, planner.space
     decoder, rows = config.parallel.backbone_plan, planner.workload.rows
+    name = config.model.backbone
     fits = decoder.devices == space.devices and (
         decoder.context in (space.contexts or ()) and decoder.tensor in (space.tensors or ())
     )
     divides = rows % (config.train.accumulate * decoder.batch) == 0
-    if not (fits and divides and space.fits_plan("decoder", decoder)) or decoder.expert > 1:
+    if not (fits and divides and space.fits_plan(name, decoder)) or decoder.expert > 1:
         return None
     return Strategy(
-        {"decoder": decoder},
+        {name: decoder},
         config.train.accumulate,
         config.backbone_chunks,
         config.model.remat,

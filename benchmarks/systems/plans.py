@@ -57,10 +57,7 @@ def list_strategies(
     """Strategies of some plans of the decoder that a chain can run."""
     for strategy in plan_families(space, workload, [plan for plan in plans if plan.fsdp == 1]):
         interleaves = strategy.chunks == 1 or strategy.microbatches % strategy.backbone.stage == 0
-        if (
-            interleaves
-            and strategy.chunks * strategy.backbone.stage <= workload.modules["decoder"].periods
-        ):
+        if interleaves and strategy.chunks * strategy.backbone.stage <= workload.backbone.periods:
             yield strategy
 
 

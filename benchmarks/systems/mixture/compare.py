@@ -253,7 +253,7 @@ def compare_systems(
             by_system[system] = _make_cell(
                 planned_system.under(workload_of_load(workload, load.mean), load.uneven)
             )
-    tokens = workload.rows * workload.positions["decoder"]
+    tokens = workload.rows * workload.positions[workload.backbone_name]
     facts = config.run.name, hardware, tokens, space.memory, ordered, draw, plans
     return SystemComparison(*facts, tuple(cells), _configure_plan(planner, ours))
 
