@@ -121,7 +121,7 @@ class MachineSetting:
         """`cpu`, `gpu` or `tpu`."""
         return self.devices[0].platform
 
-    def seconds(self, programs: Mapping[Any, Callable[[], Any]]) -> dict[Any, float]:
+    def time_programs(self, programs: Mapping[Any, Callable[[], Any]]) -> dict[Any, float]:
         """Seconds of every program, run in turns."""
         return lower_quartiles(programs, self.sizes.repetitions)
 
@@ -174,7 +174,7 @@ def _select_parts(parts: Sequence[str] | None) -> Mapping[str, Part]:
 
 
 def _log_row(measured: Row) -> Row:
-    """`measured`, in the log at once: a run that is interrupted later has told it."""
+    """`measured`, in the log at once: a run that is interrupted later has it in the log."""
     logger.info("%s", line_of(measured))
     return measured
 
@@ -248,7 +248,7 @@ def _measure_rate(
     scale: float,
 ) -> Iterator[Row]:
     run, amount = make()
-    rate = amount / setting.seconds({0: run})[0] / scale
+    rate = amount / setting.time_programs({0: run})[0] / scale
     note = f"{rate / peak:.1%} of the data sheet" if peak else "peak not described"
     yield make_row("", what, rate, peak, unit, note)
 
@@ -285,12 +285,12 @@ def _measure_step(setting: MachineSetting, backend: str) -> Iterator[Row]:
     program = step.update.lower(state, placed).compile()
     yield make_row("", f"{what}: initialise, lower, compile", time.perf_counter() - begin)
     run = InPlaceProgram(lambda *inputs: program(*inputs)[0], state, (placed,))
-    seconds = setting.seconds({0: run.run})[0]
+    seconds = setting.time_programs({0: run.run})[0]
     loss = float(program(run.state, placed)[1]["loss"])
     if not math.isfinite(loss):
         raise FloatingPointError(f"the loss is {loss}")
     sizes = program.memory_analysis()
-    assert sizes is not None  # every backend that we compile for tells
+    assert sizes is not None  # every backend that we compile for reports them
     platform = setting.devices[0].platform
     size = sizes.argument_size_in_bytes + temporary_bytes(sizes, platform)
     setting.steps.setdefault("seconds", seconds)
@@ -298,7 +298,7 @@ def _measure_step(setting: MachineSetting, backend: str) -> Iterator[Row]:
     yield from _report_figures(setting, config, batch, what, seconds)
     yield make_row("", f"{what}: arguments and temporaries", size / 2**30, unit="GiB of a device")
     used = (setting.devices[0].memory_stats() or {}).get("peak_bytes_in_use")
-    note = "" if used else "the device does not tell"
+    note = "" if used else "the device does not report it"
     peak = used / 2**30 if used else None
     yield make_row("", f"{what}: most in use so far", peak, unit="GiB of a device", note=note)
 
@@ -373,7 +373,7 @@ def list_predictions(setting: MachineSetting) -> Iterator[tuple[str, Measure]]:
 
 def _measure_calibration(setting: MachineSetting) -> Iterator[Row]:
     bench = CalibrationPrograms.build(setting.config, setting.print_line)
-    fitted = bench.fit_constants(setting.seconds(bench.programs), "calibrated")
+    fitted = bench.fit_constants(setting.time_programs(bench.programs), "calibrated")
     for name, value in fitted.constants.items():
         note = "kept as it was" if name.rpartition(".")[2] in fitted.unfitted else ""
         yield make_row("", f"calibrated {name}", value, unit="constant", note=note)
@@ -383,7 +383,7 @@ def _measure_calibration(setting: MachineSetting) -> Iterator[Row]:
 
 
 def _compare_prediction(setting: MachineSetting, hardware: Hardware, what: str) -> Iterator[Row]:
-    """Seconds and bytes of the configured step: measured, and beside it predicted."""
+    """Seconds and bytes of the configured step: measured and predicted."""
     seconds = simulate_step(setting.config, hardware).makespan
     yield _comparison_row(f"{what}: seconds", setting.steps.get("seconds"), seconds, "s")
     size, scale = predict_memory(setting.config, hardware).total, 2**30
@@ -394,7 +394,7 @@ def _compare_prediction(setting: MachineSetting, hardware: Hardware, what: str) 
 
 def _comparison_row(what: str, measured: float | None, predicted: float, unit: str) -> Row:
     error = "step not measured" if measured is None else f"{predicted / measured - 1:+.1%}"
-    return make_row("", what, measured, predicted, unit, f"beside: predicted, {error}")
+    return make_row("", what, measured, predicted, unit, f"reference: predicted, {error}")
 
 
 # ---- pipeline ------------------------------------------------------------------------------------
@@ -403,13 +403,13 @@ def _comparison_row(what: str, measured: float | None, predicted: float, unit: s
 def list_pipelines(setting: MachineSetting) -> Iterator[tuple[str, Measure]]:
     """See `benchmarks.emulated`."""
 
-    def measure() -> Iterator[Row]:
+    def measure_stages() -> Iterator[Row]:
         for what, measured, reference, unit, note, good in emulated_rows(
-            setting.config, setting.devices, setting.seconds
+            setting.config, setting.devices, setting.time_programs
         ):
             yield make_row("", what, measured, reference, unit, note, failed=not good)
 
-    yield "stages", measure
+    yield "stages", measure_stages
 
 
 # ---- exchange ------------------------------------------------------------------------------------
@@ -419,16 +419,16 @@ def list_exchanges(setting: MachineSetting) -> Iterator[tuple[str, Measure]]:
     """Outputs to random tokens of all devices, padded, and ragged where the platform can."""
     ways = {"padded": False} if setting.platform == "cpu" else {"ragged": True, "padded": False}
     for name, ragged in ways.items():
-        landing = MergeCase(setting.devices, *setting.sizes.exchange, ragged)
-        yield name, partial(_measure_exchange, setting, name, landing)
+        case = MergeCase(setting.devices, *setting.sizes.exchange, ragged)
+        yield name, partial(_measure_exchange, setting, name, case)
 
 
-def _measure_exchange(setting: MachineSetting, name: str, landing: MergeCase) -> Iterator[Row]:
-    run = landing.compile_program()
-    error, seconds = landing.largest_error(run()), setting.seconds({0: run})[0]
+def _measure_exchange(setting: MachineSetting, name: str, case: MergeCase) -> Iterator[Row]:
+    run = case.compile_program()
+    error, seconds = case.largest_error(run()), setting.time_programs({0: run})[0]
     count = len(setting.devices)
     over = f"over {count} devices" if count > 1 else "of one device with itself: a copy"
-    note = f"{landing.bytes / 2**20:.4g} MiB of a device there and its gradient back, {over}"
+    note = f"{case.bytes / 2**20:.4g} MiB of a device there and its gradient back, {over}"
     yield make_row("", f"{name}: forward and backward", seconds, note=note)
     wrong = "" if error == 0 else "FAILED: not what a lookup gives"
     yield make_row("", f"{name}: error", error, 0.0, "largest", wrong, failed=error != 0)
@@ -461,7 +461,7 @@ def _measure_attention(
     inputs = case.inputs()
     names = dict.fromkeys((backend, "reference"))
     runs = {name: partial(case.make_program(name, MaskKind(causal)), inputs) for name in names}
-    seconds = setting.seconds(runs)
+    seconds = setting.time_programs(runs)
     note = f"forward and backward, 2 x {case.tokens} tokens, {case.heads} x {case.width} wide"
     reference = seconds["reference"] if backend != "reference" else None
     times = (
@@ -474,7 +474,7 @@ def _measure_attention(
 
 
 def list_grouped_products(setting: MachineSetting) -> Iterator[tuple[str, Measure]]:
-    """Products by groups against the reference, and beside a dense product of as many FLOPs."""
+    """Products by groups against the reference, and against a dense product of as many FLOPs."""
     yield "grouped product: errors", partial(_grouped_errors, GroupedCase())
     for way in ("grouped", "ragged_dot"):
         yield f"{way}: forward and backward", partial(_measure_grouped, setting, way)
@@ -492,7 +492,7 @@ def _grouped_errors(case: GroupedCase) -> Iterator[Row]:
 def _measure_grouped(setting: MachineSetting, way: str) -> Iterator[Row]:
     case = setting.sizes.grouped
     runs = {each: partial(case.make_program(each), case.inputs_of(each)) for each in (way, "dense")}
-    seconds = setting.seconds(runs)
+    seconds = setting.time_programs(runs)
     note = (
         f"forward and backward, {case.rows} rows of {case.groups} groups, {case.inputs} to "
         f"{case.outputs}; {seconds[way] / seconds['dense']:.3g} times a dense product of as many "

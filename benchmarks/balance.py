@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from benchmarks.pipeline import PrintLine, Row
-from data.planning.balance import deal
+from data.planning.balance import assign_items
 from data.planning.problem import BalanceProblem, Ints
 from data.sources.distributions import SampleShape, draw_lengths
 from mllm_jax.config.load import ExperimentConfig
@@ -30,8 +30,8 @@ def bench_balance(
     """The heaviest rank over the mean, by phase, before and after balancing.
 
     `before` has the samples as they come, as many on every rank. `bound` is what no deal can be
-    below: the mean, or the dearest item. `seconds` is the median time of dealing the items of one
-    phase; a whole plan, which also packs and lays out, takes longer (`docs/log`).
+    below: the mean, or the most expensive item. `seconds` is the median time of distributing the
+    items of one phase; a whole plan, which also packs and lays out, takes longer (`docs/log`).
 
     Args:
         config: configuration whose model gives the cost of a sample in every phase.
@@ -74,7 +74,7 @@ def _measure_phase(problem: BalanceProblem, first: Ints) -> Row:
     seconds = []
     for _ in range(REPETITIONS):
         begin = time.perf_counter()
-        rank = deal(BalanceProblem(problem.lengths, problem.ranks, problem.work))
+        rank = assign_items(BalanceProblem(problem.lengths, problem.ranks, problem.work))
         seconds.append(time.perf_counter() - begin)
     mean = max(problem.costs.sum() / problem.ranks, 1)
     return {

@@ -1,8 +1,8 @@
-"""Cost of checksums: saving and restoring with them, beside the same with plain Orbax.
+"""Cost of checksums: saving and restoring with them, compared with plain Orbax.
 
 A turn saves with checksums, twice without and again with them, every other turn the other way
 round, and gives one ratio: neither what slows the machine for longer than a turn nor what a save
-leaves behind for the next one favours any. Ratios spread by a tenth and more, so that a share comes
+leaves for the next one favours any. Ratios spread by a tenth and more, so that a share comes
 with the interval that its median lies in.
 """
 
@@ -30,7 +30,7 @@ from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.saved import check_whole
 
-#: Turns, after one that warms up: enough to tell a twentieth of the blocking part.
+#: Turns, after one that warms up: enough to measure a twentieth of the blocking part.
 TURNS = 40
 #: Ratios to report: name, both measurements, and the number subtracted from their ratio.
 SHARES = (
@@ -55,8 +55,8 @@ def bench_checkpoint(
         state holds finite numbers alone, which a run waits for before it saves; `restoring`, and
         `verifying`, a part of it. Medians of the ratios within a turn: `blocking_share`, by how
         much checksums make the blocking part longer; `finite_share`, how long the look at the
-        numbers is beside the blocking part; `verifying_share` of restoring. `low` and `high` are
-        the ends of the interval in which each of these medians lies, see `median_between`.
+        numbers is compared with the blocking part; `verifying_share` of restoring. `low` and `high`
+        are the ends of the interval in which each of these medians lies, see `median_between`.
     """
     experiment = Experiment.build(config)
     state = jax.block_until_ready(experiment.step.init(jax.random.key(config.train.seed)))

@@ -1,4 +1,4 @@
-"""Benchmark of co-issue: how much tensor-parallel communication has compute scheduled beside it.
+"""Benchmark of co-issue: how much tensor-parallel communication overlaps with compute.
 
 The pipelined gradients of the configuration are compiled from shapes alone, for accelerators that
 are not here (`mllm_jax.compile.target`). `mllm_jax.compile.overlap` reads the compiled schedule.

@@ -1,4 +1,4 @@
-"""Benchmark of the cost model: real train steps beside their predictions.
+"""Benchmark of the cost model: real train steps and their predictions.
 
 The machine is calibrated in the same go: what a slow moment does to a step it does to the layers
 that predict it. One set of constants serves all rows.
@@ -61,7 +61,7 @@ def bench_cost(
     print_line(f"timing steps and what predicts them in turns, {REPETITIONS} times")
     runs = {name: at_once(step) for name, step in steps.items()}
     seconds = lower_quartiles(runs | (bench.programs if bench else {}), REPETITIONS)
-    # By themselves: the first short program behind a step takes several times as long.
+    # By themselves: the first short program after a step takes several times as long.
     seconds |= lower_quartiles({probe.name: probe.run for probe in probes}, REPETITIONS)
     description = (
         report_calibration(bench.fit_constants(seconds, "calibrated"), print_line)
@@ -120,7 +120,7 @@ def list_variants(config: ExperimentConfig, print_line: PrintLine) -> dict[str, 
 
     A decoder with experts also has all of its devices share them.
 
-    Ways that the model does not fit are left out, and told.
+    Ways that the model does not fit are left out and reported.
     """
     count = config.parallel.devices
     data, one = ParallelPlan(data=count), ParallelPlan()
@@ -183,7 +183,7 @@ def _compile_step(config: ExperimentConfig, devices: Sequence[jax.Device]) -> Co
     batch = step.primed(state["params"], place(_make_microbatches(config), step))
     program = step.update.lower(state, batch).compile()
     sizes = program.memory_analysis()
-    assert sizes is not None  # every backend that we compile for tells
+    assert sizes is not None  # every backend that we compile for reports them
     size = sizes.argument_size_in_bytes + temporary_bytes(sizes, devices[0].platform)
     run = InPlaceProgram(lambda *inputs: program(*inputs)[0], state, (batch,)).run
     return CompiledStep(run, size, program)
@@ -202,7 +202,7 @@ def at_once(steps: Sequence[CompiledStep]) -> Callable[[], Any]:
     """A function that runs all of `steps` at the same time."""
     workers = ThreadPoolExecutor(len(steps))
 
-    def run() -> None:
+    def run_all() -> None:
         list(workers.map(lambda step: jax.block_until_ready(step.run()), steps))
 
-    return run
+    return run_all

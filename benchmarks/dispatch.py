@@ -1,4 +1,4 @@
-"""Benchmark of the exchange of experts: how much of it has compute scheduled beside it.
+"""Benchmark of the exchange of experts: how much of it overlaps with compute.
 
 The gradients of the configuration are compiled from shapes alone, for accelerators that are not
 here (`mllm_jax.compile.target`). `mllm_jax.compile.overlap` reads the compiled schedule.
@@ -21,17 +21,17 @@ from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.train.step.build import gradient_step
 
 TARGETS = (CompileTarget("v5p", (2, 2, 2)), CompileTarget("h100", (1, 8)))
-#: The smallest share of the exchanged bytes that has compute beside it.
+#: The smallest share of the exchanged bytes that overlaps with compute.
 LIMIT = 0.5
 
 
 def bench_dispatch(config: ExperimentConfig, print_line: PrintLine) -> list[Row]:
-    """Share of the exchange of experts beside compute, for every target.
+    """Share of the exchange of experts that overlaps with compute, for every target.
 
     Columns: `exchanges` in the program; `gib` that one device sends in a step, and the `seconds`
-    of the links for it at their peak; `beside`, the share of these bytes with any compute beside
-    them, with a `limit`; `hidden`, the share of the seconds with compute all along, by FLOPs over
-    peak; `compile_seconds`.
+    of the links for it at their peak; `overlapped`, the share of these bytes with any compute that
+    overlaps with them, with a `limit`; `hidden`, the share of the seconds with compute all along,
+    by FLOPs over peak; `compile_seconds`.
 
     Raises:
         ConfigError: no ranks share experts.
@@ -65,7 +65,7 @@ def measure_target(config: ExperimentConfig, target: CompileTarget) -> Row:
         "exchanges": overlap.collectives,
         "gib": overlap.bytes / 2**30,
         "seconds": overlap.seconds,
-        "beside": overlap.share_with_compute,
+        "overlapped": overlap.share_with_compute,
         "limit": LIMIT,
         "hidden": overlap.hidden_share,
         "compile_seconds": seconds,

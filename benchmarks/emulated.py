@@ -147,13 +147,13 @@ def _in_float32(config: ExperimentConfig) -> ExperimentConfig:
 
 
 def _step_times(config: ExperimentConfig, measured: Mapping[Any, float]) -> Iterator[Figures]:
-    """The step by the executor beside the plain one, and by its own tasks."""
+    """The step by the executor and by the plain program, and by its own tasks."""
     title, plain = _make_title(config), measured["plain"]
-    note = f"beside: the plain step on one device, {measured['pipeline'] / plain:.3g} of its time"
+    note = f"reference: plain step of one device, {measured['pipeline'] / plain:.3g} of its time"
     yield f"{title}: gradients", measured["pipeline"], plain, "s", note, True
     predicted = predicted_seconds(plan_of(config).schedule, measured)
     error = predicted / measured["pipeline"] - 1
-    note = f"beside: its tasks, one by one, through its schedule, {error:+.1%}"
+    note = f"reference: its tasks, one by one, through its schedule, {error:+.1%}"
     yield f"{title}: gradients", measured["pipeline"], predicted, "s", note, True
 
 
@@ -165,7 +165,7 @@ def _emulate_step(config: ExperimentConfig, measured: Mapping[Any, float], stage
     seconds = predicted_seconds(plan_of(config).schedule, {**measured, **shared})
     bound = measured["plain"] / STAGES
     name = config.schedule.placement
-    note = f"not run: measured tasks, no sends; beside: the plain step over {STAGES}"
+    note = f"not run: measured tasks, no sends; reference: the plain step over {STAGES}"
     return f"{STAGES} stages, encoders in {name}", seconds, bound, "s", note, True
 
 

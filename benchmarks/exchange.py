@@ -1,8 +1,8 @@
-"""Benchmark of the exchanges of encoder outputs: measured beside predicted seconds.
+"""Benchmark of the exchanges of encoder outputs: measured and predicted seconds.
 
-Outputs land on random tokens of all devices. In the sparse workload an eighth of the tokens takes
-an output; in the dense one there are twice as many outputs as tokens, as in rows with room for more
-media than the decoder takes. The links are calibrated in the same go.
+Outputs are merged into random tokens of all devices. In the sparse workload an eighth of the tokens
+takes an output; in the dense one there are twice as many outputs as tokens, as in rows with room
+for more media than the decoder takes. The links are calibrated in the same go.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ def bench_exchange(
     print_line("measuring peaks, and calibrating links")
     hardware = _measure_links(devices, dtype, repetitions)
     ragged = devices[0].platform != "cpu"
-    landings = {
+    cases = {
         (what, name): MergeCase(devices, 1, *sizes, width, ragged, name, dtype)
         for what, sizes in workloads.items()
         for name in EXCHANGES
     }
-    programs = {key: landing.compile_program() for key, landing in landings.items()}
+    programs = {key: case.compile_program() for key, case in cases.items()}
     print_line(f"timing {len(programs)} programs in turns, {repetitions} times")
     seconds = lower_quartiles(programs, repetitions)
     rows: list[Row] = []
-    for (what, name), landing in landings.items():
-        exchanged = _exchange_costs(landing)
+    for (what, name), case in cases.items():
+        exchanged = _exchange_costs(case)
         rows.append(
             {
                 "workload": what,
@@ -70,15 +70,15 @@ def bench_exchange(
                 "predicted": 2 * exchanged.exchange_seconds(name, hardware),
                 "measured": seconds[what, name],
                 "ratio": seconds[what, name] / seconds[what, "all_to_all"],
-                "difference": landing.largest_error(programs[what, name]()),
+                "difference": case.largest_error(programs[what, name]()),
             }
         )
     return rows
 
 
-def _exchange_costs(landing: MergeCase) -> OutputExchange:
-    count, tokens = len(landing.devices), landing.bytes * landing.tokens / landing.outputs
-    return OutputExchange(count, ((1, count),), landing.bytes, tokens, separate_media=True)
+def _exchange_costs(case: MergeCase) -> OutputExchange:
+    count, tokens = len(case.devices), case.bytes * case.tokens / case.outputs
+    return OutputExchange(count, ((1, count),), case.bytes, tokens, separate_media=True)
 
 
 def _measure_links(devices: list[jax.Device], dtype: str, repetitions: int) -> Hardware:

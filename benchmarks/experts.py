@@ -22,7 +22,7 @@ LIMIT = 1.5
 
 
 def bench_experts(config: ExperimentConfig, print_line: PrintLine) -> list[Row]:
-    """Forward and backward of the configured decoder, beside that of a dense one.
+    """Forward and backward of the configured decoder, compared with a dense one.
 
     The dense model has an MLP as wide as all experts of a token together. Between them stand models
     of fewer experts with the same `top_k`. All compute the same batch, in turns.
@@ -53,9 +53,14 @@ def bench_experts(config: ExperimentConfig, print_line: PrintLine) -> list[Row]:
     for turn in range(TURNS):
         print_line(f"turn {turn + 1} of {TURNS}")
         for run in runs:
-            run.measure()
+            run.measure_once()
     return [
-        {"experts": count, **run.row, "over_dense": run.seconds / runs[0].seconds, "limit": LIMIT}
+        {
+            "experts": count,
+            **run.columns,
+            "over_dense": run.seconds / runs[0].seconds,
+            "limit": LIMIT,
+        }
         for count, run in zip(counts, runs, strict=True)
     ]
 
@@ -99,14 +104,14 @@ class _Run:
     def _compute_gradients(self) -> None:
         jax.block_until_ready(self._step.gradients(self._params, self._batch))
 
-    def measure(self) -> None:
+    def measure_once(self) -> None:
         """Compute the gradients once more, and keep the time if it is the shortest."""
         begin = time.perf_counter()
         self._compute_gradients()
         self.seconds = min(self.seconds, time.perf_counter() - begin)
 
     @property
-    def row(self) -> Row:
+    def columns(self) -> Row:
         """Columns of the table."""
         count = sum(leaf.size for leaf in jax.tree.leaves(self._params))
         return {"parameters": count, "flops": self._flops, "seconds": self.seconds}

@@ -8,13 +8,13 @@ from typing import Any
 
 from mllm_jax.cli.answer import CommandOutput, exit_code, table_of
 
-#: `beside` is the value to compare with; the note says where it comes from.
-COLUMNS = ("part", "what", "measured", "beside", "unit", "note")
+#: `reference` is the value to compare with; the note says where it comes from.
+COLUMNS = ("part", "what", "measured", "reference", "unit", "note")
 
 
 @dataclass(frozen=True)
 class BenchmarkVerdict:
-    """Results for programs (`values`) and for people (`rows` of a table, and `lines` behind it).
+    """Results for programs (`values`) and for people (`rows` of a table, and `lines` after it).
 
     `ok` says whether all is well.
     """

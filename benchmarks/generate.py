@@ -46,12 +46,12 @@ def bench_generate(config: ExperimentConfig, print_line: PrintLine) -> list[dict
 
     Both have the same random parameters, float32, a cache, and all cores. Compiling and a first
     turn are left out. transformers' `generate` gets prompts as tokens, and so does our `Decoding`;
-    a time is that of the whole call, from tokens to tokens. A second call for one token tells the
+    a time is that of the whole call, from tokens to tokens. A second call for one token gives the
     time of transformers for the prompts.
 
     Returns:
         By number of prompts: tokens of answers per second of both, `speedup`, the same of the
-        tokens behind the first ones alone (`decode_...`), seconds for the prompts, and the share
+        tokens after the first ones alone (`decode_...`), seconds for the prompts, and the share
         of answers that are the same to the last token.
 
     Raises:
@@ -103,7 +103,7 @@ class OurDecoding:
         stored = jax.device_put(step.form.to_stored(params), layout)
         self._params = self._decoding.prepare_parameters(stored)
 
-    def answer(self, prompts: Tokens) -> tuple[WrittenAnswers, float]:
+    def generate_answers(self, prompts: Tokens) -> tuple[WrittenAnswers, float]:
         """Answers to prompts `[rows, tokens]`, and seconds of the call without compiling."""
         began = time.perf_counter()
         batch, slots = _pack_prompts(prompts)
@@ -118,7 +118,7 @@ class OurDecoding:
 
 
 def _pack_prompts(prompts: Tokens) -> tuple[PackedBatch, list[PromptSlot]]:
-    """Prompts in a row each, and where they lie."""
+    """Prompts in a row each, and their places."""
     count, length = prompts.shape
     spec = TokenSpec(BACKBONE)
     rows = spec.empty_rows((count, length), [])
@@ -139,7 +139,7 @@ def compare_answers(
     asked = {"prompts": prompts.tolist(), "tokens": ANSWER}
     turns: list[dict[str, float]] = []
     for turn in range(1 + TURNS):
-        written, seconds = ours.answer(prompts)
+        written, seconds = ours.generate_answers(prompts)
         theirs = peer.ask("generate", **asked)
         first = peer.ask("generate", **asked | {"tokens": 1})
         if turn:

@@ -47,7 +47,7 @@ ROOM = {"tokens": 2**28, "segments": 2**16}
 
 @dataclass
 class _Step:
-    """One step of all groups, as dealt.
+    """One step of all groups, as distributed.
 
     Attributes:
         loads: by phase, work of the ranks.
@@ -67,16 +67,16 @@ class _Step:
 def bench_groups(
     config: ExperimentConfig, print_line: PrintLine = lambda line: None, picture: str | None = None
 ) -> list[Row]:
-    """Evenness, moved bytes, told bytes and seconds of planning, against the size of a group.
+    """Evenness, moved bytes, bytes of lengths and seconds of planning, against the size of a group.
 
     Returns:
         For every number of ranks and of hosts in a group, means of `STEPS` steps: `decoder` and
         the encoders' names, work of the heaviest rank of all groups over the mean of all; `step`,
         that of all phases one after the other; `predicted`, what the cost model says of `step`
-        (`data.planning.groups.evenness`); `told`, bytes of lengths that a host receives if lengths
-        are known only after reading; `samples` and `outputs`, bytes that a host sends to others, of
-        samples that it has read and of encoder outputs with their gradients; `seconds`, CPU seconds
-        in which a host deals its group's step.
+        (`data.planning.groups.evenness`); `lengths`, bytes of lengths that a host receives if
+        lengths are known only after reading; `samples` and `outputs`, bytes that a host sends to
+        others, of samples that it has read and of encoder outputs with their gradients; `seconds`,
+        CPU seconds in which a host plans its group's step.
 
     Args:
         config: configuration whose model gives the work of samples.
@@ -117,7 +117,7 @@ def _measure_groups(config: ExperimentConfig, ranks: int, hosts: int, print_line
         **uneven,
         "step": mean(map(_of_step, steps)),
         "predicted": _predict_evenness(config, ranks, count // hosts),
-        "told": mean(chain.from_iterable(step.length_bytes for step in steps)),
+        "lengths": mean(chain.from_iterable(step.length_bytes for step in steps)),
         "samples": mean(step.samples for step in steps) / count,
         "outputs": mean(step.outputs for step in steps) / count,
         "seconds": mean(chain.from_iterable(step.seconds for step in steps)),
@@ -152,7 +152,7 @@ def _of_step(step: _Step) -> float:
 
 
 def _assign_step(config: ExperimentConfig, ranks: int, hosts: int, seed: int) -> _Step:
-    """One step of samples, dealt by every group."""
+    """One step of samples, distributed by every group."""
     drawn, kinds = _draw_lengths(ranks * SAMPLES, seed), media_specs(config.model)
     described = row_specs(config.model)
     deal, samples_of_group = _make_assigner(config, kinds, hosts), hosts * LOCAL * SAMPLES
@@ -176,7 +176,7 @@ def _assign_step(config: ExperimentConfig, ranks: int, hosts: int, seed: int) ->
 def _make_assigner(
     config: ExperimentConfig, kinds: Sequence[MediaRowSpec], hosts: int
 ) -> Callable[[Sequence[Lengths], Sequence[int]], RowAssignment]:
-    """Deals the samples of a group, given the hosts that have read them."""
+    """Distributes the samples of a group, given the hosts that have read them."""
     rows = hosts * LOCAL
     budgets = _row_budgets(kinds)
     data = config.data.model_copy(update={"rows": rows, "budgets": budgets})
@@ -185,11 +185,11 @@ def _make_assigner(
     places = {name: [row // LOCAL for row in range(rows)] for name in ("decoder", *budgets)}
     dealer = RowAssigner(data, capacity, ladder, tower_works(config.model), places)
 
-    def deal(samples: Sequence[Lengths], readers: Sequence[int]) -> RowAssignment:
-        packed = Packed.together(samples, in_turn(len(samples), rows), kinds)
+    def assign_samples(samples: Sequence[Lengths], readers: Sequence[int]) -> RowAssignment:
+        packed = Packed.with_media(samples, in_turn(len(samples), rows), kinds)
         return dealer(samples, packed, readers=readers)
 
-    return deal
+    return assign_samples
 
 
 def _count_sent(
@@ -251,7 +251,7 @@ FIGURES: Mapping[str, str] = {
     "hosts": "",
     "step": "",
     "predicted": "",
-    "told": "lengths told to a host, bytes",
+    "lengths": "lengths sent to a host, bytes",
     "samples": "samples sent by a host, bytes",
     "outputs": "outputs sent by a host, bytes",
     "seconds": "planning, seconds",

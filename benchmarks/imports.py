@@ -133,11 +133,11 @@ def _watch_peak() -> Iterator[list[int]]:
     """The most memory while it is open, in a list of one."""
     most, done = [_anonymous_bytes()], threading.Event()
 
-    def watch() -> None:
+    def record_peak() -> None:
         while not done.wait(LOOK):
             most[0] = max(most[0], _anonymous_bytes())
 
-    thread = threading.Thread(target=watch)
+    thread = threading.Thread(target=record_peak)
     thread.start()
     try:
         yield most

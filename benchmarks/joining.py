@@ -105,28 +105,30 @@ def _do_nothing() -> None:
 
 
 def _run_member(index: int, count: int, address: str, begin: float, line: Connection) -> None:
-    """One process: tells when each of its phases has ended."""
+    """One process: sends the time at which each of its phases has ended."""
     ends: list[float] = []
 
-    def check() -> None:
+    def check_and_note() -> None:
         ends.append(time.monotonic())
         check_agreement("configuration and code", {"processes": count, **code_facts()})
         ends.append(time.monotonic())
 
-    def heard() -> None:
+    def note_end() -> None:
         # JAX's coordinator is joined; and again the last event, once devices have been found.
         if current_peers().activity.event == "JAX's coordinator is joined" and len(ends) in (2, 3):
             ends.append(time.monotonic())
 
-    set_event_listener(heard)
+    set_event_listener(note_end)
     time.sleep(max(0.0, begin - time.monotonic()))
     start_devices(
-        ParallelConfig(devices=count), ProcessPlace(count, index, address, PATIENCE), check=check
+        ParallelConfig(devices=count),
+        ProcessPlace(count, index, address, PATIENCE),
+        check=check_and_note,
     )
     ends.append(time.monotonic())
     current_peers().gather_values("barrier", None)
     ends.append(time.monotonic())
     line.send(ends)
     line.close()
-    current_peers().gather_values("all have told", None)
+    current_peers().gather_values("all have sent their times", None)
     leave_process(0)

@@ -191,20 +191,20 @@ def _list_loaders(
     prefetch = config.data.prefetch
 
     @contextmanager
-    def packed(workers: int) -> Iterator[Iterator[int]]:
+    def start_packed(workers: int) -> Iterator[Iterator[int]]:
         with packed_loader(config, reader.processor, workers) as microbatches:
             yield (microbatch.stats.samples for microbatch in microbatches)
 
-    def padded(make: Callable[..., AbstractContextManager[Iterator[Any]]]) -> Start:
+    def starter_of(make: Callable[..., AbstractContextManager[Iterator[Any]]]) -> Start:
         @contextmanager
-        def start(workers: int) -> Iterator[Iterator[int]]:
+        def start_padded(workers: int) -> Iterator[Iterator[int]]:
             with make(reader, batches, workers, prefetch) as loaded:
                 yield (len(batch["decoder"]["tokens"]) for batch in loaded)
 
-        return start
+        return start_padded
 
-    loaders = {PACKED: packed, GRAIN: padded(grain_batches)}
-    return loaders | ({TORCH: padded(torch_batches)} if find_spec("torch") else {})
+    loaders = {PACKED: start_packed, GRAIN: starter_of(grain_batches)}
+    return loaders | ({TORCH: starter_of(torch_batches)} if find_spec("torch") else {})
 
 
 def _packed_microbatches(config: ExperimentConfig, processor: Processor) -> list[MicrobatchStats]:

@@ -1,4 +1,4 @@
-"""Benchmarks of the loop: its data alone, and its steps beside those of one device.
+"""Benchmarks of the loop: its data alone, and its steps compared with those of one device.
 
 Every figure leaves out one-time work: compilation, the first batch, starting workers.
 """
@@ -31,7 +31,7 @@ def bench_data(config: ExperimentConfig, print_line: PrintLine) -> dict[str, flo
     """The loader alone: how fast it could feed the step, and how full its batches are.
 
     Returns:
-        Steps, samples and tokens per second; the padding share of each budget; and beside it, as
+        Steps, samples and tokens per second; the padding share of each budget; and, as
         `longest_<name>`, the padding of the same samples padded to the longest of their microbatch
         (0 for a modality that no sample has).
     """
@@ -64,7 +64,7 @@ def _padding_shares(stats: list[MicrobatchStats]) -> dict[str, float]:
 
 
 def bench_sharding(config: ExperimentConfig, print_line: PrintLine) -> dict[str, float]:
-    """The train step with its data, beside that of a single device.
+    """The train step with its data, compared with that of a single device.
 
     Returns:
         Seconds of the first step (it compiles), tokens per second, MFU where the peak of the
@@ -103,15 +103,15 @@ def _measure_steps(config: ExperimentConfig) -> dict[str, float]:
             record = recorder.make_record(ended)
             if record.step >= WARM_UP:
                 meter.add_step(record)
-    return {"first_step_seconds": first or 0.0, **_flatten(meter.summary_figures())}
+    return {"first_step_seconds": first or 0.0, **_flatten_numbers(meter.summary_figures())}
 
 
-def _flatten(values: dict[str, object]) -> dict[str, float]:
+def _flatten_numbers(values: dict[str, object]) -> dict[str, float]:
     """The numbers of `values`; numbers of nested mappings are named `outer_inner`."""
     flat: dict[str, float] = {}
     for name, value in values.items():
         if isinstance(value, dict):
-            flat |= _flatten({f"{name}_{inner}": item for inner, item in value.items()})
+            flat |= _flatten_numbers({f"{name}_{inner}": item for inner, item in value.items()})
         elif isinstance(value, int | float):
             flat[name] = float(value)
     return flat

@@ -1,4 +1,4 @@
-"""Benchmark of adapters: a step that trains them beside one that trains all of the model.
+"""Benchmark of adapters: a step that trains them compared with one that trains all of the model.
 
 The machine is calibrated in the same go, as for `bench cost`. FLOPs are those of the products of
 the decoder's layers in the compiled programs; products of loops whose length is known to no
@@ -85,7 +85,7 @@ def _predict_step(config: ExperimentConfig, hardware: Hardware) -> Values:
 
 def _measured_values(step: CompiledStep, seconds: float) -> Values:
     text = step.program.as_text()
-    assert text is not None  # every backend that we compile for tells
+    assert text is not None  # every backend that we compile for reports them
     flops = total_flops(parse_hlo(text))
     return {"seconds": seconds, "bytes": float(step.bytes), "FLOPs": flops}
 

@@ -1,4 +1,4 @@
-"""Benchmark of a moving mixture: one program that follows it, beside programs made for it.
+"""Benchmark of a moving mixture: one program that follows it, compared with programs made for it.
 
 The work of the decoder is the same in all phases, and the encoder's goes from a ninth of it to nine
 times as much. All programs are compiled first; then their steps are timed in turns over all phases
@@ -151,20 +151,20 @@ def _make_row(
     bound = partial(bound_seconds, config, images=phase.images)
     others = {name: of for name, of in seconds.items() if name != "ours"} | {"bound": bound}
 
-    def median(value: Callable[[Turn], float]) -> float:
+    def median_value(value: Callable[[Turn], float]) -> float:
         return median_of(turns, value, (phase.name, "ours"))
 
-    def ratio(other: Callable[[Turn], float]) -> float:
-        return median(lambda turn: other(turn) / seconds["ours"](turn))
+    def median_ratio(other: Callable[[Turn], float]) -> float:
+        return median_value(lambda turn: other(turn) / seconds["ours"](turn))
 
     return {
         "phase": phase.name,
         "share": phase.share,
         "tokens_per_second": {
-            name: useful_tokens(config) / median(of) for name, of in seconds.items()
+            name: useful_tokens(config) / median_value(of) for name, of in seconds.items()
         },
-        "bound": useful_tokens(config) / median(bound),
-        "ours_over": {name: ratio(of) for name, of in others.items()},
+        "bound": useful_tokens(config) / median_value(bound),
+        "ours_over": {name: median_ratio(of) for name, of in others.items()},
     }
 
 
@@ -288,13 +288,13 @@ def _text_step(config: ExperimentConfig) -> Callable[[], Any]:
 def _count_compilations(run: Callable[[], Any], names: list[str]) -> Callable[[], Any]:
     """`run`, which adds the programs that it compiles to `found`."""
 
-    def counted() -> Any:
+    def run_counted() -> Any:
         with record_compilations() as compiled:
             result = run()
         names.extend(compiled)
         return result
 
-    return counted
+    return run_counted
 
 
 @contextmanager
@@ -302,15 +302,15 @@ def record_compilations() -> Iterator[list[str]]:
     """The programs that are compiled meanwhile."""
     names: list[str] = []
 
-    def listen(event: str, duration_secs: float, **kwargs: str | int) -> None:
+    def note_compilation(event: str, duration_secs: float, **kwargs: str | int) -> None:
         if event == COMPILATION and duration_secs >= 0:
             names.append(str(kwargs.get("fun_name")))
 
-    jax.monitoring.register_event_duration_secs_listener(listen)
+    jax.monitoring.register_event_duration_secs_listener(note_compilation)
     try:
         yield names
     finally:
-        jax.monitoring.unregister_event_duration_listener(listen)
+        jax.monitoring.unregister_event_duration_listener(note_compilation)
 
 
 def images_of(config: ExperimentConfig, share: float) -> int:

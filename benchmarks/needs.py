@@ -1,4 +1,4 @@
-"""What benchmarks need of a configuration, told before any device is looked for."""
+"""What benchmarks need of a configuration, checked before any device is looked for."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def _check_encoder(config: ExperimentConfig) -> str:
 
 
 def _one_encoder(config: ExperimentConfig) -> str:
-    lanes = config.model.lanes
-    if len(lanes) == 1:
+    buckets = config.model.lanes
+    if len(buckets) == 1:
         return ""
-    reason = f"{', '.join(lanes)} are {len(lanes)}" if lanes else "there is none"
-    return f"model.encoders: {reason}; valid: one encoder without lanes"
+    reason = f"{', '.join(buckets)} are {len(buckets)}" if buckets else "there is none"
+    return f"model.encoders: {reason}; valid: one encoder without buckets"
 
 
 def _own_rows(config: ExperimentConfig) -> str:
@@ -54,11 +54,13 @@ def _own_rows(config: ExperimentConfig) -> str:
 
 
 def _short_and_long(config: ExperimentConfig) -> str:
-    lanes = [*config.model.lanes]
-    if {*lanes} == {"short", "long"} and len(config.model.others) == 1:
+    buckets = [*config.model.lanes]
+    if {*buckets} == {"short", "long"} and len(config.model.others) == 1:
         return ""
-    names = ", ".join(lanes) or "nothing"
-    return f"model.encoders: media go through {names}; valid: one encoder with lanes short and long"
+    names = ", ".join(buckets) or "nothing"
+    return (
+        f"model.encoders: media go through {names}; valid: one encoder with buckets short and long"
+    )
 
 
 def _check_synthetic(config: ExperimentConfig) -> str:

@@ -1,4 +1,4 @@
-"""Benchmark of collectives beside compute: every piece of `parallel.overlap`, before and after.
+"""Benchmark of collectives under compute: each piece of `parallel.overlap`, before and after.
 
 The gradients of the configuration are compiled from shapes alone, for accelerators that are not
 here (`mllm_jax.compile.target`). `mllm_jax.compile.overlap` reads the compiled schedule.
@@ -36,13 +36,13 @@ LIMIT = 1.5
 
 
 def bench_overlap(config: ExperimentConfig, print_line: PrintLine) -> list[Row]:
-    """Share of the bytes of all collectives beside compute, for every target and setting.
+    """Share of the bytes of all collectives that overlaps with compute, by target and setting.
 
     Columns: `overlap`, the value of `parallel.overlap`; `collectives` in the program; `gib` that
-    one device sends for the gradients of a step; `beside`, the share of these bytes with any
-    compute beside them; `hidden`, the share of the links' time with compute all along, by FLOPs
-    over peak; `gain` of `beside` over that without overlap, None if there was none, and for `auto`
-    its `limit`; `temporaries`, GiB of a device; `compile_seconds`.
+    one device sends for the gradients of a step; `overlapped`, the share of these bytes with any
+    them; `hidden`, the share of the links' time with compute all along, by FLOPs
+    over peak; `gain` of `overlapped` over that without overlap, None if there was none, and for
+    `auto` its `limit`; `temporaries`, GiB of a device; `compile_seconds`.
 
     Raises:
         ConfigError: the configuration has stages, or nothing to overlap.
@@ -65,7 +65,7 @@ def bench_overlap(config: ExperimentConfig, print_line: PrintLine) -> list[Row]:
 
 
 def _gain_columns(row: Row, before: Row, setting: str | Sequence[str]) -> Row:
-    gain = row["beside"] / before["beside"] if before["beside"] else None
+    gain = row["overlapped"] / before["overlapped"] if before["overlapped"] else None
     return {"gain": gain, "limit": LIMIT if setting == SETTINGS[-1] else None}
 
 
@@ -84,13 +84,13 @@ def measure_target(
     )
     total = sum(by_kind.values(), HloOverlap())
     sizes = compiled.memory_analysis()
-    assert sizes is not None  # both compilers tell
+    assert sizes is not None  # both compilers report them
     return {
         "target": str(target),
         "overlap": _name_of(setting),
         "collectives": total.collectives,
         "gib": total.bytes / 2**30,
-        "beside": total.share_with_compute,
+        "overlapped": total.share_with_compute,
         "hidden": total.hidden_share,
         "temporaries": sizes.temp_size_in_bytes / 2**30,
         "compile_seconds": seconds,

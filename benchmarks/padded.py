@@ -1,4 +1,4 @@
-"""Padded batches by plain pipelines of Grain and of torch, which our loader is held against.
+"""Padded batches by plain pipelines of Grain and of torch, which our loader is compared with.
 
 No jax here: worker processes load this module. They get the lengths of all samples beforehand, so
 that a baseline does nothing for a sample but read it.

@@ -55,7 +55,7 @@ class TorchSetting:
 class PeerSamples:
     """The training samples.
 
-    ids: of every sample the tokens with the last target behind them; labels: the same where they
+    ids: of every sample the tokens with the last target after them; labels: the same where they
     are learnt, else `IGNORED`; pixels: images [n, channels, height, width] of every sample.
     """
 

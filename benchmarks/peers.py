@@ -128,7 +128,7 @@ def check_setup(config: ExperimentConfig) -> None:
     }
     for key, (value, valid) in required.items():
         if value != valid:
-            problems.append(f"{key}: {value} is not what transformers is held to; valid: {valid}")
+            problems.append(f"{key}: {value} is not the setting of transformers; valid: {valid}")
     for name, encoder in config.model.others.items():
         if (name, encoder.family) != ("vision", "clip"):
             problems.append(
@@ -269,7 +269,7 @@ def _join_patches(media: Sequence[ProcessedMedium], vision: ClipConfig) -> NDArr
     """Images `[n, channels, height, width]` from their patches."""
     (rows, columns), (high, wide) = vision.grid, vision.patch
     shape = (len(media), rows, columns, high, wide, vision.channels)
-    # The class token has no pixels; it lies in row -1.
+    # The class token has no pixels; its row is -1.
     patches = [medium.inputs[medium.positions[:, 0] >= 0] for medium in media]
     images = np.array(patches, np.float32).reshape(shape).transpose(0, 5, 1, 3, 2, 4)
     return images.reshape(len(media), vision.channels, rows * high, columns * wide)

@@ -1,7 +1,7 @@
 """Benchmarks of the pipeline: encoder placements against each other, and growth with microbatches.
 
 Times are medians over interleaved repetitions, so that a slow moment of the machine hits all
-alike; ratios are taken within one run.
+equally; ratios are taken within one run.
 """
 
 from __future__ import annotations
@@ -201,11 +201,11 @@ def _compile_ticks(
     pipeline = step.program
     assert isinstance(pipeline, PipelineProgram)
 
-    def body(params: Any, batch: Batch) -> jax.Array:
+    def profile_kind(params: Any, batch: Batch) -> jax.Array:
         return pipeline.profile_task(params, batch, kind, chunk, together, ticks)
 
     specs = step.state_specs["params"]
-    run = jax.jit(step.shard(body, specs, PartitionSpec()))
+    run = jax.jit(step.shard(profile_kind, specs, PartitionSpec()))
     program = run.lower(params, batch).compile()
     return partial(program, params, batch)
 
@@ -221,10 +221,10 @@ def on_every_device(
     runs = [compile_gradients(config, step, microbatches).run for step in steps]
     workers = ThreadPoolExecutor(len(runs))
 
-    def run() -> None:
+    def run_all() -> None:
         list(workers.map(lambda step: jax.block_until_ready(step()), runs))
 
-    return run
+    return run_all
 
 
 def _compile_gradients(config: ExperimentConfig) -> CompiledGradients:
@@ -241,7 +241,7 @@ def compile_gradients(
     program = step.gradients.lower(params, batch).compile()
     seconds = time.perf_counter() - begin
     memory = program.memory_analysis()
-    assert memory is not None  # every backend that we compile for tells
+    assert memory is not None  # every backend that we compile for reports them
     return CompiledGradients(
         partial(program, params, batch), seconds, memory.temp_size_in_bytes, step
     )

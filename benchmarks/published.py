@@ -1,4 +1,4 @@
-"""Steps that papers have measured, beside the cost model's predictions.
+"""Steps that papers have measured, and the cost model's predictions.
 
 No published step is fitted. Which constants come from which published figure is in
 docs/measurements/published.md, and every such figure is marked as `calibrated` here.
@@ -125,7 +125,7 @@ class PublishedSetting:
         room = self.planner.hardware.usable_memory - self.alone.memory
         return run_optimus(self.chain, self.alone.simulation, room)
 
-    def mfu(self, seconds: float) -> float:
+    def mfu_of(self, seconds: float) -> float:
         """MFU of a step of `seconds`, recomputation not counted."""
         chain = self.chain
         return model_utilisation(self.planner, chain.strategy, seconds, chain.workload)[0]
@@ -167,7 +167,7 @@ def _predict_megascale(print_line: PrintLine) -> Iterator[Figure]:
     for devices, published in (("256", 0.477), ("12288", 0.552 / 1.34)):
         print_line(f"GPT-175B on {devices} GPUs")
         setting = PublishedSetting(f"megascale/gpt175b_{devices}.yaml", "a100")
-        mfu = setting.mfu(setting.alone.simulation.makespan)
+        mfu = setting.mfu_of(setting.alone.simulation.makespan)
         yield f"megascale {devices}", "MFU, megatron", published, mfu
         if devices == "256":
             free = decoder_alone(replace(setting.chain, overlapped=True)).simulation.makespan
@@ -181,4 +181,4 @@ def _predict_orchmllm(print_line: PrintLine) -> Iterator[Figure]:
     print_line("MLLM-84B on 2560 GPUs")
     setting = PublishedSetting("orchmllm/84b.yaml", "h100")
     simulated = simulate_step(setting.config, setting.planner.hardware)
-    yield "orchmllm 2560", "MFU", 0.416, setting.mfu(simulated.makespan)
+    yield "orchmllm 2560", "MFU", 0.416, setting.mfu_of(simulated.makespan)

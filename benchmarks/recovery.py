@@ -31,11 +31,11 @@ PrintLine = Callable[[str], None]
 
 #: Most seconds from a fault to its detection.
 DETECTION = 60.0
-#: Faults of a run of the benchmark that is told no number.
+#: Faults of a run of the benchmark without a given number.
 FAULTS = 12
-#: Orphans and files that are told one by one.
+#: Orphans and files that are printed one by one.
 SHOWN = 5
-#: Counts that are told at the end.
+#: Counts that are printed at the end.
 _COUNTS = (
     *("samples_lost", "samples_repeated", "orphans", "left_over"),
     *("failed_runs", "undetected", "too_late"),
@@ -55,7 +55,7 @@ class RunOutcome:
         struck: the faults that were brought about.
         failed: why the run has not ended; empty if it has.
         difference: its difference to an undisturbed run; None if it has not ended.
-        orphans, left: processes and files that it has left behind.
+        orphans, left: processes and files that it has left.
     """
 
     plan: FaultPlan
@@ -84,7 +84,7 @@ class RunOutcome:
                     f"{difference.lost} samples are lost, {difference.repeated} are repeated"
                 )
         problems += _shorten_list("an orphan", self.orphans) + _shorten_list("left over", self.left)
-        problems += [f"not told of: {fault}" for fault in self.struck if fault.undetected]
+        problems += [f"not reported: {fault}" for fault in self.struck if fault.undetected]
         problems += [
             f"late: {fault}" for fault in self.struck if (fault.detected or 0.0) > DETECTION
         ]
@@ -107,15 +107,15 @@ def bench_recovery(
         faults: number of faults in all runs.
         seed: seed of the faults.
         run: number of the only run to make; None: all.
-        list: only tell the faults.
+        list: only print the faults.
 
     Returns:
         `faults`; `bit_equal`, whether all losses are those of undisturbed runs; `samples_lost` and
         `samples_repeated`; `orphans`; `left_over` files; `failed_runs`; `too_late`, faults whose
-        run had ended; `undetected`, faults that no supervisor has told of though they must have
+        run had ended; `undetected`, faults that no supervisor has reported though they must have
         ended an attempt; `detection_seconds` and `recovery_seconds`, to the first new step, of the
-        faults that have ended an attempt; `named`, how many of these were told of by their host;
-        and `ridden_out`, the faults that have ended none. The last five are told by kind of fault,
+        faults that have ended an attempt; `named`, how many of these their host reported;
+        and `ridden_out`, the faults that have ended none. The last five are given by kind of fault,
         too. And `problems`, each with the command that reproduces it.
 
     Raises:
@@ -133,7 +133,7 @@ def bench_recovery(
             return BenchmarkVerdict({"runs": [asdict(plan) for plan in plans]}, lines=lines)
         bench = _Bench(config, folder, make, print_line)
         counts = sorted({plan.hosts for plan in plans})
-        outcomes = [outcome for count in counts for outcome in bench.of(count, plans)]
+        outcomes = [outcome for count in counts for outcome in bench.run_plans(count, plans)]
         lines = _list_problems(outcomes, f"--faults {faults} --seed {seed}")
         if lines:
             ends.pop_all()  # the logs are wanted
@@ -155,7 +155,7 @@ def _choose_plans(drawn: Sequence[FaultPlan], run: int | None) -> Sequence[Fault
 
 
 def _choose_hosts(folder: Path, print_line: PrintLine) -> type[EmulatedHosts]:
-    """The kind of hosts that is possible here; it is told if it is not the one with namespaces."""
+    """The kind of hosts that is possible here; prints a line if they have no namespaces."""
     why = probe_namespaces(folder)
     if not why:
         return NamespaceHosts
@@ -164,7 +164,7 @@ def _choose_hosts(folder: Path, print_line: PrintLine) -> type[EmulatedHosts]:
 
 
 def _list_needs(make: type[EmulatedHosts], print_line: PrintLine) -> list[Need]:
-    """What faults may need here; it is told if no process can be traced."""
+    """What faults may need here; a line says so if no process can be traced."""
     why = probe_hold()
     if not why:
         return [*make.able, "trace"]
@@ -197,7 +197,7 @@ class _Bench:
     make: type[EmulatedHosts]
     print_line: PrintLine
 
-    def of(self, count: int, plans: Sequence[FaultPlan]) -> Iterator[RunOutcome]:
+    def run_plans(self, count: int, plans: Sequence[FaultPlan]) -> Iterator[RunOutcome]:
         """Outcomes of the runs on `count` hosts."""
         of_hosts = [plan for plan in plans if plan.hosts == count]
         place = self.folder / f"hosts-{count}"
@@ -206,7 +206,7 @@ class _Bench:
             file = place / "config.yaml"
             file.write_text(to_yaml(self._configure_runs(hosts, of_hosts)))
             lengths = [json.dumps({"tokens": tokens}) for tokens in range(*_TOKENS)]
-            (hosts.seen / _LENGTHS).write_text("\n".join(lengths))
+            (hosts.local_folder / _LENGTHS).write_text("\n".join(lengths))
             self.print_line(f"an undisturbed run of {count} hosts")
             undisturbed = self._run_undisturbed(hosts, file, place)
             for plan in of_hosts:
@@ -218,8 +218,8 @@ class _Bench:
 
     def _run_undisturbed(self, hosts: EmulatedHosts, file: Path, place: Path) -> RunRecord:
         run = FaultyRun("undisturbed", hosts, [str(file)], place / "undisturbed", self.print_line)
-        run.suffer([])
-        return RunRecord.read(run.run)
+        run.inject_faults([])
+        return RunRecord.read_run(run.run)
 
     def _run_plan(
         self, plan: FaultPlan, hosts: EmulatedHosts, file: Path, place: Path, undisturbed: RunRecord
@@ -228,9 +228,9 @@ class _Bench:
         run = FaultyRun(name, hosts, [str(file)], place / name, self.print_line)
         outcome, before = RunOutcome(plan), _list_shared(hosts)
         try:
-            outcome.struck = run.suffer(plan.faults)
-            outcome.difference = RunDifference.of(
-                RunRecord.read(run.run), undisturbed, run.last_equal_step
+            outcome.struck = run.inject_faults(plan.faults)
+            outcome.difference = RunDifference.between(
+                RunRecord.read_run(run.run), undisturbed, run.last_equal_step
             )
             outcome.left = [*self._leftover_files(run), *sorted(_list_shared(hosts) - before)]
         except FailedError as error:
@@ -251,7 +251,7 @@ class _Bench:
         values = self.config.model_dump()
         steps = max((_count_steps(plan.faults) for plan in plans), default=_MORE)
         values["train"]["steps"] = max(steps, self.config.train.steps)
-        values["data"]["source"]["distribution"] = str(hosts.disk / _LENGTHS)
+        values["data"]["source"]["distribution"] = str(hosts.shared_folder / _LENGTHS)
         values["parallel"]["devices"] = hosts.count
         # What two hosts share the parameters of is nowhere else but in a neighbour's copy.
         fsdp = 1 if hosts.count % 2 else 2

@@ -17,7 +17,7 @@ _ALL = (
     Benchmark("microbatches", _PIPELINE, file="pipeline"),
     Benchmark("schedules", "configs/bench/schedules.yaml", needs=("stages",)),
     Benchmark("mixture", _MIXTURE, one_thread=True, needs=_OF_MIXTURES),
-    Benchmark("lanes", "configs/bench/lanes.yaml", one_thread=True, needs=("short and long",)),
+    Benchmark("buckets", "configs/bench/buckets.yaml", one_thread=True, needs=("short and long",)),
     Benchmark("experts", "configs/bench/experts.yaml", one_thread=True),
     Benchmark("exchange", "configs/bench/cost.yaml", one_thread=True),
     Benchmark("placing", "configs/optimus/dual_22b_5b_gpt175b_512.yaml", devices="host"),

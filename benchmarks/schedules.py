@@ -1,4 +1,4 @@
-"""Benchmark of the decoder's schedules: weight gradients apart from backwards, or not.
+"""Benchmark of the decoder's schedules: weight gradients in or after the backwards.
 
 Times are medians over interleaved repetitions; ratios are taken within one run.
 """
@@ -24,7 +24,7 @@ KINDS = ("1f1b", "zero_bubble")
 
 
 def bench_schedules(config: ExperimentConfig, print_line: PrintLine) -> list[Row]:
-    """Seconds per step of every kind of schedule, beside the prediction.
+    """Seconds per step of every kind of schedule, and the prediction.
 
     `predicted_seconds` is the makespan of the schedule with the times of single tasks, which are
     taken in turns with the steps; `temporary_mib` is the memory of a device's buffers.

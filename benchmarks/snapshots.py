@@ -1,9 +1,9 @@
-"""Cost of snapshots in memory: how long training stands still for one, beside its steps.
+"""Cost of snapshots in memory: how long training waits for one, compared with its steps.
 
-An interval are `checkpoint.local_every` steps. A turn has an interval behind a snapshot and one
-behind none, every other turn the other way round: what slows the machine for longer than a turn
-favours neither. The cost has two parts: what the loop waits for, and what the work beside training
-takes from the steps behind the snapshot: its checksums, and its copy on the next machine. Several
+An interval are `checkpoint.local_every` steps. A turn has an interval after a snapshot and one
+after none, every other turn the other way round: what slows the machine for longer than a turn
+favours neither. The cost has two parts: what the loop waits for, and what the work during training
+takes from the steps after the snapshot: its checksums, and its copy on the next machine. Several
 processes of one machine stand for as many machines.
 
 Behind the turns come snapshots without steps, each with all of its work. The time of processors
@@ -59,7 +59,7 @@ class SnapshotSeconds:
     """Seconds of a snapshot with all of its work, while no step runs.
 
     Attributes:
-        lasting: until its copy is whole.
+        lasting: until its copy is complete.
         computing: in all threads of this process.
     """
 
@@ -78,9 +78,9 @@ def bench_snapshots(
     Returns:
         `bytes` of the state; `copied`, those that another machine keeps of what this process has;
         `local_every`; medians of seconds: `step` without snapshots, `blocking`, for which the loop
-        waits at a snapshot, and `lasting`, until one is whole with its copy while no step runs.
+        waits at a snapshot, and `lasting`, until one is complete with its copy while no step runs.
         Medians of the ratios within a turn, of an interval with a snapshot to one without:
-        `blocking_share`, what the loop waits for, and `share`, with what the work beside the steps
+        `blocking_share`, what the loop waits for, and `share`, with what the work during the steps
         costs. `computing_share`: the time of processors of a snapshot with all of its work over
         that of an interval without. `low` and `high` are the ends of the interval in which each of
         these medians lies, see `median_between`.
@@ -112,11 +112,11 @@ def bench_snapshots(
         "bytes": float(size),
         "copied": float(copied),
         "local_every": float(every),
-        **_medians(intervals, alone, every),
+        **_median_figures(intervals, alone, every),
     }
 
 
-def _medians(
+def _median_figures(
     intervals: Sequence[SnapshotInterval], alone: Sequence[SnapshotSeconds], every: int
 ) -> dict[str, float]:
     """What `bench_snapshots` returns of seconds and of ratios.
@@ -190,12 +190,12 @@ def _measure_alone(memory: SnapshotMemory, state: Any, progress: Progress) -> Sn
     memory.wait_for_copies(LONGEST)
     lasting = time.perf_counter() - began
     # The other machine may still be sending its copy.
-    current_peers().gather_values("a snapshot is whole", None)
+    current_peers().gather_values("a snapshot is complete", None)
     return SnapshotSeconds(lasting, time.process_time() - computed)
 
 
 def _with_one(number: int) -> bool:
-    """Whether a snapshot follows an interval; the one behind it is measured."""
+    """Whether a snapshot follows an interval; the one after it is measured."""
     turn, second = divmod(number, 2)
     return (turn + second) % 2 == 0
 

@@ -1,4 +1,4 @@
-"""Benchmark of the train step: the gain of balancing, beside its prediction by loads of ranks."""
+"""Benchmark of the train step: the gain of balancing, and its prediction by loads of ranks."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def bench_step(config: ExperimentConfig, print_line: PrintLine) -> list[Row]:
     for repetition in range(REPETITIONS):
         print_line(f"pass {repetition + 1} of {REPETITIONS}")
         for run in runs.values():
-            run.measure()
+            run.measure_pass()
     _check_same(runs)
     first = next(iter(runs.values()))
-    return [{"balance": name, **run.row(first)} for name, run in runs.items()]
+    return [{"balance": name, **run.columns_of(first)} for name, run in runs.items()]
 
 
 class _Run:
@@ -79,7 +79,7 @@ class _Run:
                 records.append(recorder.make_record(ended))
         return records[WARM_UP:]
 
-    def measure(self) -> None:
+    def measure_pass(self) -> None:
         """Take the steps once more, and keep the pass if it is the fastest."""
         records = self._measure_pass()
         seconds = sum(record.seconds for record in records)
@@ -92,7 +92,7 @@ class _Run:
         return [record.used["tokens"] for record in self.records]
 
     @property
-    def rate(self) -> float:
+    def tokens_per_second(self) -> float:
         """Tokens per second."""
         return sum(self.tokens) / self._seconds
 
@@ -101,8 +101,8 @@ class _Run:
         """Work of the heaviest rank of every phase of every step, in forward FLOPs."""
         return sum(load.balanced for record in self.records for load in record.loads.values())
 
-    def row(self, first: _Run) -> dict[str, float | None]:
-        """Columns of the table, beside the `first` run."""
+    def columns_of(self, first: _Run) -> dict[str, float | None]:
+        """Columns of the table, compared with the `first` run."""
         records, grid = self.records, self._experiment.grid
         peak = peak_flops(self._experiment.step.devices[0])
         flops = sum(record.model_flops for record in records) / self._seconds
@@ -111,8 +111,8 @@ class _Run:
             for kind in ("used", "capacity")
         )
         return {
-            "tokens_per_second": self.rate,
-            "over_none": self.rate / first.rate,
+            "tokens_per_second": self.tokens_per_second,
+            "over_none": self.tokens_per_second / first.tokens_per_second,
             "predicted": first.work / self.work,
             "padding": 1 - used / capacity,
             "mfu": None if peak is None else flops / (peak * grid.devices),

@@ -1,10 +1,10 @@
-"""Cost of copies of checkpoints in an object store (`checkpoint.copy_to`), beside the steps.
+"""Cost of copies of checkpoints in an object store (`checkpoint.copy_to`), compared with the steps.
 
 A copy is made by a thread while training goes on, which waits for it at its end alone: what a copy
-costs is what it takes from the steps beside it. An interval are `checkpoint.every` steps. A turn
-has an interval with a copy beside it and one without, every other turn the other way round, so that
-what slows the machine for longer than a turn favours neither. The copy is of a whole checkpoint of
-the configured state, and of the records of a run that has made some ten thousand reports.
+costs is what it takes from the steps meanwhile. An interval are `checkpoint.every` steps. A turn
+has an interval with a copy and one without, every other turn the other way round, so that
+what slows the machine for longer than a turn favours neither. The copy is of a complete checkpoint
+of the configured state, and of the records of a run that has made some ten thousand reports.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class CopyInterval:
 
     Attributes:
         stepping: of its steps.
-        copying: of the copy beside it; 0 without one.
+        copying: of the copy meanwhile; 0 without one.
     """
 
     stepping: float
@@ -54,7 +54,7 @@ class CopyInterval:
 def bench_store(
     config: ExperimentConfig, print_line: PrintLine = lambda text: None
 ) -> dict[str, float]:
-    """Steps with and without a copy of a checkpoint beside them, in turns.
+    """Steps with and without a copy of a checkpoint meanwhile, in turns.
 
     Returns:
         `bytes` of the checkpoint; `every`; medians of seconds: `step` without copies, and
@@ -150,7 +150,7 @@ def _measure_intervals(
 
 
 def _with_one(number: int) -> bool:
-    """Whether a copy is made beside the interval behind this one."""
+    """Whether a copy is made during the interval after this one."""
     turn, second = divmod(number, 2)
     return (turn + second) % 2 == 0
 
@@ -164,7 +164,7 @@ def _copy_checkpoint(store: MirrorStore, checkpoint: Path, run: str) -> float:
 
 
 def _finish_copy(copy: Future[float] | None, config: ExperimentConfig) -> float:
-    """Seconds of the copy that was made beside an interval.
+    """Seconds of the copy that was made during an interval.
 
     Raises:
         ConfigError: it is still being made.

@@ -45,7 +45,7 @@ def token_exchanges(
     )
     for backward in (False, True):
 
-        def predict(hardware: Hardware, backward: bool = backward) -> float:
+        def predict_seconds(hardware: Hardware, backward: bool = backward) -> float:
             timing = ModuleTiming(full_workload, strategy, hardware, "decoder")
             assert timing.dispatched is not None  # as ranks share experts
             seconds = timing.copy_seconds + timing.dispatched.forward_time(hardware, 0).seconds
@@ -57,7 +57,7 @@ def token_exchanges(
 
         what = "forward and backward" if backward else "forward"
         name = f"exchange of tokens over expert {len(devices)}, {what}"
-        yield TimedProbe(name, _compile_exchange(config, devices, plan, backward), predict)
+        yield TimedProbe(name, _compile_exchange(config, devices, plan, backward), predict_seconds)
 
 
 def _compile_exchange(
@@ -68,12 +68,12 @@ def _compile_exchange(
     view, mesh, experts = grid.backbone, make_mesh(grid, devices), decoder.experts
     count = config.data.rows * config.data.budgets["tokens"]
 
-    def exchange(tokens: jax.Array, choice: jax.Array, weights: jax.Array) -> jax.Array:
+    def exchange_tokens(tokens: jax.Array, choice: jax.Array, weights: jax.Array) -> jax.Array:
         way = make_dispatch(experts, choice.size, view)
         return through_experts(lambda _, rows, counts: rows, (), tokens, choice, weights, way)
 
-    def total(*inputs: jax.Array) -> jax.Array:
-        return jnp.sum(exchange(*inputs))
+    def sum_outputs(*inputs: jax.Array) -> jax.Array:
+        return jnp.sum(exchange_tokens(*inputs))
 
     rng, spec = np.random.default_rng(0), PartitionSpec(view.batch_axes)
     scores = rng.random((count, experts.count), np.float32)
@@ -82,7 +82,7 @@ def _compile_exchange(
         np.argsort(scores, axis=1)[:, : experts.top_k].astype(np.int32),
         rng.random((count, experts.top_k), np.float32),
     )
-    body = jax.grad(total, argnums=(0, 2)) if backward else exchange
+    body = jax.grad(sum_outputs, argnums=(0, 2)) if backward else exchange_tokens
     run = jax.jit(shard_map(body, mesh=mesh, in_specs=(spec,) * 3, out_specs=spec))
     arrays = jax.device_put(values, NamedSharding(mesh, spec))
     return partial(run.lower(*arrays).compile(), *arrays)

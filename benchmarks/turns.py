@@ -83,7 +83,7 @@ def serve_requests(actions: Mapping[str, Callable[..., Any]]) -> None:
 def peak_bytes() -> int:
     """The most memory that this process has had, in bytes.
 
-    As `getrusage` tells it, a process begins with that of the one that started it.
+    By `getrusage`, a process begins with that of the one that started it.
     """
     text = Path("/proc/self/status").read_text(encoding="ascii")
     (kibibytes,) = re.findall(r"^VmHWM:\s+(\d+) kB$", text, flags=re.MULTILINE)

@@ -1,6 +1,6 @@
 """The arrays of a microbatch: rows of every module, and what is merged and learnt where.
 
-A row holds samples (of the decoder) or media (of an encoder) one behind the other::
+A row holds samples (of the decoder) or media (of an encoder) one after the other::
 
     of the text       inputs       [R, T] int32, tokens
                       index        [R, T] int32, place of a token in its sample
@@ -68,7 +68,7 @@ class ModuleRows:
         inputs: tokens, int32 `[rows, positions]`, or features of media, float32
             `[rows, positions, features]`.
         segment_ids: int32 `[rows, positions]`: number of the sample or medium in its row, from 1;
-            0 for padding; negative behind a medium, where only convolutions read.
+            0 for padding; negative after a medium, where only convolutions read.
         positions: int32 `[rows, positions, axes]`: what rotary and learned positions read.
         index: int32 `[rows, positions]`: place of a token in its sample, which masks and caches
             compare; None for encoders, whose masks have no order.

@@ -8,17 +8,16 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     JsonValue,
-    PlainSerializer,
     PositiveInt,
     PrivateAttr,
     field_validator,
     model_validator,
 )
 
+from data.auto_budgets import Budgets
 from data.places import LocalPath, LocalText, Place
 
 
@@ -275,26 +274,6 @@ class ChatConfig(_Section):
     end: str = "<|im_end|>"  # token after every turn, learnt after an answer
     separator: str = "\n"  # after `end`, not learnt
 
-
-#: The value of `data.budgets` that leaves them to be chosen; it is read as no budgets at all.
-AUTO = "auto"
-
-
-def _as_budgets(value: object) -> object:
-    """Budgets that are given; none for `auto`."""
-    if isinstance(value, str) and value != AUTO:
-        raise ValueError(f"{value!r:.80} is neither budgets, e.g. {{tokens: 4096, ...}}, nor auto")
-    if isinstance(value, dict) and not value:
-        raise ValueError("data.budgets lacks segments, tokens")
-    return {} if value == AUTO else value
-
-
-#: Capacities by name; `auto` is kept as an empty mapping, and written as `auto`.
-Budgets = Annotated[
-    dict[str, PositiveInt],
-    BeforeValidator(_as_budgets),
-    PlainSerializer(lambda own: own or AUTO, return_type=Any),
-]
 
 #: Samples on offer for each row of a step, without `data.lookahead`.
 LOOKAHEAD = 48

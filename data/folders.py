@@ -37,7 +37,7 @@ def put_folder(
     """Make `folder` with the contents that `write` puts into the folder given to it.
 
     It is written under another name and then renamed, so that a reader sees the whole folder or
-    none, and nothing is left behind if `write` fails. If several processes make the same folder at
+    none, and nothing is left if `write` fails. If several processes make the same folder at
     once, the first one wins. With `replace` the folder may exist already; processes that have
     mapped its files keep them. With `seal` its files get checksums, for `drop_damaged`.
 
@@ -92,7 +92,7 @@ def in_use(path: Path) -> bool:
 
 
 def drop_superseded(folder: Path, pattern: str, held: str, count: int) -> None:
-    """Remove the folders beside `folder` that were not used for longest and that nobody uses now.
+    """Remove the folders next to `folder` that were not used for longest and that nobody uses now.
 
     Args:
         folder: a folder that stays.
@@ -101,7 +101,7 @@ def drop_superseded(folder: Path, pattern: str, held: str, count: int) -> None:
         count: number of folders that stay, by the times of their last use.
     """
     with suppress(OSError):  # another process removes them, or the disk does not answer
-        every = sorted(folder.parent.glob(pattern), key=lambda own: -own.stat().st_mtime)
+        every = sorted(folder.parent.glob(pattern), key=lambda path: -path.stat().st_mtime)
         for old in every[count:]:
             if old != folder and not in_use(old / held):
                 shutil.rmtree(old, ignore_errors=True)

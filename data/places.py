@@ -69,7 +69,7 @@ def _of_a_known_scheme(place: object) -> object:
             close = get_close_matches(scheme, known) or ["s3", "gs", "hf", "file"]
             raise ValueError(
                 f"{scheme}:// is no file system that fsspec knows; valid: a path, or a URL such "
-                f"as {', '.join(f'{own}://...' for own in close)}"
+                f"as {', '.join(f'{name}://...' for name in close)}"
             )
     return place
 

@@ -23,7 +23,7 @@ def quoted(value: object, most: int = SHOWN) -> str:
     return text if len(text) <= most else f"{text[:most]}..."
 
 
-def printable(text: str, kept: str = "") -> str:
+def printable(text: str, allowed: str = "") -> str:
     """`text` with an escape for each character that would not be seen, or would act on a terminal.
 
     Among these are line breaks, which would begin a line of a log, and halves of characters
@@ -31,12 +31,12 @@ def printable(text: str, kept: str = "") -> str:
 
     Args:
         text: text for people.
-        kept: characters that stay as they are.
+        allowed: characters that stay as they are.
     """
     if text.isprintable():
         return text
     return "".join(
-        character if character.isprintable() or character in kept else repr(character)[1:-1]
+        character if character.isprintable() or character in allowed else repr(character)[1:-1]
         for character in text
     )
 

@@ -68,7 +68,7 @@ class DataError(Exception):
     """A data set that cannot be used at all."""
 
     def __str__(self) -> str:
-        return printable(cut(super().__str__(), 4 * LONGEST), kept="\n")
+        return printable(cut(super().__str__(), 4 * LONGEST), allowed="\n")
 
 
 class StorageError(DataError):
@@ -157,12 +157,12 @@ class Turn:
 
     def count(self, mark: str) -> int:
         """Number of placeholders `mark` that stand for media."""
-        return sum(is_mark for _, is_mark in self.pieces(re.compile(re.escape(mark))))
+        return sum(is_mark for _, is_mark in self.split_at(re.compile(re.escape(mark))))
 
-    def pieces(self, marks: re.Pattern[str]) -> list[tuple[str, bool]]:
+    def split_at(self, marks: re.Pattern[str]) -> list[tuple[str, bool]]:
         """The text in pieces: placeholders of media (true), and what is between them, if anything.
 
-        `Turn("user", "<image> or <img>?").pieces(re.compile("<image>"))` has the pieces
+        `Turn("user", "<image> or <img>?").split_at(re.compile("<image>"))` has the pieces
         `("<image>", True)` and `(" or <img>?", False)`.
         """
         parts, done = [], 0

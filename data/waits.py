@@ -22,7 +22,7 @@ from pathlib import Path
 SOURCE = "data.source"
 #: Seconds after which a call counts as one that waits; `run.hang_seconds` is at least 3.
 SHOWN = 1.0
-#: Bytes of what a worker tells, most waits that it tells of, and characters of a place.
+#: Bytes of what a worker reports, most waits that it reports, and characters of a place.
 SLOT, TOLD, PLACE = 4096, 8, 200
 #: Name of the file in memory.
 _NAME = "waits"

@@ -1,4 +1,4 @@
-"""What a run has left: its losses, samples and files, beside those of an undisturbed one."""
+"""What a run has left: its losses, samples and files, compared with an undisturbed run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RunRecord:
     samples: Mapping[int, tuple[int, ...]]
 
     @classmethod
-    def read(cls, run: Path) -> RunRecord:
+    def read_run(cls, run: Path) -> RunRecord:
         """The record in the folder of a run."""
         steps = [line for line in _read_lines(run / "metrics.jsonl") if "loss" in line]
         return cls(
@@ -56,7 +56,7 @@ class RunDifference:
     repeated: int
 
     @classmethod
-    def of(
+    def between(
         cls, run: RunRecord, undisturbed: RunRecord, last_equal_step: int | None = None
     ) -> RunDifference:
         """The difference between two records.
@@ -103,7 +103,7 @@ def left_over(run: Path, most: int, damaged: int) -> list[str]:
 
 
 def newest_step(metrics: Path) -> int:
-    """The step of the last whole line of a file that is being written; 0 without one."""
+    """The step of the last complete line of a file that is being written; 0 without one."""
     if not metrics.exists():
         return 0
     with metrics.open("rb") as file:

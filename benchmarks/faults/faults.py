@@ -55,7 +55,7 @@ _ALL = (
     FaultSpec("coordinator", "SIGKILL of the supervisor of process 0", hosts="first"),
     FaultSpec("stop", "SIGSTOP of the training process", weight=2),
     # At a start it may be at what takes long, e.g. compiling: only run.phase_seconds tells that.
-    FaultSpec("stuck", "the main thread stands", 2, needs="trace", moments=("step", "save")),
+    FaultSpec("stuck", "the main thread hangs", 2, needs="trace", moments=("step", "save")),
     FaultSpec("freeze", "SIGSTOP of all of a host, then SIGCONT", lasts=(1, 15), ends=False),
     FaultSpec("cut", "the link of a host is cut", lasts=(1, 15), needs="link", ends=False),
     FaultSpec("slow_link", "the link of a host is slow", lasts=(2, 6), needs="link", ends=False),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks.faults.processes import list_descendants, list_processes, send_signal
 
-#: Lines by which supervisors tell that an attempt has a fault.
+#: Lines by which supervisors report that an attempt has a fault.
 TOLD = re.compile(
     r"attempt \d+: |attempt \d+ (has ended|is the last)"
     r"|the connection to the supervisor of process 0 is gone"
@@ -21,7 +21,7 @@ TOLD = re.compile(
 )
 
 
-#: Lines that say which process an attempt has ended for; they may list others behind it.
+#: Lines that say which process an attempt has ended for; they may list others after it.
 _NAMES = (
     r"attempt \d+(?: has ended after \d+ s| is the last)?: process {number} \(",
     r"(?:the connection to|no sign of life of) the supervisor of process {number} ",
@@ -35,7 +35,7 @@ def names_process(text: str, number: int) -> bool:
 
 @dataclass(frozen=True)
 class ReportLine:
-    """A line that tells of a fault, and when it came."""
+    """A line that reports a fault, and when it came."""
 
     time: float
     text: str
@@ -69,9 +69,9 @@ class EmulatedHost:
         self.reports = list[ReportLine]()
         self.lost = False
         self.starts = 0
-        self.start()
+        self.start_supervisor()
 
-    def start(self) -> None:
+    def start_supervisor(self) -> None:
         """Start the supervisor, for the first time or again."""
         self.starts += 1
         # The kernel ends the supervisor with this process, however this one ends.
@@ -87,26 +87,26 @@ class EmulatedHost:
         )
         threading.Thread(target=self._read_lines, args=(self.supervisor,), daemon=True).start()
 
-    def lose(self) -> None:
+    def end_all(self) -> None:
         """End all that runs here, for good."""
         self.lost = True
-        ended = {*self.everything()}
+        ended = {*self.list_processes()}
         send_signal(signal.SIGKILL, ended)
         self.supervisor.wait()
         while ended & {process.pid for process in list_processes(self._mark)}:
             time.sleep(0.01)
 
     @property
-    def code(self) -> int | None:
+    def exit_code(self) -> int | None:
         """Exit code of the supervisor; None while it lives."""
         return self.supervisor.poll()
 
-    def training(self) -> int | None:
+    def training_process(self) -> int | None:
         """Id of the training process; None without one."""
         processes = list_descendants(self.supervisor.pid, list_processes(self._mark))
         return next((process.pid for process in processes if process.training), None)
 
-    def everything(self) -> list[int]:
+    def list_processes(self) -> list[int]:
         """Ids of the supervisor and of all that descends from it."""
         return [
             self.supervisor.pid,

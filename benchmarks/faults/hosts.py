@@ -51,21 +51,21 @@ class EmulatedHosts:
     able: ClassVar[tuple[Need, ...]] = ()
 
     @property
-    def disk(self) -> Path:
+    def shared_folder(self) -> Path:
         """The folder that all hosts share, as they see it."""
         return self.folder / "disk"
 
     @property
-    def seen(self) -> Path:
+    def local_folder(self) -> Path:
         """The same folder as this process sees it."""
-        return self.disk
+        return self.shared_folder
 
-    def address(self, host: int) -> str:
+    def address_of(self, host: int) -> str:
         """The address of a host."""
         del host
         return "127.0.0.1"
 
-    def enter(self, host: int) -> list[str]:
+    def command_prefix(self, host: int) -> list[str]:
         """Words before those of a command that is to run on a host."""
         del host
         return []
@@ -78,20 +78,20 @@ class EmulatedHosts:
     def lose_memory(self, host: int) -> None:
         """Remove what a host has in its shared memory, if it has that for itself."""
 
-    def cut(self, host: int, *, restore: bool) -> None:
-        """Cut the link of a host, or make it whole again."""
+    def cut_link(self, host: int, *, restore: bool) -> None:
+        """Cut the link of a host, or restore it."""
         raise HostsError(f"host {host} has no link of its own; valid: hosts in namespaces")
 
-    def slow(self, host: int, *, restore: bool) -> None:
+    def slow_link(self, host: int, *, restore: bool) -> None:
         """Make the link of a host slow, or as fast as before."""
         raise HostsError(f"host {host} has no link of its own; valid: hosts in namespaces")
 
     def __enter__(self) -> Self:
-        self.disk.mkdir(parents=True)
+        self.shared_folder.mkdir(parents=True)
         return self
 
     def __exit__(self, *raised: object) -> None:
-        shutil.rmtree(self.disk, ignore_errors=True)
+        shutil.rmtree(self.shared_folder, ignore_errors=True)
 
 
 class NamespaceHosts(EmulatedHosts):
@@ -108,15 +108,15 @@ class NamespaceHosts(EmulatedHosts):
         self._held, self._holders = ExitStack(), list[subprocess.Popen[str]]()
 
     @property
-    def seen(self) -> Path:
+    def local_folder(self) -> Path:
         """See `Hosts.seen`."""
-        return self._root_folder(self._switch) / self.disk.relative_to("/")
+        return self._root_folder(self._switch) / self.shared_folder.relative_to("/")
 
-    def address(self, host: int) -> str:
+    def address_of(self, host: int) -> str:
         """See `Hosts.address`."""
         return f"10.77.0.{host + 1}"
 
-    def enter(self, host: int) -> list[str]:
+    def command_prefix(self, host: int) -> list[str]:
         """See `Hosts.enter`."""
         return _enter_command(self._holders[host].pid, "net", "uts", "mount")
 
@@ -132,16 +132,16 @@ class NamespaceHosts(EmulatedHosts):
             else:
                 path.unlink(missing_ok=True)
 
-    def cut(self, host: int, *, restore: bool) -> None:
+    def cut_link(self, host: int, *, restore: bool) -> None:
         """See `Hosts.cut`."""
         self._at_switch("ip", "link", "set", f"port{host}", "up" if restore else "down")
 
-    def slow(self, host: int, *, restore: bool) -> None:
+    def slow_link(self, host: int, *, restore: bool) -> None:
         """See `Hosts.slow`; both directions are slow."""
         what = ["del"] if restore else ["add"]
         how = [] if restore else ["tbf", *SLOW]
         self._at_switch("tc", "qdisc", *what, "dev", f"port{host}", "root", *how)
-        _run_command(*self.enter(host), "tc", "qdisc", *what, "dev", "eth0", "root", *how)
+        _run_command(*self.command_prefix(host), "tc", "qdisc", *what, "dev", "eth0", "root", *how)
 
     def __enter__(self) -> Self:
         missing = [tool for tool in _TOOLS if shutil.which(tool) is None]
@@ -160,11 +160,11 @@ class NamespaceHosts(EmulatedHosts):
         super().__exit__()
 
     def _make_hosts(self) -> None:
-        disk = f"mount -t tmpfs -o size={DISK} disk {self.disk}"
+        disk = f"mount -t tmpfs -o size={DISK} disk {self.shared_folder}"
         bridge = "ip link add lan type bridge && ip link set lan up"
         self._switch = self._hold_namespace(["unshare", "--net", "--mount"], f"{disk} && {bridge}")
         names = self.folder / "names"
-        lines = [f"{self.address(i)} host-{i}" for i in range(self.count)]
+        lines = [f"{self.address_of(i)} host-{i}" for i in range(self.count)]
         names.write_text("\n".join(["127.0.0.1 localhost", *lines]) + "\n")
         for host in range(self.count):
             begun = _enter_command(self._switch.pid, "mount")
@@ -184,9 +184,15 @@ class NamespaceHosts(EmulatedHosts):
         self._at_switch("ip", "link", "add", port, *ends)
         self._at_switch("ip", "link", "set", port, "master", "lan", "up")
         _run_command(
-            *self.enter(host), "ip", "address", "add", f"{self.address(host)}/24", "dev", "eth0"
+            *self.command_prefix(host),
+            "ip",
+            "address",
+            "add",
+            f"{self.address_of(host)}/24",
+            "dev",
+            "eth0",
         )
-        _run_command(*self.enter(host), "ip", "link", "set", "eth0", "up")
+        _run_command(*self.command_prefix(host), "ip", "link", "set", "eth0", "up")
 
     def _at_switch(self, *words: str) -> None:
         _run_command(*_enter_command(self._switch.pid, "net"), *words)
@@ -216,7 +222,7 @@ def probe_namespaces(folder: Path) -> str:
         return "namespaces of networks need root"
     try:
         with NamespaceHosts(1, folder) as hosts:
-            hosts.slow(0, restore=False)
+            hosts.slow_link(0, restore=False)
     except HostsError as error:
         return str(error)
     return ""

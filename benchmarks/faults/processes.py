@@ -1,4 +1,4 @@
-"""The processes of a run, wherever they have gone: they are told by a variable that all inherit."""
+"""The processes of a run, wherever they have gone: a variable that all inherit marks them."""
 
 from __future__ import annotations
 

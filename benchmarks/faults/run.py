@@ -31,7 +31,7 @@ _LOOK = 0.02
 PATIENCE = 300.0
 #: Seconds after which a supervisor that has ended is started again.
 _AGAIN = 0.5
-#: Seconds within which processes that were left behind must have ended.
+#: Seconds within which processes that were left must have ended.
 _ENDING = 3.0
 #: Codes after which a supervisor is started again, as those who run clusters do: it was killed, or
 #: found a disk that is full.
@@ -50,7 +50,7 @@ class StruckFault:
         fault: the fault.
         what: what it has struck.
         step: newest step before.
-        detected: seconds until a supervisor has told of it; None if none did.
+        detected: seconds until a supervisor has reported it; None if none did.
         named: whether one named the process of the host.
         recovered: seconds until the first step that is new; None if another fault came before, or
         if the fault has ended no attempt.
@@ -65,11 +65,13 @@ class StruckFault:
 
     @property
     def undetected(self) -> bool:
-        """Whether no supervisor has told of it, though it always ends the attempt."""
+        """Whether no supervisor has reported it, though it always ends the attempt."""
         return KINDS[self.fault.kind].ends and self.detected is None
 
     def __str__(self) -> str:
-        report = "not told of" if self.detected is None else f"told of after {self.detected:.1f} s"
+        report = (
+            "not reported" if self.detected is None else f"reported after {self.detected:.1f} s"
+        )
         report += "" if self.detected is None or self.named else ", not by its name"
         again = "-" if self.recovered is None else f"new step after {self.recovered:.1f} s"
         return f"{self.fault}\n      {self.what}, after step {self.step}: {report}; {again}"
@@ -102,13 +104,18 @@ class FaultyRun:
     ) -> None:
         self.mark = f"{name}-{uuid4().hex}"
         self._print_line, self._hosts, self._folder = print_line, hosts, folder
-        self.run = hosts.seen / "runs" / name
+        self.run = hosts.local_folder / "runs" / name
         self.temporary = folder / "temporary"
         self.temporary.mkdir(parents=True)
-        settings = [f"run.name={name}", f"run.directory={hosts.disk / 'runs'}"]
-        self._options = ["--config", *config, *settings, f"data.cache={hosts.disk / 'data'}"]
+        settings = [f"run.name={name}", f"run.directory={hosts.shared_folder / 'runs'}"]
+        self._options = [
+            "--config",
+            *config,
+            *settings,
+            f"data.cache={hosts.shared_folder / 'data'}",
+        ]
         self.hosts = [self._start_host(number) for number in range(hosts.count)]
-        self._site = FaultSite(hosts, self.hosts, self.run, hosts.disk / "runs" / name)
+        self._site = FaultSite(hosts, self.hosts, self.run, hosts.shared_folder / "runs" / name)
         self._undo: tuple[float, Undo] | None = None
         self._since = time.monotonic()
         self._best = 0
@@ -118,13 +125,13 @@ class FaultyRun:
         self.last_equal_step: int | None = None
 
     def _start_host(self, number: int) -> EmulatedHost:
-        place = ["--coordinator", f"{self._hosts.address(0)}:{_PORT}"]
+        place = ["--coordinator", f"{self._hosts.address_of(0)}:{_PORT}"]
         place += ["--processes", str(self._hosts.count), "--process", str(number)]
         tied = ["setpriv", "--pdeathsig", "KILL"] if self._hosts.able else []
-        command = [*self._hosts.enter(number), *tied, sys.executable, str(LAUNCH), "train"]
+        command = [*self._hosts.command_prefix(number), *tied, sys.executable, str(LAUNCH), "train"]
         variables = {
             MARK: self.mark,
-            "XDG_CACHE_HOME": str(self._hosts.disk / "cache"),
+            "XDG_CACHE_HOME": str(self._hosts.shared_folder / "cache"),
             "TMPDIR": str(self.temporary),
         }
         log = self._folder / f"host-{number}.log"
@@ -132,18 +139,18 @@ class FaultyRun:
         return EmulatedHost(number, words, os.environ | variables, log, self.mark)
 
     @property
-    def step(self) -> int:
-        """Newest step that the run has told of."""
+    def newest_step(self) -> int:
+        """Newest step that the run has reported."""
         return newest_step(self.run / "metrics.jsonl")
 
-    def suffer(self, faults: Sequence[InjectedFault]) -> list[StruckFault]:
+    def inject_faults(self, faults: Sequence[InjectedFault]) -> list[StruckFault]:
         """Bring faults about one after the other, and wait for the end of the run.
 
         Raises:
             FailedError: the run has not recovered, or has ended.
         """
         try:
-            self._wait_until(lambda: self.step > 0, "takes no first step")
+            self._wait_until(lambda: self.newest_step > 0, "takes no first step")
             for fault, following in zip_longest(faults, faults[1:]):
                 self._wait_for(fault)
                 if self._has_ended():
@@ -159,15 +166,15 @@ class FaultyRun:
             lines = [*map(str, self.struck[-1:]), *(host.last_words() for host in self.hosts)]
             raise FailedError("\n".join([str(error), *lines])) from None
         finally:
-            self.close()
+            self.end_run()
         return self.struck
 
-    def close(self) -> None:
+    def end_run(self) -> None:
         """End what is left of the run; what should not have been left is noted."""
         if self._undo:
             self._undo[1]()
             self._undo = None
-        living = [host.supervisor.pid for host in self.hosts if host.code is None]
+        living = [host.supervisor.pid for host in self.hosts if host.exit_code is None]
         self._look_for_orphans(living)
         kill_all(self.mark)
         for host in self.hosts:
@@ -177,7 +184,7 @@ class FaultyRun:
         """Wait for the moment of a fault."""
         if fault.moment != "start":
             aim = self._best + fault.steps
-            self._wait_until(lambda: self.step >= aim, f"does not come to step {aim}")
+            self._wait_until(lambda: self.newest_step >= aim, f"does not come to step {aim}")
         self._wait_until(lambda: is_ready(fault, self._site), f"has nothing yet for a {fault.kind}")
         if fault.moment == "save":
             self._wait_until(self._is_saving, "does not save", _LOOK / 10)
@@ -185,7 +192,7 @@ class FaultyRun:
         self._wait_until(lambda: time.monotonic() >= until, "")
         host = self.hosts[fault.host]
         self._wait_until(
-            lambda: host.training() is not None, f"starts no process on host {host.number}"
+            lambda: host.training_process() is not None, f"starts no process on host {host.number}"
         )
 
     def _is_saving(self) -> bool:
@@ -197,29 +204,32 @@ class FaultyRun:
             self._undo_fault()
         if KINDS[fault.kind].last:  # the run may go back to any of its checkpoints
             self.last_equal_step = min(steps_of(self.run), default=0)
-        self._begun, self._before = time.monotonic(), {host.training() for host in self.hosts}
+        self._begun, self._before = (
+            time.monotonic(),
+            {host.training_process() for host in self.hosts},
+        )
         undo, what = inject_fault(fault, self._site)
         self._struck = time.monotonic()
         if undo is not None:
             self._undo = self._struck + fault.seconds, undo
-        self._best = max(self._best, self.step)
+        self._best = max(self._best, self.newest_step)
         return StruckFault(fault, what, self._best)
 
     def _await_detection(self, struck: StruckFault) -> StruckFault:
-        """A fault once it is told of, or if it ends no attempt, once it is over."""
+        """A fault once it is reported, or once it is over if it ends no attempt."""
         must = KINDS[struck.fault.kind].ends
 
-        def over() -> bool:
+        def is_over() -> bool:
             return self._undo is None and not must
 
-        self._wait_until(lambda: self._new_reports() != [] or over(), "does not tell of it")
+        self._wait_until(lambda: self._new_reports() != [] or is_over(), "does not report it")
         return self._with_report(struck)
 
     def _await_recovery(self, struck: StruckFault) -> StruckFault:
         """A fault once the run has recovered from it."""
         self._wait_until(lambda: self._goes_on(struck.fault), "takes no new step", 5 * _LOOK)
         now = time.monotonic()
-        self._best = max(self._best, self.step)
+        self._best = max(self._best, self.newest_step)
         struck = self._with_report(struck)
         self._look_for_orphans([host.supervisor.pid for host in self.hosts])
         if struck.detected is None:
@@ -234,11 +244,11 @@ class FaultyRun:
     def _goes_on(self, fault: InjectedFault) -> bool:
         """Whether a step is new; one that the attempt of the fault still takes is none."""
         reported = bool(self._new_reports())
-        of_before = reported and self._leading_host.training() in {None, *self._before}
+        of_before = reported and self._leading_host.training_process() in {None, *self._before}
         if of_before or (KINDS[fault.kind].ends and not reported):
-            self._best = max(self._best, self.step)
+            self._best = max(self._best, self.newest_step)
             return False
-        return self._undo is None and self.step > self._best
+        return self._undo is None and self.newest_step > self._best
 
     def _with_report(self, struck: StruckFault) -> StruckFault:
         lines = self._new_reports()
@@ -248,7 +258,7 @@ class FaultyRun:
         return replace(struck, detected=max(0.0, lines[0].time - self._struck), named=named)
 
     def _new_reports(self) -> list[ReportLine]:
-        """Lines that tell of a fault since the last one was brought about."""
+        """Lines that report a fault since the last one was brought about."""
         every = [line for host in self.hosts for line in host.reports]
         return sorted(
             (line for line in every if line.time > self._begun), key=lambda line: line.time
@@ -268,7 +278,7 @@ class FaultyRun:
         if self._undo is not None and time.monotonic() >= self._undo[0]:
             self._undo_fault()
         for host in self.hosts:
-            code = host.code
+            code = host.exit_code
             if host.lost or code is None or code == ExitCode.OK:
                 continue
             if code not in _PASSING:
@@ -276,7 +286,7 @@ class FaultyRun:
                     f"the supervisor of host {host.number} has ended with code {code}"
                 )
             time.sleep(_AGAIN)
-            host.start()
+            host.start_supervisor()
 
     def _undo_fault(self) -> None:
         assert self._undo is not None
@@ -284,7 +294,7 @@ class FaultyRun:
         self._undo = None
 
     def _has_ended(self) -> bool:
-        return all(host.lost or host.code == ExitCode.OK for host in self.hosts)
+        return all(host.lost or host.exit_code == ExitCode.OK for host in self.hosts)
 
     def _look_for_orphans(self, supervisors: Sequence[int]) -> None:
         """Note processes that nobody tends any more, but those that are about to end."""

@@ -47,12 +47,12 @@ class FaultSite:
     def files(self) -> dict[str, Path]:
         """Files, and folders whose files, are damaged or deleted, by what is in them.
 
-        Figures and samples of steps are left whole, as they are compared in the end; so is the
+        Figures and samples of steps are not damaged, as they are compared in the end; so is the
         identity of the run, without which snapshots in memory are of no use.
         """
         steps = steps_of(self.run)
         newest = {"checkpoint": self.run / "checkpoints" / str(steps[-1])} if steps else {}
-        shared = self.hosts.seen
+        shared = self.hosts.local_folder
         others = {"compiled programs": shared / "cache", "lengths of samples": shared / "data"}
         records = {"records of attempts": self.run / "attempts", "times": self.run / RANKS}
         return {**newest, **others, **records}
@@ -78,7 +78,7 @@ def is_ready(fault: InjectedFault, site: FaultSite) -> bool:
 
 
 def steps_of(run: Path) -> list[int]:
-    """Steps of the whole checkpoints of a run, oldest first."""
+    """Steps of the complete checkpoints of a run, oldest first."""
     folder = run / "checkpoints"
     names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
     return sorted(int(name) for name in names if name.isdigit())
@@ -86,7 +86,7 @@ def steps_of(run: Path) -> list[int]:
 
 def _signal_training(number: int, host: EmulatedHost) -> str:
     """Send a signal to the training process."""
-    pid = host.training()
+    pid = host.training_process()
     send_signal(number, [pid] if pid else [])
     return f"process {pid}" if pid else "a process that has just ended"
 
@@ -100,12 +100,12 @@ def _stop_process(fault: InjectedFault, site: FaultSite) -> tuple[Undo | None, s
 
 
 def _block_thread(fault: InjectedFault, site: FaultSite) -> tuple[Undo | None, str]:
-    pid = site.each[fault.host].training()
+    pid = site.each[fault.host].training_process()
     try:
         if pid is not None:
             hold_thread(pid)
     except OSError:
-        if site.each[fault.host].training() == pid:
+        if site.each[fault.host].training_process() == pid:
             raise
     return None, f"the main thread of process {pid}"
 
@@ -118,46 +118,46 @@ def _kill_supervisor(fault: InjectedFault, site: FaultSite) -> tuple[Undo | None
 
 def _lose_host(fault: InjectedFault, site: FaultSite) -> tuple[Undo | None, str]:
     host = site.each[fault.host]
-    host.lose()
+    host.end_all()
     site.hosts.lose_memory(fault.host)
     return None, f"supervisor {host.supervisor.pid}, for good"
 
 
 def _freeze_host(fault: InjectedFault, site: FaultSite) -> tuple[Undo | None, str]:
-    frozen = site.each[fault.host].everything()
+    frozen = site.each[fault.host].list_processes()
     send_signal(signal.SIGSTOP, frozen)
     return lambda: send_signal(signal.SIGCONT, reversed(frozen)), f"processes {frozen}"
 
 
 def _cut_link(fault: InjectedFault, site: FaultSite) -> tuple[Undo | None, str]:
-    site.hosts.cut(fault.host, restore=False)
-    return lambda: site.hosts.cut(fault.host, restore=True), f"link of host {fault.host}"
+    site.hosts.cut_link(fault.host, restore=False)
+    return lambda: site.hosts.cut_link(fault.host, restore=True), f"link of host {fault.host}"
 
 
 def _slow_link(fault: InjectedFault, site: FaultSite) -> tuple[Undo | None, str]:
-    site.hosts.slow(fault.host, restore=False)
-    return lambda: site.hosts.slow(fault.host, restore=True), f"link of host {fault.host}"
+    site.hosts.slow_link(fault.host, restore=False)
+    return lambda: site.hosts.slow_link(fault.host, restore=True), f"link of host {fault.host}"
 
 
 def _slow_rank(fault: InjectedFault, site: FaultSite) -> tuple[Undo | None, str]:
     host, over = site.each[fault.host], threading.Event()
-    pid = host.training()
+    pid = host.training_process()
 
-    def pulse() -> None:
+    def stop_and_continue() -> None:
         while pid and not over.is_set():
             send_signal(signal.SIGSTOP, [pid])
             over.wait(_PULSE)
             send_signal(signal.SIGCONT, [pid])
             over.wait(_PULSE)
 
-    thread = threading.Thread(target=pulse, daemon=True)
+    thread = threading.Thread(target=stop_and_continue, daemon=True)
     thread.start()
 
-    def undo() -> None:
+    def end_pulses() -> None:
         over.set()
         thread.join()
 
-    return undo, f"process {pid}"
+    return end_pulses, f"process {pid}"
 
 
 def _damage_file(fault: InjectedFault, site: FaultSite) -> tuple[Undo | None, str]:
@@ -168,7 +168,7 @@ def _damage_file(fault: InjectedFault, site: FaultSite) -> tuple[Undo | None, st
 
 
 def _damage_snapshot(fault: InjectedFault, site: FaultSite) -> tuple[Undo | None, str]:
-    pid = site.each[fault.host].training()
+    pid = site.each[fault.host].training_process()
     if pid is not None:
         stop_process(pid)  # what it is still copying would be summed with the damage
     shards = choose_shards(site.hosts, site.there, fault.host, fault.choice)
@@ -196,7 +196,7 @@ def _change_bytes(path: Path, choice: float) -> None:
 
 
 def _fill_disk(fault: InjectedFault, site: FaultSite) -> tuple[Undo | None, str]:
-    ballast = site.hosts.seen / BALLAST
+    ballast = site.hosts.local_folder / BALLAST
     fill_disk(ballast)
     return lambda: ballast.unlink(missing_ok=True), f"disk and {_kill_process(fault, site)[1]}"
 

@@ -1,4 +1,4 @@
-"""A process whose main thread stands while its other threads go on, as if it hung (ptrace(2)).
+"""A process whose main thread is stopped while its other threads go on, as if it hung (ptrace(2)).
 
 The thread that traces a process must stay, and must take the news of its end before its parent gets
 it; so each process that is held has a thread here.

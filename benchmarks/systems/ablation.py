@@ -37,8 +37,8 @@ class AblatedStep:
     """A step of Megatron-LM, and the techniques that it has.
 
     Attributes:
-        overlap: collectives of layers beside compute.
-        sends: whether stages send and receive beside compute.
+        overlap: collectives of layers that overlap with compute.
+        sends: whether stages send and receive during compute.
         by_chunk: whether parameters are gathered and gradients scattered chunk by chunk.
     """
 
@@ -74,7 +74,7 @@ class AblatedStep:
         baseline = run_megatron(chain) if self.config.model.others else decoder_alone(chain)
         return baseline.simulation.makespan
 
-    def changed(self, section: str, **values: Any) -> AblatedStep:
+    def with_values(self, section: str, **values: Any) -> AblatedStep:
         """The same with other values in a section of its configuration, e.g. `model.decoder`."""
         values_of_config = self.config.model_dump(mode="json")
         node = values_of_config
@@ -102,12 +102,12 @@ class AblatedTechnique:
 
 def _set_window(setting: AblatedStep) -> AblatedStep:
     window = round(setting.config.data.budgets["tokens"] * WINDOW)
-    return setting.changed("model.decoder", window=window)
+    return setting.with_values("model.decoder", window=window)
 
 
 def _enlarge_batch(setting: AblatedStep) -> AblatedStep:
     rows = setting.config.train.accumulate * LARGER
-    return setting.changed("train", accumulate=rows, optimizer={"kind": "lamb"})
+    return setting.with_values("train", accumulate=rows, optimizer={"kind": "lamb"})
 
 
 #: In the order of the paper's table.
@@ -116,7 +116,7 @@ TECHNIQUES = (
         "parallel block",
         4.6,
         "one gather and one scatter in place of two are counted; fewer and larger kernels are not",
-        lambda setting: setting.changed("model.decoder", parallel_block=True),
+        lambda setting: setting.with_values("model.decoder", parallel_block=True),
     ),
     AblatedTechnique(
         "sliding window",
@@ -127,13 +127,13 @@ TECHNIQUES = (
     AblatedTechnique(
         "tensor-parallel overlap",
         2.2,
-        "a ring hides rows beside all products here; kernels in blocks are as fast as whole ones",
+        "a ring hides rows under all products here; kernels in blocks are as fast as whole ones",
         lambda setting: replace(setting, overlap=frozenset({"tensor"})),
     ),
     AblatedTechnique(
         "pipeline overlap",
         2.5,
-        "sends of two transfers in turn were calibrated by this row, behind the paper's baseline",
+        "sends of two transfers in turn were calibrated by this row, for the paper's baseline",
         lambda setting: replace(setting, sends=True),
     ),
     AblatedTechnique(

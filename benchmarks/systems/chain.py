@@ -65,10 +65,10 @@ class LayerChain:
 
     Attributes:
         workload, strategy, hardware: as of `scheduling.costs.estimate.step_times`; encoders take
-            the decoder's plan, all with parameters whole along the data-parallel ranks.
-        overlapped: whether stages send and receive beside compute, and not between tasks.
+            the decoder's plan, all with parameters replicated along the data-parallel ranks.
+        overlapped: whether stages send and receive during compute, and not between tasks.
         by_chunk: whether each virtual chunk gathers its parameters and scatters its gradients
-            beside the compute of others: only the first gather and the last scatter are waited for.
+            during the compute of others: only the first gather and the last scatter are waited for.
         uneven: rows of several steps that bring unequal work to the encoders; None: all bring the
             same. The decoder's rows are full, and all take the same.
     """
@@ -89,29 +89,29 @@ class LayerChain:
     def timings(self) -> dict[str, ModuleTiming]:
         """Timings of the towers, encoders first."""
         decoder = self.strategy.backbone
-        # Parameters are whole on every rank: layers have nothing to gather.
+        # Parameters are replicated on every rank: layers have nothing to gather.
         replicated = decoder.model_copy(update={"data": decoder.data * decoder.fsdp, "fsdp": 1})
         plans = dict.fromkeys(self.workload.modules, replicated)
         strategy = replace(self.strategy, plans=plans, encoder_chunks={})
         names = [*self.workload.sources, self.backbone_name]
-        return {name: self.timing(strategy, name) for name in names}
+        return {name: self.timing_of(strategy, name) for name in names}
 
-    def timing(self, strategy: Strategy, name: str) -> ModuleTiming:
+    def timing_of(self, strategy: Strategy, name: str) -> ModuleTiming:
         """Timing of a tower whose tensor ranks sum in the activations' type, as in Megatron-LM."""
         workload = replace(self.workload, sums=self.workload.element_bytes)
         return ModuleTiming(workload, strategy, self.hardware, name)
 
-    def under(self, workload: Workload, uneven: UnevenLoads | None = None) -> LayerChain:
+    def with_workload(self, workload: Workload, uneven: UnevenLoads | None = None) -> LayerChain:
         """The same chain for another workload of the same model and rows."""
         return replace(self, workload=workload, uneven=uneven)
 
-    def shares(self, uneven: UnevenLoads) -> dict[str, np.ndarray]:
+    def shares_by_encoder(self, uneven: UnevenLoads) -> dict[str, np.ndarray]:
         """By encoder, `[microbatches, steps x replicas]`: the work of every microbatch."""
         by_module = uneven.work_of(self.strategy.microbatches, self.strategy.backbone.batch)
         return {name: share.reshape(len(share), -1) for name, share in by_module.items()}
 
     @staticmethod
-    def slowest(uneven: UnevenLoads, seconds: np.ndarray) -> float:
+    def mean_of_slowest(uneven: UnevenLoads, seconds: np.ndarray) -> float:
         """Mean seconds of the steps, each of which waits for its slowest replica.
 
         Args:
@@ -120,16 +120,16 @@ class LayerChain:
         return float(seconds.reshape(uneven.steps, -1).max(1).mean())
 
     @cached_property
-    def encoders(self) -> list[ChainLayer]:
+    def encoder_layers(self) -> list[ChainLayer]:
         """Layers of all encoders."""
         return [
-            ChainLayer(name, timing.forward_time(1), self.backward(timing, 1))
+            ChainLayer(name, timing.forward_time(1), self.backward_time(timing, 1))
             for name, timing in self.timings.items()
             if name != self.backbone_name
             for _ in range(timing.profile.layers)
         ]
 
-    def backward(self, timing: ModuleTiming, layers: int) -> TaskTime:
+    def backward_time(self, timing: ModuleTiming, layers: int) -> TaskTime:
         """The backward of a run of layers; frozen layers have none."""
         return timing.backward_time(layers) if self._is_trained(timing) else TaskTime()
 
@@ -137,7 +137,7 @@ class LayerChain:
         return timing.name not in self.workload.frozen
 
     @cached_property
-    def decoder(self) -> list[ChainLayer]:
+    def decoder_layers(self) -> list[ChainLayer]:
         """Layers of the decoder; the last one carries the head."""
         timing = self.timings[self.backbone_name]
         layers = [
@@ -149,7 +149,7 @@ class LayerChain:
         backward = TaskTime((Segment(2 * end), *last.backward.segments))
         return [*layers[:-1], ChainLayer(self.backbone_name, forward, backward)]
 
-    def times(self, cuts: Sequence[int], layers: Sequence[ChainLayer]) -> OrderTimes:
+    def order_times(self, cuts: Sequence[int], layers: Sequence[ChainLayer]) -> OrderTimes:
         """Times of virtual stages that end after `cuts` layers."""
         ends = list(zip([0, *cuts], cuts, strict=False))
         tasks = [
@@ -160,47 +160,48 @@ class LayerChain:
             for a, b in ends
         ]
 
-        def time(task: Task, stage: int) -> TaskTime:
+        def task_time(task: Task, stage: int) -> TaskTime:
             return tasks[task.chunk][not task.kind.forward]
 
         towers = {layer.tower for layer in layers} | {self.backbone_name}
-        around = self.ends([self.timings[name] for name in self.timings if name in towers])
+        around = self.end_seconds([self.timings[name] for name in self.timings if name in towers])
         send = self.timings[self.backbone_name].send_seconds()
         sends = (send, 0.0) if self.overlapped else (0.0, TRANSFERS * send)
-        return OrderTimes(time, *sends, *around)
+        return OrderTimes(task_time, *sends, *around)
 
-    def ends(self, timings: Iterable[ModuleTiming]) -> tuple[float, float, float]:
+    def end_seconds(self, timings: Iterable[ModuleTiming]) -> tuple[float, float, float]:
         """Seconds of gather, scatter and optimizer of some towers."""
         modules = list(timings)
         gather, scatter, update = (
-            sum(map(kind, modules)) for kind in (self.gather, self.scatter, self.update)
+            sum(map(kind, modules))
+            for kind in (self.gather_seconds, self.scatter_seconds, self.update_seconds)
         )
         alone = self.strategy.chunks if self.by_chunk else 1
         return gather / alone, scatter / alone, update
 
-    def shared(self, timing: ModuleTiming) -> float:
+    def shared_parameters(self, timing: ModuleTiming) -> float:
         """Parameters of a tower on one device; the optimizer's state is spread over the ranks."""
         plan = timing.plan
         return timing.profile.parameters / (plan.stage * plan.tensor)
 
-    def gather(self, timing: ModuleTiming) -> float:
+    def gather_seconds(self, timing: ModuleTiming) -> float:
         """Seconds of the gather of a tower's parameters, in the type of the activations."""
-        data = self.workload.element_bytes * self.shared(timing)
+        data = self.workload.element_bytes * self.shared_parameters(timing)
         return self._over_ranks(data, timing.plan)
 
-    def scatter(self, timing: ModuleTiming) -> float:
+    def scatter_seconds(self, timing: ModuleTiming) -> float:
         """Seconds of the scatter of a tower's gradients, in float32."""
         if not self._is_trained(timing):
             return 0.0
-        return self._over_ranks(WIDE * self.shared(timing), timing.plan)
+        return self._over_ranks(WIDE * self.shared_parameters(timing), timing.plan)
 
-    def update(self, timing: ModuleTiming) -> float:
+    def update_seconds(self, timing: ModuleTiming) -> float:
         """Seconds of a tower's optimizer, spread over the ranks."""
         if not self._is_trained(timing):
             return 0.0
         values = 3 + 2 * self.workload.moments
         speed = self.hardware.memory_bandwidth * self.hardware.efficiency.memory
-        return values * WIDE * self.shared(timing) / timing.plan.tokens / speed
+        return values * WIDE * self.shared_parameters(timing) / timing.plan.tokens / speed
 
     def _over_ranks(self, data: float, plan: ParallelPlan) -> float:
         return self.hardware.group_seconds(data, plan.tokens, plan.devices)
@@ -223,7 +224,7 @@ class BaselineStep:
     @cached_property
     def layers(self) -> list[ChainLayer]:
         """The layers that are cut."""
-        return [*([] if self.alone else self.chain.encoders), *self.chain.decoder]
+        return [*([] if self.alone else self.chain.encoder_layers), *self.chain.decoder_layers]
 
     @cached_property
     def memory(self) -> float:
@@ -244,7 +245,7 @@ class BaselineStep:
     def step(self) -> Step:
         """The simulated step."""
         options = SimulationOptions(co_issue=False, replicas=self.chain.strategy.backbone.batch)
-        return run_order(self.order, self.chain.times(self.cuts, self.layers), options)
+        return run_order(self.order, self.chain.order_times(self.cuts, self.layers), options)
 
     @cached_property
     def seconds(self) -> float:
@@ -252,18 +253,21 @@ class BaselineStep:
         uneven = self.chain.uneven
         if uneven is None:
             return self.step.makespan
-        times, shares = self.chain.times(self.cuts, self.layers), self.chain.shares(uneven)
+        times, shares = (
+            self.chain.order_times(self.cuts, self.layers),
+            self.chain.shares_by_encoder(uneven),
+        )
         parts = self._seconds_of_parts()
         cases = next(iter(shares.values())).shape[1]
 
-        def seconds(task: Task, stage: int) -> np.ndarray:
+        def task_seconds(task: Task, stage: int) -> np.ndarray:
             by_module = parts[task.chunk][not task.kind.forward]
             total = np.full(cases, by_module[self.chain.backbone_name])
             for name, share in shares.items():
                 total += by_module[name] * share[task.microbatch]
             return total
 
-        return self.chain.slowest(uneven, seconds_of_cases(self.order, times, seconds))
+        return self.chain.mean_of_slowest(uneven, seconds_of_cases(self.order, times, task_seconds))
 
     def _seconds_of_parts(self) -> list[tuple[dict[str, float], dict[str, float]]]:
         """By virtual stage, seconds of its forward and its backward, each by tower."""
@@ -277,13 +281,13 @@ class BaselineStep:
         return stages
 
     @property
-    def computing(self) -> float:
+    def compute_share(self) -> float:
         """Share of the devices' time in which they compute."""
         return self.simulation.compute / self.seconds
 
-    def under(self, workload: Workload, uneven: UnevenLoads | None = None) -> BaselineStep:
+    def with_workload(self, workload: Workload, uneven: UnevenLoads | None = None) -> BaselineStep:
         """The same cuts for another workload of the same model."""
-        return replace(self, chain=self.chain.under(workload, uneven))
+        return replace(self, chain=self.chain.with_workload(workload, uneven))
 
     @cached_property
     def simulation(self) -> Simulation:
@@ -364,13 +368,13 @@ def megatron_ways(chain: LayerChain) -> list[BaselineStep]:
     Both are tried with every number of virtual chunks up to the strategy's: where the first virtual
     stage is long, more chunks only make its round longer.
     """
-    stages, encoders = chain.strategy.backbone.stage, chain.encoders
+    stages, encoders = chain.strategy.backbone.stage, chain.encoder_layers
     tried = []
     for chunks in divisors_of(chain.strategy.chunks):
         with_chunks = replace(chain, strategy=replace(chain.strategy, chunks=chunks))
         parts = stages * chunks
         for first in (True, False) if encoders and parts > 1 else (True,):
-            ends = balanced_cuts([1.0] * len(chain.decoder), parts - (not first))
+            ends = balanced_cuts([1.0] * len(chain.decoder_layers), parts - (not first))
             cuts = [len(encoders) + end for end in ([] if first else [0]) + ends]
             tried.append(BaselineStep(with_chunks, tuple(cuts)))
     return tried
@@ -379,7 +383,7 @@ def megatron_ways(chain: LayerChain) -> list[BaselineStep]:
 def run_balanced(chain: LayerChain) -> BaselineStep:
     """Virtual stages as even as whole layers allow."""
     strategy = chain.strategy
-    layers = [*chain.encoders, *chain.decoder]
+    layers = [*chain.encoder_layers, *chain.decoder_layers]
     cuts = balanced_cuts(
         [layer.seconds for layer in layers], strategy.backbone.stage * strategy.chunks
     )
@@ -389,5 +393,5 @@ def run_balanced(chain: LayerChain) -> BaselineStep:
 def decoder_alone(chain: LayerChain) -> BaselineStep:
     """The decoder's layers over all virtual stages, with no work and no parameters of encoders."""
     parts = chain.strategy.backbone.stage * chain.strategy.chunks
-    cuts = balanced_cuts([1.0] * len(chain.decoder), parts)
+    cuts = balanced_cuts([1.0] * len(chain.decoder_layers), parts)
     return BaselineStep(chain, tuple(cuts), alone=True)

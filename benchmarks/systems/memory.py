@@ -1,7 +1,7 @@
 """The memory of the baselines that cut all towers into virtual stages as one chain.
 
-ZeRO-1: parameters, in the type of the activations, and gradients in float32 are whole on the ranks
-of data; a float32 copy of the parameters and the moments are spread over them.
+ZeRO-1: parameters, in the type of the activations, and gradients in float32 are replicated on the
+ranks of data; a float32 copy of the parameters and the moments are spread over them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ def chain_memory(timings: Mapping[str, ModuleTiming], parts: Sequence[Sequence[s
     chunk of the stage.
 
     Args:
-        timings: timings of the towers, under plans with parameters whole on data-parallel ranks.
+        timings: timings of the towers, under plans with parameters replicated on data-parallel
+            ranks.
         parts: by virtual stage, the towers of its layers; the virtual stages of a device are
             `stages` apart.
     """

@@ -146,9 +146,9 @@ def _with_plan(chain: LayerChain, alone: Simulation, stages: int, tensor: int) -
         EncoderPacking(side, work, stages, assigned, (0,) * len(assigned))
         for side, work in zip(_both_directions(chain, alone), works, strict=True)
     ]
-    coarse = sum(packing.longest for packing in packings)
-    finest = tuple(packing.finest() for packing in packings)
-    fine = sum(packing.longest for packing in finest)
+    coarse = sum(packing.longest_exposed for packing in packings)
+    finest = tuple(packing.find_finest() for packing in packings)
+    fine = sum(packing.longest_exposed for packing in finest)
     return _make_step(chain, alone, (stages, tensor), finest, coarse, fine)
 
 
@@ -164,7 +164,7 @@ def _make_step(
     assigned = [sum(pair) for pair in zip(packings[0].outside, packings[0].inside, strict=True)]
     total = sum(assigned) / len(assigned) * sum(packing.work.seconds for packing in packings)
     # Gathers and scatters of all modules use the same links, one after the other.
-    ends = sum(chain.ends(_encoder_timings(chain, *degrees)))
+    ends = sum(chain.end_seconds(_encoder_timings(chain, *degrees)))
     return OptimusStep(
         *degrees,
         seconds=alone.makespan + fine + ends,
@@ -187,10 +187,12 @@ def apply_plan(chain: LayerChain, alone: Simulation, planned: OptimusStep) -> Op
     works = (_stage_work(chain, kind, *degrees) for kind in ("forward", "backward"))
     packings = tuple(replace(p, work=w) for p, w in zip(planned.packings, works, strict=True))
     if chain.uneven is None:
-        late = sum(packing.late for packing in packings)
+        late = sum(packing.delay for packing in packings)
     else:
         weights = _direction_weights(chain, chain.uneven, degrees)
-        late = chain.slowest(chain.uneven, _late_seconds(planned.packings, packings, weights))
+        late = chain.mean_of_slowest(
+            chain.uneven, _late_seconds(planned.packings, packings, weights)
+        )
     return _make_step(chain, alone, degrees, packings, late, late)
 
 
@@ -211,8 +213,8 @@ def _late_seconds(
     late = np.zeros(weights[0].shape[1])
     for plan, packing, weight in zip(planned, packings, weights, strict=True):
         for case in range(len(late)):
-            each = tuple(weight[numbers, case] for numbers in plan.numbers)
-            late[case] += replace(packing, weights=each).late
+            each = tuple(weight[numbers, case] for numbers in plan.microbatch_numbers)
+            late[case] += replace(packing, weights=each).delay
     return late
 
 
@@ -223,7 +225,7 @@ def _direction_weights(
 
     Backwards are in reversed time, so that the last microbatch comes first.
     """
-    shares = chain.shares(uneven)
+    shares = chain.shares_by_encoder(uneven)
     by_direction = []
     for kind, turn in (("forward", 1), ("backward", -1)):
         times = _times_by_encoder(chain, kind, *degrees)
@@ -268,7 +270,7 @@ def _times_by_encoder(
     """The task of one stage of every encoder."""
     times = {}
     for timing in _encoder_timings(chain, stages, tensor):
-        run = timing.forward_time if kind == "forward" else partial(chain.backward, timing)
+        run = timing.forward_time if kind == "forward" else partial(chain.backward_time, timing)
         times[timing.name] = run(timing.profile.layers // stages)
     return times
 
@@ -281,7 +283,7 @@ def _encoder_timings(chain: LayerChain, stages: int, tensor: int) -> Iterator[Mo
         strategy = replace(
             chain.strategy, plans={chain.backbone_name: decoder, name: plan}, encoder_chunks={}
         )
-        yield chain.timing(strategy, name)
+        yield chain.timing_of(strategy, name)
 
 
 def _both_directions(
@@ -294,9 +296,10 @@ def _both_directions(
     idle = {kind: time.collective / time.seconds for kind, time in tasks.items()}
     rows = [_decoder_spans(alone, stage, idle) for stage in range(stages)]
     gather, scatter = (
-        (1 - BESIDE) * seconds_of(timing) for seconds_of in (chain.gather, chain.scatter)
+        (1 - BESIDE) * seconds_of(timing)
+        for seconds_of in (chain.gather_seconds, chain.scatter_seconds)
     )
-    end = alone.makespan - chain.update(timing)
+    end = alone.makespan - chain.update_seconds(timing)
     turned = [[(end - b, end - a, c) for a, b, c in reversed(row)] for row in rows]
     inputs = np.sort([span.start for span in _first_chunk(alone, F)])
     returns = np.sort([end - span.end for span in _first_chunk(alone, B)])

@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.systems.chain import ROUNDING
 
-#: Seconds behind a step that no encoder needs.
+#: Seconds after a step that no encoder needs.
 FAR = 1e6
 
 
@@ -35,14 +35,14 @@ class PipelineDirection:
     deadlines: np.ndarray
 
     @cached_property
-    def open(self) -> PipelineDirection:
-        """The side with room without end behind the last bubble of every stage."""
+    def with_open_end(self) -> PipelineDirection:
+        """The side with unlimited room after the last bubble of every stage."""
         far = float(self.deadlines.max(initial=0.0)) + FAR
         points = tuple(np.append(values, values[-1] + far) for values in self.points)
         free = tuple(np.append(values, values[-1] + far) for values in self.free)
         return replace(self, points=points, free=free)
 
-    def packed(self, stage: int, start: float, seconds: float) -> float:
+    def time_after(self, stage: int, start: float, seconds: float) -> float:
         """The time at which `seconds` of bubbles from `start` on have gone by on a stage."""
         points, free = self.points[stage], self.free[stage]
         target = float(np.interp(start, points, free)) + seconds
@@ -61,7 +61,7 @@ class StageWork:
 
     Attributes:
         seconds: seconds outside the decoder's run, collectives included.
-        compute: seconds in bubbles, where collectives run beside the decoder's compute.
+        compute: seconds in bubbles, where collectives run during the decoder's compute.
     """
 
     seconds: float
@@ -92,7 +92,7 @@ class EncoderPacking:
         """The first decoder stage of a pipeline."""
         return pipeline % (len(self.side.room) // self.stages) * self.stages
 
-    def exposed(self, pipeline: int) -> float:
+    def exposed_seconds(self, pipeline: int) -> float:
         """Seconds by which the work outside exceeds the room there."""
         if not self.outside[pipeline]:
             return 0.0
@@ -113,11 +113,11 @@ class EncoderPacking:
         return ends * self.work.seconds
 
     @cached_property
-    def longest(self) -> float:
+    def longest_exposed(self) -> float:
         """The most seconds that any pipeline exposes, by which the decoder starts later."""
         ends = np.sort(_join_times(self._outside_ends()))
         late = float((ends - self.side.deadlines[: len(ends)]).max(initial=0.0))
-        return max(late, *map(self.exposed, range(len(self.outside))))
+        return max(late, *map(self.exposed_seconds, range(len(self.outside))))
 
     def _outside_ends(self) -> list[np.ndarray]:
         """By pipeline, times at which the microbatches outside are encoded."""
@@ -137,17 +137,21 @@ class EncoderPacking:
             done = 0.0
             for stage in next_free:
                 start = max(done, next_free[stage])
-                done = next_free[stage] = self.side.packed(stage, start, weight * self.work.compute)
+                done = next_free[stage] = self.side.time_after(
+                    stage, start, weight * self.work.compute
+                )
             yield done
 
     @property
     def _all_ends(self) -> list[np.ndarray]:
         """By pipeline, times from the decoder's start at which all microbatches are encoded."""
         pairs = zip(self._outside_ends(), self._inside_ends(), strict=True)
-        return [np.concatenate([outside - self.longest, inside]) for outside, inside in pairs]
+        return [
+            np.concatenate([outside - self.longest_exposed, inside]) for outside, inside in pairs
+        ]
 
     @cached_property
-    def numbers(self) -> list[np.ndarray]:
+    def microbatch_numbers(self) -> list[np.ndarray]:
         """By pipeline, which of the decoder's microbatches its own ones are, as they end."""
         ends = self._all_ends
         ranks = np.argsort(np.argsort(_join_times(ends), kind="stable"), kind="stable")
@@ -163,30 +167,32 @@ class EncoderPacking:
         return bool((ends <= self.side.deadlines * (1 + ROUNDING) + ROUNDING).all())
 
     @property
-    def late(self) -> float:
+    def delay(self) -> float:
         """Seconds by which the decoder's run takes longer, with all microbatches where they are.
 
         Work inside that has outgrown its bubbles keeps the decoder waiting.
         """
-        ends = np.sort(_join_times(replace(self, side=self.side.open)._all_ends))
-        return self.longest + float((ends - self.side.deadlines).max(initial=0.0))
+        ends = np.sort(_join_times(replace(self, side=self.side.with_open_end)._all_ends))
+        return self.longest_exposed + float((ends - self.side.deadlines).max(initial=0.0))
 
-    def moved(self, pipeline: int) -> EncoderPacking:
+    def move_inside(self, pipeline: int) -> EncoderPacking:
         """The packing with one more microbatch of `pipeline` inside."""
         outside, inside = list(self.outside), list(self.inside)
         outside[pipeline] -= 1
         inside[pipeline] += 1
         return replace(self, outside=tuple(outside), inside=tuple(inside))
 
-    def finest(self) -> EncoderPacking:
+    def find_finest(self) -> EncoderPacking:
         """The packing after moving microbatches inside, from the pipeline that exposes most."""
         best, now = self, self
-        while now.longest > 0 and any(now.outside):
-            worst = max(range(len(now.outside)), key=lambda q: (now.exposed(q), now.outside[q]))
-            now = now.moved(worst)
+        while now.longest_exposed > 0 and any(now.outside):
+            worst = max(
+                range(len(now.outside)), key=lambda q: (now.exposed_seconds(q), now.outside[q])
+            )
+            now = now.move_inside(worst)
             if not now.meets_deadlines:
                 break
-            best = min(best, now, key=lambda packing: packing.longest)
+            best = min(best, now, key=lambda packing: packing.longest_exposed)
         return best
 
 

@@ -15,7 +15,6 @@ from itertools import islice
 from math import inf
 from typing import Protocol, Self
 
-from benchmarks.systems.apart import DisaggregatedSystem
 from benchmarks.systems.chain import (
     BaselineStep,
     LayerChain,
@@ -25,6 +24,7 @@ from benchmarks.systems.chain import (
     run_balanced,
     stopped_seconds,
 )
+from benchmarks.systems.disaggregated import DisaggregatedSystem
 from benchmarks.systems.optimus import OptimusStep, apply_plan, fitting_degrees, planned_optimus
 from benchmarks.systems.plans import ideal_seconds, list_chains, list_strategies, plain_space
 from scheduling.costs.hardware import Hardware
@@ -56,10 +56,10 @@ class PlannedSystem(Protocol):
         """Bytes of the device that needs most."""
 
     @property
-    def computing(self) -> float | None:
+    def compute_share(self) -> float | None:
         """Share of the devices' time in which they compute; None where only the sum is known."""
 
-    def under(self, workload: Workload, uneven: UnevenLoads | None = None) -> Self:
+    def with_workload(self, workload: Workload, uneven: UnevenLoads | None = None) -> Self:
         """The same plan for another workload of the same model and rows."""
 
 
@@ -76,7 +76,7 @@ class PlannedOptimus:
     chain: LayerChain
     alone: BaselineStep
     planned: OptimusStep
-    computing: None = None
+    compute_share: None = None
 
     @cached_property
     def step(self) -> OptimusStep:
@@ -93,9 +93,11 @@ class PlannedOptimus:
         """Bytes of a device for decoder and encoders."""
         return self.alone.memory + self.step.memory
 
-    def under(self, workload: Workload, uneven: UnevenLoads | None = None) -> PlannedOptimus:
+    def with_workload(
+        self, workload: Workload, uneven: UnevenLoads | None = None
+    ) -> PlannedOptimus:
         """The same plan and places for another workload; the decoder's step is the same."""
-        return replace(self, chain=self.chain.under(workload, uneven))
+        return replace(self, chain=self.chain.with_workload(workload, uneven))
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ class PlanningCase:
         space: the plans that can be had; `memory` bounds what a device may take.
         usual, largest: the workload to be fast for, and the one to have room for.
         hardware: hardware of the devices.
-        uneven: rows of the usual workload; None: all are alike.
+        uneven: rows of the usual workload; None: all are equal.
     """
 
     space: Space
@@ -122,12 +124,13 @@ class PlanningCase:
             allow_padding(self.space), self.usual, self.hardware, separate_remat=True
         )
         return [
-            chain.under(self.usual, self.uneven) for chain in sorted(candidates, key=_bound_seconds)
+            chain.with_workload(self.usual, self.uneven)
+            for chain in sorted(candidates, key=_bound_seconds)
         ]
 
-    def fits(self, system: PlannedSystem) -> bool:
+    def has_room(self, system: PlannedSystem) -> bool:
         """Whether a plan has room for the largest workload."""
-        return system.under(self.largest).memory <= self.space.memory
+        return system.with_workload(self.largest).memory <= self.space.memory
 
 
 def allow_padding(space: Space) -> Space:
@@ -165,13 +168,13 @@ def _find_fastest(question: PlanningCase, name: str, ways: Ways) -> PlannedSyste
     best, leanest, tried = None, None, 0
     for chain in _without_chunks(question.chains) if name == "megatron" else question.chains:
         # Optimus' bubbles may hide all work of the encoders.
-        alone = even_seconds(chain, chain.decoder) + stopped_seconds(chain)
+        alone = even_seconds(chain, chain.decoder_layers) + stopped_seconds(chain)
         bound = alone if name == "optimus" else _bound_seconds(chain)
         if tried == TRIED or (best is not None and bound >= best.seconds):
             break
         try:
             systems = list(ways(question, chain))
-            room = [system for system in systems if question.fits(system)]
+            room = [system for system in systems if question.has_room(system)]
         except ScheduleError:
             continue
         tried += bool(room)
@@ -222,9 +225,9 @@ def _find_disaggregated(question: PlanningCase) -> PlannedSystem:
     leanest: DisaggregatedSystem | None = None
     tried = 0
     for split in _by_bound(question):
-        if tried == SIMULATED or (best is not None and split.bound >= best.seconds):
+        if tried == SIMULATED or (best is not None and split.least_seconds >= best.seconds):
             break
-        if not question.fits(split):
+        if not question.has_room(split):
             leanest = split if leanest is None or split.memory < leanest.memory else leanest
             continue
         tried += 1
@@ -258,24 +261,24 @@ def _by_bound(question: PlanningCase) -> Sequence[DisaggregatedSystem]:
             for strategy in list_strategies(plain, usual, plans[devices])
         ]
         decoder_chains.sort(
-            key=lambda chain: even_seconds(chain, chain.decoder) + stopped_seconds(chain)
+            key=lambda chain: even_seconds(chain, chain.decoder_layers) + stopped_seconds(chain)
         )
         room = (chain for chain in decoder_chains if decoder_alone(chain).memory <= space.memory)
         for chain in islice(room, OF_SPLIT):
             splits += _encoder_plans(question, chain, space.devices - devices)
-    return sorted(splits, key=lambda split: split.bound)
+    return sorted(splits, key=lambda split: split.least_seconds)
 
 
 def _even_splits(question: PlanningCase, counts: Iterable[int]) -> list[int]:
     """Numbers of devices for the decoder that leave both parts about as much compute."""
     usual, hardware = question.usual, question.hardware
 
-    def slower(devices: int) -> float:
+    def slower_seconds(devices: int) -> float:
         others = question.space.devices - devices
         encoders = sum(module_compute(usual, n, others, "none", hardware) for n in usual.sources)
         return max(module_compute(usual, usual.backbone_name, devices, "none", hardware), encoders)
 
-    seconds = {devices: slower(devices) for devices in counts}
+    seconds = {devices: slower_seconds(devices) for devices in counts}
     most = UNEVEN * min(seconds.values(), default=0.0)
     return [devices for devices, predicted in seconds.items() if predicted <= most]
 
@@ -283,7 +286,7 @@ def _even_splits(question: PlanningCase, counts: Iterable[int]) -> list[int]:
 def _encoder_plans(
     question: PlanningCase, chain: LayerChain, devices: int
 ) -> Iterator[DisaggregatedSystem]:
-    """Ways to run the encoders on so many devices beside a decoder."""
+    """Ways to run the encoders on so many devices, the others being a decoder's."""
     count, stages = chain.strategy.microbatches, chain.strategy.backbone.stage
     most = question.space.domain or devices
     for tensor in divisors_of(devices):

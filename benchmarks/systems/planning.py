@@ -1,4 +1,4 @@
-"""Predictions for other systems with the same model and devices, beside the best plan."""
+"""Predictions for other systems with the same model and devices, compared with the best plan."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ TRIED = 8
 
 def predict_systems(planner: PlanSearch) -> dict[str, PlanPrediction]:
     """Predictions with the decoder's configured plan, or each system's best one, by its name."""
-    choice = _Choice.of(planner)
+    choice = _Choice.for_planner(planner)
     results = {}
     for name, make in SYSTEMS.items():
         try:
-            results[name] = choice.best(planner, name, make)
+            results[name] = choice.find_best(planner, name, make)
         except ScheduleError as error:
             results[name] = PlanPrediction(name, "", reason=str(error))
     return results
@@ -48,7 +48,7 @@ class _Choice:
     whose: str
 
     @classmethod
-    def of(cls, planner: PlanSearch) -> _Choice:
+    def for_planner(cls, planner: PlanSearch) -> _Choice:
         """The configured plan if it fits the devices, otherwise the plans to choose from."""
         workload, hardware = planner.plain_workload, planner.hardware
         configured = _configured_strategy(planner)
@@ -57,7 +57,7 @@ class _Choice:
         candidates = list_chains(planner.space, workload, hardware)
         return cls(candidates, f"its own plan, the fastest of {min(TRIED, len(candidates))}")
 
-    def best(self, planner: PlanSearch, name: str, make: Make) -> PlanPrediction:
+    def find_best(self, planner: PlanSearch, name: str, make: Make) -> PlanPrediction:
         """The fastest of the first `TRIED` that can be run and have room; the leanest if none has.
 
         Raises:

@@ -67,7 +67,7 @@ def ideal_seconds(chain: LayerChain) -> float:
     `even_seconds` of all layers, with gather, scatter and optimizer.
     """
     ends = sum(
-        chain.gather(timing) + chain.scatter(timing) + chain.update(timing)
+        chain.gather_seconds(timing) + chain.scatter_seconds(timing) + chain.update_seconds(timing)
         for timing in chain.timings.values()
     )
-    return even_seconds(chain, (*chain.encoders, *chain.decoder)) + ends
+    return even_seconds(chain, (*chain.encoder_layers, *chain.decoder_layers)) + ends

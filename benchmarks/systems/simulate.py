@@ -1,4 +1,4 @@
-"""`simulate --ablate` and `simulate --mixture`: this framework's step beside other systems."""
+"""`simulate --ablate` and `simulate --mixture`: this framework's step and other systems."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def simulate_ablation(request: CommandRequest) -> CommandOutput:
 
 
 def simulate_mixture(request: CommandRequest) -> CommandOutput:
-    """Predict the step under several mixtures of media and text, beside other systems."""
+    """Predict the step under several mixtures of media and text, compared with other systems."""
     args = request.args
     if args.slow or (args.even and args.vary is not None):
         problems = ["--slow changes one step, and even rows do not vary; valid: --even or --vary"]
         raise ConfigError("simulate --mixture", problems)
     use_cpu_only()
     folder = output_folder(request)
-    # Whether it takes files is told before the search takes time.
+    # Whether it takes files is said before the search takes time.
     prepare_folder(folder)
     name, sigma = hardware_name(request), SIGMA if args.vary is None else args.vary
     draw = None if args.even else SampleDraw(sigma, seed_of(request))

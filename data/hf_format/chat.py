@@ -3,9 +3,9 @@
 When the template is read, `probes.py` finds the form of messages that it accepts; `rendering.py`
 renders turns in this form, and finds their texts in the result. `answers.py` says where answers
 begin and end. Before an answer a template may write more than its generation prompt (an empty
-thought), or less. Where answers begin with their text, the prompt is what stands before it in
+thought), or less. Where answers begin with their text, the prompt is what comes before it in
 training; where they begin after the header, it is the template's generation prompt, and all that
-follows is learnt. A conversation in which something else than the prompt stands before an answer is
+follows is learnt. A conversation in which something else than the prompt comes before an answer is
 refused.
 """
 
@@ -150,7 +150,7 @@ class ReleasedChat:
             raise self._unusable_error(str(error)) from error
 
     def _begin_alike(self) -> bool:
-        """Whether the same prompt stands before earlier answers as before the last one."""
+        """Whether the same prompt comes before earlier answers as before the last one."""
         try:
             rendering = self._renderer.render_turns(TALK, opened=False)
             return self._has_prompt(TALK, rendering, rendering.answers[0])
@@ -322,7 +322,7 @@ class ReleasedChat:
     def _has_prompt(
         self, turns: Sequence[Turn], rendering: RenderedText, answer: ConversationAnswer
     ) -> bool:
-        """Whether the prompt of an answer stands before it."""
+        """Whether the prompt of an answer comes before it."""
         return rendering.text.startswith(self._renderer.prompt_text(turns[: answer.turn]))
 
     def _answer_starts(
@@ -339,7 +339,7 @@ class ReleasedChat:
         starts: dict[int, int] = {}
         last = rendering.answers[-1].turn if rendering.answers and not opened else None
         for answer in rendering.answers:
-            if answer.learnt and not opened and turns[answer.turn].pieces(self._mark)[0][1]:
+            if answer.learnt and not opened and turns[answer.turn].split_at(self._mark)[0][1]:
                 raise ConversationError("an answer begins with a medium, which nothing can write")
             prompt = self._renderer.prompt_text(turns[: answer.turn])
             if rendering.text.startswith(prompt) and len(prompt) < answer.spans[0][1]:
@@ -417,7 +417,7 @@ class ReleasedChat:
         return self._tokenizer.vocab_size
 
     def placeholder_id(self, kind: Kind) -> int:
-        """The token at which outputs of the encoder of `kind` land, whose embedding is not read.
+        """The token at which outputs of the encoder of `kind` are merged, with an unused embedding.
 
         That of the folder, or else, if it names none, any token.
         """

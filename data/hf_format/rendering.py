@@ -107,7 +107,7 @@ class TurnRenderer:
         return [self._make_message(turn, texts) for turn in turns]
 
     def _make_message(self, turn: Turn, texts: _MessageTexts) -> dict[str, Any]:
-        split = turn.pieces(self._mark)
+        split = turn.split_at(self._mark)
         pieces = [(piece, self._kinds[piece] if is_mark else None) for piece, is_mark in split]
         if turn.role in self._form.roles:
             content: Any = list(self._make_parts(pieces, turn, texts))

@@ -180,7 +180,7 @@ class BatchAssembler:
     def __call__(
         self, placements: Sequence[SamplePlacement], capacity: Capacity, *, prompts: bool = False
     ) -> tuple[PackedBatch, tuple[SkippedSample, ...]]:
-        """The batch, and the samples that turned out bad when read, which leave holes.
+        """The batch, and the samples that turned out bad when read, whose places stay empty.
 
         With `prompts`, examples end where the answer begins.
 
@@ -188,8 +188,8 @@ class BatchAssembler:
             SampleError: a bad sample, with `data.on_error: raise`.
             DataError: a sample has changed since its lengths were measured.
         """
-        batch, holes = self.assemble_batch(placements, capacity, prompts=prompts)
-        return batch, tuple(skip for _, skip in holes)
+        batch, missing = self.assemble_batch(placements, capacity, prompts=prompts)
+        return batch, tuple(skip for _, skip in missing)
 
     def assemble_batch(
         self, placements: Sequence[SamplePlacement], capacity: Capacity, *, prompts: bool = False
@@ -200,7 +200,7 @@ class BatchAssembler:
             SampleError, DataError: see `__call__`.
         """
         arrays = BatchArrays(self._rows, capacity, self._processor.targets)
-        holes: list[MissingSample] = []
+        missing: list[MissingSample] = []
         for placement in placements:
             media = list(arrays.wanted_media(placement))
             if not media and not arrays.wants_text(placement):
@@ -213,19 +213,19 @@ class BatchAssembler:
             except LengthError as error:
                 if not prompts:
                     self._check_unchanged(placement, error)
-                self._note_missing(error, placement, holes)
+                self._note_missing(error, placement, missing)
             except SampleError as error:
-                self._note_missing(error, placement, holes)
-        for placement, _ in holes:
+                self._note_missing(error, placement, missing)
+        for placement, _ in missing:
             leave_out(arrays.batch, self._rows[capacity.text.name], placement)
-        return arrays.batch, tuple(holes)
+        return arrays.batch, tuple(missing)
 
     def _note_missing(
-        self, error: SampleError, placement: SamplePlacement, holes: list[MissingSample]
+        self, error: SampleError, placement: SamplePlacement, missing: list[MissingSample]
     ) -> None:
         if self._raise:
             raise error
-        holes.append((placement, (error.name, error.fault)))
+        missing.append((placement, (error.name, error.fault)))
 
     def _check_unchanged(self, placement: SamplePlacement, error: LengthError) -> None:
         """Distinguish a sample whose header is wrong, a bad sample, from one that has changed.

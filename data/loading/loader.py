@@ -88,7 +88,7 @@ class Microbatch:
 
     batch: see `data.loading.assemble`; stats: of the global microbatch; skipped: samples found
     unusable in making it (at planning: reported by every host; at reading: by the hosts that read
-    them); state: continues after it; holes: stream positions of the placed samples that this host
+    them); state: continues after it; missing: stream positions of the placed samples that this host
     has found unusable as it read them. Its own part of `batch` leaves them out; a host that holds
     their text and not the medium that cannot be read must get to know.
     """
@@ -97,7 +97,7 @@ class Microbatch:
     stats: MicrobatchStats
     skipped: tuple[SkippedSample, ...]
     state: LoaderState
-    holes: tuple[int, ...] = ()
+    missing: tuple[int, ...] = ()
 
 
 class _PlanIterator(UnseekableIterator):
@@ -140,12 +140,12 @@ class _AssembleMicrobatch:
         self._assembler, self._config = assembler, config
 
     def __call__(self, plan: MicrobatchPlan) -> dict[str, Any]:
-        batch, holes = self._assembler.assemble_batch(plan.placements, plan.capacity)
+        batch, missing = self._assembler.assemble_batch(plan.placements, plan.capacity)
         if self._config.balance == "per_phase":
             batch = with_places(batch, plan)
         stats = microbatch_stats(plan, self._config.rows)
-        skipped = plan.skipped + tuple(skip for _, skip in holes)
-        at = tuple(placement.position for placement, _ in holes)
+        skipped = plan.skipped + tuple(skip for _, skip in missing)
+        at = tuple(placement.position for placement, _ in missing)
         return {"batch": batch, "host": _HostPart(stats, skipped, plan.state, at)}
 
 
@@ -156,7 +156,7 @@ class _HostPart:
     stats: MicrobatchStats
     skipped: tuple[SkippedSample, ...]
     state: LoaderState
-    holes: tuple[int, ...]
+    missing: tuple[int, ...]
 
 
 def with_places(batch: PackedBatch, plan: MicrobatchPlan) -> PackedBatch:
@@ -211,8 +211,8 @@ class DataLoader(MicrobatchLoader):
     what the batches are for. lengths: of the samples; by default those that are kept. Media that
     are drawn anew in every epoch are drawn, and measured, when a step is planned.
 
-    With `data.balance: per_phase` batches list `runs`: by encoder, which outputs land where, of all
-    rows of the microbatch (`data.planning.layout.runs_of_plan`).
+    With `data.balance: per_phase` batches list `runs`: by encoder, which outputs are merged where,
+    of all rows of the microbatch (`data.planning.layout.runs_of_plan`).
 
     Raises:
         DataError: budgets that do not fit the encoders, an unusable source, a state of another
@@ -251,7 +251,7 @@ class DataLoader(MicrobatchLoader):
         element = next(self._microbatches)
         batch, host = element["batch"], element["host"]
         self._state = host.state
-        return Microbatch(batch, host.stats, host.skipped, host.state, host.holes)
+        return Microbatch(batch, host.stats, host.skipped, host.state, host.missing)
 
     def close(self) -> None:
         """Stop workers and threads; idempotent. After it, `next` raises StopIteration."""

@@ -1,6 +1,6 @@
 """Microbatches of samples whose lengths are known once they are read (`data.lengths: on_read`).
 
-Each host reads every n-th sample of the stream, ahead of its turn. The hosts tell each other the
+Each host reads every n-th sample of the stream, ahead of its turn. The hosts send each other the
 lengths of new samples, make the same plan from them, and send each other only the parts in rows of
 others. With `data.balance_group` all of that is among the hosts of a group, for its own samples::
 
@@ -130,8 +130,10 @@ class _PlaceStream(SlicedDataset):
     def _read_positions(self) -> Iterator[int]:
         group = self._group
         (first,) = group.positions(self._state.position, 1)
-        for position in chain(filter(group.has, self._state.carry), count(first, group.count)):
-            if group.reader(position, self._hosts) == self._index:
+        for position in chain(
+            filter(group.has_position, self._state.carry), count(first, group.count)
+        ):
+            if group.reader_of(position, self._hosts) == self._index:
                 yield position
 
 
@@ -190,7 +192,7 @@ class _WaitingSamples:
         return [_decode_lengths(words[self._reader_of(p)], self._specs) for p in positions]
 
     def _reader_of(self, position: int) -> int:
-        return self._group.reader(position, self._cluster.count)
+        return self._group.reader_of(position, self._cluster.count)
 
     def _begin_gather(self, positions: Sequence[int]) -> Callable[[], list[Words]]:
         if not positions:
@@ -217,7 +219,7 @@ def _encode_lengths(result: Example | SampleFault, specs: Sequence[RowSpec]) -> 
 
 
 def numbers_of(lengths: Lengths, specs: Sequence[RowSpec]) -> list[int]:
-    """The numbers that tell lengths to other hosts: tokens, and for every encoder a count, lengths,
+    """The numbers that send lengths to other hosts: tokens, and for every encoder a count, lengths,
     starts and, if its media have them, grids and entries on further axes.
     """
     words = [lengths.total(text_of(specs).name)]
@@ -295,7 +297,7 @@ class _PartExchange:
     def parts_of(self, plan: MicrobatchPlan) -> Iterator[_SamplePart]:
         """All parts of a plan, also those that stay on their host."""
         for p in plan.placements:
-            sender = self._group.reader(p.position, self._hosts)
+            sender = self._group.reader_of(p.position, self._hosts)
             for host in self._owners[self._processor.tokens.module, p.row]:
                 yield _SamplePart(p, None, 0, sender, host)
             for name, media in p.media.items():
@@ -396,7 +398,7 @@ class ReadingLoader(MicrobatchLoader):
             return places.map(_SampleReader(source, processor))
 
         # A step holds many samples: `data.prefetch` counts steps, Grain's buffer samples.
-        samples = config.prefetch * group.share(config).pool_size(consumer.microbatches)
+        samples = config.prefetch * group.share_of(config).pool_size(consumer.microbatches)
         per_worker = samples // (cluster.count * max(1, config.workers)) + 1
         self._reads = PrefetchedElements(list_reads, config.workers, per_worker)
         self._waiting = _WaitingSamples(self._reads, cluster, processor.module_specs, group)
@@ -431,7 +433,7 @@ class ReadingLoader(MicrobatchLoader):
                 words[part.receiver].append(self._part_words(part, examples))
         together = [np.concatenate([*chunks, np.zeros(0, np.int32)]) for chunks in words]
         received = self._cluster.exchange(together, sizes)
-        self._waiting.request_lengths(self._planner.missing)
+        self._waiting.request_lengths(self._planner.missing_positions)
         mine = [part for part in parts if part.receiver == index]
         return _SentMicrobatch(plan, examples, mine, received, WORD * int(sizes.sum()))
 
@@ -442,7 +444,7 @@ class ReadingLoader(MicrobatchLoader):
     def _take_examples(self, plan: MicrobatchPlan) -> dict[int, Example]:
         """Samples of a plan that this host has stored until now."""
         positions = [p.position for p in plan.placements]
-        waiting, planned = self._waiting.examples, self._planner.waiting
+        waiting, planned = self._waiting.examples, self._planner.waiting_positions
         examples = {n: waiting.pop(n) for n in positions if n in waiting}
         # Samples that fit in no row are dropped.
         for position in [p for p in waiting if p < self._planner.state.position]:

@@ -67,7 +67,7 @@ class PrefetchedElements(Iterator[Any]):
                 elements, prefetch_buffer_size=self._buffer_size
             )
         else:
-            # Grain's own shared memory has names that tell nobody whose it is.
+            # Grain's own shared memory has names that do not say whose it is.
             prefetched = elements.map(partial(pack_element, self._shared.begin)).mp_prefetch(
                 grain.MultiprocessingOptions(
                     num_workers=self._workers, per_worker_buffer_size=self._buffer_size

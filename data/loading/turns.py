@@ -50,7 +50,7 @@ class TurnsLoader(MicrobatchLoader):
         gather: GatherFromGroups,
     ) -> None:
         self._loader, self._count, self._mixed, self._gather = loader, microbatches, mixed, gather
-        self._state = replace(state, carry=tuple(filter(group.has, state.carry)), done=0)
+        self._state = replace(state, carry=tuple(filter(group.has_position, state.carry)), done=0)
         self._done = state.done
         self._waits: Microbatch | None = None
         self._ready: deque[Microbatch] = deque()
@@ -86,7 +86,7 @@ class TurnsLoader(MicrobatchLoader):
     def _takes_part(self, first: Microbatch) -> bool:
         """Whether this group takes part in the next step with the samples that it has for it."""
         samples = first.stats.taken
-        offer = GroupOffer.of(samples)
+        offer = GroupOffer.for_samples(samples)
         answers = self._gather("epochs of the samples", [offer.first, [*offer.epochs.items()]])
         offers = [GroupOffer(begin, dict(map(tuple, epochs))) for begin, epochs in answers]
         number, several = first.stats.group.number, contested(offers)

@@ -41,7 +41,7 @@ class MediaType(ABC):
         return (self.name, f"{self.name}s")
 
     @abstractmethod
-    def open(self, blob: FileBytes, config: DataConfig) -> Any:
+    def open(self, content: FileBytes, config: DataConfig) -> Any:
         """The medium in a file, read late."""
 
     def draw(self, medium: Any, epoch: int) -> Any:

@@ -16,7 +16,7 @@ class TextLayout:
 
     Attributes:
         tokens: its tokens: the placeholder where an output is merged, and newlines.
-        runs: runs of outputs that are merged: (first output, first token, number) of each.
+        runs: runs of merged outputs: (first output, first token, number) of each.
     """
 
     tokens: list[int]
@@ -55,7 +55,7 @@ class MediaProcessor(ABC):
     def layout(self, lengths: MediumLengths, placeholder: int) -> TextLayout:
         """The tokens of a medium of such lengths, and where its outputs are merged."""
         tokens = self.spec.in_text(lengths, placeholder)
-        return TextLayout(tokens, tuple(self.spec.landing(lengths)))
+        return TextLayout(tokens, tuple(self.spec.merge_runs(lengths)))
 
     def preview_medium(self, medium: Any, processed: ProcessedMedium) -> MediaPreview:
         """A medium to look at; by default the numbers that its encoder gets, position by position.

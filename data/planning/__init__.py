@@ -1,1 +1,1 @@
-"""Contents of a step: from lengths of samples to packed, dealt and balanced rows."""
+"""Contents of a step: from lengths of samples to packed, distributed and balanced rows."""

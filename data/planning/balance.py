@@ -1,8 +1,8 @@
 """Balancing: which rank gets which item, so that the heaviest rank is as light as possible.
 
-OrchMLLM (arXiv 2503.23830), section 4: after a global batch has been drawn its items are dealt anew
-for every phase, which changes no result, as the gradient is a sum over the same samples. The cost
-of a rank is defined in `data.planning.problem`.
+OrchMLLM (arXiv 2503.23830), section 4: after a global batch has been drawn its items are
+distributed anew for every phase, which changes no result, as the gradient is a sum over the same
+samples. The cost of a rank is defined in `data.planning.problem`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Algorithm = Callable[[BalanceProblem], Ints | Sequence[Sequence[int]]]
 
 
 def lpt(problem: BalanceProblem) -> Ints:
-    """Longest processing time first: each item, dearest first, to the lightest rank.
+    """Longest processing time first: each item, most expensive first, to the lightest rank.
 
     For packed costs at most 4/3 - 1/(3 ranks) of the optimum (Graham, SIAM J. Appl. Math. 1969)
     while no limit binds. It takes O(items log ranks).
@@ -75,16 +75,16 @@ def _lightest_first(costs: list[int], ranks: int) -> list[int]:
 
 
 def contiguous(problem: BalanceProblem) -> Ints:
-    """Runs of the items in order of length, such that the dearest run is as cheap as possible.
+    """Runs of the items in order of length, the most expensive of which is as cheap as can be.
 
-    The result is optimal for padded costs: an optimal deal consists of such runs (OrchMLLM, section
-    4.2). The cap on costs is found by binary search; under a cap every rank, from the longest item
-    on, takes as many items as fit.
+    The result is optimal for padded costs: an optimal assignment consists of such runs (OrchMLLM,
+    section 4.2). The cap on costs is found by binary search; under a cap every rank, from the
+    longest item on, takes as many items as fit.
     """
     rank = np.full(len(problem.lengths), -1, np.int64)
     fitting = np.flatnonzero((problem.needs <= problem.limits).all(1))
     order = fitting[np.argsort(-problem.lengths[fitting], kind="stable")]
-    starts, end = _Runs(problem, order).cheapest()
+    starts, end = _Runs(problem, order).cheapest_runs()
     rank[order[:end]] = np.searchsorted(starts, np.arange(end), side="right") - 1
     return rank
 
@@ -94,7 +94,7 @@ class _Runs:
 
     def __init__(self, problem: BalanceProblem, order: Ints) -> None:
         self._count, self._ranks_of_groups = len(order), problem.ranks
-        linear, attention = (part[order] for part in problem.parts)
+        linear, attention = (part[order] for part in problem.cost_parts)
         # The first item of a run is its longest.
         padded = linear * (problem.kind != "packed") + attention * (problem.kind == "padded")
         packed = linear + attention - padded
@@ -134,7 +134,7 @@ class _Runs:
             start = ends[start]
         return starts, start
 
-    def cheapest(self) -> tuple[list[int], int]:
+    def cheapest_runs(self) -> tuple[list[int], int]:
         """Starts of the runs under the smallest cap that covers most items; end of the last run."""
         best, reach = self._starts_under(_UNLIMITED)
         low, high = self._bound, self._most_expensive(best, reach)
@@ -171,7 +171,7 @@ def refine(problem: BalanceProblem, rank: Ints) -> Ints:
     Every exchange leaves both ranks lighter than the heaviest was.
 
     Args:
-        rank: `[items]`: a deal that keeps the limits; items with -1 stay without a rank.
+        rank: `[items]`: an assignment that keeps the limits; items with -1 stay without a rank.
     """
     loads = problem.loads(rank)
     if loads.max() <= problem.bound:
@@ -196,7 +196,7 @@ def _relieve_heaviest(exchange: _Exchange, members: list[Ints], loads: Ints, hea
     for light in _lightest_ranks(loads, PARTNERS + 1):
         best = None
         if light != heavy:
-            best = exchange.best(members[heavy], members[light], int(loads[heavy]))
+            best = exchange.find_best(members[heavy], members[light], int(loads[heavy]))
         if best is None:
             continue
         from_heavy, from_light, loads[heavy], loads[light] = best
@@ -228,7 +228,7 @@ class _Exchange:
     """Costs of two ranks after the exchange of at most one item of each."""
 
     def __init__(self, problem: BalanceProblem) -> None:
-        linear, attention = problem.parts
+        linear, attention = problem.cost_parts
         zero = np.zeros_like(linear)
         self._padded, self._packed = {
             "packed": (zero, linear + attention),
@@ -238,7 +238,7 @@ class _Exchange:
         self._pads = problem.kind != "packed"
         self._needs, self._limits = problem.needs, np.array(problem.limits, np.int64)
 
-    def best(self, heavy: Ints, light: Ints, load: int) -> tuple[int, int, int, int] | None:
+    def find_best(self, heavy: Ints, light: Ints, load: int) -> tuple[int, int, int, int] | None:
         """The exchange after which the heavier of the two is lightest, if it is below `load`.
 
         Returns:
@@ -358,7 +358,7 @@ def _digest_file(name: str) -> str:
     return hashlib.sha256(content).hexdigest()[:12]
 
 
-def deal(problem: BalanceProblem, algorithm: str | None = None) -> Ints:
+def assign_items(problem: BalanceProblem, algorithm: str | None = None) -> Ints:
     """The rank of every item, `[items]`; -1 for items that have no room within the limits.
 
     Args:

@@ -16,7 +16,7 @@ buckets cost by their rows: a short medium in a long row costs as much as the ro
 of 96::
 
     cut at 16           a row for 16 16, one for 90
-    all long            a row for 90, and a row of 96 for 16 16, which has no room beside 90
+    all long            a row for 90, and a row of 96 for 16 16, which has no room next to 90
 
 Every host finds the same cut: sums have one order, and of equal cuts the first in order counts.
 """
@@ -56,7 +56,7 @@ class _Pair:
     most: int
     costs: tuple[BucketCost, BucketCost]
 
-    def seconds(self, lengths: Ints, most: int) -> float:
+    def seconds_with(self, lengths: Ints, most: int) -> float:
         """Seconds of both buckets, one after the other, under a cut of sorted lengths."""
         count = int(np.searchsorted(lengths, most, side="right"))
         short, long = self.costs
@@ -91,7 +91,7 @@ def choose_thresholds(
         for steps, bound, most in _candidate_thresholds(lengths, capacity, rows, pair):
             if (steps, bound) >= best:
                 break
-            seconds, cut = pair.seconds(lengths, most), cut_at(capacity, encoder, most)
+            seconds, cut = pair.seconds_with(lengths, most), cut_at(capacity, encoder, most)
             if (steps, seconds) < best and fits_rows(cut):
                 best, capacity = (steps, seconds), cut
     return capacity
@@ -112,8 +112,9 @@ def bucket_seconds(lengths: Ints, cost: BucketCost) -> float:
     """Seconds of the heaviest group of devices of a bucket; none without media.
 
     Args:
-        lengths: `[media]`: input positions of the bucket's media, which are dealt longest first; in
-            as few rows as hold them, of which every group has as many, if rows are computed whole.
+        lengths: `[media]`: input positions of the bucket's media, which are distributed longest
+            first; in as few rows as hold them, of which every group has as many, if rows are
+            computed whole.
     """
     if not len(lengths):
         return 0.0
@@ -207,7 +208,7 @@ def _candidate_thresholds(
 def _lower_bounds(
     lengths: Ints, counts: Ints, first: bool, cost: BucketCost
 ) -> NDArray[np.float64]:
-    """Lower bounds of `bucket_seconds` by cut: the mean of the groups, or the dearest medium.
+    """Lower bounds of `bucket_seconds` by cut: mean of the groups, or largest medium.
 
     Where rows are computed whole: as few of them as could hold the media.
 

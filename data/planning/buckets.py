@@ -1,7 +1,7 @@
-"""Length buckets: which media of an encoder are packed, dealt and encoded by themselves.
+"""Length buckets: which media of an encoder are packed, distributed and encoded by themselves.
 
 Samples are read and measured by encoder. Where a step is planned, each medium goes to the bucket
-that takes media of its length; packing and dealing then treat a bucket like an encoder::
+that takes media of its length; packing and balancing then treat a bucket like an encoder::
 
     by encoder    vision  64 900 32
     by bucket       short   64 32     numbers 0 2

@@ -11,7 +11,7 @@ and steps with room for three::
 In a mixture the pool may hold the next epoch of small members as well, whose samples wait, so that
 it has enough samples of the others::
 
-    stream    A1 b A2 c | A3 b ...       member with the samples b and c, beside a large one
+    stream    A1 b A2 c | A3 b ...       member with the samples b and c, next to a large one
     step      0  0 0  0   0  1
 """
 
@@ -52,7 +52,7 @@ def readable(
 
     Args:
         pool: samples of the pool, oldest first.
-        positions: stream positions behind those of the pool, ascending.
+        positions: stream positions after those of the pool, ascending.
         epoch_at: the epoch of the sample at a position.
         epochs: number of epochs that a member's newest sample may be ahead of its oldest one.
     """

@@ -1,7 +1,7 @@
 """Independent microbatches of encoders: the rows of a step's media, packed by themselves.
 
-Media have been dealt to the rows of their decoder microbatches. Each row of an encoder then takes
-the media of all microbatches of the step one behind the other, and goes on in the next of the
+Media have been assigned to the rows of their decoder microbatches. Each row of an encoder then
+takes the media of all microbatches of the step one after the other, and goes on in the next of the
 encoder's own microbatches, a *unit*, where its budget ends. Media never change their rows, so that
 no other rank has to read them::
 
@@ -12,7 +12,7 @@ So the number of units follows the load of the step. A unit may feed several dec
 and a microbatch may be fed by several units.
 
 A unit may have several rows for each row of a microbatch, over which the media of that row are
-spread; so an encoder can be dealt over more ranks than a microbatch has rows::
+spread; so an encoder can be distributed over more ranks than a microbatch has rows::
 
     row 0 of microbatches 0 1 2     aaaaabbbcc  ddeeee....  ffffff....
     row 0 of units 0 1              aaaaa       eeee
@@ -85,7 +85,7 @@ class IndependentMicrobatches:
         np.maximum.at(ends[:, 1], self.unit, self.microbatch)
         return tuple((first, last) for first, last in ends.tolist())
 
-    def moved(self, microbatch: int, runs: Ints, reduction: int) -> Ints:
+    def move_runs(self, microbatch: int, runs: Ints, reduction: int) -> Ints:
         """Runs of a microbatch (`sharding.routes`) from where its media are now.
 
         Args:
@@ -178,7 +178,7 @@ def plan_independent_microbatches(
             on in the next microbatch.
         spread: rows of a unit for each row of a microbatch.
         together: rows that lag skip to the unit that the furthest row had reached before the
-            microbatch. Then a unit feeds no microbatch behind the first that the next one feeds.
+            microbatch. Then a unit feeds no microbatch after the first that the next one feeds.
         entries: entries of a row of a unit on every further axis of the media, those of a row of a
             microbatch.
 
@@ -194,7 +194,7 @@ def plan_independent_microbatches(
     least = 0
     for number, columns in enumerate(ordered):
         least = number * fill.count if each else least
-        furthest = fill.take(columns, least)
+        furthest = fill.place_media(columns, least)
         if together:
             least = max(least, furthest // spread * spread)
     bins, segment = (np.array(columns, np.int64) for columns in (fill.bins, fill.segments))
@@ -238,7 +238,7 @@ class _Fill:
         self.segments: list[int] = []
         self.firsts: list[list[int]] = []
 
-    def take(self, media: Ints, least: int) -> int:
+    def place_media(self, media: Ints, least: int) -> int:
         """Place media, `[media, columns]` as of `MEDIUM`, in no bin before `least`.
 
         Returns:
@@ -327,9 +327,9 @@ def rows_of_independent_microbatches(
             continue
         move, source_row = _Move(units, number, spec), source[int(units.media[number, 0])]
         for name, array in arrays.items():
-            before, after = move.slices(name)
+            before, after = move.slices_of(name)
             values = sources[microbatch][name][source_row, before]
-            array[unit, local[row], after] = move.shifted(name, values)
+            array[unit, local[row], after] = move.shift_values(name, values)
     return of_names(arrays)
 
 
@@ -363,13 +363,13 @@ class _Move:
         )
         self._spans |= dict(zip(spec.axes, first_entries, strict=True))
 
-    def slices(self, name: str) -> tuple[slice, slice]:
+    def slices_of(self, name: str) -> tuple[slice, slice]:
         """Where an array of the row has the medium, before and after."""
         axis = self._spec.arrays[name].axis if name in self._spec.arrays else "position"
         before, after, count = self._spans[axis]
         return slice(before, before + count), slice(after, after + count)
 
-    def shifted(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
+    def shift_values(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
         """Values of the medium as they are in the other row; 0 stands for padding of positions."""
         if name == "segment_ids":
             return values + np.sign(values) * self._segments

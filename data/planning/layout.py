@@ -162,6 +162,6 @@ def runs_of_plan(
                 first, token = start // spec.reduction, p.start + at
                 runs[name] += [
                     (row, first + output, p.row, token + offset, count)
-                    for output, offset, count in spec.landing(medium)
+                    for output, offset, count in spec.merge_runs(medium)
                 ]
     return {name: np.array(rows, np.int64).reshape(-1, 5) for name, rows in runs.items()}

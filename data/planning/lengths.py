@@ -8,7 +8,7 @@ kept in a folder whose name is a fingerprint of the data and of the processor::
     <encoder>.offsets.npy     [samples + 1] int64: media of sample i are offsets[i] to offsets[i+1]
     <encoder>.lengths.npy     [media] int32, input positions
     <encoder>.entries.npy     [media, axes] int32, entries on further axes
-    <encoder>.starts.npy      [media] int32, the token at which its outputs begin to land
+    <encoder>.starts.npy      [media] int32, the token at which its outputs begin
     <encoder>.grids.npy       [media, 3] int32, times, rows and columns of outputs
     <encoder>.intervals.npy   [media] float32, seconds from one of these times to the next
     unusable.json             {sample: [kind, reason]}
@@ -90,12 +90,12 @@ class MediaLengths:
     entries: Ints | None = None
 
     @property
-    def parts(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, NDArray[Any]]:
         """Arrays by the names of their files."""
         every = {name: getattr(self, name) for name in _EVERY_PART}
         return {name: array for name, array in every.items() if array is not None}
 
-    def between(self, first: int, end: int) -> tuple[MediumLengths, ...]:
+    def select_range(self, first: int, end: int) -> tuple[MediumLengths, ...]:
         """Lengths of the media from number `first` up to `end`."""
         counts = self.lengths[first:end].tolist()
         grids: Iterable[Grid | None] = repeat(None, len(counts))
@@ -132,7 +132,7 @@ class LengthTable:
         # A worker process maps the folder itself: nothing large is pickled.
         if self.folder is None:
             return LengthTable, (self.text, self.tokens, self.media, self.unusable)
-        parts = {name: list(lengths.parts) for name, lengths in self.media.items()}
+        parts = {name: list(lengths.arrays) for name, lengths in self.media.items()}
         return _load_table, (self.folder, len(self), self.text, parts)
 
     def __len__(self) -> int:
@@ -148,7 +148,7 @@ class LengthTable:
         for name, lengths in self.media.items():
             first, end = lengths.offsets[index : index + 2].tolist()
             if end > first:
-                modules[name] = lengths.between(first, end)
+                modules[name] = lengths.select_range(first, end)
                 starts[name] = tuple(lengths.starts[first:end].tolist())
         return Lengths(modules, starts)
 
@@ -157,7 +157,7 @@ class LengthTable:
         """A checksum of the lengths, of 31 bits."""
         digest = hashlib.sha256(self.tokens.tobytes())
         for lengths in self.media.values():
-            for part in lengths.parts.values():
+            for part in lengths.arrays.values():
                 digest.update(np.ascontiguousarray(part).tobytes())
         return int.from_bytes(digest.digest()[:4], "big") >> 1
 
@@ -166,7 +166,9 @@ class LengthTable:
         return [self[index] for _, index, _ in places]
 
     @classmethod
-    def of(cls, samples: Sequence[Lengths | SampleFault], specs: Sequence[RowSpec]) -> LengthTable:
+    def from_lengths(
+        cls, samples: Sequence[Lengths | SampleFault], specs: Sequence[RowSpec]
+    ) -> LengthTable:
         """The table of given lengths, and of reasons why samples cannot be used.
 
         Args:
@@ -230,7 +232,7 @@ def measure(source: Source, processor: Processor, known: Sequence[LengthTable] =
         if time.monotonic() - logged > _SECONDS:
             logged = time.monotonic()
             logger.info("measured %d of %d samples", len(samples), len(source))
-    return LengthTable.of(samples, processor.module_specs)
+    return LengthTable.from_lengths(samples, processor.module_specs)
 
 
 def check_records(source: Source) -> None:
@@ -249,7 +251,7 @@ def check_records(source: Source) -> None:
             first = first or error
             continue
         return
-    if first is not None and size > 1:  # a single one is told by itself
+    if first is not None and size > 1:  # a single one is named alone
         which = f"{size}" if len(looked) == size else f"{len(looked)} of {size} that were looked at"
         raise DataError(
             f"data.source: no sample is usable ({which}); the first, {first.name}: {first.fault}"
@@ -351,7 +353,7 @@ def open_lengths(source: Source, processor: Processor, config: DataConfig) -> Le
             return table
         logger.info("%d of %d unusable samples have changed", *_list_changes(table, again))
         samples = [again.get(i, table[i]) for i in range(size)]
-        table = LengthTable.of(samples, modules)
+        table = LengthTable.from_lengths(samples, modules)
     else:
         # Logged before measuring, which may take long.
         with _name_write_errors(folder):
@@ -408,7 +410,7 @@ def _save_table(table: LengthTable, folder: Path) -> None:
     def write_arrays(draft: Path) -> None:
         np.save(draft / _TOKENS, table.tokens)
         for name, lengths in table.media.items():
-            for part, values in lengths.parts.items():
+            for part, values in lengths.arrays.items():
                 np.save(draft / f"{name}.{part}.npy", values)
         (draft / _UNUSABLE).write_text(
             json.dumps({i: f.to_json() for i, f in table.unusable.items()})
@@ -460,7 +462,7 @@ def _check_whole(table: LengthTable, size: int) -> None:
     if set(np.flatnonzero(table.tokens < 0).tolist()) != set(table.unusable):
         raise ValueError("reasons are not those of the unusable samples")
     for name, lengths in table.media.items():
-        by_medium = {len(part) for name, part in lengths.parts.items() if name != "offsets"}
+        by_medium = {len(part) for name, part in lengths.arrays.items() if name != "offsets"}
         if lengths.offsets.shape != (size + 1,) or by_medium != {int(lengths.offsets[-1])}:
             raise ValueError(f"media of {name} do not fit each other")
         if len(lengths.lengths) and (

@@ -1,4 +1,4 @@
-"""Items of a step dealt over its microbatches, so that the microbatches take equal time."""
+"""Items of a step distributed over its microbatches, so that the microbatches take equal time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ def spread_over_time(
     Phases count in shares of their work in the whole step, as their seconds are not known here.
 
     Args:
-        costs: `[items, phases]`: costs of samples or rows; without phases, items are dealt in turn.
+        costs: `[items, phases]`: costs of samples or rows; without phases, items are distributed in
+            turn.
         microbatches: number of microbatches.
         most: most items of a microbatch; by default any number.
 

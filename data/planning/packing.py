@@ -108,7 +108,7 @@ class Capacity:
         if block_of(self, lengths, rows) is not None:
             return None
         part_fault = self._list_exceeded(
-            need for part in self.parts(lengths) for need in part.items()
+            need for part in self.needs_of_parts(lengths) for need in part.items()
         )
         text = f"{fault}, and its media do not fit into all {rows} of data.rows"
         return part_fault or SampleFault(FaultKind.BUDGET, text)
@@ -121,7 +121,7 @@ class Capacity:
                 return SampleFault(FaultKind.BUDGET, text)
         return None
 
-    def parts(self, lengths: Lengths) -> Iterator[dict[str, int]]:
+    def needs_of_parts(self, lengths: Lengths) -> Iterator[dict[str, int]]:
         """Needs by resource of the text of a sample, then of each of its media; positions first."""
         for spec in self.specs:
             for needs in needs_of_media(spec, lengths):
@@ -323,7 +323,7 @@ def _rows_apart(left: NDArray[np.int64], parts: Sequence[Part]) -> list[int] | N
 def numbered(capacity: Capacity, lengths: Lengths) -> list[Part]:
     """Text and media of a sample, by the numbers of their resources."""
     at = capacity.resources.index
-    parts = capacity.parts(lengths)
+    parts = capacity.needs_of_parts(lengths)
     return [(tuple(map(at, needs)), tuple(needs.values())) for needs in parts]
 
 

@@ -6,7 +6,8 @@ The cost of a rank's items depends on how its module computes:
     padded        count * (linear + attention of longest)   all padded to the longest
     convolution   count * linear of longest + sum(attention)
 
-Costs are counted in integers, so that every host, whatever its processor, finds the same deal.
+Costs are counted in integers, so that every host, whatever its processor, finds the same
+assignment.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ class WorkModel(Protocol):
         """Work with pairs of positions, of segments of `lengths`."""
 
 
-#: Costs are whole multiples of the dearest item's cost divided by this.
+#: Costs are whole multiples of the most expensive item's cost divided by this.
 RESOLUTION = 2**30
 
 
 @dataclass(frozen=True, eq=False)
 class BalanceProblem:
-    """Items to deal over ranks.
+    """Items to distribute over ranks.
 
     Attributes:
         lengths: `[items]`: lengths of the items, in input positions.
@@ -86,7 +87,7 @@ class BalanceProblem:
             raise DataError(f"length {self.lengths.min()} of an item is refused; valid: 0 or more")
 
     @cached_property
-    def parts(self) -> tuple[Ints, Ints]:
+    def cost_parts(self) -> tuple[Ints, Ints]:
         """Linear part of every item's cost, and that of attention, as integers, `[items]`."""
         n = self.lengths.astype(np.float64)
         linear, attention = self.work.linear * n, self.work.attention(n)
@@ -97,7 +98,7 @@ class BalanceProblem:
     @cached_property
     def costs(self) -> Ints:
         """Cost of every item alone, `[items]`."""
-        linear, attention = self.parts
+        linear, attention = self.cost_parts
         return linear + attention
 
     def name(self, item: int) -> str:
@@ -111,14 +112,14 @@ class BalanceProblem:
             rank: `[items]`: rank of every item, -1 for items without a rank.
         """
         here = rank >= 0
-        linear, attention = (part[here] for part in self.parts)
+        linear, attention = (part[here] for part in self.cost_parts)
         count = np.bincount(rank[here], minlength=self.ranks)
         a = _of_ranks(linear, rank[here], count, padded=self.kind != "packed")
         return a + _of_ranks(attention, rank[here], count, padded=self.kind == "padded")
 
     @property
     def bound(self) -> float:
-        """A lower bound of any deal's heaviest rank: the mean, or the dearest item."""
+        """A lower bound of any assignment's heaviest rank: the mean, or the most expensive item."""
         return max(self.costs.sum() / self.ranks, float(self.costs.max(initial=0)))
 
 

@@ -1,8 +1,8 @@
-"""Dealing: which rows the samples of a microbatch and their media go to.
+"""Which rows the samples of a microbatch and their media go to.
 
-`none` and `decoder` keep a sample's media in its own row; `per_phase` deals the decoder's samples
-and every encoder's media independently, so that every phase of the step is balanced over the rows,
-and so over the ranks that hold them. The samples of a microbatch are chosen before
+`none` and `decoder` keep a sample's media in its own row; `per_phase` distributes the decoder's
+samples and every encoder's media independently, so that every phase of the step is balanced over
+the rows, and so over the ranks that hold them. The samples of a microbatch are chosen before
 (`data.planning.steps`), so that the choice does not depend on costs; here rows are balanced.
 """
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from data.config import DataConfig, ModuleBalancing
-from data.planning.balance import SHIPPED, check_balancing, deal, lpt, refine
+from data.planning.balance import SHIPPED, assign_items, check_balancing, lpt, refine
 from data.planning.groups.placement import place
 from data.planning.ladder import Ladder
 from data.planning.microbatches import in_turn
@@ -68,7 +68,7 @@ class RowAssignment:
 
 @dataclass(frozen=True)
 class _Items:
-    """The items that one phase deals over the rows.
+    """The items that one phase distributes over the rows.
 
     Attributes:
         phase: `decoder` or an encoder.
@@ -76,7 +76,7 @@ class _Items:
         lengths: lengths of the items, in input positions.
         needs, limits: needs of the items, `[items, resources]`, and limits of a row; positions come
             first.
-        packed: row of every item in a deal that keeps the limits.
+        packed: row of every item in an assignment that keeps the limits.
     """
 
     phase: str
@@ -102,7 +102,7 @@ class _Offer:
 
 
 class RowAssigner:
-    """Deals the samples of microbatch after microbatch.
+    """Distributes the samples of microbatch after microbatch.
 
     Args:
         config: configuration of the data.
@@ -154,7 +154,8 @@ class RowAssigner:
             samples: oldest first.
             packed: rows that hold them; no sample waits.
             name: name of a sample for messages.
-            readers: host that has read each sample, if samples are read before they are dealt.
+            readers: host that has read each sample, if samples are read before they are
+                distributed.
 
         Raises:
             DataError: a user's algorithm drops or repeats a sample.
@@ -279,7 +280,7 @@ class RowAssigner:
         elif self._balance == "decoder":
             needs = [self._capacity.needs(lengths) for lengths in samples]
             rows = pack(needs, self._rows, self._capacity.limits)
-            together = Packed.together(samples, rows, self._specs)
+            together = Packed.with_media(samples, rows, self._specs)
             packed = None if None in rows else together
         else:
             packed = self._pack_parts(samples)
@@ -290,7 +291,7 @@ class RowAssigner:
         used = np.zeros((self._rows, len(self._capacity.limits)), np.int64)
         for lengths, row in zip(samples, rows, strict=True):
             used[row] += self._capacity.needs(lengths)
-        together = Packed.together(samples, rows, self._specs)
+        together = Packed.with_media(samples, rows, self._specs)
         return together if (used <= self._capacity.limits).all() else None
 
     def _as_they_come(self, samples: Sequence[Lengths]) -> Arrangement:
@@ -302,7 +303,7 @@ class RowAssigner:
         free = {name: FreeSpans(self._rows, *limits) for name, limits in self._limits_of.items()}
         packed = []
         for lengths in samples:
-            parts = [list(needs.items()) for needs in self._capacity.parts(lengths)]
+            parts = [list(needs.items()) for needs in self._capacity.needs_of_parts(lengths)]
             numbers = [
                 free[name].take(span, *(amount for _, amount in entries))
                 for name, ((_, span), _, *entries) in zip(
@@ -339,7 +340,7 @@ class RowAssigner:
 
     def _with_media(self, samples: Sequence[Lengths], rows: Sequence[int]) -> Arrangement:
         """Rows of samples, with all media in the rows of their samples."""
-        return rows, Packed.together(samples, rows, self._specs).media
+        return rows, Packed.with_media(samples, rows, self._specs).media
 
     def _buckets_of_parts(self, lengths: Lengths) -> list[str]:
         """The bucket of each of `Capacity.parts`."""
@@ -348,10 +349,10 @@ class RowAssigner:
     # ---- balancing and loads ---------------------------------------------------------------------
 
     def _balance_items(self, items: _Items, name: Callable[[int], str]) -> Ints:
-        """Rows of all items, under the lowest rung of budgets that has a deal.
+        """Rows of all items, under the lowest rung of budgets that has an assignment.
 
-        The top rung always has the deal of `packed`. Under it the heaviest row is no heavier than
-        in that deal, except by a user's algorithm.
+        The top rung always has the assignment of `packed`. Under it the heaviest row is no heavier
+        than in that assignment, except by a user's algorithm.
 
         Raises:
             DataError: a user's algorithm finds no room for an item under the top rung.
@@ -359,10 +360,10 @@ class RowAssigner:
         algorithm = self._balancing_of(items.phase).algorithm
         *lower, top = self._problems_by_rung(items, name)
         for problem in lower:
-            assigned = deal(problem, algorithm)
+            assigned = assign_items(problem, algorithm)
             if assigned.min(initial=0) >= 0:
                 return assigned
-        assigned = deal(top, algorithm)
+        assigned = assign_items(top, algorithm)
         if algorithm is not None and algorithm not in SHIPPED:
             for item in np.flatnonzero(assigned < 0)[:1]:
                 raise DataError(f"{algorithm} finds no room for item {top.name(item)}; there is")
@@ -373,7 +374,7 @@ class RowAssigner:
         return min(candidates, key=lambda rank: int(top.loads(rank).max()))
 
     def _problems_by_rung(self, items: _Items, name: Callable[[int], str]) -> list[BalanceProblem]:
-        """The problem under every rung that may have a deal, and under the top one."""
+        """The problem under every rung that may have an assignment, and under the top one."""
         how, lengths = self._balancing_of(items.phase), np.array(items.lengths, np.int64)
         names = [name(i) for i in items.owners] if how.algorithm else None
         *lower, top = self._ladder.rungs[self._budget_of[items.phase]]
@@ -473,7 +474,7 @@ class RowAssigner:
 
 
 def _most_expensive(owners: Ints, rows: Ints, work: np.ndarray) -> tuple[float, int, int]:
-    """Work, sample and row of the dearest item."""
+    """Work, sample and row of the most expensive item."""
     if not len(work):
         return 0.0, 0, 0
     most = int(work.argmax())

@@ -8,7 +8,7 @@ how the rows are split into microbatches:
     data.rows 8, accumulate 1    0 1 2 3 4 5 6 7
     data.rows 4, accumulate 2    0 3 5 6 | 1 2 4 7       rows of like work in every microbatch
 
-Within a microbatch `data.planning.row_assignment` may then deal media to other rows. With
+Within a microbatch `data.planning.row_assignment` may then assign media to other rows. With
 `data.balance: per_phase` a sample whose media do not fit into one row lies in a block of rows, the
 smallest that divides `data.rows` and holds it. The rows of a block stay together in one microbatch,
 so that the size of the block, and with it which samples find room, depends on `data.rows`; a sample
@@ -52,7 +52,7 @@ class Packed:
     block: int = 1
 
     @classmethod
-    def together(
+    def with_media(
         cls,
         samples: Sequence[Lengths],
         rows: Sequence[int | None],
@@ -62,11 +62,11 @@ class Packed:
         return cls(rows, [_in_row(n, row, specs) for n, row in zip(samples, rows, strict=True)])
 
     @property
-    def placed(self) -> list[int]:
+    def placed_samples(self) -> list[int]:
         """Samples that do not wait."""
         return [i for i, row in enumerate(self.rows) if row is not None]
 
-    def of(self, samples: Sequence[int]) -> Packed:
+    def select_samples(self, samples: Sequence[int]) -> Packed:
         """Rows of some of the samples."""
         return replace(
             self, rows=[self.rows[i] for i in samples], media=[self.media[i] for i in samples]
@@ -135,7 +135,7 @@ class StepPacker:
         self, samples: Sequence[Lengths], rows: Ints, spread: Mapping[int, tuple[list[int], int]]
     ) -> Packed:
         """The packing of samples with one row each, and of others by `_take_apart`."""
-        packed = Packed.together(
+        packed = Packed.with_media(
             samples, [None if r == WAITS else r for r in rows.tolist()], self._capacity.media
         )
         text_rows, media = list(packed.rows), list(packed.media)
@@ -151,7 +151,7 @@ class StepPacker:
         rows = free.take_apart(numbered(self._capacity, lengths), block)
         return None if rows is None else (rows, block)
 
-    def split(
+    def split_step(
         self, samples: Sequence[Lengths], packed: Packed, work: Mapping[str, WorkModel]
     ) -> list[tuple[list[int], Packed]]:
         """The samples of each microbatch, and their rows in it.
@@ -174,7 +174,7 @@ class StepPacker:
         moved = (first[np.arange(self._total) // block] + np.arange(self._total) % block).tolist()
         microbatches = owners[rows // block]
         return [
-            (members, _renumber_rows(packed.of(members), moved))
+            (members, _renumber_rows(packed.select_samples(members), moved))
             for members in (
                 np.flatnonzero(microbatches == m).tolist() for m in range(self._microbatches)
             )

@@ -3,13 +3,13 @@
 Stream position p is sample shuffle(p) of epoch p // len(source), or the sample that the order of a
 mixture gives (`data.sources.order`). A step fills a pool of samples (carried ones first, then new
 ones), packs those that may be taken (`data.planning.epochs`) and fit, and carries the rest
-(`data.planning.steps`); then the samples of each of its microbatches are dealt over rows
+(`data.planning.steps`); then the samples of each of its microbatches are distributed over rows
 (`data.planning.row_assignment`). Plans depend on lengths alone, so
 that all hosts and workers make the same plans.
 
     data.batch: tokens     a step fills its budgets from a pool of `lookahead` samples
-    data.batch: samples    the pool is the samples of a step; they are dealt over its microbatches,
-                           which all have the lowest budgets of the ladder that hold them
+    data.batch: samples    the pool is the samples of a step; its microbatches share them, and
+                           all have the lowest budgets of the ladder that hold them
 """
 
 from __future__ import annotations
@@ -209,10 +209,10 @@ class BatchPlanner:
                 f"the loader state is {state.done} microbatches into a step, which has "
                 f"{consumer.microbatches} now; valid: a state between two steps"
             )
-        self._group, config = consumer.group, consumer.group.share(config)
-        carried = tuple(filter(self._group.has, state.carry))
+        self._group, config = consumer.group, consumer.group.share_of(config)
+        carried = tuple(filter(self._group.has_position, state.carry))
         self.state = replace(state, carry=carried, done=0)
-        # Cuts and dealing both count the devices of the group alone.
+        # Thresholds and assignments both count the devices of the group alone.
         capacity = of_group(capacity, self._group.count)
         self._config, self._capacity, self._lengths = config, capacity, lengths
         self._size, self._name = len(source), source.name
@@ -230,7 +230,7 @@ class BatchPlanner:
         ladder = Ladder.build(config, {**units, **consumer.units})
         self._deal = RowAssigner(config, capacity, ladder, consumer.work, consumer.hosts)
         self._stream = stream(source, state.seed)
-        # Only beside other members is a sample of use that waits for its epoch.
+        # Only next to other members is a sample of use that waits for its epoch.
         self._ahead = int(isinstance(source, SourceMixture))
         self._pool: list[_Waiting] = []
         self._skipped: list[SkippedSample] = []
@@ -241,12 +241,12 @@ class BatchPlanner:
             self.plan()
 
     @property
-    def missing(self) -> list[int]:
+    def missing_positions(self) -> list[int]:
         """Stream positions whose lengths the next plan needs, if none of the samples is bad."""
         return [] if self._planned else self._next_positions()
 
     @property
-    def waiting(self) -> set[int]:
+    def waiting_positions(self) -> set[int]:
         """Stream positions of samples that were measured and are not yet in a returned plan."""
         planned = {p.position for plan in self._planned for p in plan.placements}
         return planned | {item.position for item in self._pool}
@@ -266,10 +266,10 @@ class BatchPlanner:
         offered = on_offer(self._pool)[: self._wanted]
         capacity = self._choose_thresholds(offered)
         packed = self._packer([self._pool[place].lengths for place in offered])
-        placed = [self._pool[offered[i]] for i in packed.placed]
-        gone = {offered[i] for i in packed.placed}
+        placed = [self._pool[offered[i]] for i in packed.placed_samples]
+        gone = {offered[i] for i in packed.placed_samples}
         self._pool = [item for place, item in enumerate(self._pool) if place not in gone]
-        shares = self._split_step(placed, packed.of(packed.placed))
+        shares = self._split_step(placed, packed.select_samples(packed.placed_samples))
         parts = [[placed[i] for i in share] for share, _ in shares]
         assignments = [
             self._assign_rows(part, share) for part, (_, share) in zip(parts, shares, strict=True)
@@ -294,7 +294,7 @@ class BatchPlanner:
         ]
 
     def _taken_samples(self, placed: Sequence[_Waiting]) -> tuple[TakenSample, ...]:
-        """The samples of a step, as other groups are told of them if there are any."""
+        """The samples of a step, as sent to other groups, if there are any."""
         several = self._group.count > 1
         return tuple(
             TakenSample(item.position, *item.epoch, item.index) for item in placed if several
@@ -325,7 +325,7 @@ class BatchPlanner:
             roomy = [(members, rows) for members, rows in candidates if rows is not None]
             if len(roomy) == count:
                 return roomy
-        return self._packer.split(samples, packed, self._work)
+        return self._packer.split_step(samples, packed, self._work)
 
     def _assign_rows(self, part: Sequence[_Waiting], packed: Packed) -> RowAssignment:
         """Rows of the samples of one microbatch."""
@@ -334,7 +334,7 @@ class BatchPlanner:
             return self._name_of(part[number])
 
         several = self._readers > 1
-        reader = self._group.reader
+        reader = self._group.reader_of
         readers = [reader(item.position, self._readers) for item in part] if several else None
         return self._deal([item.lengths for item in part], packed, name_of_number, readers)
 
@@ -387,7 +387,7 @@ class BatchPlanner:
             raise UnusableError(text, tuple(dict(self._skipped).items()))
 
     def _next_positions(self) -> list[int]:
-        """The next stream positions that a step wants, those that are behind first.
+        """The next stream positions that a step wants, those that were left out before first.
 
         Samples that wait for their epoch take no more than half of the pool.
         """
@@ -398,7 +398,7 @@ class BatchPlanner:
         return readable(self._pool, (*carried, *new), self._stream.epoch_at, self._ahead)
 
     def _skip_positions(self, positions: Sequence[int]) -> None:
-        """Leave the next stream positions behind."""
+        """Go past the next stream positions."""
         for position in positions:
             if self._behind:
                 self._behind.popleft()
@@ -432,10 +432,12 @@ def _in_batch(placement: SamplePlacement, group: HostGroupSpec, text: str) -> Sa
     if group.count == 1:
         return placement
     media = {
-        name: tuple((group.row(name, row), start, segment) for row, start, segment in media_places)
+        name: tuple(
+            (group.row_of(name, row), start, segment) for row, start, segment in media_places
+        )
         for name, media_places in placement.media.items()
     }
-    return replace(placement, row=group.row(text, placement.row), media=media)
+    return replace(placement, row=group.row_of(text, placement.row), media=media)
 
 
 def stream(source: Source, seed: int) -> SampleOrder:

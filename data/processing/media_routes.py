@@ -38,7 +38,7 @@ class MediaRoutes:
         names = named or (None,) * len(sample.of(kind))
         return [default if name is None else (self._encoder_named(kind, name),) for name in names]
 
-    def places(self, sample: Sample) -> dict[str, list[tuple[Kind, int]]]:
+    def places_of(self, sample: Sample) -> dict[str, list[tuple[Kind, int]]]:
         """The media that each encoder takes, if it takes any: kinds, and indices among these.
 
         Raises:

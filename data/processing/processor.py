@@ -148,7 +148,7 @@ class Processor:
         return any(MEDIA_TYPES[kind].is_drawn for kind in self._routes.by_kind)
 
     def placeholder_id(self, encoder: str) -> int:
-        """The id at positions where outputs of `encoder` land."""
+        """The id at positions where outputs of `encoder` are merged."""
         return self.chat.placeholder_id(self.encoders[encoder].kind)
 
     # ------------------------------------------------------------------ lengths, examples
@@ -283,7 +283,7 @@ class Processor:
         """
         with _name_sample_errors(sample):
             medium = self._read_medium(
-                sample, encoder, *self._routes.places(sample)[encoder][number]
+                sample, encoder, *self._routes.places_of(sample)[encoder][number]
             )
         measured = expected.of(encoder)[number]
         if len(medium.inputs) != measured.count:
@@ -319,7 +319,7 @@ class Processor:
             SampleError: the medium cannot be read.
         """
         with _name_sample_errors(sample):
-            kind, place = self._routes.places(sample)[encoder][number]
+            kind, place = self._routes.places_of(sample)[encoder][number]
             medium = sample.of(kind)[place]
             return self._processors[encoder, kind].preview_medium(medium, processed)
 
@@ -361,13 +361,13 @@ class Processor:
         with _name_sample_errors(sample):
             return {
                 name: tuple(self._measure_medium(sample, name, *place) for place in places)
-                for name, places in self._routes.places(sample).items()
+                for name, places in self._routes.places_of(sample).items()
             }
 
     def _read_media(self, sample: Sample) -> dict[str, tuple[ProcessedMedium, ...]]:
         media: dict[str, tuple[ProcessedMedium, ...]] = {}
         with _name_sample_errors(sample):
-            for name, places in self._routes.places(sample).items():
+            for name, places in self._routes.places_of(sample).items():
                 media[name] = tuple(self._read_medium(sample, name, *place) for place in places)
         return media
 
@@ -408,7 +408,7 @@ class Processor:
     def _lengths_in_text(self, sample: Sample, media: Measured) -> _Sizes:
         """Lengths of the media, by encoder and kind."""
         lengths_of_place = defaultdict[tuple[str, Kind], list[MediumLengths]](list)
-        for name, places in self._routes.places(sample).items():
+        for name, places in self._routes.places_of(sample).items():
             for (kind, _), lengths in zip(places, media[name], strict=True):
                 lengths_of_place[name, kind].append(lengths)
         return {place: iter(lengths) for place, lengths in lengths_of_place.items()}
@@ -482,7 +482,7 @@ def _name_sample_errors(sample: Sample) -> Iterator[None]:
 
 
 def _join_starts(starts: Mapping[tuple[str, Kind], list[int]]) -> dict[str, tuple[int, ...]]:
-    """Starts by encoder, of whose kinds of media one lies behind the other."""
+    """Starts by encoder, of whose kinds of media one lies after the other."""
     by_encoder: dict[str, tuple[int, ...]] = {}
     for (name, _), numbers in starts.items():
         by_encoder[name] = (*by_encoder.get(name, ()), *numbers)

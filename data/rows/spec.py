@@ -1,4 +1,4 @@
-"""Modules as the data pipeline sees them: what their rows hold, and the outputs that land.
+"""Modules as the data pipeline sees them: what their rows hold, and the outputs that are merged.
 
 Rows of tokens are described in `data.rows.tokens`, those of media in a folder for each kind. Rows
 are arrays of the names that `RowSpec.arrays` lists; `data.rows.pack` makes, writes, sends and
@@ -28,7 +28,7 @@ class ArraySpec:
     """An array of a module's rows, which is zero where no medium lies.
 
     Attributes:
-        axis: what a medium has an entry for: each input `position`, each `output` that lands,
+        axis: what a medium has an entry for: each input `position`, each merged `output`,
             itself (`medium`, written to all of its positions), or each place on a further axis
             (`RowSpec.axes`).
         shape, dtype: shape and type of an entry.
@@ -78,7 +78,7 @@ class BucketCost:
         return self.linear * self.row + pairs
 
     def media_seconds(self, lengths: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Seconds of media of `lengths` by themselves, beside those of their rows."""
+        """Seconds of media of `lengths` alone, without those of their rows."""
         n = lengths.astype(np.float64)
         linear = 0.0 if self.row else self.linear
         return linear * n + (self.attention(n) if self.by_segment or not self.row else 0.0)
@@ -96,9 +96,9 @@ class LengthBucket:
         module: name of the module that the bucket belongs to.
         above: number of positions that a medium of this bucket exceeds.
         up_to: most positions of a medium of this bucket; None for any number.
-        cost: seconds of the bucket's media, by which they are dealt; unless `fixed`, every step
-            also chooses by them where it cuts (`data.planning.bucket_thresholds`), and `above` and
-            `up_to` are those of the highest cut.
+        cost: seconds of the bucket's media, by which they are distributed; unless `fixed`, every
+            step also chooses by them where it cuts (`data.planning.bucket_thresholds`), and `above`
+            and `up_to` are those of the highest cut.
         fixed: the threshold is given; the cost moves no medium to another bucket.
     """
 
@@ -229,19 +229,19 @@ class MediaRowSpec(RowSpec):
         return 0
 
     def outputs(self, inputs: int) -> int:
-        """Outputs that land in the decoder, the first ones of a medium with `inputs` positions."""
+        """Number of merged outputs, the first ones of a medium with `inputs` positions."""
         return -(-(inputs - self.trailing) // (self.reduction // self.averaged)) // self.averaged
 
-    def landing(self, lengths: MediumLengths) -> Iterator[tuple[int, int, int]]:
-        """The runs of a medium's outputs that land: (first output, first token, number) of each."""
+    def merge_runs(self, lengths: MediumLengths) -> Iterator[tuple[int, int, int]]:
+        """Runs of the merged outputs of a medium: (first output, first token, number) of each."""
         return iter([(0, 0, 1 if self.selected else self.outputs(lengths.count))])
 
     def merged_outputs(self, lengths: MediumLengths) -> int:
-        """Number of outputs of a medium that land."""
-        return sum(count for _, _, count in self.landing(lengths))
+        """Number of outputs of a medium that are merged."""
+        return sum(count for _, _, count in self.merge_runs(lengths))
 
     def in_text(self, lengths: MediumLengths, placeholder: int) -> list[int]:
-        """The tokens of a medium: `placeholder` where its outputs land, and newlines."""
+        """The tokens of a medium: `placeholder` where its outputs are merged, and newlines."""
         return [] if self.selected else [placeholder] * self.merged_outputs(lengths)
 
     def grid_of(self, lengths: MediumLengths) -> Grid:
@@ -252,18 +252,18 @@ class MediaRowSpec(RowSpec):
 
     @abstractmethod
     def sketch(self, rng: np.random.Generator, outputs: int) -> ProcessedMedium:
-        """A medium with `outputs` outputs, landing or not; its inputs are zero.
+        """A medium with `outputs` outputs, merged or not; its inputs are zero.
 
         It has at most as many entries on a further axis as positions.
         """
 
-    def lands(self, rows: ModuleRows) -> NDArray[np.bool_]:
-        """Which outputs of rows land, `[rows, outputs]`."""
+    def merged_outputs_mask(self, rows: ModuleRows) -> NDArray[np.bool_]:
+        """Which outputs of rows are merged, `[rows, outputs]`."""
         ids = rows.segment_ids[:, :: self.reduction // self.averaged]
         real = first_positions(ids) if self.selected else ids > 0
         return np.all(real.reshape(len(real), -1, self.averaged), axis=-1)
 
-    def remixed(self, rng: np.random.Generator, rows: ModuleRows) -> dict[str, NDArray[Any]]:
+    def mix_outputs(self, rng: np.random.Generator, rows: ModuleRows) -> dict[str, NDArray[Any]]:
         """Random arrays that have an entry for each output of a row, if there are such arrays."""
         return {}
 

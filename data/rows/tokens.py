@@ -1,4 +1,4 @@
-"""What rows of tokens hold beside the tokens: positions and ids, written from lengths alone.
+"""What rows of tokens hold besides the tokens: positions and ids, written from lengths alone.
 
 A position has one axis, or several: those of an image's tokens may be a time, a row and a column.
 A family of decoders says how its positions are written, with a function of the number of tokens of
@@ -28,7 +28,7 @@ from data.rows.pack import empty_rows
 from data.rows.spec import ArraySpec, Kind, MediaRowSpec, RowSpec
 from data.sample import Grid, Lengths
 
-#: Ids that a decoder's rows may have beside those of segments.
+#: Ids that a decoder's rows may have besides those of segments.
 SPAN_IDS = "span_ids"
 
 
@@ -66,7 +66,7 @@ class TokenSpec(RowSpec):
     Attributes:
         position_axes: number of axes of a position.
         write_positions: writer of the positions of a sample.
-        ids: names of the ids that masks read beside those of segments.
+        ids: names of the ids that masks read besides those of segments.
 
     Raises:
         ValueError: ids that no rows of tokens have.
@@ -178,7 +178,7 @@ def text_spans(lengths: Lengths, specs: Iterable[MediaRowSpec]) -> list[TextSpan
             continue
         for medium, start in zip(media, lengths.starts.get(spec.name, ()), strict=True):
             end = max(
-                (token + count for _, token, count in spec.landing(medium) if count), default=0
+                (token + count for _, token, count in spec.merge_runs(medium) if count), default=0
             )
             if end:
                 spans.add(TextSpan(start, end, spec.grid_of(medium), spec.kind))

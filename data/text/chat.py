@@ -55,7 +55,7 @@ class ConversationTokenizer(Protocol):
         """
 
     def placeholder_id(self, kind: Kind) -> int:
-        """The token at which outputs of the encoder of `kind` land."""
+        """The token at which outputs of the encoder of `kind` are merged."""
 
     def tokenize_turns(self, turns: Sequence[Turn], opened: bool = False) -> RenderedChat:
         """Tokens of a conversation; with `opened`, those after which the next answer is written.
@@ -115,7 +115,7 @@ class ConfiguredChat:
         return ()
 
     def placeholder_id(self, kind: Kind) -> int:
-        """The token at which outputs of the encoder of `kind` land."""
+        """The token at which outputs of the encoder of `kind` are merged."""
         return self._tokenizer.placeholder_ids[self._marks[kind]]
 
     def tokenize_turns(self, turns: Sequence[Turn], opened: bool = False) -> RenderedChat:
@@ -135,7 +135,7 @@ class ConfiguredChat:
         mark = self._tokenizer.template_ids
         for number, turn in enumerate(turns):
             yield (*(mark("separator") if number else ()), *mark(turn.role)), False, None
-            for piece, is_mark in _strip_turn(turn.pieces(self._mark)):
+            for piece, is_mark in _strip_turn(turn.split_at(self._mark)):
                 kind = self._kinds[piece] if is_mark else None
                 ids = self.encode(piece) if kind is None else [self.placeholder_id(kind)]
                 yield ids, turn.is_learnt and kind is None, kind

@@ -35,7 +35,7 @@ def check_options(choices: Sequence[str]) -> None:
     """See that options have letters, and that an answer says which of them it names.
 
     Raises:
-        ValueError: there are too few or too many, one is empty, or two are alike.
+        ValueError: there are too few or too many, one is empty, or two are equal.
     """
     if not 1 < len(choices) <= len(LETTERS):
         valid = f"at least 2, and at most {len(LETTERS)}"

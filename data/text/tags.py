@@ -8,7 +8,7 @@
 
 Read as a text, the name would be learnt, and the medium would not be seen or not have its place.
 `RULES` lists what is refused. These are words: Markdown and HTML that refer to files,
-`![](a.png)` and `<img src="a.png">`; all that stands between backticks; tags with other contents,
+`![](a.png)` and `<img src="a.png">`; all that is between backticks; tags with other contents,
 `<file>report</file>`, and a tag around words, `<img>a cat</img>`.
 """
 
@@ -41,7 +41,7 @@ _NAME = r"[a-z]\w*(?:-\w+)*"
 _ENDINGS = "|".join(ending for kind in MEDIA_TYPES.values() for ending in kind.endings)
 #: The end of the name of a file, in which there are blanks.
 _ENDING = re.compile(r"\.[a-z]\w{1,4}\Z", re.IGNORECASE)
-#: What stands between backticks; see the head.
+#: What is between backticks; see the head.
 _CODE = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
 
 #: Words that are a placeholder by themselves: `<Image>`, `<img>`.

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from data.planning.balance import deal
+from data.planning.balance import assign_items
 from data.planning.packing import pack
 from data.planning.problem import BalanceProblem, Ints
 from mllm_jax.pages.html.markup import Markup, join_markup, make_tag
@@ -238,7 +238,7 @@ def balance() -> str:
     }
     costs = {name: work.segment_flops(lengths[name]) for name, work in WORK.items()}
     comes = np.arange(len(SAMPLES)) // (len(SAMPLES) // RANKS)
-    dealt = {name: deal(BalanceProblem(lengths[name], RANKS, WORK[name])) for name in WORK}
+    dealt = {name: assign_items(BalanceProblem(lengths[name], RANKS, WORK[name])) for name in WORK}
     most = max(_loads(comes, own).max() for own in costs.values())
     parts, half = list[Markup](), (WIDTH - 40) / 2
     for number, name in enumerate(WORK):

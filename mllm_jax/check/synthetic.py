@@ -63,7 +63,7 @@ def synthetic_batch(
         first = firsts.setdefault(spec.kind, name) if spec.kind in added else name
         tokens_of = free if first == name else merges[first] >= 0
         tokens_of = begins if spec.selected else tokens_of
-        merges[name] = _random_index(rng, spec.lands(encoders[name]), tokens_of)
+        merges[name] = _random_index(rng, spec.merged_outputs_mask(encoders[name]), tokens_of)
         free &= spec.selected | (merges[name] < 0)
     inputs = np.where(real, _random_tokens(rng, model.backbone_config, (rows, tokens)), 0).astype(
         np.int32
@@ -202,7 +202,7 @@ def _random_media(
         module_rows, inputs=rng.normal(size=module_rows.inputs.shape).astype(np.float32)
     )
     module_rows = replace(
-        module_rows, arrays={**module_rows.arrays, **spec.remixed(rng, module_rows)}
+        module_rows, arrays={**module_rows.arrays, **spec.mix_outputs(rng, module_rows)}
     )
     columns = len(MEDIUM) + 2 * len(spec.axes)
     return module_rows, np.array(places, np.int64).reshape(-1, columns)

@@ -3,13 +3,13 @@
 ==============  ================================================================================
 exact_match     the answer is a reference to the letter, white space around both aside
 anls            1 - NL of the nearest reference where NL is below 0.5, else 0: NL is the edit
-                distance over the characters of the longer text; cases of letters are alike
+                distance over the characters of the longer text; cases of letters are equal
                 (Biten et al., arXiv 1905.13648, section 4)
 wer             word error rate: edits of words over the words of the reference, of all answers
                 together; smaller is better. Words are what blanks part: cases and punctuation count
-wer_normalised  the same of normalised texts: compatible characters alike (NFKC), lower case, marks,
+wer_normalised  the same of normalised texts: compatible characters equal (NFKC), lower case, marks,
                 symbols and punctuation blank (Radford et al., arXiv 2212.04356, appendix C)
-choice          the letter of an option, or its text: cases, and a full stop at the end, are alike;
+choice          the letter of an option, or its text, whatever the case and a full stop at the end;
                 a letter by itself is that option's, even if it is the text of another one. It is
                 the one metric of references that have options: the others are of free answers
 ==============  ================================================================================
@@ -91,7 +91,7 @@ def wer_normalised(answer: str, reference: AnswerReference) -> MetricScore:
 
 
 def _normalise_text(text: str) -> str:
-    """A text as Whisper's basic normaliser leaves it, but for what stands in brackets."""
+    """A text as Whisper's basic normaliser leaves it, but for what is in brackets."""
     plain = unicodedata.normalize("NFKC", text.lower())
     return "".join(
         " " if unicodedata.category(character)[0] in "MSP" else character for character in plain
@@ -111,7 +111,7 @@ def score_choice(answer: str, reference: AnswerReference) -> MetricScore:
 _MARKUP = re.compile(r"[*`$]+|\\boxed|(?<!\w)_+|_+(?!\w)")
 #: A letter and nothing else, perhaps in brackets.
 _ALONE = re.compile(r"[(\[{]*([A-Za-z])[)\]}.:,]*")
-#: What stands in front of a letter: "answer is" anywhere, "option" or "choice" at the beginning.
+#: What comes before a letter: "answer is" anywhere, "option" or "choice" at the beginning.
 _LEADS = (r"\banswer(?:\s+is)?\s*:?\s*(?:option\s+|choice\s+)?", r"^(?:option|choice)\s+", r"^")
 #: A letter that is no part of a word, and what follows it.
 _LETTER = r"[(\[{]*([A-Za-z])(?:[)\]}:]|[.,](?=\s|$)|(?=\s|$)|(?=\s*[-\u2013\u2014]))(.*)"

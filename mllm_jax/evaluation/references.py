@@ -7,7 +7,7 @@
 
 The right answers are in `answer` or `answers` (one or a list), or else the last answer of the
 conversation, or the `completion`, `response` or `output` of the question. Where a record has both,
-they must agree, and none is empty. `choices` are listed behind the last question
+they must agree, and none is empty. `choices` are listed after the last question
 (`data.text.options`). `source` names the part of the data that a record counts for.
 """
 
@@ -64,7 +64,7 @@ class ReferencedSet:
             SampleError: the question cannot be used, or its answer cannot be measured.
         """
         index, _ = key
-        self.source(index)  # told before anything is answered
+        self.source(index)  # checked before anything is answered
         self.reference(index)
         return self._questions[key]
 

@@ -36,7 +36,7 @@ class AnswerReply:
     def to_json(self) -> dict[str, Any]:
         """`{"name", "text", "tokens", "prompt_tokens", "stopped"}`, or `{"name", "error"}`.
 
-        With an `id` it stands behind the name.
+        With an `id` it comes after the name.
         """
         named = {"name": self.name} | ({} if self.id is None else {"id": self.id})
         if self.error is not None:

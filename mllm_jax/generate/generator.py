@@ -32,7 +32,7 @@ from mllm_jax.train.decoding.sampling import TokenSampling
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.step.batch import local_rows
 
-#: Prompts that are answered at a time, and most tokens of an answer, unless told otherwise.
+#: Prompts that are answered at a time, and most tokens of an answer, by default.
 ROWS, NEW_TOKENS = 8, 256
 #: Least seconds between two lines of progress.
 TOLD = 10.0
@@ -144,8 +144,8 @@ class AnswerGenerator:
         Args:
             source: the prompts; an answer at the end of a conversation is not read.
             options: what answers are wanted.
-            strict: raise the error of a prompt that cannot be used, rather than tell it in place of
-                its answer.
+            strict: raise the error of a prompt that cannot be used, rather than report it in place
+                of its answer.
             known_replies: answers that are there already, by the indices of their prompts; the same
                 prompts on all processes.
             on_answered: is given the replies to the prompts of every batch, by index.

@@ -122,7 +122,7 @@ def _with_rows(values: Mapping[str, Any]) -> dict[str, Any]:
     plans = module_values(parallel, backbone_of(values.get("model"))).values()
     try:
         shares = math.lcm(*(ParallelPlan.model_validate(plan).batch for plan in plans))
-    except ValidationError:  # which is told with all else that is wrong
+    except ValidationError:  # which is reported with all else that is wrong
         return dict(values)
     rows = -(-int(data.get("rows", 1)) // shares) * shares
     return {**values, "data": {**data, "rows": rows}}

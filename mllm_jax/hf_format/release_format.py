@@ -198,7 +198,7 @@ def _list_modules(modules: Mapping[str, type]) -> str:
 
 
 def identity_norm(name: str, config: EncoderConfig) -> dict[str, NDArray[np.float32]]:
-    """A norm behind an encoder's layers that changes nothing, named `name`."""
+    """A norm after an encoder's layers that changes nothing, named `name`."""
     width = config.d_model
     return {
         f"{name}.weight": np.ones(width, np.float32),

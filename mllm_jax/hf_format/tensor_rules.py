@@ -93,12 +93,12 @@ def encoder_layer_rules(
     mlp: str = "mlp.",
     biases: str = "qkvo",
 ) -> Iterator[TensorRule]:
-    """Rules of an encoder's layers: attention and an MLP, each behind a LayerNorm.
+    """Rules of an encoder's layers: attention and an MLP, each after a LayerNorm.
 
     Args:
         prefix: prefix of the names of a layer's tensors.
         norms: names of the norms, which are also their released names.
-        mlp: prefix of the released names of the MLP's linear layers, behind `prefix`.
+        mlp: prefix of the released names of the MLP's linear layers, after `prefix`.
         biases: which of the projections `q`, `k`, `v` and `o` have one.
     """
     width, hidden, layers = (config.d_model,), (config.d_ff,), config.layers

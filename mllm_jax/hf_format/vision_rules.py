@@ -56,7 +56,7 @@ def vision_format(
 ) -> ReleaseFormat:
     """The format of a vision tower alone, as `encoder_format`.
 
-    Every released tower has a norm behind its layers, also where no parameter comes from it.
+    Every released tower has a norm after its layers, also where no parameter comes from it.
 
     Args:
         name, kind, read, rules, write: as of `encoder_format`.

@@ -1,4 +1,4 @@
-"""The adapters of a run in PEFT's format, to put beside the weights that it began with."""
+"""The adapters of a run in PEFT's format, to put next to the weights that it began with."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _TRAINED = "float32"
 
 @dataclass(frozen=True)
 class AdapterExport:
-    """The adapters of a run on their way out, and what lies in full beside them.
+    """The adapters of a run on their way out, and what lies in full next to them.
 
     Attributes:
         run_export: the run as a whole model.
@@ -72,7 +72,7 @@ class AdapterExport:
 
     @cached_property
     def full_rules(self) -> list[tuple[str, TensorRule]]:
-        """Rules of what lies in full beside the adapters.
+        """Rules of what lies in full next to the adapters.
 
         These are connectors that trained, and weights that came with the first adapters.
 
@@ -148,7 +148,7 @@ class AdapterExport:
         }
 
     def _base_weights(self) -> dict[str, str | None]:
-        """The weights beside which the adapters are, as others find them if they can."""
+        """The weights next to which the adapters are, as others find them if they can."""
         source = self.run_export.source
         if source and (origin := ReleaseOrigin.read_from(source.folder)):
             return {"base_model_name_or_path": origin.repository, "revision": origin.revision}

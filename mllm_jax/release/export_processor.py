@@ -161,7 +161,7 @@ class TrainedProcessor:
         return values
 
     def _tokenizer_with(self, added: list[str]) -> str:
-        """tokenizer.json with more tokens, behind those of its configuration as in training."""
+        """tokenizer.json with more tokens, after those of its configuration as in training."""
         text = self.files.tokenizer.decode()
         tokenizer, settings = Tokenizer.from_str(text), self.files.settings
         if all(tokenizer.token_to_id(token) is not None for token in added):

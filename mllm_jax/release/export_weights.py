@@ -53,7 +53,7 @@ from mllm_jax.train.state.regroup import fit_to_shape
 from mllm_jax.train.state.saved import SavedParameters
 from mllm_jax.train.state.stored_names import StoredNames
 
-#: Adds to the kernel of a layer with this number the adapter beside it.
+#: Adds to the kernel of a layer with this number the adapter next to it.
 Added = Callable[[NDArray[Any], int], NDArray[Any]]
 #: Types of exported tensors, as safetensors and as `config.json` name them.
 DTYPES = {"float32": "F32", "bfloat16": "BF16", "float16": "F16"}
@@ -234,7 +234,7 @@ class RunExport:
                 )
 
     def _placeholder_ids(self) -> Mapping[str, int]:
-        """Ids of the tokens at which outputs land, from the processor, or else from the release."""
+        """Ids of the tokens at which outputs are merged, from the processor or else the release."""
         if self.processor is None:
             return self.source.released_model.placeholders if self.source else {}
         vocab = self.model.backbone_config.vocab_size
@@ -351,7 +351,7 @@ class RunExport:
         return values | ({name: self.dtype} if self.dtype else {})
 
     def _video_values(self) -> dict[str, Any]:
-        """The placeholder of videos, which stands in the processor's folder here."""
+        """The placeholder of videos, which is in the processor's folder here."""
         same = self.source is not None and self.source.release_format == self.release_format
         values = self.source.values if self.source and same else {}
         return {key: values[key] for key in _VIDEO if key in values}
@@ -363,9 +363,8 @@ class RunExport:
         release = self.releases.get("decoder")
         stated = release_ends(release.folder, release.values) if release else {}
         known = self.processor.end_ids if self.processor else {}
-        vocab = (
-            self.model.backbone_config.vocab_size
-        )  # transformers has no row of padding behind it
+        # transformers has no row of padding after the vocabulary
+        vocab = self.model.backbone_config.vocab_size
         return {key: number for key, number in known.items() if number < vocab} | stated
 
     @cached_property
@@ -398,7 +397,7 @@ class RunExport:
         source = self.source.folder if self.source else None
         if self.processor is None:
             return self._generation_files() | find_files(names, source)
-        # Another chat template, or other tokens, may lie beside the weights.
+        # Another chat template, or other tokens, may lie next to the weights.
         own_names = [name for name in names if name in REPEATED or name not in TEXTS]
         files = find_files(names, self.processor.folder) | find_files(
             own_names, self.processor.folder, source
@@ -519,7 +518,7 @@ class RunExport:
         adapter = self._adapter_of(name, rule, leaf.ndim - len(rule.transform.shape))
         if rule.layers is None:
             leaf = fit_to_shape(leaf, rule.transform.shape)  # without padding of the vocabulary
-        # The layers of a pipeline are in chunks, with padding behind the last layer.
+        # The layers of a pipeline are in chunks, with padding after the last layer.
         layers = leaf.reshape(-1, *rule.transform.shape)
         for number in range(len(rule.names)):
             kernel = layers[number]

@@ -201,7 +201,7 @@ def _model_settings(folders: Mapping[str, Path], joined: bool, dtype: str) -> Mo
         decoder = model["decoder"]
         extra = str(folders["decoder"]) if decoder["extra_tokens"] else None
         if any(encoder.get("tiles") for encoder in model["encoders"].values()):
-            # The newline behind a row of tiles.
+            # The newline after a row of tiles.
             decoder["extra_tokens"] = max(1, decoder["extra_tokens"])
         if decoder["extra_tokens"]:
             pretrained["decoder.extra"] = extra

@@ -57,7 +57,7 @@ def model_card(
         step: step of the checkpoint.
         config: JSON of the run's configuration.
         sources: folders of releases, by the part of the model that began with them.
-        files: names of the files beside the weights.
+        files: names of the files next to the weights.
     """
     bases = BaseReleases.read_cards(folder for folder in sources.values() if folder)
     began = "\n".join(

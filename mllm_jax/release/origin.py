@@ -1,6 +1,6 @@
 """The origin of a release that was fetched from a hub: its name there, and its revision.
 
-A file beside the weights keeps it, so that what a run exports can name weights that others have.
+A file next to the weights keeps it, so that what a run exports can name weights that others have.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ReleaseOrigin:
             ) from error
 
     def write(self, folder: Path) -> None:
-        """Keep it beside the release."""
+        """Write it next to the release."""
         (folder / FILE).write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
 
     def __str__(self) -> str:

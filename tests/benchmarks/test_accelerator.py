@@ -102,7 +102,7 @@ def test_products_by_groups_stand_beside_a_dense_one(
     errors, beside = found.rows[1:3], {each["what"]: each for each in found.rows[3:]}
     assert [each["what"].split()[-1] for each in errors] == ["outputs", "gradients"]
     assert all(0 < each["measured"] < LIMIT for each in errors)
-    assert {way: (own["measured"], own["beside"]) for way, own in beside.items()} == {
+    assert {way: (own["measured"], own["reference"]) for way, own in beside.items()} == {
         "grouped": (3.0, 2.0),
         "ragged_dot": (8.0, 2.0),
     }
@@ -133,7 +133,7 @@ def test_the_executor_of_a_single_stage_gives_the_gradients_of_the_plain_step(
 
 @pytest.mark.slow
 def test_a_pipeline_is_put_together_from_its_tasks(setting: MachineSetting) -> None:
-    rows = list(emulated.emulated_rows(setting.config, setting.devices, setting.seconds))
+    rows = list(emulated.emulated_rows(setting.config, setting.devices, setting.time_programs))
     emulations = [each for each in rows if each[0].startswith("4 stages")]
     assert len(emulations) == 3
     assert all(seconds > 0 for _, seconds, *_ in emulations)

@@ -113,7 +113,7 @@ class Apart(EmulatedHosts):
 class Machine:
     """A host without any process."""
 
-    def training(self) -> None:
+    def training_process(self) -> None:
         return None
 
 
@@ -189,7 +189,7 @@ def test_a_fault_that_ends_an_attempt_and_is_not_told_of_is_a_problem() -> None:
     assert well.problems == []
     bad = replace(whole, struck=[told("kill", 0.2), told("stop", None), told("cut", None)])
     (problem,) = bad.problems
-    assert problem.startswith("not told of:    1  stop")
+    assert problem.startswith("not reported:    1  stop")
     found = _summarise_outcomes([well, bad])
     assert found["undetected"] == found["by_kind"]["stop"]["undetected"] == 1
     assert found["by_kind"]["kill"]["undetected"] == found["by_kind"]["stop"]["ridden_out"] == 0

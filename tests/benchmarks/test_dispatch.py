@@ -39,5 +39,5 @@ def test_half_of_the_exchange_is_beside_products(target: CompileTarget) -> None:
     pytest.importorskip(target.compiler.module)
     row = measure_target(load_config(CONFIG, SMALL), target)
     assert row["exchanges"] == 8  # there and back of two parts, forward and backward
-    assert row["beside"] >= LIMIT
-    assert 0 < row["hidden"] <= row["beside"] + 1e-6
+    assert row["overlapped"] >= LIMIT
+    assert 0 < row["hidden"] <= row["overlapped"] + 1e-6

@@ -27,14 +27,14 @@ class Fake:
         self.count, self.taken = own.count if own else 0, 0
         self.seconds = float("inf")
 
-    def measure(self) -> None:
+    def measure_once(self) -> None:
         self.turns.append(self.count)
         times = SECONDS[self.count]
         self.seconds = min(self.seconds, times[self.taken % len(times)])
         self.taken += 1
 
     @property
-    def row(self) -> dict[str, Any]:
+    def columns(self) -> dict[str, Any]:
         return {"parameters": 1, "flops": 2.0, "seconds": self.seconds}
 
 
@@ -90,7 +90,7 @@ def test_the_shortest_time_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([0.0, 3.0, 10.0, 12.0, 20.0, 25.0])
     monkeypatch.setattr("time.perf_counter", lambda: next(clock))
     for _ in range(3):
-        run.measure()
+        run.measure_once()
     assert run.seconds == 2
 
 

@@ -20,9 +20,9 @@ def test_groups_are_less_even_and_exchange_less(
     alone, pairs, whole = groups.bench_groups(config, picture=str(picture))
     assert [row["hosts"] for row in (alone, pairs, whole)] == [1, 2, 4]
     assert alone["decoder"] > pairs["decoder"] > whole["decoder"] >= 1
-    assert alone["told"] == alone["samples"] == alone["outputs"] == 0
+    assert alone["lengths"] == alone["samples"] == alone["outputs"] == 0
     # All hosts of a group are told the same, but their own.
-    assert whole["told"] == pytest.approx(3 * pairs["told"], rel=1e-3)
+    assert whole["lengths"] == pytest.approx(3 * pairs["lengths"], rel=1e-3)
     assert min(pairs["samples"], whole["samples"], pairs["outputs"], whole["outputs"]) > 0
     for row in (alone, pairs, whole):
         assert row["predicted"] == pytest.approx(row["step"], rel=0.15)

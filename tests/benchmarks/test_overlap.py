@@ -49,7 +49,7 @@ def test_more_bytes_have_compute_beside_them(target: CompileTarget) -> None:
     before, after = (
         measure_target(config, target, setting) for setting in (SETTINGS[0], SETTINGS[-1])
     )
-    assert after["beside"] >= max(LIMIT * before["beside"], 0.5)
+    assert after["overlapped"] >= max(LIMIT * before["overlapped"], 0.5)
 
 
 @pytest.mark.slow

@@ -99,23 +99,23 @@ def record(losses: list[float], samples: list[list[int]]) -> RunRecord:
 
 def test_losses_are_compared_to_the_bit_and_samples_step_by_step() -> None:
     whole = record([3.0, 2.0, 1.0], [[0, 1], [2, 4], [3]])
-    assert RunDifference.of(whole, whole) == RunDifference((), 0, 0)
+    assert RunDifference.between(whole, whole) == RunDifference((), 0, 0)
     other = record([3.0, 2.0 + 2**-50, 1.0], [[0, 1], [2, 4], [3]])
-    assert RunDifference.of(other, whole) == RunDifference((2,), 0, 0)
-    assert RunDifference.of(other, whole, last_equal_step=1) == RunDifference((), 0, 0)
-    assert RunDifference.of(other, whole, last_equal_step=2) == RunDifference((2,), 0, 0)
+    assert RunDifference.between(other, whole) == RunDifference((2,), 0, 0)
+    assert RunDifference.between(other, whole, last_equal_step=1) == RunDifference((), 0, 0)
+    assert RunDifference.between(other, whole, last_equal_step=2) == RunDifference((2,), 0, 0)
     short = record([3.0, 2.0], [[0, 1], [2, 4]])
-    assert RunDifference.of(short, whole, last_equal_step=1) == RunDifference((3,), 1, 0)
-    assert RunDifference.of(short, whole) == RunDifference((3,), 1, 0)
+    assert RunDifference.between(short, whole, last_equal_step=1) == RunDifference((3,), 1, 0)
+    assert RunDifference.between(short, whole) == RunDifference((3,), 1, 0)
     again = record([3.0, 2.0, 1.0], [[0, 1], [2, 2, 4], [1]])
-    assert RunDifference.of(again, whole) == RunDifference((), 1, 2)
+    assert RunDifference.between(again, whole) == RunDifference((), 1, 2)
 
 
 def test_a_record_is_read_from_the_files_of_a_run(tmp_path: Path) -> None:
     lines = [{"step": 1, "loss": 0.1, "gradient_norm": 2.0}, {"step": 1, "heldout_loss": 4.0}]
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(own) + "\n" for own in lines))
     (tmp_path / "samples.jsonl").write_text('{"step": 1, "samples": [3, 1]}\n')
-    assert RunRecord.read(tmp_path) == RunRecord({1: (0.1, 2.0)}, {1: (3, 1)})
+    assert RunRecord.read_run(tmp_path) == RunRecord({1: (0.1, 2.0)}, {1: (3, 1)})
 
 
 def test_the_newest_step_is_that_of_the_last_whole_line(tmp_path: Path) -> None:
@@ -201,19 +201,19 @@ def test_hosts_have_links_and_a_disk_and_nothing_of_them_stays(tmp_path: Path) -
         pytest.skip(why)
     with NamespaceHosts(2, tmp_path) as hosts:
         server = "import socket; s = socket.create_server(('', 7)); s.accept(); s.accept()"
-        listens = subprocess.Popen([*hosts.enter(1), sys.executable, "-c", server])
+        listens = subprocess.Popen([*hosts.command_prefix(1), sys.executable, "-c", server])
         assert reaches(hosts)
-        hosts.cut(1, restore=False)
+        hosts.cut_link(1, restore=False)
         assert not reaches(hosts, tries=1)
-        hosts.cut(1, restore=True)
-        hosts.slow(1, restore=False)
+        hosts.cut_link(1, restore=True)
+        hosts.slow_link(1, restore=False)
         assert reaches(hosts)
-        hosts.slow(1, restore=True)
+        hosts.slow_link(1, restore=True)
         listens.wait()
-        name = subprocess.check_output([*hosts.enter(1), "uname", "-n"], text=True)
+        name = subprocess.check_output([*hosts.command_prefix(1), "uname", "-n"], text=True)
         assert name == "host-1\n"
-        (hosts.seen / "file").write_text("of the disk")
-        words = [*hosts.enter(0), "cat", str(hosts.disk / "file")]
+        (hosts.local_folder / "file").write_text("of the disk")
+        words = [*hosts.command_prefix(0), "cat", str(hosts.shared_folder / "file")]
         assert subprocess.check_output(words, text=True) == "of the disk"
         for host in (0, 1):
             (hosts.shared_memory(host) / "folder").mkdir()
@@ -221,18 +221,18 @@ def test_hosts_have_links_and_a_disk_and_nothing_of_them_stays(tmp_path: Path) -
             (hosts.shared_memory(host) / "file").touch()
         hosts.lose_memory(1)
         assert [len([*hosts.shared_memory(host).iterdir()]) for host in (0, 1)] == [2, 0]
-        fill_disk(hosts.seen / "ballast")
+        fill_disk(hosts.local_folder / "ballast")
         with pytest.raises(OSError, match="No space left on device"):
-            (hosts.seen / "more").write_bytes(bytes(2**20))
+            (hosts.local_folder / "more").write_bytes(bytes(2**20))
     assert "of the disk" not in [path.name for path in tmp_path.rglob("*")]
     assert str(tmp_path) not in Path("/proc/mounts").read_text()
 
 
 def reaches(hosts: EmulatedHosts, tries: int = 30) -> bool:
     """Whether host 0 reaches what listens on host 1."""
-    program = f"import socket; socket.create_connection(({hosts.address(1)!r}, 7), timeout=0.5)"
+    program = f"import socket; socket.create_connection(({hosts.address_of(1)!r}, 7), timeout=0.5)"
     for _ in range(tries):
-        words = [*hosts.enter(0), sys.executable, "-c", program]
+        words = [*hosts.command_prefix(0), sys.executable, "-c", program]
         if subprocess.run(words, capture_output=True, check=False).returncode == 0:
             return True
     return False
@@ -240,7 +240,7 @@ def reaches(hosts: EmulatedHosts, tries: int = 30) -> bool:
 
 def test_plain_hosts_have_no_links(tmp_path: Path) -> None:
     with EmulatedHosts(2, tmp_path) as hosts, pytest.raises(HostsError, match="no link of its own"):
-        hosts.cut(1, restore=False)
+        hosts.cut_link(1, restore=False)
 
 
 def test_faults_are_only_listed_if_asked(tmp_path: Path) -> None:

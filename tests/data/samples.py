@@ -225,5 +225,5 @@ def deal(
     config = DataConfig.model_validate(values)
     dealer = RowAssigner(config, capacity, Ladder.build(config, units), work, hosts or {})
     packed = StepPacker(capacity, rows, 1, balance == "per_phase", evenly=False)(samples)
-    here = packed.placed
-    return here, dealer([samples[i] for i in here], packed.of(here), name)
+    here = packed.placed_samples
+    return here, dealer([samples[i] for i in here], packed.select_samples(here), name)

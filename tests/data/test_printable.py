@@ -34,7 +34,7 @@ def test_what_is_told_is_printable(text: str) -> None:
 
 def test_what_is_printable_stays_as_it_is() -> None:
     assert printable("é 東 a\\n") == "é 東 a\\n"
-    assert printable("a\n\tb", kept="\n") == "a\n\\tb"
+    assert printable("a\n\tb", allowed="\n") == "a\n\\tb"
     assert printable("\ud800\x1b") == "\\ud800\\x1b"
 
 

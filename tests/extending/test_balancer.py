@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from data.config import DataConfig
-from data.planning.balance import deal, fingerprints
+from data.planning.balance import assign_items, fingerprints
 from data.planning.problem import BalanceProblem
 from mllm_jax.config.load import load_config
 from mllm_jax.config.strict_yaml import parse_yaml
@@ -69,7 +69,7 @@ def test_every_item_has_a_rank_and_sums_are_even(folder: Path, seed: int) -> Non
     problem = BalanceProblem(lengths, int(draw.integers(1, 7)), ModuleWork(1.0, 0.01))
     items = sorted(item for rank in assign(problem) for item in rank)
     assert items == [*range(len(lengths))]
-    loads = problem.loads(deal(problem, "balancing:assign"))
+    loads = problem.loads(assign_items(problem, "balancing:assign"))
     assert loads.sum() == problem.costs.sum()
     # The spread of the method is at most the largest item.
     assert loads.max(initial=0) <= problem.bound + problem.costs.max(initial=0)

@@ -69,7 +69,7 @@ assert one.rows["points"].arrays["radius"].any()
 assert (one.decoder.merges["points"] >= 0).any()
 sketched = empty_rows(clouds, 1, 16)
 write_medium(sketched, clouds, 0, 0, 1, clouds.sketch(np.random.default_rng(0), 3))
-assert clouds.lands(sketched).tolist() == [[True, True, True, False]]
+assert clouds.merged_outputs_mask(sketched).tolist() == [[True, True, True, False]]
 for loader in loaders:
     loader.close()
 print("packed")

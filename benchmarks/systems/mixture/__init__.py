@@ -1,1 +1,1 @@
-"""A moving mixture of media and text: one program that follows it beside held plans."""
+"""A moving mixture of media and text: one program that follows it, and plans that stay the same."""

@@ -1,4 +1,4 @@
-"""One program that follows a moving mixture, beside systems whose plans were made for the mean one.
+"""One program that follows a moving mixture, and systems with plans for the mean mixture.
 
 The decoder's rows are full in every mixture, so that its work stays; the tokens of media, and with
 them the work of the encoders, grow with their share. Every system is planned once: for the mean
@@ -15,8 +15,8 @@ from functools import cached_property
 from math import exp, log
 from typing import Any
 
-from benchmarks.systems.apart import DisaggregatedSystem
 from benchmarks.systems.chain import BaselineStep
+from benchmarks.systems.disaggregated import DisaggregatedSystem
 from benchmarks.systems.mixture.draws import MEDIA, DrawnMixture, SampleDraw
 from benchmarks.systems.planned import PlannedOptimus, PlannedSystem, PlanningCase, list_searches
 from mllm_jax.config.load import ConfigError, ExperimentConfig
@@ -81,7 +81,7 @@ class SystemComparison:
     cells: tuple[Mapping[str, ComparisonCell], ...]
     planned: ExperimentConfig
 
-    def gain(self, cells: Mapping[str, ComparisonCell]) -> float | None:
+    def gain_of(self, cells: Mapping[str, ComparisonCell]) -> float | None:
         """Seconds of the fastest other system that has room, over ours."""
         others = [
             cell.seconds
@@ -92,13 +92,13 @@ class SystemComparison:
 
     def busy_gain(self, cells: Mapping[str, ComparisonCell]) -> float | None:
         """The gain of a step in which our devices computed all the time, as much as they do."""
-        gain, idle = self.gain(cells), cells[OURS].idle
+        gain, idle = self.gain_of(cells), cells[OURS].idle
         return None if gain is None or idle is None else gain / (1 - idle)
 
     @property
     def mean_gain(self) -> float | None:
         """Geometric mean of the gains over the mixtures in which another system has room."""
-        return _geometric_mean(map(self.gain, self.cells))
+        return _geometric_mean(map(self.gain_of, self.cells))
 
     @property
     def mean_busy_gain(self) -> float | None:
@@ -114,13 +114,13 @@ class SystemComparison:
     def rows(self) -> list[tuple[str, ...]]:
         """Seconds by mixture and system, our gain over the best other, and our idle time.
 
-        Beside the gain stands what it would be if our devices were never idle.
+        After the gain comes what it would be if our devices were never idle.
         """
         return [
             (
                 str(mixture),
                 *(self._format_seconds(cells.get(name)) for name in self.plans),
-                _format_gain(self.gain(cells)),
+                _format_gain(self.gain_of(cells)),
                 _format_gain(self.busy_gain(cells)),
                 _format_percent(cells[OURS].idle),
                 _format_percent(cells[OURS].collectives),
@@ -167,7 +167,7 @@ class SystemComparison:
                 {
                     "mixture": str(mixture),
                     "share": mixture.share,
-                    "gain": self.gain(cells),
+                    "gain": self.gain_of(cells),
                     "busy_gain": self.busy_gain(cells),
                     "systems": {name: self._cell_values(cell) for name, cell in cells.items()},
                 }
@@ -233,13 +233,13 @@ def compare_systems(
     space = replace(planner.space, counts=(config.parallel.devices,))
     workload = planner.workload
     print_line(f"searching the plan of {OURS}")
-    moving = [loads[0].mean, usual.mean, loads[-1].mean]
+    moving = [loads[0].mean_loads, usual.mean_loads, loads[-1].mean_loads]
     ours = search_adaptive(space, workload, hardware, moving, _make_reporter(print_line))
     plans = {OURS: _describe_strategy(ours.strategy) + _describe_rows(ours)}
     cells: list[dict[str, ComparisonCell]] = [
         {OURS: cell} for cell in _run_schedules(ours, loads, print_line)
     ]
-    mean, largest = (workload_of_load(workload, load.mean) for load in (usual, loads[-1]))
+    mean, largest = (workload_of_load(workload, load.mean_loads) for load in (usual, loads[-1]))
     question = PlanningCase(space, mean, largest, hardware, usual.uneven)
     for system, search in list_searches(question).items():
         print_line(f"searching the plan of {system}")
@@ -251,7 +251,9 @@ def compare_systems(
         plans[system] = _describe_plan(planned_system)
         for by_system, load in zip(cells, loads, strict=True):
             by_system[system] = _make_cell(
-                planned_system.under(workload_of_load(workload, load.mean), load.uneven)
+                planned_system.with_workload(
+                    workload_of_load(workload, load.mean_loads), load.uneven
+                )
             )
     tokens = workload.rows * workload.positions[workload.backbone_name]
     facts = config.run.name, hardware, tokens, space.memory, ordered, draw, plans
@@ -279,29 +281,33 @@ class _Loads:
     draw: SampleDraw | None
 
     @cached_property
-    def drawn(self) -> DrawnMixture | None:
+    def samples(self) -> DrawnMixture | None:
         """Its samples."""
-        return None if self.draw is None else DrawnMixture.of(self.config, self.share, self.draw)
+        return (
+            None
+            if self.draw is None
+            else DrawnMixture.draw_samples(self.config, self.share, self.draw)
+        )
 
     @cached_property
-    def mean(self) -> Load:
+    def mean_loads(self) -> Load:
         """What a row brings in the mean."""
-        return _row_load(self.config, self.share) if self.drawn is None else self.drawn.load
+        return _row_load(self.config, self.share) if self.samples is None else self.samples.load
 
     @cached_property
     def uneven(self) -> UnevenLoads | None:
         """Rows of systems that run samples as they arrive."""
-        return None if self.drawn is None else self.drawn.uneven
+        return None if self.samples is None else self.samples.uneven
 
     def draw_consumers(self, ours: AdaptiveStrategy) -> list[list[dict[str, Consumers]]]:
         """In every step, the ways in which the encoders' own microbatches may feed."""
-        if self.drawn is None:
-            return [[ours.feeds_of(self.mean)]]
-        return self.drawn.draw_consumers(ours.workload, ours.strategy.microbatches)
+        if self.samples is None:
+            return [[ours.feeds_of(self.mean_loads)]]
+        return self.samples.draw_consumers(ours.workload, ours.strategy.microbatches)
 
 
 def _row_load(config: ExperimentConfig, share: float) -> Load:
-    """Input positions for each row of the decoder; all lanes have equally many tokens."""
+    """Input positions for each row of the decoder; all buckets have equally many tokens."""
     model, tokens = config.model, config.data.budgets["tokens"]
     outputs = max(1, round(share * tokens / max(1, len(model.lanes))))
     return {name: outputs * model.encoder(name).reduction for name in model.lanes}
@@ -344,15 +350,15 @@ def _check_config(config: ExperimentConfig, most: TokenMixture, draw: SampleDraw
 
 
 def _make_reporter(print_line: PrintLine) -> Callable[[int, float], None]:
-    """Tells every so many strategies."""
+    """Prints a line after every so many strategies."""
 
-    def report(scheduled: int, limit: float) -> None:
+    def print_progress(scheduled: int, limit: float) -> None:
         if scheduled % LINES == 0:
             print_line(
                 f"{scheduled} strategies scheduled, the fastest with room takes {limit:.4g} s"
             )
 
-    return report
+    return print_progress
 
 
 def _run_schedules(
@@ -378,7 +384,7 @@ def _run_schedules(
 
 
 def _make_cell(system: PlannedSystem) -> ComparisonCell:
-    computing = system.computing
+    computing = system.compute_share
     return ComparisonCell(
         system.seconds, system.memory, None if computing is None else 1 - computing
     )

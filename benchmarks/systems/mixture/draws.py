@@ -1,11 +1,12 @@
 """Samples of unequal lengths, drawn for a mixture, and how systems deal them.
 
 A sample is text alone, or media of one encoder with a little text. Its length is log-normal, from a
-32nd of a row of the decoder to a whole row. All systems run the same samples, packed into the same
+32nd of a row of the decoder to a full row. All systems run the same samples, packed into the same
 full rows:
 
     arrived    a row goes to a microbatch and a replica in its order, and its media go with it
-    dealt      rows of like work in every microbatch, and every encoder's media over its own rows,
+    distributed      rows of like work in every microbatch, and every encoder's media over its own
+    rows,
                as `data.planning` deals the steps of a training run
 """
 
@@ -41,7 +42,7 @@ STEPS = 4
 SIGMA = 1.0
 #: The longest sample, a row of the decoder, over the shortest one.
 RANGE = 32
-#: Share of the tokens of a sample with media at which their outputs land, at least.
+#: Share of the tokens of a sample with media at which their outputs are merged, at least.
 MEDIA = 0.9
 #: Samples on offer for each row of a step: few, so that they come about as they arrive.
 OFFER = 8
@@ -75,7 +76,7 @@ class DrawnMixture:
     samples: Sequence[Lengths]
 
     @classmethod
-    def of(cls, config: ExperimentConfig, share: float, draw: SampleDraw) -> DrawnMixture:
+    def draw_samples(cls, config: ExperimentConfig, share: float, draw: SampleDraw) -> DrawnMixture:
         """Samples of whose tokens a share are outputs of encoders; all encoders have as many."""
         rows = config.data.rows * config.train.accumulate
         return cls(config, rows, list(_draw_samples(config, share, draw, OFFER * rows * STEPS)))
@@ -114,7 +115,7 @@ class DrawnMixture:
     def draw_consumers(
         self, workload: Workload, microbatches: int
     ) -> list[list[dict[str, Consumers]]]:
-        """By step, what the encoders' own microbatches feed, of samples that are dealt anew.
+        """By step, what the encoders' own microbatches feed, of samples that are distributed anew.
 
         First if every row fills by itself, and then if rows go on together, as in a training run.
 
@@ -173,10 +174,10 @@ def _draw_samples(
     rng, tokens = np.random.default_rng(draw.seed), config.data.budgets["tokens"]
     middle = tokens / RANGE**0.5
     drawn = np.clip(middle * rng.lognormal(0.0, draw.sigma, count), tokens / RANGE, tokens)
-    ways = [_Way.of(config, spec) for spec in media_specs(config.model)]
+    ways = [_MediaDraw.for_encoder(config, spec) for spec in media_specs(config.model)]
     rounding, own_share = rng.random(count), max(MEDIA, share)
     drawn_samples = [
-        ways[i % len(ways)].sample(length, own_share, more)
+        ways[i % len(ways)].draw_sample(length, own_share, more)
         for i, (length, more) in enumerate(zip(drawn.tolist(), rounding.tolist(), strict=True))
     ]
     order, text_tokens = rng.permutation(count), np.rint(drawn).astype(np.int64)
@@ -193,7 +194,7 @@ def _draw_samples(
 
 
 @dataclass(frozen=True)
-class _Way:
+class _MediaDraw:
     """Samples with media of one encoder, all as long as can be.
 
     Attributes:
@@ -208,12 +209,12 @@ class _Way:
     row: int
 
     @classmethod
-    def of(cls, config: ExperimentConfig, spec: MediaRowSpec) -> _Way:
+    def for_encoder(cls, config: ExperimentConfig, spec: MediaRowSpec) -> _MediaDraw:
         positions = longest_medium(config, spec.name)
         tokens = config.data.budgets["tokens"]
         return cls(spec.module, positions, positions // spec.reduction, tokens)
 
-    def sample(self, tokens: float, share: float, more: float) -> tuple[Lengths, int]:
+    def draw_sample(self, tokens: float, share: float, more: float) -> tuple[Lengths, int]:
         """A sample of about so many tokens, with a medium at least, and its outputs.
 
         Args:

@@ -1,4 +1,4 @@
-"""What a comparison of mixtures leaves behind: our plan, the figures, and a picture of them."""
+"""What a comparison of mixtures leaves: our plan, the figures, and a picture of them."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class EncodedAudio(LazyAudio):
     `max_samples` bounds the decoded samples, whatever the header claims.
     """
 
-    blob: FileBytes
+    file_bytes: FileBytes
     max_samples: int
 
     def clip_info(self) -> tuple[int, int]:
@@ -72,32 +72,33 @@ class EncodedAudio(LazyAudio):
 
     def _read_header(self) -> tuple[int, int, str]:
         """Samples, rate in Hz, and how samples are stored."""
-        with self.blob.open(HEADER) as file, self._open_clip(file) as clip:
+        with self.file_bytes.open(HEADER) as file, self._open_clip(file) as clip:
             return int(clip.frames), int(clip.samplerate), str(clip.subtype)
 
     def load(self) -> NDArray[np.float32]:
         """Waveform [samples]."""
-        with self.blob.open(STREAM) as file, self._open_clip(file) as clip:
+        with self.file_bytes.open(STREAM) as file, self._open_clip(file) as clip:
             try:
                 # Samples that are not finite are refused by the caller.
                 with np.errstate(all="ignore"):
                     waves = [block.mean(axis=1) for block in _read_blocks(clip)]
             except _SOUND_ERRORS as error:
                 raise MediaError(
-                    FaultKind.CLIP, f"{self.blob.name!r} cannot be decoded: {_reason_of(error)}"
+                    FaultKind.CLIP,
+                    f"{self.file_bytes.name!r} cannot be decoded: {_reason_of(error)}",
                 ) from error
             count = sum(map(len, waves))
             if count != clip.frames:
                 raise MediaError(
                     FaultKind.CLIP,
-                    f"{self.blob.name!r} is cut off, or has a header that is wrong: it says "
+                    f"{self.file_bytes.name!r} is cut off, or has a header that is wrong: it says "
                     f"{clip.frames} samples, and there are {count}",
                 )
         return np.concatenate(waves) if waves else np.zeros(0, np.float32)
 
     @contextmanager
     def _open_clip(self, file: BinaryIO) -> Iterator[Any]:
-        name = self.blob.name
+        name = self.file_bytes.name
         self._check_whole(file)
         try:
             clip = soundfile.SoundFile(_SeekableFile(file))
@@ -120,8 +121,8 @@ class EncodedAudio(LazyAudio):
             if name == b"data" and size < _UNKNOWN and begin + size > end:
                 raise MediaError(
                     FaultKind.CLIP,
-                    f"{self.blob.name!r} is cut off: its header says {size} bytes of samples, and "
-                    f"there are {end - begin}",
+                    f"{self.file_bytes.name!r} is cut off: its header says {size} bytes of "
+                    f"samples, and there are {end - begin}",
                 )
         file.seek(0)
 

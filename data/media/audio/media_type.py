@@ -84,9 +84,9 @@ class AudioType(MediaType):
         """See `MediaType.part_types`; `input_audio` holds base64."""
         return (*super().part_types, "input_audio")
 
-    def open(self, blob: FileBytes, config: DataConfig) -> LazyAudio:
+    def open(self, content: FileBytes, config: DataConfig) -> LazyAudio:
         """The clip in a file of a format of libsndfile."""
-        return EncodedAudio(blob, config.audio.max_samples)
+        return EncodedAudio(content, config.audio.max_samples)
 
     def make_processor(
         self, config: DataConfig, spec: AudioRowSpec, released: Any = None

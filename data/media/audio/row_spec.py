@@ -85,7 +85,7 @@ class AudioRowSpec(MediaRowSpec):
 
     @property
     def trailing(self) -> int:
-        """Frames behind a clip."""
+        """Frames after a clip."""
         return self.lookahead
 
     def sketch(self, rng: np.random.Generator, outputs: int) -> ProcessedMedium:

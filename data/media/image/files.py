@@ -62,7 +62,7 @@ def _open_image(file: BinaryIO, name: str) -> Iterator[PIL.Image.Image]:
 
 
 def _upright_size(image: PIL.Image.Image, name: str) -> Size:
-    """(height, width) of an upright image from what stands before its pixels."""
+    """(height, width) of an upright image from what comes before its pixels."""
     size = image.height, image.width
     if isinstance(image, TiffImageFile) and PIL.ExifTags.Base.Orientation in image.tag_v2:
         return size  # PIL has exchanged them already
@@ -94,19 +94,19 @@ class EncodedImage(LazyImage):
     Transparent pixels are shown over white. `max_pixels` bounds the decoded pixels.
     """
 
-    blob: FileBytes
+    file_bytes: FileBytes
     max_pixels: int
 
     def image_size(self) -> Size:
         """(height, width) from the header."""
-        name = self.blob.name
-        with self.blob.open(HEADER) as file, _open_image(file, name) as image:
+        name = self.file_bytes.name
+        with self.file_bytes.open(HEADER) as file, _open_image(file, name) as image:
             return _upright_size(image, name)
 
     def load(self, channels: int) -> NDArray[np.uint8]:
         """Pixels [height, width, channels], converted to grey or RGB."""
-        name = self.blob.name
-        with self.blob.open(STREAM) as file, _open_image(file, name) as image:
+        name = self.file_bytes.name
+        with self.file_bytes.open(STREAM) as file, _open_image(file, name) as image:
             if image.height * image.width > self.max_pixels:
                 raise MediaError(
                     FaultKind.PIXELS, f"{name!r} is above data.image.max_pixels {self.max_pixels}"

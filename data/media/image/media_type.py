@@ -88,9 +88,9 @@ class ImageType(MediaType):
         *(b"II*\0", b"MM\0*", b"P5\n", b"P6\n"),
     )
 
-    def open(self, blob: FileBytes, config: DataConfig) -> LazyImage:
+    def open(self, content: FileBytes, config: DataConfig) -> LazyImage:
         """The image in a file of one of the common formats."""
-        return EncodedImage(blob, config.image.max_pixels)
+        return EncodedImage(content, config.image.max_pixels)
 
     def make_processor(
         self, config: DataConfig, spec: ImageRowSpec, released: Any = None

@@ -159,8 +159,8 @@ def eight_bits(values: NDArray[np.float32]) -> NDArray[np.uint8]:
 def with_class_token(medium: ProcessedMedium, spec: ImageRowSpec) -> ProcessedMedium:
     """The image with its class token, if it has one: a position of zeros, in row and column -1.
 
-    A kept class token comes first, as its output lands first. A dropped one comes last, so that the
-    outputs that land are the first ones, and blocks of patches stay whole.
+    A kept class token comes first, as its output is merged first. A dropped one comes last, so that
+    the merged outputs are the first ones, and blocks of patches stay whole.
     """
     if spec.class_token == "none":
         return medium

@@ -16,7 +16,7 @@ from data.media.image.tiles import TAPS, ImageTiling, no_taps, outputs_in_text, 
 from data.rows.spec import ArraySpec, Kind, MediaRowSpec
 from data.sample import NO_TILES, Grid, MediumLengths, ProcessedMedium, Size
 
-#: Whether images have a class token, and whether its output lands in the decoder.
+#: Whether images have a class token, and whether its output is merged into the decoder.
 ClassToken = Literal["none", "dropped", "kept"]
 
 
@@ -118,31 +118,31 @@ class ImageRowSpec(MediaRowSpec):
         return None if self.tiling is None else self.tiling.tile_outputs
 
     def outputs(self, inputs: int) -> int:
-        """Outputs that land, all but that of a class token that is dropped."""
+        """Merged outputs, all but that of a class token that is dropped."""
         return -(-(inputs - (self.class_token == "dropped")) // self.reduction)
 
     def segments(self, inputs: int) -> int:
         """Tiles of an image, or frames of a video, which attend each to itself alone."""
         return 1 if self.tiling is None else inputs // (self.tiling.tile_outputs * self.reduction)
 
-    def landing(self, lengths: MediumLengths) -> Iterator[tuple[int, int, int]]:
-        """The places where an image's outputs land, see `MediaRowSpec.landing`."""
+    def merge_runs(self, lengths: MediumLengths) -> Iterator[tuple[int, int, int]]:
+        """The places where an image's outputs are merged, see `MediaRowSpec.merge_runs`."""
         if self.tiling is None:
-            return super().landing(lengths)
+            return super().merge_runs(lengths)
         return runs_of(self.tiling.tile_outputs, lengths.grid or NO_TILES)
 
     def merged_outputs(self, lengths: MediumLengths) -> int:
-        """Outputs of an image that land."""
+        """Outputs of an image that are merged."""
         if self.tiling is None:
             return super().merged_outputs(lengths)
         return outputs_in_text(self.tiling.tile_outputs, lengths.grid or NO_TILES)
 
     def in_text(self, lengths: MediumLengths, placeholder: int) -> list[int]:
-        """The tokens of an image: `placeholder` where its outputs land, and newlines."""
+        """The tokens of an image: `placeholder` where its outputs are merged, and newlines."""
         if self.tiling is None or self.newline is None:
             return super().in_text(lengths, placeholder)
         tokens = [self.newline] * tokens_of(self.tiling.tile_outputs, lengths.grid or NO_TILES)
-        for _, first, count in self.landing(lengths):
+        for _, first, count in self.merge_runs(lengths):
             tokens[first : first + count] = [placeholder] * count
         return tokens
 
@@ -164,20 +164,20 @@ class ImageRowSpec(MediaRowSpec):
         inputs = np.zeros((len(positions), self.features), np.float32)
         more: dict[str, NDArray[Any]] = {"sizes": size}
         if self.tiling is not None:
-            more["taps"], more["shares"] = no_taps(0)  # see `remixed`
+            more["taps"], more["shares"] = no_taps(0)  # see `mix_outputs`
         return ProcessedMedium(
             inputs, positions, more, NO_TILES if self.tiling else Grid(1, 1, wide)
         )
 
-    def lands(self, rows: ModuleRows) -> NDArray[np.bool_]:
+    def merged_outputs_mask(self, rows: ModuleRows) -> NDArray[np.bool_]:
         """All but those of class tokens that are dropped."""
-        every = super().lands(rows)
+        every = super().merged_outputs_mask(rows)
         if self.class_token != "dropped":
             return every
         without: NDArray[np.bool_] = every & (rows.positions[:, :: self.reduction, 0] >= 0)
         return without
 
-    def remixed(self, rng: np.random.Generator, rows: ModuleRows) -> dict[str, NDArray[Any]]:
+    def mix_outputs(self, rng: np.random.Generator, rows: ModuleRows) -> dict[str, NDArray[Any]]:
         """Sums of any four outputs of a row, for each output; only tiled images have such sums."""
         if self.tiling is None:
             return {}

@@ -285,7 +285,7 @@ def _cross_taps(
 
 
 def outputs_in_text(tile_outputs: int, grid: Grid) -> int:
-    """Outputs of an image or a video that land, newlines not counted."""
+    """Outputs of an image or a video that are merged, newlines not counted."""
     return grid.outputs if grid.interval else tile_outputs + grid.outputs
 
 
@@ -300,7 +300,7 @@ def tokens_of(tile_outputs: int, grid: Grid) -> int:
 
 
 def runs_of(tile_outputs: int, grid: Grid) -> Iterator[tuple[int, int, int]]:
-    """The runs of an image's outputs that land: (first output, first token, number) of each.
+    """The runs of an image's outputs that are merged: (first output, first token, number) of each.
 
     Example: 4 of the whole and the grid (1, 2, 3) give (0, 0, 7) and (7, 8, 3), newlines being the
     tokens 7 and 11.

@@ -59,13 +59,13 @@ class EncodedVideo(LazyVideo):
     Frame i of n that are taken, of N that there are, is number floor(i N / n).
 
     Attributes:
-        blob: bytes of the file.
+        file_bytes: bytes of the file.
         frames: most frames that are taken.
         max_pixels: most pixels of a frame.
         max_seconds: most seconds of the video.
     """
 
-    blob: FileBytes
+    file_bytes: FileBytes
     frames: int
     max_pixels: int
     max_seconds: float
@@ -103,7 +103,7 @@ class EncodedVideo(LazyVideo):
                 count += 1
         raise MediaError(
             FaultKind.VIDEO,
-            f"{self.blob.name!r} is cut off, or has a header that is wrong: it says {every} "
+            f"{self.file_bytes.name!r} is cut off, or has a header that is wrong: it says {every} "
             f"frames, and {count} can be decoded",
         )
 
@@ -111,17 +111,17 @@ class EncodedVideo(LazyVideo):
     def _open_video(self, chunk: int) -> Iterator[tuple[Any, Any]]:
         """The container and its first stream of frames."""
         av = _import_av()
-        with self.blob.open(chunk) as file:
+        with self.file_bytes.open(chunk) as file:
             with self._media_errors("is not a readable video"):
                 container = av.open(file, metadata_errors="ignore")
             with container:
                 if not container.streams.video:
-                    raise MediaError(FaultKind.VIDEO, f"{self.blob.name!r} has no frames")
+                    raise MediaError(FaultKind.VIDEO, f"{self.file_bytes.name!r} has no frames")
                 stream = container.streams.video[0]
                 if stream.codec_context is None:
                     raise MediaError(
                         FaultKind.VIDEO,
-                        f"{self.blob.name!r} has frames that nothing here decodes; valid: a "
+                        f"{self.file_bytes.name!r} has frames that nothing here decodes; valid: a "
                         "format that the installed PyAV knows",
                     )
                 self._check_video(container, stream)
@@ -129,7 +129,7 @@ class EncodedVideo(LazyVideo):
 
     def _check_video(self, container: Any, stream: Any) -> None:
         """Refuse what is too large before anything is decoded."""
-        height, width, name = stream.height, stream.width, self.blob.name
+        height, width, name = stream.height, stream.width, self.file_bytes.name
         if min(height, width) < 1 or height * width > self.max_pixels:
             raise MediaError(
                 FaultKind.PIXELS,
@@ -162,7 +162,7 @@ class EncodedVideo(LazyVideo):
                 packets = container.demux(stream)
                 count = sum(packet.size > 0 and not packet.is_discard for packet in packets)
         if count < 1:
-            raise MediaError(FaultKind.VIDEO, f"{self.blob.name!r} has no frames")
+            raise MediaError(FaultKind.VIDEO, f"{self.file_bytes.name!r} has no frames")
         return int(count)
 
     def _decode_frames(
@@ -193,7 +193,9 @@ class EncodedVideo(LazyVideo):
         except Exception as error:
             # An error of FFmpeg ends with what was opened, a place in memory.
             reason = getattr(error, "strerror", None) or error
-            raise MediaError(FaultKind.VIDEO, f"{self.blob.name!r} {what}: {reason}") from error
+            raise MediaError(
+                FaultKind.VIDEO, f"{self.file_bytes.name!r} {what}: {reason}"
+            ) from error
 
 
 def _video_seconds(container: Any, stream: Any) -> float | None:
@@ -217,7 +219,7 @@ def _over_white(frame: Any) -> NDArray[np.uint8]:
 
 
 def _hides_alpha(stream: Any) -> bool:
-    """Whether alpha is stored beside the frames, where FFmpeg's own decoders of VP8 and VP9 leave
+    """Whether alpha is stored next to the frames, where FFmpeg's own decoders of VP8 and VP9 leave
     it."""
     components = stream.format.components if stream.format else ()
     is_alpha = any(component.is_alpha for component in components)

@@ -86,10 +86,10 @@ class VideoType(MediaType):
     endings = ("mp4", "mov", "m4v", "mkv", "webm", "avi", "mpg", "mpeg", "ts", "ogv")
     heads = (b"\x1aE\xdf\xa3", *(bytes((0, 0, 0, size)) + b"ftyp" for size in range(16, 64, 4)))
 
-    def open(self, blob: FileBytes, config: DataConfig) -> LazyVideo:
+    def open(self, content: FileBytes, config: DataConfig) -> LazyVideo:
         """The video in a file of a format of FFmpeg."""
         settings = config.video
-        return EncodedVideo(blob, settings.frames, config.image.max_pixels, settings.max_seconds)
+        return EncodedVideo(content, settings.frames, config.image.max_pixels, settings.max_seconds)
 
     def make_processor(
         self, config: DataConfig, spec: ImageRowSpec, released: Any = None

@@ -1,9 +1,9 @@
 """How uneven a step is if groups of hosts balance by themselves, before anything is balanced.
 
-Within a group a deal is nearly as even as can be: no rank of the group has less than the mean, or
-than the dearest item (`BalanceProblem.bound`). Between groups nothing is dealt, and one group's
-samples may be heavier than another's. So steps are drawn from samples of the data, each
-group takes what its rows hold, and the heaviest group counts.
+Within a group an assignment is nearly as even as can be: the heaviest rank has hardly more than
+the mean, or than the most expensive item (`BalanceProblem.bound`). Nothing moves between groups,
+and one group's samples may be heavier than another's. So steps are drawn from samples of the data,
+each group takes what its rows hold, and the heaviest group counts.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Shares:
         groups: number of groups.
         rows: rows of the group in a step, those of all microbatches together.
         ranks: by phase, parts of the step that ranks of the group do at the same time, those of all
-            microbatches together: rows are dealt over them.
+            microbatches together: rows are distributed over them.
         samples: samples of the group in a step; None where its rows are filled.
     """
 
@@ -106,7 +106,7 @@ def _count_filling(needs: NDArray[np.int64], limits: NDArray[np.int64]) -> int:
 
 
 def _most_expensive(samples: Sequence[Lengths], work: Mapping[str, WorkModel]) -> Floats:
-    """FLOPs of the dearest item of every sample by phase, `[samples, phases]`."""
+    """FLOPs of the most expensive item of every sample by phase, `[samples, phases]`."""
     flops = np.zeros((len(samples), len(work)))
     for number, lengths in enumerate(samples):
         for phase, (name, model) in enumerate(work.items()):

@@ -41,11 +41,11 @@ class HostGroupSpec:
     hosts: tuple[int, ...] = ()
     rows: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
-    def has(self, position: int) -> bool:
+    def has_position(self, position: int) -> bool:
         """Whether the sample at a position of the stream is one of the group's."""
         return position % self.count == self.number
 
-    def reader(self, position: int, hosts: int) -> int:
+    def reader_of(self, position: int, hosts: int) -> int:
         """The host, among `hosts` of the group, that reads one of the group's samples."""
         return position // self.count % hosts
 
@@ -54,7 +54,7 @@ class HostGroupSpec:
         begin = first + (self.number - first) % self.count
         return range(begin, begin + count * self.count, self.count)
 
-    def share(self, config: DataConfig) -> DataConfig:
+    def share_of(self, config: DataConfig) -> DataConfig:
         """The configuration of what the group plans: its share of the rows and of the samples."""
         if self.count == 1:
             return config
@@ -63,7 +63,7 @@ class HostGroupSpec:
         shares = {"rows": config.rows // self.count, "samples": samples, "lookahead": offered}
         return config.model_copy(update=shares)
 
-    def row(self, module: str, row: int) -> int:
+    def row_of(self, module: str, row: int) -> int:
         """The row of a batch that is the group's row `row`."""
         return self.rows[module][row] if self.rows else row
 

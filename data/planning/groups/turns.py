@@ -43,7 +43,7 @@ class GroupOffer:
     epochs: Mapping[int, int]
 
     @classmethod
-    def of(cls, samples: Sequence[TakenSample]) -> GroupOffer:
+    def for_samples(cls, samples: Sequence[TakenSample]) -> GroupOffer:
         """The offer of some samples, which are of one epoch of every member."""
         first = min(sample.position for sample in samples)
         return cls(first, {sample.member: sample.epoch for sample in samples})

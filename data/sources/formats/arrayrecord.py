@@ -21,9 +21,9 @@ from array_record.python.array_record_module import ArrayRecordReader
 from data.config import ArrayRecordSource, DataConfig
 from data.faults import FaultKind, SampleFault
 from data.sample import DataError, SampleError
-from data.sources.formats.blobs import MediaFolder, media_folder
 from data.sources.formats.conversations import ConversationSet, RecordList, fingerprint_of, form_of
 from data.sources.formats.copies import local_copy
+from data.sources.formats.file_bytes import MediaFolder, media_folder
 from data.sources.formats.index import Arrays, RecordIndex, open_index
 from data.sources.formats.records.turns import Media
 from data.sources.formats.storage import SourceFile, find_files, home_of_files

@@ -25,9 +25,9 @@ import pyarrow as pa
 
 from data.config import ArrowSource, DataConfig
 from data.sample import DataError
-from data.sources.formats.blobs import MediaFolder, media_folder
 from data.sources.formats.conversations import ConversationSet, fingerprint_of, form_of
 from data.sources.formats.copies import local_copy
+from data.sources.formats.file_bytes import MediaFolder, media_folder
 from data.sources.formats.index import Arrays, RecordIndex, open_index
 from data.sources.formats.records.record import RecordForm
 from data.sources.formats.storage import SourceFile, find_files, home_of_files

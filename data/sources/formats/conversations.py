@@ -20,7 +20,7 @@ from data.media.registry import MEDIA_TYPES
 from data.quotes import printable, quoted
 from data.rows.spec import Kind
 from data.sample import MediaError, Sample, SampleError
-from data.sources.formats.blobs import (
+from data.sources.formats.file_bytes import (
     LoadedBytes,
     MediaFolder,
     bare_base64,
@@ -68,11 +68,11 @@ class RecordList(ABC):
             SampleError: the record is not readable. StorageError: its file is not.
         """
 
-    def close_record(self, index: int, blobs: Collection[FileBytes]) -> MetKeys:
+    def close_record(self, index: int, contents: Collection[FileBytes]) -> MetKeys:
         """What comes with record `index` besides its keys, of which all must be read or harmless.
 
         Args:
-            blobs: media that were taken for the record.
+            contents: media that were taken for the record.
 
         Raises:
             SampleError: something is neither; the message names it.
@@ -148,27 +148,27 @@ class ConversationSet:
         record, attached = self._records.read_record(index)
         conversation = self._form.parse_record(name, record, attached)
         try:
-            blobs = {
+            contents = {
                 kind: self._media_bytes(index, kind, items)
                 for kind, items in conversation.media.items()
             }
         except MediaError as error:
             raise SampleError(name, error.fault) from error
         others = self._records.close_record(
-            index, [blob for items in blobs.values() for blob in items]
+            index, [content for items in contents.values() for content in items]
         )
         media = {
-            kind: tuple(self._open_medium(kind, blob, epoch) for blob in items)
-            for kind, items in blobs.items()
+            kind: tuple(self._open_medium(kind, content, epoch) for content in items)
+            for kind, items in contents.items()
         }
         keys = (*conversation.met.read, *others.read), (*conversation.met.passed, *others.passed)
         return Sample(
             name, conversation.turns, media, conversation.encoders, keys, conversation.labels
         )
 
-    def _open_medium(self, kind: Kind, blob: FileBytes, epoch: int) -> Any:
+    def _open_medium(self, kind: Kind, content: FileBytes, epoch: int) -> Any:
         """A medium in a file, as it is in an epoch."""
-        return MEDIA_TYPES[kind].draw(MEDIA_TYPES[kind].open(blob, self._config), epoch)
+        return MEDIA_TYPES[kind].draw(MEDIA_TYPES[kind].open(content, self._config), epoch)
 
     def _media_bytes(
         self, index: int, kind: Kind, references: Sequence[Reference]

@@ -18,10 +18,10 @@ from data.config import DataConfig, LlavaSource
 from data.faults import FaultKind, SampleFault
 from data.media.file_bytes import STREAM
 from data.sample import DataError, SampleError
-from data.sources.formats.blobs import MediaFolder, media_folder
 from data.sources.formats.conversations import ConversationSet, RecordList, fingerprint_of, form_of
+from data.sources.formats.file_bytes import MediaFolder, media_folder
 from data.sources.formats.index import Arrays, RecordIndex, open_index
-from data.sources.formats.records.record import load_json
+from data.sources.formats.records.json_text import load_json
 from data.sources.formats.records.turns import Media
 from data.sources.formats.storage import SourceFile, find_files, home_of_files
 

@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 
 from data.config import DataConfig, ParquetSource
 from data.sample import DataError
-from data.sources.formats.blobs import MediaFolder, media_folder
 from data.sources.formats.conversations import ConversationSet, fingerprint_of, form_of
+from data.sources.formats.file_bytes import MediaFolder, media_folder
 from data.sources.formats.index import Arrays, RecordIndex, open_index
 from data.sources.formats.records.record import RecordForm
 from data.sources.formats.storage import FileRanges, SourceFile, find_files, home_of_files

@@ -25,8 +25,8 @@ from data.media.registry import MEDIA_TYPES
 from data.quotes import cut, enumerated, quoted
 from data.rows.spec import Kind
 from data.sample import DataError, MediaError, SampleError
-from data.sources.formats.blobs import LoadedBytes, MediaFolder
 from data.sources.formats.conversations import RecordList
+from data.sources.formats.file_bytes import LoadedBytes, MediaFolder
 from data.sources.formats.records.advice import advice_for
 from data.sources.formats.records.fields import PairFields
 from data.sources.formats.records.forms import (

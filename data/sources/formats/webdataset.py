@@ -34,11 +34,12 @@ from data.media.registry import MEDIA_TYPES
 from data.quotes import enumerated, printable, quoted
 from data.rows.spec import Kind
 from data.sample import DataError, MediaError, SampleError
-from data.sources.formats.blobs import FilePart
 from data.sources.formats.conversations import ConversationSet, RecordList, fingerprint_of, form_of
+from data.sources.formats.file_bytes import FilePart
 from data.sources.formats.index import Arrays, RecordIndex, open_index
+from data.sources.formats.records.json_text import load_json
 from data.sources.formats.records.keys import MetKeys, ShapeError
-from data.sources.formats.records.record import CaptionRecord, RecordForm, load_json
+from data.sources.formats.records.record import CaptionRecord, RecordForm
 from data.sources.formats.records.turns import Media, describe_type
 from data.sources.formats.storage import SourceFile, find_files, home_of_files
 
@@ -163,9 +164,12 @@ class TarRecords(RecordList):
             self._check_metadata(index, texts[_RECORD].name, caption.name, record)
         return CaptionRecord(self._read_text(index, file, texts[_CAPTION])), attached
 
-    def close_record(self, index: int, blobs: Collection[FileBytes]) -> MetKeys:
+    def close_record(self, index: int, contents: Collection[FileBytes]) -> MetKeys:
         """See `RecordList.close_record`."""
-        met, used = MetKeys(), {blob.name for blob in blobs if isinstance(blob, FilePart)}
+        met, used = (
+            MetKeys(),
+            {content.name for content in contents if isinstance(content, FilePart)},
+        )
         for member in self._list_members(index):
             path = f".{member.ending}"
             if self._is_ignored(member) or member.ending in HARMLESS:
@@ -253,7 +257,7 @@ class TarRecords(RecordList):
         raise self._unread_error(index, member, reason)
 
     def _check_metadata(self, index: int, name: str, caption: str, record: object) -> None:
-        """See that what lies beside a caption decides nothing about what is learnt."""
+        """See that what lies next to a caption decides nothing about what is learnt."""
         either = f"data.source.ignore: ['.{_RECORD}'] or ['.{_CAPTION}']"
         members = f"{quoted(name)} beside {quoted(caption)}"
         if not isinstance(record, Mapping):

@@ -6,7 +6,7 @@ the public implementation has two tensors, turned around as all released weights
     base_model.model.model.layers.0.mlp.up_proj.lora_A.weight    [rank, inputs]
     base_model.model.model.layers.0.mlp.up_proj.lora_B.weight    [outputs, rank]
 
-Parameters that train in full lie beside them under their own names.
+Parameters that train in full lie next to them under their own names.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ CONFIG, TENSORS = ADAPTER_CONFIG, "adapter_model.safetensors"
 PREFIX = "base_model.model."
 KERNEL, WEIGHT = ".kernel", ".weight"
 _NAMES = ("lora_A", "lora_B")
-#: End of the names of weights beside which an adapter is.
+#: End of the names of weights next to which an adapter is.
 _BASE = ".base_layer.weight"
 #: Settings of PEFT that change what adapters compute, and their values here. Other begins than
-#: these, such as PiSSA, change the weights beside the adapters as PEFT loads them.
+#: these, such as PiSSA, change the weights next to the adapters as PEFT loads them.
 _FIXED: Mapping[str, tuple[Any, ...]] = {
     "peft_type": ("LORA",),
     "use_dora": (False, None),
@@ -74,7 +74,7 @@ def adapter_rules(
 
 
 def _rules_of_matrices(kernel: TensorRule, layer: LinearLayer, rank: int) -> Iterator[TensorRule]:
-    """Rules of both matrices beside a kernel."""
+    """Rules of both matrices next to a kernel."""
     inputs, outputs = (tuple(size for _, size in dims) for dims in (layer.inputs, layer.outputs))
     ours = kernel.parameter.removesuffix(KERNEL)
     theirs = kernel.released.removesuffix(WEIGHT)

@@ -8,7 +8,7 @@ from mllm_jax.families.releases import release_formats
 from mllm_jax.hf_format.files import OtherModulesError, PretrainedError
 from mllm_jax.hf_format.release_format import ReleasedModel, ReleaseFormat
 
-#: Forms that are told as near ones, at most.
+#: Most forms that are named as near ones.
 _NEAR = 3
 
 

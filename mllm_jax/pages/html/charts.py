@@ -35,7 +35,7 @@ class ChartSeries:
         steps: steps of its values, increasing.
         values: values; None, or one that is not finite, where there is none.
         colour: number of its colour; None: its place in the chart.
-        faint: whether it stays behind the others.
+        faint: whether it is drawn below the others.
         dots: whether its values are dots, not a line.
     """
 

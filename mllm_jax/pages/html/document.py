@@ -59,7 +59,7 @@ def write_page(text: str, path: Path, option: str) -> Path:
 
 
 def _read_asset(name: str) -> str:
-    """Text of a file beside this module."""
+    """Text of a file next to this module."""
     return files("mllm_jax.pages.html").joinpath(name).read_text(encoding="utf-8")
 
 

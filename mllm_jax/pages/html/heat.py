@@ -13,7 +13,7 @@ from mllm_jax.pages.html.markup import Markup, make_tag
 
 #: Colours of what is above and of what is below; between them the page shines through.
 ABOVE, BELOW = (208, 60, 48), (44, 110, 214)
-#: Most rows whose names stand beside the map.
+#: Most rows whose names are shown next to the map.
 NAMED = 32
 #: Points of a row, at least and at most, and the height of a whole map.
 LEAST, MOST, HEIGHT = 2.0, 18.0, 360.0
@@ -35,7 +35,7 @@ def heat_map(
     ends: tuple[str, str],
     factor: float,
 ) -> Markup:
-    """The title of a map, names of its rows, its cells, and what stands below them.
+    """The title of a map, names of its rows, its cells, and what is below them.
 
     Args:
         names: a name for each row.

@@ -34,7 +34,7 @@ def make_tag(name: str, /, *content: str, **attributes: str | float) -> Markup:
 
 
 def join_markup(parts: Iterable[str]) -> Markup:
-    """Parts one behind the other; those that are no markup are escaped."""
+    """Parts one after the other; those that are no markup are escaped."""
     return Markup("".join(part if isinstance(part, Markup) else escape(part) for part in parts))
 
 

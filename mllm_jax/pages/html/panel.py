@@ -29,7 +29,7 @@ class PagePanel:
 
     @property
     def body(self) -> Markup:
-        """What stands below the heading."""
+        """What is below the heading."""
         if not self.content:
             return make_note(self.empty)
         return Markup((make_note(self.note) if self.note else Markup()) + self.content)

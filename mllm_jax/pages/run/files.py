@@ -104,7 +104,7 @@ class RunFiles:
 
 
 def read_run(folder: Path) -> RunFiles:
-    """Read a run that goes on or has ended; what is damaged in its records is left out, and told.
+    """Read a run that goes on or has ended; damaged records are left out and reported.
 
     Raises:
         RunError: `folder` is none of a run, or a file in it cannot be read.
@@ -195,7 +195,7 @@ def _read_configuration(path: Path) -> tuple[ExperimentConfig | None, str, bool]
 
 
 def _identity_problems(folder: Path) -> list[str]:
-    """What is wrong with the file that tells the run from others."""
+    """What is wrong with the file that identifies the run."""
     path = folder / IDENTITY
     try:
         if path.exists():

@@ -23,7 +23,7 @@ def wrong_steps(
         reports: reports of the log, in the order of the file.
         summary: content of `summary.json`, if the run has ended.
         every: `run.log_every`, if it is known.
-        damaged: damaged lines, which are told by themselves, and may be those that are missing.
+        damaged: damaged lines, which are reported separately, and may be those that are missing.
     """
     steps = [int(line["step"]) for line in reports]
     sentences = [_describe_disorder(steps)]
@@ -45,7 +45,7 @@ def wrong_steps(
 
 
 def _describe_disorder(steps: Sequence[int]) -> str:
-    """A sentence about steps that are there twice, or behind a later one; empty without any."""
+    """A sentence about steps that are there twice, or after a later one; empty without any."""
     wrong = [
         f"step {other} twice" if one == other else f"step {other} behind step {one}"
         for one, other in pairwise(steps)

@@ -41,7 +41,7 @@ class SeenToken:
         id: its id; for a medium that of the first token.
         learnt: whether it has a loss.
         count: number of tokens.
-        medium: whether outputs of encoders land here.
+        medium: whether outputs of encoders are merged here.
     """
 
     at: int
@@ -54,16 +54,16 @@ class SeenToken:
 
 @dataclass(frozen=True)
 class SeenMedium:
-    """A medium of a sample, in the row of an encoder's lane.
+    """A medium of a sample, in the row of an encoder's bucket.
 
     Attributes:
-        lane: name of the lane, or of an encoder that has none.
-        row, start: row of the lane, and the input position at which the medium begins.
-        positions, outputs: number of its input positions, and of its outputs that land.
+        bucket: name of the bucket, or of an encoder that has none.
+        row, start: row of the bucket, and the input position at which the medium begins.
+        positions, outputs: number of its input positions, and of its outputs that are merged.
         look: how it looks.
     """
 
-    lane: str
+    bucket: str
     row: int
     start: int
     positions: int
@@ -118,9 +118,9 @@ class SeenSample:
             "tokens": self.tokens,
             "learnt": self.learnt,
             "media": {
-                lane: list(placement.lengths.counts(lane))
-                for lane in placement.lengths.modules
-                if lane != self.text
+                bucket: list(placement.lengths.counts(bucket))
+                for bucket in placement.lengths.modules
+                if bucket != self.text
             },
             "unusable": self.fault and self.fault.text,
         }
@@ -373,30 +373,32 @@ def _list_tokens(
 def _media_spans(
     placement: SamplePlacement, processor: Processor
 ) -> dict[int, tuple[list[str], int]]:
-    """The tokens of media: by the first of them, lanes whose outputs land there, and how many."""
+    """Tokens of media: by the first one, buckets whose outputs are merged there, and the count."""
     spans: dict[int, tuple[list[str], int]] = {}
-    for lane, starts in placement.lengths.starts.items():
-        spec = processor.encoders[processor.specs[lane].module]
-        for start, medium in zip(starts, placement.lengths.of(lane), strict=True):
+    for bucket, starts in placement.lengths.starts.items():
+        spec = processor.encoders[processor.specs[bucket].module]
+        for start, medium in zip(starts, placement.lengths.of(bucket), strict=True):
             names, _ = spans.get(start, ([], 0))
-            spans[start] = [*names, lane], len(spec.in_text(medium, 0))
+            spans[start] = [*names, bucket], len(spec.in_text(medium, 0))
     return {start: span for start, span in spans.items() if span[1]}
 
 
 def _list_media(
     placement: SamplePlacement, microbatch: Microbatch, source: Source, processor: Processor
 ) -> Iterator[SeenMedium]:
-    """The media of a sample, as they lie in the rows of their lanes."""
+    """The media of a sample, as they lie in the rows of their buckets."""
     sample = source[placement.key]
-    for lane, places in placement.media.items():
-        spec = processor.encoders[processor.specs[lane].module]
-        rows, media = microbatch.batch.rows[lane], placement.lengths.of(lane)
+    for bucket, places in placement.media.items():
+        spec = processor.encoders[processor.specs[bucket].module]
+        rows, media = microbatch.batch.rows[bucket], placement.lengths.of(bucket)
         for number, ((row, start, _), measured) in enumerate(zip(places, media, strict=True)):
-            offsets = placement.offsets[lane][number] if spec.axes else ()
+            offsets = placement.offsets[bucket][number] if spec.axes else ()
             content = read_medium(rows, spec, row, start, measured, offsets)
-            position = number_of(placement.lengths, lane, number)
+            position = number_of(placement.lengths, bucket, number)
             look = processor.preview_medium(sample, spec.module, position, content)
-            yield SeenMedium(lane, row, start, measured.count, spec.merged_outputs(measured), look)
+            yield SeenMedium(
+                bucket, row, start, measured.count, spec.merged_outputs(measured), look
+            )
 
 
 def find_quantiles(values: Sequence[int]) -> tuple[int, float, int]:

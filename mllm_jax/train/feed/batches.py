@@ -76,7 +76,7 @@ def leave_out_everywhere(experiment: Experiment, microbatches: Sequence[Microbat
     if current_peers().count == 1 or config.data.lengths != "cached" or not has_media_rows:
         return
     holes = current_peers().gather_values(
-        "samples that cannot be read", [list(m.holes) for m in microbatches]
+        "samples that cannot be read", [list(m.missing) for m in microbatches]
     )
     rows = local_rows(experiment.step, config.data.rows)[config.model.backbone]
     for number, microbatch in enumerate(microbatches):

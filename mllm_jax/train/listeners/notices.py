@@ -212,7 +212,7 @@ class StepNotices:
 
     def _count_samples(self, microbatches: Sequence[Microbatch]) -> None:
         """Say that steps hold fewer samples than they should, or than they could."""
-        config = microbatches[0].stats.group.share(self.experiment.config.data)
+        config = microbatches[0].stats.group.share_of(self.experiment.config.data)
         count = sum(microbatch.stats.samples for microbatch in microbatches)
         offered = microbatches[0].stats.offered
         if not count:

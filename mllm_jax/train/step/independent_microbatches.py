@@ -83,7 +83,7 @@ def in_units(
         replace(
             batch,
             runs={
-                name: units[name].moved(m, runs, kinds[name].reduction)
+                name: units[name].move_runs(m, runs, kinds[name].reduction)
                 for name, runs in (batch.runs or {}).items()
             },
         )

@@ -100,7 +100,7 @@ def test_equal_layers_take_the_time_of_the_formula(
     )
     own_times = [own.timings["decoder"].forward_time(1), own.timings["decoder"].backward_time(1)]
     both = sum(time.seconds for time in own_times) * 8 / stages
-    update = own.update(own.timings["decoder"])
+    update = own.update_seconds(own.timings["decoder"])
     expected = (microbatches + (stages - 1) / chunks) * both + update
     assert run_balanced(own).simulation.makespan == pytest.approx(expected)
     assert decoder_alone(own).simulation.makespan == pytest.approx(expected)
@@ -113,8 +113,8 @@ def test_ranks_gather_and_scatter_with_nothing_beside() -> None:
     timing = own.timings["decoder"]
     shared = workload.modules["decoder"].parameters / 2
     gather, scatter = (own.hardware.group_seconds(size * shared, 4, 8) for size in (2, 4))
-    assert own.gather(timing) == pytest.approx(gather)
-    assert own.scatter(timing) == pytest.approx(scatter)
+    assert own.gather_seconds(timing) == pytest.approx(gather)
+    assert own.scatter_seconds(timing) == pytest.approx(scatter)
     idle = run_balanced(own).simulation.idle
     assert (idle["gather"], idle["scatter"]) == pytest.approx((gather, scatter))
 
@@ -177,10 +177,10 @@ def test_even_chains_are_no_slower_balanced(data: st.DataObject) -> None:
 def test_encoders_make_every_way_longer() -> None:
     own = chain(small.workload(encoders=[("vision", 64, 4)]))
     alone = decoder_alone(own).simulation
-    least = sum(layer.seconds for layer in own.encoders) * 4 / 2
+    least = sum(layer.seconds for layer in own.encoder_layers) * 4 / 2
     for made in (run_megatron(own).simulation, run_balanced(own).simulation):
         assert made.makespan > alone.makespan
-        update = own.update(own.timings["vision"])
+        update = own.update_seconds(own.timings["vision"])
         assert made.compute - alone.compute == pytest.approx(least + update)
 
 
@@ -188,9 +188,9 @@ def test_encoders_make_every_way_longer() -> None:
 def test_megatron_runs_all_layers(stages: int) -> None:
     """Also where no virtual stage is left for the encoders alone."""
     own = chain(plan=ParallelPlan(stage=stages))
-    layers = [*own.encoders, *own.decoder]
+    layers = [*own.encoder_layers, *own.decoder_layers]
     compute = 4 * sum(own.forward.compute + own.backward.compute for own in layers) / stages
-    update = sum(map(own.update, own.timings.values()))
+    update = sum(map(own.update_seconds, own.timings.values()))
     assert run_megatron(own).simulation.compute == pytest.approx(compute + update)
 
 
@@ -198,11 +198,13 @@ def test_frozen_encoders_have_no_backward_and_nothing_to_scatter() -> None:
     workload = small.workload()
     own = chain(workload)
     frozen = chain(replace(workload, frozen=frozenset(["vision"])))
-    assert [layer.forward for layer in frozen.encoders] == [layer.forward for layer in own.encoders]
-    assert all(layer.backward.seconds == 0 for layer in frozen.encoders)
+    assert [layer.forward for layer in frozen.encoder_layers] == [
+        layer.forward for layer in own.encoder_layers
+    ]
+    assert all(layer.backward.seconds == 0 for layer in frozen.encoder_layers)
     timing = frozen.timings["vision"]
-    assert frozen.scatter(timing) == frozen.update(timing) == 0
-    assert frozen.gather(timing) == own.gather(own.timings["vision"]) > 0
+    assert frozen.scatter_seconds(timing) == frozen.update_seconds(timing) == 0
+    assert frozen.gather_seconds(timing) == own.gather_seconds(own.timings["vision"]) > 0
     # Neither gradients nor an optimizer: 4 bytes, and 12 spread over two ranks.
     wide = small.workload(encoders=[("vision", 128, 8)])
     trained, fixed = chain(wide), chain(replace(wide, frozen=frozenset(["vision"])))

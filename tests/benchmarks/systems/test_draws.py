@@ -20,7 +20,7 @@ REDUCTION = 16
 
 @cache
 def drawn(share: float, sigma: float = 1.0, seed: int = 0) -> DrawnMixture:
-    return DrawnMixture.of(config("train.accumulate=4"), share, SampleDraw(sigma, seed))
+    return DrawnMixture.draw_samples(config("train.accumulate=4"), share, SampleDraw(sigma, seed))
 
 
 def workload(positions: int, spread: int) -> Workload:
@@ -46,9 +46,12 @@ def test_samples_have_the_share_of_media_and_lengths_in_their_range(
 
 
 def test_the_same_seed_draws_the_same_samples() -> None:
-    again = DrawnMixture.of(drawn(0.5).config, 0.5, SampleDraw())
+    again = DrawnMixture.draw_samples(drawn(0.5).config, 0.5, SampleDraw())
     assert again.samples == drawn(0.5).samples
-    assert DrawnMixture.of(drawn(0.5).config, 0.5, SampleDraw(seed=1)).samples != drawn(0.5).samples
+    assert (
+        DrawnMixture.draw_samples(drawn(0.5).config, 0.5, SampleDraw(seed=1)).samples
+        != drawn(0.5).samples
+    )
 
 
 @pytest.mark.parametrize("share", [0.2, 0.5])

@@ -78,13 +78,13 @@ def test_the_gain_is_over_the_fastest_other_system_that_has_room() -> None:
     result = compared()
     cells = result.cells[0]
     others = [own.seconds for name, own in cells.items() if name != OURS]
-    assert result.gain(cells) == pytest.approx(min(others) / cells[OURS].seconds)
+    assert result.gain_of(cells) == pytest.approx(min(others) / cells[OURS].seconds)
     # Were our devices never idle, the step would take what they compute.
     computing = cells[OURS].seconds * (1 - (cells[OURS].idle or 0))
     assert result.busy_gain(cells) == pytest.approx(min(others) / computing)
     least = min(own.memory for name, own in cells.items() if name != OURS)
     crowded = SystemComparison(**(vars(result) | {"limit": least - 1}))
-    assert (crowded.gain(cells), crowded.busy_gain(cells), crowded.mean_busy_gain) == (None,) * 3
+    assert (crowded.gain_of(cells), crowded.busy_gain(cells), crowded.mean_busy_gain) == (None,) * 3
     assert "never idle" not in "".join(crowded.notes)
     assert "no room" in "".join(crowded.rows[0])
 
@@ -96,7 +96,7 @@ def test_uneven_samples_slow_down_the_systems_that_do_not_deal_them() -> None:
     (own,), other = result.cells, even.cells[0]
     for name in ("megatron", "balanced", "optimus"):
         assert own[name].seconds > other[name].seconds
-    assert (result.gain(own) or 0) > (even.gain(other) or 0)
+    assert (result.gain_of(own) or 0) > (even.gain_of(other) or 0)
 
 
 def test_samples_that_fill_a_row_with_media_need_the_budget() -> None:

@@ -48,38 +48,38 @@ def packing(
 
 def test_what_fits_before_the_decoder_is_hidden() -> None:
     own = side([[(5.0, 9.0, 0.0)]], [LATE] * 2)
-    assert packing(own, 2.5, [2]).longest == 0
+    assert packing(own, 2.5, [2]).longest_exposed == 0
 
 
 def test_what_does_not_fit_is_exposed_by_the_difference() -> None:
     own = side([[(5.0, 9.0, 0.0)]], [LATE] * 2)
-    assert packing(own, 3.0, [2]).longest == 1
+    assert packing(own, 3.0, [2]).longest_exposed == 1
     # Its own parameters come first.
     gathered = side([[(5.0, 9.0, 0.0)]], [LATE] * 2, begin=1.5)
-    assert packing(gathered, 3.0, [2]).longest == 2.5
+    assert packing(gathered, 3.0, [2]).longest_exposed == 2.5
 
 
 def test_stages_of_an_encoder_pipeline_begin_one_after_the_other() -> None:
     # Two microbatches of 2 s: the second stage is done after 6 s, the first after 4 s.
     own = side([[(4.0, 9.0, 0.0)], [(5.0, 9.0, 0.0)]], [LATE] * 2)
     made = packing(own, 2.0, [2], stages=2)
-    assert made.exposed(0) == made.longest == 1
+    assert made.exposed_seconds(0) == made.longest_exposed == 1
 
 
 def test_pipelines_have_the_room_of_their_own_stages() -> None:
     own = side([[(1.0, 9.0, 0.0)], [(5.0, 9.0, 0.0)]], [LATE] * 4)
     # Four pipelines of one stage: two on each of the decoder's two stages.
     made = packing(own, 2.0, [1, 1, 1, 1])
-    assert [made.exposed(q) for q in range(4)] == [1, 0, 1, 0]
-    assert made.longest == 1
+    assert [made.exposed_seconds(q) for q in range(4)] == [1, 0, 1, 0]
+    assert made.longest_exposed == 1
 
 
 def test_inputs_that_come_too_late_delay_the_decoder() -> None:
     own = side([[(1.0, 2.0, 0.0)], [(9.0, 10.0, 0.0)]], [1.0, 4.0])
     # On the second stage there is room, but the decoder needs both inputs before that.
     made = packing(own, 3.0, [0, 2])
-    assert made.exposed(1) == 0
-    assert made.longest == 2  # at 3 s and 6 s instead of 1 s and 4 s
+    assert made.exposed_seconds(1) == 0
+    assert made.longest_exposed == 2  # at 3 s and 6 s instead of 1 s and 4 s
     assert made.meets_deadlines
 
 
@@ -110,7 +110,7 @@ def bubbles(row: Row, until: float) -> float:
 @given(rows(), st.floats(0, 30), st.floats(0.01, 10))
 def test_packing_is_the_inverse_of_the_bubbles(row: Row, start: float, seconds: float) -> None:
     own = side([row], [])
-    end = own.packed(0, start, seconds)
+    end = own.time_after(0, start, seconds)
     before = bubbles(row, start)
     left = bubbles(row, LATE) - before
     if end == float("inf"):
@@ -121,16 +121,18 @@ def test_packing_is_the_inverse_of_the_bubbles(row: Row, start: float, seconds: 
     # No earlier: just before it, there was less.
     assert bubbles(row, end - 1e-3) - before < seconds
     # In two parts it takes as long.
-    assert own.packed(0, own.packed(0, start, seconds / 2), seconds / 2) == pytest.approx(end)
+    assert own.time_after(0, own.time_after(0, start, seconds / 2), seconds / 2) == pytest.approx(
+        end
+    )
 
 
 def test_one_microbatch_goes_into_a_gap() -> None:
     row = [(2.0, 4.0, 0.0), (7.0, 8.0, 0.0), (8.0, 12.0, 0.25)]
     made = packing(side([row], [2.0, 8.0]), 2.0, [2])
-    assert made.longest == 2
-    fine = made.finest()
+    assert made.longest_exposed == 2
+    fine = made.find_finest()
     # Until 6 s, in the gap from 4 s to 7 s.
-    assert (fine.outside, fine.inside, fine.longest) == ((1,), (1,), 0)
+    assert (fine.outside, fine.inside, fine.longest_exposed) == ((1,), (1,), 0)
     assert fine._inside_ends() == [[6.0]]
     # In the gap and two thirds of the last task.
     longer = replace(fine, work=StageWork(2.0, 3.5))
@@ -143,12 +145,12 @@ def test_deadlines_bind_inside_however_late_the_decoder_is() -> None:
     row = [(1.0, 4.0, 0.0), (6.0, 8.0, 0.0)]
     # One more inside ends at 5 s of the run; the decoder needs it at 4 s of it.
     made = packing(side([row], [1.0, 3.0, 4.0]), 1.0, [3])
-    assert made.longest == 2
+    assert made.longest_exposed == 2
     assert made.meets_deadlines
-    assert not made.moved(0).meets_deadlines
-    assert made.finest() == made
+    assert not made.move_inside(0).meets_deadlines
+    assert made.find_finest() == made
     later = packing(side([row], [1.0, 3.0, 5.0]), 1.0, [3])
-    assert later.finest().inside == (1,)
+    assert later.find_finest().inside == (1,)
 
 
 @st.composite
@@ -165,13 +167,13 @@ def packings(draw: st.DrawFn) -> EncoderPacking:
 
 @given(packings())
 def test_packing_inside_exposes_no_more_and_keeps_deadlines(made: EncoderPacking) -> None:
-    fine = made.finest()
-    assert fine.longest <= made.longest
+    fine = made.find_finest()
+    assert fine.longest_exposed <= made.longest_exposed
     assert made.meets_deadlines
     assert fine.meets_deadlines
     pairs = zip(made.outside, fine.outside, fine.inside, strict=True)
     assert all(before == outside + inside for before, outside, inside in pairs)
-    late = fine.longest
+    late = fine.longest_exposed
     outside, inside = (
         _join_times(fine._outside_ends()),
         _join_times(map(np.array, fine._inside_ends())),
@@ -191,8 +193,8 @@ def test_more_room_never_exposes_more(made: EncoderPacking, more: float) -> None
         deadlines=own.deadlines + more,
     )
     wider = replace(made, side=later)
-    assert wider.longest <= made.longest + 1e-9
-    assert wider.finest().longest <= made.finest().longest + 1e-9
+    assert wider.longest_exposed <= made.longest_exposed + 1e-9
+    assert wider.find_finest().longest_exposed <= made.find_finest().longest_exposed + 1e-9
 
 
 # ---- whole steps ---------------------------------------------------------------------------------
@@ -310,22 +312,22 @@ def test_unequal_microbatches_go_through_their_pipelines_in_turn(
 
 @given(packings(), st.sampled_from([0.5, 1.0, 2.5]))
 def test_equal_weights_are_as_much_more_work(made: EncoderPacking, weight: float) -> None:
-    fine = made.finest()
+    fine = made.find_finest()
     counts = [outside + inside for outside, inside in zip(fine.outside, fine.inside, strict=True)]
     weighed = replace(fine, weights=tuple(np.full(n, weight) for n in counts))
     work = StageWork(weight * made.work.seconds, weight * made.work.compute)
     if any(counts):
-        assert weighed.late == pytest.approx(replace(fine, work=work).late)
+        assert weighed.delay == pytest.approx(replace(fine, work=work).delay)
 
 
 @given(packings())
 def test_every_place_has_a_microbatch_of_its_own_in_the_order_of_their_ends(
     made: EncoderPacking,
 ) -> None:
-    fine = made.finest()
+    fine = made.find_finest()
     pairs = [
         (number, end)
-        for numbers, ends in zip(fine.numbers, fine._all_ends, strict=True)
+        for numbers, ends in zip(fine.microbatch_numbers, fine._all_ends, strict=True)
         for number, end in zip(numbers.tolist(), ends.tolist(), strict=True)
     ]
     assert sorted(number for number, _ in pairs) == list(range(len(pairs)))

@@ -30,7 +30,7 @@ def system(name: str) -> PlannedSystem:
 
 
 def under(own: PlannedSystem, load: int) -> PlannedSystem:
-    return own.under(workload_of_load(question().usual, {"vision": load}))
+    return own.with_workload(workload_of_load(question().usual, {"vision": load}))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -45,7 +45,7 @@ def test_more_media_take_more_time_and_memory_under_one_plan(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_planned_load_takes_the_planned_time(name: str) -> None:
     made = system(name)
-    usual = made.under(question().usual)
+    usual = made.with_workload(question().usual)
     planned_seconds = made.planned.seconds if isinstance(made, PlannedOptimus) else made.seconds
     assert usual.seconds == pytest.approx(planned_seconds)
 
@@ -82,7 +82,7 @@ def test_work_that_outgrows_its_bubbles_keeps_the_decoder_waiting() -> None:
     made = system("optimus")
     assert isinstance(made, PlannedOptimus)
     for own in made.planned.packings:
-        inside = own if any(own.inside) else own.moved(0)
+        inside = own if any(own.inside) else own.move_inside(0)
         assert any(inside.inside)
         heavy = replace(inside, work=replace(inside.work, compute=10.0, seconds=10.0))
-        assert heavy.late > heavy.longest
+        assert heavy.delay > heavy.longest_exposed

@@ -31,7 +31,7 @@ def rows(draw: st.DrawFn) -> UnevenLoads:
 
 
 def under(own: PlannedSystem, uneven: UnevenLoads | None) -> PlannedSystem:
-    return own.under(workload_of_load(question().usual, {"vision": LOADS[1]}), uneven)
+    return own.with_workload(workload_of_load(question().usual, {"vision": LOADS[1]}), uneven)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -45,7 +45,7 @@ def test_equal_rows_take_what_even_rows_take(name: str) -> None:
 def test_more_work_in_every_row_is_a_larger_load(name: str) -> None:
     more = UnevenLoads({"vision": np.full((2, ROWS), 4.0)})
     load = question().usual, {"vision": 4 * LOADS[1]}
-    larger = system(name).under(workload_of_load(*load)).seconds
+    larger = system(name).with_workload(workload_of_load(*load)).seconds
     assert under(system(name), more).seconds == pytest.approx(larger, rel=1e-6)
     assert larger > under(system(name), None).seconds
 
@@ -83,8 +83,8 @@ def test_the_slowest_replica_sets_the_pace() -> None:
     one[..., 1] = 4
     heavy = UnevenLoads({"vision": one.reshape(1, ROWS)})
     own = run_balanced(LayerChain(once, strategy, small.hardware()))
-    assert own.under(once, heavy).seconds == pytest.approx(
-        own.under(workload_of_load(once, {"vision": 256})).seconds, rel=1e-6
+    assert own.with_workload(once, heavy).seconds == pytest.approx(
+        own.with_workload(workload_of_load(once, {"vision": 256})).seconds, rel=1e-6
     )
 
 
@@ -96,5 +96,5 @@ def test_a_search_knows_that_rows_are_uneven() -> None:
     uneven = UnevenLoads({"vision": shares})
     found = list_searches(replace(whole, uneven=uneven))["balanced"]()
     even = list_searches(whole)["balanced"]()
-    assert found.seconds <= even.under(whole.usual, uneven).seconds * (1 + 1e-9)
+    assert found.seconds <= even.with_workload(whole.usual, uneven).seconds * (1 + 1e-9)
     assert found.seconds > even.seconds

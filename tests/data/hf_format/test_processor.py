@@ -146,7 +146,7 @@ def test_outputs_land_at_placeholders_and_not_at_newlines() -> None:
         landing = np.zeros(len(example.tokens), bool)
         lengths = example.lengths
         for start, medium in zip(lengths.starts["vision"], lengths.of("vision"), strict=True):
-            for _, first, count in TILED.landing(medium):
+            for _, first, count in TILED.merge_runs(medium):
                 landing[start + first : start + first + count] = True
         assert landing.tolist() == (example.tokens == processor.placeholder_id("vision")).tolist()
         assert np.count_nonzero(example.tokens == NEWLINE) == (3 if name == "wide" else 2)

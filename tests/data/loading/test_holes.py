@@ -62,9 +62,9 @@ def test_the_text_beside_an_image_that_another_process_cannot_read_is_left_out(
             return next(loader)
 
     alone, texts, images = map(read, (all_rows(2), TEXTS, IMAGES))
-    assert not texts.holes
-    (bad,) = images.holes
-    assert alone.holes == images.holes
+    assert not texts.missing
+    (bad,) = images.missing
+    assert alone.missing == images.missing
     assert [name for name, _ in images.skipped] == ["b"]
     model = SimpleNamespace(lanes={"vision": "vision", "audio": "audio"})
     experiment = SimpleNamespace(config=SimpleNamespace(data=data, model=model), step=None)

@@ -291,7 +291,7 @@ def test_samples_that_fit_in_no_row_are_not_kept(
         for _ in range(12):
             next(loader)
         waiting = set(loader._waiting.examples)
-        assert waiting - loader._planner.waiting <= set(loader._planner.missing)
+        assert waiting - loader._planner.waiting_positions <= set(loader._planner.missing_positions)
         assert len(loader._waiting.examples) <= 2 * config.on_offer(2)
 
 

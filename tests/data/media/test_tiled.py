@@ -176,7 +176,7 @@ def test_grids_are_kept_and_found_again(
 def test_other_grids_are_other_lengths() -> None:
     grids = [(Grid(1, 2, 4),), (Grid(1, 1, 4),)]
     tables = [
-        LengthTable.of(
+        LengthTable.from_lengths(
             [make_lengths(9, {"vision": (2 * TILE,)}, {"vision": (1,)}, {"vision": grid})],
             [TEXT, TILED],
         )

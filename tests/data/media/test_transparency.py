@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from data.media.image.files import EncodedImage
 from data.sample import MediaError
-from data.sources.formats.blobs import LoadedBytes
+from data.sources.formats.file_bytes import LoadedBytes
 
 Samples = NDArray[np.integer[Any]]  # [height, width, samples of a pixel]
 GREY, COLOUR, PALETTE, GREY_ALPHA, COLOUR_ALPHA = 0, 2, 3, 4, 6

@@ -90,9 +90,9 @@ def _steps(every: list[Lengths], rows: int) -> dict[str, Any]:
     for apart, evenly in ((False, False), (True, False), (False, True), (True, True)):
         packer = StepPacker(CAPACITY, rows, 2, apart, evenly)
         packed = packer(every)
-        here = packed.of(packed.placed)
-        parts = packer.split([every[i] for i in packed.placed], here, WORK)
-        found[f"step {apart} {evenly}"] = [packed.placed, [list(own) for own, _ in parts]]
+        here = packed.select_samples(packed.placed_samples)
+        parts = packer.split_step([every[i] for i in packed.placed_samples], here, WORK)
+        found[f"step {apart} {evenly}"] = [packed.placed_samples, [list(own) for own, _ in parts]]
     return found
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from data.config import DataConfig
 from data.planning import balance
-from data.planning.balance import contiguous, deal, lpt, refine
+from data.planning.balance import assign_items, contiguous, lpt, refine
 from data.planning.problem import RESOLUTION, BalanceProblem, CostKind, Ints
 from data.sample import DataError
 from tests.data.samples import Work
@@ -58,7 +58,7 @@ def heaviest(problem: BalanceProblem, rank: Ints) -> int:
 
 def by_definition(problem: BalanceProblem, rank: Ints) -> list[int]:
     """Loads written out rank by rank."""
-    linear, quadratic = problem.parts
+    linear, quadratic = problem.cost_parts
     loads = []
     for r in range(problem.ranks):
         a, b = linear[rank == r].tolist(), quadratic[rank == r].tolist()
@@ -100,7 +100,7 @@ def test_padded_costs_are_dealt_as_well_as_can_be(
 @settings(max_examples=100)
 @given(problem=problems(st.lists(st.integers(0, 60), max_size=40)))
 def test_deals_are_complete_and_within_limits(problem: BalanceProblem) -> None:
-    rank = deal(problem)
+    rank = assign_items(problem)
     assert rank.shape == problem.lengths.shape
     assert within_limits(problem, rank)
     assert rank.max(initial=0) < problem.ranks
@@ -168,7 +168,7 @@ def test_heavy_tails_come_close_to_the_bound(ranks: int, samples: int, slack: fl
     rng = np.random.default_rng(0)
     lengths = np.minimum(rng.lognormal(6, 0.9, ranks * samples), 32768).astype(np.int64)
     problem = BalanceProblem(lengths, ranks, Work(1.0, 1e-4))
-    assert heaviest(problem, deal(problem)) <= (1 + slack) * problem.bound
+    assert heaviest(problem, assign_items(problem)) <= (1 + slack) * problem.bound
 
 
 def test_costs_are_whole_numbers_whatever_their_size() -> None:
@@ -207,14 +207,14 @@ def test_wrong_deals_are_refused(
     monkeypatch.setattr(balance, "ALGORITHMS", dict(balance.ALGORITHMS))
     balance.register("mine", lambda problem: result)
     with pytest.raises(DataError, match=f"^mine {message}"):
-        deal(problem, "mine")
+        assign_items(problem, "mine")
 
 
 def test_algorithms_are_found_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(balance, "ALGORITHMS", dict(balance.ALGORITHMS))
     balance.register("first", lambda problem: [list(range(len(problem.lengths))), []])
-    assert deal(PROBLEM, "first").max() == 1, "what an algorithm finds is refined"
-    assert deal(PROBLEM, "data.planning.balance:contiguous").tolist() == [0, 1, 1]
+    assert assign_items(PROBLEM, "first").max() == 1, "what an algorithm finds is refined"
+    assert assign_items(PROBLEM, "data.planning.balance:contiguous").tolist() == [0, 1, 1]
     with pytest.raises(DataError, match="is there already"):
         balance.register("lpt", lpt)
     for name in ("unknown", "data.balance:unknown", "no.such.module:lpt", ":"):
@@ -249,7 +249,7 @@ def test_an_algorithm_cannot_change_its_problem(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(balance, "ALGORITHMS", dict(balance.ALGORITHMS))
     balance.register("sorting", sorting)
     with pytest.raises(ValueError, match="read-only"):
-        deal(PROBLEM, "sorting")
+        assign_items(PROBLEM, "sorting")
 
 
 def test_the_source_of_an_algorithm_of_ones_own_is_told(tmp_path, monkeypatch):

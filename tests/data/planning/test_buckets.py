@@ -83,7 +83,7 @@ def test_samples_that_no_rows_of_a_lane_hold_are_found(
 ) -> None:
     budgets = {m.name: 24 if m.module == "vision" else 32 for m in specs[1:]}
     capacity = make_capacity({"tokens": 60, "segments": 2, **budgets}, specs)
-    table = LengthTable.of(samples, [TEXT, TILED, AUDIO])
+    table = LengthTable.from_lengths(samples, [TEXT, TILED, AUDIO])
     misfits = {i: capacity.misfit(capacity.by_bucket(own), rows) for i, own in enumerate(samples)}
     expected = {index: fault for index, fault in misfits.items() if fault}
     assert unusable_samples(table, capacity, rows) == expected

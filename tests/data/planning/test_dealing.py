@@ -403,8 +403,8 @@ def test_a_bad_medium_is_blank_and_reported(processor: Processor, make_config: M
     assert vision.inputs[0][~blank].any()
     # The text is here, and is left out; another process that holds it is told where it is.
     assert not any(array.any() for array in of_tokens(batch.decoder))
-    _, holes = assembler.assemble_batch(plan.placements, CAPACITY)
-    assert holes == tuple((placement, (name, fault)) for placement in plan.placements)
+    _, missing = assembler.assemble_batch(plan.placements, CAPACITY)
+    assert missing == tuple((placement, (name, fault)) for placement in plan.placements)
 
 
 @pytest.mark.parametrize("balance", ["decoder", "per_phase"])
@@ -421,11 +421,11 @@ def test_rows_lie_where_most_of_their_tokens_are_read(
     hosts = dict.fromkeys(("decoder", "vision", "audio"), where)
     config = deal_config(balance, len(where))
     packed = StepPacker(CAPACITY, len(where), 1, balance == "per_phase", evenly=False)(samples)
-    here = packed.placed
+    here = packed.placed_samples
     ladder = Ladder.build(config, UNITS)
     dealer = RowAssigner(config, CAPACITY, ladder, WORK, hosts)
     own = [samples[i] for i in here]
-    dealt = dealer(own, packed.of(here), readers=readers[: len(own)])
+    dealt = dealer(own, packed.select_samples(here), readers=readers[: len(own)])
 
     def kept(order: Sequence[int]) -> int:
         rows = [where[order[row]] for row in dealt.rows]

@@ -73,7 +73,7 @@ def lengths_of(count: int, seed: int, spread: float, bad: float = 0.0) -> Length
         patches = (int(rng.integers(1, 49)),) if rng.random() < 0.3 and tokens > 12 else ()
         starts: dict[str, tuple[int, ...]] = {"vision": (0,)} if patches else {}
         found.append(make_lengths(tokens, {"vision": patches} if patches else {}, starts))
-    return LengthTable.of(found, [TEXT, VISION, AUDIO])
+    return LengthTable.from_lengths(found, [TEXT, VISION, AUDIO])
 
 
 def mixture_of(sizes: Sequence[int], weights: Sequence[float]) -> dict[str, Any]:

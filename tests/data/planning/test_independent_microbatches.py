@@ -244,23 +244,23 @@ def test_runs_move_with_their_media(media: list[Ints], data: st.DataObject, spre
             count = data.draw(st.integers(1, span // 2))
             runs.append((row, start // 2, data.draw(st.integers(0, 9)), len(runs) * 10, count))
         given_ = np.array(runs, np.int64).reshape(-1, 5)
-        assert landed(units.moved(m, given_, 2)) == expected(units, m, given_)
+        assert landed(units.move_runs(m, given_, 2)) == expected(units, m, given_)
 
 
 def test_a_run_over_two_media_is_cut() -> None:
     media = [np.array([[0, 0, 4, 1, 1], [0, 4, 8, 2, 1]]), np.array([[0, 0, 8, 1, 1]])]
     units = plan_independent_microbatches(media, 1, 12)
-    moved = units.moved(0, np.array([[0, 1, 5, 7, 4]]), 2)
+    moved = units.move_runs(0, np.array([[0, 1, 5, 7, 4]]), 2)
     assert sorted(moved.tolist()) == [[0, 1, 5, 7, 1, 0], [0, 2, 5, 8, 3, 0]]
     # The medium of the second microbatch is the first of the second unit.
-    assert units.moved(1, np.array([[0, 0, 1, 0, 4]]), 2).tolist() == [[0, 0, 1, 0, 4, 1]]
+    assert units.move_runs(1, np.array([[0, 0, 1, 0, 4]]), 2).tolist() == [[0, 0, 1, 0, 4, 1]]
 
 
 def test_a_run_in_no_medium_is_refused() -> None:
     units = plan_independent_microbatches([np.array([[0, 0, 4, 1, 1]])], 2, 8)
     for run in ([0, 1, 0, 0, 3], [1, 0, 0, 0, 1]):
         with pytest.raises(ValueError, match="is in no medium of its row"):
-            units.moved(0, np.array([run]), 2)
+            units.move_runs(0, np.array([run]), 2)
 
 
 def landed(runs: Ints) -> set[tuple[int, ...]]:

@@ -43,7 +43,7 @@ def test_what_no_row_holds_is_found(
     samples: list[Lengths | SampleFault], rows: int, longest: int | None
 ) -> None:
     capacity = make_capacity(BUDGETS, MODALITIES, longest)
-    table = LengthTable.of(samples, [*MODALITIES])
+    table = LengthTable.from_lengths(samples, [*MODALITIES])
     wanted = {
         index: fault
         for index, own in enumerate(samples)

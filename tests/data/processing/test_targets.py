@@ -82,7 +82,7 @@ def test_a_medium_for_an_objective_has_no_tokens(make_config: MakeConfig) -> Non
     text = plain.process(replace(SAMPLE, turns=(Turn("user", " a cat"),), media={}))
     assert example.tokens.tolist() == text.tokens.tolist()
     count = len(example.media["vision"][0].inputs)
-    assert list(SELECTED.landing(MediumLengths(count))) == [(0, 0, 1)]
+    assert list(SELECTED.merge_runs(MediumLengths(count))) == [(0, 0, 1)]
 
 
 @pytest.mark.parametrize("spec", [SELECTED, MERGED], ids=("selected", "merged"))

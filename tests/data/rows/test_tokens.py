@@ -75,7 +75,7 @@ def test_spans_are_those_of_outputs_that_are_merged() -> None:
     )
     own = {"vision": TILED, "again": replace(TILED, name="again"), "audio": replace(AUDIO, pool=2)}
     (image, clip) = text_spans(lengths, own.values())
-    landing = [*TILED.landing(MediumLengths(2 * tile, Grid(1, 2, 4)))]
+    landing = [*TILED.merge_runs(MediumLengths(2 * tile, Grid(1, 2, 4)))]
     assert len(landing) == 2
     assert image == TextSpan(3, landing[-1][1] + landing[-1][2], Grid(1, 2, 4), "image")
     assert clip == TextSpan(

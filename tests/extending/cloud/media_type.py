@@ -22,24 +22,24 @@ from .row_spec import CloudRowSpec, medium_of
 class Cloud:
     """A point cloud in a NumPy file."""
 
-    blob: FileBytes
+    file_bytes: FileBytes
 
     def count(self) -> int:
         """Number of points, read from the header of the file."""
-        with self.blob.open(HEADER) as file:
+        with self.file_bytes.open(HEADER) as file:
             try:
                 npy.read_magic(file)
                 shape, _, _ = npy.read_array_header_1_0(file)
             except ValueError as error:
-                raise MediaError(FaultKind.RECORD, f"{self.blob.name!r}: {error}") from error
+                raise MediaError(FaultKind.RECORD, f"{self.file_bytes.name!r}: {error}") from error
         if len(shape) != 2 or shape[1] != 3 or not shape[0]:
-            shown = f"{self.blob.name!r} has the shape {shape}, not [points, 3]"
+            shown = f"{self.file_bytes.name!r} has the shape {shape}, not [points, 3]"
             raise MediaError(FaultKind.SHAPE, shown)
         return int(shape[0])
 
     def load(self) -> np.ndarray:
         """The points, `[n, 3]`."""
-        with self.blob.open(STREAM) as file:
+        with self.file_bytes.open(STREAM) as file:
             return np.load(file, allow_pickle=False).astype(np.float32)
 
 
@@ -77,9 +77,9 @@ class CloudType(MediaType):
     name = "cloud"
     endings = ("npy",)
 
-    def open(self, blob: FileBytes, config: DataConfig) -> Cloud:
+    def open(self, content: FileBytes, config: DataConfig) -> Cloud:
         """The point cloud in a file."""
-        return Cloud(blob)
+        return Cloud(content)
 
     def make_processor(
         self, config: DataConfig, spec: CloudRowSpec, released: Any = None

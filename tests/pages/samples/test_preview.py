@@ -55,9 +55,9 @@ def seen(config: ExperimentConfig) -> DataPreview:
     return build_preview(config, 10)
 
 
-def of_kind(seen: DataPreview, lane: str) -> SampleDetail:
-    """The first sample with a medium of a lane."""
-    return next(own for own in seen.details if any(m.lane == lane for m in own.media))
+def of_kind(seen: DataPreview, bucket: str) -> SampleDetail:
+    """The first sample with a medium of a bucket."""
+    return next(own for own in seen.details if any(m.bucket == bucket for m in own.media))
 
 
 def test_the_batches_are_those_of_training(experiment: Experiment, tmp_path: Path) -> None:

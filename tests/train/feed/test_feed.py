@@ -113,7 +113,7 @@ def test_one_process_makes_the_index_before_the_others_open_it(
 
 def test_processes_with_other_lengths_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     tables = [
-        LengthTable.of([make_lengths(n), SampleFault(FaultKind.RECORD, "bad")], [TEXT])
+        LengthTable.from_lengths([make_lengths(n), SampleFault(FaultKind.RECORD, "bad")], [TEXT])
         for n in (3, 3, 4)
     ]
     assert tables[0].digest == tables[1].digest != tables[2].digest

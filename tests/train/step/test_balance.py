@@ -94,7 +94,7 @@ class Laboratory:
         """Whether no sample would wait, under whatever balance."""
         capacity = make_capacity(self.config.data.budgets, tuple(self.processor.specs.values()))
         packer = StepPacker(capacity, ROWS, 1, spread=False, evenly=False)
-        return len(packer([self.lengths[i] for i in chosen]).placed) == len(chosen)
+        return len(packer([self.lengths[i] for i in chosen]).placed_samples) == len(chosen)
 
     def result(self, devices: int, batch: PackedBatch) -> tuple[np.ndarray, Any]:
         """Loss and gradients on one device or on four."""

@@ -94,7 +94,7 @@ class RecordReading:
         return {**configured, **names} if self.purpose.is_learnt and known else None
 
     def _accepts_settings(self, names: dict[str, str], ignored: Collection[str]) -> bool:
-        """Whether the configuration takes names and ignored paths, and a message can tell them."""
+        """Whether the configuration takes names and ignored paths, and a message can name them."""
         if not all(map(_is_writable, (*names.values(), *ignored))):
             return False
         try:

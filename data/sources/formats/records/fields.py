@@ -15,7 +15,7 @@ from data.sources.formats.records.keys import ShapeError
 CONVERSATIONS = ("conversations", "messages", "texts")
 #: Field of what objectives other than the next token learn.
 LABELS = "labels"
-#: Field of a system message that stands before a conversation, if `data.source.fields` names none.
+#: Field of a system message that comes before a conversation, if `data.source.fields` names none.
 SYSTEM = "system"
 #: Fields of a question and an answer that are likely.
 QUESTIONS = ("question", "query", "prompt", "instruction", "problem", "input", "inputs", "user")

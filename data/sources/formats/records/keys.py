@@ -33,7 +33,7 @@ class ShapeError(Exception):
         self.kind = kind
 
 
-#: Keys of records that decide nothing, in any form, by what they tell.
+#: Keys of records that decide nothing, in any form, by what they say.
 HARMLESS_KEYS: Mapping[str, str] = {
     "names and numbers": "id ids idx index uid uuid key hash md5 sha256 question_id "
     "conversation_id conv_id sample_id image_id video_id audio_id prompt_id __key__ __url__ "
@@ -110,7 +110,7 @@ REFUSED: Mapping[str, str] = (
     )
 )
 _RECORD_WEIGHTS = " ".join((*WEIGHTS, "loss_weight", "sample_weight"))
-#: Keys of a system message that stands before a conversation, which is read from another key.
+#: Keys of a system message that comes before a conversation, which is read from another key.
 SYSTEM_WORDS = ("system_prompt", "system_message", "sys")
 REFUSED_OF_RECORDS = (
     dict(REFUSED)
@@ -239,7 +239,7 @@ class UnreadField:
         key: the key.
         place: its place in the record: `messages.1.seen`.
         path: its place without numbers of lists: `messages.seen`.
-        level: where it stands.
+        level: where it is.
         read: keys that are read there, whether they are there or not.
         there: keys that have a value there.
         value: its value, where that is known.
@@ -272,7 +272,7 @@ class RecordKeys:
         purpose: what the record is read for.
         allowed: see `AllowedKeys`.
         met: takes the keys that are met; None: nobody asks for them.
-        level: where the mapping stands; None: it is the record itself.
+        level: where the mapping is; None: it is the record itself.
         place: its place in the record: `messages.1`.
         path: its place without numbers of lists.
     """

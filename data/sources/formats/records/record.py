@@ -23,12 +23,10 @@ bad sample. `records/forms.py` says what a record is that has no conversation.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
-from data.config import ONLY_WHERE_TAKEN
 from data.faults import FaultKind, SampleFault
 from data.media.registry import MEDIA_TYPES
 from data.quotes import enumerated, quoted
@@ -45,6 +43,7 @@ from data.sources.formats.records.fields import (
     stated_keys,
 )
 from data.sources.formats.records.forms import no_conversation, no_text, refused_key, sort_of
+from data.sources.formats.records.json_text import parse_json_field
 from data.sources.formats.records.keys import (
     NONE_ALLOWED,
     TRAINING,
@@ -55,6 +54,14 @@ from data.sources.formats.records.keys import (
     ShapeError,
     UnreadKey,
     shorten_path,
+)
+from data.sources.formats.records.listed_media import (
+    Names,
+    check_parts,
+    encoder_names,
+    is_number_field,
+    pick_places,
+    with_all_kinds,
 )
 from data.sources.formats.records.turns import (
     Media,
@@ -68,13 +75,10 @@ from data.sources.formats.records.turns import (
     utterances_of,
 )
 
-S = TypeVar("S")
 MEDIA = FaultKind.MEDIA
 
 _ASKS_NOTHING = "there is neither a question nor a medium; valid: one of them"
 
-#: Encoders of media, None for that of `data.routes`.
-Names = tuple[str | None, ...]
 #: By kind, the encoder that each medium is for.
 Encoders = Mapping[Kind, Names]
 
@@ -119,7 +123,7 @@ class RecordForm(RecordFields):
     allowed: AllowedKeys = NONE_ALLOWED
 
     def check_metadata(self, record: Mapping[Any, Any]) -> None:
-        """See that what lies beside a caption has nothing in it that records are read for.
+        """See that what lies next to a caption has nothing in it that records are read for.
 
         Raises:
             ShapeError: it has, or something that is like it.
@@ -128,7 +132,7 @@ class RecordForm(RecordFields):
             f
             for kind in MEDIA_TYPES
             for f in MEDIA_TYPES[kind].record_fields
-            if _is_number(kind, record.get(f))
+            if is_number_field(kind, record.get(f))
         }
         for name in self.all_fields - numbers:
             if record.get(name) not in (None, "", []):
@@ -170,7 +174,7 @@ class RecordForm(RecordFields):
 
     def _parse_any(self, record: object, attached: Media | None) -> ParsedConversation:
         if isinstance(record, CaptionRecord):
-            media = _of_all_kinds(attached or {})
+            media = with_all_kinds(attached or {})
             if not any(media.values()):
                 raise ShapeError("a caption without media; valid: an image or a clip beside", MEDIA)
             check_tags("caption", record.text, self.marks)
@@ -365,7 +369,7 @@ class RecordForm(RecordFields):
             name
             for kind in MEDIA_TYPES
             for name in self.media_fields(kind)
-            if keys.has_key(name) and not _is_number(kind, keys.read_value(name))
+            if keys.has_key(name) and not is_number_field(kind, keys.read_value(name))
         ]
         if any(media.values()):
             return
@@ -396,7 +400,7 @@ class RecordForm(RecordFields):
             refused = refused_key(keys.values, self.reading_of({}))
             valid = "valid: a list of turns, such as {role, content}"
             raise ShapeError(refused or f"{name}: it is empty; {valid}")
-        turns = _from_json(name, value) if isinstance(value, str) else value
+        turns = parse_json_field(name, value) if isinstance(value, str) else value
         dialogue = self._parse_turns(keys, name, turns)
         system, listed = self._system_turns(keys), self._listed_media(keys)
         for kind in MEDIA_TYPES:
@@ -404,13 +408,13 @@ class RecordForm(RecordFields):
                 raise ShapeError(f"{kind} media are both in the {name} and beside them")
         media = {
             kind: dialogue.media[kind]
-            or _pick_places(
+            or pick_places(
                 kind, listed[kind] or (attached or {}).get(kind, ()), dialogue.places[kind]
             )
             for kind in MEDIA_TYPES
         }
         for kind in MEDIA_TYPES:
-            _check_parts(name, kind, dialogue, len(media[kind]))
+            check_parts(name, kind, dialogue, len(media[kind]))
         encoders, labels = self._listed_encoders(keys, media), _read_labels(keys)
         self._close_keys(keys)
         if system and any(turn.role == "system" for turn in dialogue.turns):
@@ -432,7 +436,7 @@ class RecordForm(RecordFields):
             if turn.role == "user" and not turn.text.strip():
                 raise ShapeError(f"{name}: turn {number}: {_ASKS_NOTHING}", MEDIA)
         ordered = {
-            k: tuple(_pick_places(k, names, dialogue.places[k])) for k, names in encoders.items()
+            k: tuple(pick_places(k, names, dialogue.places[k])) for k, names in encoders.items()
         }
         return ParsedConversation((*system, *spoken_turns), media, ordered, keys.met, labels)
 
@@ -467,7 +471,9 @@ class RecordForm(RecordFields):
         for kind in MEDIA_TYPES:
             fields = self.media_fields(kind)
             name, value = keys.one_of(fields, self._field_choice(keys, fields, kind))
-            media[kind] = [] if _is_number(kind, value) else media_references(keys, name, value)
+            media[kind] = (
+                [] if is_number_field(kind, value) else media_references(keys, name, value)
+            )
         return media
 
     def _listed_encoders(self, keys: RecordKeys, media: Media) -> dict[Kind, Names]:
@@ -477,7 +483,7 @@ class RecordForm(RecordFields):
             fields = self.encoder_fields(kind)
             name, value = keys.one_of(fields, self._field_choice(keys, fields, f"{kind}_encoder"))
             if value is not None and media[kind]:
-                encoders[kind] = _encoder_names(name, value, len(media[kind]), kind)
+                encoders[kind] = encoder_names(name, value, len(media[kind]), kind)
         return encoders
 
 
@@ -489,73 +495,3 @@ def _read_labels(keys: RecordKeys) -> dict[str, Any]:
     return {
         str(name): label for name, label in keys.read_value(LABELS).items() if label is not None
     }
-
-
-def _is_number(kind: Kind, value: object) -> bool:
-    """Whether a field named like media of a kind holds a number, as in many data sets."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return kind in ONLY_WHERE_TAKEN and is_number
-
-
-def _encoder_names(field: str, value: object, count: int, kind: Kind) -> Names:
-    """The encoder of each of so many media."""
-    names = [value] * count if isinstance(value, str) else value
-    if not isinstance(names, list) or not all(n is None or isinstance(n, str) for n in names):
-        raise ShapeError(f"{field}: {quoted(value)} is no name, nor a list of names and nulls")
-    if len(names) != count:
-        raise ShapeError(f"{field}: {len(names)} names of {count} {kind} media")
-    return tuple(names)
-
-
-def _pick_places(kind: Kind, items: Sequence[S], places: Sequence[int | None]) -> Sequence[S]:
-    """The media next to messages, in the order in which the parts of messages name them."""
-    named = [place for place in places if place is not None]
-    if not named:
-        return items
-    if len(named) < len(places) or {*named} != {*range(len(items))}:
-        raise ShapeError(
-            f"{kind} parts have the indices {quoted([*places])} of {len(items)} beside the "
-            "messages; valid: all of these from 0, or none"
-        )
-    return [items[place] for place in named]
-
-
-def _check_parts(name: str, kind: Kind, dialogue: SpokenTurns, count: int) -> None:
-    """See that each part of a message that is a medium has one, of its own or next to the messages.
-
-    Raises:
-        ShapeError: of `count` media there are fewer, or more, than parts.
-    """
-    bare, inside = len(dialogue.places[kind]), len(dialogue.media[kind])
-    if bare and (inside or bare != count):
-        raise ShapeError(
-            f"{bare} parts of type {kind} in the {name} have no medium of their own, and "
-            f"{0 if inside else count} {kind} media are beside; valid: as many, or the medium in "
-            f"each part, {{type: {kind}, {kind}: ...}}",
-            MEDIA,
-        )
-
-
-def _of_all_kinds(media: Media) -> Media:
-    """`media` with every kind."""
-    return {kind: media.get(kind, ()) for kind in MEDIA_TYPES}
-
-
-def load_json(text: str | bytes) -> Any:
-    """The value of a JSON text. Raises ValueError, also for a key that is there twice."""
-    return json.loads(text, object_pairs_hook=_unique_keys)
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(pairs)
-    if len(values) < len(pairs):
-        twice = next(key for n, (key, _) in enumerate(pairs) if key in dict(pairs[:n]))
-        raise ValueError(f"the key {quoted(twice)} is there twice")
-    return values
-
-
-def _from_json(field: str, text: str) -> object:
-    try:
-        return load_json(text)
-    except (ValueError, RecursionError) as error:
-        raise ShapeError(f"{field}: not JSON: {error}") from error

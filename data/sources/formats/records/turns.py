@@ -103,7 +103,7 @@ class TypedMedium:
 
 @dataclass(frozen=True)
 class RecordTurn:
-    """A turn as it stands in a record.
+    """A turn as a record has it.
 
     Attributes:
         place: its place in the record.
@@ -111,7 +111,7 @@ class RecordTurn:
         content: a text, or the texts and media of typed parts.
         media: media in fields of the turn itself, by kind.
         learnt: whether it is learnt, if it is an answer.
-        paired: whether it stands with its answer, or question, in one turn of the record.
+        paired: whether it comes with its answer, or question, in one turn of the record.
     """
 
     place: str

@@ -51,7 +51,7 @@ def goodput_panel(run: RunFiles) -> PagePanel:
 
 
 def _largest_kind(seconds_by_kind: Mapping[str, float]) -> str:
-    """What has taken the most seconds beside training."""
+    """What has taken the most seconds besides training."""
     losses = {name: value for name, value in seconds_by_kind.items() if name != "effective"}
     name = max(losses, key=lambda key: losses[key])
     return f"{name}, {format_seconds(losses[name])}" if losses[name] else "none"

@@ -35,7 +35,10 @@ def _source_row(
     media = [
         sum(len(sample.placement.media.get(bucket, ())) for sample in samples) for bucket in buckets
     ]
-    tokens, learnt = sum(sample.tokens for sample in samples), sum(own.learnt for own in samples)
+    tokens, learnt = (
+        sum(sample.tokens for sample in samples),
+        sum(sample.learnt for sample in samples),
+    )
     return (
         len(samples),
         format_percent(len(samples) / every if every else 0.0),

@@ -56,7 +56,7 @@ def _draw_microbatch(preview: DataPreview, number: int) -> Markup:
 def _draw_module(
     preview: DataPreview, number: int, name: str, samples: Sequence[SeenSample]
 ) -> Markup:
-    """The rows of the decoder, or of a lane."""
+    """The rows of the decoder, or of a bucket."""
     stats, count = preview.microbatches[number].stats, preview.config.data.rows
     is_backbone, budget = name == preview.config.model.backbone, preview.config.budget_key(name)
     room = stats.capacity[budget] // count
@@ -92,7 +92,7 @@ def _draw_texts(
 def _draw_media(
     samples: Iterable[SeenSample], bucket: str, row: int, room: int, details: int
 ) -> Iterator[Markup]:
-    """The media of a row of a lane."""
+    """The media of a row of a bucket."""
     for sample in samples:
         counts = sample.placement.lengths.counts(bucket)
         places = sample.placement.media.get(bucket, ())
@@ -124,13 +124,13 @@ def _span_style(start: int, count: int, room: int) -> str:
 
 
 def _row_marks(preview: DataPreview, number: int, row: int, room: int) -> Markup:
-    """Below a row of the decoder: positions with a loss, and those where outputs land."""
+    """Below a row of the decoder: positions with a loss, and those where outputs are merged."""
     microbatch = preview.microbatches[number]
     lines = [_draw_marks(targets_of(microbatch).weights[row] > 0, "loss", room, "learnt")]
-    for lane in preview.buckets:
-        landing = microbatch.batch.decoder.merges[lane][row] >= 0
+    for bucket in preview.buckets:
+        landing = microbatch.batch.decoder.merges[bucket][row] >= 0
         if landing.any():
-            lines.append(_draw_marks(landing, "landing", room, f"outputs of {lane}"))
+            lines.append(_draw_marks(landing, "landing", room, f"outputs of {bucket}"))
     return join_markup(lines)
 
 

@@ -73,7 +73,7 @@ def _show_medium(medium: SeenMedium) -> Markup:
     """A medium: the original, what its encoder gets, and a player."""
     last = medium.start + medium.positions - 1
     caption = (
-        f"{medium.lane}: row {medium.row}, positions {medium.start} to {last}; {medium.outputs} "
+        f"{medium.bucket}: row {medium.row}, positions {medium.start} to {last}; {medium.outputs} "
         f"outputs land; {medium.look.description} in the file"
     )
     parts = [make_tag("figcaption", caption)]
@@ -115,7 +115,7 @@ def _widest_points(count: int) -> int:
 
 
 def _shown_width(picture: PreviewPicture, count: int) -> int:
-    """Points of the width at which a picture is shown beside others."""
+    """Points of the width at which a picture is shown next to others."""
     height, width = picture.pixels.shape[:2]
     wide = width * _zoom_factor(height)
     return wide if picture.exact else min(wide, _widest_points(count))

@@ -172,9 +172,9 @@ def test_hosts_of_a_group_read_its_samples_in_turn() -> None:
     group = HostGroupSpec(1, 3)
     own = group.positions(5, 4)
     assert [*own] == [7, 10, 13, 16]
-    assert all(map(group.has, own))
-    assert [group.reader(p, 2) for p in own] == [0, 1, 0, 1]
-    assert [WHOLE.reader(p, 3) for p in range(6)] == [0, 1, 2, 0, 1, 2]
+    assert all(map(group.has_position, own))
+    assert [group.reader_of(p, 2) for p in own] == [0, 1, 0, 1]
+    assert [WHOLE.reader_of(p, 3) for p in range(6)] == [0, 1, 2, 0, 1, 2]
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,13 @@ from data.media.audio.files import EncodedAudio
 from data.media.file_bytes import FileBytes
 from data.media.image.files import EncodedImage
 from data.sample import MediaError, StorageError
-from data.sources.formats.blobs import FilePart, LoadedBytes, bare_base64, data_uri, media_folder
+from data.sources.formats.file_bytes import (
+    FilePart,
+    LoadedBytes,
+    bare_base64,
+    data_uri,
+    media_folder,
+)
 from data.sources.formats.patience import PatientFileSystem
 from data.sources.formats.storage import SourceFile, local_file
 from tests.data.sources.formats.writers import encoded_clip, encoded_image
@@ -54,7 +60,9 @@ def places(data: bytes, folder: Path) -> list[FileBytes]:
 
 @pytest.mark.parametrize("form", ["PNG", "JPEG", "WEBP", "BMP", "TIFF", "GIF"])
 def test_an_image_is_the_same_wherever_its_bytes_are(form: str, tmp_path: Path) -> None:
-    images = [EncodedImage(blob, 10**6) for blob in places(encoded_image(form=form), tmp_path)]
+    images = [
+        EncodedImage(content, 10**6) for content in places(encoded_image(form=form), tmp_path)
+    ]
     expected = images[0].load(3)
     assert expected.shape == (16, 40, 3)
     for image in images:
@@ -185,7 +193,7 @@ def test_a_clip_is_the_same_wherever_its_bytes_are(
     form: str, channels: int, tmp_path: Path
 ) -> None:
     data = encoded_clip(9000, form, channels)
-    clips = [EncodedAudio(blob, LONGEST) for blob in places(data, tmp_path)]
+    clips = [EncodedAudio(content, LONGEST) for content in places(data, tmp_path)]
     content, rate = soundfile.read(io.BytesIO(data), dtype="float32", always_2d=True)
     for clip in clips:
         assert clip.clip_info() == (len(content), rate)
@@ -311,9 +319,9 @@ def test_clips_in_bare_base64_are_known_by_their_first_bytes(form: str) -> None:
 
 def test_data_uris_hold_media() -> None:
     uri = "data:image/png;base64," + base64.b64encode(PNG).decode()
-    blob = data_uri(uri)
-    assert blob is not None
-    assert EncodedImage(blob, 10**6).image_size() == (16, 40)
+    content = data_uri(uri)
+    assert content is not None
+    assert EncodedImage(content, 10**6).image_size() == (16, 40)
     assert data_uri("a.png") is None
 
 
@@ -346,9 +354,9 @@ def test_names_that_lead_nowhere_or_out_of_a_remote_folder(
     for path in (f"{tmp_path.name}/media/deep/a.png", f"{tmp_path.name}/secret.png", "secret.png"):
         with fsspec.open(f"memory://{path}", "wb") as file:
             file.write(PNG)
-    blob = media_folder(f"memory://{tmp_path.name}/media").find_file(name)
+    content = media_folder(f"memory://{tmp_path.name}/media").find_file(name)
     with pytest.raises(MediaError, match=message):
-        EncodedImage(blob, 10**6).image_size()
+        EncodedImage(content, 10**6).image_size()
 
 
 class Offline:
@@ -367,7 +375,7 @@ def test_a_network_that_is_gone_is_no_bad_sample() -> None:
     part = FilePart("x", SourceFile("x", 5000, "", PatientFileSystem(Offline(), 0)), 0, 5000)
     folder = media_folder("memory://a")
     object.__setattr__(folder, "system", PatientFileSystem(Offline(), 0))
-    for blob in (part, folder.find_file("x")):
-        for read in (EncodedImage(blob, 10**6).image_size, EncodedAudio(blob, LONGEST).load):
+    for content in (part, folder.find_file("x")):
+        for read in (EncodedImage(content, 10**6).image_size, EncodedAudio(content, LONGEST).load):
             with pytest.raises(StorageError, match=r"cannot (read|reach) .*PermissionError"):
                 read()

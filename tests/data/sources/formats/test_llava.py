@@ -24,7 +24,7 @@ from data.planning.lengths import open_lengths
 from data.planning.stream import LoaderState
 from data.processing.processor import make_processor
 from data.sample import DataError, SampleError
-from data.sources.formats.blobs import path_inside
+from data.sources.formats.file_bytes import path_inside
 from data.sources.make import make_source
 from data.sources.source import Source
 from tests.data.samples import AUDIO, BUDGETS, TEXT, VISION, MakeConfig, all_rows

@@ -224,7 +224,7 @@ def test_a_placeholder_in_a_text_beside_typed_parts_is_a_word() -> None:
     record = messages({"role": "user", "content": typed}, ANSWER | {"content": "Not <image>."})
     ask, answer = parse(record).turns
     assert (ask.count("<image>"), ask.count("<audio>"), answer.count("<image>")) == (1, 0, 0)
-    assert ask.pieces(re.compile("<image>")) == [
+    assert ask.split_at(re.compile("<image>")) == [
         ("<image>", True),
         ("Is it <image> or <audio>?", False),
     ]
@@ -239,7 +239,7 @@ def test_texts_that_spell_a_placeholder_together_are_words() -> None:
     for parts in ([*cut, medium], [medium, *cut], [cut[0], medium, cut[1]]):
         turn = parse(messages({"role": "user", "content": parts}, ANSWER)).turns[0]
         assert turn.count("<image>") == 1
-        assert "".join(text for text, mark in turn.pieces(re.compile("<image>")) if not mark) == (
+        assert "".join(text for text, mark in turn.split_at(re.compile("<image>")) if not mark) == (
             "<image>"
         )
 

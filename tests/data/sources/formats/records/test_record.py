@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from data.config import FieldsConfig
 from data.sample import SampleError, Turn
-from data.sources.formats.blobs import LoadedBytes
+from data.sources.formats.file_bytes import LoadedBytes
 from data.sources.formats.records.record import ParsedConversation, RecordForm
 from data.sources.formats.records.turns import StoredMedium
 

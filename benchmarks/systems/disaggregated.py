@@ -1,8 +1,8 @@
 """Encoders and decoder on devices of their own, as disaggregated training runs them.
 
-Encoders run whole on their devices: data and tensor parallel, microbatch by microbatch for all
-pipelines of the decoder, whose stages have the other devices. Two stages of the decoder, E the
-encoders' devices, e = their forward, b = their backward::
+All layers of the encoders run on their devices, data and tensor parallel, microbatch by microbatch
+for all pipelines of the decoder, whose stages have the other devices. Two stages of the decoder, E
+the encoders' devices, e = their forward, b = their backward::
 
     stage 0       F0 F1 B0 F2 ..
     stage 1          F0 B0 F1 ..
@@ -56,12 +56,14 @@ class DisaggregatedSystem:
     plan: ParallelPlan
     in_flight: int
 
-    def under(self, workload: Workload, uneven: UnevenLoads | None = None) -> DisaggregatedSystem:
+    def with_workload(
+        self, workload: Workload, uneven: UnevenLoads | None = None
+    ) -> DisaggregatedSystem:
         """The same plans for another workload of the same model."""
-        return replace(self, chain=self.chain.under(workload, uneven))
+        return replace(self, chain=self.chain.with_workload(workload, uneven))
 
     @cached_property
-    def decoder(self) -> BaselineStep:
+    def decoder_step(self) -> BaselineStep:
         """The decoder's step, as if its inputs were always there."""
         return decoder_alone(self.chain)
 
@@ -71,42 +73,44 @@ class DisaggregatedSystem:
         chain, plans = self.chain, {self.chain.backbone_name: self.plan}
         strategy = replace(chain.strategy, plans=plans, encoder_chunks={})
         return [
-            chain.timing(replace(strategy, plans=plans | {name: self.plan}), name)
+            chain.timing_of(replace(strategy, plans=plans | {name: self.plan}), name)
             for name in chain.workload.sources
         ]
 
     @cached_property
-    def forward(self) -> TaskTime:
+    def encoder_forward(self) -> TaskTime:
         """All encoders' forward of one microbatch of all pipelines."""
         return _join_tasks([timing.forward_time(timing.profile.layers) for timing in self.timings])
 
     @cached_property
-    def backward(self) -> TaskTime:
+    def encoder_backward(self) -> TaskTime:
         """The backward of the same."""
         return _join_tasks(
-            [self.chain.backward(timing, timing.profile.layers) for timing in self.timings]
+            [self.chain.backward_time(timing, timing.profile.layers) for timing in self.timings]
         )
 
     @property
-    def bound(self) -> float:
+    def least_seconds(self) -> float:
         """Seconds that the step takes at least.
 
         The decoder's pipeline, even as it can be, between the first forward and the last backward
         of the encoders; or all of the encoders' work.
         """
-        each = self.forward.seconds + self.backward.seconds
+        each = self.encoder_forward.seconds + self.encoder_backward.seconds
         work = self.chain.strategy.microbatches * each
         return max(self.alone_bound + each, work)
 
     @cached_property
     def alone_bound(self) -> float:
         """Seconds of the decoder's even pipeline."""
-        return even_seconds(self.chain, self.chain.decoder) + stopped_seconds(self.chain)
+        return even_seconds(self.chain, self.chain.decoder_layers) + stopped_seconds(self.chain)
 
     @cached_property
     def memory(self) -> float:
         """Bytes of the device that needs most, of the decoder's or the encoders'."""
-        return max(self.decoder.memory, sum(self._encoder_bytes(timing) for timing in self.timings))
+        return max(
+            self.decoder_step.memory, sum(self._encoder_bytes(timing) for timing in self.timings)
+        )
 
     def _encoder_bytes(self, timing: ModuleTiming) -> float:
         """Bytes of one encoder's state, waiting activations and work."""
@@ -133,20 +137,22 @@ class DisaggregatedSystem:
 
     def _all_orders(self) -> Ordered:
         """The orders of the decoder's stages, then that of the encoders."""
-        order = self.decoder.order
+        order = self.decoder_step.order
         return Ordered((*order.orders, self._encoder_order()), order.after, apart=1)
 
     def _task_times(self) -> OrderTimes:
         """Times of all tasks."""
-        times = self.chain.times(self.decoder.cuts, self.decoder.layers)
-        of_encoders = {F: self.forward, B: self.backward}
+        times = self.chain.order_times(self.decoder_step.cuts, self.decoder_step.layers)
+        of_encoders = {F: self.encoder_forward, B: self.encoder_backward}
 
-        def time(task: Task, stage: int) -> TaskTime:
+        def task_time(task: Task, stage: int) -> TaskTime:
             return of_encoders[task.kind] if task.module == ENCODERS else times.time(task, stage)
 
-        ends = zip(("gather", "scatter", "update"), self.chain.ends(self.timings), strict=True)
+        ends = zip(
+            ("gather", "scatter", "update"), self.chain.end_seconds(self.timings), strict=True
+        )
         longer = {name: max(getattr(times, name), seconds) for name, seconds in ends}
-        return replace(times, time=time, **longer)
+        return replace(times, time=task_time, **longer)
 
     def _encoder_order(self) -> tuple[FusedTask, ...]:
         """Forwards ahead, then backwards and forwards in turn."""
@@ -174,14 +180,14 @@ class DisaggregatedSystem:
         shares = {n: s[..., 0] for n, s in uneven.work_of(count, 1).items()}
         works = {F: self._seconds_by_encoder(F), B: self._seconds_by_encoder(B)}
 
-        def seconds(task: Task, stage: int) -> np.ndarray:
+        def task_seconds(task: Task, stage: int) -> np.ndarray:
             if task.module != ENCODERS:
                 return np.full(uneven.steps, times.time(task, stage).seconds)
             work = works[task.kind]
             total: np.ndarray = sum(work[n] * s[task.microbatch] for n, s in shares.items())
             return total
 
-        return float(seconds_of_cases(self._all_orders(), times, seconds).mean())
+        return float(seconds_of_cases(self._all_orders(), times, task_seconds).mean())
 
     def _seconds_by_encoder(self, kind: TaskKind) -> dict[str, float]:
         """Seconds of each encoder's forward, or backward, of one microbatch of all pipelines."""
@@ -191,7 +197,7 @@ class DisaggregatedSystem:
                 for timing in self.timings
             }
         return {
-            timing.name: self.chain.backward(timing, timing.profile.layers).seconds
+            timing.name: self.chain.backward_time(timing, timing.profile.layers).seconds
             for timing in self.timings
         }
 
@@ -201,7 +207,7 @@ class DisaggregatedSystem:
         return self.step.simulation()
 
     @property
-    def computing(self) -> float:
+    def compute_share(self) -> float:
         """Share of the devices' time in which they compute."""
         simulation, decoder = self.simulation, self.chain.strategy.backbone
         encoders = self.plan.devices

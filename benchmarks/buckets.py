@@ -1,6 +1,6 @@
-"""Benchmark of lanes: short media whole and long ones split, beside either way alone.
+"""Benchmark of length buckets: short media whole and long ones split, or all in one way.
 
-A mixture with a heavy tail, of lengths up to 32 times the median, is dealt by the planner of
+A mixture with a heavy tail, of lengths up to 32 times the median, is distributed by the planner of
 training runs and goes through one encoder in the three ways of `mllm_jax.plan.bucket_variants`.
 Steps are compiled and timed on the local devices; for many accelerators planned steps are
 simulated. Both are predicted before, from lengths and from the cost of the rows of each bucket.
@@ -48,20 +48,20 @@ MEDIANS = (*[1] * 12, 2, 2, 32)
 #: Timed repetitions of a step.
 REPETITIONS = 9
 #: The configuration of the simulated steps.
-SIMULATED = Path(__file__).resolve().parents[1] / "configs" / "bench" / "lanes_64.yaml"
+SIMULATED = Path(__file__).resolve().parents[1] / "configs" / "bench" / "buckets_64.yaml"
 
 #: What runs a planned step.
 Runs = Callable[[MicrobatchPlan], Callable[[], Any]]
 
 
-def bench_lanes(config: ExperimentConfig, print_line: PrintLine) -> dict[str, Any]:
+def bench_buckets(config: ExperimentConfig, print_line: PrintLine) -> dict[str, Any]:
     """Seconds of a step by `WAYS`, timed here and simulated for the devices of `SIMULATED`.
 
-    A simulated step is drawn as `lanes.png` in the run's folder.
+    A simulated step is drawn as `buckets.png` in the run's folder.
     """
     folder = config.run.path
     prepare_folder(folder)
-    drawn = simulate_variants(load_config(SIMULATED), folder / "lanes.png")
+    drawn = simulate_variants(load_config(SIMULATED), folder / "buckets.png")
     return {"real": time_steps(config, print_line), "simulated": drawn}
 
 
@@ -70,18 +70,19 @@ def time_steps(config: ExperimentConfig, print_line: PrintLine) -> Found:
 
     Rows with media are computed whole: of each way alone, these are all rows.
     """
-    print_line("compiling steps with lanes, and timing full rows of each lane")
-    text, full_rows, costs, run_lanes = calibrate_buckets(config)
+    print_line("compiling steps with buckets, and timing full rows of each")
+    text, full_rows, costs, run_buckets = calibrate_buckets(config)
     (step,) = BucketVariant.from_config(config, "lanes", costs).plan_steps(
         of_medians(config, MEDIANS), 1
     )
     rows = config.data.rows
     predicted = {
-        "lanes": text + sum(bucket_seconds(media, costs[n]) for n, media in by_lane(config, step)),
+        "lanes": text
+        + sum(bucket_seconds(media, costs[n]) for n, media in by_bucket(config, step)),
         "short": text + full_rows,
         "long": text + costs["long"].fixed + rows * costs["long"].row_seconds,
     }
-    runs = {"lanes": run_lanes(step)}
+    runs = {"lanes": run_buckets(step)}
     for name in WAYS[1:]:
         print_line(f"{name}: compiling")
         way = BucketVariant.from_config(single_lane(config, name), name, {})
@@ -104,8 +105,8 @@ def of_medians(config: ExperimentConfig, lengths: Sequence[int]) -> list[Lengths
     ]
 
 
-def by_lane(config: ExperimentConfig, plan: MicrobatchPlan) -> list[tuple[str, np.ndarray]]:
-    """Lengths of the media of each lane in a planned step."""
+def by_bucket(config: ExperimentConfig, plan: MicrobatchPlan) -> list[tuple[str, np.ndarray]]:
+    """Lengths of the media of each bucket in a planned step."""
     used = used_lengths(plan.placements, plan.capacity.specs)
     return [(name, used[name]) for name in config.model.lanes]
 
@@ -115,11 +116,11 @@ def compile_gradients_of(way: BucketVariant, plan: MicrobatchPlan) -> Runs:
     step = gradient_step(way.config)
     params = init_parameters(way.config, step)
 
-    def placed(plan: MicrobatchPlan) -> Any:
+    def place_plan(plan: MicrobatchPlan) -> Any:
         return step.primed(params, place([batch_of(way, plan)], step))
 
-    program = step.gradients.lower(params, placed(plan)).compile()
-    return lambda plan: partial(program, params, placed(plan))
+    program = step.gradients.lower(params, place_plan(plan)).compile()
+    return lambda plan: partial(program, params, place_plan(plan))
 
 
 def batch_of(way: BucketVariant, plan: MicrobatchPlan) -> PackedBatch:
@@ -136,11 +137,11 @@ def batch_of(way: BucketVariant, plan: MicrobatchPlan) -> PackedBatch:
         words = tokens.astype(np.int32)
         starts = placed.lengths.starts
         arrays.write_text(placed, Example(words, words, weight, {}, starts, BACKBONE))
-        for lane, number in arrays.wanted_media(placed):
-            count = kinds[lane].outputs(placed.lengths.of(lane)[number].count)
-            medium = kinds[lane].sketch(rng, count)
+        for bucket, number in arrays.wanted_media(placed):
+            count = kinds[bucket].outputs(placed.lengths.of(bucket)[number].count)
+            medium = kinds[bucket].sketch(rng, count)
             noise = rng.normal(size=medium.inputs.shape).astype(np.float32)
-            arrays.write_medium(placed, lane, number, replace(medium, inputs=noise))
+            arrays.write_medium(placed, bucket, number, replace(medium, inputs=noise))
     planned = plan.placements, capacity.media
     return replace(arrays.batch, runs=runs_of_plan(*planned), places=media_of_plan(*planned))
 
@@ -148,11 +149,11 @@ def batch_of(way: BucketVariant, plan: MicrobatchPlan) -> PackedBatch:
 def calibrate_buckets(
     config: ExperimentConfig,
 ) -> tuple[float, float, Mapping[str, BucketCost], Runs]:
-    """Seconds of full rows, as long as those of the steps, in programs that have both lanes.
+    """Seconds of full rows, as long as those of the steps, in programs that have both buckets.
 
     Returns:
         Seconds of a step without media; of as many whole media of the longest kind as there are
-        ranks, one on each; the costs of both lanes; and the program whose rows they are.
+        ranks, one on each; the costs of both buckets; and the program whose rows they are.
     """
     data, encoders = config.data, config.parallel.others
     short = encoders["short"].batch
@@ -185,5 +186,5 @@ def calibrate_buckets(
 
 
 def with_measured_times(cost: BucketCost, fixed: float, row: float) -> BucketCost:
-    """The cost of a lane of which a step with any media takes `fixed` seconds, and a row `row`."""
+    """The cost of a bucket: `fixed` seconds of a step with any media, and `row` of each row."""
     return replace(cost, fixed=fixed, linear=row / cost.row, quadratic=0.0)

@@ -1,4 +1,4 @@
-"""The benchmark of lanes: what it deals, what it computes, and how it predicts."""
+"""The benchmark of length buckets: what it assigns, what it computes, and how it predicts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import lanes
+from benchmarks import buckets
 from data.planning.stream import MicrobatchPlan
 from data.rows.spec import BucketCost
 from mllm_jax.config.load import ExperimentConfig, load_config
@@ -21,14 +21,14 @@ COSTS = {
     "short": BucketCost(2, 0.0, 1.0, 0.0, 512),
     "long": BucketCost(1, 50.0, 1.25, 0.0, 2048),
 }
-#: Seconds of the same devices without media, and of a row that each computes in the lane `short`,
+#: Seconds of the same devices without media, and of a row that each computes in the bucket `short`,
 #: per position and per pair.
 TEXT, LINEAR, QUADRATIC = 10.0, 0.5, 1 / 1024
 
 
 @pytest.fixture(scope="module")
 def config() -> ExperimentConfig:
-    return load_config(ROOT / "configs" / "bench" / "lanes.yaml")
+    return load_config(ROOT / "configs" / "bench" / "buckets.yaml")
 
 
 @pytest.fixture(scope="module")
@@ -40,33 +40,33 @@ def ways(config: ExperimentConfig) -> dict[str, BucketVariant]:
 
 
 def rows_of(way: BucketVariant, plan: MicrobatchPlan) -> dict[str, set[int]]:
-    """The rows of each lane that have media."""
+    """The rows of each bucket that have media."""
     places = [p.media for p in plan.placements]
     return {own.name: {row for m in places for row, *_ in m[own.name]} for own in way.lanes}
 
 
 def test_the_tail_is_32_times_the_median(config: ExperimentConfig) -> None:
-    assert np.median(lanes.MEDIANS) == 1
-    assert max(lanes.MEDIANS) == TAIL == 32
+    assert np.median(buckets.MEDIANS) == 1
+    assert max(buckets.MEDIANS) == TAIL == 32
     assert TAIL * median_positions(config) == config.data.image.max_patches
 
 
 def test_rows_hold_the_whole_step(config: ExperimentConfig, ways: dict[str, BucketVariant]) -> None:
     for way in ways.values():
-        (plan,) = way.plan_steps(lanes.of_medians(config, lanes.MEDIANS), 1)
-        assert len(plan.placements) == len(lanes.MEDIANS)
-        batch = lanes.batch_of(way, plan)
+        (plan,) = way.plan_steps(buckets.of_medians(config, buckets.MEDIANS), 1)
+        assert len(plan.placements) == len(buckets.MEDIANS)
+        batch = buckets.batch_of(way, plan)
         filled = sum(int(np.count_nonzero(b.segment_ids)) for b in batch.encoders.values())
-        assert filled == sum(lanes.MEDIANS) * median_positions(config)
+        assert filled == sum(buckets.MEDIANS) * median_positions(config)
         landed = [np.count_nonzero(m >= 0) for m in batch.decoder.merges.values()]
-        assert sum(landed) == sum(lanes.MEDIANS) * median_positions(config) // 16
+        assert sum(landed) == sum(buckets.MEDIANS) * median_positions(config) // 16
     # The long medium alone is split, and half of the others fill the row of either rank.
-    (plan,) = ways["lanes"].plan_steps(lanes.of_medians(config, lanes.MEDIANS), 1)
+    (plan,) = ways["lanes"].plan_steps(buckets.of_medians(config, buckets.MEDIANS), 1)
     assert {name: len(rows) for name, rows in rows_of(ways["lanes"], plan).items()} == {
         "short": 2,
         "long": 1,
     }
-    assert 2 * config.data.budgets["short"] == (sum(lanes.MEDIANS) - TAIL) * median_positions(
+    assert 2 * config.data.budgets["short"] == (sum(buckets.MEDIANS) - TAIL) * median_positions(
         config
     )
 
@@ -85,15 +85,15 @@ def test_predictions_are_those_of_full_rows(
             found += most * (LINEAR * n + QUADRATIC * n**2) / split + (split > 1 and most > 0) * 5
         return found
 
-    def compiled(way: BucketVariant, _: MicrobatchPlan) -> lanes.Runs:
+    def compiled(way: BucketVariant, _: MicrobatchPlan) -> buckets.Runs:
         return lambda plan: lambda: seconds(way, plan)
 
     def medians(runs: Mapping[str, Callable[[], float]], _: int) -> dict[str, float]:
         return {name: run() for name, run in runs.items()}
 
-    monkeypatch.setattr(lanes, "compile_gradients_of", compiled)
-    monkeypatch.setattr(lanes, "median_seconds", medians)
-    found = lanes.time_steps(config, lambda _: None)
+    monkeypatch.setattr(buckets, "compile_gradients_of", compiled)
+    monkeypatch.setattr(buckets, "median_seconds", medians)
+    found = buckets.time_steps(config, lambda _: None)
     for own in found.values():
         assert own["predicted_seconds"] == pytest.approx(own["seconds"])
     row = LINEAR * 2048 + QUADRATIC * 2048**2
@@ -106,9 +106,9 @@ def test_lanes_pay_where_they_are_simulated(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(ways_of, "STEPS", 2)
-    found = ways_of.simulate_variants(load_config(lanes.SIMULATED), tmp_path / "lanes.png")
+    found = ways_of.simulate_variants(load_config(buckets.SIMULATED), tmp_path / "buckets.png")
     seconds = {name: own["seconds"] for name, own in found.items()}
     assert min(seconds["short"], seconds["long"]) > 1.15 * seconds["lanes"]
     for own in found.values():
         assert own["seconds"] == pytest.approx(own["predicted_seconds"], rel=0.1)
-    assert (tmp_path / "lanes.png").stat().st_size > 0
+    assert (tmp_path / "buckets.png").stat().st_size > 0
