@@ -26,7 +26,7 @@ from flax import nnx
 
 from mllm_jax.layers.config.kinds import LayerKind
 from sharding.grid import MeshView
-from sharding.layerstack.run import LayerStackSpec, interleave_kinds
+from sharding.layerstack.spec import LayerStackSpec, interleave_kinds
 from sharding.rules import gather_parameters
 
 Params = dict[str, Any]

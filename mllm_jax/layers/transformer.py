@@ -30,7 +30,7 @@ from mllm_jax.layers.parameters import ModuleBlocks, ParameterBlock, Params, lay
 from mllm_jax.layers.vocabulary import Term, embed_tokens
 from sharding.collectives import axis_index, shard_slice
 from sharding.grid import MeshView
-from sharding.layerstack.run import Aux
+from sharding.layerstack.spec import Aux
 
 
 class Embedding(nnx.Module):

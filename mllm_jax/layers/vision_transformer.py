@@ -23,7 +23,7 @@ from mllm_jax.layers.parameters import ModuleBlocks, Params
 from mllm_jax.layers.positions import grid_positions
 from sharding.collectives import shard_slice
 from sharding.grid import MeshView
-from sharding.layerstack.run import Aux
+from sharding.layerstack.spec import Aux
 
 
 class PatchEmbedding(nnx.Module):

@@ -32,7 +32,7 @@ from mllm_jax.models.graph import ModelConfig
 from sharding.axes import stored_dimension
 from sharding.collectives import all_gather, shard_slice, vary
 from sharding.grid import MeshView
-from sharding.layerstack.run import LayerStackSpec
+from sharding.layerstack.spec import LayerStackSpec
 
 
 class Cache(NamedTuple):

@@ -26,7 +26,7 @@ from sharding.exchange import RouteArrays
 from sharding.exchange_kinds import DEFAULT_EXCHANGE, DEFAULT_EXCHANGES, Exchanges
 from sharding.grid import Views
 from sharding.layerstack.module import Loss, Merge
-from sharding.layerstack.run import Aux
+from sharding.layerstack.spec import Aux
 
 #: Outputs of a sample's tokens that an edge of the backbone brings.
 _CHOICES: Mapping[str, Choice] = MappingProxyType({"last": "last", "mean": "mean"})

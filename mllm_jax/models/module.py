@@ -52,7 +52,7 @@ from mllm_jax.models.work.flops import model_flops, tower_work
 from sharding.collectives import join_slices, psum
 from sharding.grid import MeshView
 from sharding.layerstack.prefetch import PrefetchedLayerStack, apply_layers
-from sharding.layerstack.run import Aux, LayerStackSpec
+from sharding.layerstack.spec import Aux, LayerStackSpec
 from sharding.traced import traced_platform
 
 __all__ = [

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 import jax
 
-from scheduling.lowering.bounds import InstructionTable, TickRow
+from scheduling.lowering.instructions import InstructionTable, TickRow
 from scheduling.lowering.lowered import (
     BackwardTable,
     FeedTables,

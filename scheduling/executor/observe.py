@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import io_callback
 
-from scheduling.lowering.bounds import TickRow
+from scheduling.lowering.instructions import TickRow
 from scheduling.lowering.lowered import FusedKind
 from scheduling.schedules.task_kinds import TaskKind
 from scheduling.schedules.tasks import Observer, Task

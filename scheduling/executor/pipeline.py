@@ -40,7 +40,7 @@ from scheduling.schedules.tasks import Observer
 from sharding.collectives import Axes, axis_index, ppermute, psum, vary
 from sharding.layerstack.loops import Tree, add_cast, read_slot, write_slot
 from sharding.layerstack.module import Loss, Merge, Module
-from sharding.layerstack.run import Aux
+from sharding.layerstack.spec import Aux
 
 
 def ticks_scope(phase: int) -> str:

@@ -19,7 +19,8 @@ from jax import lax
 from scheduling.executor.batch import StepBatch
 from scheduling.executor.control import TaskLoops, for_range, loop_result, run_if
 from scheduling.executor.modules import BoundModule
-from scheduling.lowering.bounds import ScheduleBounds, TickRow
+from scheduling.lowering.bounds import ScheduleBounds
+from scheduling.lowering.instructions import TickRow
 from scheduling.lowering.lowered import (
     BackwardTable,
     ForwardTable,
@@ -33,7 +34,7 @@ from scheduling.schedules.tasks import ModuleStages
 from sharding.collectives import Axes, vary
 from sharding.layerstack.loops import Tree, add_cast, read_slot, write_slot
 from sharding.layerstack.module import Merge
-from sharding.layerstack.run import Aux
+from sharding.layerstack.spec import Aux
 
 #: What the executor reads of a tick on a stage, and of a module in it.
 Row = TickRow[jax.Array]

@@ -12,15 +12,23 @@ compiled.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import count
-from typing import Any, Generic
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduling.lowering.fused_kinds import phase_kinds, split_fused, union_kinds
+from scheduling.lowering.instructions import (
+    ENTRY_TABLES,
+    InstructionTable,
+    TickRow,
+    move_to_syncs,
+    pad_slots,
+)
 from scheduling.lowering.lowered import (
     BufferSizes,
     Entry,
@@ -29,7 +37,6 @@ from scheduling.lowering.lowered import (
     LoweredFeed,
     LoweredModule,
     LoweredSchedule,
-    MergeSlots,
     ModuleTables,
     Remat,
     Table,
@@ -44,11 +51,6 @@ from scheduling.schedules.tasks import ModuleStages
 PHASES = ("prologue", "middle", "epilogue")
 #: Slots of each buffer of activations that bounds have beyond those of the full load.
 SLACK_SLOTS = 4
-#: Share of a schedule's fused tasks below which a kind of several tasks is not compiled: the time
-#: of compiling grows with the tasks of all kinds, and few fused tasks gain from it.
-RARE_SHARE = 0.02
-#: Tables of what enters the backbone, which stand in the rows of the stage syncs before.
-_ENTRIES = ("merge_first", "merge_count", "embed_microbatch", "embed_input")
 
 
 @dataclass(frozen=True)
@@ -87,45 +89,6 @@ class FeedBounds:
     per_target: int
     merges: int
     tables: FeedTables[bool]
-
-
-@dataclass(frozen=True)
-class InstructionTable:
-    """A lowered schedule as arguments of a compiled step, int32.
-
-    After the row of the first microbatch that enters the backbone comes a row for every tick, and
-    room for more.
-
-    Attributes:
-        by_stage: rows of each stage, `[stages, 1 + ticks, entries]`.
-        joint: rows that all stages share, `[1 + ticks, entries]`.
-        phases: the ticks at which phases start, and the number of ticks, `[4]`.
-        merges: slots of the pairs of every feed, with room for more, `[stages, pairs]`.
-    """
-
-    by_stage: Table
-    joint: Table
-    phases: Table
-    merges: tuple[MergeSlots[Table], ...]
-
-
-@dataclass(frozen=True)
-class TickRow(Generic[Entry]):
-    """What an `InstructionTable` says of a tick, or of several.
-
-    Attributes:
-        modules: entries of the modules' tables, by name.
-        feeds: entries of the feeds' tables, in the schedule's order.
-        runs: by kind of fused task, whether it runs (0 or 1).
-        tick: number of the tick.
-        syncs: whether the stages meet at its end (0 or 1).
-    """
-
-    modules: Mapping[str, ModuleTables[Entry]]
-    feeds: tuple[FeedTables[Entry], ...]
-    runs: Mapping[str, Entry]
-    tick: Entry
-    syncs: Entry
 
 
 @dataclass(frozen=True)
@@ -177,7 +140,7 @@ class ScheduleBounds:
             schedule.microbatches,
             modules,
             tuple(map(_feed_bounds, program.feeds)),
-            tuple(_phase_kinds(program, ticks, single_tasks) for ticks in schedule.phases),
+            tuple(phase_kinds(program, ticks, single_tasks) for ticks in schedule.phases),
             tuple(bool(module.all()) for module in syncs),
             len(schedule.ticks),
         )
@@ -308,7 +271,7 @@ class ScheduleBounds:
     def _union_kinds(
         self, kinds: tuple[FusedKind, ...], more: tuple[FusedKind, ...]
     ) -> tuple[FusedKind, ...]:
-        return _union_kinds(self.backbone_name, kinds, more)
+        return union_kinds(self.backbone_name, kinds, more)
 
     def __str__(self) -> str:
         """Ticks, stages and the slots of every buffer."""
@@ -379,12 +342,15 @@ class ScheduleBounds:
             column = columns[path]
             rows = by_stage[..., column] if column >= 0 else joint[..., ~column]
             moved = table
-            if path[-1] in _ENTRIES:
+            if path[-1] in ENTRY_TABLES:
                 rows[..., 0] = table[schedule.span.start]
-                moved = _at_stage_syncs(table, program)
+                moved = move_to_syncs(table, program)
             rows[..., 1 : 1 + ticks] = moved.T
         phases = np.array([0, *(ticks.stop for ticks in schedule.phases)], np.int32)
-        merges = tuple(map(_pad_slots, program.feeds, self.feeds))
+        merges = tuple(
+            pad_slots(feed, bounds.merges)
+            for feed, bounds in zip(program.feeds, self.feeds, strict=True)
+        )
         return InstructionTable(by_stage, joint, phases, merges)
 
     def find_runs(self, program: LoweredSchedule) -> dict[FusedKind, NDArray[np.bool_]]:
@@ -407,7 +373,7 @@ class ScheduleBounds:
         kinds = self.kinds[phase]
         if fused in kinds:
             return [fused]
-        parts = _split_fused(self.backbone_name, fused, kinds)
+        parts = split_fused(self.backbone_name, fused, kinds)
         for kind in parts:
             if kind not in kinds:
                 valid = ", ".join(map(str, kinds)) or "none"
@@ -427,7 +393,7 @@ class ScheduleBounds:
         for kinds in self.kinds:
             for kind in kinds:
                 backbone = kind.of_module(self.backbone_name)
-                parts = _split_fused(self.backbone_name, backbone, kinds)
+                parts = split_fused(self.backbone_name, backbone, kinds)
                 if kind != backbone and all(part in kinds for part in parts):
                     without[kind] = tuple(parts)
         return without
@@ -489,18 +455,6 @@ def _feed_bounds(feed: LoweredFeed) -> FeedBounds:
     return FeedBounds(ends.source, ends.target, ends.per_target, feed.merges.count, tables)
 
 
-def _pad_slots(feed: LoweredFeed, bounds: FeedBounds) -> MergeSlots[Table]:
-    """The slots of a feed's pairs, with room for more."""
-    more = ((0, 0), (0, bounds.merges - feed.merges.count))
-
-    def padded(path: Path, rows: Table) -> Table:
-        del path
-        return np.pad(rows, more, constant_values=-1)
-
-    slots: MergeSlots[Table] = map_leaves(padded, feed.merges.slots)
-    return slots
-
-
 def _module_stages(
     modules: Mapping[str, ModuleBounds] | Mapping[str, LoweredModule],
 ) -> list[ModuleStages]:
@@ -536,64 +490,3 @@ def _largest_sizes(sizes: BufferSizes, others: BufferSizes) -> BufferSizes:
     """Slots of both."""
     both = asdict(others)
     return BufferSizes(**{name: max(size, both[name]) for name, size in asdict(sizes).items()})
-
-
-def _phase_kinds(
-    program: LoweredSchedule, ticks: range, single_tasks: bool
-) -> tuple[FusedKind, ...]:
-    """The kinds in `ticks`: as they stand there, or each task as one of its own."""
-    codes = np.unique(program.codes[ticks.start : ticks.stop]).tolist()
-    backbone = program.schedule.backbone.name
-    shares = {program.kind_of_code(code): np.mean(program.codes == code) for code in codes}
-    if single_tasks:
-        return _sort_single_tasks(
-            backbone, (single for kind in shares for single in kind.single_tasks)
-        )
-    rare = [kind for kind, share in shares.items() if len(kind.tasks) > 1 and share < RARE_SHARE]
-    common = tuple(kind for kind in shares if kind not in rare)
-    parts = tuple(part for kind in rare for part in _split_fused(backbone, kind, common))
-    return _union_kinds(backbone, common, parts)
-
-
-def _split_fused(backbone: str, fused: FusedKind, kinds: Container[FusedKind]) -> list[FusedKind]:
-    """Parts of a fused task: the backbone's tasks together if `kinds` has them, and single ones."""
-    joint = fused.of_module(backbone)
-    together = [joint] if joint.tasks and joint in kinds else []
-    return together + [
-        single
-        for single in fused.single_tasks
-        if not (together and single.of_module(backbone).tasks)
-    ]
-
-
-def _union_kinds(
-    backbone: str, kinds: tuple[FusedKind, ...], more: tuple[FusedKind, ...]
-) -> tuple[FusedKind, ...]:
-    """Kinds of both: those of several tasks first, then single tasks."""
-    every = dict.fromkeys((*kinds, *more))
-    several = [kind for kind in every if len(kind.tasks) != 1]
-    return (
-        *several,
-        *_sort_single_tasks(backbone, (kind for kind in every if len(kind.tasks) == 1)),
-    )
-
-
-def _sort_single_tasks(backbone: str, singles: Iterable[FusedKind]) -> tuple[FusedKind, ...]:
-    """Single tasks of each module: those that read slots before those that write them."""
-
-    def place(single: FusedKind) -> tuple[bool, bool, bool]:
-        ((kind, module),) = single.tasks
-        return module != backbone, kind.forward, kind.passes
-
-    return tuple(sorted(dict.fromkeys(singles), key=place))
-
-
-def _at_stage_syncs(table: Table, program: LoweredSchedule) -> Table:
-    """Entries of microbatches that enter the backbone, in the rows of the stage syncs before."""
-    last = program.schedule.last_sync
-    ends = program.backbone.tables.ends
-    assert ends is not None  # as of every backbone that is lowered
-    entries = np.flatnonzero((ends.embed_microbatch >= 0) & (last >= 0))
-    moved = np.full_like(table, -1)
-    moved[last[entries]] = table[entries]
-    return moved

@@ -52,13 +52,14 @@ from itertools import product
 from math import inf
 from typing import Literal, get_args
 
-from scheduling.schedules.builder import TOLERANCE, PlacementRules, ScheduleBuilder, TaskQueue
+from scheduling.schedules.builder import ScheduleBuilder
 from scheduling.schedules.check import check_schedule
 from scheduling.schedules.costs import ChunkCosts, TaskCosts
 from scheduling.schedules.place import place_tasks, slot_capacities
 from scheduling.schedules.refine import refine_placement
 from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.schedules.task_kinds import B, F
+from scheduling.schedules.task_queue import TOLERANCE, PlacementRules, TaskQueue
 from scheduling.schedules.tasks import Feed, ModuleStages
 
 Placement = Literal["first_stage", "prologue", "bubbles"]

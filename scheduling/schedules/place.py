@@ -9,14 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from scheduling.schedules.builder import (
-    TOLERANCE,
-    PlacedTasks,
-    PlacementRules,
-    ScheduleBuilder,
-    TaskQueue,
-    gainful_stages_of_tick,
-)
+from scheduling.schedules.builder import ScheduleBuilder
+from scheduling.schedules.gain import gainful_stages_of_tick
+from scheduling.schedules.task_queue import TOLERANCE, PlacedTasks, PlacementRules, TaskQueue
 
 
 def slot_capacities(

@@ -7,7 +7,8 @@ from math import inf
 
 import numpy as np
 
-from scheduling.schedules.builder import TOLERANCE, PlacedTasks, PlacementRules, ScheduleBuilder
+from scheduling.schedules.builder import ScheduleBuilder
+from scheduling.schedules.task_queue import TOLERANCE, PlacedTasks, PlacementRules
 
 #: Number of passes over all pieces; three are enough for nearly all schedules.
 MAX_PASSES = 4

@@ -10,7 +10,7 @@ import jax
 from sharding.exchange import RouteArrays
 from sharding.grid import MeshView
 from sharding.layerstack.loops import Tree
-from sharding.layerstack.run import Aux, LayerStackSpec
+from sharding.layerstack.spec import Aux, LayerStackSpec
 
 Rows = TypeVar("Rows", contravariant=True)
 

@@ -22,7 +22,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from sharding.layerstack.loops import Tree
-from sharding.layerstack.run import Aux, LayerStack
+from sharding.layerstack.run import LayerStack
+from sharding.layerstack.spec import Aux
 
 
 @dataclass(frozen=True)

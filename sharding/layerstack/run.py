@@ -1,7 +1,7 @@
 """Runs of layers, as loops of their forward and their backward.
 
 A layer's backward is written out as a call of `jax.vjp`, from what the rematerialisation policy has
-kept of its forward (`residuals.py`). `ahead.py` runs layers without a pipeline.
+kept of its forward (`residuals.py`). `prefetch.py` runs layers without a pipeline.
 
 The layers of a stack may be unlike one another, in a period that repeats. One iteration of a loop
 is a whole period, so that every kind of layer is compiled once and nothing is chosen at run time.
@@ -15,7 +15,7 @@ Parameters that only some layers of a period have are stacked for these alone::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -28,43 +28,8 @@ from sharding.collectives import Axes, vary
 from sharding.layerstack.loops import Loop, Tree, read_slot
 from sharding.layerstack.partition import combine, partition
 from sharding.layerstack.residuals import from_residuals, with_residuals
+from sharding.layerstack.spec import UNIFORM, Aux, LayerStackSpec, interleave_kinds
 from sharding.layerstack.split_backward import SavedOperands, SplitLayer
-
-#: Auxiliary losses of layers by name, float32 scalars: this rank's shares of sums over all ranks.
-Aux = Mapping[str, jax.Array]
-
-
-@dataclass(frozen=True)
-class LayerStackSpec:
-    """How the layers of a stack differ, and what they take and give beside the activation.
-
-    Attributes:
-        period: layers after which kinds of layers repeat.
-        aux: names of the auxiliary losses that every layer gives.
-        side_inputs: number of first layers that have an input of their own, which is added behind
-            them. The inputs lie behind the features of the activation that enters a run::
-
-                [rows, positions, width]  ->  [rows, positions, (1 + inputs) * width]
-
-        tapped_layers: numbers of layers, from 1, whose outputs are handed on. They lie behind the
-            features of the activation, before and behind a run. The stack is whole on every rank.
-        without: of each layer of a period the entries of the stack, a dict then, that it does not
-            have; empty if all layers have all.
-    """
-
-    period: int = 1
-    aux: tuple[str, ...] = ()
-    side_inputs: int = 0
-    tapped_layers: tuple[int, ...] = ()
-    without: tuple[frozenset[str], ...] = ()
-
-    def kinds_with(self, name: str) -> list[int]:
-        """Places of a period whose layers have this entry of the stack."""
-        return [n for n in range(self.period) if not self.without or name not in self.without[n]]
-
-
-#: The traits of layers that are all alike, and take and return nothing but the activation.
-UNIFORM = LayerStackSpec()
 
 
 @dataclass(frozen=True)
@@ -524,13 +489,6 @@ class LayerStack:
         if self.deferred is not None:
             return SplitLayer.backward(pull, gradients)
         return (*pull(gradients), ())
-
-
-def interleave_kinds(*places: jax.Array) -> jax.Array:
-    """Values `[periods, ...]` of each place of a period as `[layers, ...]`."""
-    if len(places) == 1:
-        return places[0]
-    return jnp.stack(places, axis=1).reshape(-1, *places[0].shape[1:])
 
 
 def _vary_like(value: jax.Array, x: jax.Array) -> jax.Array:

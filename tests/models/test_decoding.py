@@ -18,7 +18,7 @@ from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.decoding import CachedDecoder, apart, next_positions
 from mllm_jax.models.graph import ModelConfig
 from sharding.grid import MeshView
-from sharding.layerstack.run import LayerStackSpec
+from sharding.layerstack.spec import LayerStackSpec
 from tests.models import towers
 from tests.models.layer_kinds import three_axes
 

@@ -16,7 +16,7 @@ from mllm_jax.models import module as multimodal
 from mllm_jax.models.batch import NEXT_TOKEN, ModuleRows, NextTokenTargets
 from mllm_jax.models.graph import ModelConfig
 from sharding.grid import MeshView
-from sharding.layerstack.run import Aux
+from sharding.layerstack.spec import Aux
 
 #: Families without experts, which have tests of their own.
 DECODERS = tuple(

@@ -18,7 +18,7 @@ from mllm_jax.models.objectives.config import NextTokenConfig
 from mllm_jax.models.short_form import BACKBONE
 from mllm_jax.train.step.gradient_program import Batch, GradientProgram, Gradients, with_aux
 from scheduling.executor.batch import StepBatch
-from sharding.layerstack.run import Aux
+from sharding.layerstack.spec import Aux
 
 #: Factor of the auxiliary loss, and what the shares of a step are.
 FACTOR, LOSS, SUM, LOADS, GRADIENT = 0.25, 3.0, 8.0, (6.0, 2.0), (5.0, 7.0)

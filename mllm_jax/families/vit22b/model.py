@@ -21,7 +21,7 @@ from mllm_jax.layers.modules import (
 )
 from mllm_jax.layers.parameters import ModuleBlocks, ParameterBlock, layer_block
 from sharding.grid import MeshView
-from sharding.layerstack.run import Aux
+from sharding.layerstack.spec import Aux
 
 
 class Vit22bLayer(nnx.Module):

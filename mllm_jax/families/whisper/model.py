@@ -36,7 +36,7 @@ from mllm_jax.layers.positions import make_sinusoids
 from mllm_jax.layers.varying import gelu
 from sharding.collectives import shard_slice
 from sharding.grid import MeshView
-from sharding.layerstack.run import Aux
+from sharding.layerstack.spec import Aux
 
 
 class WhisperConvolutions(nnx.Module):

@@ -33,13 +33,13 @@ from mllm_jax.train.state.loads import on_loads
 from mllm_jax.train.state.parameter_layout import ParameterLayout
 from mllm_jax.train.step.routes import Pair, route_specs
 from scheduling.executor.batch import StepBatch
-from scheduling.lowering.bounds import InstructionTable
+from scheduling.lowering.instructions import InstructionTable
 from scheduling.schedules.schedule import Schedule
 from scheduling.schedules.tasks import Consumers
 from sharding.collectives import psum
 from sharding.exchange_kinds import DEFAULT_EXCHANGES, Exchanges
 from sharding.grid import Axes, JointGrid, MeshView, Views
-from sharding.layerstack.run import Aux
+from sharding.layerstack.spec import Aux
 
 #: A batch of the framework's modules.
 Batch = StepBatch[ModuleRows]

@@ -34,8 +34,9 @@ from mllm_jax.train.step.gradient_program import (
 )
 from mllm_jax.train.step.routes import Pair
 from scheduling.executor.pipeline import Pipeline
-from scheduling.lowering.bounds import InstructionTable, ScheduleBounds
+from scheduling.lowering.bounds import ScheduleBounds
 from scheduling.lowering.check import check_lowered
+from scheduling.lowering.instructions import InstructionTable
 from scheduling.lowering.lower import lower_schedule
 from scheduling.lowering.lowered import FusedKind, LoweredFeed, LoweredModule, LoweredSchedule
 from scheduling.schedules.schedule import Schedule
@@ -46,7 +47,7 @@ from sharding.collectives import axis_index, psum, reduce_scatter, vary
 from sharding.exchange_kinds import DEFAULT_EXCHANGES, Exchanges
 from sharding.grid import JointGrid, MeshView, Views
 from sharding.layerstack.partition import select_like
-from sharding.layerstack.run import Aux
+from sharding.layerstack.spec import Aux
 from sharding.rules import ParameterSharding, gather_parameters
 from sharding.shared_parameters import module_views
 from sharding.stages import StageViews

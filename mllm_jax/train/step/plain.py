@@ -21,7 +21,7 @@ from jax import lax
 from mllm_jax.train.step.gradient_program import Batch, GradientProgram, Gradients, with_aux
 from sharding.collectives import psum, vary
 from sharding.layerstack.partition import combine
-from sharding.layerstack.run import Aux
+from sharding.layerstack.spec import Aux
 
 
 class PlainProgram(GradientProgram):

@@ -29,7 +29,7 @@ from mllm_jax.train.state.loads import is_load, load_table
 from mllm_jax.train.state.optimizer import part_norms, total_norm
 from mllm_jax.train.state.pretrained import without_released
 from mllm_jax.train.step.gradient_program import Batch, GradientProgram, PlacedSchedule
-from scheduling.lowering.bounds import InstructionTable
+from scheduling.lowering.instructions import InstructionTable
 from sharding.in_order import shard_map
 from sharding.layerstack.partition import combine
 from sharding.mesh import named_shardings, sharded_shapes

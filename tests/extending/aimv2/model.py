@@ -24,7 +24,7 @@ from mllm_jax.layers.modules import (
 from mllm_jax.layers.parameters import ModuleBlocks, ParameterBlock, Params, layer_block
 from mllm_jax.layers.positions import grid_positions
 from sharding.grid import MeshView
-from sharding.layerstack.run import Aux
+from sharding.layerstack.spec import Aux
 
 from .config import Aimv2Config
 

@@ -23,7 +23,7 @@ from mllm_jax.layers.modules import (
 from mllm_jax.layers.parameters import ModuleBlocks, ParameterBlock, Params, layer_block
 from sharding.collectives import shard_slice
 from sharding.grid import MeshView
-from sharding.layerstack.run import Aux
+from sharding.layerstack.spec import Aux
 
 from .config import PointsConfig
 

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from data.planning.independent_microbatches import plan_independent_microbatches
-from scheduling.lowering.bounds import PHASES, RARE_SHARE, ScheduleBounds, TickRow
+from scheduling.lowering.bounds import PHASES, ScheduleBounds
+from scheduling.lowering.fused_kinds import RARE_SHARE
+from scheduling.lowering.instructions import TickRow
 from scheduling.lowering.lower import lower_schedule
 from scheduling.lowering.lowered import FusedKind, LoweredSchedule
 from scheduling.lowering.trees import flat_leaves

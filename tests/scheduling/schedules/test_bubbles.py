@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from scheduling.lowering.lower import lower_schedule
 from scheduling.schedules import bubbles as placement_of
 from scheduling.schedules.bubbles import choose_chunks, choose_prefetch, lower_bound, place_modules
-from scheduling.schedules.builder import PlacementRules, gainful_stages, gainful_stages_of_tick
 from scheduling.schedules.check import check_schedule
 from scheduling.schedules.costs import ChunkCosts, TaskCosts
+from scheduling.schedules.gain import gainful_stages, gainful_stages_of_tick
 from scheduling.schedules.schedule import (
     Schedule,
     ScheduleError,
@@ -23,6 +23,7 @@ from scheduling.schedules.schedule import (
     interleaved_schedule,
 )
 from scheduling.schedules.task_kinds import B, F, TaskKind
+from scheduling.schedules.task_queue import PlacementRules
 from scheduling.schedules.tasks import BACKBONE, Feed, FusedTask, ModuleStages, Task
 from tests.scheduling import optimum, placing
 from tests.timing import within

@@ -24,7 +24,7 @@ from mllm_jax.train.step.plain import PlainProgram
 from mllm_jax.train.step.step import TrainStep
 from sharding.collectives import vary
 from sharding.grid import JointGrid
-from sharding.layerstack.run import Aux
+from sharding.layerstack.spec import Aux
 from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan
 from tests.train.models import small_model

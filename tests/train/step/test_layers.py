@@ -25,7 +25,8 @@ from mllm_jax.train.step.build import build_step
 from scheduling.schedules.schedule import Schedule, interleaved_schedule, zero_bubble_schedule
 from scheduling.schedules.tasks import ModuleStages
 from sharding.grid import MeshView
-from sharding.layerstack.run import LayerStack, LayerStackSpec
+from sharding.layerstack.run import LayerStack
+from sharding.layerstack.spec import LayerStackSpec
 from sharding.plan import ParallelPlan
 from tests.models import towers
 from tests.scheduling.placing import naive
