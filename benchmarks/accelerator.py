@@ -38,12 +38,12 @@ from mllm_jax.layers.attention.limits import PREFERRED, able_backends
 from mllm_jax.layers.config.kinds import MaskKind
 from mllm_jax.models.module import model_flops
 from mllm_jax.models.short_form import BACKBONE
-from mllm_jax.models.work.profile import tower_parameters
+from mllm_jax.models.work.profile import module_parameters
 from mllm_jax.plan.memory import predict_memory
 from mllm_jax.plan.simulate import simulate_step
 from mllm_jax.runtime.hardware.peak import peak_flops
-from mllm_jax.train.step.batch import place
-from mllm_jax.train.step.build import train_step
+from mllm_jax.train.step.batch import place_microbatches
+from mllm_jax.train.step.build import build_train_step
 from scheduling.costs.hardware import Hardware
 
 logger = logging.getLogger(__name__)
@@ -277,11 +277,11 @@ def _measure_step(setting: MachineSetting, backend: str) -> Iterator[Row]:
     what = f"train step, attention {backend}"
     changed = setting.config.model.model_copy(update={"attention": backend})
     config = setting.config.model_copy(update={"model": changed})
-    step = train_step(config, setting.devices)
+    step = build_train_step(config, setting.devices)
     batch = full_batch(config)
     begin = time.perf_counter()
     state = step.init(jax.random.key(config.train.seed))
-    placed = place([batch], step)
+    placed = place_microbatches([batch], step)
     program = step.update.lower(state, placed).compile()
     yield make_row("", f"{what}: initialise, lower, compile", time.perf_counter() - begin)
     run = InPlaceProgram(lambda *inputs: program(*inputs)[0], state, (placed,))
@@ -323,7 +323,7 @@ def _report_figures(
 
 
 def _format_counts(config: ExperimentConfig) -> str:
-    counted = tower_parameters(config.model).items()
+    counted = module_parameters(config.model).items()
     counts = [f"{name} {count / 1e9:.3g}B" for name, count in counted]
     return f"parameters: {', '.join(counts)}"
 
@@ -331,7 +331,7 @@ def _format_counts(config: ExperimentConfig) -> str:
 def full_batch(config: ExperimentConfig) -> PackedBatch:
     """A microbatch of full rows: two segments, a loss on each token, and many media."""
     data = config.data
-    media = {name: data.budgets[name] for name in config.model.lanes}
+    media = {name: data.budgets[name] for name in config.model.buckets}
     drawn = [
         synthetic_batch(config.model, data.rows, data.budgets["tokens"], media, seed)
         for seed in range(DRAWN)

@@ -13,7 +13,7 @@ from data.planning.balance import assign_items
 from data.planning.problem import BalanceProblem, Ints
 from data.sources.distributions import SampleShape, draw_lengths
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.models.work.flops import tower_works
+from mllm_jax.models.work.flops import module_works
 
 #: Ranks and samples of each, unless others are asked for.
 SETTINGS: tuple[tuple[int, int], ...] = ((320, 8), (320, 25), (2560, 8))
@@ -59,7 +59,7 @@ def _list_phases(
 ) -> list[tuple[str, BalanceProblem, Ints]]:
     """The problem of every phase, and the ranks of its items as they come."""
     phases = []
-    for name, work in tower_works(config.model).items():
+    for name, work in module_works(config.model).items():
         items = [
             (n, owner)
             for lengths, owner in zip(drawn, owners.tolist(), strict=True)

@@ -40,8 +40,8 @@ from mllm_jax.plan.bucket_variants import (
     single_lane,
 )
 from mllm_jax.runtime.folder import prepare_folder
-from mllm_jax.train.step.batch import place
-from mllm_jax.train.step.build import gradient_step
+from mllm_jax.train.step.batch import place_microbatches
+from mllm_jax.train.step.build import build_gradient_step
 
 #: Lengths of the media of a step that is timed, in medians.
 MEDIANS = (*[1] * 12, 2, 2, 32)
@@ -108,16 +108,16 @@ def of_medians(config: ExperimentConfig, lengths: Sequence[int]) -> list[Lengths
 def by_bucket(config: ExperimentConfig, plan: MicrobatchPlan) -> list[tuple[str, np.ndarray]]:
     """Lengths of the media of each bucket in a planned step."""
     used = used_lengths(plan.placements, plan.capacity.specs)
-    return [(name, used[name]) for name in config.model.lanes]
+    return [(name, used[name]) for name in config.model.buckets]
 
 
 def compile_gradients_of(way: BucketVariant, plan: MicrobatchPlan) -> Runs:
     """The compiled gradients of steps that are shaped like a planned one."""
-    step = gradient_step(way.config)
+    step = build_gradient_step(way.config)
     params = init_parameters(way.config, step)
 
     def place_plan(plan: MicrobatchPlan) -> Any:
-        return step.primed(params, place([batch_of(way, plan)], step))
+        return step.prime_batch(params, place_microbatches([batch_of(way, plan)], step))
 
     program = step.gradients.lower(params, place_plan(plan)).compile()
     return lambda plan: partial(program, params, place_plan(plan))

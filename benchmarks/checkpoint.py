@@ -110,7 +110,9 @@ def _time_turn(
         seconds[f"{name}saving"] += (blocking + _time_action(wait)) / 2
         seconds["finite"] += _time_action(lambda: not_finite(state)) / 4
     seconds["verifying"] = _time_action(lambda: check_whole(folder / "summed" / "2"))
-    seconds["restoring"] = _time_action(lambda: _restore_state(summed, experiment.step.abstract))
+    seconds["restoring"] = _time_action(
+        lambda: _restore_state(summed, experiment.step.abstract_state)
+    )
     summed.close()
     plain.close()
     return seconds

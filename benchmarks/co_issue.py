@@ -20,7 +20,7 @@ from mllm_jax.compile.target import (
 )
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.devices import DeviceError
-from mllm_jax.train.step.build import train_step, with_plan
+from mllm_jax.train.step.build import build_train_step, with_pipeline_plan
 from mllm_jax.train.step.pipeline import PipelineProgram
 from mllm_jax.train.step.step import TrainStep
 from sharding.grid import JointGrid
@@ -51,7 +51,7 @@ def measure_target(config: ExperimentConfig, target: CompileTarget, co_issue: bo
     """One row of `bench_co_issue`."""
     config = configure_for_target(config, target)
     step = co_issuing(config, target, co_issue)
-    lowered = step.gradients.lower(step.abstract["params"], training_batch(config, step))
+    lowered = step.gradients.lower(step.abstract_state["params"], training_batch(config, step))
     begin = time.perf_counter()
     compiled = lowered.compile(compiler_options=dict(target.compiler.options))
     seconds = time.perf_counter() - begin
@@ -82,7 +82,7 @@ def co_issuing(config: ExperimentConfig, target: CompileTarget, co_issue: bool) 
     """
     if config.parallel.backbone_plan.stage == 1:
         raise DeviceError("parallel.decoder.stage: 1 has no pipeline to measure; valid: 2 or more")
-    return with_plan(train_step(config, target.devices()), co_issue=co_issue)
+    return with_pipeline_plan(build_train_step(config, target.devices()), co_issue=co_issue)
 
 
 def within_tensor(grid: JointGrid, groups: Groups) -> bool:

@@ -27,8 +27,8 @@ from mllm_jax.config.hardware import load_hardware
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.plan.memory import predict_memory
 from mllm_jax.plan.simulate import simulate_step
-from mllm_jax.train.step.batch import place
-from mllm_jax.train.step.build import train_step
+from mllm_jax.train.step.batch import place_microbatches
+from mllm_jax.train.step.build import build_train_step
 from scheduling.costs.hardware import Hardware
 from sharding.plan import ParallelPlan
 
@@ -147,7 +147,7 @@ def list_variants(config: ExperimentConfig, print_line: PrintLine) -> dict[str, 
 def _with_plans(
     config: ExperimentConfig, decoder: ParallelPlan, encoder: ParallelPlan
 ) -> ExperimentConfig:
-    encoders = dict.fromkeys(config.model.lanes, encoder)
+    encoders = dict.fromkeys(config.model.buckets, encoder)
     values = {"devices": decoder.devices, "decoder": decoder, "encoders": encoders}
     parallel = config.parallel.model_copy(update=values)
     pads = config.schedule.pad_layers and decoder.stage > 1
@@ -178,9 +178,9 @@ def compiled_steps(config: ExperimentConfig, devices: Sequence[jax.Device]) -> l
 
 
 def _compile_step(config: ExperimentConfig, devices: Sequence[jax.Device]) -> CompiledStep:
-    step = train_step(config, devices)
+    step = build_train_step(config, devices)
     state = step.init(jax.random.key(config.train.seed))
-    batch = step.primed(state["params"], place(_make_microbatches(config), step))
+    batch = step.prime_batch(state["params"], place_microbatches(_make_microbatches(config), step))
     program = step.update.lower(state, batch).compile()
     sizes = program.memory_analysis()
     assert sizes is not None  # every backend that we compile for reports them
@@ -191,7 +191,7 @@ def _compile_step(config: ExperimentConfig, devices: Sequence[jax.Device]) -> Co
 
 def _make_microbatches(config: ExperimentConfig) -> list[PackedBatch]:
     data, budgets = config.data, config.data.budgets
-    media = {name: budgets[name] for name in config.model.lanes}
+    media = {name: budgets[name] for name in config.model.buckets}
     return [
         synthetic_batch(config.model, data.rows, budgets["tokens"], media, seed)
         for seed in range(config.train.accumulate)

@@ -18,7 +18,7 @@ from mllm_jax.compile.target import (
     training_batch,
 )
 from mllm_jax.config.load import ConfigError, ExperimentConfig
-from mllm_jax.train.step.build import gradient_step
+from mllm_jax.train.step.build import build_gradient_step
 
 TARGETS = (CompileTarget("v5p", (2, 2, 2)), CompileTarget("h100", (1, 8)))
 #: The smallest share of the exchanged bytes that overlaps with compute.
@@ -51,8 +51,8 @@ def bench_dispatch(config: ExperimentConfig, print_line: PrintLine) -> list[Row]
 def measure_target(config: ExperimentConfig, target: CompileTarget) -> Row:
     """One row of `bench_dispatch`."""
     config = configure_for_target(config, target)
-    step = gradient_step(config, target.devices())
-    lowered = step.gradients.lower(step.abstract["params"], training_batch(config, step))
+    step = build_gradient_step(config, target.devices())
+    lowered = step.gradients.lower(step.abstract_state["params"], training_batch(config, step))
     begin = time.perf_counter()
     compiled = lowered.compile(compiler_options=dict(target.compiler.options))
     seconds = time.perf_counter() - begin

@@ -79,11 +79,11 @@ def split_in_stages(config: ExperimentConfig, stages: int, chunks: int) -> Exper
     shallow = {"layers": STAGES}
     encoders = {name: encoder.model_copy(update=shallow) for name, encoder in model.others.items()}
     decoder = model.backbone_config.model_copy(update=shallow)
-    over = dict.fromkeys(model.lanes, ParallelPlan(data=stages))
+    over = dict.fromkeys(model.buckets, ParallelPlan(data=stages))
     changes: dict[str, dict[str, Any]] = {
         "model": {"decoder": decoder, "encoders": encoders},
         "parallel": {"devices": stages, "decoder": ParallelPlan(stage=stages), "encoders": over},
-        "schedule": {"chunks": {"decoder": chunks, **dict.fromkeys(model.lanes, PIECES)}},
+        "schedule": {"chunks": {"decoder": chunks, **dict.fromkeys(model.buckets, PIECES)}},
         # Every stage takes its share of an encoder's rows.
         "data": {"rows": math.lcm(max(1, rows), STAGES)},
         "train": {"accumulate": MICROBATCHES},
@@ -111,7 +111,7 @@ def gradient_errors(config: ExperimentConfig) -> Iterator[Figures]:
     """Loss and gradients of a small model in float32, against the plain step on one device."""
     small = _in_float32(_shrink_config(config))
     model, budgets = small.model, small.data.budgets
-    media = {name: budgets[name] for name in model.lanes}
+    media = {name: budgets[name] for name in model.buckets}
     batches = [
         synthetic_batch(model, small.data.rows, budgets["tokens"], media, seed)
         for seed in range(small.train.accumulate)

@@ -12,8 +12,8 @@ from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.layers.config.experts import ExpertsConfig
 from mllm_jax.models.module import model_flops
-from mllm_jax.train.step.batch import place
-from mllm_jax.train.step.build import gradient_step
+from mllm_jax.train.step.batch import place_microbatches
+from mllm_jax.train.step.build import build_gradient_step
 
 #: Times that every model's gradients are computed; the fastest counts.
 TURNS = 5
@@ -91,12 +91,12 @@ class _Run:
     """The gradients of one model."""
 
     def __init__(self, config: ExperimentConfig) -> None:
-        self._step = gradient_step(config)
+        self._step = build_gradient_step(config)
         tokens, rows = config.data.budgets["tokens"], config.data.rows
         batch = synthetic_batch(config.model, rows, tokens, {}, seed=0)
         self._params = self._step.init(jax.random.key(config.train.seed))["params"]
-        placed = place([batch], self._step)
-        self._batch = self._step.primed(self._params, placed)
+        placed = place_microbatches([batch], self._step)
+        self._batch = self._step.prime_batch(self._params, placed)
         self._flops = model_flops(config.model, {"decoder": [tokens] * rows}, targets=rows * tokens)
         self.seconds = float("inf")
         self._compute_gradients()

@@ -99,7 +99,7 @@ class OurDecoding:
     def __init__(self, config: ExperimentConfig, params: Any) -> None:
         step = Experiment.build(config).forward_step
         self._decoding = DecodingPrograms(step, ())
-        layout = jax.tree.map(lambda leaf: leaf.sharding, step.abstract["params"])
+        layout = jax.tree.map(lambda leaf: leaf.sharding, step.abstract_state["params"])
         stored = jax.device_put(step.form.to_stored(params), layout)
         self._params = self._decoding.prepare_parameters(stored)
 

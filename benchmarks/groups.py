@@ -33,7 +33,7 @@ from mllm_jax.config.inputs import media_specs, row_specs
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.module import compute_dtype
 from mllm_jax.models.short_form import BACKBONE
-from mllm_jax.models.work.flops import tower_works
+from mllm_jax.models.work.flops import module_works
 
 #: Ranks, of which every host has `LOCAL`, and samples of each.
 RANKS, LOCAL, SAMPLES = (320, 2560), 8, 25
@@ -126,7 +126,7 @@ def _measure_groups(config: ExperimentConfig, ranks: int, hosts: int, print_line
 
 def _predict_evenness(config: ExperimentConfig, ranks: int, groups: int) -> float:
     """`step` of groups by the cost model, from other samples."""
-    work, ranks_of_group = tower_works(config.model), ranks // groups
+    work, ranks_of_group = module_works(config.model), ranks // groups
     capacity = make_capacity(_row_budgets(media_specs(config.model)), row_specs(config.model))
     shares = Shares(
         groups, ranks_of_group, dict.fromkeys(work, ranks_of_group), ranks_of_group * SAMPLES
@@ -183,7 +183,7 @@ def _make_assigner(
     capacity = make_capacity(budgets, row_specs(config.model))
     ladder = Ladder.build(data, {"tokens": 1} | {kind.name: kind.reduction for kind in kinds})
     places = {name: [row // LOCAL for row in range(rows)] for name in ("decoder", *budgets)}
-    dealer = RowAssigner(data, capacity, ladder, tower_works(config.model), places)
+    dealer = RowAssigner(data, capacity, ladder, module_works(config.model), places)
 
     def assign_samples(samples: Sequence[Lengths], readers: Sequence[int]) -> RowAssignment:
         packed = Packed.with_media(samples, in_turn(len(samples), rows), kinds)

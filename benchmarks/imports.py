@@ -24,7 +24,7 @@ from mllm_jax.hf_format.tensor_rules import TensorRule
 from mllm_jax.models.pretrained.load import load_tensors
 from mllm_jax.models.pretrained.write import TensorDraft
 from mllm_jax.train.state.regroup import leaf_name
-from mllm_jax.train.step.build import train_step
+from mllm_jax.train.step.build import build_train_step
 
 #: Bytes of a file of the checkpoint.
 FILE = 256 * 10**6
@@ -49,10 +49,12 @@ def bench_import(
     """
     rules = decoder_rules(config.model.backbone_config)
     write_decoder(config.model.backbone_config)  # refuses what has no released form
-    step = train_step(config)
+    step = build_train_step(config)
     target = {
         leaf_name(path): leaf
-        for path, leaf in jax.tree_util.tree_leaves_with_path(step.abstract["params"]["decoder"])
+        for path, leaf in jax.tree_util.tree_leaves_with_path(
+            step.abstract_state["params"]["decoder"]
+        )
     }
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -32,8 +32,8 @@ from data.rows.pack import empty_rows, write_medium
 from mllm_jax.config.inputs import media_specs, token_spec
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.short_form import BACKBONE
-from mllm_jax.train.step.batch import place
-from mllm_jax.train.step.build import gradient_step
+from mllm_jax.train.step.batch import place_microbatches
+from mllm_jax.train.step.build import build_gradient_step
 from sharding.routes import runs_of
 
 #: Tenths of the work that are images, by phase.
@@ -215,7 +215,7 @@ class _Program:
 
     def __init__(self, config: ExperimentConfig, params: Any = None) -> None:
         self._config = config
-        self._step = gradient_step(config)
+        self._step = build_gradient_step(config)
         self.params = init_parameters(config, self._step) if params is None else params
         batch = self._place_batch(1)
         lowered = self._step.gradients.lower(self.params, batch)
@@ -231,7 +231,7 @@ class _Program:
 
     def _place_batch(self, images: int) -> Any:
         batches = make_microbatches(self._config, images)
-        return self._step.primed(self.params, place(batches, self._step))
+        return self._step.prime_batch(self.params, place_microbatches(batches, self._step))
 
 
 def _one_device_each(

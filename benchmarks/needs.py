@@ -36,7 +36,7 @@ def _check_encoder(config: ExperimentConfig) -> str:
 
 
 def _one_encoder(config: ExperimentConfig) -> str:
-    buckets = config.model.lanes
+    buckets = config.model.buckets
     if len(buckets) == 1:
         return ""
     reason = f"{', '.join(buckets)} are {len(buckets)}" if buckets else "there is none"
@@ -44,7 +44,7 @@ def _one_encoder(config: ExperimentConfig) -> str:
 
 
 def _own_rows(config: ExperimentConfig) -> str:
-    missing = [name for name in config.model.lanes if name not in config.schedule.budgets]
+    missing = [name for name in config.model.buckets if name not in config.schedule.budgets]
     if not missing:
         return ""
     return (
@@ -54,7 +54,7 @@ def _own_rows(config: ExperimentConfig) -> str:
 
 
 def _short_and_long(config: ExperimentConfig) -> str:
-    buckets = [*config.model.lanes]
+    buckets = [*config.model.buckets]
     if {*buckets} == {"short", "long"} and len(config.model.others) == 1:
         return ""
     names = ", ".join(buckets) or "nothing"

@@ -19,7 +19,7 @@ from mllm_jax.compile.target import (
     training_batch,
 )
 from mllm_jax.config.load import ConfigError, ExperimentConfig
-from mllm_jax.train.step.build import gradient_step
+from mllm_jax.train.step.build import build_gradient_step
 
 TARGETS = (CompileTarget("v5p", (4, 4, 2)), CompileTarget("h100", (4, 8)))
 #: Values of `parallel.overlap`, the first without any, the last as it is by default.
@@ -74,8 +74,8 @@ def measure_target(
 ) -> Row:
     """One row of `bench_overlap`, without its gain."""
     config = configure_for_target(config, target, overlap=setting)
-    step = gradient_step(config, target.devices())
-    lowered = step.gradients.lower(step.abstract["params"], training_batch(config, step))
+    step = build_gradient_step(config, target.devices())
+    lowered = step.gradients.lower(step.abstract_state["params"], training_batch(config, step))
     begin = time.perf_counter()
     compiled = lowered.compile(compiler_options=dict(target.compiler.options))
     seconds = time.perf_counter() - begin

@@ -24,8 +24,8 @@ from mllm_jax.check.verify import initial_parameters
 from mllm_jax.config.configured_step import configure_step
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.freeze import Frozen
-from mllm_jax.train.step.batch import place
-from mllm_jax.train.step.build import build_step, gradient_step
+from mllm_jax.train.step.batch import place_microbatches
+from mllm_jax.train.step.build import build_gradient_step, build_step
 from mllm_jax.train.step.gradient_program import Batch
 from mllm_jax.train.step.pipeline import PipelineProgram
 from mllm_jax.train.step.step import TrainStep
@@ -205,7 +205,7 @@ def _compile_ticks(
         return pipeline.profile_task(params, batch, kind, chunk, together, ticks)
 
     specs = step.state_specs["params"]
-    run = jax.jit(step.shard(profile_kind, specs, PartitionSpec()))
+    run = jax.jit(step.shard_over_mesh(profile_kind, specs, PartitionSpec()))
     program = run.lower(params, batch).compile()
     return partial(program, params, batch)
 
@@ -216,7 +216,7 @@ def on_every_device(
     """The whole step without a pipeline, by every device for itself and all at once."""
     one = {name: ParallelPlan() for name in config.parallel.plans}
     devices = jax.devices()[: config.parallel.devices]
-    frozen = Frozen.like(config.frozen)
+    frozen = Frozen.from_parts(config.frozen)
     steps = [build_step(config.model, one, frozen=frozen, devices=[device]) for device in devices]
     runs = [compile_gradients(config, step, microbatches).run for step in steps]
     workers = ThreadPoolExecutor(len(runs))
@@ -229,7 +229,7 @@ def on_every_device(
 
 def _compile_gradients(config: ExperimentConfig) -> CompiledGradients:
     """The gradients of the configured step."""
-    return compile_gradients(config, gradient_step(config))
+    return compile_gradients(config, build_gradient_step(config))
 
 
 def compile_gradients(
@@ -252,13 +252,13 @@ def _make_inputs(
 ) -> tuple[Any, Any]:
     if microbatches is None:
         data = config.data
-        budgets = {name: data.budgets[name] for name in config.model.lanes}
+        budgets = {name: data.budgets[name] for name in config.model.buckets}
         microbatches = [
             synthetic_batch(config.model, data.rows, data.budgets["tokens"], budgets, seed)
             for seed in range(config.train.accumulate)
         ]
     params = init_parameters(config, step)
-    return params, step.primed(params, place(microbatches, step))
+    return params, step.prime_batch(params, place_microbatches(microbatches, step))
 
 
 def init_parameters(config: ExperimentConfig, step: TrainStep) -> Any:
@@ -266,13 +266,13 @@ def init_parameters(config: ExperimentConfig, step: TrainStep) -> Any:
     return jax.tree.map(
         lambda x, like: jax.device_put(np.asarray(x), like.sharding),
         step.form.to_stored(initial_parameters(config.model, 0)),
-        step.abstract["params"],
+        step.abstract_state["params"],
     )
 
 
 def _with_share(config: ExperimentConfig, share: float) -> ExperimentConfig:
     """`config` with the budget of its encoder that gives it `share` of the FLOPs."""
-    name, *_ = config.model.lanes
+    name, *_ = config.model.buckets
     encoder, budgets = config.model.encoder(name), config.data.budgets
     candidates = [
         with_section(config, "data", budgets={**budgets, name: encoder.reduction * n})

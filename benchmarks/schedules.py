@@ -16,7 +16,7 @@ from benchmarks.pipeline import (
 )
 from mllm_jax.calibrate.timing import median_seconds
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.train.step.build import gradient_step
+from mllm_jax.train.step.build import build_gradient_step
 from scheduling.schedules.schedule import Schedule
 
 #: The first one is the baseline.
@@ -32,7 +32,7 @@ def bench_schedules(config: ExperimentConfig, print_line: PrintLine) -> list[Row
     configs = {kind: with_section(config, "schedule", kind=kind) for kind in KINDS}
     print_line(f"compiling {', '.join(KINDS)}")
     programs = {
-        kind: compile_gradients(variant, gradient_step(variant))
+        kind: compile_gradients(variant, build_gradient_step(variant))
         for kind, variant in configs.items()
     }
     print_line("compiling single tasks")

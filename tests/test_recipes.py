@@ -101,7 +101,7 @@ def sizes(tree: Any) -> int:
 def trained(config: ExperimentConfig) -> int:
     """Parameters that change."""
     shapes, _ = abstract_parameters(config.model)
-    frozen = jax.tree.leaves(Frozen(config.train.freeze).mask(shapes))
+    frozen = jax.tree.leaves(Frozen(config.train.freeze).frozen_mask(shapes))
     leaves = jax.tree.leaves(shapes)
     return sum(sizes(leaf) for leaf, own in zip(leaves, frozen, strict=True) if not own)
 

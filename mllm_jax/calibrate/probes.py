@@ -147,7 +147,7 @@ def layer_probes(config: ExperimentConfig, devices: list[jax.Device]) -> Iterato
         config: configuration from `on_platform`.
         devices: devices that run the layers, in tensor groups of the tower's degree.
     """
-    for name in (config.model.backbone, *config.model.lanes):
+    for name in (config.model.backbone, *config.model.buckets):
         for rows, positions in _row_sizes(config, name):
             run = _LayerProbe(_shorten_modules(config), name, rows, positions, devices)
             yield run.make_probe(backward=False)
@@ -170,7 +170,7 @@ def _shorten_modules(config: ExperimentConfig) -> ExperimentConfig:
 
 def _same_plans(model: ModelConfig, plan: ParallelPlan) -> dict[str, ParallelPlan]:
     """All towers under one plan."""
-    return dict.fromkeys((model.backbone, *model.lanes), plan)
+    return dict.fromkeys((model.backbone, *model.buckets), plan)
 
 
 def _row_sizes(config: ExperimentConfig, name: str) -> list[tuple[int, int]]:
@@ -197,7 +197,7 @@ class _LayerProbe:
     @property
     def module_name(self) -> str:
         """The decoder, or the encoder that has the lane."""
-        return self.config.model.lanes.get(self.name, self.name)
+        return self.config.model.buckets.get(self.name, self.name)
 
     @property
     def plan(self) -> ParallelPlan:

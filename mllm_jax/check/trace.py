@@ -21,8 +21,8 @@ from mllm_jax.train.records.recorder import (
     name_by_process,
     write_timelines,
 )
-from mllm_jax.train.step.batch import local_rows, place, select_rows
-from mllm_jax.train.step.build import gradient_step, with_plan
+from mllm_jax.train.step.batch import local_rows, place_microbatches, select_rows
+from mllm_jax.train.step.build import build_gradient_step, with_pipeline_plan
 from mllm_jax.train.step.step import TrainStep
 
 
@@ -115,11 +115,11 @@ def _choose_rate(config: ExperimentConfig, *, measured: bool) -> tuple[float, st
 
 def _record_step(config: ExperimentConfig) -> np.ndarray:
     """Times of the second of two steps on synthetic data; the first one warms up."""
-    step = gradient_step(config)
+    step = build_gradient_step(config)
     recorder = TaskRecorder(step.program.grid)
-    step = with_plan(step, observe=recorder)
+    step = with_pipeline_plan(step, observe=recorder)
     params = step.init(jax.random.key(config.train.seed))["params"]
-    batch = step.primed(params, place(_make_microbatches(config, step), step))
+    batch = step.prime_batch(params, place_microbatches(_make_microbatches(config, step), step))
     for _ in range(2):
         jax.block_until_ready(step.gradients(params, batch))
         jax.effects_barrier()
@@ -129,7 +129,7 @@ def _record_step(config: ExperimentConfig) -> np.ndarray:
 def _make_microbatches(config: ExperimentConfig, step: TrainStep) -> list[Any]:
     """This process's rows of synthetic microbatches."""
     data, rows = config.data, local_rows(step, config.data.rows)
-    budgets = {name: data.budgets[name] for name in config.model.lanes}
+    budgets = {name: data.budgets[name] for name in config.model.buckets}
     return [
         select_rows(
             synthetic_batch(config.model, data.rows, data.budgets["tokens"], budgets, seed), rows

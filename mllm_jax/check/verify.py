@@ -35,7 +35,7 @@ from mllm_jax.models.freeze import NOTHING_FROZEN, Frozen
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.module import init_parameters
 from mllm_jax.models.short_form import sections_of_modules
-from mllm_jax.train.step.batch import local_rows, place, select_rows, whole
+from mllm_jax.train.step.batch import gather_to_host, local_rows, place_microbatches, select_rows
 from mllm_jax.train.step.build import NO_OVERLAP, build_step
 from mllm_jax.train.step.gradient_program import Batch
 from sharding.exchange_kinds import DEFAULT_EXCHANGES, Exchanges
@@ -122,8 +122,8 @@ def verify_plans(config: ExperimentConfig, seed: int = 0) -> VerificationResult:
     """
     small = shrink_experiment(config)
     model, plans, rows = small.model, small.parallel.plans, small.data.rows
-    budgets = {name: small.data.budgets[name] for name in model.lanes}
-    longest = {name: own_positions(small, name) for name in model.lanes}
+    budgets = {name: small.data.budgets[name] for name in model.buckets}
+    longest = {name: own_positions(small, name) for name in model.buckets}
     tokens = small.data.budgets["tokens"]
     added = [kind for kind, route in small.data.routes.items() if route.join == "sum"]
     microbatches = [
@@ -131,7 +131,7 @@ def verify_plans(config: ExperimentConfig, seed: int = 0) -> VerificationResult:
         for i in range(small.train.accumulate)
     ]
     params = initial_parameters(model, seed)
-    frozen = Frozen.like(small.frozen)
+    frozen = Frozen.from_parts(small.frozen)
     single = {name: ParallelPlan() for name in plans}
     pipeline = configure_step(small).pipeline
     how: dict[str, Any] = {
@@ -234,7 +234,9 @@ def make_gradient_function(
     chosen = local_rows(step, rows)
 
     def placed_batch(microbatches: Sequence[PackedBatch]) -> Batch:
-        return place([b if single_device else select_rows(b, chosen) for b in microbatches], step)
+        return place_microbatches(
+            [b if single_device else select_rows(b, chosen) for b in microbatches], step
+        )
 
     own_batch = placed_batch(microbatches)
     programs: list[Any] = []
@@ -246,17 +248,19 @@ def make_gradient_function(
         placed = jax.tree.map(
             lambda x, like: jax.make_array_from_callback(x.shape, like.sharding, x.__getitem__),
             jax.tree.map(np.asarray, step.form.to_stored(params)),
-            step.abstract["params"],
+            step.abstract_state["params"],
         )
         # Accelerators multiply float32 in fewer bits unless told otherwise.
         with jax.default_matmul_precision("highest"):
-            primed = step.primed(placed, batch)
+            primed = step.prime_batch(placed, batch)
             if not programs:
                 programs.append(step.gradients.lower(placed, primed).compile(_run_once()))
         grads, loss = programs[0](placed, primed)
-        grads = jax.tree.map(whole, grads)
+        grads = jax.tree.map(gather_to_host, grads)
         canonical = jax.tree.map(np.asarray, step.form.to_canonical(grads))
-        return whole(loss), {name: canonical[name] for name in model.modules if name in canonical}
+        return gather_to_host(loss), {
+            name: canonical[name] for name in model.modules if name in canonical
+        }
 
     return run
 
@@ -316,7 +320,7 @@ def shrink_experiment(config: ExperimentConfig) -> ExperimentConfig:
     shares = math.lcm(*(plan.batch for plan in plans.values()))
     budgets = {
         name: config.model.encoder(name).reduction * math.lcm(4, plans[name].sequence)
-        for name in config.model.lanes
+        for name in config.model.buckets
     }
     own_budgets = {name: budgets[name] for name in config.schedule.budgets}
     # Encoders that have several units for one of the decoder's microbatches still have.
@@ -336,7 +340,7 @@ def shrink_experiment(config: ExperimentConfig) -> ExperimentConfig:
 def shrink_model(model: ModelConfig, plans: Plans, schedule: ScheduleConfig) -> ModelConfig:
     """The smallest model of the same families that every plan and the schedule can split."""
     lanes = {
-        name: [n for n, encoder_name in model.lanes.items() if encoder_name == name]
+        name: [n for n, encoder_name in model.buckets.items() if encoder_name == name]
         for name in model.others
     }
     others = {

@@ -21,7 +21,7 @@ from mllm_jax.compile.overlap import ByKind, DeviceSpeeds, loop_share, measure_o
 from mllm_jax.compile.target import CompileTarget, configure_for_target, training_batch
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.plan.memory import device_room, predict_memory
-from mllm_jax.train.step.build import train_step
+from mllm_jax.train.step.build import build_train_step
 from mllm_jax.train.step.gradient_program import Batch
 from mllm_jax.train.step.pipeline import PipelineProgram
 from mllm_jax.train.step.step import TrainStep
@@ -141,10 +141,10 @@ def compile_for_target(
     """
     config = configure_for_target(config, target)
     begin = time.perf_counter()
-    step = train_step(config, target.devices())
+    step = build_train_step(config, target.devices())
     batch = training_batch(config, step)
     notify(f"tracing and lowering the step for {target}")
-    lowered = step.update.lower(step.abstract, batch)
+    lowered = step.update.lower(step.abstract_state, batch)
     notify("compiling it")
     byte_counts = argument_bytes(step, batch)
     hardware, collectives = target.hardware, ByKind()
@@ -180,7 +180,7 @@ def measure_collectives(step: TrainStep, text: str, target: CompileTarget) -> By
 
 def argument_bytes(step: TrainStep, batch: Batch) -> Bytes:
     """Bytes that the step's arguments take on one device."""
-    state = dict(step.abstract)
+    state = dict(step.abstract_state)
     return {
         "parameters": _on_a_device(state.pop("params")),
         "optimizer state": _on_a_device(state),  # and the number of the step

@@ -12,7 +12,7 @@ from mllm_jax.compile.target import training_batch
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.compiled.precompiled import PrecompiledPrograms
 from mllm_jax.train.experiment import STEP_PROGRAM
-from mllm_jax.train.step.build import train_step
+from mllm_jax.train.step.build import build_train_step
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,13 @@ def save_step(
     """Compile the step that `train` takes and write it into `folder`, by every process its own.
 
     Raises:
-        PlanError, ScheduleError: as of `train_step`.
+        PlanError, ScheduleError: as of `build_train_step`.
         RunError: the folder cannot be written.
     """
     begin = time.perf_counter()
-    step = train_step(config)
+    step = build_train_step(config)
     notify("tracing and lowering the step")
-    lowered = step.update.lower(step.abstract, training_batch(config, step))
+    lowered = step.update.lower(step.abstract_state, training_batch(config, step))
     notify("compiling it")
     programs = PrecompiledPrograms(folder, step.options, step.devices)
     file = programs.save_program(STEP_PROGRAM, lowered)

@@ -1,8 +1,9 @@
 """Compiling ahead of time, for accelerators that are not here: the compilers come as wheels.
 
 target = Target.parse("tpu:v5p:4x4x4")
-step = train_step(for_target(config, target), target.devices())
-step.update.lower(step.abstract, training_batch(config, step)).compile(target.compiler.options)
+step = build_train_step(for_target(config, target), target.devices())
+lowered = step.update.lower(step.abstract_state, training_batch(config, step))
+lowered.compile(target.compiler.options)
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.layers.config.kinds import MaskKind, has_spans
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.work.flops import near_sizes
-from mllm_jax.models.work.profile import tower_profiles
+from mllm_jax.models.work.profile import module_profiles
 from scheduling.costs.exchange import exchange_of
 from scheduling.costs.flops import task_flops
 from scheduling.costs.hardware import Hardware, HardwareError
@@ -175,7 +175,7 @@ def _choose_attention(config: ExperimentConfig, platform: str, dtype: str) -> Ba
     """The first implementation that can run all towers."""
     decoder = config.model.backbone_config
     modules = [(config.data.budgets["tokens"], decoder.head_dim, has_spans(decoder.layer_kinds))]
-    for name in config.model.lanes:
+    for name in config.model.buckets:
         encoder = config.model.encoder(name)
         positions = config.data.budgets[name] // encoder.stride
         modules.append((positions, encoder.head_dim, has_spans(encoder.layer_kinds)))
@@ -191,10 +191,10 @@ def build_workload(config: ExperimentConfig) -> Workload:
     model, data = config.model, config.data
     backbone = model.backbone
     positions = {backbone: data.budgets["tokens"]}
-    positions |= {name: own_positions(config, name) for name in model.lanes}
-    frozen, towers = config.frozen, {backbone: backbone, **model.lanes}
+    positions |= {name: own_positions(config, name) for name in model.buckets}
+    frozen, towers = config.frozen, {backbone: backbone, **model.buckets}
     return Workload(
-        modules=tower_profiles(model),
+        modules=module_profiles(model),
         positions=positions,
         rows=data.rows * config.train.accumulate,
         dtype=model.dtype,
@@ -202,15 +202,17 @@ def build_workload(config: ExperimentConfig) -> Workload:
         moments=config.train.optimizer.moments,
         works_with=config.train.optimizer.works_with,
         frozen=frozenset(n for n, tower in towers.items() if frozen.is_trunk_frozen(tower)),
-        frozen_connectors=frozenset(n for n, e in model.lanes.items() if frozen.connector(e)),
+        frozen_connectors=frozenset(
+            n for n, e in model.buckets.items() if frozen.is_connector_frozen(e)
+        ),
         adapted=frozenset(n for n, tower in towers.items() if tower in frozen.adapted),
         adapted_connectors=frozenset(
-            n for n, e in model.lanes.items() if f"{e}.connector" in frozen.adapted
+            n for n, e in model.buckets.items() if f"{e}.connector" in frozen.adapted
         ),
         constant=SIZES[frozen.dtype],
-        buckets=model.lanes,
-        microbatch_counts={name: _count_microbatches(config, name) for name in model.lanes},
-        spread={name: own_rows(config, name) for name in model.lanes},
+        buckets=model.buckets,
+        microbatch_counts={name: _count_microbatches(config, name) for name in model.buckets},
+        spread={name: own_rows(config, name) for name in model.buckets},
         loss_chunk=model.loss_chunk,
         pairs={backbone: _full_pairs(model, positions[backbone])},
         near_pairs=_near_pairs(model, positions),
@@ -243,7 +245,7 @@ def _near_pairs(model: ModelConfig, positions: Mapping[str, int]) -> dict[str, t
     """The same of layers with windows or chunks, in the order of `ModuleWork.near`."""
     name = model.backbone
     near = {name: _near_shares(model.attention, positions[name], model.backbone_config)}
-    for name in model.lanes:
+    for name in model.buckets:
         encoder = model.encoder(name)
         tokens = positions[name] // encoder.stride
         near[name] = _near_shares(model.attention, tokens, encoder)

@@ -151,7 +151,7 @@ def empty_module_rows(model: ModelConfig, module: str, rows: int, positions: int
 
 def with_plans(config: ExperimentConfig) -> ExperimentConfig:
     """`config` with a plan for every encoder; those without one split no rows."""
-    names = config.model.backbone, *config.model.lanes
+    names = config.model.backbone, *config.model.buckets
     plans = dict.fromkeys(names, ParallelPlan()) | config.parallel.plans
     parallel = config.parallel.with_modules(plans)
     return config.model_copy(update={"parallel": parallel})
@@ -184,7 +184,7 @@ def standing_in(config: ExperimentConfig) -> ExperimentConfig:
     model, own_budgets = config.model, config.schedule.budgets
     media = {
         name: max(model.encoder(name).usual_row(MEDIA), own_budgets.get(name, 0))
-        for name in model.lanes
+        for name in model.buckets
     }
     entries = {key: media[name] for key, (name, _) in further_budgets(model).items()}
     budgets = {"tokens": TOKENS, "segments": SEGMENTS, **media, **entries}

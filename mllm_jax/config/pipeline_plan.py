@@ -99,7 +99,7 @@ def check_layers(model: ModelConfig, schedule: Schedule, pad: bool) -> None:
             "schedule.pad_layers: true"
         )
     for module in schedule.sources:
-        encoder, config = model.lanes[module.name], model.encoder(module.name)
+        encoder, config = model.buckets[module.name], model.encoder(module.name)
         if config.layers % (module.chunks * config.period) or module.chunks % module.stages:
             raise ScheduleError(
                 f"model.{model.key(encoder)}.layers: {config.layers} cannot be cut into "

@@ -443,7 +443,7 @@ class ExperimentConfig(Section):
 
     def model_key(self, module: str) -> str:
         """The key of a module in `model`; of a bucket that of its module."""
-        return f"model.{self.model.key(self.model.lanes.get(module, module))}"
+        return f"model.{self.model.key(self.model.buckets.get(module, module))}"
 
     @property
     def stage_key(self) -> str:
@@ -458,13 +458,15 @@ class ExperimentConfig(Section):
     @property
     def frozen(self) -> FrozenParts:
         """Parts of the model of which nothing, or adapters alone, trains."""
-        return FrozenParts.of(self.train.freeze, self.model.adapted, self.train.frozen_dtype)
+        return FrozenParts.from_config(
+            self.train.freeze, self.model.adapted, self.train.frozen_dtype
+        )
 
     @property
     def budget_units(self) -> dict[str, int]:
         """The unit of every budget of positions: plans split rows of whole units evenly."""
         plans = {"tokens": self.parallel.backbone_plan} | self.parallel.others
-        return {key: self.budget_unit(key, plans[key]) for key in ("tokens", *self.model.lanes)}
+        return {key: self.budget_unit(key, plans[key]) for key in ("tokens", *self.model.buckets)}
 
     def budget_unit(self, key: str, plan: ParallelPlan) -> int:
         """The unit of the budget `key` under `plan`: every rank has whole outputs of its shard."""

@@ -22,14 +22,14 @@ class ModuleFunctions:
     """The computation of a module; its configuration tells its cost.
 
     Attributes:
-        tower: makes the blocks from a configuration and an attention backend: those that embed,
-            `layers` and perhaps `norm`, without connectors. A layer maps `(x, context, view)` to
-            activations like `x` and auxiliary losses by name, none in most families.
+        build_blocks: makes the blocks from a configuration and an attention backend: those that
+            embed, `layers` and perhaps `norm`, without connectors. A layer maps `(x, context,
+            view)` to activations like `x` and auxiliary losses by name, none in most families.
         embed: a batch to `[rows, positions / shards, d_model]`, as in `patches.embed`.
         context: what the layers read of rows, of a batch and a configuration.
     """
 
-    tower: Callable[[Any, str], ModuleBlocks]
+    build_blocks: Callable[[Any, str], ModuleBlocks]
     embed: Callable[..., jax.Array]
     context: Callable[[ModuleRows, Any], LayerContext]
 

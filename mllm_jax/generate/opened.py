@@ -131,7 +131,7 @@ def _with_rows(values: Mapping[str, Any]) -> dict[str, Any]:
 def _load_release(notify: Callable[[str], None], experiment: Experiment) -> Any:
     """Parameters of `model.pretrained`."""
     step, model = experiment.forward_step, experiment.config.model
-    target = step.abstract["params"]
+    target = step.abstract_state["params"]
     layout = jax.tree.map(lambda leaf: leaf.sharding, target)
 
     def initial(key: jax.Array) -> Any:
@@ -151,7 +151,7 @@ def _load_checkpoint(saved: SavedParameters, experiment: Experiment) -> Any:
     """
     step = experiment.forward_step
     names, regrouping = step.form.names, step.form.regrouping
-    target = {"params": names.to_stored(step.abstract["params"])}
+    target = {"params": names.to_stored(step.abstract_state["params"])}
     check_same_model(saved.description, saved.shapes, target, regrouping, saved.config)
 
     def leaf(path: Any, target_leaf: jax.ShapeDtypeStruct) -> jax.Array:

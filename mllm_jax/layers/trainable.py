@@ -30,7 +30,7 @@ class FrozenParts:
     dtype: str = "float32"
 
     @classmethod
-    def of(
+    def from_config(
         cls, freeze: Sequence[str], adapted: Sequence[str] = (), dtype: str | None = None
     ) -> Self:
         """Of a configuration.
@@ -47,7 +47,7 @@ class FrozenParts:
         """Whether all of a part trains."""
         return part not in self.names and part not in self.adapted
 
-    def beside_adapters(self, parts: Sequence[str]) -> list[str]:
+    def fully_trained(self, parts: Sequence[str]) -> list[str]:
         """Parts that train in full and have no place in PEFT's format; connectors have one."""
         return [part for part in parts if self.trains(part) and not part.endswith(".connector")]
 
@@ -55,6 +55,6 @@ class FrozenParts:
         """Whether the tower is frozen, an encoder but for its connector."""
         return module in self.names
 
-    def connector(self, encoder: str) -> bool:
+    def is_connector_frozen(self, encoder: str) -> bool:
         """Whether the encoder's connector is frozen."""
         return f"{encoder}.connector" in self.names

@@ -1,11 +1,11 @@
-"""The decoder with a cache: prompts in whole rows, then a token of every answer at a time.
+"""The decoder with a cache: rows of prompts, then a token of every answer at a time.
 
-Layers lie apart here, each with its own parameters, and the program lists them one behind the
-other: a loop over layers would copy the parameters of each before it reads them, for every token.
+Each layer has a tree of parameters here, and the program lists the layers one after the other: a
+loop over layers would copy the parameters of each before it reads them, for every token.
 
-A row may hold several segments. Its answers grow side by side, and every step of decoding is a row
-of as many columns, a multiple of the ranks that share the positions of a row; columns without an
-answer are padding.
+A row may hold several segments. Its answers grow at the same time, and every step of decoding is a
+row of as many columns, a multiple of the ranks that share the positions of a row; columns without
+an answer are padding.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Cache(NamedTuple):
     layers: tuple[tuple[jax.Array, jax.Array], ...]
     tokens: TokenIds
 
-    def noted(self, tokens: TokenIds, start: jax.Array | int) -> Cache:
+    def with_tokens(self, tokens: TokenIds, start: jax.Array | int) -> Cache:
         """The cache whose slots from `start` on are those of tokens with these ids."""
         put = partial(lax.dynamic_update_slice_in_dim, start_index=start, axis=1)
         return self._replace(tokens=jax.tree.map(put, self.tokens, tokens))
@@ -54,35 +54,35 @@ class Cache(NamedTuple):
 
 def without_losses(model: ModelConfig) -> ModelConfig:
     """The same model without auxiliary losses, which nothing reads here."""
-    own = model.backbone_config
-    experts = own.experts
+    backbone = model.backbone_config
+    experts = backbone.experts
     if experts is not None:
         experts = experts.model_copy(update={"balance_weight": 0.0, "z_weight": 0.0})
-    decoder = own.model_copy(update={"experts": experts, "activation_penalty": 0.0})
+    decoder = backbone.model_copy(update={"experts": experts, "activation_penalty": 0.0})
     return model.with_modules({model.backbone: decoder})
 
 
 class CachedDecoder(multimodal.ShardedModule):
     """The decoder for rows that follow others.
 
-    Parameters are those of `apart`: with `layers` as a sequence.
+    Parameters are those of `unstack_layers`: with `layers` as a sequence.
 
     Args:
-        model: configuration of the whole model.
+        model: configuration of the model.
         view: ranks of the decoder, without stages.
     """
 
     def __init__(self, model: ModelConfig, view: MeshView) -> None:
         super().__init__(without_losses(model), model.backbone, view)
 
-    def apart(
+    def unstack_parameters(
         self, params: Params, take: Callable[[int, Any], Any] = lambda row, leaf: leaf[row]
     ) -> Params:
-        """Parameters of the decoder with each layer's in a tree of its own, see `apart`."""
+        """Parameters of the decoder with a tree for each layer, see `unstack_layers`."""
         count = self.config.backbone_config.layers
-        return params | {"layers": apart(params["layers"], self.spec, count, take)}
+        return params | {"layers": unstack_layers(params["layers"], self.spec, count, take)}
 
-    def hidden(
+    def forward_cached(
         self,
         params: Params,
         rows: ModuleRows,
@@ -93,8 +93,8 @@ class CachedDecoder(multimodal.ShardedModule):
         """Run the decoder up to its last norm.
 
         Args:
-            params: local shards, each layer's apart.
-            rows: local rows, whole on every rank of a row.
+            params: local shards, with a tree for each layer.
+            rows: local rows, complete on every rank of a row.
             media: as `merged` of `ShardedModule.forward`.
             cache: cache whose `tokens` have these in them.
             start: first slot of these tokens; None: the first of all, nothing is before them.
@@ -107,17 +107,17 @@ class CachedDecoder(multimodal.ShardedModule):
         x, *side_inputs = jnp.split(x, 1 + self.spec.side_inputs, axis=-1)
         context, extended = self.context(rows), []
         for number, layer_params in enumerate(params["layers"]):
-            layer = self.bound(self.whole(layer_params), number % self.spec.period)
+            layer = self.bind_layer(self.gather_parameters(layer_params), number % self.spec.period)
             layer_cache = KeyValueCache(*cache.layers[number], cache.tokens, start)
             x, _, layer_cache = layer.decode_step(x, context, self.view, layer_cache)
             x = x + side_inputs[number] if number < len(side_inputs) else x
             extended.append((layer_cache.keys, layer_cache.values))
-        return self.norm(params, x), cache._replace(layers=tuple(extended))
+        return self.apply_norm(params, x), cache._replace(layers=tuple(extended))
 
-    def empty(self, rows: int, slots: int) -> Cache:
+    def empty_cache(self, rows: int, slots: int) -> Cache:
         """A cache without a token, for so many rows of this rank."""
         decoder = self.config.backbone_config
-        heads = _heads_of_a_rank(decoder.heads, decoder.kv_heads, self.view)
+        heads = _kv_heads_per_rank(decoder.heads, decoder.kv_heads, self.view)
         shape = (rows, heads, slots, decoder.head_dim)
         zeros = vary(jnp.zeros(shape, self.dtype), self.view.all_axes)
         layers = ((zeros, zeros),) * decoder.layers
@@ -134,7 +134,7 @@ class CachedDecoder(multimodal.ShardedModule):
         """Whether a mask of the decoder has spans."""
         return has_spans(self.config.backbone_config.layer_kinds)
 
-    def best(self, params: Params, hidden: jax.Array) -> jax.Array:
+    def greedy_tokens(self, params: Params, hidden: jax.Array) -> jax.Array:
         """Most likely next token, `[rows, tokens]` int32, equal on a row's ranks.
 
         Args:
@@ -142,23 +142,23 @@ class CachedDecoder(multimodal.ShardedModule):
         """
         return multimodal.greedy_tokens(params, hidden, self.config, self.view)
 
-    def logits(self, params: Params, hidden: jax.Array) -> jax.Array:
-        """Logits of the whole vocabulary for the tokens of this context rank.
+    def full_logits(self, params: Params, hidden: jax.Array) -> jax.Array:
+        """Logits of the full vocabulary for the tokens of this context rank.
 
         `[rows, tokens / shards, d_model]` to `[rows, tokens / context, vocab]` float32.
         """
         flat, vocab = gather_sequence(hidden, self.view), self.config.backbone_config.vocab_size
         states = flat.reshape(-1, flat.shape[-1])
-        terms = decoders.head_terms(self.tower, params, states, self.view)
+        terms = decoders.head_terms(self.blocks, params, states, self.view)
         logits = vocabulary.full_logits(terms, vocab, self.view)
         return logits.reshape(*flat.shape[:2], vocab)
 
-    def taken(self, hidden: jax.Array, places: jax.Array) -> jax.Array:
-        """States at some positions of every row, dealt over its ranks again.
+    def take_states(self, hidden: jax.Array, places: jax.Array) -> jax.Array:
+        """States at some positions of every row, split over its ranks again.
 
         Args:
             hidden: `[rows, tokens / shards, d_model]`.
-            places: `[rows, columns]` positions, whole on every rank of a row.
+            places: `[rows, columns]` positions, complete on every rank of a row.
 
         Returns:
             `[rows, columns / shards, d_model]`.
@@ -168,9 +168,9 @@ class CachedDecoder(multimodal.ShardedModule):
         return jnp.take_along_axis(gathered, local_places[..., None], axis=1)
 
 
-def apart(
+def unstack_layers(
     layers: Params,
-    traits: LayerStackSpec,
+    spec: LayerStackSpec,
     count: int,
     take: Callable[[int, Any], Any] = lambda row, leaf: leaf[row],
 ) -> tuple[Params, ...]:
@@ -178,25 +178,25 @@ def apart(
 
     Args:
         layers: entries of the stack, `[layers that have it, ...]`, see `LayerStackSpec`.
-        traits: how the layers differ.
+        spec: how the layers differ.
         count: number of layers.
         take: what a layer has of a leaf, from its number among the layers that have the leaf.
     """
 
-    def of(number: int) -> Params:
-        period, place = divmod(number, traits.period)
+    def layer_parameters(number: int) -> Params:
+        period, kind = divmod(number, spec.period)
         heads = {}
         for name, entry in layers.items():
-            holders = traits.kinds_with(name)
-            if place in holders:
-                row = period * len(holders) + holders.index(place)
+            kinds = spec.kinds_with(name)
+            if kind in kinds:
+                row = period * len(kinds) + kinds.index(kind)
                 heads[name] = jax.tree.map(partial(take, row), entry)
         return heads
 
-    return tuple(of(number) for number in range(count))
+    return tuple(layer_parameters(number) for number in range(count))
 
 
-def in_type_of_use(params: Params, axes: Any, dtype: jnp.dtype) -> Params:
+def cast_to_compute_dtype(params: Params, axes: Any, dtype: jnp.dtype) -> Params:
     """Parameters in the type in which layers take them, if they are gathered (`rules`).
 
     That is once, and not for every token; others stay float32, such as scales of norms.
@@ -224,7 +224,7 @@ def next_positions(rows: ModuleRows, segments: jax.Array) -> jax.Array:
     )
 
 
-def _heads_of_a_rank(heads: int, kv_heads: int, view: MeshView) -> int:
+def _kv_heads_per_rank(heads: int, kv_heads: int, view: MeshView) -> int:
     """Heads of keys and values that a rank has in attention, see `SelfAttention.attended`."""
     queries = heads // view.degree_of(view.tensor)
     per_rank = kv_heads // view.degree_of(view.kv_head_axes)

@@ -583,7 +583,7 @@ class ModelConfig(Section):
         return self
 
     @property
-    def lanes(self) -> dict[str, str]:
+    def buckets(self) -> dict[str, str]:
         """The encoder whose parameters a lane uses, by the name of the lane.
 
         An encoder without `buckets` has one, of its own name.
@@ -594,12 +594,12 @@ class ModelConfig(Section):
     @property
     def remats(self) -> dict[str, Literal["none", "layer", "full"]]:
         """`remat` of the lanes whose encoder has one of its own."""
-        by_bucket = {lane: self.encoder(lane).remat for lane in self.lanes}
+        by_bucket = {lane: self.encoder(lane).remat for lane in self.buckets}
         return {lane: remat for lane, remat in by_bucket.items() if remat is not None}
 
     def encoder(self, lane: str) -> EncoderConfig:
         """Configuration of the encoder that has a lane."""
-        return self.others[self.lanes[lane]]
+        return self.others[self.buckets[lane]]
 
     @model_validator(mode="after")
     def _layers_with_inputs(self) -> ModelConfig:

@@ -1,7 +1,8 @@
 """Encoder outputs merged into the decoder's rows: within blocks of rows, or between any devices.
 
-Where nothing lands, nothing is exchanged. All ranks of a block agree on that: the host has counted
-what is in routes, and ranks whose media are in the rows of their samples add up what they have.
+Where nothing is merged, nothing is exchanged. All ranks of a block agree on that: the host has
+counted what is in routes, and ranks whose media are in the rows of their samples add up what they
+have.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from sharding.exchange_kinds import DEFAULT_EXCHANGE, Exchange
 from sharding.grid import Axes, MeshView
 
 
-def land(
+def merge_outputs(
     outputs: jax.Array,
     name: str,
     routes: RouteArrays | None,
@@ -35,16 +36,16 @@ def land(
     target: MeshView,
     exchange: Exchange = DEFAULT_EXCHANGE,
 ) -> jax.Array:
-    """Outputs of a lane of an encoder where they land in the decoder's rows, else zero.
+    """Outputs of an encoder's bucket where they are merged into the decoder's rows, else zero.
 
     Args:
         outputs: `[encoder rows, outputs / shards, d_model]`, local to this rank.
-        name: name of the lane.
+        name: name of the bucket.
         routes: routes of this device; None if media are in the rows of their samples.
         decoder_rows: local rows of the decoder.
-        source, target: views of the lane and of the decoder.
-        exchange: the lane's exchange. Outputs without routes are gathered within blocks in the
-            place of an all-to-all.
+        source, target: views of the bucket and of the decoder.
+        exchange: the bucket's exchange. Outputs without routes are gathered within blocks instead
+            of an all-to-all.
 
     Returns:
         `[decoder rows, tokens / shards, d_model]`.
@@ -61,18 +62,18 @@ def land(
         exchanged = partial(route_outputs, routes=routes.of_device, axes=target.position_axes)
     if target.degree_of(target.position_axes) == target.degree_of(shared):  # a rank alone
         return exchanged(outputs)
-    return _unless_nothing(exchanged, outputs, count)
+    return _exchange_if_any(exchanged, outputs, count)
 
 
-def _unless_nothing(
-    exchanged: Callable[[jax.Array], jax.Array], outputs: jax.Array, count: jax.Array
+def _exchange_if_any(
+    exchange: Callable[[jax.Array], jax.Array], outputs: jax.Array, count: jax.Array
 ) -> jax.Array:
-    """`exchanged(outputs)`, or zeros without any collective if the count is zero."""
-    expected = jax.eval_shape(exchanged, outputs)
+    """`exchange(outputs)`, or zeros without any collective if the count is zero."""
+    expected = jax.eval_shape(exchange, outputs)
     varying = tuple(sorted(jax.typeof(expected).mat.varying))
 
-    def nothing(outputs: jax.Array) -> jax.Array:
+    def make_zeros(outputs: jax.Array) -> jax.Array:
         del outputs
         return vary(jnp.zeros(expected.shape, expected.dtype), varying)
 
-    return lax.cond(count > 0, exchanged, nothing, outputs)
+    return lax.cond(count > 0, exchange, make_zeros, outputs)

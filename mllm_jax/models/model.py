@@ -1,7 +1,7 @@
-"""The model's modules as every gradient program runs them, whole or part by part.
+"""The model's modules as every gradient program runs them, completely or part by part.
 
 Parameters belong to a module. How inputs go through it, its views, rows and place in a schedule,
-belongs to a bucket of it, of which it may have several (`ModelConfig.lanes`).
+belongs to a bucket of it, of which it may have several (`ModelConfig.buckets`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mllm_jax.models import module as modules
 from mllm_jax.models.batch import ModuleRows, NextTokenTargets
 from mllm_jax.models.freeze import NOTHING_FROZEN, Frozen
 from mllm_jax.models.graph import OBJECTIVE, Edge, ModelConfig
-from mllm_jax.models.merge import land
+from mllm_jax.models.merge import merge_outputs
 from mllm_jax.models.objectives.samples import Choice, select_samples
 from sharding.collectives import psum, vary
 from sharding.exchange import RouteArrays
@@ -66,21 +66,23 @@ class Model:
         self.backbone = modules.ShardedModule(config, backbone, views[backbone], frozen)
         self.others = {
             bucket: modules.ShardedModule(config, bucket, views[bucket], frozen)
-            for bucket in config.lanes
+            for bucket in config.buckets
         }
-        self.merges: dict[str, Merge] = {name: partial(self._merge, name) for name in self.others}
+        self.merges: dict[str, Merge] = {
+            name: partial(self._merge_bucket, name) for name in self.others
+        }
         self.objectives = {
             name: modules.load_objective(config, name) for name in self.graph.objectives
         }
 
-    def _merge(
+    def _merge_bucket(
         self, bucket: str, outputs: jax.Array, routes: RouteArrays | None, rows: ModuleRows
     ) -> tuple[jax.Array | None, Samples]:
         """See `sharding.layerstack.module.Merge`; `rows` are the backbone's."""
         module, view = self.others[bucket], self.backbone.view
         with jax.named_scope(f"exchange_{bucket}"):
             exchange = self._exchanges.get(bucket, DEFAULT_EXCHANGE)
-            moved = land(outputs, bucket, routes, rows, module.view, view, exchange)
+            moved = merge_outputs(outputs, bucket, routes, rows, module.view, view, exchange)
             merged, selected = module.split_outputs(moved.astype(self.backbone.dtype))
         slots = [own.weights.shape[1] for own in rows.targets.values() if _is_of_samples(own)]
         samples = {
@@ -90,7 +92,7 @@ class Model:
         }
         return merged if module.name in self.graph.merged else None, samples
 
-    def merged(
+    def merged_outputs(
         self, params: Any, rows: Mapping[str, ModuleRows], routes: Mapping[str, RouteArrays]
     ) -> jax.Array | None:
         """Outputs of other modules where they are merged, `[rows, tokens / shards, d_model]`.
@@ -98,14 +100,14 @@ class Model:
         Zero elsewhere; None where nothing is merged.
 
         Args:
-            params: local shards of the whole model.
+            params: local shards of the model.
             rows: local rows of one microbatch, by bucket.
             routes: routes of its outputs, by bucket; nothing if media are in the rows of their
                 samples.
         """
-        return self._brought(self.graph.merged, params, rows, routes)[0]
+        return self._sum_merged(self.graph.merged, params, rows, routes)[0]
 
-    def _brought(
+    def _sum_merged(
         self,
         names: Collection[str],
         params: Any,
@@ -121,13 +123,13 @@ class Model:
         samples: Samples = {}
         for bucket, module in self.others.items():
             if module.name in names:
-                outputs = self._outputs(bucket, params, rows[bucket])
+                outputs = self._encode_bucket(bucket, params, rows[bucket])
                 of_merged, brought = self.merges[bucket](outputs, routes.get(bucket), target)
                 merged += [] if of_merged is None else [of_merged]
                 samples |= {k: samples[k] + x if k in samples else x for k, x in brought.items()}
         return sum(merged[1:], merged[0]) if merged else None, samples
 
-    def _outputs(self, bucket: str, params: Any, rows: ModuleRows) -> jax.Array:
+    def _encode_bucket(self, bucket: str, params: Any, rows: ModuleRows) -> jax.Array:
         """The outputs of a bucket.
 
         Without inputs nothing is computed: of a module with several buckets a row, of others all
@@ -140,32 +142,32 @@ class Model:
                 return module.forward(params[module.name], rows)[0]
 
         def filled(rows: ModuleRows) -> jax.Array:
-            return _if(module.has_inputs(rows), lambda: encode(rows))
+            return _value_or_zeros(module.has_inputs(rows), lambda: encode(rows))
 
-        return filled(rows) if bucket == module.name else _one_by_one(filled, rows)
+        return filled(rows) if bucket == module.name else _map_single_rows(filled, rows)
 
     def forward(
         self, params: Any, rows: Mapping[str, ModuleRows], routes: Mapping[str, RouteArrays]
     ) -> tuple[Outputs, Aux]:
-        """What the objectives read of one microbatch, and this rank's shares of auxiliary losses.
+        """What the objectives read of one microbatch, and this rank's part of auxiliary losses.
 
         Args:
-            params, rows, routes: as of `merged`.
+            params, rows, routes: as of `merged_outputs`.
         """
         name = self.config.backbone
         others = {module.name for module in self.others.values()}
-        merged, samples = self._brought(others, params, rows, routes)
+        merged, samples = self._sum_merged(others, params, rows, routes)
         with jax.named_scope("decode"):
             outputs, aux = self.backbone.forward(params[name], rows[name], merged)
         for_objectives: Outputs = {}
         for objective in self.graph.objectives:
             for edge in self.graph.edges_into(objective):
                 with jax.named_scope("loss"):
-                    value = self._edge(edge, outputs, params, rows[name], samples)
+                    value = self._edge_output(edge, outputs, params, rows[name], samples)
                 for_objectives.setdefault(objective, {})[edge.source] = value
         return for_objectives, aux
 
-    def _edge(
+    def _edge_output(
         self,
         edge: Edge,
         outputs: jax.Array,
@@ -188,28 +190,30 @@ class Model:
         else:
             source = next(module for module in self.others.values() if module.name == edge.source)
             chosen = samples[f"{edge.source}.{edge.select}"]
-        return source.head(edge.target, params[edge.source], chosen)
+        return source.apply_head(edge.target, params[edge.source], chosen)
 
-    def losses(
+    def compute_losses(
         self, params: Any, outputs: Outputs, targets: Mapping[str, Any]
     ) -> dict[str, jax.Array]:
         """Sums of losses, not divided, the same scalars on every rank.
 
         Args:
-            params: local shards of the whole model.
+            params: local shards of the model.
             outputs: as of `forward`, of some objectives.
             targets: those of the backbone's rows.
         """
         with jax.named_scope("loss"):
-            return {name: self._loss(name, params, outputs[name], targets) for name in outputs}
+            return {
+                name: self._objective_loss(name, params, outputs[name], targets) for name in outputs
+            }
 
-    def _loss(
+    def _objective_loss(
         self, name: str, params: Any, outputs: Mapping[str, Any], targets: Mapping[str, Any]
     ) -> jax.Array:
-        summed = self.objectives[name].summed(self.backbone.view)
-        return psum(self._share(name, params[self.config.backbone], outputs, targets), summed)
+        summed = self.objectives[name].summed_axes(self.backbone.view)
+        return psum(self._local_loss(name, params[self.config.backbone], outputs, targets), summed)
 
-    def _share(
+    def _local_loss(
         self, name: str, params: Any, outputs: Mapping[str, Any], targets: Mapping[str, Any]
     ) -> jax.Array:
         """This rank's share of the sum of losses of an objective; `params` are the backbone's."""
@@ -221,18 +225,20 @@ class Model:
     ) -> tuple[dict[str, jax.Array], Aux]:
         """Sums of the losses of a microbatch by objective, and of the auxiliary losses.
 
-        They are the same scalars on every rank; objectives of a whole step have none.
+        They are the same scalars on every rank; objectives of a step have none.
 
         Args:
-            params, rows, routes: as of `merged`.
+            params, rows, routes: as of `merged_outputs`.
         """
         outputs, aux = self.forward(params, rows, routes)
-        outputs = {name: output for name, output in outputs.items() if name not in self.of_a_step}
-        losses = self.losses(params, outputs, rows[self.config.backbone].targets)
+        outputs = {
+            name: output for name, output in outputs.items() if name not in self.step_objectives
+        }
+        losses = self.compute_losses(params, outputs, rows[self.config.backbone].targets)
         return losses, psum(aux, self.backbone.view.position_axes)
 
     @property
-    def of_a_step(self) -> frozenset[str]:
+    def step_objectives(self) -> frozenset[str]:
         """Objectives that wait for the outputs of all microbatches of a step."""
         objectives = self.graph.objectives.items()
         return frozenset(name for name, objective in objectives if objective.scope == "step")
@@ -247,29 +253,29 @@ class Model:
     ) -> jax.Array:
         """See `sharding.layerstack.module.Loss`."""
         brought = {
-            edge.source: self._edge(edge, outputs, params, rows, samples)
+            edge.source: self._edge_output(edge, outputs, params, rows, samples)
             for edge in self.graph.edges_into(name)
         }
-        return self._share(name, params[self.config.backbone], brought, rows.targets)
+        return self._local_loss(name, params[self.config.backbone], brought, rows.targets)
 
 
 def _is_of_samples(targets: Any) -> bool:
     return not isinstance(targets, NextTokenTargets)
 
 
-def _one_by_one(make: Callable[[Any], jax.Array], rows: Any) -> jax.Array:
+def _map_single_rows(make: Callable[[Any], jax.Array], rows: Any) -> jax.Array:
     """`make` of every row `[1, ...]` by itself, one after the other."""
     single_rows = jax.tree.map(lambda x: x[:, None], rows)
     _, results = lax.scan(lambda _, row: (None, make(row)), None, single_rows)
     return results.reshape(-1, *results.shape[2:])
 
 
-def _if(chosen: jax.Array, make: Callable[[], jax.Array]) -> jax.Array:
-    """`make()` where `chosen` holds, else zeros."""
+def _value_or_zeros(condition: jax.Array, make: Callable[[], jax.Array]) -> jax.Array:
+    """`make()` where `condition` holds, else zeros."""
     expected = jax.eval_shape(make)
 
-    def nothing() -> jax.Array:
+    def make_zeros() -> jax.Array:
         zeros = jnp.zeros(expected.shape, expected.dtype)
         return vary(zeros, tuple(sorted(jax.typeof(expected).mat.varying)))
 
-    return lax.cond(chosen, make, nothing)
+    return lax.cond(condition, make, make_zeros)

@@ -48,7 +48,7 @@ from mllm_jax.models.objectives.config import find_kind
 from mllm_jax.models.objectives.next_token import TokenOutputs
 from mllm_jax.models.objectives.objective import Objective
 from mllm_jax.models.objectives.samples import average_segments, keep_first
-from mllm_jax.models.work.flops import model_flops, tower_work
+from mllm_jax.models.work.flops import model_flops, module_work
 from sharding.collectives import join_slices, psum
 from sharding.grid import MeshView
 from sharding.layerstack.prefetch import PrefetchedLayerStack, apply_layers
@@ -63,8 +63,8 @@ __all__ = [
     "init_parameters",
     "load_objective",
     "model_flops",
+    "module_work",
     "parameter_axes",
-    "tower_work",
 ]
 
 #: The weights of layers without auxiliary losses.
@@ -77,19 +77,19 @@ def init_parameters(config: ModelConfig, key: jax.Array) -> Params:
     """Initial float32 parameters of all modules, by name; independent of any parallel plan."""
     keys = jax.random.split(key, len(config.modules))
     return {
-        name: init_blocks(_blocks(config, name), own)
-        for name, own in zip(config.modules, keys, strict=True)
+        name: init_blocks(_build_blocks(config, name), module_key)
+        for name, module_key in zip(config.modules, keys, strict=True)
     }
 
 
 def parameter_axes(config: ModelConfig) -> Params:
     """Logical axes of every leaf of `init_parameters`, in the same structure."""
-    return {name: block_axes(_blocks(config, name)) for name in config.modules}
+    return {name: block_axes(_build_blocks(config, name)) for name in config.modules}
 
 
 def abstract_parameters(config: ModelConfig) -> tuple[Params, Params]:
     """Shapes of all parameters, and their logical axes, without computing anything."""
-    shapes = {name: block_shapes(_blocks(config, name)) for name in config.modules}
+    shapes = {name: block_shapes(_build_blocks(config, name)) for name in config.modules}
     return shapes, parameter_axes(config)
 
 
@@ -99,16 +99,16 @@ class ShardedModule:
     Batches and views are those of a bucket of lengths, of which a module may have several.
 
     Args:
-        config: configuration of the whole model.
+        config: configuration of the model.
         bucket: name of the bucket, or of the module, if it has one alone.
-        view: ranks of the bucket; rows of a batch are whole on them. The vocabulary is split over
-            their stages, too.
+        view: ranks of the bucket; each holds its rows of a batch completely. The vocabulary is
+            split over their stages, too.
         frozen: parameters without gradients.
 
     Attributes:
         name: name of the module.
         settings: its configuration.
-        tower: its blocks.
+        blocks: its blocks.
         dtype: type of its activations.
         spec: how layers differ, and what else they take and give.
         aux: auxiliary losses that every layer gives, and their weights in the loss.
@@ -119,21 +119,23 @@ class ShardedModule:
     def __init__(
         self, config: ModelConfig, bucket: str, view: MeshView, frozen: Frozen = NOTHING_FROZEN
     ) -> None:
-        self.name = config.lanes.get(bucket, bucket)
+        self.name = config.buckets.get(bucket, bucket)
         self.config, self.view, self.dtype = config, view, compute_dtype(config)
-        self.settings, self.tower = config.modules[self.name], _blocks(config, self.name)
+        self.settings, self.blocks = config.modules[self.name], _build_blocks(config, self.name)
         self.graph = config.graph
-        self.aux, self.spec = self._layers()
+        self.aux, self.spec = self._describe_layers()
         self.frozen, self._frozen = frozen.is_trunk_frozen(self.name), frozen
-        self._family = _functions(self.settings)
+        self._family = _load_module_functions(self.settings)
         self._remat = config.remats.get(bucket, config.remat)
 
-    def _layers(self) -> tuple[Mapping[str, float], LayerStackSpec]:
+    def _describe_layers(self) -> tuple[Mapping[str, float], LayerStackSpec]:
         settings = self.settings
-        without = self.tower["layers"].without
+        without = self.blocks["layers"].without
         if not isinstance(settings, DecoderConfig):
-            taps = settings.deepstack
-            return NO_AUX, LayerStackSpec(settings.period, tapped_layers=taps, without=without)
+            tapped_layers = settings.deepstack
+            return NO_AUX, LayerStackSpec(
+                settings.period, tapped_layers=tapped_layers, without=without
+            )
         inputs = self.config.layer_inputs
         return settings.aux, LayerStackSpec(
             settings.period, tuple(settings.aux), inputs, without=without
@@ -141,18 +143,18 @@ class ShardedModule:
 
     def partition_trained(self, params: Params) -> tuple[Params, Params]:
         """Parameters of the module that have gradients, and those that have none."""
-        return self._frozen.apart_of(self.name, params)
+        return self._frozen.partition_module(self.name, params)
 
     def forward(
         self, params: Params, rows: ModuleRows, merged: jax.Array | None = None
     ) -> tuple[jax.Array, Aux]:
-        """All parts one after the other: the output, and this rank's shares of auxiliary losses.
+        """All parts one after the other: the output, and this rank's part of auxiliary losses.
 
         Args:
             params: local shards of the module.
             rows: local rows of the bucket.
             merged: `[rows, positions / shards, d_model]`, outputs of other modules where they are
-                merged and zero elsewhere, with inputs of the layers behind their features.
+                merged and zero elsewhere, with inputs of the layers after their features.
         """
         x = self.embed(params, rows)
         if merged is not None:
@@ -162,19 +164,19 @@ class ShardedModule:
 
     def embed(self, params: Params, rows: ModuleRows) -> jax.Array:
         """See `Module.embed`; behind the features is room for what `spec` says."""
-        lanes, unmerged = self.config.lanes, {*self.graph.modules} - {*self.graph.merged}
+        buckets, unmerged = self.config.buckets, {*self.graph.modules} - {*self.graph.merged}
         merges = {
             name: merge
             for name, merge in rows.merges.items()
-            if lanes.get(name, name) not in unmerged
+            if buckets.get(name, name) not in unmerged
         }
         rows = replace(rows, merges=merges)
-        merge = self.tower, params, rows, self.settings, self.view, self.dtype
+        merge = self.blocks, params, rows, self.settings, self.view, self.dtype
         inputs = max(self.spec.side_inputs, len(self.spec.tapped_layers))
-        return _with_room(self._family.embed(*merge), inputs)
+        return _pad_features(self._family.embed(*merge), inputs)
 
     def context(self, rows: ModuleRows) -> LayerContext:
-        """What the layers read of rows beside the activations."""
+        """What the layers read of rows besides the activations."""
         return self._family.context(rows, self.settings)
 
     def run_layers(
@@ -190,69 +192,69 @@ class ShardedModule:
             remat: `full`, `layer` or `none`, see `ModelConfig`; None: that of the module.
 
         Returns:
-            The output of the last layer, and this rank's shares of the auxiliary losses.
+            The output of the last layer, and this rank's part of the auxiliary losses.
         """
         period, overlap = self.spec.period, self.view.overlap if self.view.fsdp else frozenset()
         everywhere = [name for name in params if len(self.spec.kinds_with(name)) == period]
         trained, constant = self.partition_trained({"layers": params})
         run = PrefetchedLayerStack(
-            self.layer_of_whole,
+            self.gathered_layer,
             trained.get("layers", {}),
             jax.tree.leaves(params[everywhere[0]])[0].shape[0],
             remat or self._remat,
             (),
             spec=self.spec,
             constant=constant.get("layers", {}),
-            gather=self.whole,
+            gather=self.gather_parameters,
             prefetch="gather" in overlap,
             trailing_scatter="scatter" in overlap,
         )
         return apply_layers(run, vary_like(x, (x, params)), context)
 
     def layer(
-        self, params: Params, x: jax.Array, context: LayerContext, place: int = 0
+        self, params: Params, x: jax.Array, context: LayerContext, kind: int = 0
     ) -> tuple[jax.Array, Aux]:
         """A layer on activations `[rows, positions / shards, d_model]`, and auxiliary losses."""
-        return self.layer_of_whole(self.whole(params), x, context, place)
+        return self.gathered_layer(self.gather_parameters(params), x, context, kind)
 
-    def whole(self, params: Params) -> Params:
-        """A layer's parameters made whole along fsdp, in the type of the activations."""
-        return self.tower["layers"].gathered(params, self.view, self.dtype)
+    def gather_parameters(self, params: Params) -> Params:
+        """A layer's parameters gathered along fsdp, in the type of the activations."""
+        return self.blocks["layers"].gathered(params, self.view, self.dtype)
 
-    def bound(self, params: Params, place: int) -> Any:
-        """The layer whose parameters are whole along fsdp."""
-        return self.tower["layers"].bind(params, self.view.gathered_view, place=place)
+    def bind_layer(self, params: Params, kind: int) -> Any:
+        """The layer of gathered parameters."""
+        return self.blocks["layers"].bind(params, self.view.gathered_view, place=kind)
 
-    def layer_of_whole(
-        self, params: Params, x: jax.Array, context: LayerContext, place: int = 0
+    def gathered_layer(
+        self, params: Params, x: jax.Array, context: LayerContext, kind: int = 0
     ) -> tuple[jax.Array, Aux]:
-        """`layer` of parameters that are whole along fsdp."""
-        outputs: tuple[jax.Array, Aux] = self.bound(params, place)(x, context, self.view)
+        """`layer` of gathered parameters."""
+        outputs: tuple[jax.Array, Aux] = self.bind_layer(params, kind)(x, context, self.view)
         return outputs
 
-    def norm(self, params: Params, x: jax.Array) -> jax.Array:
+    def apply_norm(self, params: Params, x: jax.Array) -> jax.Array:
         """The norm after the layers, for the families that have one."""
-        return self.tower["norm"].bind(params["norm"], self.view)(x) if "norm" in params else x
+        return self.blocks["norm"].bind(params["norm"], self.view)(x) if "norm" in params else x
 
     def output(self, params: Params, x: jax.Array, rows: ModuleRows) -> jax.Array:
         """The last norm, connectors and, of tiled images, what of them is merged.
 
         `[rows, positions / stack / shards, width]`. The width is that of the module, or, with a
-        connector, of the backbone; behind its features are then inputs of the backbone's layers,
-        which connectors of their own make of layers in `deepstack`. Behind them are the module's
+        connector, of the backbone; after its features are then inputs of the backbone's layers,
+        which separate connectors make of layers in `deepstack`. After them are the module's
         features again, for each of `selects`.
 
         Args:
             x: out of the layers.
         """
         if isinstance(self.settings, DecoderConfig):
-            return self.norm(params, x)
+            return self.apply_norm(params, x)
         ids, outputs = self.context(rows).segment_ids, list[jax.Array]()
         if self.name in self.graph.merged:
-            outputs.append(self._connected(params, x, ids, rows))
+            outputs.append(self._connect(params, x, ids, rows))
         if self.selects:
-            normed = self.norm(params, x[..., : self.settings.d_model])
-            outputs += [self._selected(select, normed, ids) for select in self.selects]
+            normed = self.apply_norm(params, x[..., : self.settings.d_model])
+            outputs += [self._select_media(select, normed, ids) for select in self.selects]
         return jnp.concatenate(outputs, axis=-1) if len(outputs) > 1 else outputs[0]
 
     @property
@@ -276,39 +278,37 @@ class ShardedModule:
         }
         return x[..., :first] if parts else x, selected
 
-    def _connected(
-        self, params: Params, x: jax.Array, ids: jax.Array, rows: ModuleRows
-    ) -> jax.Array:
+    def _connect(self, params: Params, x: jax.Array, ids: jax.Array, rows: ModuleRows) -> jax.Array:
         """Outputs for the backbone's rows; arguments as of `output`, and ids of the positions."""
         settings = self.settings
         assert isinstance(settings, EncoderConfig)
 
         def connected(name: str, x: jax.Array, norm: Callable[[jax.Array], jax.Array]) -> jax.Array:
             return connect_outputs(
-                self.tower[name], params[name], x, ids, settings, norm, self.view
+                self.blocks[name], params[name], x, ids, settings, norm, self.view
             )
 
         names = deepstack_blocks(settings)
         last, *earlier = jnp.split(x, 1 + len(names), axis=-1)
-        outputs = [connected("connector", last, partial(self.norm, params))]
+        outputs = [connected("connector", last, partial(self.apply_norm, params))]
         for name, tapped in zip(names, earlier, strict=True):
-            norm = self.tower[f"{name}_norm"].bind(params[f"{name}_norm"], self.view)
+            norm = self.blocks[f"{name}_norm"].bind(params[f"{name}_norm"], self.view)
             outputs.append(connected(name, tapped, norm))
-        joined = jnp.concatenate(outputs, axis=-1) if names else outputs[0]
+        combined = jnp.concatenate(outputs, axis=-1) if names else outputs[0]
         if "taps" in rows.arrays:
-            joined = mix_taps(joined, rows.arrays["taps"], rows.arrays["shares"], self.view)
-        return _with_room(joined, self.config.layer_inputs - len(names), 1 + len(names))
+            combined = mix_taps(combined, rows.arrays["taps"], rows.arrays["shares"], self.view)
+        return _pad_features(combined, self.config.layer_inputs - len(names), 1 + len(names))
 
-    def _selected(self, select: Select, x: jax.Array, segment_ids: jax.Array) -> jax.Array:
+    def _select_media(self, select: Select, x: jax.Array, segment_ids: jax.Array) -> jax.Array:
         """What reaches objectives of every medium, at its first output; zero at its others."""
         select_segments = average_segments if select == "mean" else keep_first
-        chosen = select_segments(x, segment_ids, self.view)
-        rows, positions, width = chosen.shape
+        selected = select_segments(x, segment_ids, self.view)
+        rows, positions, width = selected.shape
         assert isinstance(self.settings, EncoderConfig)
         stack = self.settings.stack if self.name in self.graph.merged else 1
-        return jnp.sum(chosen.reshape(rows, positions // stack, stack, width), axis=2)
+        return jnp.sum(selected.reshape(rows, positions // stack, stack, width), axis=2)
 
-    def head(self, objective: str, params: Params, x: jax.Array) -> jax.Array:
+    def apply_head(self, objective: str, params: Params, x: jax.Array) -> jax.Array:
         """The features that an edge brings to an objective, `[.., features]` float32.
 
         Args:
@@ -316,13 +316,13 @@ class ShardedModule:
             x: `[.., d_model]`, one output of every sample.
         """
         name = f"{HEAD}{objective}"
-        output: jax.Array = self.tower[name].bind(params[name], self.view)(x)
+        output: jax.Array = self.blocks[name].bind(params[name], self.view)(x)
         return output
 
     def has_inputs(self, rows: ModuleRows) -> jax.Array:
         """Whether these rows have inputs on any rank that shares gathered parameters.
 
-        Ranks that share a row agree by themselves, as each of them has the whole row's segments.
+        Ranks that share a row agree by themselves, as each of them has all segments of the row.
         """
         return psum(jnp.count_nonzero(rows.segment_ids), self.view.fsdp) > 0
 
@@ -338,7 +338,9 @@ def token_outputs(
     params: Params, hidden: jax.Array, config: ModelConfig, view: MeshView
 ) -> TokenOutputs:
     """What an objective of tokens reads of outputs `[rows, tokens / shards, d_model]`."""
-    terms = decoder.head_terms(_blocks(config, config.backbone), params, _flat(hidden, view), view)
+    terms = decoder.head_terms(
+        _build_blocks(config, config.backbone), params, _flatten_tokens(hidden, view), view
+    )
     return TokenOutputs(terms, config.backbone_config.vocab_size, config.loss_chunk)
 
 
@@ -356,32 +358,34 @@ def compute_dtype(config: ModelConfig) -> jnp.dtype:
     return jnp.dtype(config.dtype_on(traced_platform()))
 
 
-def _functions(settings: DecoderConfig | EncoderConfig) -> ModuleFunctions:
+def _load_module_functions(settings: DecoderConfig | EncoderConfig) -> ModuleFunctions:
     shared = DECODER if isinstance(settings, DecoderConfig) else None
     return load_functions(settings, shared)
 
 
 @lru_cache(maxsize=64)  # Blocks find shapes and axes of their parameters once.
-def _blocks(config: ModelConfig, name: str) -> ModuleBlocks:
+def _build_blocks(config: ModelConfig, name: str) -> ModuleBlocks:
     """The blocks of a module, with those of its connectors."""
     settings, graph = config.modules[name], config.graph
-    tower = dict(_functions(settings).tower(settings, config.attention))
+    blocks = dict(_load_module_functions(settings).build_blocks(settings, config.attention))
     if not isinstance(settings, DecoderConfig) and name in graph.merged:
         width = config.backbone_config.d_model
-        tower["connector"] = connector_block(settings, width)
+        blocks["connector"] = connector_block(settings, width)
         for block in deepstack_blocks(settings):
-            tower[block] = connector_block(settings, width)
-            tower[f"{block}_norm"] = norm_block(settings)
+            blocks[block] = connector_block(settings, width)
+            blocks[f"{block}_norm"] = norm_block(settings)
     for objective, edge in graph.heads_of(name).items():
         width = graph.objectives[objective].width
-        tower[f"{HEAD}{objective}"] = _head_block(settings, edge, width)
+        blocks[f"{HEAD}{objective}"] = _head_block(settings, edge, width)
     objective_blocks = {
-        n: load_objective(config, n).block() for n in graph.objectives if name == graph.backbone
+        n: load_objective(config, n).build_block()
+        for n in graph.objectives
+        if name == graph.backbone
     }
-    tower |= {
+    blocks |= {
         f"{OBJECTIVE}{n}": block for n, block in objective_blocks.items() if block is not None
     }
-    return MappingProxyType(adapt_blocks(tower, name, config.adapters))
+    return MappingProxyType(adapt_blocks(blocks, name, config.adapters))
 
 
 def _head_block(settings: DecoderConfig | EncoderConfig, edge: Edge, width: int) -> ParameterBlock:
@@ -391,12 +395,12 @@ def _head_block(settings: DecoderConfig | EncoderConfig, edge: Edge, width: int)
     return ParameterBlock(lambda rngs: Head(*arguments, rngs))
 
 
-def _with_room(x: jax.Array, count: int, parts: int = 1) -> jax.Array:
-    """`x`, of `parts` equal parts, with as many parts of zeros as `count` behind its features."""
+def _pad_features(x: jax.Array, count: int, parts: int = 1) -> jax.Array:
+    """`x`, of `parts` equal parts, followed by `count` parts of zeros in its features."""
     width = x.shape[-1] // parts
     return jnp.pad(x, ((0, 0), (0, 0), (0, count * width))) if count else x
 
 
-def _flat(hidden: jax.Array, view: MeshView) -> jax.Array:
+def _flatten_tokens(hidden: jax.Array, view: MeshView) -> jax.Array:
     """Sequence shards to `[rows * tokens, d_model]`, tokens of the context rank."""
     return gather_sequence(hidden, view).reshape(-1, hidden.shape[-1])

@@ -99,7 +99,7 @@ def _measure_bytes(
     grid = JointGrid.build({module: ParallelPlan(expert=experts, tensor=tensor)}, heads)
     view = grid.backbone if grid.devices > 1 else MeshView()
     module_functions = ShardedModule(config, module, view)
-    stack, specs = _layer_shapes(module_functions.tower["layers"], view)
+    stack, specs = _layer_shapes(module_functions.blocks["layers"], view)
     sizes_found: list[int] = []
 
     def trace(stack: Any, rows: Any) -> jax.Array:

@@ -25,7 +25,7 @@ from mllm_jax.config.configured_step import configure_step
 from mllm_jax.config.hardware import load_hardware
 from mllm_jax.config.inputs import media_specs, own_positions, token_spec
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.models.work.flops import tower_works
+from mllm_jax.models.work.flops import module_works
 from mllm_jax.plan.known_lengths import KnownLengths
 from scheduling.costs.estimate import step_times
 
@@ -87,7 +87,7 @@ class BucketVariant:
             make_capacity(data.budgets, [token_spec(self.config.model), *self.lanes]),
             KnownLengths(samples),
         )
-        consumer = TrainingDemand(tower_works(self.config.model))
+        consumer = TrainingDemand(module_works(self.config.model))
         planner = BatchPlanner(source, source, data, capacity, LoaderState(seed), consumer)
         return [planner.plan() for _ in range(steps)]
 
@@ -184,7 +184,7 @@ def _simulate_steps(
     hardware = load_hardware(config.schedule.hardware)
     lowered = configure_step(config, hardware.platform)
     parts = lowered.workload, lowered.chosen, hardware
-    lanes = {lane: compute_lane_cost(*parts, lane) for lane in config.model.lanes}
+    lanes = {lane: compute_lane_cost(*parts, lane) for lane in config.model.buckets}
     decoder, times = compute_lane_cost(*parts, config.model.backbone), step_times(*parts)
     texts = decoder.row_seconds * config.data.rows / decoder.groups
     ends = times.gather + times.scatter + times.update

@@ -38,7 +38,7 @@ from mllm_jax.config.inputs import (
     with_plans,
 )
 from mllm_jax.config.load import ConfigError, ExperimentConfig
-from mllm_jax.models.work.flops import tower_works
+from mllm_jax.models.work.flops import module_works
 
 #: Least number of microbatches, in whole steps, that are planned to assess budgets.
 MICROBATCHES = 8
@@ -310,7 +310,7 @@ def assess_budgets(
     config = with_budgets(config, budgets)
     data = config.data.model_copy(update={"on_error": "skip"})
     capacity = make_capacity(budgets, encoders, config.model.backbone_config.max_positions)
-    work, units = tower_works(config.model), config.budget_units
+    work, units = module_works(config.model), config.budget_units
     consumer = TrainingDemand(work, microbatches=config.train.accumulate, units=units)
     state = LoaderState(config.train.seed)
     planner = BatchPlanner(source, lengths, data, capacity, state, consumer)

@@ -66,7 +66,7 @@ def lane_exchanges(
         ScheduleError: there is no such hardware as the schedule's.
         HardwareError: `hardware` has no speed for the type of the activations.
     """
-    if not config.model.lanes:
+    if not config.model.buckets:
         return ()
     configured = configure_step(config)
     hardware = hardware or configured.hardware

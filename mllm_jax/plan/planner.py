@@ -109,7 +109,7 @@ class PlanSearch:
     def _plan_requirements(self) -> dict[str, tuple[PlanRequirement, ...]]:
         config, model = self.platform_config, self.platform_config.model
         requirements_by_module = {}
-        for name in (model.backbone, *model.lanes):
+        for name in (model.backbone, *model.buckets):
             each = 1 if name == model.backbone else model.encoder(name).reduction
             rows = config.row_positions(name).items()
             outputs = (PlanRequirement(key, size // each, "sequence") for key, size in rows)
@@ -199,7 +199,7 @@ class PlanSearch:
         model, remats = self.config.model, strategy.remats
         encoders = {
             name: model.others[name].model_copy(update={"remat": remats.get(lane)})
-            for lane, name in model.lanes.items()
+            for lane, name in model.buckets.items()
         }
         changed = model.with_others(encoders)
         return changed.model_copy(update={"remat": strategy.remat})

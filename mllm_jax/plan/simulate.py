@@ -130,7 +130,7 @@ def simulate_step(
     schedule, overlaps = _step_schedule(config)
     times = measure_step_times(config, hardware)
     numbers = microbatches_of(schedule, times)
-    names = config.model.backbone, *config.model.lanes
+    names = config.model.backbone, *config.model.buckets
     microbatches = {name: numbers[name] for name in names}
     replicas = config.parallel.backbone_plan.batch
     distinct = variation.draw_replicas(replicas, microbatches)

@@ -69,7 +69,7 @@ def measure_layer_bytes(
     model: ModelConfig, split: LayerSplit, positions: int, trained: Trained = "all"
 ) -> float:
     """`kept_bytes` of one row with so many positions, of the decoder or of a lane."""
-    module_split = split._replace(module=model.lanes.get(split.module, split.module))
+    module_split = split._replace(module=model.buckets.get(split.module, split.module))
     return saved_bytes(
         model, module_split, positions, _packed_rows(model, split.module, positions), trained
     )

@@ -81,7 +81,7 @@ class AdapterExport:
                 folder of the first adapters is gone.
         """
         placed_rules: list[tuple[str, TensorRule]] = []
-        if lost := self._frozen_parts.beside_adapters(self.run_export.model.parts):
+        if lost := self._frozen_parts.fully_trained(self.run_export.model.parts):
             names = ", ".join(lost)
             raise PretrainedError(
                 f"{names} trained in full, which has no place among adapters; valid: export all "
@@ -113,7 +113,7 @@ class AdapterExport:
 
     @cached_property
     def _frozen_parts(self) -> FrozenParts:
-        return FrozenParts.of(
+        return FrozenParts.from_config(
             self.run_export.config["train"]["freeze"], self.run_export.model.adapted
         )
 

@@ -13,7 +13,7 @@ from mllm_jax.config.buckets import planning_specs
 from mllm_jax.config.inputs import target_specs
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.compiled.precompiled import PrecompiledPrograms
-from mllm_jax.train.step.build import step_beside, train_step, with_plan
+from mllm_jax.train.step.build import build_step_on_devices_of, build_train_step, with_pipeline_plan
 from mllm_jax.train.step.plain import PlainProgram
 from mllm_jax.train.step.step import TrainStep
 from scheduling.schedules.tasks import Observer
@@ -49,7 +49,7 @@ class Experiment:
             ScheduleError: the pipeline's sizes do not fit together.
             DataError: tokenizer or processor cannot be made.
         """
-        step = train_step(config)
+        step = build_train_step(config)
         processor = make_processor(
             config.data,
             planning_specs(config),
@@ -64,7 +64,7 @@ class Experiment:
         if isinstance(self.step.program, PlainProgram):
             return self.step
         plans = without_stages(self.config.parallel.plans)
-        return step_beside(self.step, self.config.model, plans)
+        return build_step_on_devices_of(self.step, self.config.model, plans)
 
     @property
     def compiled_ahead(self) -> PrecompiledPrograms | None:
@@ -76,8 +76,10 @@ class Experiment:
 
     def observed_step(self, observe: Observer) -> TrainStep:
         """The train step of a pipeline that calls `observe` at the start and end of bundles."""
-        return with_plan(self.step, observe=observe)
+        return with_pipeline_plan(self.step, observe=observe)
 
     def state_bytes(self) -> int:
         """Size of parameters and optimizer state on disk."""
-        return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(self.step.abstract))
+        return sum(
+            leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(self.step.abstract_state)
+        )

@@ -67,23 +67,23 @@ class Module(Protocol[Rows]):
     def embed(self, params: Tree, rows: Rows) -> jax.Array:
         """Inputs of rows to `[rows, positions / shards, width]`.
 
-        Behind the features is room for inputs and outputs of single layers. Of a module whose
-        embedding is split over stages this is a stage's share of a sum over them.
+        After the features is space for inputs and outputs of single layers. Of a module whose
+        embedding is split over stages this is a stage's part of a sum over them.
         """
 
     def context(self, rows: Rows) -> Tree:
         """The values of rows that all layers read; they are not differentiated."""
 
-    def layer(self, params: Tree, x: jax.Array, context: Tree, place: int) -> tuple[jax.Array, Aux]:
-        """The layer at this `place` of its period, and its auxiliary losses.
+    def layer(self, params: Tree, x: jax.Array, context: Tree, kind: int) -> tuple[jax.Array, Aux]:
+        """The layer at this `kind` of its period, and its auxiliary losses.
 
-        The losses are float32 scalars: this rank's shares of sums over all ranks.
+        The losses are float32 scalars: this rank's part of sums over all ranks.
         """
 
     def output(self, params: Tree, x: jax.Array, rows: Rows) -> jax.Array:
         """What comes out of the module: the last norm, and connectors to other modules.
 
-        Behind the features of outputs for another module are the inputs of its layers.
+        After the features of outputs for another module are the inputs of its layers.
         """
 
     def has_inputs(self, rows: Rows) -> jax.Array:

@@ -10,7 +10,7 @@ from benchmarks import experts
 from benchmarks.experts import LIMIT, TURNS, bench_experts
 from mllm_jax.config.load import ConfigError, ExperimentConfig, load_config
 from mllm_jax.models.module import model_flops
-from mllm_jax.models.work.profile import tower_parameters
+from mllm_jax.models.work.profile import module_parameters
 from tests.configs import ROOT
 
 #: Seconds of the turns of each model, by its experts.
@@ -79,7 +79,7 @@ def test_the_dense_model_is_as_active(config: ExperimentConfig) -> None:
     for count in (4, 16, 64):
         router = 6 * 512 * 256 * count * 2
         assert flops[count] == pytest.approx(flops[0] + router)
-    sizes = [tower_parameters(own)["decoder"] for own in models.values()]
+    sizes = [module_parameters(own)["decoder"] for own in models.values()]
     assert sizes == sorted(set(sizes))
 
 

@@ -13,7 +13,7 @@ from mllm_jax.compile.hlo import parse_hlo, total_flops
 from mllm_jax.compile.target import training_batch
 from mllm_jax.config.configured_step import build_strategy, build_workload, on_platform
 from mllm_jax.config.load import ExperimentConfig, load_config
-from mllm_jax.train.step.build import train_step
+from mllm_jax.train.step.build import build_train_step
 from scheduling.costs.flops import task_flops
 from tests.configs import ROOT
 
@@ -21,8 +21,8 @@ CONFIG = ROOT / "configs" / "bench" / "lora.yaml"
 
 
 def compiled(config: ExperimentConfig) -> jax.stages.Compiled:
-    step = train_step(config, jax.devices()[: config.parallel.devices])
-    return step.update.lower(step.abstract, training_batch(config, step)).compile()
+    step = build_train_step(config, jax.devices()[: config.parallel.devices])
+    return step.update.lower(step.abstract_state, training_batch(config, step)).compile()
 
 
 def decoder_flops(program: jax.stages.Compiled) -> float:

@@ -65,7 +65,7 @@ def test_looking_at_data_and_evaluating_may_take_long(own, beside, monkeypatch):
     def evaluated(params: Any) -> dict[str, Any]:
         return {"while": part.doing_now}
 
-    step = SimpleNamespace(form=SimpleNamespace(regrouping=None), abstract=None)
+    step = SimpleNamespace(form=SimpleNamespace(regrouping=None), abstract_state=None)
     checkpoints = SimpleNamespace(
         restore=lambda *_, **__: SimpleNamespace(step=4, state={"params": None}), close=lambda: None
     )

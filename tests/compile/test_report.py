@@ -36,8 +36,8 @@ from mllm_jax.runtime.devices import DeviceError
 from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.feed import open_loader
-from mllm_jax.train.step.batch import place
-from mllm_jax.train.step.build import train_step
+from mllm_jax.train.step.batch import place_microbatches
+from mllm_jax.train.step.build import build_train_step
 from scheduling.costs.hardware import HardwareError
 from tests.configs import ROOT, config, values
 from tests.train.test_pipeline_run import MODEL, PIPELINED, Make
@@ -115,15 +115,19 @@ def test_the_batch_is_what_training_makes(
     config, step = experiment.config, experiment.step
     with open_loader(experiment, LoaderState(0)) as loader:
         microbatches = [next(loader).batch for _ in range(config.train.accumulate)]
-    made = place(microbatches, step)
+    made = place_microbatches(microbatches, step)
     expected = training_batch(config, step)
-    assert bool(expected.carried) == bool(step.program.ahead) == ("train__freeze" in changes)
+    assert (
+        bool(expected.carried)
+        == bool(step.program.prefetched_microbatches)
+        == ("train__freeze" in changes)
+    )
     assert bool(expected.routes) == (balance == "per_phase")
     assert_alike(expected.with_carried({}), made)
-    if step.program.ahead:
-        params = on_devices(step.abstract["params"])
-        assert_alike(expected.carried, step.primed(params, made).carried)
-        _, scalars = jax.eval_shape(step.update, step.abstract, expected)
+    if step.program.prefetched_microbatches:
+        params = on_devices(step.abstract_state["params"])
+        assert_alike(expected.carried, step.prime_batch(params, made).carried)
+        _, scalars = jax.eval_shape(step.update, step.abstract_state, expected)
         sizes = [(x.shape, x.dtype) for x in jax.tree.leaves(expected.carried)]
         assert sizes == [(x.shape, x.dtype) for x in jax.tree.leaves(scalars["carried"])]
 
@@ -133,9 +137,9 @@ def test_the_step_is_that_of_training(small_config: Make) -> None:
     experiment = Experiment.build(small_config())
     step = experiment.step
     with open_loader(experiment, LoaderState(0)) as loader:
-        batch = place([next(loader).batch], step)
-    lowered = step.update.lower(step.abstract, training_batch(experiment.config, step))
-    assert lowered.as_text() == step.update.lower(on_devices(step.abstract), batch).as_text()
+        batch = place_microbatches([next(loader).batch], step)
+    lowered = step.update.lower(step.abstract_state, training_batch(experiment.config, step))
+    assert lowered.as_text() == step.update.lower(on_devices(step.abstract_state), batch).as_text()
 
 
 # ---- what is refused -----------------------------------------------------------------------------
@@ -336,7 +340,7 @@ def test_auto_is_what_the_target_takes() -> None:
     """`auto` does not mean the choice of the CPU that compiles."""
     pytest.importorskip("libtpu")
     chosen = configure_for_target(config(**SMALL), TPU)
-    step = train_step(chosen, TPU.devices())
-    text = step.update.lower(step.abstract, training_batch(chosen, step)).as_text()
+    step = build_train_step(chosen, TPU.devices())
+    text = step.update.lower(step.abstract_state, training_batch(chosen, step)).as_text()
     assert "tpu_custom_call" in text
     assert "xbf16>" in text

@@ -38,7 +38,7 @@ def laned(**changes: Any) -> ExperimentConfig:
 
 def test_lanes_are_to_plans_and_budgets_what_encoders_are() -> None:
     own = laned()
-    assert own.model.lanes == {"short": "vision", "long": "vision", "audio": "audio"}
+    assert own.model.buckets == {"short": "vision", "long": "vision", "audio": "audio"}
     assert own.budget_units == {"tokens": 2, "short": 1, "long": 2, "audio": 16}
     found = {m.name: (m.module, m.bucket) for m in media_specs(own.model)}
     assert found == {

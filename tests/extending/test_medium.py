@@ -43,11 +43,11 @@ from data.planning.stream import TrainingDemand
 from data.processing.processor import make_processor
 from data.sources.make import make_source
 from data.media.cloud.row_spec import CloudRowSpec
-from scheduling.costs.work import TowerWork
+from scheduling.costs.work import ModuleWork
 
 text, clouds, coarse = TokenSpec("decoder"), CloudRowSpec("points", 4), CloudRowSpec("coarse", 8)
 rows = {name: [0, 1] for name in ("decoder", "vision", "points", "coarse")}
-work = TowerWork(linear=1.0, quadratic=0.01)
+work = ModuleWork(linear=1.0, quadratic=0.01)
 config = DataConfig.model_validate({
     "source": {"kind": "llava", "path": sys.argv[1], "fields": {"cloud": "scan"}},
     "budgets": {"tokens": 256, "segments": 16, "vision": 64, "points": 128, "coarse": 128},
@@ -178,11 +178,11 @@ from data.processing.processor import make_processor
 from data.rows.pack import read_medium
 from data.rows.tokens import TokenSpec
 from data.sources.make import make_source
-from scheduling.costs.work import TowerWork
+from scheduling.costs.work import ModuleWork
 
 spec = GraphRowSpec("graphs")
 rows = {name: [0, 1] for name in ("decoder", "graphs")}
-demand = TrainingDemand(dict.fromkeys(rows, TowerWork(linear=1.0, quadratic=0.01)))
+demand = TrainingDemand(dict.fromkeys(rows, ModuleWork(linear=1.0, quadratic=0.01)))
 STEPS, SEEN = 12, {}
 
 

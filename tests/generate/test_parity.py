@@ -76,7 +76,7 @@ def written(folder: str, plan: ParallelPlan, rows: list[int], count: int) -> lis
     step = build_step(model, {"decoder": plan}, devices=jax.devices()[: plan.devices])
     decoding = DecodingPrograms(step, (), "layer")
     stored = step.form.to_stored(params)
-    laid_out = jax.tree.map(lambda leaf: leaf.sharding, step.abstract["params"])
+    laid_out = jax.tree.map(lambda leaf: leaf.sharding, step.abstract_state["params"])
     prepared = decoding.prepare_parameters(jax.device_put(stored, laid_out))
     batch, slots = laid(texts(folder), rows, count)
     own = local_rows(step, count)["decoder"]

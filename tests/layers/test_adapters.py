@@ -20,7 +20,7 @@ from mllm_jax.layers.trainable import FrozenParts
 from mllm_jax.models import module as multimodal
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.work.flops import model_flops
-from mllm_jax.models.work.profile import tower_profiles
+from mllm_jax.models.work.profile import module_profiles
 from tests.train.models import small_model
 
 HEAD = "decoder.lm_head"
@@ -63,9 +63,9 @@ def inside(module: nnx.Module, name: str) -> Iterator[tuple[str, Dense]]:
     ids=["gpt", "llama", "mixture"],
 )
 def test_the_linear_layers_are_those_of_the_modules(model: ModelConfig) -> None:
-    wanted = found(multimodal._blocks(model, "decoder"), "decoder")
+    wanted = found(multimodal._build_blocks(model, "decoder"), "decoder")
     for name in model.encoders:
-        wanted |= found(multimodal._blocks(model, name), name)
+        wanted |= found(multimodal._build_blocks(model, name), name)
     assert {layer.name: layer for layer in model.linear_layers} == wanted
 
 
@@ -129,14 +129,14 @@ def test_their_elements_are_counted(model: ModelConfig) -> None:
     sizes = {
         name: sum(leaf.size for leaf in jax.tree.leaves(tree)) for name, tree in shapes.items()
     }
-    assert {name: p.parameters for name, p in tower_profiles(own).items()} == sizes
+    assert {name: p.parameters for name, p in module_profiles(own).items()} == sizes
 
 
 def test_their_products_are_counted() -> None:
     """Of the whole model less without adapters: twice their elements for each token."""
     model = small_model()
     own, lengths = adapted(model), {"decoder": [8.0]}
-    frozen = FrozenParts.of((), own.adapted)
+    frozen = FrozenParts.from_config((), own.adapted)
     assert own.adapters is not None
     layers = model.decoder.layers * sum(own.adapters.layer_elements("decoder").values())
     head = sum(own.adapters.end_elements("decoder").values())

@@ -15,7 +15,7 @@ from data.media.image.tiles import ImageTiling, layout_of, taps_of
 from mllm_jax.layers.tile_mixing import mix_taps
 from mllm_jax.models import module as multimodal
 from mllm_jax.models.graph import ModelConfig
-from mllm_jax.models.work.flops import tower_work
+from mllm_jax.models.work.flops import module_work
 from sharding.grid import MeshView
 from tests.models import towers
 
@@ -123,9 +123,9 @@ def test_work_grows_with_the_number_of_tiles() -> None:
     config = tiled()
     count = config.encoders["media"].tile_inputs
     assert count == 8
-    work = tower_work(config, "media")
+    work = module_work(config, "media")
     assert work.forward_flops([5 * count]) == pytest.approx(5 * work.forward_flops([count]))
-    plain = tower_work(towers.model(encoder="siglip"), "media")
+    plain = module_work(towers.model(encoder="siglip"), "media")
     assert work.forward_flops([count]) == pytest.approx(plain.forward_flops([count]))
     assert plain.forward_flops([5 * count]) > 5 * plain.forward_flops([count])
 

@@ -15,7 +15,7 @@ from data.sample import Grid
 from mllm_jax.config.inputs import token_spec
 from mllm_jax.models import module as multimodal
 from mllm_jax.models.batch import ModuleRows
-from mllm_jax.models.decoding import CachedDecoder, apart, next_positions
+from mllm_jax.models.decoding import CachedDecoder, next_positions, unstack_layers
 from mllm_jax.models.graph import ModelConfig
 from sharding.grid import MeshView
 from sharding.layerstack.spec import LayerStackSpec
@@ -102,22 +102,22 @@ def test_one_at_a_time_is_all_at_once(name: str) -> None:
         for start, known, length in ((0, KNOWN[0], LENGTHS[0]), (LENGTHS[0], KNOWN[1], LENGTHS[1])):
             media = media.at[:, start + known : start + length].set(0)
         expected, _ = towers.decode_hidden(decoder, whole, media, model, MeshView())
-        split = own.apart(decoder)
+        split = own.unstack_parameters(decoder)
         first = rows_of(model, KNOWN, [text[:n] for text, n in zip(texts, KNOWN, strict=True)])
         begun = jnp.asarray(
             np.concatenate([x[:n] for x, n in zip(landed, KNOWN, strict=True)])[None]
         )
-        cache = own.empty(1, sum(KNOWN) + 2 * 3)
-        cache = cache.noted(own.token_ids(first), 0)
-        _, cache = own.hidden(split, first, begun, cache, None)
+        cache = own.empty_cache(1, sum(KNOWN) + 2 * 3)
+        cache = cache.with_tokens(own.token_ids(first), 0)
+        _, cache = own.forward_cached(split, first, begun, cache, None)
         found = []
         for step in range(3):
             places = np.array(KNOWN) + step
             here = places + np.array([0, LENGTHS[0]])
             column = jax.tree.map(lambda array, here=here: array[:, here], whole)
             start = sum(KNOWN) + 2 * step
-            cache = cache.noted(own.token_ids(column), start)
-            hidden, cache = own.hidden(split, column, None, cache, jnp.int32(start))
+            cache = cache.with_tokens(own.token_ids(column), start)
+            hidden, cache = own.forward_cached(split, column, None, cache, jnp.int32(start))
             found.append(hidden)
         return expected, found
 
@@ -130,7 +130,7 @@ def test_one_at_a_time_is_all_at_once(name: str) -> None:
 def test_layers_of_a_period_lie_apart_with_what_they_have() -> None:
     traits = LayerStackSpec(2, without=(frozenset({"experts"}), frozenset({"mlp"})))
     stack = {name: np.arange(n) for name, n in (("norm", 4), ("mlp", 2), ("experts", 2))}
-    found = apart({name: {"scale": own} for name, own in stack.items()}, traits, 4)
+    found = unstack_layers({name: {"scale": own} for name, own in stack.items()}, traits, 4)
     assert found == (
         {"norm": {"scale": 0}, "mlp": {"scale": 0}},
         {"norm": {"scale": 1}, "experts": {"scale": 0}},

@@ -183,11 +183,11 @@ def test_encoders_feed_objectives_beside_stages(
     """Their outputs are merged where a microbatch enters, and learnt where it leaves."""
     decoder = ParallelPlan(stage=2, **plans["decoder"])
     every = {"decoder": decoder} | {n: ParallelPlan(**plans[n]) for n in BUDGETS}
-    still = Frozen.of(frozen)
+    still = Frozen.from_config(frozen)
     step = build_step(model_of_encoders(), every, PipelinePlan(schedule), still)
     pipeline = CompiledOnce(parameters_of_encoders(), step)
     loss, gradients = encoders_on_one_device()
-    expected = loss, still.apart(gradients)[0]
+    expected = loss, still.partition(gradients)[0]
     result = compare_gradients(pipeline(batches_of_encoders(order=1)), expected)
     assert result.loss_error < 1e-6, result
     assert max(result.worst.values()) < 2e-5, result

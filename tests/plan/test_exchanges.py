@@ -29,7 +29,7 @@ def test_without_hardware_bytes_choose_and_nothing_is_predicted() -> None:
 def test_a_run_and_its_prediction_agree_on_the_hardware_of_the_schedule() -> None:
     own = config(HARDWARE)
     found = lane_exchanges(own)
-    assert [each.lane for each in found] == list(own.model.lanes)
+    assert [each.lane for each in found] == list(own.model.buckets)
     for each in found:
         assert each.runs == each.counted == min(each.seconds, key=lambda way: each.seconds[way])
         assert "is counted" not in str(each)

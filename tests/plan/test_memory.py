@@ -19,8 +19,8 @@ from mllm_jax.config.load import ExperimentConfig, load_config
 from mllm_jax.plan.memory import predict_memory
 from mllm_jax.plan.traced import traced_workload
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.step.batch import place
-from mllm_jax.train.step.build import gradient_step
+from mllm_jax.train.step.batch import place_microbatches
+from mllm_jax.train.step.build import build_gradient_step
 from mllm_jax.train.step.pipeline import PipelineProgram
 from scheduling.costs.memory import StepMemory, step_memory
 from scheduling.lowering.lowered import BufferSizes
@@ -63,7 +63,7 @@ def batch(experiment: Experiment) -> Any:
     budgets = {name: own.data.budgets[name] for name in own.model.encoders}
     rows, tokens = own.data.rows, own.data.budgets["tokens"]
     seeds = range(own.train.accumulate)
-    return place(
+    return place_microbatches(
         [synthetic_batch(own.model, rows, tokens, budgets, seed) for seed in seeds], experiment.step
     )
 
@@ -88,7 +88,7 @@ def local(tree: Any) -> int:
 )
 def test_state_and_batch_take_what_is_predicted(own: ExperimentConfig) -> None:
     experiment = Experiment.build(own)
-    memory, state = predicted(experiment), experiment.step.abstract
+    memory, state = predicted(experiment), experiment.step.abstract_state
     assert memory.parameters == local(state["params"])
     # Of a frozen encoder the connector trains, whose moments are left out.
     assert memory.optimizer <= local(state["optimizer"]) <= 2 * memory.parameters
@@ -145,7 +145,7 @@ def test_tpus_hold_a_cast_copy_of_parameters(changes: dict[str, Any], casts: boo
     own = on_platform(config(**{"model__dtype": "bfloat16"} | changes), "cpu")
     workload, chosen = traced_workload(own, SPLITS), build_strategy(own, "gpu")
     sizes = {"decoder": BufferSizes(1, 1, 1)}
-    sizes |= {name: BufferSizes(1, 1, 1, 0, 1, 1) for name in own.model.lanes}
+    sizes |= {name: BufferSizes(1, 1, 1, 0, 1, 1) for name in own.model.buckets}
     given = sizes if chosen.backbone.stage > 1 else None
     tpu, gpu = (
         step_memory(workload, chosen, load_hardware(chip), given) for chip in ("v5p", "h100")
@@ -179,7 +179,7 @@ def test_gpus_hold_gradients_beside_all_that_a_backward_reads(plan: dict[str, in
 def test_the_demo_takes_the_memory_that_is_predicted() -> None:
     experiment = Experiment.build(load_config(ROOT / "configs" / "demo.yaml"))
     step, memory = experiment.step, predicted(experiment)
-    compiled = step.update.lower(step.abstract, batch(experiment)).compile()
+    compiled = step.update.lower(step.abstract_state, batch(experiment)).compile()
     real = compiled.memory_analysis()
     assert real is not None
     arguments = real.argument_size_in_bytes
@@ -195,7 +195,7 @@ def test_weight_gradients_apart_take_what_is_predicted() -> None:
     own = load_config(ROOT / "configs" / "bench" / "schedules.yaml")
     kinds = [with_section(own, "schedule", kind=kind) for kind in ("1f1b", "zero_bubble")]
     plain, apart = (predict_memory(kind, load_hardware("h100")).total for kind in kinds)
-    first, second = (compile_gradients(k, gradient_step(k)).temporary_bytes for k in kinds)
+    first, second = (compile_gradients(k, build_gradient_step(k)).temporary_bytes for k in kinds)
     assert apart - plain == pytest.approx(second - first, rel=0.1)
 
 
@@ -210,7 +210,7 @@ def following(**schedule: Any) -> ExperimentConfig:
 def test_the_slots_of_the_compiled_frame_are_counted(independent: bool) -> None:
     budgets = {"vision": 256} if independent else {}
     own = following(independent_microbatches=independent, budgets=budgets)
-    program = gradient_step(own).program
+    program = build_gradient_step(own).program
     assert isinstance(program, PipelineProgram)
     frame, lowered = program.bounds, configure_step(own)
     sizes = frame.sizes
@@ -237,8 +237,8 @@ def test_slots_to_spare_take_what_is_predicted(monkeypatch: pytest.MonkeyPatch) 
     own, found = following(), []
     for spare in (0, 4):
         monkeypatch.setattr("scheduling.lowering.bounds.SLACK_SLOTS", spare)
-        step = gradient_step(own)
-        lowered = step.gradients.lower(step.abstract["params"], training_batch(own, step))
+        step = build_gradient_step(own)
+        lowered = step.gradients.lower(step.abstract_state["params"], training_batch(own, step))
         real = lowered.compile().memory_analysis()
         assert real is not None
         found.append((real.temp_size_in_bytes, predict_memory(own, load_hardware("h100")).total))

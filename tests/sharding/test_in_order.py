@@ -14,7 +14,7 @@ from jax.sharding import Mesh, PartitionSpec
 
 from mllm_jax.compile.target import training_batch
 from mllm_jax.train.step import step as train_step
-from mllm_jax.train.step.build import gradient_step
+from mllm_jax.train.step.build import build_gradient_step
 from sharding.collectives import all_gather, all_gather_as, all_to_all, psum, vary
 from sharding.in_order import COLLECTIVES, shard_map
 from tests.configs import config
@@ -126,9 +126,9 @@ STAGES = {
 @pytest.mark.parametrize("changes", [{}, STAGES], ids=["plain", "stages"])
 def test_a_step_is_in_order(changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     def traced() -> ClosedJaxpr:
-        step = gradient_step(experiment, jax.devices()[:4])
+        step = build_gradient_step(experiment, jax.devices()[:4])
         return jax.make_jaxpr(step.gradients)(
-            step.abstract["params"], training_batch(experiment, step)
+            step.abstract_state["params"], training_batch(experiment, step)
         )
 
     experiment = config(**changes)

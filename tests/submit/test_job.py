@@ -22,7 +22,7 @@ from mllm_jax.submit.job import (
     name_problems,
     nearest_label,
 )
-from mllm_jax.train.step.build import train_step
+from mllm_jax.train.step.build import build_train_step
 from tests.configs import config
 from tests.submit.jobs import job, kubernetes, slurm
 
@@ -136,7 +136,9 @@ def test_the_longest_grace_is_that_of_slurm() -> None:
 @pytest.mark.parametrize("kind", ["adamw", "muon"])
 def test_the_checkpoint_has_every_parameter_with_its_moments(kind: str) -> None:
     own = config(train__optimizer={"kind": kind})
-    counts = [leaf.size for leaf in jax.tree.leaves(train_step(own).abstract) if leaf.ndim]
+    counts = [
+        leaf.size for leaf in jax.tree.leaves(build_train_step(own).abstract_state) if leaf.ndim
+    ]
     assert checkpoint_bytes(own) == sum(counts) * 4
 
 
@@ -146,7 +148,12 @@ def test_the_checkpoint_is_as_large_with_budgets_that_the_job_chooses() -> None:
 
 def test_the_checkpoint_has_no_moments_of_frozen_layers() -> None:
     own = config(train__freeze=["audio", "vision"])
-    exact = sum(leaf.size for leaf in jax.tree.leaves(train_step(own).abstract) if leaf.ndim) * 4
+    exact = (
+        sum(
+            leaf.size for leaf in jax.tree.leaves(build_train_step(own).abstract_state) if leaf.ndim
+        )
+        * 4
+    )
     assert exact < checkpoint_bytes(own) < min(1.5 * exact, checkpoint_bytes(config()))
 
 

@@ -50,7 +50,7 @@ def initial_state(step: TrainStep, seed: int = 0) -> Any:
 def first_states(experiment: Experiment) -> Callable[[], tuple[Any, Progress]]:
     """Makes the state before the first step; each call gives buffers of its own."""
     first = jax.tree.map(np.asarray, initial_state(experiment.step))
-    layout = jax.tree.map(lambda leaf: leaf.sharding, experiment.step.abstract)
+    layout = jax.tree.map(lambda leaf: leaf.sharding, experiment.step.abstract_state)
 
     def make() -> tuple[Any, Progress]:
         copies = jax.tree.map(lambda x: x.copy(), first)

@@ -156,7 +156,7 @@ def test_samples_through_lanes_teach_the_same(
 
 def in_groups(experiment: Experiment, count: int) -> list[TrainingDemand]:
     """Consumers of equal groups of hosts, each with its share of all rows."""
-    rows, towers = experiment.config.data.rows, ("decoder", *experiment.config.model.lanes)
+    rows, towers = experiment.config.data.rows, ("decoder", *experiment.config.model.buckets)
     share = rows // count
     held = [
         {tower: range(host * share, (host + 1) * share) for tower in towers}
@@ -193,7 +193,7 @@ def test_groups_that_balance_alone_teach_the_same(
 
 def test_evaluation_cuts_its_batches_by_cost_too(by_cost: ExperimentConfig) -> None:
     own = half_dear(Experiment.build(by_cost))
-    rows = {name: range(by_cost.data.rows) for name in ("decoder", *by_cost.model.lanes)}
+    rows = {name: range(by_cost.data.rows) for name in ("decoder", *by_cost.model.buckets)}
     source = make_source(by_cost.data, "heldout")
     indices = heldout_indices(source, None)
     batches = example_batches(source, own.processor, by_cost.data, rows, indices)

@@ -84,7 +84,7 @@ def canonical(experiment: Experiment, state: Any) -> Any:
 def restore(experiment: Experiment, folder: Path) -> Any:
     checkpoints = Checkpoints(folder, CONFIG, experiment.step.form.regrouping)
     try:
-        found = checkpoints.restore_newest(experiment.step.abstract)
+        found = checkpoints.restore_newest(experiment.step.abstract_state)
     finally:
         checkpoints.close()
     assert found is not None
@@ -181,7 +181,7 @@ def test_checkpoints_move_between_plans(small_config: Make, tmp_path: Path) -> N
     for number, experiment in enumerate((chunked, padded, plain)):
         state = restore(experiment, source)
         for leaf, like in zip(
-            jax.tree.leaves(state), jax.tree.leaves(experiment.step.abstract), strict=True
+            jax.tree.leaves(state), jax.tree.leaves(experiment.step.abstract_state), strict=True
         ):
             assert (leaf.shape, leaf.sharding) == (like.shape, like.sharding)
         jax.tree.map(np.testing.assert_array_equal, canonical(experiment, state), expected)
@@ -238,7 +238,7 @@ def test_a_run_that_works_ahead_goes_on_where_it_stopped(
     frozen = ["vision", "vision.connector", "audio", "audio.connector"]
     changes = MODEL | PIPELINED | {"train__accumulate": 4, "train__freeze": frozen}
     experiment = Experiment.build(small_config(**changes, train__steps=3))
-    assert experiment.step.program.ahead
+    assert experiment.step.program.prefetched_microbatches
     state, progress = initial_state(experiment.step), Progress(0, LoaderState(0))
     checkpoints = Checkpoints(tmp_path, CONFIG, experiment.step.form.regrouping)
 
@@ -248,7 +248,7 @@ def test_a_run_that_works_ahead_goes_on_where_it_stopped(
 
     losses, last = run(experiment, state, progress, save)
     checkpoints.wait_for_saves()
-    found = checkpoints.restore_newest(experiment.step.abstract)
+    found = checkpoints.restore_newest(experiment.step.abstract_state)
     checkpoints.close()
     assert found is not None
     again, same = run(experiment, found.state, found.progress)

@@ -41,10 +41,10 @@ class Fixed(GradientProgram):
         self.asked: list[tuple[float, float]] = []
 
     @property
-    def ahead(self) -> int:
+    def prefetched_microbatches(self) -> int:
         return self._ahead
 
-    def shares(
+    def accumulate_gradients(
         self, params: Any, batch: Batch, weights: Mapping[str, jax.Array], aux: Aux
     ) -> Gradients:
         self.asked.append((float(weights[NEXT_TOKEN]), float(aux["balance"])))
@@ -77,12 +77,12 @@ def test_losses_are_divided_by_weights_and_loads_and_auxiliary_losses_by_tokens(
     np.testing.assert_allclose(made.gradients["router"][LOAD], np.array(LOADS) / tokens)
     np.testing.assert_array_equal(made.gradients["q"], GRADIENT)
     np.testing.assert_allclose(made.aux["balance"], SUM / tokens)
-    assert int(program.targets(given)) == targets
+    assert int(program.count_targets(given)) == targets
 
 
 def test_shares_are_told_as_they_are() -> None:
     program = Fixed()
-    own = program.own({}, batch([*IDS], [*WEIGHTS]))
+    own = program.local_gradients({}, batch([*IDS], [*WEIGHTS]))
     assert program.asked == [(4.75, FACTOR / 8)]
     np.testing.assert_array_equal(own.gradients["router"][LOAD], LOADS)
     assert float(own.aux["balance"]) == SUM

@@ -26,7 +26,7 @@ from mllm_jax.train.records.metrics import FigureSums, FigureTotals
 from mllm_jax.train.state.changes import tell_changes
 from mllm_jax.train.state.optimizer import learning_rate
 from mllm_jax.train.state.progress import Progress, ProgressError
-from mllm_jax.train.step.batch import place
+from mllm_jax.train.step.batch import place_microbatches
 from mllm_jax.train.trainer import Trainer, training_steps
 from sharding.layerstack.partition import partition
 from tests.train.runs import initial_state, run, take_steps
@@ -78,8 +78,8 @@ def test_the_start_tells_what_a_run_is_too_short_for(experiment, caplog):
 
 def test_the_start_tells_what_trains_where_not_all_does(experiment):
     def told(frozen):
-        trained = SimpleNamespace(frozen=SimpleNamespace(apart=lambda params: (params, frozen)))
-        step = SimpleNamespace(program=trained, abstract=experiment.step.abstract)
+        trained = SimpleNamespace(frozen=SimpleNamespace(partition=lambda params: (params, frozen)))
+        step = SimpleNamespace(program=trained, abstract_state=experiment.step.abstract_state)
         console = Console(file=StringIO())
         print_start(replace(experiment, step=step), console)
         return console.file.getvalue()
@@ -184,7 +184,7 @@ def test_a_batch_without_anything_to_learn_changes_no_gradient(experiment, fresh
     batch = next(loader).batch
     loader.close()
     batch.decoder.targets[NEXT_TOKEN].weights[:] = 0
-    new, scalars = experiment.step.update(state, place([batch], experiment.step))
+    new, scalars = experiment.step.update(state, place_microbatches([batch], experiment.step))
     assert float(scalars["loss"]) == 0
     assert float(scalars["grad_norm"]) == 0
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(new["params"]))

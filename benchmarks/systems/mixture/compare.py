@@ -309,8 +309,8 @@ class _Loads:
 def _row_load(config: ExperimentConfig, share: float) -> Load:
     """Input positions for each row of the decoder; all buckets have equally many tokens."""
     model, tokens = config.model, config.data.budgets["tokens"]
-    outputs = max(1, round(share * tokens / max(1, len(model.lanes))))
-    return {name: outputs * model.encoder(name).reduction for name in model.lanes}
+    outputs = max(1, round(share * tokens / max(1, len(model.buckets))))
+    return {name: outputs * model.encoder(name).reduction for name in model.buckets}
 
 
 def _fullest_row(config: ExperimentConfig, most: TokenMixture, draw: SampleDraw | None) -> Load:
@@ -320,7 +320,7 @@ def _fullest_row(config: ExperimentConfig, most: TokenMixture, draw: SampleDraw 
     tokens, share = config.data.budgets["tokens"], max(MEDIA, most.share)
     return {
         name: int(share * tokens) * config.model.encoder(name).reduction
-        for name in config.model.lanes
+        for name in config.model.buckets
     }
 
 

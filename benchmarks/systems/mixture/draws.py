@@ -29,7 +29,7 @@ from data.sample import Lengths, MediumLengths
 from mllm_jax.config.inputs import longest_medium, media_specs, row_specs
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.short_form import BACKBONE
-from mllm_jax.models.work.flops import tower_works
+from mllm_jax.models.work.flops import module_works
 from mllm_jax.plan.known_lengths import KnownLengths
 from scheduling.costs.loads import Load, UnevenLoads
 from scheduling.costs.workload import Workload
@@ -123,7 +123,7 @@ class DrawnMixture:
             workload: rows of the encoders' own microbatches.
             microbatches: number of the decoder's microbatches.
         """
-        rows, works = self.rows // microbatches, tower_works(self.config.model)
+        rows, works = self.rows // microbatches, module_works(self.config.model)
         consumer = TrainingDemand(works, microbatches=microbatches)
         planner = self._make_planner({"balance": "per_phase"}, rows, consumer)
         steps = []

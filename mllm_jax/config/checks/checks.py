@@ -117,7 +117,7 @@ def _check_traced_step(config: ExperimentConfig) -> Iterator[Problem]:
 
 def _check_budget_names(config: ExperimentConfig) -> Iterator[Problem]:
     """Every lane of an encoder has a budget, every further axis of it, and nothing else."""
-    lanes, reserved = config.model.lanes, {config.model.backbone, "tokens", "segments"}
+    lanes, reserved = config.model.buckets, {config.model.backbone, "tokens", "segments"}
     names, further = {*config.model.others, *lanes}, further_budgets(config.model)
     free = next(name for name in ("vision", "audio", "images", "clips") if name not in names)
     for name in sorted(reserved & names):
@@ -330,7 +330,7 @@ def _attention_cases(config: ExperimentConfig) -> Iterator[tuple[str, int, int, 
     plans, decoder = present_plans(config), config.model.backbone_config
     encoders = {
         name: config.model.encoder(name)
-        for name in config.model.lanes
+        for name in config.model.buckets
         if name in plans and name in config.data.budgets
     }
     backbone = config.model.backbone
@@ -353,7 +353,7 @@ def _check_balancing(config: ExperimentConfig) -> Iterator[Problem]:
             "schedule.hardware", reason, _value_choices("schedule.hardware", *hardware_names())
         )
     try:
-        check_balancing(config.data, [config.model.backbone, *config.model.lanes])
+        check_balancing(config.data, [config.model.backbone, *config.model.buckets])
     except DataError as error:
         key, _, reason = str(error).partition(": ")
         yield Problem(key, reason)

@@ -112,7 +112,7 @@ def _or_default(key: str, value: object, reason: str) -> Problem:
 
 def _check_module_names(config: ExperimentConfig) -> Iterator[Problem]:
     for key in ("chunks", "budgets", "rows"):
-        names = [*[config.model.backbone] * (key == "chunks"), *config.model.lanes]
+        names = [*[config.model.backbone] * (key == "chunks"), *config.model.buckets]
         for name in getattr(config.schedule, key):
             if name not in names:
                 what = "module; its modules" if key == "chunks" else "encoder; its encoders"
@@ -171,7 +171,7 @@ def _own_budgets(config: ExperimentConfig) -> Iterator[Problem]:
     A size outside these bounds is told as such; its choices are whole shards.
     """
     for name, positions in config.schedule.budgets.items():
-        if name not in config.model.lanes or name not in config.data.budgets:
+        if name not in config.model.buckets or name not in config.data.budgets:
             continue
         unit = config.budget_unit(name, config.parallel.others[name])
         least, most = longest_medium(config, name), config.data.budgets[name]
@@ -259,7 +259,7 @@ def _check_encoder_chunks(config: ExperimentConfig) -> Iterator[Problem]:
     chosen = config.schedule
     for name, plan in _encoder_plans(config).items():
         stages, own = plan.stage, config.model.encoder(name)
-        encoder, layers, periods = config.model.lanes[name], own.layers, own.layers // own.period
+        encoder, layers, periods = config.model.buckets[name], own.layers, own.layers // own.period
         if periods % stages:
             key = f"{config.model_key(encoder)}.layers"
             reason = f"{layers} cannot be cut over the {stages} stages of {config.plan_key(name)}"

@@ -32,13 +32,13 @@ UNITS = 64
 
 def lane_path(config: ExperimentConfig, name: str) -> str:
     """Key of a lane: that of its encoder, if the encoder has no other, or of an entry in it."""
-    bucket = f".buckets.{name}" if config.model.lanes.get(name, name) != name else ""
+    bucket = f".buckets.{name}" if config.model.buckets.get(name, name) != name else ""
     return f"{config.model_key(name)}{bucket}"
 
 
 def _plan_names(config: ExperimentConfig) -> Iterator[Problem]:
     """Every lane of an encoder has a plan, and nothing else has one."""
-    lanes = config.model.lanes
+    lanes = config.model.buckets
     for name in lanes:
         if name not in config.parallel.others:
             reason = f"required, as {lane_path(config, name)} exists"
@@ -62,7 +62,7 @@ def _check_exchange(config: ExperimentConfig) -> Iterator[Problem]:
         possible_exchanges(config.data.balance == "per_phase"),
         Choice.setting(key, "auto"),
     )
-    if not config.model.lanes:
+    if not config.model.buckets:
         reason = f"{asked} has no effect, as the model has no encoders"
         yield Problem(key, reason, lambda: [[usual]])
     elif asked not in able:
@@ -91,7 +91,7 @@ def plan_checks(config: ExperimentConfig) -> list[Problem]:
 
 def present_plans(config: ExperimentConfig) -> dict[str, ParallelPlan]:
     """Plans of modules that the model has."""
-    modules = (config.model.backbone, *config.model.lanes)
+    modules = (config.model.backbone, *config.model.buckets)
     return {name: plan for name, plan in config.parallel.plans.items() if name in modules}
 
 
@@ -229,7 +229,7 @@ def _check_grid(config: ExperimentConfig) -> Iterator[Problem]:
 
 def _check_shared_plans(config: ExperimentConfig) -> Iterator[Problem]:
     """The lanes of an encoder hold its parameters alike, in evaluation too."""
-    plans, lanes = covering_plans(config), config.model.lanes
+    plans, lanes = covering_plans(config), config.model.buckets
     if config.model.backbone not in plans or len(set(lanes.values())) == len(lanes):
         return
     unstaged = without_stages(plans)

@@ -254,7 +254,7 @@ def data_alone(config: ExperimentConfig) -> Choice:
     devices = config.parallel.devices or config.parallel.backbone_plan.devices
     plan = {"data": devices}
     backbone = config.model.backbone
-    plans = sections_of_modules(dict.fromkeys((backbone, *config.model.lanes), plan), backbone)
+    plans = sections_of_modules(dict.fromkeys((backbone, *config.model.buckets), plan), backbone)
     changes = {f"parallel.{key}": value for key, value in plans.items()}
     label = f"data {devices} for every module"
     return Choice(label, {"parallel.devices": devices, **changes})

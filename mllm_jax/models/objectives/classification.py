@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from data.batch import SampleTargets
 from mllm_jax.layers.parameters import Params
 from mllm_jax.models.objectives.config import ClassificationConfig
-from mllm_jax.models.objectives.objective import SampleObjective, counted
+from mllm_jax.models.objectives.objective import SampleObjective, weights_on_first_rank
 from sharding.grid import MeshView
 
 
@@ -34,4 +34,4 @@ class Classification(SampleObjective):
         log_shares = jax.nn.log_softmax(logits)
         is_class = jax.nn.one_hot(targets.values, self.config.classes)
         losses = -jnp.sum(is_class * log_shares, axis=-1)
-        return jnp.sum(counted(targets.weights, view) * losses)
+        return jnp.sum(weights_on_first_rank(targets.weights, view) * losses)

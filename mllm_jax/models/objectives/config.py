@@ -1,7 +1,7 @@
 """Typed configuration of objectives, and the table of their kinds; nothing here loads jax.
 
-An objective is learnt from the outputs of the edges that end in it. Its loss is a class beside this
-file, and what it needs of a sample is a `data.targets.TargetSpec`; the table names both. See
+An objective is learnt from the outputs of the edges that end in it. Its loss is a class in this
+folder, and what it needs of a sample is a `data.targets.TargetSpec`; the table names both. See
 docs/extending/objective.md.
 """
 

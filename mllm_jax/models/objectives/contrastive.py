@@ -2,8 +2,8 @@
 
 ::
 
-    rank 0   a0 a1  x  b0 b1 b2 b3  ->  rows 0, 1 of the logits, and columns 0, 1
-    rank 1   a2 a3  x  b0 b1 b2 b3      every rank gathers all outputs, and compares its own ones
+    rank 0   a0 a1  x  b0 b1 b2 b3  ->  rows 0, 1 of the logits, and columns 0, 1 rank 1   a2 a3  x
+    b0 b1 b2 b3      every rank gathers all outputs, and compares those of its rows
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from data.batch import SampleTargets
 from mllm_jax.layers.modules import constant_parameter
 from mllm_jax.layers.parameters import ParameterBlock, Params
 from mllm_jax.models.objectives.config import ContrastiveConfig
-from mllm_jax.models.objectives.objective import SampleObjective, counted
+from mllm_jax.models.objectives.objective import SampleObjective, weights_on_first_rank
 from sharding.collectives import all_gather, axis_index
 from sharding.grid import MeshView
 
@@ -38,7 +38,7 @@ class Contrastive(SampleObjective):
 
     config: ContrastiveConfig
 
-    def block(self) -> ParameterBlock | None:
+    def build_block(self) -> ParameterBlock | None:
         """The temperature."""
         return ParameterBlock(lambda rngs: Temperature(self.config.temperature))
 
@@ -52,7 +52,7 @@ class Contrastive(SampleObjective):
         """See `Objective.loss`; samples are those of all microbatches."""
         factor = jnp.exp(params["scale"][0])
         exists = targets.weights > 0
-        first, second = (_normalized(vectors, exists) for vectors in outputs.values())
+        first, second = (_unit_vectors(vectors, exists) for vectors in outputs.values())
         places = exists.size * axis_index(view.batch_axes) + jnp.arange(exists.size)
         everyone = all_gather(exists, view.batch_axes, dim=0)
         candidates = everyone | ~jnp.any(everyone)  # without samples, there are no infinities
@@ -65,11 +65,11 @@ class Contrastive(SampleObjective):
             return jax.nn.logsumexp(logits, axis=1) - jnp.where(exists, partner, 0)
 
         both = losses(first, second) + losses(second, first)
-        weights = counted(targets.weights, view)
+        weights = weights_on_first_rank(targets.weights, view)
         return 0.5 * jnp.sum(jnp.where(weights > 0, weights * both, 0))
 
 
-def _normalized(x: jax.Array, exists: jax.Array) -> jax.Array:
+def _unit_vectors(x: jax.Array, exists: jax.Array) -> jax.Array:
     """Vectors of length one, where there are samples."""
     x = jnp.where(exists[:, None], x, 1)
     return x / jnp.linalg.norm(x, axis=-1, keepdims=True)

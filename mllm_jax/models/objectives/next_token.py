@@ -37,11 +37,11 @@ class NextToken:
 
     config: NextTokenConfig
 
-    def block(self) -> ParameterBlock | None:
+    def build_block(self) -> ParameterBlock | None:
         """See `Objective.block`."""
         return None
 
-    def summed(self, view: MeshView) -> Axes:
+    def summed_axes(self, view: MeshView) -> Axes:
         """See `Objective.summed`."""
         return view.token_axes
 

@@ -1,7 +1,8 @@
 """The loss of an objective, from the outputs of its edges.
 
 Of samples, outputs are `[samples, features]` float32: one of every slot for a sample in this rank's
-rows, used or not. Ranks that share a row all have them; `counted` makes one of them count.
+rows, used or not. Ranks that share a row all have them; `weights_on_first_rank` makes one of them
+count.
 """
 
 from __future__ import annotations
@@ -24,19 +25,19 @@ Targets = NextTokenTargets | SampleTargets
 class Objective(Protocol):
     """A loss; a class of it is called with the configuration of the objective."""
 
-    def block(self) -> ParameterBlock | None:
+    def build_block(self) -> ParameterBlock | None:
         """Parameters besides those of its edges; None in most objectives."""
 
-    def summed(self, view: MeshView) -> Axes:
-        """The axes over which the shares of ranks are added up."""
+    def summed_axes(self, view: MeshView) -> Axes:
+        """The axes over which the losses of ranks are added up."""
 
     def loss(
         self, params: Params, outputs: Mapping[str, Any], targets: Any, view: MeshView
     ) -> jax.Array:
-        """This rank's share of the sum of losses, not divided, a float32 scalar.
+        """This rank's part of the sum of losses, not divided, a float32 scalar.
 
         Args:
-            params: parameters of `block`, empty without one.
+            params: parameters of `build_block`, empty without one.
             outputs: by the source of each edge, in the order of the edges: `[samples, features]`;
                 of an objective that reads tokens what `NextToken` says.
             targets: `NextTokenTargets`, or `SampleTargets` of `[samples]`.
@@ -47,16 +48,16 @@ class Objective(Protocol):
 class SampleObjective:
     """What objectives of samples share."""
 
-    def block(self) -> ParameterBlock | None:
+    def build_block(self) -> ParameterBlock | None:
         """See `Objective.block`."""
         return None
 
-    def summed(self, view: MeshView) -> Axes:
+    def summed_axes(self, view: MeshView) -> Axes:
         """See `Objective.summed`."""
         return view.all_axes
 
 
-def counted(weights: jax.Array, view: MeshView) -> jax.Array:
+def weights_on_first_rank(weights: jax.Array, view: MeshView) -> jax.Array:
     """Weights of samples, which are zero but on the first of the ranks that share their rows.
 
     All stages have the outputs of the last one, and share its rows.

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from data.batch import SampleTargets
 from mllm_jax.layers.parameters import Params
 from mllm_jax.models.objectives.config import RegressionConfig
-from mllm_jax.models.objectives.objective import SampleObjective, counted
+from mllm_jax.models.objectives.objective import SampleObjective, weights_on_first_rank
 from sharding.grid import MeshView
 
 
@@ -33,4 +33,4 @@ class Regression(SampleObjective):
         (predicted,) = outputs.values()
         assert targets.values is not None  # as its `TargetSpec` makes them
         losses = jnp.mean(jnp.square(predicted - targets.values), axis=-1)
-        return jnp.sum(counted(targets.weights, view) * losses)
+        return jnp.sum(weights_on_first_rank(targets.weights, view) * losses)

@@ -27,14 +27,14 @@ def select_samples(
 
     Args:
         x: `[rows, positions / shards, width]`.
-        segment_ids: `[rows, positions]`, whole on every rank of the row.
+        segment_ids: `[rows, positions]`, complete on every rank of the row.
         segments: most segments of a row; slots without a segment are zero.
         choice: what is taken.
     """
-    shares = _shares(segment_ids, choice)
+    weights = _position_weights(segment_ids, choice)
     is_of = segment_ids[:, None] == 1 + jnp.arange(segments)[None, :, None]
-    chosen = shard_slice(jnp.where(is_of, shares[:, None], 0), view.sequence_axes, dim=2)
-    selected = jnp.einsum("rsp,rpw->rsw", chosen.astype(x.dtype), x, precision="highest")
+    selection = shard_slice(jnp.where(is_of, weights[:, None], 0), view.sequence_axes, dim=2)
+    selected = jnp.einsum("rsp,rpw->rsw", selection.astype(x.dtype), x, precision="highest")
     return psum(selected, view.sequence_axes)
 
 
@@ -44,11 +44,14 @@ def average_segments(x: jax.Array, segment_ids: jax.Array, view: MeshView) -> ja
     Args:
         x, segment_ids: as of `select_samples`.
     """
-    shares, begins = _shares(segment_ids, "mean"), _shares(segment_ids, "first")
+    weights, begins = (
+        _position_weights(segment_ids, "mean"),
+        _position_weights(segment_ids, "first"),
+    )
     same = segment_ids[:, :, None] == segment_ids[:, None]
-    chosen = jnp.where(same, begins[:, :, None] * shares[:, None], 0)
-    chosen = shard_slice(chosen, view.sequence_axes, dim=2).astype(x.dtype)
-    averages = jnp.einsum("rqp,rpw->rqw", chosen, x, precision="highest")
+    selection = jnp.where(same, begins[:, :, None] * weights[:, None], 0)
+    selection = shard_slice(selection, view.sequence_axes, dim=2).astype(x.dtype)
+    averages = jnp.einsum("rqp,rpw->rqw", selection, x, precision="highest")
     return reduce_scatter(averages, view.sequence_axes, dim=1)
 
 
@@ -58,12 +61,12 @@ def keep_first(x: jax.Array, segment_ids: jax.Array, view: MeshView) -> jax.Arra
     Args:
         x, segment_ids: as of `select_samples`.
     """
-    begins = shard_slice(_shares(segment_ids, "first"), view.sequence_axes, dim=1)
+    begins = shard_slice(_position_weights(segment_ids, "first"), view.sequence_axes, dim=1)
     return jnp.where(begins[..., None] > 0, x, 0)
 
 
-def _shares(segment_ids: jax.Array, choice: Choice) -> jax.Array:
-    """Share of every position in what is taken of its segment, `[rows, positions]` float32."""
+def _position_weights(segment_ids: jax.Array, choice: Choice) -> jax.Array:
+    """Weight of every position in what is selected of its segment, `[rows, positions]` float32."""
     real = segment_ids > 0
     if choice == "mean":
         same = (segment_ids[:, :, None] == segment_ids[:, None]) & real[:, None]

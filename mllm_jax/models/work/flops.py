@@ -20,17 +20,17 @@ from scheduling.costs.work import TRAINING_FACTOR, ModuleWork, NearPairs
 NOTHING = FrozenParts()
 
 
-def tower_work(config: ModelConfig, module: str) -> ModuleWork:
+def module_work(config: ModelConfig, module: str) -> ModuleWork:
     """Forward work of the backbone (with its head) or of a lane (with its encoder's connector)."""
     parts = work_parts(config, module)
     if module == config.backbone:
-        return _total(parts, config.backbone_config.layers)
+        return _sum_parts(parts, config.backbone_config.layers)
     return _encoder_total(parts, config.encoder(module))
 
 
-def tower_works(config: ModelConfig) -> dict[str, ModuleWork]:
+def module_works(config: ModelConfig) -> dict[str, ModuleWork]:
     """Forward work of the decoder and of every lane, by name."""
-    return {name: tower_work(config, name) for name in (config.backbone, *config.lanes)}
+    return {name: module_work(config, name) for name in (config.backbone, *config.buckets)}
 
 
 def model_flops(
@@ -43,53 +43,53 @@ def model_flops(
 
     Args:
         config: configuration of the model.
-        lengths: segment lengths of the backbone and of every lane in input positions, e.g.
+        lengths: segment lengths of the backbone and of every bucket in input positions, e.g.
             `[90, 38]` of the backbone and `[64]` of `vision`.
         frozen: parts that do not train; gradients go through a frozen decoder to its inputs, and
             into a frozen encoder not at all.
         targets: tokens that have a loss: the head is computed for these.
     """
-    towers = sum(_trained_flops(config, name, n, frozen) for name, n in lengths.items())
+    flops = sum(_trained_flops(config, name, n, frozen) for name, n in lengths.items())
     parts = work_parts(config, config.backbone)
-    head = 2 + _weights(frozen, config.backbone, parts.end_adapters)
-    return towers + targets * parts.end.linear * head
+    head = 2 + _trained_share(frozen, config.backbone, parts.end_adapters)
+    return flops + targets * parts.end.linear * head
 
 
 def _trained_flops(
     config: ModelConfig, name: str, lengths: ArrayLike, frozen: FrozenParts
 ) -> float:
-    """FLOPs of a step in the decoder without its head, or in a lane with its connector."""
+    """FLOPs of a step in the decoder without its head, or in a bucket with its connector."""
     parts = work_parts(config, name)
     if name == config.backbone:
-        weights = _weights(frozen, name, parts.layer_adapters)
-        return config.backbone_config.layers * _passes(parts.layer, lengths, weights)
-    encoder = config.lanes[name]
+        weights = _trained_share(frozen, name, parts.layer_adapters)
+        return config.backbone_config.layers * _training_flops(parts.layer, lengths, weights)
+    encoder = config.buckets[name]
     into = not frozen.is_trunk_frozen(encoder)
-    weights = _weights(frozen, encoder, parts.layer_adapters)
-    of_end = _weights(frozen, f"{encoder}.connector", parts.end_adapters)
+    weights = _trained_share(frozen, encoder, parts.layer_adapters)
+    of_end = _trained_share(frozen, f"{encoder}.connector", parts.end_adapters)
     start, end = parts.start.forward_flops(lengths), parts.end.forward_flops(lengths)
-    work = tower_work(config, name)
+    work = module_work(config, name)
     linear = work.linear - parts.start.linear - parts.end.linear
     layers = replace(work, linear=linear)
     return (
-        (_passes(layers, lengths, weights) if into else layers.forward_flops(lengths))
+        (_training_flops(layers, lengths, weights) if into else layers.forward_flops(lengths))
         + (TRAINING_FACTOR if frozen.trains(encoder) else 1) * start
         + (1 + (into or of_end > 0) + of_end) * end
     )
 
 
-def _passes(work: ModuleWork, lengths: ArrayLike, weights: float) -> float:
+def _training_flops(work: ModuleWork, lengths: ArrayLike, weights: float) -> float:
     """FLOPs of layers with a backward; attention, which has no parameters, has a whole one.
 
     Args:
-        weights: share of the products whose parameters have gradients.
+        weights: fraction of the products whose parameters have gradients.
     """
     linear = work.linear * float(np.asarray(lengths).sum())
     return TRAINING_FACTOR * (work.forward_flops(lengths) - linear) + (2 + weights) * linear
 
 
-def _weights(frozen: FrozenParts, part: str, adapters: float) -> float:
-    """Share of the products of a part whose parameters have gradients."""
+def _trained_share(frozen: FrozenParts, part: str, adapters: float) -> float:
+    """Fraction of the products of a part whose parameters have gradients."""
     if part in frozen.adapted:
         return adapters
     return float(part not in frozen.names)
@@ -97,13 +97,13 @@ def _weights(frozen: FrozenParts, part: str, adapters: float) -> float:
 
 @dataclass(frozen=True)
 class WorkParts:
-    """Forward work of a tower, cut where a pipeline cuts it; per input position all the same.
+    """Forward work of a module per input position, divided where a pipeline divides it.
 
     Attributes:
         start: FLOPs before the layers (an encoder's patches or convolutions).
         layer: FLOPs of one layer, the mean of a period.
         end: after the layers (the decoder's head, an encoder's connector).
-        layer_adapters, end_adapters: share of the products with parameters that adapters make.
+        layer_adapters, end_adapters: fraction of the products with parameters that adapters make.
     """
 
     start: ModuleWork
@@ -114,18 +114,18 @@ class WorkParts:
 
 
 def work_parts(config: ModelConfig, module: str) -> WorkParts:
-    """Parts of `tower_work(config, module)`."""
+    """Parts of `module_work(config, module)`."""
     adapters = config.adapters
     if module == config.backbone:
         parts, stride, reduction = _decoder_parts(config.backbone_config), 1, 1
     else:
-        encoder, merged = config.encoder(module), config.lanes[module] in config.graph.merged
+        encoder, merged = config.encoder(module), config.buckets[module] in config.graph.merged
         # A head reads one output of a medium, which counts for nothing beside its layers.
         parts = _encoder_parts(encoder, config.backbone_config.d_model if merged else 0)
         stride, reduction = encoder.stride, encoder.reduction
     if adapters is None:
         return parts
-    part = config.lanes.get(module, module)
+    part = config.buckets.get(module, module)
     layer = 2 * sum(adapters.layer_elements(part).values()) / stride
     end = 2 * sum(adapters.end_elements(part).values()) / reduction
     return replace(
@@ -139,7 +139,7 @@ def work_parts(config: ModelConfig, module: str) -> WorkParts:
 
 def decoder_work(config: DecoderConfig) -> ModuleWork:
     """Work per token, embeddings free, the head on every token, as if all had a loss."""
-    return _total(_decoder_parts(config), config.layers)
+    return _sum_parts(_decoder_parts(config), config.layers)
 
 
 def encoder_work(config: EncoderConfig, d_decoder: int) -> ModuleWork:
@@ -151,7 +151,7 @@ def encoder_work(config: EncoderConfig, d_decoder: int) -> ModuleWork:
 
 
 def _encoder_total(parts: WorkParts, config: EncoderConfig) -> ModuleWork:
-    work = _total(parts, config.layers)
+    work = _sum_parts(parts, config.layers)
     if not config.tile_inputs:
         return work
     tile = config.tile_inputs
@@ -159,7 +159,7 @@ def _encoder_total(parts: WorkParts, config: EncoderConfig) -> ModuleWork:
     return ModuleWork(work.linear + work.quadratic * tile + near, 0)
 
 
-def _total(parts: WorkParts, layers: int) -> ModuleWork:
+def _sum_parts(parts: WorkParts, layers: int) -> ModuleWork:
     linear = parts.start.linear + layers * parts.layer.linear + parts.end.linear
     return replace(parts.layer.times_layers(layers), linear=linear)
 
@@ -169,7 +169,8 @@ def _decoder_parts(config: DecoderConfig) -> WorkParts:
     projections = 2 * config.d_model * (2 * width + 2 * config.kv_heads * config.head_dim)
     layer = (
         projections
-        + sum(_mlp(config, kind.mlp == "experts") for kind in config.layer_kinds) / config.period
+        + sum(_mlp_flops(config, kind.mlp == "experts") for kind in config.layer_kinds)
+        / config.period
     )
     head = 2 * config.d_model * config.vocab_size
     layer_work = _layer_work(layer, 4 * width, config.layer_kinds)
@@ -216,13 +217,15 @@ def _layer_work(
     return ModuleWork(linear, pair * far, tuple(NearPairs(pair * s, w, c) for s, w, c in near))
 
 
-def _mlp(config: DecoderConfig, experts: bool) -> float:
+def _mlp_flops(config: DecoderConfig, experts: bool) -> float:
     """FLOPs per token of an MLP, or of the router and the experts of a token."""
-    own, width = config.experts, config.d_model
-    if own is None or not experts:
+    expert_config, width = config.experts, config.d_model
+    if expert_config is None or not experts:
         products = 3 if config.parts.gated else 2
         return 2 * products * width * config.d_ff
-    return expert_flops(own.active_d_ff, width) + 2 * width * (own.count + own.shared_gate)
+    return expert_flops(expert_config.active_d_ff, width) + 2 * width * (
+        expert_config.count + expert_config.shared_gate
+    )
 
 
 def expert_flops(hidden: int, d_model: int) -> float:
@@ -236,11 +239,11 @@ def _encoder_parts(config: EncoderConfig, d_decoder: int) -> WorkParts:
     return WorkParts(
         ModuleWork(config.stem_flops, 0),
         _layer_work(layer, 4 * width / stride**2, config.layer_kinds, config.bound_sizes, stride),
-        ModuleWork((1 + len(config.deepstack)) * _connector(config, d_decoder), 0),
+        ModuleWork((1 + len(config.deepstack)) * _connector_flops(config, d_decoder), 0),
     )
 
 
-def _connector(config: EncoderConfig, d_decoder: int) -> float:
+def _connector_flops(config: EncoderConfig, d_decoder: int) -> float:
     """Products of the connector, per input position; without a width there is none."""
     if not d_decoder:
         return 0.0

@@ -44,7 +44,7 @@ from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.feed import check_heldout_data, check_tokenizer, run_on_all
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.mirrors.offers import fetch_newest
-from mllm_jax.train.step.batch import local_rows, place
+from mllm_jax.train.step.batch import local_rows, place_microbatches
 from mllm_jax.train.step.gradient_program import Batch
 from sharding.collectives import psum
 
@@ -80,7 +80,7 @@ class LossEvaluator:
         self._decoding = DecodingPrograms(self._step, self._processor.end_ids, "layer")
         scalars = PartitionSpec(), PartitionSpec()
         self._sum_losses = synchronize_program(
-            "held-out losses", jax.jit(self._step.shard(self._sum_loss, specs, scalars))
+            "held-out losses", jax.jit(self._step.shard_over_mesh(self._sum_loss, specs, scalars))
         )
         form, trained = self._step.form, self._trained.form
         convert = jax.jit(
@@ -164,7 +164,7 @@ class LossEvaluator:
             self._source, self._processor, self._data, self._rows, indices
         ):
             self._begin_batch(examples.skipped)
-            batch = place([examples.batch], self._step)
+            batch = place_microbatches([examples.batch], self._step)
             sums = self._sum_losses(params, batch)
             with waiting_for_peers("held-out losses", limited=False):
                 total += [float(value) for value in sums]
@@ -334,7 +334,7 @@ def evaluate_run(config: ExperimentConfig) -> dict[str, Any]:
     checkpoints = Checkpoints(folder, config.checkpoint, regrouping, read_only=True)
     try:
         restored = checkpoints.restore_newest(
-            experiment.step.abstract,
+            experiment.step.abstract_state,
             accept=lambda candidate: check_tokenizer(config, candidate.progress),
         )
     finally:

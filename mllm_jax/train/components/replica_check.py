@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from mllm_jax.runtime.compiled.synchronized import synchronize_program
 from mllm_jax.runtime.folder import RunError
-from mllm_jax.train.step.batch import whole
+from mllm_jax.train.step.batch import gather_to_host
 from mllm_jax.train.step.build import rolled_step
 from mllm_jax.train.step.gradient_program import Batch
 from mllm_jax.train.step.plain import PlainProgram
@@ -104,9 +104,9 @@ class ReplicaCheck:
             params, batch: those of a step, before it is taken.
         """
         first = _first_microbatch(self._step, batch)
-        digests = whole(self._digest_of(params, first))
+        digests = gather_to_host(self._digest_of(params, first))
         moved = self._move_to_neighbours(params, first)
-        again = whole(self._digest_again(*moved))
+        again = gather_to_host(self._digest_again(*moved))
         return self._find_difference(digests, again)
 
     @cached_property
@@ -210,11 +210,11 @@ def _digest_program(step: TrainStep) -> Any:
     everywhere = PartitionSpec(step.program.grid.backbone.all_axes)
 
     def digest_leaves(params: Any, batch: Batch) -> jax.Array:
-        local = step.program.own(params, batch)
+        local = step.program.local_gradients(params, batch)
         leaves = jax.tree.leaves(local.gradients)  # the loss is a sum over replicas already
         return jnp.stack([_digest_leaf(leaf) for leaf in leaves])[None]
 
-    return jax.jit(step.shard(digest_leaves, step.state_specs["params"], everywhere))
+    return jax.jit(step.shard_over_mesh(digest_leaves, step.state_specs["params"], everywhere))
 
 
 def _digest_leaf(x: jax.Array) -> jax.Array:

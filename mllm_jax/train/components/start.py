@@ -17,7 +17,7 @@ from data.planning.stream import LoaderState
 from mllm_jax.config.checks.period_checks import short_run_notes
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.health.check import list_checks, require_healthy, run_checks, should_check
-from mllm_jax.models.work.profile import tower_parameters
+from mllm_jax.models.work.profile import module_parameters
 from mllm_jax.runtime.devices import is_primary
 from mllm_jax.runtime.folder import IDENTITY, RunError, created_folder, read_identity
 from mllm_jax.runtime.lock import GLANCE, check_unsupervised, run_lock
@@ -106,7 +106,7 @@ def restore_or_init(
 
     if config.checkpoint.enabled:
         restored = checkpoints.restore_newest(
-            experiment.step.abstract, from_step, accept, memory, offers
+            experiment.step.abstract_state, from_step, accept, memory, offers
         )
     elif from_step is not None:
         raise RunError(f"--from-step {from_step} needs checkpoint.enabled=true")
@@ -160,7 +160,7 @@ def initial_state(experiment: Experiment, console: Console) -> Any:
         if is_primary():
             console.print(text, markup=False, soft_wrap=True)
 
-    params, target = state.pop("params"), step.abstract["params"]
+    params, target = state.pop("params"), step.abstract_state["params"]
     if released:
         params = start_from(config.model, params, target, print_line)
     if adapters is not None:
@@ -174,15 +174,15 @@ def print_start(experiment: Experiment, console: Console) -> None:
         for note in short_run_notes(experiment.config):
             logger.warning("%s", note)
         model, frozen = experiment.config.model, experiment.config.frozen
-        if model.adapters and (left_out := frozen.beside_adapters(model.parts)):
+        if model.adapters and (left_out := frozen.fully_trained(model.parts)):
             logger.warning(
                 "%s train in full beside adapters, so that `export --adapters` has no place for "
                 "them; export all weights in the end, or name them in train.freeze",
                 ", ".join(left_out),
             )
-        count = sum(tower_parameters(experiment.config.model).values())
+        count = sum(module_parameters(experiment.config.model).values())
         step = experiment.step
-        trained, constant = step.program.frozen.apart(step.abstract["params"])
+        trained, constant = step.program.frozen.partition(step.abstract_state["params"])
         train = sum(leaf.size for leaf in jax.tree.leaves(trained)) / 1e6
         some = f", of which {train:.2f}M train," if jax.tree.leaves(constant) else ""
         console.print(f"{count / 1e6:.2f}M parameters{some} on", soft_wrap=True)

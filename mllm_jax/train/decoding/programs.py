@@ -26,14 +26,14 @@ from data.batch import PackedBatch
 from mllm_jax.layers.attention.masks import TokenIds
 from mllm_jax.layers.config.kinds import SPAN_IDS
 from mllm_jax.models.batch import ModuleRows
-from mllm_jax.models.decoding import Cache, CachedDecoder, in_type_of_use, next_positions
+from mllm_jax.models.decoding import Cache, CachedDecoder, cast_to_compute_dtype, next_positions
 from mllm_jax.models.model import Model
 from mllm_jax.models.module import parameter_axes
 from mllm_jax.runtime.compiled.synchronized import SynchronizedProgram, synchronize_program
 from mllm_jax.runtime.part import waiting_for_peers
 from mllm_jax.train.decoding.columns import NAMES, AnswerColumns
 from mllm_jax.train.decoding.sampling import TokenDraw, TokenSampling, draw_tokens
-from mllm_jax.train.step.batch import place, whole
+from mllm_jax.train.step.batch import gather_to_host, place_microbatches
 from mllm_jax.train.step.gradient_program import Batch
 from mllm_jax.train.step.step import TrainStep
 from sharding.collectives import join_slices, psum, shard_slice
@@ -129,14 +129,14 @@ class DecodingPrograms:
     def _convert_parameters(self, params: Any) -> Any:
         axes = parameter_axes(self._step.program.model)
         name = self._backbone
-        decoder = in_type_of_use(params[name], axes[name], self._decoder.dtype)
-        return params | {name: self._decoder.apart(decoder)}
+        decoder = cast_to_compute_dtype(params[name], axes[name], self._decoder.dtype)
+        return params | {name: self._decoder.unstack_parameters(decoder)}
 
     @cached_property
     def _parameter_specs(self) -> Any:
         """Layouts of prepared parameters."""
         layout = jax.tree.map(self._own_layout, self._step.form.layout)
-        decoder = self._decoder.apart(layout[self._backbone], _of_one)
+        decoder = self._decoder.unstack_parameters(layout[self._backbone], _of_one)
         return jax.tree.map(lambda leaf: leaf.spec, layout | {self._backbone: decoder})
 
     def _own_layout(self, layout: ParameterSharding) -> ParameterSharding:
@@ -168,7 +168,9 @@ class DecodingPrograms:
         """
         arrays = {**batch.decoder.arrays, **columns.arrays}
         prompts = replace(batch.decoder, arrays=arrays)
-        placed = place([replace(batch, rows={**batch.rows, self._backbone: prompts})], self._step)
+        placed = place_microbatches(
+            [replace(batch, rows={**batch.rows, self._backbone: prompts})], self._step
+        )
         draw = sampling.as_arrays
         prefill = self._make_program("prefill", most, sampling.is_greedy)
         decode = self._make_program("decode", most, sampling.is_greedy)
@@ -176,7 +178,7 @@ class DecodingPrograms:
             "prompts", prefill, {"params": params, "draw": draw}, placed
         )
         tokens, rest_seconds = self._time_program("answers", decode, params, draw, state)
-        token_rows = whole(tokens)
+        token_rows = gather_to_host(tokens)
         answers = [token_rows[at][token_rows[at] >= 0].tolist() for at in columns.places]
         return WrittenAnswers(
             answers, first.run, rest_seconds.run, first.compile + rest_seconds.compile
@@ -211,7 +213,7 @@ class DecodingPrograms:
         """Program of prompts: `({"params", "draw"}, batch)` to a `State`."""
         specs = {"params": self._parameter_specs, "draw": _DRAW_SPECS}
         body = partial(self._begin_state, most, greedy)
-        program = self._step.shard(body, specs, self._state_specs)
+        program = self._step.shard_over_mesh(body, specs, self._state_specs)
         return synchronize_program("the prompts", jax.jit(program))
 
     def _decode_program(self, greedy: bool) -> SynchronizedProgram:
@@ -242,10 +244,12 @@ class DecodingPrograms:
         rows: ModuleRows = modules[self._backbone]
         last, segments, lengths, limits, numbers = (rows.arrays[name] for name in NAMES)
         count, tokens = rows.inputs.shape
-        cache = self._decoder.empty(count, tokens + last.shape[1] * most)
-        cache = cache.noted(self._decoder.token_ids(rows), jnp.int32(0))
-        media = self._modules.merged(params, modules, routes)
-        hidden, cache = self._decoder.hidden(params[self._backbone], rows, media, cache, None)
+        cache = self._decoder.empty_cache(count, tokens + last.shape[1] * most)
+        cache = cache.with_tokens(self._decoder.token_ids(rows), jnp.int32(0))
+        media = self._modules.merged_outputs(params, modules, routes)
+        hidden, cache = self._decoder.forward_cached(
+            params[self._backbone], rows, media, cache, None
+        )
         none = jnp.zeros_like(last)
         state = DecodingState(
             cache,
@@ -260,7 +264,7 @@ class DecodingPrograms:
             limits,
             numbers,
         )
-        last_hidden = self._decoder.taken(hidden, last)
+        last_hidden = self._decoder.take_states(hidden, last)
         return self._with_next(params[self._backbone], last_hidden, draw, greedy, state)
 
     def _finish_answers(
@@ -278,8 +282,8 @@ class DecodingPrograms:
             number, state = carry
             start = first + number * columns
             rows = self._newest_rows(state)
-            cache = state.cache.noted(self._decoder.token_ids(rows), start)
-            hidden, cache = self._decoder.hidden(decoder, rows, None, cache, start)
+            cache = state.cache.with_tokens(self._decoder.token_ids(rows), start)
+            hidden, cache = self._decoder.forward_cached(decoder, rows, None, cache, start)
             state = state._replace(cache=cache)
             return number + 1, self._with_next(decoder, hidden, draw, greedy, state)
 
@@ -320,12 +324,12 @@ class DecodingPrograms:
     ) -> jax.Array:
         """The next token of every column, `[rows, columns]`, equal on a row's ranks."""
         if greedy:
-            return self._decoder.best(params, hidden)
+            return self._decoder.greedy_tokens(params, hidden)
         context = self._view.context
         numbers, places = (
             shard_slice(x, context, dim=1) for x in (state.numbers, state.written_counts)
         )
-        tokens = draw_tokens(self._decoder.logits(params, hidden), draw, numbers, places)
+        tokens = draw_tokens(self._decoder.full_logits(params, hidden), draw, numbers, places)
         return join_slices(tokens, context, dim=1)
 
 

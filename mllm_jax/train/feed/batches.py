@@ -13,7 +13,7 @@ from data.loading.loader import Microbatch, MicrobatchLoader
 from mllm_jax.runtime.part import current_peers
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.groups import exchange_with_groups
-from mllm_jax.train.step.batch import PlacedBatch, local_rows, place, place_batch
+from mllm_jax.train.step.batch import PlacedBatch, local_rows, place_batch, place_microbatches
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def read_steps(
     next_step: list[Microbatch] | None = None
     for left in range(steps - 1, -1, -1):
         microbatches = next_step or read()
-        next_step = read() if experiment.step.program.ahead and left else None
+        next_step = read() if experiment.step.program.prefetched_microbatches and left else None
         yield StepMicrobatches(microbatches, next_step)
 
 
@@ -60,9 +60,11 @@ def place_step(
     exchange = exchange_with_groups(read.microbatches[0].stats.group)
     # After the last step there is none: its work ahead is thrown away.
     next_batches = None if read.next_step is None else [m.batch for m in read.next_step]
-    placed = place_batch(batches, step, next_batches, among=exchange)
-    if carried is None and step.program.ahead:
-        carried = step.primed(state["params"], place(batches, step, among=exchange)).carried
+    placed = place_batch(batches, step, next_batches, groups=exchange)
+    if carried is None and step.program.prefetched_microbatches:
+        carried = step.prime_batch(
+            state["params"], place_microbatches(batches, step, groups=exchange)
+        ).carried
     return placed._replace(batch=placed.batch.with_carried(carried or {}))
 
 
@@ -72,7 +74,7 @@ def leave_out_everywhere(experiment: Experiment, microbatches: Sequence[Microbat
     With media in rows of their own, the process that reads a medium may hold another one's text.
     """
     config = experiment.config
-    has_media_rows = config.data.balance == "per_phase" and config.model.lanes
+    has_media_rows = config.data.balance == "per_phase" and config.model.buckets
     if current_peers().count == 1 or config.data.lengths != "cached" or not has_media_rows:
         return
     holes = current_peers().gather_values(

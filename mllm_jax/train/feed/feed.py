@@ -38,7 +38,7 @@ from data.waits import SOURCE
 from mllm_jax.config.buckets import planning_specs
 from mllm_jax.config.inputs import target_specs
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.models.work.flops import tower_works
+from mllm_jax.models.work.flops import module_works
 from mllm_jax.runtime.agreement import check_agreement, flatten_config
 from mllm_jax.runtime.compiled.synchronized import synchronize_program
 from mllm_jax.runtime.devices import is_primary
@@ -263,7 +263,7 @@ def _demand_of(
 ) -> TrainingDemand:
     """The training of a configuration, by the hosts of its rows and those that read samples."""
     return TrainingDemand(
-        tower_works(config.model),
+        module_works(config.model),
         hosts,
         config.train.accumulate,
         config.budget_units,
@@ -282,7 +282,9 @@ def open_single_loader(
     Raises:
         DataError: the source, the budgets or the measured lengths cannot be used.
     """
-    rows = {name: range(config.data.rows) for name in (config.model.backbone, *config.model.lanes)}
+    rows = {
+        name: range(config.data.rows) for name in (config.model.backbone, *config.model.buckets)
+    }
     common = source, processor, config.data, config.train.seed
     demand = _demand_of(config, {})
     if config.data.lengths == "on_read":

@@ -25,7 +25,7 @@ from data.sample import Lengths
 from mllm_jax.config.hardware import load_hardware
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.module import compute_dtype
-from mllm_jax.models.work.flops import tower_works
+from mllm_jax.models.work.flops import module_works
 from scheduling.costs.hardware import Hardware
 
 logger = logging.getLogger(__name__)
@@ -104,7 +104,7 @@ def _predict_cost(
     )
     by_bucket = map(capacity.by_bucket, samples)
     usable = [lengths for lengths in by_bucket if capacity.misfit(lengths) is None]
-    drawn = draw_steps(usable, capacity, tower_works(config.model), shares)
+    drawn = draw_steps(usable, capacity, module_works(config.model), shares)
     drawn = _select_phases(drawn, _balanced_phases(config))
     work = _work_seconds(config, hardware, drawn, ranks)
     sending = _sending_seconds(config, capacity, samples, hardware, drawn.samples, size, hosts)
@@ -118,7 +118,7 @@ def _balanced_phases(config: ExperimentConfig) -> Collection[str]:
     """Phases whose samples are balanced over the ranks of a group."""
     if config.data.balance == "none":
         return ()
-    others = config.model.lanes if config.data.balance == "per_phase" else ()
+    others = config.model.buckets if config.data.balance == "per_phase" else ()
     return config.model.backbone, *others
 
 

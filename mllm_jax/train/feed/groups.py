@@ -19,7 +19,7 @@ from data.planning.independent_microbatches import feeds_of_all
 from data.planning.stream import LoaderState, joined
 from mllm_jax.runtime.part import current_peers
 from mllm_jax.train.records.step_record import PhaseLoad, StepRecord, sum_over_microbatches
-from mllm_jax.train.step.host_groups import ALONE, HostGroupExchange
+from mllm_jax.train.step.host_groups import SINGLE_GROUP, HostGroupExchange
 from scheduling.schedules.tasks import Consumers
 
 
@@ -56,7 +56,7 @@ def gather_from_groups(group: HostGroupSpec, name: str, value: Any) -> list[Any]
 def exchange_with_groups(group: HostGroupSpec) -> HostGroupExchange:
     """How the groups tell each other of the media of a step; `group` is that of this process."""
     if group.count == 1:
-        return ALONE
+        return SINGLE_GROUP
 
     def gather(name: str, values: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         return gather_from_groups(group, name, dict(values))

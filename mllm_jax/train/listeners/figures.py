@@ -40,7 +40,7 @@ class StepRecorder:
             self._seconds[event.name] += event.seconds
             if event.name == "place":
                 self._independent = event.result.microbatches
-                self._is_spilled = bool(event.result.spilled)
+                self._is_spilled = bool(event.result.fallback_reason)
 
     def make_record(self, ended: StepEnded) -> StepRecord:
         """The record of the last step, with the phases since the step before."""
@@ -191,7 +191,10 @@ def independent_positions(
     Args:
         group: the hosts of whose rows the positions are.
     """
-    follow, rows = experiment.step.program.follow, experiment.config.data.rows // group.count
+    follow, rows = (
+        experiment.step.program.adaptive_schedules,
+        experiment.config.data.rows // group.count,
+    )
     rooms = follow.capacities if follow else {}
     return {
         name: count * rows * rooms[name].spread * rooms[name].positions

@@ -44,14 +44,14 @@ class UnfitSchedules:
         if not is_placed or self._has_warned or not is_primary():
             return
         assert isinstance(event, Phase)
-        if not event.result.spilled:
+        if not event.result.fallback_reason:
             return
         self._has_warned = True
         logger.warning(
             "the encoders of step %d run as if they were full, as no schedule of its media fits "
             "what is compiled (%s); %s; later ones are counted in spilled_steps",
             event.step,
-            event.result.spilled,
+            event.result.fallback_reason,
             _HELP,
         )
 

@@ -20,7 +20,7 @@ import optax
 
 from mllm_jax.config.load import LambConfig, MuonConfig, OptimizerConfig, TrainConfig
 from mllm_jax.layers.roles import find_role
-from mllm_jax.models.freeze import NOTHING_FROZEN, Frozen, group_of
+from mllm_jax.models.freeze import NOTHING_FROZEN, Frozen, part_of_leaf
 from mllm_jax.train.state.lamb import scale_by_trust_ratio
 from mllm_jax.train.state.loads import follow_loads, is_load
 from sharding.axes import is_matrix, muon_role
@@ -45,11 +45,11 @@ def build_optimizer(
         bias_rate: step of the biases that follow the load of experts.
     """
     chosen = config.optimizer
-    trained, constant = frozen.apart(layouts)
+    trained, constant = frozen.partition(layouts)
     labels = jax.tree_util.tree_map_with_path(
         lambda path, leaf, still: "frozen" if still else _update_kind(chosen, path, leaf),
         trained,
-        frozen.mask(trained),
+        frozen.frozen_mask(trained),
     )
     parts = {"adamw": _build_adamw(config)}
     if isinstance(chosen, MuonConfig):
@@ -72,7 +72,7 @@ def _scale_groups(config: TrainConfig) -> optax.GradientTransformation:
     """Updates times the group's learning rate over the usual one, to which they are linear."""
 
     def scale(path: tuple[Any, ...], leaf: jax.Array) -> jax.Array:
-        group = None if is_load(path) else config.groups.get(group_of(path))
+        group = None if is_load(path) else config.groups.get(part_of_leaf(path))
         return leaf if group is None else leaf * (group.learning_rate / config.learning_rate)
 
     def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
@@ -153,14 +153,14 @@ def part_norms(grads: Any, layouts: Any) -> dict[str, jax.Array]:
     """Euclidean norm of every part of the model over all shards of all leaves but loads.
 
     Returns:
-        By name of the part (`group_of`), the same scalar on every rank.
+        By name of the part (`part_of_leaf`), the same scalar on every rank.
     """
     local: dict[Axes, dict[str, jax.Array]] = defaultdict(dict)
     leaves = dict(jax.tree_util.tree_leaves_with_path(grads))
     for path, layout in _by_path(layouts).items():
         if path not in leaves or is_load(path):
             continue
-        sharded_axes, part = local[layout.sharded], group_of(path)
+        sharded_axes, part = local[layout.sharded], part_of_leaf(path)
         square = jnp.sum(jnp.square(leaves[path].astype(jnp.float32)))
         sharded_axes[part] = sharded_axes.get(part, jnp.zeros(())) + square
     total: dict[str, jax.Array] = defaultdict(lambda: jnp.zeros(()))

@@ -56,7 +56,7 @@ class ParameterLayout:
         """
         axes = multimodal.parameter_axes(self.model)
         backbone = self.model.backbone
-        views = {backbone: self.grid.backbone, **module_views(self.grid, self.model.lanes)}
+        views = {backbone: self.grid.backbone, **module_views(self.grid, self.model.buckets)}
         if self.stack is not None:
             layers = axes[backbone]["layers"]
             chunked = jax.tree.map(lambda names: ("chunks", *names), layers, is_leaf=is_axes)

@@ -18,7 +18,7 @@ from mllm_jax.hf_format.tensor_rules import TensorRule, check_tensors
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.layers.trainable import ADAPTERS
-from mllm_jax.models.freeze import group_of
+from mllm_jax.models.freeze import part_of_leaf
 from mllm_jax.models.graph import HEAD, ModelConfig
 from mllm_jax.models.module import abstract_parameters
 from mllm_jax.models.pretrained.adapters import SavedAdapters, adapter_rules
@@ -39,7 +39,7 @@ def without_released(model: ModelConfig, params: Any) -> Any:
     """
 
     def leaf(path: tuple[Any, ...], value: jax.Array) -> jax.Array:
-        released = model.sources[group_of(path)] is not None and not _keeps_initial_value(path)
+        released = model.sources[part_of_leaf(path)] is not None and not _keeps_initial_value(path)
         return jnp.zeros_like(value) if released else value
 
     return jax.tree_util.tree_map_with_path(leaf, params)
@@ -70,7 +70,9 @@ def start_from(
         release = open_release(folder, model, parts, notify)
         began, count, look = time.perf_counter(), 0, FiniteCheck()
         for part in parts:
-            part_shapes = {path: shape for path, shape in shapes.items() if group_of(path) == part}
+            part_shapes = {
+                path: shape for path, shape in shapes.items() if part_of_leaf(path) == part
+            }
             for path, rule in _rules_by_path(release, part, model, part_shapes, notify).items():
                 values[path].delete()
                 name = rule.parameter

@@ -26,29 +26,29 @@ from sharding.grid import Axes, JointGrid, ReduceDtype
 from sharding.mesh import make_mesh, mesh_like, rolled_mesh
 from sharding.plan import ParallelPlan
 
-#: Nothing runs beside compute, unless the compiler sees to it.
+#: No collective is overlapped with compute, unless the compiler sees to it.
 NO_OVERLAP = Overlap()
 #: Place of a step: devices, in the order that suits them, or a mesh, in its order.
 Devices = Sequence[jax.Device] | Mesh
 
 
-def train_step(config: ExperimentConfig, devices: Devices | None = None) -> TrainStep:
+def build_train_step(config: ExperimentConfig, devices: Devices | None = None) -> TrainStep:
     """The step that trains `config`, by default on the first devices that are present.
 
     Raises:
         PlanError: the plans do not fit the devices.
         ScheduleError: the pipeline's sizes do not fit together.
     """
-    return _of(config, config.train, devices)
+    return _build_configured_step(config, config.train, devices)
 
 
-def gradient_step(config: ExperimentConfig, devices: Devices | None = None) -> TrainStep:
-    """`train_step` without an optimizer, for its gradients alone.
+def build_gradient_step(config: ExperimentConfig, devices: Devices | None = None) -> TrainStep:
+    """`build_train_step` without an optimizer, for its gradients alone.
 
     Raises:
-        PlanError, ScheduleError: as of `train_step`.
+        PlanError, ScheduleError: as of `build_train_step`.
     """
-    return _of(config, None, devices)
+    return _build_configured_step(config, None, devices)
 
 
 def build_step(
@@ -72,16 +72,16 @@ def build_step(
         frozen: parameters without gradients.
         train: how parameters are updated; by default not at all.
         devices: devices, as many as the plans need; by default the first that are present.
-        exchanges: by lane, the exchange of its outputs, see `train.step.media`.
-        overlap: collectives that run beside compute.
+        exchanges: by bucket, the exchange of its outputs.
+        overlap: collectives that are overlapped with compute.
         reduce_dtype: type in which partial sums of tensor ranks travel in forwards.
 
     Raises:
         PlanError: the plans do not fit each other or the devices.
     """
     grid = JointGrid.build(plans, model.backbone_config.kv_heads, overlap.pieces, reduce_dtype)
-    program = gradient_program(model, grid, pipeline, frozen, exchanges)
-    mesh = _mesh(grid, devices)
+    program = build_gradient_program(model, grid, pipeline, frozen, exchanges)
+    mesh = _build_mesh(grid, devices)
     if train is None:
         return TrainStep(program, mesh, optax.identity(), options=overlap.options)
     experts = model.backbone_config.experts
@@ -92,7 +92,7 @@ def build_step(
     return TrainStep(program, mesh, optimizer, skips=skips, rate=schedule, options=overlap.options)
 
 
-def step_beside(
+def build_step_on_devices_of(
     step: TrainStep, model: ModelConfig, plans: Mapping[str, ParallelPlan]
 ) -> TrainStep:
     """A step without an optimizer on the devices of another one, in their order."""
@@ -104,7 +104,7 @@ def rolled_step(step: TrainStep, axes: Axes) -> TrainStep:
     return TrainStep(step.program, rolled_mesh(step.mesh, axes), optax.identity())
 
 
-def gradient_program(
+def build_gradient_program(
     model: ModelConfig,
     grid: JointGrid,
     pipeline: PipelinePlan | None = None,
@@ -117,7 +117,7 @@ def gradient_program(
     return PipelineProgram(model, grid, frozen, pipeline, exchanges)
 
 
-def with_plan(step: TrainStep, **changes: Any) -> TrainStep:
+def with_pipeline_plan(step: TrainStep, **changes: Any) -> TrainStep:
     """The same step with other values in the `PipelinePlan` of its program.
 
     Raises:
@@ -126,13 +126,15 @@ def with_plan(step: TrainStep, **changes: Any) -> TrainStep:
     program = step.program
     if not isinstance(program, PipelineProgram):
         raise TypeError(f"{type(program).__name__} has no PipelinePlan; valid: PipelineProgram")
-    own = step.mesh, step.optimizer
-    same = {"skips": step.skips, "rate": step.rate, "options": step.options}
-    return TrainStep(program.with_plan(**changes), *own, **same)
+    parts = step.mesh, step.optimizer
+    options = {"skips": step.skips, "rate": step.rate, "options": step.options}
+    return TrainStep(program.with_plan(**changes), *parts, **options)
 
 
-def _of(config: ExperimentConfig, train: TrainConfig | None, devices: Devices | None) -> TrainStep:
-    frozen, lowered = Frozen.like(config.frozen), configure_step(config)
+def _build_configured_step(
+    config: ExperimentConfig, train: TrainConfig | None, devices: Devices | None
+) -> TrainStep:
+    frozen, lowered = Frozen.from_parts(config.frozen), configure_step(config)
     parts = config.model, config.parallel.plans, lowered.pipeline, frozen
     return build_step(
         *parts,
@@ -144,7 +146,7 @@ def _of(config: ExperimentConfig, train: TrainConfig | None, devices: Devices | 
     )
 
 
-def _mesh(grid: JointGrid, devices: Devices | None) -> Mesh:
+def _build_mesh(grid: JointGrid, devices: Devices | None) -> Mesh:
     if isinstance(devices, Mesh):
         return mesh_like(grid, devices)
     return make_mesh(grid, jax.devices()[: grid.devices] if devices is None else devices)

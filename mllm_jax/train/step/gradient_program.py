@@ -2,13 +2,12 @@
 
 ::
 
-    batch, parameters  ->  shares of this device  ->  sums over the replicas of each parameter
-      `layout`, `form`     `shares`, the program's      `GradientProgram.__call__`
-                           own
+    batch, parameters  ->  gradients of this device  ->  sums over the replicas of each parameter
+      `layout`, `form`     `accumulate_gradients`        `GradientProgram.__call__`
 
 `PlainProgram` runs microbatch by microbatch with all layers on every device, `PipelineProgram` a
-schedule of stages. Another executor is another subclass: `TrainStep` asks for nothing but what
-stands here.
+schedule of stages. Another executor is another subclass: `TrainStep` asks for nothing but the
+members of `GradientProgram`.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ class StageAssignment:
         order: `[pipelines * slots]`, the microbatch in every slot or -1; from the number of
             microbatches on it is one of the next step.
         pipelines: grid axes that number the encoder's pipelines.
-        rows: grid axes over which the rows of a microbatch are dealt.
+        rows: grid axes over which the rows of a microbatch are split.
     """
 
     order: np.ndarray
@@ -72,7 +71,7 @@ class PlacedSchedule:
 
     Attributes:
         arrays: what the executor reads; None without stages.
-        assignments: how microbatches are dealt to stages, of the encoders of which they are.
+        assignments: how microbatches lie on stages, of the encoders of which they do.
         pairs: of these encoders, the pair of an encoder and a decoder microbatch in every slot of
             the pipelines, `[pipelines * pairs]`.
         fallback_reason: why these are the tables of the full load, as no schedule of the step fits
@@ -129,7 +128,7 @@ class BatchLayout:
 
 @dataclass(frozen=True)
 class RowCapacity:
-    """Room of an encoder's own microbatches.
+    """Capacity of an encoder's independent microbatches.
 
     Attributes:
         positions: input positions of a row.
@@ -144,15 +143,15 @@ class RowCapacity:
 
 @dataclass(frozen=True)
 class AdaptiveSchedules:
-    """How the schedules of steps follow their loads.
+    """How the schedules of steps are adapted to their loads.
 
     Attributes:
-        tables: from what an encoder's own microbatches feed, by encoder, to the tables of the step;
-            or what does not fit the compiled step, if no tables do.
-        capacities: the room of these microbatches, by encoder.
+        find_schedule: from the consumers of independent microbatches, by encoder, to the schedule
+            of the step; or what does not fit the compiled step, if no schedule does.
+        capacities: the capacity of these microbatches, by encoder.
     """
 
-    tables: Callable[[Mapping[str, Consumers]], PlacedSchedule | str]
+    find_schedule: Callable[[Mapping[str, Consumers]], PlacedSchedule | str]
     capacities: Mapping[str, RowCapacity]
 
 
@@ -160,14 +159,14 @@ class Gradients(NamedTuple):
     """The results of a program for a batch.
 
     Attributes:
-        loss: divided by the weight of the whole batch, and with auxiliary losses; the same on every
+        loss: divided by the weight of the batch, and with auxiliary losses; the same on every
             rank.
         gradients: float32, of the parameters that are not frozen; shards that lie as they do. In
             the place of the gradient of a parameter that follows the load of experts is that load:
-            the share of the step's tokens that each expert got.
+            the fraction of the step's tokens that each expert got.
         carried: outputs carried on to the next step, by encoder.
-        aux: sums of auxiliary losses over layers and microbatches, from `shares`; from the program
-            their means over the tokens, without their weights in the loss.
+        aux: sums of auxiliary losses over layers and microbatches, from `accumulate_gradients`;
+            from the program their means over the tokens, without their weights in the loss.
     """
 
     loss: jax.Array
@@ -189,7 +188,7 @@ class GradientProgram(ABC):
         grid: joint grid of the plans.
         frozen: parameters without gradients.
         stack: how the decoder's layers are grouped; None if they are stacked as in the model.
-        exchanges: by lane, the exchange of its outputs, see `train.step.media`.
+        exchanges: by bucket, the exchange of its outputs.
 
     Attributes:
         form: how parameters are stored.
@@ -217,8 +216,8 @@ class GradientProgram(ABC):
         Raises:
             ValueError: `batch.carried` lacks outputs of the step before.
         """
-        tokens = self._tokens(batch)
-        results = self._own(params, batch, tokens)
+        tokens = self._count_tokens(batch)
+        results = self._divided_gradients(params, batch, tokens)
         with jax.named_scope("sum_over_replicas"):
             summed = jax.tree.map(
                 lambda g, layout: psum(g, layout.replicated), results.gradients, self.trained_layout
@@ -226,8 +225,8 @@ class GradientProgram(ABC):
         means = {name: value / tokens for name, value in results.aux.items()}
         return results._replace(gradients=on_loads(lambda load: load / tokens, summed), aux=means)
 
-    def own(self, params: Any, batch: Batch) -> Gradients:
-        """The loss, and this device's shares of the gradients, see `shares`.
+    def local_gradients(self, params: Any, batch: Batch) -> Gradients:
+        """The loss, and this device's part of the gradients, see `accumulate_gradients`.
 
         Args:
             params, batch: as in `__call__`.
@@ -235,15 +234,15 @@ class GradientProgram(ABC):
         Raises:
             ValueError: as of `__call__`.
         """
-        return self._own(params, batch, self._tokens(batch))
+        return self._divided_gradients(params, batch, self._count_tokens(batch))
 
-    def _own(self, params: Any, batch: Batch, tokens: jax.Array) -> Gradients:
+    def _divided_gradients(self, params: Any, batch: Batch, tokens: jax.Array) -> Gradients:
         self._check_carried(batch.carried)
         aux = {name: factor / tokens for name, factor in self.model.backbone_config.aux.items()}
-        weights = {name: self._divisor(batch, name) for name in self.model.graph.objectives}
-        return self.shares(params, batch, weights, aux)
+        weights = {name: self._loss_divisor(batch, name) for name in self.model.graph.objectives}
+        return self.accumulate_gradients(params, batch, weights, aux)
 
-    def _divisor(self, batch: Batch, objective: str) -> jax.Array:
+    def _loss_divisor(self, batch: Batch, objective: str) -> jax.Array:
         """Divisor of the losses of an objective, so that its weight in the loss is its factor."""
         weights = self._loss_weights(batch, objective)
         weight = psum(jnp.sum(weights), self.grid.backbone.batch_axes)
@@ -252,37 +251,37 @@ class GradientProgram(ABC):
         factor = self.model.graph.objectives[objective].weight
         return weight if factor == 1 else weight / factor
 
-    def _tokens(self, batch: Batch) -> jax.Array:
+    def _count_tokens(self, batch: Batch) -> jax.Array:
         """Number of tokens of the step, of which auxiliary losses and loads are means.
 
         Padding does not count; one if there is nothing else.
         """
-        ids = self._of_step(batch.rows[self.model.backbone].segment_ids)
+        ids = self._without_next_step(batch.rows[self.model.backbone].segment_ids)
         tokens = psum(jnp.count_nonzero(ids), self.grid.backbone.batch_axes)
         return jnp.maximum(tokens, 1).astype(jnp.float32)
 
     @abstractmethod
-    def shares(
+    def accumulate_gradients(
         self, params: Any, batch: Batch, weights: Mapping[str, jax.Array], aux: Aux
     ) -> Gradients:
-        """The loss, and this device's shares of the gradients.
+        """The loss, and this device's part of the gradients.
 
-        Every device differentiates its own copy of the parameters, marked as varying over all
-        axes (`vary`): sums over replicas are taken once, behind the last microbatch, and not inside
-        the loops over layers and microbatches.
+        Every device differentiates a copy of the parameters that is marked as varying over all axes
+        (`vary`): sums over replicas are taken once, after the last microbatch, and not inside the
+        loops over layers and microbatches.
 
         Args:
             params, batch: as in `__call__`.
-            weights: by objective, the divisor of its summed losses; of the whole batch.
+            weights: by objective, the divisor of its summed losses; of the batch.
             aux: factors by which the sums of auxiliary losses are multiplied.
         """
 
-    def work_ahead(self, params: Any, batch: Batch) -> dict[str, jax.Array]:
+    def prefetch_outputs(self, params: Any, batch: Batch) -> dict[str, jax.Array]:
         """Outputs that a step with this `batch` carries on to the next, as `carried_specs` says."""
         del params, batch
         return {}
 
-    def targets(self, batch: Batch) -> jax.Array:
+    def count_targets(self, batch: Batch) -> jax.Array:
         """Tokens of the step, or samples, that have a loss."""
         names = self.model.graph.objectives
         first, *others = (jnp.count_nonzero(self._loss_weights(batch, n)) for n in names)
@@ -291,17 +290,17 @@ class GradientProgram(ABC):
     @cached_property
     def trained_layout(self) -> Any:
         """Tree of `ParameterSharding` of the parameters that have gradients."""
-        return self.frozen.apart(self.form.layout)[0]
+        return self.frozen.partition(self.form.layout)[0]
 
     # ---- parts of a program ----------------------------------------------------------------------
 
     @property
     def views(self) -> Views:
-        """Views of the modules where encoder outputs meet the decoder."""
+        """Views of the modules under which outputs are merged into the backbone's rows."""
         return self.grid.views
 
     @cached_property
-    def modules(self) -> Model:
+    def sharded_model(self) -> Model:
         """The model's modules under these views."""
         return Model(self.model, self.views, self.frozen, self.exchanges)
 
@@ -311,23 +310,23 @@ class GradientProgram(ABC):
         return None
 
     @property
-    def tables(self) -> PlacedSchedule:
-        """The schedule of every step that has none of its own."""
+    def placed_schedule(self) -> PlacedSchedule:
+        """The schedule of every step that is not adapted to its load."""
         return PlacedSchedule()
 
     @property
-    def table_specs(self) -> InstructionTable | None:
+    def schedule_specs(self) -> InstructionTable | None:
         """Layouts of `PlacedSchedule.arrays`."""
         return None
 
     @property
-    def follow(self) -> AdaptiveSchedules | None:
-        """Makes the tables of each step, if encoders have independent microbatches."""
+    def adaptive_schedules(self) -> AdaptiveSchedules | None:
+        """Finds the schedule of each step, if encoders have independent microbatches."""
         return None
 
     @property
-    def ahead(self) -> int:
-        """Microbatches of the next step that this one works ahead for."""
+    def prefetched_microbatches(self) -> int:
+        """Microbatches of the next step whose outputs this one prefetches."""
         return 0
 
     @property
@@ -341,22 +340,24 @@ class GradientProgram(ABC):
     def layout(self) -> BatchLayout:
         """How the arrays of a batch lie: rows over each module's batch axes."""
         rows = {name: batch_spec(view) for name, view in self.grid.views.items()}
-        rows |= {name: dealing.spec for name, dealing in self.tables.assignments.items()}
-        return BatchLayout(rows, self.grid.backbone, self.carried_specs, self.table_specs)
+        rows |= {
+            name: assignment.spec for name, assignment in self.placed_schedule.assignments.items()
+        }
+        return BatchLayout(rows, self.grid.backbone, self.carried_specs, self.schedule_specs)
 
     def _loss_weights(self, batch: Batch, objective: str) -> jax.Array:
         """Weights of the targets of this step, without those of microbatches of the next."""
-        return self._of_step(batch.rows[self.model.backbone].targets[objective].weights)
+        return self._without_next_step(batch.rows[self.model.backbone].targets[objective].weights)
 
-    def _of_step(self, microbatches: jax.Array) -> jax.Array:
-        """Without those of the next step."""
-        return microbatches[: len(microbatches) - self.ahead]
+    def _without_next_step(self, microbatches: jax.Array) -> jax.Array:
+        """The microbatches of this step, without those of the next."""
+        return microbatches[: len(microbatches) - self.prefetched_microbatches]
 
     def _check_carried(self, carried: Mapping[str, Any]) -> None:
         if carried.keys() != self.carried_specs.keys():
             raise ValueError(
                 f"carried: {sorted(carried)} is refused; valid: {sorted(self.carried_specs)}, see "
-                "TrainStep.primed"
+                "TrainStep.prime_batch"
             )
 
 

@@ -1,6 +1,6 @@
-"""What processes tell each other of a step where groups of them balance by themselves.
+"""What processes exchange about a step where groups of them balance by themselves.
 
-Each process then knows the media of its own group alone. All of them run one program and one
+Each process then knows the media of its group alone. All of them run one program and one
 schedule, and join in the same collectives, so that these follow the media of all groups.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 from scheduling.schedules.tasks import Consumers
 
 
-def _same(value: Any) -> Any:
+def _return_unchanged(value: Any) -> Any:
     return value
 
 
@@ -22,15 +22,19 @@ class HostGroupExchange:
     """How the groups tell each other; called in the same order on all processes.
 
     Attributes:
-        feeds: from what an encoder's own microbatches feed with the media of this process's group,
-            by encoder, to what they feed with those of all groups.
-        counts: from the number of this group's outputs that land, by lane and pair of an encoder
-            and a decoder microbatch, to those of all groups.
+        gather_consumers: from the consumers of independent microbatches with the media of this
+            process's group, by encoder, to their consumers with the media of all groups.
+        sum_counts: from the number of this group's outputs that are merged, by bucket and pair of
+            an encoder and a decoder microbatch, to those of all groups.
     """
 
-    feeds: Callable[[Mapping[str, Consumers]], Mapping[str, Consumers]] = _same
-    counts: Callable[[Mapping[str, Sequence[int]]], Mapping[str, Sequence[int]]] = _same
+    gather_consumers: Callable[[Mapping[str, Consumers]], Mapping[str, Consumers]] = (
+        _return_unchanged
+    )
+    sum_counts: Callable[[Mapping[str, Sequence[int]]], Mapping[str, Sequence[int]]] = (
+        _return_unchanged
+    )
 
 
 #: One group of all processes: each knows all media.
-ALONE = HostGroupExchange()
+SINGLE_GROUP = HostGroupExchange()

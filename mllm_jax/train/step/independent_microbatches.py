@@ -1,8 +1,8 @@
-"""Independent microbatches of encoders: the media of a step in units, and their schedule.
+"""Independent microbatches of encoders: where the media of a step lie, and their schedule.
 
 All of it follows from the lengths of the whole step, which every process knows, so that all
 processes place the same tasks. Where groups of processes balance by themselves, each knows the
-lengths of its own group; the groups then tell each other which microbatches their media feed.
+lengths of its group; the groups then exchange which microbatches their media feed.
 """
 
 from __future__ import annotations
@@ -26,64 +26,64 @@ from mllm_jax.train.step.gradient_program import (
     PlacedSchedule,
     RowCapacity,
 )
-from mllm_jax.train.step.host_groups import ALONE, HostGroupExchange
+from mllm_jax.train.step.host_groups import SINGLE_GROUP, HostGroupExchange
 
 logger = logging.getLogger(__name__)
 
-_told: set[str] = set()
+_warned: set[str] = set()
 
 
-def in_units(
+def place_independent_microbatches(
     program: GradientProgram,
-    follow: AdaptiveSchedules,
+    adaptive: AdaptiveSchedules,
     microbatches: Sequence[PackedBatch],
     rows: Mapping[str, Sequence[int]],
     here: Mapping[str, Sequence[int]],
     total: int,
-    among: HostGroupExchange = ALONE,
+    groups: HostGroupExchange = SINGLE_GROUP,
 ) -> tuple[PlacedSchedule, Sequence[PackedBatch], dict[str, ModuleRows]]:
-    """The step with its encoders' media in units.
+    """The step with its encoders' media in independent microbatches.
 
-    Rows of units fill by themselves. If no schedule of these units fits what is compiled, rows go
-    on together (`data.planning.independent_microbatches`), those of each group, so that units feed
-    fewer microbatches.
-    If none fits then, the step has the program's own tables, and every decoder microbatch has
-    units of its own (`PlacedSchedule.fallback_reason`).
+    Each of their rows is filled by itself. If no schedule of them fits what is compiled, the rows
+    of a group advance together (`data.planning.independent_microbatches`), so that a microbatch
+    feeds fewer microbatches of the decoder. If none fits then, the step has the schedule of the
+    full load, and no two decoder microbatches share an encoder microbatch
+    (`PlacedSchedule.fallback_reason`).
 
     Args:
         program: the program of the step.
-        follow: its `follow`.
+        adaptive: its `adaptive_schedules`.
         microbatches: packed batches of the rows that are here.
         rows: these rows by module.
-        here: by module, the rows of units that are here.
-        total: number of rows of a whole microbatch.
-        among: how groups of processes tell each other of their media.
+        here: by module, the rows of independent microbatches that are here.
+        total: number of rows of a full microbatch.
+        groups: how groups of processes exchange what they know of their media.
 
     Returns:
-        The tables of the step; the microbatches, whose `runs` name units; and the encoders' rows,
-        `[units, rows, ...]`.
+        The schedule of the step; the microbatches, whose `runs` name independent microbatches; and
+        the encoders' rows, `[independent microbatches, rows, ...]`.
     """
-    kinds = {own.name: own for own in media_specs(program.model)}
+    specs = {media_spec.name: media_spec for media_spec in media_specs(program.model)}
     entries = {
-        name: entries_of_row(spec, microbatches[0].rows[name]) for name, spec in kinds.items()
+        name: entries_of_row(spec, microbatches[0].rows[name]) for name, spec in specs.items()
     }
-    tables, units = _planned(program, follow, microbatches, total, among, entries)
+    tables, plans = _plan_schedule(program, adaptive, microbatches, total, groups, entries)
     encoders = {
         name: rows_of_independent_microbatches(
-            units[name],
+            plans[name],
             [batch.rows[name] for batch in microbatches],
             rows[name],
             here[name],
             spec,
-            follow.capacities[name].positions,
+            adaptive.capacities[name].positions,
         )
-        for name, spec in kinds.items()
+        for name, spec in specs.items()
     }
     moved = [
         replace(
             batch,
             runs={
-                name: units[name].move_runs(m, runs, kinds[name].reduction)
+                name: plans[name].move_runs(m, runs, specs[name].reduction)
                 for name, runs in (batch.runs or {}).items()
             },
         )
@@ -92,47 +92,47 @@ def in_units(
     return tables, moved, encoders
 
 
-def _planned(
+def _plan_schedule(
     program: GradientProgram,
-    follow: AdaptiveSchedules,
+    adaptive: AdaptiveSchedules,
     microbatches: Sequence[PackedBatch],
     total: int,
-    among: HostGroupExchange,
+    groups: HostGroupExchange,
     entries: Mapping[str, Sequence[int]],
 ) -> tuple[PlacedSchedule, dict[str, IndependentMicrobatches]]:
-    """The tables of the step, and by lane the units that its media lie in.
+    """The schedule of the step, and by bucket the microbatches that its media lie in.
 
     Args:
-        entries: by lane, entries of a row on each further axis of its media.
+        entries: by bucket, entries of a row on each further axis of its media.
     """
 
-    def planned(**ways: bool) -> dict[str, IndependentMicrobatches]:
-        media = {name: _media(microbatches, name) for name in follow.capacities}
+    def plan_buckets(**options: bool) -> dict[str, IndependentMicrobatches]:
+        media = {name: _media_places(microbatches, name) for name in adaptive.capacities}
         return {
-            name: _units(media[name], room, total, entries[name], **ways)
-            for name, room in follow.capacities.items()
+            name: _plan_bucket(media[name], room, total, entries[name], **options)
+            for name, room in adaptive.capacities.items()
         }
 
     excess = ""
     for together in (False, True):
-        units = planned(together=together)
-        feeds = among.feeds({name: plan.feeds for name, plan in units.items()})
-        tables = follow.tables(feeds)
+        plans = plan_buckets(together=together)
+        consumers = groups.gather_consumers({name: plan.feeds for name, plan in plans.items()})
+        tables = adaptive.find_schedule(consumers)
         if isinstance(tables, str):
             excess = tables
         else:
             if together:
-                _tell_once(
+                _warn_once(
                     "the media of a step fill the encoders' rows so unevenly that no schedule fits "
                     "what is compiled; its rows go on together, in a few more microbatches"
                 )
-            return tables, {n: replace(plan, count=len(feeds[n])) for n, plan in units.items()}
-    return replace(program.tables, fallback_reason=excess), planned(apart=True)
+            return tables, {n: replace(plan, count=len(consumers[n])) for n, plan in plans.items()}
+    return replace(program.placed_schedule, fallback_reason=excess), plan_buckets(apart=True)
 
 
-def _units(
+def _plan_bucket(
     media: Sequence[Ints],
-    room: RowCapacity,
+    capacity: RowCapacity,
     rows: int,
     entries: Sequence[int],
     *,
@@ -140,14 +140,14 @@ def _units(
     together: bool = False,
 ) -> IndependentMicrobatches:
     """Independent microbatches of a bucket: rows by themselves, together, or apart."""
-    each = room.each if apart else None
+    each = capacity.each if apart else None
     return plan_independent_microbatches(
-        media, rows, room.positions, each, room.spread, together, entries
+        media, rows, capacity.positions, each, capacity.spread, together, entries
     )
 
 
-def _media(microbatches: Sequence[PackedBatch], name: str) -> list[Ints]:
-    """The places of a lane's media, of every microbatch.
+def _media_places(microbatches: Sequence[PackedBatch], name: str) -> list[Ints]:
+    """The places of a bucket's media, of every microbatch.
 
     Raises:
         ValueError: the microbatches do not list the places of their media.
@@ -161,7 +161,7 @@ def _media(microbatches: Sequence[PackedBatch], name: str) -> list[Ints]:
     return [places[name] for places in listed]
 
 
-def _tell_once(message: str) -> None:
-    if message not in _told:
-        _told.add(message)
+def _warn_once(message: str) -> None:
+    if message not in _warned:
+        _warned.add(message)
         logger.warning(message)

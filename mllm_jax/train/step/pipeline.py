@@ -1,4 +1,4 @@
-"""The gradient program of a decoder with stages: towers handed to the executor of a schedule.
+"""The gradient program of a decoder with stages: modules handed to the executor of a schedule.
 
 ::
 
@@ -52,8 +52,8 @@ from sharding.rules import ParameterSharding, gather_parameters
 from sharding.shared_parameters import module_views
 from sharding.stages import StageViews
 
-#: Number of schedules that are kept for later steps of the same load.
-KEPT = 64
+#: Number of schedules that are cached for later steps of the same load.
+CACHED_SCHEDULES = 64
 
 
 class PipelineProgram(GradientProgram):
@@ -67,8 +67,8 @@ class PipelineProgram(GradientProgram):
         exchanges: as of `GradientProgram`.
 
     Attributes:
-        standing: program of all steps that have no schedule of their own.
-        bounds: what is compiled of the programs that it can run.
+        full_load_schedule: the schedule of all steps that are not adapted to their load.
+        bounds: what is compiled of the schedules that it can run.
     """
 
     def __init__(
@@ -81,13 +81,13 @@ class PipelineProgram(GradientProgram):
     ) -> None:
         self.plan, self.stack = plan, plan.stage_layers(model)
         super().__init__(model, grid, frozen, self.stack, exchanges)
-        self.full_load_schedule: LoweredSchedule = self._compiled(plan.schedule)
+        self.full_load_schedule: LoweredSchedule = self._lower_schedule(plan.schedule)
         check_lowered(self.full_load_schedule)
         self.bounds = plan.bounds or self._schedule_bounds()
-        self._followed: dict[Any, PlacedSchedule | str] = {}
+        self._schedules: dict[Any, PlacedSchedule | str] = {}
         self._inside = StageViews.build(grid, plan.gather)
 
-    def _compiled(self, schedule: Schedule) -> LoweredSchedule:
+    def _lower_schedule(self, schedule: Schedule) -> LoweredSchedule:
         named = schedule.named(self.model.backbone)
         return lower_schedule(named, self.model.remat, self.model.remats)
 
@@ -102,52 +102,52 @@ class PipelineProgram(GradientProgram):
         return make(self.full_load_schedule, single_tasks=self.plan.single_tasks)
 
     @property
-    def follow(self) -> AdaptiveSchedules | None:
-        """See `GradientProgram.follow`."""
-        follow = self.plan.independent_microbatches
-        if follow is None:
+    def adaptive_schedules(self) -> AdaptiveSchedules | None:
+        """See `GradientProgram.adaptive_schedules`."""
+        scheduler = self.plan.independent_microbatches
+        if scheduler is None:
             return None
-        rooms = {
+        capacities = {
             feed.source: RowCapacity(
-                follow.positions[feed.source],
+                scheduler.positions[feed.source],
                 feed.per_target,
-                follow.spread.get(feed.source, 1),
+                scheduler.spread.get(feed.source, 1),
             )
             for feed in self.schedule.feeds
         }
-        return AdaptiveSchedules(partial(self._following, follow), rooms)
+        return AdaptiveSchedules(partial(self._find_schedule, scheduler), capacities)
 
-    def _following(
-        self, follow: StepScheduler, feeds: Mapping[str, Consumers]
+    def _find_schedule(
+        self, scheduler: StepScheduler, consumers: Mapping[str, Consumers]
     ) -> PlacedSchedule | str:
-        """The tables of a step whose encoder microbatches feed these of the decoder.
+        """The schedule of a step whose encoder microbatches have these consumers.
 
-        It is the first of the follower's ways that fits what is compiled; if none does, what of the
-        last one does not fit.
+        It is the first under the scheduler's placement limits that fits what is compiled; if none
+        does, what of the last one does not fit.
         """
-        key = tuple(feeds.items())
-        if key not in self._followed:
-            while len(self._followed) >= KEPT:
-                del self._followed[next(iter(self._followed))]
-            self._followed[key] = self._fitting(follow, feeds)
-        return self._followed[key]
+        key = tuple(consumers.items())
+        if key not in self._schedules:
+            while len(self._schedules) >= CACHED_SCHEDULES:
+                del self._schedules[next(iter(self._schedules))]
+            self._schedules[key] = self._place_fitting_schedule(scheduler, consumers)
+        return self._schedules[key]
 
-    def _fitting(
-        self, follow: StepScheduler, feeds: Mapping[str, Consumers]
+    def _place_fitting_schedule(
+        self, scheduler: StepScheduler, consumers: Mapping[str, Consumers]
     ) -> PlacedSchedule | str:
-        for name, consumers in feeds.items():
+        for name, targets in consumers.items():
             most = self.schedule.microbatches_of(name)
-            if len(consumers) > most:
-                return f"{name}: {len(consumers)} microbatches do not fit; valid: at most {most}"
+            if len(targets) > most:
+                return f"{name}: {len(targets)} microbatches do not fit; valid: at most {most}"
         excess: str | None = None
-        for way in follow.placement_limits():
-            program = self._compiled(follow(feeds, way))
+        for limits in scheduler.placement_limits():
+            lowered = self._lower_schedule(scheduler(consumers, limits))
             if self.plan.checked:
-                check_lowered(program)
-            excess = self.bounds.find_excess(program)
+                check_lowered(lowered)
+            excess = self.bounds.find_excess(lowered)
             if excess is None:
-                return self.tables_of(program)
-        return excess or "the follower has no way to place a step"
+                return self.place_schedule(lowered)
+        return excess or "the scheduler has no limits to place a step under"
 
     def with_plan(self, **changes: Any) -> PipelineProgram:
         """The same program with other values in its `PipelinePlan`."""
@@ -165,30 +165,30 @@ class PipelineProgram(GradientProgram):
         return self.plan.schedule
 
     @property
-    def ahead(self) -> int:
+    def prefetched_microbatches(self) -> int:
         """The largest number of all encoders; additional microbatches of others are not encoded."""
         return max((module.prefetch for module in self.schedule.sources), default=0)
 
-    def shares(
+    def accumulate_gradients(
         self, params: Any, batch: Batch, weights: Mapping[str, jax.Array], aux: Aux
     ) -> Gradients:
         """Outputs as this device's stage makes them."""
         with jax.named_scope("gather_parameters"):
-            gathered = self._whole(params)
+            gathered = self._copy_gathered(params)
         losses, sums, grads, carried = self._pipeline.loss_and_gradients(
-            self._stacked(gathered), batch, weights, aux, batch.carried
+            self._flatten_chunks(gathered), batch, weights, aux, batch.carried
         )
         if not self.plan.overlap_gather:
             grads = lax.optimization_barrier(grads)
         view = self.grid.backbone
         sums = psum(sums, view.all_axes)
-        objectives = self.modules.objectives
-        summed = [psum(loss, objectives[name].summed(view)) for name, loss in losses.items()]
+        objectives = self.sharded_model.objectives
+        summed = [psum(loss, objectives[name].summed_axes(view)) for name, loss in losses.items()]
         loss = with_aux(sum(summed[1:], summed[0]), sums, aux)
         with jax.named_scope("scatter_gradients"):
-            return Gradients(loss, self._scattered(grads, gathered), carried, sums)
+            return Gradients(loss, self._scatter_gradients(grads, gathered), carried, sums)
 
-    def work_ahead(self, params: Any, batch: Batch) -> dict[str, jax.Array]:
+    def prefetch_outputs(self, params: Any, batch: Batch) -> dict[str, jax.Array]:
         """See `Pipeline.prefetch_outputs`; `params` are as the step stores them."""
         ahead = self.full_load_schedule.prefetch_only
         bounds = ScheduleBounds.of_schedule(ahead)
@@ -198,7 +198,7 @@ class PipelineProgram(GradientProgram):
         schedule = replace(schedule, by_stage=by_stage, merges=merges)
         pipeline = replace(self._pipeline, bounds=bounds)
         return pipeline.prefetch_outputs(
-            self._stacked(self._whole(params)), batch.with_schedule(schedule)
+            self._flatten_chunks(self._copy_gathered(params)), batch.with_schedule(schedule)
         )
 
     @cached_property
@@ -217,34 +217,36 @@ class PipelineProgram(GradientProgram):
         self, params: Any, batch: Batch, kind: FusedKind, chunk: int, together: bool, ticks: int
     ) -> jax.Array:
         """See `Pipeline.profile_task`; `params` are in the form in which the step stores them."""
-        gathered = self._stacked(self._whole(params))
+        gathered = self._flatten_chunks(self._copy_gathered(params))
         return self._pipeline.profile_task(gathered, batch, kind, chunk, together, ticks)
 
     @cached_property
-    def tables(self) -> PlacedSchedule:
+    def placed_schedule(self) -> PlacedSchedule:
         """Those of `full_load_schedule`."""
-        return self.tables_of(self.full_load_schedule)
+        return self.place_schedule(self.full_load_schedule)
 
-    def tables_of(self, program: LoweredSchedule) -> PlacedSchedule:
-        """The tables of a step that runs `program`.
+    def place_schedule(self, lowered: LoweredSchedule) -> PlacedSchedule:
+        """The schedule of a step as its batch carries it.
 
         Raises:
-            ScheduleError: the program does not fit `bounds`.
+            ScheduleError: the schedule does not fit `bounds`.
         """
-        dealings = {name: self._dealing(name, lowered) for name, lowered in program.sources.items()}
-        pairs = {lowered.feed.source: self._pairs(lowered) for lowered in program.feeds}
-        return PlacedSchedule(self.bounds.make_instructions(program), dealings, pairs)
+        assignments = {
+            name: self._assign_stages(name, module) for name, module in lowered.sources.items()
+        }
+        pairs = {feed.feed.source: self._microbatch_pairs(feed) for feed in lowered.feeds}
+        return PlacedSchedule(self.bounds.make_instructions(lowered), assignments, pairs)
 
     @property
-    def table_specs(self) -> InstructionTable:
-        """See `GradientProgram.table_specs`."""
+    def schedule_specs(self) -> InstructionTable:
+        """See `GradientProgram.schedule_specs`."""
         by_stage: Any = PartitionSpec(self.grid.backbone.stage or None)
         shared: Any = PartitionSpec()
-        assert self.tables.arrays is not None  # a pipeline has a schedule
-        pairs = jax.tree.map(lambda _: by_stage, self.tables.arrays.merges)
+        assert self.placed_schedule.arrays is not None  # a pipeline has a schedule
+        pairs = jax.tree.map(lambda _: by_stage, self.placed_schedule.arrays.merges)
         return InstructionTable(by_stage, shared, shared, pairs)
 
-    def _dealing(self, name: str, module: LoweredModule) -> StageAssignment:
+    def _assign_stages(self, name: str, module: LoweredModule) -> StageAssignment:
         """How the microbatches of a source lie on the stages."""
         pipelines, slots = self._inside.pipelines[name], self.bounds.modules[name].slots
         order = np.full((self.grid.backbone.degree_of(pipelines), slots), -1)
@@ -253,16 +255,16 @@ class PipelineProgram(GradientProgram):
             order[owner, local] = unit + prefetched * self.plan.schedule.microbatches
         return StageAssignment(order.ravel(), pipelines, self.views[name].batch_axes)
 
-    def _pairs(self, feed: LoweredFeed) -> list[Pair]:
+    def _microbatch_pairs(self, feed: LoweredFeed) -> list[Pair]:
         """The pairs of microbatches on the last stage of every pipeline of a feed's source."""
         source, merges = feed.feed.source, feed.merges
-        room, module = self.bounds.feed_of(source).merges, self.schedule.module_named(source)
+        most, module = self.bounds.feed_of(source).merges, self.schedule.module_named(source)
         first = module.stage_of(module.chunks - 1)
         pairs: list[Pair] = []
         for stage in range(first, self.bounds.stages, module.stages):
             tables = (column[stage].tolist() for column in (merges.source, merges.target))
             column = [pair if pair[0] >= 0 else None for pair in zip(*tables, strict=True)]
-            pairs += column + [None] * (room - len(column))
+            pairs += column + [None] * (most - len(column))
         return pairs
 
     @cached_property
@@ -273,47 +275,47 @@ class PipelineProgram(GradientProgram):
             layers[module.name] = self.model.encoder(module.name).layers // module.chunks
         return Pipeline(
             self.bounds,
-            {backbone: self.modules.backbone, **self.modules.others},
-            self.modules.merges,
-            self.modules.losses_by_name,
+            {backbone: self.sharded_model.backbone, **self.sharded_model.others},
+            self.sharded_model.merges,
+            self.sharded_model.losses_by_name,
             self.grid.backbone.stage,
             self.grid.backbone.all_axes,
             layers,
-            {backbone: self._exists} if self.stack.stored_layers > self.stack.layers else {},
+            {backbone: self._layer_exists} if self.stack.stored_layers > self.stack.layers else {},
             self.plan.co_issue,
             self.plan.observe,
         )
 
-    def _exists(self, index: jax.Array) -> jax.Array:
+    def _layer_exists(self, index: jax.Array) -> jax.Array:
         """Whether layer `index` of this stage's stack is one of the model and not padding."""
         per_chunk, stages = self.stack.per_chunk, self.stack.stages
         chunk, layer = index // per_chunk, index % per_chunk
         run = chunk * stages + axis_index(self.grid.backbone.stage)
         return run * per_chunk + layer < self.stack.layers
 
-    def _whole(self, params: Any) -> Any:
-        """The device's own copy of the parameters, gathered if they are gathered once a step."""
-        return vary(self._gathered(params), self.grid.backbone.all_axes)
+    def _copy_gathered(self, params: Any) -> Any:
+        """This device's copy of the parameters, gathered if they are gathered once a step."""
+        return vary(self._gather_parameters(params), self.grid.backbone.all_axes)
 
-    def _gathered(self, params: Any) -> Any:
+    def _gather_parameters(self, params: Any) -> Any:
         if self.plan.gather == "layer":
             return params
         dtype = multimodal.compute_dtype(self.model)
         backbone = self.model.backbone
-        views = {backbone: self.grid.backbone, **module_views(self.grid, self.model.lanes)}
+        views = {backbone: self.grid.backbone, **module_views(self.grid, self.model.buckets)}
         gathered = {
-            name: _gather(tree, self.form.layout[name], views[name], dtype)
+            name: _gather_module(tree, self.form.layout[name], views[name], dtype)
             for name, tree in params.items()
         }
         return gathered if self.plan.overlap_gather else lax.optimization_barrier(gathered)
 
-    def _stacked(self, params: Any) -> Any:
-        """Chunks of the backbone's layers one behind the other."""
+    def _flatten_chunks(self, params: Any) -> Any:
+        """The backbone's layers without the dimension of chunks."""
         backbone = params[self.model.backbone]
         layers = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), backbone["layers"])
         return params | {self.model.backbone: backbone | {"layers": layers}}
 
-    def _scattered(self, grads: Any, gathered: Any) -> Any:
+    def _scatter_gradients(self, grads: Any, gathered: Any) -> Any:
         """Shards that lie and are typed as the parameters."""
 
         def leaf(g: jax.Array, p: jax.Array, layout: ParameterSharding) -> jax.Array:
@@ -327,8 +329,8 @@ class PipelineProgram(GradientProgram):
         return jax.tree.map(leaf, *trees, self.trained_layout)
 
 
-def _gather(params: Any, layout: Any, view: MeshView, dtype: jnp.dtype) -> Any:
-    """Parameters whole along fsdp; those of layers are sent in `dtype`, in which layers multiply.
+def _gather_module(params: Any, layout: Any, view: MeshView, dtype: jnp.dtype) -> Any:
+    """Parameters gathered along fsdp; those of layers are sent in `dtype`, that of their products.
 
     Gradients of all else, such as embeddings, are added up in the type of the parameter.
     """

@@ -27,33 +27,41 @@ from sharding.layerstack.spec import Aux
 class PlainProgram(GradientProgram):
     """The program of a decoder without stages."""
 
-    def shares(
+    def accumulate_gradients(
         self, params: Any, batch: Batch, weights: Mapping[str, jax.Array], aux: Aux
     ) -> Gradients:
         """The gradients of one microbatch after the other, added up."""
         axes = self.grid.backbone.all_axes
 
-        def loss_of(trained: Any, rows: Any, routes: Any, back: Any) -> tuple[jax.Array, Any]:
+        def loss_of(
+            trained: Any, rows: Any, routes: Any, step_gradients: Any
+        ) -> tuple[jax.Array, Any]:
             params = combine(trained, constant)
-            outputs, sums = self.modules.forward(params, rows, routes)
-            now = {name: output for name, output in outputs.items() if name not in back}
-            losses = self.modules.losses(params, now, rows[self.model.backbone].targets)
-            loss, sums = _total(losses, weights), psum(sums, self.grid.backbone.position_axes)
+            outputs, sums = self.sharded_model.forward(params, rows, routes)
+            others = {n: output for n, output in outputs.items() if n not in step_gradients}
+            targets = rows[self.model.backbone].targets
+            losses = self.sharded_model.compute_losses(params, others, targets)
+            loss, sums = _sum_losses(losses, weights), psum(sums, self.grid.backbone.position_axes)
             loss = with_aux(loss, sums, aux)
-            return loss + psum(_product(outputs, back), axes) if back else loss, (loss, sums)
+            results = loss, sums
+            if step_gradients:
+                loss = loss + psum(_product_with_gradients(outputs, step_gradients), axes)
+            return loss, results
 
         def add(carry: Any, microbatch: Any) -> tuple[Any, None]:
             (_, results), grads = jax.value_and_grad(loss_of, has_aux=True)(trained, *microbatch)
             return jax.tree.map(jnp.add, carry, (results, grads)), None
 
-        trained, constant = self.frozen.apart(vary(params, axes))
-        loss, zeros, back = self._of_step_objectives(trained, constant, batch, weights)
+        trained, constant = self.frozen.partition(vary(params, axes))
+        loss, zeros, output_gradients = self._differentiate_step_objectives(
+            trained, constant, batch, weights
+        )
         nothing = jax.tree.map(jnp.zeros_like, dict(aux))
-        start, microbatches = ((loss, nothing), zeros), (batch.rows, batch.routes, back)
+        start, microbatches = ((loss, nothing), zeros), (batch.rows, batch.routes, output_gradients)
         ((loss, sums), grads), _ = lax.scan(add, start, microbatches)
         return Gradients(loss, grads, {}, sums)
 
-    def _of_step_objectives(
+    def _differentiate_step_objectives(
         self, trained: Any, constant: Any, batch: Batch, weights: Mapping[str, jax.Array]
     ) -> tuple[jax.Array, Any, Any]:
         """The loss of objectives that wait for all microbatches, and its gradients.
@@ -62,35 +70,42 @@ class PlainProgram(GradientProgram):
             The loss; its gradients by parameters, of which those through outputs are no part; and
             those by the outputs of every microbatch, by objective and source.
         """
-        axes, names = self.grid.backbone.all_axes, self.modules.of_a_step
+        axes, names = self.grid.backbone.all_axes, self.sharded_model.step_objectives
         if not names:
             return jnp.zeros(()), vary(jax.tree.map(jnp.zeros_like, trained), axes), {}
         targets = jax.tree.map(
-            lambda own: own.reshape(-1, *own.shape[3:]),
+            lambda leaf: leaf.reshape(-1, *leaf.shape[3:]),
             {name: batch.rows[self.model.backbone].targets[name] for name in names},
         )
 
         def make(_: Any, microbatch: Any) -> tuple[None, Any]:
-            outputs, _ = self.modules.forward(combine(trained, constant), *microbatch)
+            outputs, _ = self.sharded_model.forward(combine(trained, constant), *microbatch)
             return None, {name: output for name, output in outputs.items() if name in names}
 
         def loss_of(trained: Any, outputs: Any) -> jax.Array:
-            flat = jax.tree.map(lambda own: own.reshape(-1, own.shape[-1]), outputs)
-            return _total(self.modules.losses(combine(trained, constant), flat, targets), weights)
+            flat = jax.tree.map(lambda leaf: leaf.reshape(-1, leaf.shape[-1]), outputs)
+            return _sum_losses(
+                self.sharded_model.compute_losses(combine(trained, constant), flat, targets),
+                weights,
+            )
 
         _, outputs = lax.scan(make, None, (batch.rows, batch.routes))
-        loss, (grads, back) = jax.value_and_grad(loss_of, argnums=(0, 1))(trained, outputs)
-        return loss, vary(grads, axes), back
+        loss, (grads, output_gradients) = jax.value_and_grad(loss_of, argnums=(0, 1))(
+            trained, outputs
+        )
+        return loss, vary(grads, axes), output_gradients
 
 
-def _total(losses: Mapping[str, jax.Array], weights: Mapping[str, jax.Array]) -> jax.Array:
+def _sum_losses(losses: Mapping[str, jax.Array], weights: Mapping[str, jax.Array]) -> jax.Array:
     """Sum of the divided losses."""
     divided = [loss / weights[name] for name, loss in losses.items()]
     return sum(divided[1:], divided[0]) if divided else jnp.zeros(())
 
 
-def _product(outputs: Any, back: Any) -> jax.Array:
-    """What has the gradients `back` by those outputs, of this rank."""
-    selected = {name: outputs[name] for name in back}
-    products = jax.tree.leaves(jax.tree.map(lambda x, g: jnp.sum(x * g), selected, back))
+def _product_with_gradients(outputs: Any, output_gradients: Any) -> jax.Array:
+    """A sum of this rank whose gradients by these outputs are `output_gradients`."""
+    selected = {name: outputs[name] for name in output_gradients}
+    products = jax.tree.leaves(
+        jax.tree.map(lambda x, g: jnp.sum(x * g), selected, output_gradients)
+    )
     return jnp.sum(jnp.stack(products))

@@ -1,11 +1,11 @@
 """Arrays of the routes by which encoder outputs reach the decoder: between any devices.
 
-A microbatch whose encoder rows are dealt by themselves lists `runs`: by lane, what lands where
-(`sharding.routes`). On the devices that becomes the batch's `routes`: by lane, of every pair of an
-encoder microbatch and a decoder microbatch that it feeds, what the lane's exchange needs. That is
-for an all-to-all `picks` (with ragged routes `slices` too) of the device that sends and `receive`
-of the one that receives; for the other exchanges the `index` of the outputs that land; and for all
-of them their `count`.
+A microbatch whose encoder rows are assigned by themselves lists `runs`: by bucket, which outputs
+are merged where (`sharding.routes`). On the devices that becomes the batch's `routes`: by bucket,
+of every pair of an encoder microbatch and a decoder microbatch that it feeds, what the bucket's
+exchange needs. That is for an all-to-all `picks` (with ragged routes `slices` too) of the device
+that sends and `receive` of the one that receives; for the other exchanges the `index` of the
+outputs that are merged; and for all of them their `count`.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ Pair = tuple[int, int] | None
 
 
 @dataclass(frozen=True)
-class LaneRoutes:
-    """Routes of the outputs of one lane, one of each pair of microbatches, for its exchange.
+class BucketRoutes:
+    """Routes of the outputs of one bucket, one of each pair of microbatches, for its exchange.
 
     Attributes:
         routes: those whose outputs this process knows.
-        counts: number of outputs of each pair that land; the same on all processes.
+        counts: number of outputs of each pair that are merged; the same on all processes.
     """
 
     routes: Sequence[Routes]
@@ -54,16 +54,16 @@ class LaneRoutes:
         rows: int,
         ragged: bool,
         exchange: Exchange = DEFAULT_EXCHANGE,
-    ) -> LaneRoutes:
+    ) -> BucketRoutes:
         """Routes of the decoder's `microbatches`, batches of `rows` rows of which some are here.
 
         Args:
             size: rows of the encoder's microbatches, and outputs of a row.
-            view, target: views of the lane and of the decoder.
+            view, target: views of the bucket and of the decoder.
         """
         tokens = microbatches[0].decoder.inputs.shape[1]
         sides = RouteSide(view, *size), RouteSide(target, rows, tokens)
-        runs = [_runs(microbatches, name, pair) for pair in pairs]
+        runs = [_runs_of_pair(microbatches, name, pair) for pair in pairs]
         routes = [Routes.build(*sides, runs_of_pair, ragged) for runs_of_pair in runs]
         return cls(routes, [int(runs_of_pair[:, 4].sum()) for runs_of_pair in runs], exchange)
 
@@ -71,7 +71,7 @@ class LaneRoutes:
     def arrays(self) -> dict[str, tuple[tuple[int, ...], Callable[[Any], np.ndarray]]]:
         """Shape of every array, and its part with an index; the first dimension is the pairs'.
 
-        `count`, `[pairs]`, numbers of outputs that land. Of an all-to-all
+        `count`, `[pairs]`, numbers of outputs that are merged. Of an all-to-all
         `picks`, `[pairs, devices, entries]`, see `Routes.send`; ragged ones with `slices`, `[pairs,
         devices, 4, devices]`, see `Routes.slices`; `receive`, `[pairs, rows, tokens]`, see
         `Routes.receive`. Of other exchanges than an all-to-all `index` alone, `[pairs, rows,
@@ -81,21 +81,21 @@ class LaneRoutes:
         devices, target = first.count, first.target
         shape = count, target.rows, target.positions
         if self.exchange != "all_to_all":
-            return {"index": (shape, self._index), "count": ((count,), self._count)}
+            return {"index": (shape, self._slice_index), "count": ((count,), self._slice_counts)}
         builders: dict[str, tuple[tuple[int, ...], Callable[[Any], np.ndarray]]] = {
             "picks": (
                 (count, devices, first.entries[0]),
                 partial(self._by_device, Routes.send_indices),
             ),
-            "receive": (shape, self._receive),
-            "count": ((count,), self._count),
+            "receive": (shape, self._slice_receive),
+            "count": ((count,), self._slice_counts),
         }
         if first.ragged:
             slices = partial(self._by_device, Routes.ragged_slices)
             builders["slices"] = (count, devices, 4, devices), slices
         return builders
 
-    def placed(self, layouts: RouteArrays) -> RouteArrays:
+    def place_arrays(self, layouts: RouteArrays) -> RouteArrays:
         """The arrays on the devices."""
         return RouteArrays(
             **{
@@ -116,14 +116,14 @@ class LaneRoutes:
         devices = range(*index[1].indices(self.routes[0].count))
         return np.stack([[part(route, d) for d in devices] for route in self.routes[index[0]]])
 
-    def _count(self, index: tuple[slice, ...]) -> np.ndarray:
+    def _slice_counts(self, index: tuple[slice, ...]) -> np.ndarray:
         return np.array(self.counts[index[0]], np.int32)
 
-    def _index(self, index: tuple[slice, ...]) -> np.ndarray:
+    def _slice_index(self, index: tuple[slice, ...]) -> np.ndarray:
         first, last, _ = index[1].indices(self.routes[0].target.rows)
         return np.stack([route.merge_index(first, last) for route in self.routes[index[0]]])
 
-    def _receive(self, index: tuple[slice, ...]) -> np.ndarray:
+    def _slice_receive(self, index: tuple[slice, ...]) -> np.ndarray:
         first = self.routes[0]
         rows, positions = first.target.device_shape
         share = (index[1].start or 0) // rows, (index[2].start or 0) // positions
@@ -131,21 +131,21 @@ class LaneRoutes:
         return np.stack([route.receive_indices(device) for route in self.routes[index[0]]])
 
 
-def _runs(microbatches: Sequence[PackedBatch], name: str, pair: Pair) -> np.ndarray:
+def _runs_of_pair(microbatches: Sequence[PackedBatch], name: str, pair: Pair) -> np.ndarray:
     """The runs from an encoder microbatch to a decoder microbatch.
 
     A sixth column names the encoder microbatch, if it is not the one with the decoder's number.
     """
     if pair is None:
         return np.zeros((0, 5), np.int64)
-    unit, microbatch = pair
+    source, microbatch = pair
     listed = microbatches[microbatch].runs
-    assert listed is not None  # as `lane_routes` has seen
+    assert listed is not None  # as `build_bucket_routes` has seen
     runs: np.ndarray = listed[name]
-    return runs if runs.shape[1] == 5 else runs[runs[:, 5] == unit, :5]
+    return runs if runs.shape[1] == 5 else runs[runs[:, 5] == source, :5]
 
 
-def lane_routes(
+def build_bucket_routes(
     microbatches: Sequence[PackedBatch],
     pairs: Mapping[str, Sequence[Pair]],
     sizes: Mapping[str, tuple[int, int]],
@@ -154,11 +154,11 @@ def lane_routes(
     rows: int,
     ragged: bool,
     exchanges: Exchanges,
-) -> dict[str, LaneRoutes]:
-    """Routes by lane, for microbatches that list runs; nothing if none does.
+) -> dict[str, BucketRoutes]:
+    """Routes by bucket, for microbatches that list runs; nothing if none does.
 
     Args:
-        sizes: by lane, rows of its microbatches, and outputs of a row.
+        sizes: by bucket, rows of its microbatches, and outputs of a row.
         target: view of the decoder.
         ragged: see `sharding.exchange.is_ragged`.
         exchanges: the exchanges of buckets, `DEFAULT_EXCHANGE` if not named.
@@ -172,7 +172,7 @@ def lane_routes(
     if not any(lists):
         return {}
     return {
-        name: LaneRoutes.build(
+        name: BucketRoutes.build(
             name,
             microbatches,
             pairs[name],
@@ -188,7 +188,7 @@ def lane_routes(
 
 
 def route_specs(view: MeshView, pairs: Axes | None, routes: RouteArrays) -> RouteArrays:
-    """Layouts of the arrays of routes, whose first dimension is dealt over axes `pairs`.
+    """Layouts of the arrays of routes, whose first dimension is split over axes `pairs`.
 
     Args:
         view: view of the decoder.

@@ -1,11 +1,11 @@
-"""The train step: the update beside a gradient program, in one manual `shard_map` over the grid.
+"""The train step: a gradient program and the update, in one manual `shard_map` over the grid.
 
 It is typed (`check_vma=True`). Inside it every device holds its shards of the parameters and its
 rows of the batch::
 
-    gradients (`train.step.program`)  ->  optimizer, on shards
+    gradients (`train.step.gradient_program`)  ->  optimizer, on shards
 
-The loss is divided by the global sum of loss weights, so dealing samples differently changes no
+The loss is divided by the global sum of loss weights, so another assignment of samples changes no
 gradient beyond the order of summation.
 """
 
@@ -22,7 +22,7 @@ from jax.sharding import Mesh, PartitionSpec
 
 from mllm_jax.config.overlap import NO_OPTIONS, Options
 from mllm_jax.models import module as multimodal
-from mllm_jax.models.freeze import group_of
+from mllm_jax.models.freeze import part_of_leaf
 from mllm_jax.runtime.compiled.synchronized import synchronize_program
 from mllm_jax.train.state.lamb import trust_ratios
 from mllm_jax.train.state.loads import is_load, load_table
@@ -77,7 +77,7 @@ class TrainStep:
         self.rate = rate
         self.state_specs = self._state_specs()
         params = self.state_specs["params"]
-        trained, _ = program.frozen.apart(params)
+        trained, _ = program.frozen.partition(params)
         scalar, carried = PartitionSpec(), program.carried_specs
         scalars = {"loss": scalar, "grad_norm": scalar, "targets": scalar, "carried": carried}
         scalars["learning_rate"] = scalar
@@ -86,15 +86,16 @@ class TrainStep:
         scalars["trust_ratios"] = scalar if trust_ratios(self.state_specs["optimizer"]) else None
         scalars["loads"] = scalar if program.model.backbone_config.experts else None
         self.update = jax.jit(
-            self.shard(self._update, self.state_specs, (self.state_specs, scalars)),
+            self.shard_over_mesh(self._update_state, self.state_specs, (self.state_specs, scalars)),
             donate_argnums=0,
             compiler_options=dict(options),
         )
         self.gradients = jax.jit(
-            self.shard(self._gradients, params, (trained, scalar)), compiler_options=dict(options)
+            self.shard_over_mesh(self._compute_gradients, params, (trained, scalar)),
+            compiler_options=dict(options),
         )
 
-    def primed(self, params: Any, batch: Batch) -> Batch:
+    def prime_batch(self, params: Any, batch: Batch) -> Batch:
         """`batch` with the outputs that a step before would have carried on, for a first step.
 
         Args:
@@ -102,59 +103,59 @@ class TrainStep:
         """
         if not self.program.carried_specs:
             return batch
-        return batch.with_carried(self._made_ahead(params, batch))
+        return batch.with_carried(self._prefetch_program(params, batch))
 
     @cached_property
-    def _made_ahead(self) -> Callable[..., Any]:
-        return synchronize_program("work ahead", jax.jit(self._work_ahead))
+    def _prefetch_program(self) -> Callable[..., Any]:
+        return synchronize_program("work ahead", jax.jit(self._prefetch_outputs))
 
-    def abstract_primed(self, batch: Batch) -> Batch:
-        """Shapes, types and layouts of `primed(batch)`, from those of `batch`."""
+    def abstract_primed_batch(self, batch: Batch) -> Batch:
+        """Shapes, types and layouts of `prime_batch(batch)`, from those of `batch`."""
         if not self.program.carried_specs:
             return batch
-        carried = jax.eval_shape(self._work_ahead, self.abstract["params"], batch)
+        carried = jax.eval_shape(self._prefetch_outputs, self.abstract_state["params"], batch)
         return batch.with_carried(sharded_shapes(carried, self.mesh, self.program.carried_specs))
 
-    def _work_ahead(self, params: Any, batch: Batch) -> Any:
+    def _prefetch_outputs(self, params: Any, batch: Batch) -> Any:
         specs, carried = self.state_specs["params"], self.program.carried_specs
-        return self.shard(self.program.work_ahead, specs, carried)(params, batch)
+        return self.shard_over_mesh(self.program.prefetch_outputs, specs, carried)(params, batch)
 
     @cached_property
     def schedule(self) -> InstructionTable | None:
-        """The arrays of `program.tables` on the devices."""
-        return self.placed_tables(self.program.tables)
+        """The arrays of `program.placed_schedule` on the devices."""
+        return self.place_schedule(self.program.placed_schedule)
 
-    def placed_tables(self, tables: PlacedSchedule) -> InstructionTable | None:
+    def place_schedule(self, tables: PlacedSchedule) -> InstructionTable | None:
         """The arrays of a step's tables on the devices; None if it has none."""
         return jax.tree.map(
             lambda array, layout: jax.make_array_from_callback(
                 array.shape, layout, array.__getitem__
             ),
             tables.arrays,
-            self.layouts(self.program.table_specs),
+            self.layouts(self.program.schedule_specs),
         )
 
     def init(self, key: jax.Array) -> State:
         """Fresh state, made shard by shard; its values do not depend on the plan."""
-        return self._fresh(key)
+        return self._initial_program(key)
 
     def init_before_release(self, key: jax.Array) -> State:
         """`init` with zeros for what releases replace, see `without_released`."""
-        return self._making(released=True)(key)
+        return self._init_program(released=True)(key)
 
     @cached_property
-    def _fresh(self) -> Callable[..., Any]:
-        return self._making(released=False)
+    def _initial_program(self) -> Callable[..., Any]:
+        return self._init_program(released=False)
 
-    def _making(self, *, released: bool) -> Callable[..., Any]:
+    def _init_program(self, *, released: bool) -> Callable[..., Any]:
         layout = self.layouts(self.state_specs)
-        make = jax.jit(partial(self._init, released=released), out_shardings=layout)
+        make = jax.jit(partial(self._init_parameters, released=released), out_shardings=layout)
         return synchronize_program("the initial state", make)
 
     @cached_property
-    def abstract(self) -> State:
+    def abstract_state(self) -> State:
         """Shapes, types and layouts of the state."""
-        return sharded_shapes(self._shapes, self.mesh, self.state_specs)
+        return sharded_shapes(self._state_shapes, self.mesh, self.state_specs)
 
     @property
     def devices(self) -> list[jax.Device]:
@@ -179,7 +180,9 @@ class TrainStep:
         mapped: Callable[..., Any] = jax.shard_map(body, check_vma=False, **layout)
         return mapped
 
-    def shard(self, body: Callable[..., Any], specs: Any, out_specs: Any) -> Callable[..., Any]:
+    def shard_over_mesh(
+        self, body: Callable[..., Any], specs: Any, out_specs: Any
+    ) -> Callable[..., Any]:
         """`body(tree, batch)` over the mesh; `tree` lies as `specs` says, the batch by rows."""
 
         def run(tree: Any, batch: Batch) -> Any:
@@ -188,47 +191,49 @@ class TrainStep:
 
         return run
 
-    def _init(self, key: jax.Array, released: bool = False) -> State:
+    def _init_parameters(self, key: jax.Array, released: bool = False) -> State:
         params = multimodal.init_parameters(self.program.model, key)
         if released:
             params = without_released(self.program.model, params)
-        return self._state(params)
+        return self._initial_state(params)
 
-    def _state(self, made: Any) -> State:
+    def _initial_state(self, initial: Any) -> State:
         """The state before the first step, with parameters as `init_parameters` makes them."""
-        params = self.program.frozen.kept(self.form.to_stored(made))
+        params = self.program.frozen.cast_frozen(self.form.to_stored(initial))
         return {
             "step": jnp.zeros((), jnp.int32),
             "params": params,
-            "optimizer": self.optimizer.init(self.program.frozen.apart(params)[0]),
+            "optimizer": self.optimizer.init(self.program.frozen.partition(params)[0]),
         }
 
     @cached_property
-    def _shapes(self) -> State:
-        return jax.eval_shape(self._state, multimodal.abstract_parameters(self.program.model)[0])
+    def _state_shapes(self) -> State:
+        return jax.eval_shape(
+            self._initial_state, multimodal.abstract_parameters(self.program.model)[0]
+        )
 
     def _state_specs(self) -> State:
         return {
             "step": PartitionSpec(),
             "params": self.form.specs,
-            "optimizer": specs_like(self._shapes["optimizer"], self.form.layout),
+            "optimizer": specs_like(self._state_shapes["optimizer"], self.form.layout),
         }
 
-    def _update(self, state: State, batch: Batch) -> tuple[State, dict[str, Any]]:
+    def _update_state(self, state: State, batch: Batch) -> tuple[State, dict[str, Any]]:
         loss, grads, carried, aux = self.program(state["params"], batch)
         with jax.named_scope("update"):
-            trained, constant = self.program.frozen.apart(state["params"])
+            trained, constant = self.program.frozen.partition(state["params"])
             updates, optimizer = self.optimizer.update(grads, state["optimizer"], trained)
             params = combine(optax.apply_updates(trained, updates), constant)
             new = {"step": state["step"] + 1, "params": params, "optimizer": optimizer}
-            norms, loads = part_norms(grads, self.form.layout), self._loads(grads)
+            norms, loads = part_norms(grads, self.form.layout), self._expert_loads(grads)
             norm = total_norm(norms)
         if self.skips:
             finite = jnp.isfinite(loss) & jnp.isfinite(norm)
             if loads is not None:  # sigmoids of infinite logits are finite, and so is the loss
                 finite &= jnp.all(jnp.isfinite(loads))
             new = jax.tree.map(lambda new, old: jnp.where(finite, new, old), new, state)
-        targets = self.program.targets(batch)
+        targets = self.program.count_targets(batch)
         scalars: dict[str, Any] = {"loss": loss, "grad_norm": norm, "targets": targets}
         scalars |= {"carried": carried, "aux": aux, "loads": loads, "part_norms": norms}
         # An update that is left out does not count, as it does not for the optimizer.
@@ -239,14 +244,14 @@ class TrainStep:
     def _trained_parts(self) -> list[str]:
         """Parts of the model that have gradients."""
         leaves = jax.tree_util.tree_leaves_with_path(self.program.trained_layout)
-        return list(dict.fromkeys(group_of(path) for path, _ in leaves if not is_load(path)))
+        return list(dict.fromkeys(part_of_leaf(path) for path, _ in leaves if not is_load(path)))
 
-    def _loads(self, grads: Any) -> jax.Array | None:
+    def _expert_loads(self, grads: Any) -> jax.Array | None:
         """Loads of experts, `[layers, experts]`, see `load_table`; None without experts."""
         layers = self.program.model.backbone_config.expert_layers
         return load_table(grads, self.program.trained_layout, layers) if layers else None
 
-    def _gradients(self, params: Any, batch: Batch) -> tuple[Any, jax.Array]:
+    def _compute_gradients(self, params: Any, batch: Batch) -> tuple[Any, jax.Array]:
         results = self.program(params, batch)
         return results.gradients, results.loss
 

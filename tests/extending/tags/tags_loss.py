@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from data.batch import SampleTargets
-from mllm_jax.models.objectives.objective import SampleObjective, counted
+from mllm_jax.models.objectives.objective import SampleObjective, weights_on_first_rank
 from sharding.grid import MeshView
 
 
@@ -30,4 +30,4 @@ class TagsLoss(SampleObjective):
         """The sum over this rank's samples."""
         (logits,) = outputs.values()
         losses = jnp.mean(jax.nn.softplus(logits) - targets.values * logits, axis=-1)
-        return jnp.sum(counted(targets.weights, view) * losses)
+        return jnp.sum(weights_on_first_rank(targets.weights, view) * losses)

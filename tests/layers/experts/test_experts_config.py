@@ -15,8 +15,8 @@ from mllm_jax.hf_format.files import PretrainedError
 from mllm_jax.layers.experts.block import make_dispatch
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.module import ShardedModule, abstract_parameters
-from mllm_jax.models.work.flops import tower_work
-from mllm_jax.models.work.profile import tower_profiles
+from mllm_jax.models.work.flops import module_work
+from mllm_jax.models.work.profile import module_profiles
 from sharding.grid import MeshView
 
 EXPERTS = {"count": 8, "top_k": 2, "d_ff": 24}
@@ -143,7 +143,7 @@ def test_tensors_of_a_layer_are_those_of_its_mlp_or_of_its_experts(
 def test_elements_are_those_of_the_parameters(experts: dict[str, Any]) -> None:
     config = model("qwen2_moe", decoder={"d_ff": 40}, **experts)
     shapes, _ = abstract_parameters(config)
-    profile = tower_profiles(config)["decoder"]
+    profile = module_profiles(config)["decoder"]
     assert profile.parameters == sum(leaf.size for leaf in jax.tree.leaves(shapes))
     of_experts = sum(n for axes, n in profile.layer_parameters.items() if "experts" in axes)
     assert of_experts * 4 == config.decoder.expert_layers * 8 * 3 * 24 * 32
@@ -161,11 +161,11 @@ def test_parameters_that_some_layers_have_are_stacked_for_these() -> None:
 
 def test_work_is_that_of_the_experts_of_a_token() -> None:
     """As of a dense decoder of equal active parameters, and the router's product."""
-    sparse = tower_work(model(shared_d_ff=16), "decoder")
-    dense = tower_work(model("llama", decoder={"experts": None, "d_ff": 2 * 24 + 16}), "decoder")
+    sparse = module_work(model(shared_d_ff=16), "decoder")
+    dense = module_work(model("llama", decoder={"experts": None, "d_ff": 2 * 24 + 16}), "decoder")
     assert sparse.linear - dense.linear == 4 * 2 * 32 * 8
     assert sparse.quadratic == dense.quadratic
-    half = tower_work(model(decoder={"d_ff": 64}, every=2, shared_d_ff=16), "decoder")
+    half = module_work(model(decoder={"d_ff": 64}, every=2, shared_d_ff=16), "decoder")
     assert half.linear == (sparse.linear + dense.linear) / 2
 
 

@@ -151,7 +151,7 @@ def states(config: ModelConfig, name: str, params: Any, rows: ModuleRows) -> tup
     encoder = multimodal.ShardedModule(config, name, MeshView())
     x = encoder.embed(params, rows)
     out, _ = encoder.run_layers(params["layers"], x, encoder.context(rows), "none")
-    return x, encoder.norm(params, out)
+    return x, encoder.apply_norm(params, out)
 
 
 def image_rows(patches: np.ndarray, grids: np.ndarray, encoder: EncoderConfig) -> ModuleRows:

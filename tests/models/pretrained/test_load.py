@@ -106,7 +106,7 @@ def test_every_plan_loads_the_same_parameters(family: str, tied: bool, tmp_path:
     check_tensors(tensors, rules)
     for plan, pipeline in PLANS:
         step = build_step(own, {"decoder": plan}, pipeline)
-        target = by_name(step.abstract["params"]["decoder"])
+        target = by_name(step.abstract_state["params"]["decoder"])
         found = load_tensors(tensors, rules, target)
         wanted = by_name(jax.tree.map(np.asarray, step.form.to_stored(parameters))["decoder"])
         assert found.keys() == wanted.keys()

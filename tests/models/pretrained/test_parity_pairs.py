@@ -15,8 +15,8 @@ from data.sources.make import make_source
 from mllm_jax.check.verify import relative_error
 from mllm_jax.train.feed.feed import open_single_loader
 from mllm_jax.train.state.regroup import leaf_name
-from mllm_jax.train.step.batch import place
-from mllm_jax.train.step.build import gradient_step
+from mllm_jax.train.step.batch import place_microbatches
+from mllm_jax.train.step.build import build_gradient_step
 from mllm_jax.train.step.step import TrainStep
 from tests.configs import ROOT
 from tests.models.pretrained import pairs
@@ -93,8 +93,8 @@ def placed(values: Any, step: TrainStep) -> Any:
 
 def test_a_step_learns_as_the_public_implementation(tmp_path: Path) -> None:
     config = pairs.experiment(tmp_path)
-    step, make = gradient_step(config), pairs.processor(config)
-    shapes = step.abstract["params"]
+    step, make = build_gradient_step(config), pairs.processor(config)
+    shapes = step.abstract_state["params"]
     weights = load_file(FOLDER / "model.safetensors")
     with np.load(FOLDER / "expected.npz") as stored:
         expected = {name: stored[name] for name in stored.files if name != "versions"}
@@ -102,7 +102,7 @@ def test_a_step_learns_as_the_public_implementation(tmp_path: Path) -> None:
         microbatches = [next(loader) for _ in range(config.train.accumulate)]
     assert [own.stats.samples for own in microbatches] == [pairs.SAMPLES // 2] * 2
     assert any(map(_is_dealt, microbatches)), "every image lies in the row of its text"
-    batch = place([own.batch for own in microbatches], step)
+    batch = place_microbatches([own.batch for own in microbatches], step)
     gradients, loss = step.gradients(placed(own_form(weights, shapes), step), batch)
     assert relative_error(np.asarray(loss), expected["loss"]) < 1e-6
     own = {name.removeprefix("gradient."): value for name, value in expected.items()}

@@ -121,7 +121,7 @@ def test_encoders_give_the_same(family: str) -> None:
         one = jax.tree.map(lambda leaf, layer=layer: leaf[layer], own["layers"])
         x, _ = encoder.layer(one, x, encoder.context(rows))
     if family == "qwen2_audio":
-        x = encoder.norm(own, (x[:, ::2] + x[:, 1::2]) / 2)
+        x = encoder.apply_norm(own, (x[:, ::2] + x[:, 1::2]) / 2)
     _, start, _ = placements[0].media[name][0]
     wanted = np.concatenate(arrays(family)[1][f"{CHATS[family][0]}.encoder"])
     outputs = int((batch.decoder.merges[name][0] >= 0).sum())

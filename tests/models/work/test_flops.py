@@ -13,7 +13,7 @@ from mllm_jax.families.siglip.config import SiglipConfig
 from mllm_jax.layers.config.encoder import ImageEncoderConfig
 from mllm_jax.models import module as multimodal
 from mllm_jax.models.graph import ModelConfig
-from mllm_jax.models.work.flops import decoder_work, encoder_work, model_flops, tower_work
+from mllm_jax.models.work.flops import decoder_work, encoder_work, model_flops, module_work
 from mllm_jax.runtime.hardware.peak import peak_flops
 from scheduling.costs.work import TRAINING_FACTOR, ModuleWork, NearPairs
 from sharding.grid import MeshView
@@ -67,7 +67,7 @@ def check(work: ModuleWork, half: float, whole: float) -> None:
 def test_decoder(family: str) -> None:
     config = towers.model(family, decoder_changes={**WIDE, "vocab": 512}, loss_chunk=TOKENS)
     half, whole = (decoder_flops(config, n) for n in (TOKENS // 2, TOKENS))
-    check(tower_work(config, "decoder"), half, whole)
+    check(module_work(config, "decoder"), half, whole)
 
 
 @pytest.mark.parametrize("family", towers.ENCODERS)
@@ -79,7 +79,7 @@ def test_encoder(family: str) -> None:
     values["encoders"]["media"]["connector"]["hidden"] = 1024
     config = ModelConfig.model_validate(values)
     half, whole = (encoder_flops(config, n) for n in (TOKENS // 2, TOKENS))
-    check(tower_work(config, "media"), half, whole)
+    check(module_work(config, "media"), half, whole)
 
 
 def test_a_window_counts_the_pairs_that_are_near() -> None:
@@ -91,7 +91,8 @@ def test_a_window_counts_the_pairs_that_are_near() -> None:
     # As many layers, one of two with a window; in segments no longer than it they cost the same.
     changes = {"layers": 2, "window": 8, "pattern": ["window", "full"]}
     plain, mixed = (
-        tower_work(towers.model(decoder_changes=own), "decoder") for own in ({"layers": 2}, changes)
+        module_work(towers.model(decoder_changes=own), "decoder")
+        for own in ({"layers": 2}, changes)
     )
     assert mixed.forward_flops([8, 3]) == plain.forward_flops([8, 3])
     per_pair = plain.quadratic / 2
@@ -115,7 +116,7 @@ def test_each_kind_of_layer_counts_the_pairs_that_it_sees() -> None:
 
 def test_layers_add_up() -> None:
     one, three = (
-        tower_work(towers.model(decoder_changes={"layers": n}), "decoder") for n in (1, 3)
+        module_work(towers.model(decoder_changes={"layers": n}), "decoder") for n in (1, 3)
     )
     head = 2 * 32 * towers.VOCAB
     assert three.linear - head == 3 * (one.linear - head)
@@ -125,7 +126,7 @@ def test_layers_add_up() -> None:
 def test_a_step_costs_three_forwards_of_every_segment() -> None:
     config = towers.model(encoder="siglip")
     lengths = {"decoder": np.array([9, 4]), "media": np.array([12])}
-    forward = sum(tower_work(config, name).forward_flops(n) for name, n in lengths.items())
+    forward = sum(module_work(config, name).forward_flops(n) for name, n in lengths.items())
     assert model_flops(config, lengths, targets=9 + 4) == TRAINING_FACTOR * forward
     work = ModuleWork(linear=2.0, quadratic=1.0)
     assert work.forward_flops([3, 4]) == 2 * 7 + 9 + 16
@@ -142,7 +143,7 @@ def test_a_step_costs_the_experts_of_a_token_and_not_all(count: int, every: int)
     router = TRAINING_FACTOR * 13 * (4 // every) * 2 * 32 * count
     assert model_flops(sparse, lengths) - model_flops(dense, lengths) == pytest.approx(router)
     # What deals samples has the same function.
-    own, other = (tower_work(config, "decoder") for config in (sparse, dense))
+    own, other = (module_work(config, "decoder") for config in (sparse, dense))
     assert own.forward_flops([9, 4]) - other.forward_flops([9, 4]) == pytest.approx(
         router / TRAINING_FACTOR
     )

@@ -17,7 +17,7 @@ from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.module import ShardedModule, abstract_parameters
 from mllm_jax.models.work.flops import model_flops
-from mllm_jax.models.work.profile import tower_profiles
+from mllm_jax.models.work.profile import module_profiles
 from mllm_jax.plan.traced import measure_layer_bytes
 from mllm_jax.train.state.parameter_layout import ParameterLayout
 from scheduling.costs.estimate import ModuleTiming
@@ -54,7 +54,7 @@ def deep(decoder: str, encoder: str | None) -> ModelConfig:
 
 def whole(config: ModelConfig) -> Workload:
     """A step of eight rows."""
-    profiles = tower_profiles(config)
+    profiles = module_profiles(config)
     return Workload(profiles, {name: POSITIONS[name] for name in profiles}, rows=8)
 
 
@@ -73,7 +73,7 @@ def elements(shapes: Any, axes: Any, stacked: bool) -> dict[tuple[str | None, ..
 def test_profiles_count_every_parameter(decoder: str, encoder: str | None) -> None:
     config = deep(decoder, encoder)
     shapes, axes = abstract_parameters(config)
-    profiles = tower_profiles(config)
+    profiles = module_profiles(config)
     assert set(profiles) == set(shapes)
     for name, tree in shapes.items():
         own, profile = axes[name], profiles[name]

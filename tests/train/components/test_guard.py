@@ -43,7 +43,7 @@ from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.feed import open_loader
 from mllm_jax.train.records.step_record import StepRecord
 from mllm_jax.train.state.progress import Progress
-from mllm_jax.train.step.batch import place
+from mllm_jax.train.step.batch import place_microbatches
 from mllm_jax.train.trainer import Trainer
 from tests.configs import ONE_DEVICE
 from tests.train.runs import compilations, first_states, initial_state
@@ -472,14 +472,14 @@ def test_an_update_that_is_not_finite_changes_nothing(small_config):
     bad = deepcopy(good)
     bad.rows["vision"].inputs[:] = NAN
     before = jax.tree.map(np.array, state)
-    state, scalars = step.update(state, place([bad], step))
+    state, scalars = step.update(state, place_microbatches([bad], step))
     assert not math.isfinite(float(scalars["loss"]))
     for leaf, old in zip(jax.tree.leaves(state), jax.tree.leaves(before), strict=True):
         for shard in leaf.addressable_shards:
             np.testing.assert_array_equal(shard.data, old[shard.index])
     assert int(state["step"]) == int(before["step"])
     with compilations() as compiled:
-        state, scalars = step.update(state, place([good], step))
+        state, scalars = step.update(state, place_microbatches([good], step))
     assert math.isfinite(float(scalars["loss"]))
     assert int(state["step"]) == int(before["step"]) + 1
     assert not compiled

@@ -18,8 +18,8 @@ from mllm_jax.train.components.replica_check import (
     ReplicaDifference,
     _digest_leaf,
 )
-from mllm_jax.train.step.batch import place
-from mllm_jax.train.step.build import build_step, gradient_step
+from mllm_jax.train.step.batch import place_microbatches
+from mllm_jax.train.step.build import build_gradient_step, build_step
 from mllm_jax.train.step.gradient_program import Batch
 from mllm_jax.train.step.step import TrainStep
 from sharding.mesh import rolled_mesh
@@ -38,7 +38,7 @@ def drawn(step: TrainStep) -> Any:
         whole = random.normal(0, 0.2, like.shape).astype(np.float32)
         return jax.make_array_from_callback(like.shape, like.sharding, whole.__getitem__)
 
-    return jax.tree.map(leaf, step.abstract["params"])
+    return jax.tree.map(leaf, step.abstract_state["params"])
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,9 @@ def params(step: TrainStep) -> Any:
 
 @pytest.fixture(scope="module")
 def batch(model: ModelConfig, step: TrainStep) -> Any:
-    return place([synthetic_batch(model, 4, 16, {"vision": 16}, seed) for seed in (0, 1)], step)
+    return place_microbatches(
+        [synthetic_batch(model, 4, 16, {"vision": 16}, seed) for seed in (0, 1)], step
+    )
 
 
 def flipped(leaf: jax.Array, number: int) -> jax.Array:
@@ -172,14 +174,14 @@ def test_replicas_of_a_pipeline_are_compared_as_a_whole(small_config: Any) -> No
         "train__accumulate": 4,
     }
     own = small_config(**changes)
-    step = gradient_step(own)
+    step = build_gradient_step(own)
     budgets = {name: own.data.budgets[name] for name in own.model.lanes}
     microbatches = [
         synthetic_batch(own.model, own.data.rows, own.data.budgets["tokens"], budgets, seed)
         for seed in range(4)
     ]
     params = drawn(step)
-    batch = step.primed(params, place(microbatches, step))
+    batch = step.prime_batch(params, place_microbatches(microbatches, step))
     check = ReplicaCheck(step)
     assert check(params, batch) is None
     leaves, tree = jax.tree.flatten(params)

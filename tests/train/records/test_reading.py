@@ -22,7 +22,7 @@ from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed import feed
 from mllm_jax.train.feed.feed import open_loader
 from mllm_jax.train.state.progress import Progress
-from mllm_jax.train.step.batch import PlacedBatch, place
+from mllm_jax.train.step.batch import PlacedBatch, place_microbatches
 from tests.timing import soon
 from tests.train.runs import take_steps
 
@@ -65,7 +65,7 @@ def test_one_reader_feeds_all_devices(
     assert len(made) == 1
     assert reads
     assert set(reads.values()) == {1}, "devices that share a sample's row share its reading"
-    tokens = place([own.batch], experiment.step).rows["decoder"].inputs
+    tokens = place_microbatches([own.batch], experiment.step).rows["decoder"].inputs
     shards = tokens.addressable_shards
     assert {shard.device for shard in shards} == set(experiment.step.devices)
     assert len(experiment.step.devices) == 4

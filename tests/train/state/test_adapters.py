@@ -14,8 +14,8 @@ from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.layers.trainable import FrozenParts
 from mllm_jax.models.freeze import Frozen
-from mllm_jax.train.step.batch import place
-from mllm_jax.train.step.build import train_step
+from mllm_jax.train.step.batch import place_microbatches
+from mllm_jax.train.step.build import build_train_step
 from tests.configs import ONE_DEVICE
 from tests.train.runs import initial_state
 
@@ -27,15 +27,15 @@ def test_a_step_changes_adapters_and_what_trains_in_full(
 ) -> None:
     """Bases stay, in bfloat16 and without moments; frozen parts as well."""
     config = small_config(train__lora=LORA, train__freeze=["vision"], parallel=ONE_DEVICE)
-    step = train_step(config)
+    step = build_train_step(config)
     state = initial_state(step)
     old = jax.tree.map(np.asarray, state["params"])
-    budgets = {name: config.data.budgets[name] for name in config.model.lanes}
+    budgets = {name: config.data.budgets[name] for name in config.model.buckets}
     own = config.data.rows, config.data.budgets["tokens"], budgets
     batches = [synthetic_batch(config.model, *own, seed) for seed in range(config.train.accumulate)]
-    new, scalars = step.update(state, step.primed(old, place(batches, step)))
+    new, scalars = step.update(state, step.prime_batch(old, place_microbatches(batches, step)))
     assert np.isfinite(scalars["loss"])
-    trained, constant = step.program.frozen.apart(new["params"])
+    trained, constant = step.program.frozen.partition(new["params"])
     before = dict(jax.tree_util.tree_leaves_with_path(old))
     for path, leaf in jax.tree_util.tree_leaves_with_path(constant):
         np.testing.assert_array_equal(leaf, before[path])
@@ -66,15 +66,15 @@ def test_all_may_be_frozen_but_adapters(small_config: Callable[..., ExperimentCo
 
 def test_of_a_part_with_adapters_nothing_else_trains_though_it_be_frozen_by_name() -> None:
     """A connector trains beside its frozen encoder, and other parts as without adapters."""
-    frozen = Frozen.like(FrozenParts.of(("audio", "decoder"), ("decoder",)))
+    frozen = Frozen.from_parts(FrozenParts.from_config(("audio", "decoder"), ("decoder",)))
     layers = {"q_proj": {"kernel": 0, "lora_a": 1, "lora_b": 2}, "norm": {"scale": 3}}
     audio = {"layers": {"kernel": 5}, "connector": {"fc1": {"kernel": 6}}}
     vision = {"layers": {"kernel": 4}}
     params = {"decoder": {"layers": layers}, "vision": vision, "audio": audio}
-    trained, constant = frozen.apart(params)
+    trained, constant = frozen.partition(params)
     assert {*jax.tree.leaves(trained)} == {1, 2, 4, 6}
     assert {*jax.tree.leaves(constant)} == {0, 3, 5}
-    masked = jax.tree.map(lambda own, hidden: (own, hidden), params, frozen.mask(params))
+    masked = jax.tree.map(lambda own, hidden: (own, hidden), params, frozen.frozen_mask(params))
     pairs = jax.tree.leaves(masked, is_leaf=lambda own: isinstance(own, tuple))
     assert {own for own, hidden in pairs if hidden} == {0, 3, 5}
     assert frozen.dtype == "bfloat16"

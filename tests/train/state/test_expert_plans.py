@@ -93,7 +93,7 @@ def through(folder: Path, plan: ParallelPlan, state: State, target: ParallelPlan
     checkpoints.save_state(1, state, progress.to_json(), told)
     checkpoints.close()
     checkpoints = Checkpoints(folder, CheckpointConfig(), restoring)
-    found = checkpoints.restore_newest(step(target).abstract)
+    found = checkpoints.restore_newest(step(target).abstract_state)
     checkpoints.close()
     assert found is not None
     return found.state

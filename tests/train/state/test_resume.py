@@ -56,7 +56,7 @@ def whole_run(experiment, fresh_state, tmp_path_factory) -> Run:
 def restored(folder: Path, experiment: Experiment) -> tuple[Any, Progress]:
     checkpoints = Checkpoints(folder, KEEP, experiment.step.form.regrouping)
     try:
-        found = checkpoints.restore_newest(experiment.step.abstract)
+        found = checkpoints.restore_newest(experiment.step.abstract_state)
     finally:
         checkpoints.close()
     assert found is not None

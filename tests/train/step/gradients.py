@@ -11,7 +11,7 @@ import numpy as np
 
 from data.batch import PackedBatch
 from mllm_jax.models.graph import ModelConfig
-from mllm_jax.train.step.batch import place
+from mllm_jax.train.step.batch import place_microbatches
 from mllm_jax.train.step.build import build_step
 from mllm_jax.train.step.step import TrainStep
 from sharding.mesh import named_shardings
@@ -46,5 +46,5 @@ class CompiledOnce:
     def __call__(self, microbatches: Sequence[PackedBatch]) -> tuple[np.ndarray, Any]:
         """Loss and gradients of packed microbatches, as numpy arrays."""
         own = self._step
-        grads, loss = own.gradients(self._placed, place(microbatches, own))
+        grads, loss = own.gradients(self._placed, place_microbatches(microbatches, own))
         return np.asarray(loss), jax.tree.map(np.asarray, own.form.to_canonical(grads))

@@ -25,8 +25,8 @@ from data.sources.make import make_source
 from mllm_jax.check.verify import VerificationResult, compare_gradients, initial_parameters
 from mllm_jax.config.inputs import row_specs
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.models.work.flops import tower_works
-from mllm_jax.train.step.batch import place
+from mllm_jax.models.work.flops import module_works
+from mllm_jax.train.step.batch import place_microbatches
 from mllm_jax.train.step.build import build_step
 from mllm_jax.train.step.step import TrainStep
 from sharding.plan import ParallelPlan
@@ -76,7 +76,7 @@ class Laboratory:
         encoders = tuple(self.processor.specs.values())
         capacity = make_capacity(data.budgets, encoders)
         ladder = Ladder.build(data, self.config.budget_units)
-        dealer = RowAssigner(data, capacity, ladder, tower_works(self.config.model), {})
+        dealer = RowAssigner(data, capacity, ladder, module_works(self.config.model), {})
         lengths = [self.lengths[i] for i in chosen]
         packed = StepPacker(capacity, ROWS, 1, balance == "per_phase", evenly=False)(lengths)
         dealt = dealer(lengths, packed)
@@ -99,15 +99,15 @@ class Laboratory:
     def result(self, devices: int, batch: PackedBatch) -> tuple[np.ndarray, Any]:
         """Loss and gradients on one device or on four."""
         step, params, program = self._program(devices, batch.runs is not None)
-        grads, loss = program(params, place([batch], step))
+        grads, loss = program(params, place_microbatches([batch], step))
         return np.asarray(loss), jax.tree.map(np.asarray, grads)
 
     def _compiled(self, devices: int, routed: bool) -> tuple[TrainStep, Any, Any]:
         step = build_step(self.config.model, ONE if devices == 1 else FOUR)
-        layout = jax.tree.map(lambda leaf: leaf.sharding, step.abstract["params"])
+        layout = jax.tree.map(lambda leaf: leaf.sharding, step.abstract_state["params"])
         params = jax.device_put(self.params, layout)
         _, batch = self.dealt("per_phase" if routed else "none", {}, [0, 1])
-        lowered = step.gradients.lower(params, place([batch], step))
+        lowered = step.gradients.lower(params, place_microbatches([batch], step))
         fast: dict[str, Any] = {"xla_backend_optimization_level": 0}
         return step, params, lowered.compile(fast)
 

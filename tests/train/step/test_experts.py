@@ -27,7 +27,7 @@ from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.module import abstract_parameters, init_parameters
 from mllm_jax.train.records.expert_loads import find_insane_layer
 from mllm_jax.train.state.loads import is_load
-from mllm_jax.train.step.batch import place
+from mllm_jax.train.step.batch import place_microbatches
 from mllm_jax.train.step.build import build_step
 from scheduling.schedules.schedule import Schedule, interleaved_schedule, zero_bubble_schedule
 from sharding.plan import ParallelPlan, divisors_of
@@ -241,13 +241,13 @@ def test_an_update_is_left_out_if_a_router_has_no_finite_logits_though_the_loss_
     stored = step.form.to_stored(jax.tree.map(jnp.array, params))
     state = {"step": jnp.int32(0), "params": stored, "optimizer": step.optimizer.init(stored)}
     before = jax.tree.map(np.array, state)
-    after, results = step.update(state, place(batches("sigmoid"), step))
+    after, results = step.update(state, place_microbatches(batches("sigmoid"), step))
     assert np.isfinite([results["loss"], results["grad_norm"]]).all()
     assert np.isfinite(results["loads"][0]).all()
     assert find_insane_layer((0, 1), results["loads"]) == 1
     jax.tree.map(np.testing.assert_array_equal, after, before)
     # It does not count for the learning rate, whenever the host comes to know of it.
-    _, again = step.update(after, place(batches("sigmoid"), step))
+    _, again = step.update(after, place_microbatches(batches("sigmoid"), step))
     assert float(again["learning_rate"]) == float(results["learning_rate"]) == pytest.approx(0.1)
     assert again["part_norms"] == {"decoder": pytest.approx(again["grad_norm"])}
 

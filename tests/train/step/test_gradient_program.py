@@ -17,8 +17,13 @@ from mllm_jax.models.batch import NEXT_TOKEN
 from mllm_jax.models.freeze import Frozen
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.short_form import BACKBONE
-from mllm_jax.train.step.batch import place
-from mllm_jax.train.step.build import build_step, gradient_step, train_step, with_plan
+from mllm_jax.train.step.batch import place_microbatches
+from mllm_jax.train.step.build import (
+    build_gradient_step,
+    build_step,
+    build_train_step,
+    with_pipeline_plan,
+)
 from mllm_jax.train.step.gradient_program import Batch, GradientProgram, Gradients
 from mllm_jax.train.step.plain import PlainProgram
 from mllm_jax.train.step.step import TrainStep
@@ -38,7 +43,7 @@ class Unrolled(GradientProgram):
     def __init__(self, model: ModelConfig, grid: JointGrid, frozen: Frozen) -> None:
         super().__init__(model, grid, frozen, StageLayers(model.decoder.layers, 1, 2))
 
-    def shares(
+    def accumulate_gradients(
         self, params: Any, batch: Batch, weights: Mapping[str, jax.Array], aux: Aux
     ) -> Gradients:
         rows = [jax.tree.map(lambda x, i=i: x[i], batch.rows[BACKBONE]) for i in (1, 0)]
@@ -50,7 +55,7 @@ class Unrolled(GradientProgram):
                 decoder["layers"],
             )
             whole = params | {"decoder": decoder | {"layers": layers}}
-            made = [self.modules.loss(whole, {BACKBONE: own}, {}) for own in rows]
+            made = [self.sharded_model.loss(whole, {BACKBONE: own}, {}) for own in rows]
             losses = [loss[NEXT_TOKEN] for loss, _ in made]
             return sum(losses[1:], losses[0]) / weights[NEXT_TOKEN]
 
@@ -78,12 +83,12 @@ def test_another_program_trains_without_a_change_of_the_step(
     program = Unrolled(model, grid, Frozen(("decoder.extra",)))
     step = TrainStep(program, make_mesh(grid, jax.devices()[:2]), optax.sgd(1.0))
     canonical = initial_parameters(model, 0)
-    state = step.abstract | {
+    state = step.abstract_state | {
         "step": jax.numpy.zeros((), jax.numpy.int32),
         "params": step.form.to_stored(canonical),
     }
-    state = jax.device_put(state, jax.tree.map(lambda x: x.sharding, step.abstract))
-    new, scalars = step.update(state, place(microbatches, step))
+    state = jax.device_put(state, jax.tree.map(lambda x: x.sharding, step.abstract_state))
+    new, scalars = step.update(state, place_microbatches(microbatches, step))
     after = jax.tree.map(np.asarray, step.form.to_canonical(new["params"]))
     got = jax.tree.map(np.subtract, canonical, after)
     expected = loss_and_gradients(model, {"decoder": ParallelPlan()}, canonical, microbatches)
@@ -110,7 +115,7 @@ def test_what_the_step_before_has_left_must_be_there(
         Ahead(model, grid, Frozen()), make_mesh(grid, jax.devices()[:2]), optax.identity()
     )
     with pytest.raises(ValueError, match=r"carried: \[\] is refused; valid: \['vision'\]"):
-        step.gradients.lower(step.abstract["params"], place(microbatches, step))
+        step.gradients.lower(step.abstract_state["params"], place_microbatches(microbatches, step))
 
 
 def test_a_step_runs_where_it_is_told(model: ModelConfig) -> None:
@@ -125,14 +130,14 @@ def test_a_step_runs_where_it_is_told(model: ModelConfig) -> None:
 
 def test_only_pipelines_have_a_plan_to_change(model: ModelConfig) -> None:
     with pytest.raises(TypeError, match="PlainProgram has no PipelinePlan"):
-        with_plan(build_step(model, TWO), co_issue=False)
+        with_pipeline_plan(build_step(model, TWO), co_issue=False)
 
 
 def test_the_builder_takes_what_the_configuration_says(small_config: Any) -> None:
     config = small_config(train__freeze=["vision"], train__guard__skip=2)
-    trains, alone = train_step(config), gradient_step(config)
+    trains, alone = build_train_step(config), build_gradient_step(config)
     assert trains.program.frozen == alone.program.frozen == Frozen(("vision",))
     assert trains.skips
     assert not alone.skips
-    assert not jax.tree.leaves(alone.abstract["optimizer"])
-    assert jax.tree.leaves(trains.abstract["optimizer"])
+    assert not jax.tree.leaves(alone.abstract_state["optimizer"])
+    assert jax.tree.leaves(trains.abstract_state["optimizer"])

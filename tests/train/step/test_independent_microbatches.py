@@ -25,11 +25,11 @@ from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.short_form import BACKBONE
 from mllm_jax.train.step import independent_microbatches as units
 from mllm_jax.train.step import pipeline
-from mllm_jax.train.step.batch import place, place_batch
+from mllm_jax.train.step.batch import place_batch, place_microbatches
 from mllm_jax.train.step.build import build_step
 from mllm_jax.train.step.gradient_program import AdaptiveSchedules, PlacedSchedule, RowCapacity
-from mllm_jax.train.step.host_groups import ALONE, HostGroupExchange
-from mllm_jax.train.step.independent_microbatches import in_units
+from mllm_jax.train.step.host_groups import SINGLE_GROUP, HostGroupExchange
+from mllm_jax.train.step.independent_microbatches import place_independent_microbatches
 from mllm_jax.train.step.pipeline import PipelineProgram
 from mllm_jax.train.step.step import TrainStep
 from scheduling.lowering.bounds import ScheduleBounds
@@ -148,8 +148,8 @@ def parameters() -> Any:
 def compiled(small: bool = False) -> Any:
     """The one program of all loads."""
     own = step(SMALL) if small else step()
-    batch = place(scattered_load(1)[1], own)
-    return own.gradients.lower(own.abstract["params"], batch).compile()
+    batch = place_microbatches(scattered_load(1)[1], own)
+    return own.gradients.lower(own.abstract_state["params"], batch).compile()
 
 
 def thin(seed: int) -> PackedBatch:
@@ -248,8 +248,8 @@ def test_many_plans_equal_one_device(
     schedule = placed(CUTS, feeds=follow.feeds)
     plan = PipelinePlan(schedule, co_issue=co_issue, independent_microbatches=follow)
     own = build_step(model(), plans, plan, exchanges=WAYS[1])
-    batch = place(scattered_load(load)[1], own)
-    equals_one_device(load, own, own.gradients.lower(own.abstract["params"], batch).compile())
+    batch = place_microbatches(scattered_load(load)[1], own)
+    equals_one_device(load, own, own.gradients.lower(own.abstract_state["params"], batch).compile())
 
 
 def equals_one_device(load: int | str, own: TrainStep, program: Any) -> None:
@@ -257,7 +257,7 @@ def equals_one_device(load: int | str, own: TrainStep, program: Any) -> None:
     params = jax.device_put(
         own.form.to_stored(parameters()), named_shardings(own.mesh, own.form.specs)
     )
-    grads, loss = program(params, place(batches, own))
+    grads, loss = program(params, place_microbatches(batches, own))
     found = np.asarray(loss), jax.tree.map(np.asarray, own.form.to_canonical(grads))
     result = compare_gradients(found, on_one_device(load))
     assert result.loss_error < 1e-6, result
@@ -279,7 +279,7 @@ def test_no_rows_are_computed_that_hold_nothing() -> None:
     program = step().program
     assert isinstance(program, PipelineProgram)
     for load, count in ((0, 0), (4, 1)):
-        tables = place(scattered_load(load)[1], step()).schedule
+        tables = place_microbatches(scattered_load(load)[1], step()).schedule
         assert tables is not None
         ticks = slice(1, 1 + int(tables.phases[-1]))
         for cut in CUTS:
@@ -301,11 +301,11 @@ def test_what_fits_no_slots_runs_with_the_decoders_microbatches() -> None:
     small = build_step(model(), PLANS, PipelinePlan(placed(CUTS), co_issue=False, **plan))
     for load, reason in ((4, "vision: pairs of microbatches on a stage: 4 do not fit"), (0, "")):
         placed_batch = place_batch(scattered_load(load)[1], small)
-        table, standing = placed_batch.batch.schedule, small.program.tables.arrays
+        table, standing = placed_batch.batch.schedule, small.program.placed_schedule.arrays
         assert table is not None
         assert standing is not None
-        assert placed_batch.spilled.startswith(reason)
-        assert bool(placed_batch.spilled) == bool(reason)
+        assert placed_batch.fallback_reason.startswith(reason)
+        assert bool(placed_batch.fallback_reason) == bool(reason)
         assert np.array_equal(np.asarray(table.by_stage), standing.by_stage) == bool(reason)
 
 
@@ -313,7 +313,7 @@ def test_rows_go_on_together_where_units_feed_too_many(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Media in the first row of two microbatches, and in the second row of the two others."""
-    monkeypatch.setattr(units, "_told", set())
+    monkeypatch.setattr(units, "_warned", set())
     kinds, nothing = media_specs(model()), np.zeros((0, 5), np.int64)
     rooms = {own.name: RowCapacity(MEDIA[own.name], 1) for own in kinds}
     batches = [
@@ -328,11 +328,13 @@ def test_rows_go_on_together_where_units_feed_too_many(
 
     def tables(feeds: Mapping[str, Consumers]) -> PlacedSchedule | str:
         asked.append(feeds["vision"])
-        return "no slots" if len(asked) % 2 else step().program.tables
+        return "no slots" if len(asked) % 2 else step().program.placed_schedule
 
     for _ in range(2):
         rows = dict.fromkeys(MEDIA, range(ROWS))
-        own = in_units(step().program, AdaptiveSchedules(tables, rooms), batches, rows, rows, ROWS)
+        own = place_independent_microbatches(
+            step().program, AdaptiveSchedules(tables, rooms), batches, rows, rows, ROWS
+        )
         assert own[2]["vision"].inputs.shape[0] == 3
     assert asked == [((0, 2), (1, 3)), ((0, 0), (1, 2), (3, 3))] * 2
     told = [r for r in caplog.records if "its rows go on together" in r.getMessage()]
@@ -354,7 +356,7 @@ def test_a_schedule_of_a_step_that_breaks_a_rule_is_refused() -> None:
         model(), PLANS, PipelinePlan(placed(CUTS), co_issue=False, independent_microbatches=follow)
     )
     with pytest.raises(ScheduleError, match=r"tick \d+, stage \d: .* needs "):
-        place(scattered_load(2)[1], own)
+        place_microbatches(scattered_load(2)[1], own)
 
 
 def test_tables_of_a_step_are_run_on_names_where_schedules_are_checked(
@@ -375,20 +377,22 @@ def test_tables_of_a_step_are_run_on_names_where_schedules_are_checked(
         return replace(made, modules={**made.modules, BACKBONE: backbone})
 
     monkeypatch.setattr(pipeline, "lower_schedule", wrong)
-    place(scattered_load(2)[1], steps[0])
+    place_microbatches(scattered_load(2)[1], steps[0])
     with pytest.raises(ScheduleError, match=r"tick \d+, stage \d: decoder \w+\(\d, \d\) is "):
-        place(scattered_load(2)[1], steps[1])
+        place_microbatches(scattered_load(2)[1], steps[1])
 
 
 def test_groups_that_know_their_own_media_alone_run_the_schedule_of_all() -> None:
     """Each of two groups has the media of one row, and is told what those of the other feed."""
     batches, program = scattered_load(3)[1], step().program
-    follow = program.follow
+    follow = program.adaptive_schedules
     assert follow is not None
     rows = dict.fromkeys(MEDIA, range(ROWS))
 
-    def planned(own: list[PackedBatch], among: HostGroupExchange = ALONE) -> tuple[Any, Any, Any]:
-        return in_units(program, follow, own, rows, rows, ROWS, among)
+    def planned(
+        own: list[PackedBatch], among: HostGroupExchange = SINGLE_GROUP
+    ) -> tuple[Any, Any, Any]:
+        return place_independent_microbatches(program, follow, own, rows, rows, ROWS, among)
 
     groups, fed = [of_row(batches, row) for row in range(ROWS)], list[Mapping[str, Consumers]]()
 
@@ -429,7 +433,7 @@ def of_row(batches: list[PackedBatch], row: int) -> list[PackedBatch]:
 def test_batches_without_places_are_refused() -> None:
     batches = [replace(batch, places=None) for batch in scattered_load(1)[1]]
     with pytest.raises(ValueError, match=r"needs batches that list the runs and the places"):
-        place(batches, step())
+        place_microbatches(batches, step())
 
 
 def test_the_frame_has_the_slots_of_full_load() -> None:
@@ -447,5 +451,5 @@ def test_given_tables_are_taken_whatever_the_load() -> None:
     without = [replace(batch, places=None) for batch in batches]
     with pytest.raises(ValueError, match="the runs and the places"):
         place_batch(without, own)
-    assert place_batch(without, own, tables=own.program.tables).microbatches == {}
+    assert place_batch(without, own, tables=own.program.placed_schedule).microbatches == {}
     assert {*place_batch(batches, own).microbatches} == {*MEDIA}

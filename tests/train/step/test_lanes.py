@@ -131,7 +131,7 @@ def check(
         batches = [scatter_rows(batch, own, order + i) for i, batch in enumerate(batches)]
     got = loss_and_gradients(own, plans, parameters(), batches, pipeline, frozen)
     loss, expected = reference()
-    equal(got, (loss, frozen.apart(expected)[0]))
+    equal(got, (loss, frozen.partition(expected)[0]))
 
 
 def equal(got: tuple[np.ndarray, Any], expected: tuple[np.ndarray, Any]) -> None:
@@ -182,7 +182,7 @@ def test_under_stages(order: int | None, still: tuple[str, ...]) -> None:
 
 def test_parameters_are_stored_once() -> None:
     step = build_step(model(lanes=True), APART)
-    assert {*step.abstract["params"]} == {"decoder", "vision"}
+    assert {*step.abstract_state["params"]} == {"decoder", "vision"}
     assert (
         step.form.regrouping
         == build_step(

@@ -19,8 +19,8 @@ from mllm_jax.layers.parameters import ParameterBlock
 from mllm_jax.models.batch import NEXT_TOKEN, ModuleRows
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.module import ShardedModule, abstract_parameters
-from mllm_jax.models.work.profile import tower_profiles
-from mllm_jax.train.step.batch import place
+from mllm_jax.models.work.profile import module_profiles
+from mllm_jax.train.step.batch import place_microbatches
 from mllm_jax.train.step.build import build_step
 from scheduling.schedules.schedule import Schedule, interleaved_schedule, zero_bubble_schedule
 from scheduling.schedules.tasks import ModuleStages
@@ -213,10 +213,10 @@ def test_outputs_of_earlier_layers_are_added_behind_the_first_layers() -> None:
             name = {0: "deepstack0", 2: "deepstack1", 3: "connector"}.get(i)
             if name:
                 kind = f"{name}_norm" if i < 3 else "norm"
-                normed = encoder.tower[kind].bind(own[kind], view)(x)
+                normed = encoder.blocks[kind].bind(own[kind], view)(x)
                 real = (rows.segment_ids > 0)[..., None]
                 joined = jnp.where(real, normed, 0).reshape(ROWS, -1, 2 * x.shape[-1])
-                outputs = encoder.tower[name].bind(own[name], view)(joined, view)
+                outputs = encoder.blocks[name].bind(own[name], view)(joined, view)
                 flat = outputs.reshape(-1, outputs.shape[-1])
                 found.append(jnp.where((at >= 0)[..., None], flat[np.maximum(at, 0)], 0))
         return found
@@ -258,7 +258,7 @@ def is_as_by_hand(found: tuple[np.ndarray, Any], loss: Callable[..., Any], param
 
 def test_connectors_of_earlier_layers_are_counted() -> None:
     shapes, _ = abstract_parameters(stacked())
-    profile = tower_profiles(stacked())["vision"]
+    profile = module_profiles(stacked())["vision"]
     sizes = [leaf.size for leaf in jax.tree.leaves(shapes["vision"])]
     assert profile.parameters == sum(sizes)
 
@@ -295,7 +295,7 @@ def reported() -> dict[str, float]:
     step = build_step(model(), {"decoder": ParallelPlan()}, devices=jax.devices()[:1])
     params = step.form.to_stored(jax.tree.map(jnp.array, parameters()))
     state = {"step": jnp.int32(0), "params": params, "optimizer": step.optimizer.init(params)}
-    _, scalars = step.update(state, place(batches(), step))
+    _, scalars = step.update(state, place_microbatches(batches(), step))
     return {name: float(value) for name, value in scalars["aux"].items()}
 
 
@@ -333,7 +333,7 @@ def test_layers_of_a_period_have_the_same_parameters() -> None:
         )
         for width in (16, 24)
     )
-    towers = (ShardedModule(own, "decoder", MeshView()).tower for own in (layers, wide))
+    towers = (ShardedModule(own, "decoder", MeshView()).blocks for own in (layers, wide))
     first, other = (tower["layers"].build for tower in towers)
     with pytest.raises(TypeError, match="layer 1 of a period has the parameters"):
         ParameterBlock(first, 2, (other,)).axes  # noqa: B018  made to see what it refuses

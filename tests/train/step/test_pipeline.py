@@ -22,7 +22,7 @@ from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.models.batch import NEXT_TOKEN
 from mllm_jax.models.freeze import Frozen
 from mllm_jax.models.graph import ModelConfig
-from mllm_jax.train.step.batch import place
+from mllm_jax.train.step.batch import place_microbatches
 from mllm_jax.train.step.build import build_step
 from mllm_jax.train.step.pipeline import PipelineProgram
 from scheduling.lowering.bounds import ScheduleBounds
@@ -98,7 +98,7 @@ class Case:
                 frozen.append(cut.name)
             if not cut.trains:
                 frozen.append(f"{cut.name}.connector")
-        return Frozen.of(frozen, self.adapted)
+        return Frozen.from_config(frozen, self.adapted)
 
     @property
     def plans(self) -> dict[str, ParallelPlan]:
@@ -187,7 +187,7 @@ def run(case: Case, observe: Any = None) -> tuple[np.ndarray, Any]:
 
 def check(case: Case) -> None:
     loss, expected = reference(case.names, case.family, case.schedule.microbatches)
-    result = compare_gradients(run(case), (loss, case.frozen.apart(expected)[0]))
+    result = compare_gradients(run(case), (loss, case.frozen.partition(expected)[0]))
     assert result.loss_error < 1e-6, result
     assert max(result.worst.values()) < 2e-5, result
 
@@ -419,7 +419,7 @@ def test_one_compiled_step_runs_other_schedules(co_issue: bool) -> None:
     batches = microbatches(case.names, case.family, *[decoder.microbatches] * 2)
     for program in programs:
         grads, loss = step.gradients(
-            own, place(batches, step, None, step.program.tables_of(program))
+            own, place_microbatches(batches, step, None, step.program.place_schedule(program))
         )
         found = np.asarray(loss), jax.tree.map(np.asarray, step.form.to_canonical(grads))
         result = compare_gradients(found, expected)
@@ -461,8 +461,8 @@ def test_buffers_are_not_copied_between_tasks() -> None:
     )
     count, plan = case.schedule.microbatches, PipelinePlan(case.schedule, co_issue=False)
     step = build_step(model(case.names, case.family, "layer"), case.plans, plan)
-    batch = place(microbatches(case.names, case.family, count, count), step)
-    compiled = step.gradients.lower(step.abstract["params"], batch).compile()
+    batch = place_microbatches(microbatches(case.names, case.family, count, count), step)
+    compiled = step.gradients.lower(step.abstract_state["params"], batch).compile()
     assert isinstance(step.program, PipelineProgram)
     program = step.program.full_load_schedule
     slots = {sizes.saved for sizes in program.sizes.values()}

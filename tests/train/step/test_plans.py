@@ -18,7 +18,7 @@ from mllm_jax.check.verify import (
     loss_and_gradients,
 )
 from mllm_jax.models.graph import ModelConfig
-from mllm_jax.train.step.batch import place, select_rows
+from mllm_jax.train.step.batch import place_microbatches, select_rows
 from mllm_jax.train.step.build import build_step
 from sharding.exchange_kinds import DEFAULT_EXCHANGES, EXCHANGES, Exchanges
 from sharding.grid import JointGrid
@@ -180,7 +180,7 @@ def test_accumulation_equals_one_batch():
         jax.tree.map(lambda x: x.sharding, step.abstract["params"]),
     )
     pieces = [microbatch(model, i, 2) for i in range(2)]
-    gradients, loss = step.gradients(params, place(pieces, step))
+    gradients, loss = step.gradients(params, place_microbatches(pieces, step))
     expected_loss, expected = reference(*OURS)
     np.testing.assert_allclose(loss, expected_loss, rtol=1e-6)
     errors = leaf_errors(jax.tree.map(np.asarray, gradients), expected)

@@ -12,7 +12,7 @@ from benchmarks.overlap import TARGETS
 from mllm_jax.check.verify import verify_plans
 from mllm_jax.compile.target import CompileTarget, training_batch
 from mllm_jax.train.step import batch as batches
-from mllm_jax.train.step.build import train_step
+from mllm_jax.train.step.build import build_train_step
 from tests.emulation import ragged_on_cpus
 from tests.train.test_pipeline_run import MODEL, PIPELINED, Make
 
@@ -38,9 +38,9 @@ def test_outputs_of_every_encoder_move_by_ragged_exchanges(
 ) -> None:
     """No step is compiled; `tests/sharding/test_routes.py` compares a ragged exchange's values."""
     config = small_config(**ROUTED)
-    step = train_step(config, jax.devices()[:4])
+    step = build_train_step(config, jax.devices()[:4])
     with ragged_on_cpus() as traced:
-        jax.eval_shape(step.gradients, step.abstract["params"], training_batch(config, step))
+        jax.eval_shape(step.gradients, step.abstract_state["params"], training_batch(config, step))
     assert len(traced) >= len(config.model.encoders)
 
 
@@ -70,8 +70,8 @@ def test_accelerators_take_ragged_steps(
 ) -> None:
     pytest.importorskip(target.compiler.module)
     config = small_config(**changes, parallel__exchange="all_to_all")
-    step = train_step(config, target.devices()[:4])
+    step = build_train_step(config, target.devices()[:4])
     batch = training_batch(config, step)
-    text = step.update.lower(step.abstract, batch).compile().as_text() or ""
+    text = step.update.lower(step.abstract_state, batch).compile().as_text() or ""
     found = re.findall(r"ragged-all-to-all(?:-start)?\(", text)
     assert len(found) >= 2 * len(config.model.encoders)

@@ -14,9 +14,9 @@ from jax.sharding import PartitionSpec as P
 
 from data.batch import PackedBatch
 from mllm_jax.models.batch import ModuleRows
-from mllm_jax.models.merge import land
+from mllm_jax.models.merge import merge_outputs
 from mllm_jax.models.short_form import BACKBONE
-from mllm_jax.train.step.routes import LaneRoutes, Pair, lane_routes, route_specs
+from mllm_jax.train.step.routes import BucketRoutes, Pair, build_bucket_routes, route_specs
 from sharding.collectives import psum
 from sharding.exchange import RouteArrays
 from sharding.exchange_kinds import EXCHANGES, Exchange
@@ -60,7 +60,7 @@ def inputs(grid: JointGrid, exchange: Exchange, apart: bool, index: np.ndarray) 
             ROWS,
             False,
         )
-        routes = whole(grid, lane_routes(*parts, {"vision": exchange})["vision"])
+        routes = whole(grid, build_bucket_routes(*parts, {"vision": exchange})["vision"])
     return {"outputs": outputs, "weights": weights, "index": index, "routes": routes}
 
 
@@ -69,10 +69,10 @@ def listing(index: np.ndarray, runs: np.ndarray) -> PackedBatch:
     return PackedBatch({BACKBONE: ModuleRows(index, None, None, index)}, {"vision": runs})
 
 
-def whole(grid: JointGrid, routes: LaneRoutes) -> RouteArrays:
+def whole(grid: JointGrid, routes: BucketRoutes) -> RouteArrays:
     """The arrays of routes, put together from the parts of all devices."""
     layouts: Any = named_shardings(mesh_of(grid), route_specs(grid.backbone, None, routes.shapes))
-    made: RouteArrays = jax.tree.map(np.asarray, routes.placed(layouts))
+    made: RouteArrays = jax.tree.map(np.asarray, routes.place_arrays(layouts))
     return made
 
 
@@ -88,7 +88,7 @@ def landed(grid: JointGrid, exchange: Exchange, values: dict[str, Any]) -> Any:
         rows = ModuleRows(None, None, None, merges={"vision": values["index"]})
 
         def loss(outputs: Any) -> Any:
-            moved = land(
+            moved = merge_outputs(
                 outputs, "vision", routes, rows, grid.views["vision"], grid.backbone, exchange
             )
             return psum(jnp.sum(moved * values["weights"]), target.all_axes), moved
@@ -168,7 +168,7 @@ def test_runs_from_several_units_go_each_with_its_own(apart: bool) -> None:
 
     def routes(microbatches: list[PackedBatch], pairs: list[Pair]) -> RouteArrays:
         named = {"vision": pairs}
-        (own,) = lane_routes(
+        (own,) = build_bucket_routes(
             microbatches, named, size, grid.views, grid.backbone, ROWS, apart, {}
         ).values()
         return whole(grid, own)

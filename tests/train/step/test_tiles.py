@@ -16,7 +16,7 @@ from mllm_jax.check.verify import compare_gradients, initial_parameters, loss_an
 from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.models.batch import NEXT_TOKEN
 from mllm_jax.models.graph import ModelConfig
-from mllm_jax.models.work.profile import tower_profiles
+from mllm_jax.models.work.profile import module_profiles
 from scheduling.schedules.schedule import Schedule, interleaved_schedule
 from sharding.plan import ParallelPlan
 from tests.train.models import small_model
@@ -145,6 +145,6 @@ def test_verify_shrinks_tiles(small_config: Any) -> None:
 
 def test_the_state_holds_what_is_predicted() -> None:
     found = sum(leaf.size for leaf in jax.tree.leaves(parameters()["decoder"]))
-    profile = tower_profiles(model())["decoder"]
+    profile = module_profiles(model())["decoder"]
     layers = sum(profile.layer_parameters.values()) * profile.layers
     assert layers + sum(profile.rest_parameters.values()) == found

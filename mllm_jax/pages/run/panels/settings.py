@@ -51,9 +51,9 @@ def configuration_panel(run: RunFiles) -> PagePanel:
 
 def _model_size(config: ExperimentConfig) -> Markup:
     """The size of the model and of the training."""
-    from mllm_jax.models.work.profile import tower_parameters
+    from mllm_jax.models.work.profile import module_parameters
 
-    parameters = tower_parameters(config.model)
+    parameters = module_parameters(config.model)
     pairs = [(f"{name} parameters", format_number(count)) for name, count in parameters.items()]
     return make_facts(
         [*pairs, ("steps", str(config.train.steps)), ("seed", str(config.train.seed))]

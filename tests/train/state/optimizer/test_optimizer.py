@@ -363,9 +363,9 @@ def test_groups_train_at_their_own_rate() -> None:
 
     def moved(rate: float, **changes: Any) -> Any:
         config = TrainConfig(steps=4, learning_rate=rate, clip_norm=None, **changes)
-        frozen = Frozen.of(config.freeze)
-        optimizer, (own, _) = build_optimizer(config, lay, frozen), frozen.apart(params)
-        return optimizer.update(frozen.apart(grads)[0], optimizer.init(own), own)[0]
+        frozen = Frozen.from_config(config.freeze)
+        optimizer, (own, _) = build_optimizer(config, lay, frozen), frozen.partition(params)
+        return optimizer.update(frozen.partition(grads)[0], optimizer.init(own), own)[0]
 
     groups: dict[str, Any] = {name: {"learning_rate": rate} for name, rate in parts.items()}
     found = moved(0.03, groups=groups, freeze=("audio",))
