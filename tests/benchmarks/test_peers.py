@@ -115,9 +115,9 @@ def test_both_sides_read_the_same(tmp_path, monkeypatch):
     assert len(set(read.lengths)) > 3
     own = load_config(tmp_path / "config.yaml", [])
     release = Release.open(tmp_path / "release")
-    assert release.composition.decoder == own.model.decoder
-    assert dict(release.composition.encoders) == dict(own.model.encoders)
-    mark = release.composition.placeholders["vision"]
+    assert release.released_model.decoder == own.model.backbone_config
+    assert dict(release.released_model.encoders) == dict(own.model.others)
+    mark = release.released_model.placeholders["vision"]
     for ids, pixels in zip(read.ids, read.pixels, strict=True):
         assert (ids == mark).sum() == 4 * len(pixels)
         assert pixels.shape[1:] == (3, 8, 8)

@@ -245,7 +245,7 @@ def test_a_held_port_is_given_to_nobody_but_who_shares_it():
             other.bind(held.getsockname())
         sharing.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         sharing.bind(held.getsockname())
-        sharing.start_listening()
+        sharing.listen()
         for _ in range(8):
             with socket.create_connection(held.getsockname(), timeout=5):
                 sharing.accept()[0].close()
@@ -254,7 +254,7 @@ def test_a_held_port_is_given_to_nobody_but_who_shares_it():
 def test_a_port_that_is_taken_and_an_address_of_elsewhere_are_told(processes):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        taken.start_listening()
+        taken.listen()
         port = taken.getsockname()[1]
         add(processes, 0, 2, f"127.0.0.1:{port}")
         add(processes, 1, 2, f"127.0.0.1:{port}", seconds=1)

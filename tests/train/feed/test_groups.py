@@ -115,7 +115,7 @@ def test_what_is_saved_counts_the_samples_of_all_groups(others):
 
 def test_groups_tell_what_their_encoder_microbatches_feed(others):
     told = others({"vision": [[1, 2]], "audio": []})
-    found = exchange_with_groups(OWN).feeds({"vision": ((0, 0), (3, 3)), "audio": ()})
+    found = exchange_with_groups(OWN).gather_consumers({"vision": ((0, 0), (3, 3)), "audio": ()})
     assert found == {"vision": ((0, 2), (3, 3)), "audio": ()}
     assert told.asked == ["what encoder microbatches feed"]
 
@@ -123,20 +123,20 @@ def test_groups_tell_what_their_encoder_microbatches_feed(others):
 def test_groups_tell_how_many_outputs_land(others):
     """Where one group has none and the other some, all join in the exchange."""
     told = others({"vision": [0, 3, 0]})
-    assert exchange_with_groups(OWN).counts({"vision": [2, 0, 0]}) == {"vision": [2, 3, 0]}
+    assert exchange_with_groups(OWN).sum_counts({"vision": [2, 0, 0]}) == {"vision": [2, 3, 0]}
     assert told.asked == ["encoder outputs that land"]
 
 
 def test_one_process_of_a_group_speaks_for_it(others):
     told = others({"vision": [[1, 2]]})
     told.index = 1
-    exchange_with_groups(OWN).feeds({"vision": ((0, 0),)})
+    exchange_with_groups(OWN).gather_consumers({"vision": ((0, 0),)})
     assert told.said == [None]
 
 
 def test_one_group_of_all_asks_nobody(others):
     told = others()
     among = exchange_with_groups(HostGroupSpec())
-    assert among.feeds({"vision": ((0, 0),)}) == {"vision": ((0, 0),)}
-    assert among.counts({"vision": [1]}) == {"vision": [1]}
+    assert among.gather_consumers({"vision": ((0, 0),)}) == {"vision": ((0, 0),)}
+    assert among.sum_counts({"vision": [1]}) == {"vision": [1]}
     assert not told.asked

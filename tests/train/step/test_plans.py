@@ -177,7 +177,7 @@ def test_accumulation_equals_one_batch():
     step = build_step(model, plans)
     params = jax.device_put(
         step.form.to_stored(parameters(*OURS)),
-        jax.tree.map(lambda x: x.sharding, step.abstract["params"]),
+        jax.tree.map(lambda x: x.sharding, step.abstract_state["params"]),
     )
     pieces = [microbatch(model, i, 2) for i in range(2)]
     gradients, loss = step.gradients(params, place_microbatches(pieces, step))

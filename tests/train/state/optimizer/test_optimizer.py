@@ -220,7 +220,7 @@ def test_what_no_model_trains_stays_as_it_is():
     layout = parameter_shardings(tree, JointGrid.build({"decoder": ParallelPlan()}).backbone)
     optimizer = build_optimizer(TrainConfig(steps=3, learning_rate=0.1), layout)
     params = {"positions": {"fixed": jnp.ones((3, 4))}, "table": {"embedding": jnp.ones((3, 4))}}
-    trained, constant = NOTHING_FROZEN.apart({"decoder": params})
+    trained, constant = NOTHING_FROZEN.partition({"decoder": params})
     assert constant == {"decoder": {"positions": params["positions"]}}
     state = optimizer.init(trained["decoder"])
     updates, _ = optimizer.update(trained["decoder"], state, trained["decoder"])
