@@ -67,7 +67,8 @@ def test_looking_at_data_and_evaluating_may_take_long(own, beside, monkeypatch):
 
     step = SimpleNamespace(form=SimpleNamespace(regrouping=None), abstract_state=None)
     checkpoints = SimpleNamespace(
-        restore=lambda *_, **__: SimpleNamespace(step=4, state={"params": None}), close=lambda: None
+        restore_newest=lambda *_, **__: SimpleNamespace(step=4, state={"params": None}),
+        close=lambda: None,
     )
     monkeypatch.setattr(evaluate.Experiment, "build", lambda _: SimpleNamespace(step=step))
     monkeypatch.setattr(evaluate, "Checkpoints", lambda *_, **__: checkpoints)

@@ -33,7 +33,7 @@ class Fixed(GradientProgram):
         self.grid = alone
         graph = SimpleNamespace(objectives={NEXT_TOKEN: NextTokenConfig()})
         model: Any = SimpleNamespace(
-            decoder=SimpleNamespace(aux={"balance": FACTOR}), graph=graph, backbone=BACKBONE
+            backbone_config=SimpleNamespace(aux={"balance": FACTOR}), graph=graph, backbone=BACKBONE
         )
         self.model = model
         whole = SimpleNamespace(replicated=())
