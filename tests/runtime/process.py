@@ -16,7 +16,7 @@ from mllm_jax.runtime.agreement import AgreementError, check_agreement
 from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.runtime.interrupt import InterruptibleContext, interrupt_message
 from mllm_jax.runtime.part import JoinError, PeerError, leave_process
-from mllm_jax.runtime.peers import join_peers
+from mllm_jax.runtime.peers import PeerHub, PeerMember, join_peers
 from mllm_jax.runtime.watch import WatchLimits
 from mllm_jax.runtime.wire import HostAddress
 
@@ -53,39 +53,39 @@ def main(
     return ExitCode.OK
 
 
-def act(peers, action: str) -> None:
+def act(peers: PeerHub | PeerMember, action: str) -> None:
     """The actions of this process among the others."""
     if action == "hang":
-        peers.note("step 1")
+        peers.note_activity("step 1")
         time.sleep(3600)
     if action == "wait":
-        with peers.waiting("step 1"):
+        with peers.watching_wait("step 1"):
             time.sleep(3600)
     if action in ("pass", "held"):  # of a wait that ends for all, one process comes not out
-        with peers.waiting("step 1"):
+        with peers.watching_wait("step 1"):
             time.sleep(3600 if action == "held" else 0)
     if action == "unsent":
-        peers._gather = lambda name, value: asyncio.sleep(3600)
-        peers.gather("all is done", None)
+        peers._gather_values = lambda name, value: asyncio.sleep(3600)  # type: ignore[assignment]
+        peers.gather_values("all is done", None)
     if action == "late":
         time.sleep(1)
         act(peers, "hang")
     if action == "endless":
-        peers.note("compiling", limited=False)
+        peers.note_activity("compiling", limited=False)
         time.sleep(3600)
     if action == "compile":
-        peers.note("compiling", limited=False)
+        peers.note_activity("compiling", limited=False)
         time.sleep(5)
     if action == "evaluate":
-        peers.note("evaluating", limited=False)
-        peers.gather("a program is compiled", None)
+        peers.note_activity("evaluating", limited=False)
+        peers.gather_values("a program is compiled", None)
         time.sleep(5)
     if action in ("fail", "unfit"):
         code = ExitCode.BAD_DATA if action == "fail" else ExitCode.UNFIT
-        peers.leave(code, "it is at its end")
+        peers.leave_run(code, "it is at its end")
         leave_process(code)
     for step in range(1, 200 if action == "steps" else 3):
-        peers.note(f"step {step}")
+        peers.note_activity(f"step {step}")
         time.sleep(0.1)
 
 

@@ -44,7 +44,7 @@ def test_losses_do_not_depend_on_how_a_step_is_split(experiments):
     losses, states = [], []
     for experiment in experiments:
         # Of the same model on the same device: both begin with one state, which a run uses up.
-        layout = jax.tree.map(lambda leaf: leaf.sharding, experiment.step.abstract)
+        layout = jax.tree.map(lambda leaf: leaf.sharding, experiment.step.abstract_state)
         state, progress = (
             jax.device_put(jax.tree.map(np.copy, first), layout),
             Progress(0, LoaderState(0)),
