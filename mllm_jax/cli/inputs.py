@@ -220,7 +220,10 @@ def _check_part(args: argparse.Namespace, config: Mapping[str, Any]) -> None:
     if args.part is None or not isinstance(model, dict):
         return
     backbone = backbone_of(model)
-    valid = list_parts(backbone, [n for n in module_values(model, backbone) if n != backbone])
+    modules = module_values(model, backbone)
+    if backbone not in modules:
+        return
+    valid = list_parts(backbone, [name for name in modules if name != backbone])
     if args.part not in valid:
         raise PretrainedError(
             f"--part {args.part} is none of the model; valid: {list_names(valid)}"

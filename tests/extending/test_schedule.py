@@ -26,9 +26,9 @@ LINES = re.findall(r"^\| `(\S+\.py)`(?:, in `(\w+)`)? \| `(.*)` \|$", PAGE, re.M
 CONFIGURED = """
 import sys
 from pathlib import Path
-from mllm_jax.config.configured_step import lower
-from mllm_jax.config.load import load
-own = lower(load(Path(sys.argv[1]), sys.argv[2:]))
+from mllm_jax.config.configured_step import configure_step
+from mllm_jax.config.load import load_config
+own = configure_step(load_config(Path(sys.argv[1]), sys.argv[2:]))
 print(own.strategy.kind, own.strategy.chunks, [module.name for module in own.schedule.modules])
 """
 

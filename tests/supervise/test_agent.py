@@ -34,7 +34,7 @@ class Process:
         assert isinstance(self._own, ProcessEnd)
         return self._own
 
-    def signal(self, number: int) -> None:
+    def send_signal(self, number: int) -> None:
         self.heard.append(number)
 
 
