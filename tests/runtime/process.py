@@ -16,7 +16,8 @@ from mllm_jax.runtime.agreement import AgreementError, check_agreement
 from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.runtime.interrupt import InterruptibleContext, interrupt_message
 from mllm_jax.runtime.part import JoinError, PeerError, leave_process
-from mllm_jax.runtime.peers import PeerHub, PeerMember, join_peers
+from mllm_jax.runtime.peer_group import PeerGroup
+from mllm_jax.runtime.peers import join_peers
 from mllm_jax.runtime.watch import WatchLimits
 from mllm_jax.runtime.wire import HostAddress
 
@@ -53,7 +54,7 @@ def main(
     return ExitCode.OK
 
 
-def act(peers: PeerHub | PeerMember, action: str) -> None:
+def act(peers: PeerGroup, action: str) -> None:
     """The actions of this process among the others."""
     if action == "hang":
         peers.note_activity("step 1")
@@ -65,7 +66,7 @@ def act(peers: PeerHub | PeerMember, action: str) -> None:
         with peers.watching_wait("step 1"):
             time.sleep(3600 if action == "held" else 0)
     if action == "unsent":
-        peers._gather_values = lambda name, value: asyncio.sleep(3600)  # type: ignore[assignment]
+        peers._gather_values = lambda name, value: asyncio.sleep(3600)  # type: ignore
         peers.gather_values("all is done", None)
     if action == "late":
         time.sleep(1)
