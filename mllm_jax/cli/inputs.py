@@ -221,7 +221,7 @@ def _check_part(args: argparse.Namespace, config: Mapping[str, Any]) -> None:
         return
     backbone = backbone_of(model)
     modules = module_values(model, backbone)
-    if backbone not in modules:
+    if not modules:
         return
     valid = list_parts(backbone, [name for name in modules if name != backbone])
     if args.part not in valid:
