@@ -15,7 +15,7 @@ from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.train.step.build import build_step
 from mllm_jax.train.step.pipeline import PipelineProgram
-from scheduling.lowering import bounds
+from scheduling.lowering import fused_kinds
 from scheduling.schedules.bubbles import place_modules
 from scheduling.schedules.costs import ChunkCosts, TaskCosts
 from scheduling.schedules.schedule import interleaved_schedule
@@ -78,7 +78,7 @@ def gradients(request: pytest.FixtureRequest) -> CompiledOnce:
         interleaved_schedule(2, 1, MICROBATCHES), CUTS, costs, live=MICROBATCHES
     )
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(bounds, "RARE_SHARE", 0.0)
+        patched.setattr(fused_kinds, "RARE_SHARE", 0.0)
         step = build_step(model(), STAGED, PipelinePlan(schedule))
     assert isinstance(step.program, PipelineProgram)
     kinds = set(map(str, step.program.bounds.without_sources))

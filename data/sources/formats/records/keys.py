@@ -84,7 +84,7 @@ _PREFERENCE = (
 )
 _TOKENS = "texts are read, not tokens; valid: messages"
 _WEIGHT = "records have no weights; valid: weight 0 or 1 in a message, or weights of a mixture"
-_ANOTHER_WEIGHT = "whether an answer is learnt has another key; valid: weight 0 or 1"
+_ANOTHER_WEIGHT = "the weight of an answer has another key; valid: weight 0 or 1"
 _NO_WEIGHT = "questions have no weights; valid: without this key"
 _OF_MESSAGES = "parts have no weights; valid: weight 0 or 1 in the message"
 _REGIONS = "regions of images are not read; valid: write them into the text"

@@ -177,7 +177,7 @@ def test_an_answer_that_shall_not_be_learnt_is_not(key: str, value: Any) -> None
         ({"role": "user", "weight": 1}, "a turn of the user is learnt; only answers are"),
         ({"masks": [1]}, "messages.1.masks: parts of answers have no weights"),
         ({"loss_weight": 0}, "messages.1.loss_weight: .* another key; valid: weight 0 or 1"),
-        ({"masked": True}, "messages.1.masked: whether an answer is learnt has another key"),
+        ({"masked": True}, "messages.1.masked: the weight of an answer has another key"),
     ],
 )
 def test_other_weights_are_refused(turn: Any, reason: str) -> None:
