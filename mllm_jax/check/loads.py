@@ -7,7 +7,7 @@ from copy import deepcopy
 from dataclasses import replace
 
 from data.batch import PackedBatch
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 
 #: Whether a lane has media in a row of a microbatch: from the number of the lane, of the microbatch
 #: and of the row.

@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.state.loads import is_load
 from sharding.plan import ParallelPlan
 

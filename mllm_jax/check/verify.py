@@ -32,7 +32,7 @@ from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig, ImageEncoderConfig
 from mllm_jax.layers.trainable import ADAPTERS
 from mllm_jax.models.freeze import NOTHING_FROZEN, Frozen
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.module import init_parameters
 from mllm_jax.models.short_form import sections_of_modules
 from mllm_jax.train.step.batch import gather_to_host, local_rows, place_microbatches, select_rows

@@ -22,7 +22,7 @@ from mllm_jax.layers.attention.limits import (
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.layers.config.kinds import MaskKind, has_spans
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.work.flops import near_sizes
 from mllm_jax.models.work.profile import module_profiles
 from scheduling.costs.exchange import exchange_of

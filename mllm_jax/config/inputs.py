@@ -18,7 +18,7 @@ from mllm_jax.families.family import load_reference
 from mllm_jax.families.media import make_row_spec
 from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.layers.config.kinds import mask_ids
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.objectives.config import find_kind
 from sharding.plan import ParallelPlan
 

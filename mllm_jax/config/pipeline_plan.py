@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from scheduling.lowering.bounds import ScheduleBounds
 from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.schedules.tasks import Observer

@@ -18,7 +18,7 @@ from data.quotes import cut
 from mllm_jax.config.run import RunConfig
 from mllm_jax.layers.config.parts import Section
 from mllm_jax.layers.trainable import FrozenParts
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.short_form import (
     BACKBONE,
     MODULES,

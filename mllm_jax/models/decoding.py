@@ -28,7 +28,7 @@ from mllm_jax.layers.modules import gather_sequence
 from mllm_jax.layers.parameters import Params
 from mllm_jax.models import module as multimodal
 from mllm_jax.models.batch import ModuleRows
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from sharding.axes import stored_dimension
 from sharding.collectives import all_gather, shard_slice, vary
 from sharding.grid import MeshView

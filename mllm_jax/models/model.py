@@ -18,8 +18,9 @@ from jax import lax
 from mllm_jax.models import module as modules
 from mllm_jax.models.batch import ModuleRows, NextTokenTargets
 from mllm_jax.models.freeze import NOTHING_FROZEN, Frozen
-from mllm_jax.models.graph import OBJECTIVE, Edge, ModelConfig
+from mllm_jax.models.graph import OBJECTIVE, Edge
 from mllm_jax.models.merge import merge_outputs
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.objectives.samples import Choice, select_samples
 from sharding.collectives import psum, vary
 from sharding.exchange import RouteArrays

@@ -17,7 +17,7 @@ from mllm_jax.layers.attention.dispatch import traceable_backend
 from mllm_jax.layers.parameters import ParameterBlock
 from mllm_jax.layers.trainable import ADAPTERS
 from mllm_jax.models.batch import ModuleRows
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.module import ShardedModule
 from scheduling.costs.workload import LayerSplit
 from sharding.collectives import vary

@@ -11,7 +11,7 @@ from typing import Any
 from mllm_jax.config.configured_step import on_platform
 from mllm_jax.config.load import ExperimentConfig, ScheduleConfig
 from mllm_jax.config.overlap import pieces_without_stages
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.plan.memory import device_room
 from mllm_jax.plan.traced import traced_workload
 from scheduling.costs.hardware import Hardware

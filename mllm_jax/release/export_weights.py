@@ -27,7 +27,8 @@ from mllm_jax.hf_format.release_format import ReleasedConnector, ReleasedModel, 
 from mllm_jax.hf_format.tensor_rules import TensorRule
 from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.layers.trainable import ADAPTERS, LOAD
-from mllm_jax.models.graph import HEAD, OBJECTIVE, ModelConfig
+from mllm_jax.models.graph import HEAD, OBJECTIVE
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.pretrained.forms import form_of
 from mllm_jax.models.pretrained.heads import export_rules, export_values
 from mllm_jax.models.pretrained.release import Release

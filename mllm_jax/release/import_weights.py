@@ -26,7 +26,7 @@ from mllm_jax.config.inputs import row_specs
 from mllm_jax.config.load import resolve_config
 from mllm_jax.hf_format.dtype_ranges import describe_overflow, find_overflow_in_chunks
 from mllm_jax.hf_format.files import PretrainedError, list_names
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.pretrained.heads import released_objectives
 from mllm_jax.models.pretrained.release import Release, compose_model
 from mllm_jax.release.origin import ReleaseOrigin

@@ -20,7 +20,7 @@ from mllm_jax.families import registry
 from mllm_jax.hf_format.files import OtherModulesError, PretrainedError
 from mllm_jax.hf_format.release_format import ReleasedModel
 from mllm_jax.models import module as multimodal
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.work.flops import encoder_work
 from mllm_jax.models.work.profile import module_profiles
 from sharding.grid import MeshView

@@ -15,7 +15,7 @@ from mllm_jax.check.verify import initial_parameters, loss_and_gradients
 from mllm_jax.config.inputs import target_specs
 from mllm_jax.config.load import ConfigError, load_config
 from mllm_jax.config.strict_yaml import parse_yaml
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from sharding.plan import ParallelPlan
 from tests.train.models import small_model
 

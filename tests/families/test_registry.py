@@ -25,7 +25,7 @@ from mllm_jax.families.llama.config import LlamaConfig
 from mllm_jax.families.releases import release_formats
 from mllm_jax.families.siglip.config import SiglipConfig
 from mllm_jax.hf_format.release_format import ReleaseFormat
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.module import DECODER, ShardedModule, init_parameters
 from sharding.grid import MeshView
 from tests.models import towers
@@ -125,7 +125,7 @@ def test_installed_packages_and_folders_add_families(
 
 LOADED = """
 import json, pickle, sys
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 ModelConfig.model_validate(json.loads(sys.argv[1]))
 print(json.dumps(sorted(sys.modules)))
 """

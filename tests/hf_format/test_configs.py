@@ -13,7 +13,7 @@ from mllm_jax.families.whisper.release import read_whisper
 from mllm_jax.hf_format.configs import read_config
 from mllm_jax.hf_format.files import PretrainedError
 from mllm_jax.layers.config.decoder import DecoderConfig
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 
 SIZES: dict[str, Any] = {"layers": 2, "d_model": 64, "heads": 4, "d_ff": 96, "vocab": 128}
 TYPE = {"rope_type": "llama3"}

@@ -18,7 +18,7 @@ from mllm_jax.layers.modules import Dense
 from mllm_jax.layers.parameters import ParameterBlock
 from mllm_jax.layers.trainable import FrozenParts
 from mllm_jax.models import module as multimodal
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.work.flops import model_flops
 from mllm_jax.models.work.profile import module_profiles
 from tests.train.models import small_model

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from data.media.image.tiles import ImageTiling, layout_of, taps_of
 from mllm_jax.layers.tile_mixing import mix_taps
 from mllm_jax.models import module as multimodal
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.work.flops import module_work
 from sharding.grid import MeshView
 from tests.models import towers

@@ -8,7 +8,7 @@ from typing import Any
 from mllm_jax.families.llama.config import LlamaConfig
 from mllm_jax.families.siglip.config import SiglipConfig
 from mllm_jax.layers.config.kinds import LayerKind, MaskKind, RotarySpec
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 
 KINDS = (
     LayerKind(

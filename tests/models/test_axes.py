@@ -16,7 +16,7 @@ from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.check.verify import compare_gradients, initial_parameters, loss_and_gradients
 from mllm_jax.config.inputs import token_spec
 from mllm_jax.config.pipeline_plan import PipelinePlan, check_layers
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.short_form import BACKBONE
 from scheduling.schedules.schedule import ScheduleError, interleaved_schedule
 from scheduling.schedules.tasks import ModuleStages

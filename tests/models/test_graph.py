@@ -7,7 +7,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from mllm_jax.families.choice import DECODERS, AnyDecoder
 from mllm_jax.layers.config.encoder import ConnectorConfig
-from mllm_jax.models.graph import Edge, ModelConfig
+from mllm_jax.models.graph import Edge
+from mllm_jax.models.model_config import ModelConfig
 from tests.models import towers
 
 DECODER_TYPE: TypeAdapter[Any] = TypeAdapter(AnyDecoder)

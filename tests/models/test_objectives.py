@@ -12,7 +12,7 @@ import pytest
 from data.batch import PackedBatch
 from mllm_jax.check.synthetic import scatter_rows, synthetic_batch
 from mllm_jax.check.verify import compare_gradients, initial_parameters, loss_and_gradients
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from sharding.plan import ParallelPlan
 from tests.train.models import VISION, small_model
 

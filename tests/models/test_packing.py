@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mllm_jax.models.batch import ModuleRows
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from sharding.grid import MeshView
 from tests.models import towers
 from tests.models.layer_kinds import windowed

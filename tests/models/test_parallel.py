@@ -15,7 +15,7 @@ from mllm_jax.layers.config.elements import Dims
 from mllm_jax.layers.modules import Dense
 from mllm_jax.models import module as multimodal
 from mllm_jax.models.batch import ModuleRows
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from sharding.collectives import psum
 from sharding.exchange_kinds import OVERLAP_KINDS, OverlapKind
 from sharding.grid import JointGrid, MeshView, ReduceDtype

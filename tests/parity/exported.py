@@ -19,7 +19,7 @@ import torch
 import transformers
 
 from mllm_jax.layers import transformer as decoder
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from sharding.grid import MeshView
 from tests.models import towers
 from tests.models.pretrained.conversations import example, packed

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from data.batch import PackedBatch
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.short_form import BACKBONE
 
 #: What Qwen2-Audio has beside Whisper's encoder, for clips of up to 64 frames.

@@ -28,7 +28,7 @@ from data.sources.make import make_source
 from mllm_jax.check.verify import compare_gradients, initial_parameters
 from mllm_jax.config.inputs import row_specs
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.components.evaluator import LossEvaluator
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.feed import open_loader, shared_source, training_demand

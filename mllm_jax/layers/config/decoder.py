@@ -1,4 +1,4 @@
-"""Typed configuration of decoders; see `mllm_jax.models.graph`."""
+"""Typed configuration of decoders; see `mllm_jax.models.model_config`."""
 
 from __future__ import annotations
 

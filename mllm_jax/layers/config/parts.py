@@ -1,4 +1,4 @@
-"""Typed configuration of the parts that towers share; see `mllm_jax.models.graph`."""
+"""Typed configuration of the parts that modules share; see `mllm_jax.models.model_config`."""
 
 from __future__ import annotations
 

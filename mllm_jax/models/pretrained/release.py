@@ -25,7 +25,7 @@ from mllm_jax.hf_format.release_format import HEAD, ReleasedModel, ReleaseFormat
 from mllm_jax.hf_format.tensor_rules import TensorRule, check_tensors
 from mllm_jax.hf_format.transforms import identity_transform
 from mllm_jax.models.graph import HEAD as OBJECTIVE_HEAD
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.pretrained.heads import head_tensors, rules_of_head
 
 #: Parts of a module, and the prefixes of their parameters in its tree.

@@ -13,7 +13,7 @@ from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.layers.config.kinds import LayerKind, MaskKind
 from mllm_jax.layers.trainable import FrozenParts
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from scheduling.costs.work import TRAINING_FACTOR, ModuleWork, NearPairs
 
 #: All parts train.

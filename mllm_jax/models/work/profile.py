@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from mllm_jax.layers.config import elements
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.work.flops import expert_flops, work_parts
 from scheduling.costs.work import ExpertWork, ModulePart, ModuleProfile
 

@@ -10,7 +10,7 @@ from typing import Any
 from data.loading.loader import Microbatch
 from data.planning.groups.group import WHOLE, HostGroupSpec
 from mllm_jax.config.configured_step import configure_step
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.module import compute_dtype, model_flops
 from mllm_jax.runtime.hardware.peak import device_peak
 from mllm_jax.train.events import Event, Phase, StepEnded

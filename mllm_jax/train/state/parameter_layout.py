@@ -17,7 +17,7 @@ import jax
 
 from mllm_jax.config.pipeline_plan import StageLayers
 from mllm_jax.models import module as multimodal
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.state.regroup import (
     LayerRegrouping,
     fit_to_shape,

@@ -19,7 +19,8 @@ from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.layers.trainable import ADAPTERS
 from mllm_jax.models.freeze import part_of_leaf
-from mllm_jax.models.graph import HEAD, ModelConfig
+from mllm_jax.models.graph import HEAD
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.module import abstract_parameters
 from mllm_jax.models.pretrained.adapters import SavedAdapters, adapter_rules
 from mllm_jax.models.pretrained.load import FiniteCheck, load_tensors

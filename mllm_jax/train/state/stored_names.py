@@ -17,7 +17,7 @@ from typing import Any
 
 import jax
 
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.short_form import BACKBONE, module_key, module_values, sections_of_modules
 
 

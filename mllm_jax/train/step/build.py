@@ -15,7 +15,7 @@ from mllm_jax.config.overlap import Overlap
 from mllm_jax.config.overlap import resolve_overlap as overlap_of
 from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.models.freeze import NOTHING_FROZEN, Frozen
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.state.optimizer import build_optimizer, learning_rate
 from mllm_jax.train.step.gradient_program import GradientProgram
 from mllm_jax.train.step.pipeline import PipelineProgram

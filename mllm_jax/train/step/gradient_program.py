@@ -26,8 +26,8 @@ from jax.sharding import PartitionSpec
 from mllm_jax.config.pipeline_plan import StageLayers
 from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.freeze import Frozen
-from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.model import Model
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.state.loads import on_loads
 from mllm_jax.train.state.parameter_layout import ParameterLayout
 from mllm_jax.train.step.routes import Pair, route_specs

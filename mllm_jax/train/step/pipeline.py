@@ -21,7 +21,7 @@ from jax.sharding import PartitionSpec
 from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.models import module as multimodal
 from mllm_jax.models.freeze import Frozen
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.step.gradient_program import (
     AdaptiveSchedules,
     Batch,

@@ -13,7 +13,7 @@ from mllm_jax.families.releases import decoder_rules, write_decoder
 from mllm_jax.hf_format.expert_rules import check_equal_biases
 from mllm_jax.hf_format.files import PretrainedError
 from mllm_jax.layers.experts.block import make_dispatch
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.module import ShardedModule, abstract_parameters
 from mllm_jax.models.work.flops import module_work
 from mllm_jax.models.work.profile import module_profiles

@@ -18,7 +18,7 @@ from data.planning.packing import make_capacity
 from data.rows.spec import MediaRowSpec
 from data.sample import Example, ProcessedMedium
 from mllm_jax.config.inputs import media_specs
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from tests.data.samples import TEXT
 from tests.models.pretrained.stored import arrays, composition, cut
 

@@ -22,7 +22,7 @@ from mllm_jax.hf_format import files, transforms
 from mllm_jax.hf_format.dtype_ranges import RangeError
 from mllm_jax.hf_format.files import PretrainedError, open_tensors
 from mllm_jax.hf_format.tensor_rules import TensorRule, check_tensors
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.module import abstract_parameters, init_parameters
 from mllm_jax.models.pretrained.load import load_tensors
 from mllm_jax.train.step.build import build_step

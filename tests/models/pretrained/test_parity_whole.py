@@ -15,7 +15,7 @@ from mllm_jax.check.verify import loss_and_gradients, relative_error
 from mllm_jax.layers import transformer as decoder
 from mllm_jax.layers.adapters import adapt_blocks
 from mllm_jax.models import module as multimodal
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from sharding.grid import MeshView
 from sharding.plan import ParallelPlan
 from tests.models import towers

@@ -12,7 +12,7 @@ from mllm_jax.families.registry import UnknownFamilyError
 from mllm_jax.families.siglip.config import SiglipConfig
 from mllm_jax.layers.config.encoder import ImageEncoderConfig
 from mllm_jax.models import module as multimodal
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.work.flops import decoder_work, encoder_work, model_flops, module_work
 from mllm_jax.runtime.hardware.peak import peak_flops
 from scheduling.costs.work import TRAINING_FACTOR, ModuleWork, NearPairs

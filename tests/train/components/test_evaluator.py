@@ -18,7 +18,7 @@ from data.sample import Sample, SampleError
 from data.sources.make import make_source
 from data.sources.mixture import SourceMixture
 from mllm_jax.models.batch import ModuleRows
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.short_form import BACKBONE
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.train.components.evaluator import LossEvaluator, StoppedError

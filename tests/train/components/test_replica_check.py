@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jax.sharding import Mesh
 
 from mllm_jax.check.synthetic import synthetic_batch
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.components.replica_check import (
     ReplicaCheck,
     ReplicaDifference,

@@ -9,7 +9,7 @@ import pytest
 from mllm_jax.families.releases import format_named
 from mllm_jax.hf_format.configs import read_config
 from mllm_jax.hf_format.files import PretrainedError
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.state.pretrained import FirstAdapters
 from tests.release.test_adapters import FOLDER, LORA, SCALE
 from tests.release.test_import import PARITY

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from data.batch import PackedBatch
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.step.batch import place_microbatches
 from mllm_jax.train.step.build import build_step
 from mllm_jax.train.step.step import TrainStep

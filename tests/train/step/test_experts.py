@@ -23,7 +23,7 @@ from mllm_jax.config.load import TrainConfig
 from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.config.sections import GuardConfig
 from mllm_jax.models.freeze import Frozen
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.module import abstract_parameters, init_parameters
 from mllm_jax.train.records.expert_loads import find_insane_layer
 from mllm_jax.train.state.loads import is_load

@@ -15,7 +15,7 @@ from mllm_jax.check.verify import compare_gradients, initial_parameters, loss_an
 from mllm_jax.config.pipeline_plan import StageLayers
 from mllm_jax.models.batch import NEXT_TOKEN
 from mllm_jax.models.freeze import Frozen
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.short_form import BACKBONE
 from mllm_jax.train.step.batch import place_microbatches
 from mllm_jax.train.step.build import (

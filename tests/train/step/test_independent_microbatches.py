@@ -21,7 +21,7 @@ from mllm_jax.check.synthetic import scatter_rows, synthetic_batch
 from mllm_jax.check.verify import compare_gradients, initial_parameters
 from mllm_jax.config.inputs import media_specs
 from mllm_jax.config.pipeline_plan import PipelinePlan
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.short_form import BACKBONE
 from mllm_jax.train.step import independent_microbatches as units
 from mllm_jax.train.step import pipeline

@@ -17,7 +17,7 @@ from mllm_jax.check.verify import compare_gradients, initial_parameters, loss_an
 from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.layers.parameters import ParameterBlock
 from mllm_jax.models.batch import NEXT_TOKEN, ModuleRows
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.module import ShardedModule, abstract_parameters
 from mllm_jax.models.work.profile import module_profiles
 from mllm_jax.train.step.batch import place_microbatches

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import pytest
 
 from mllm_jax.check.synthetic import synthetic_batch
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.module import ShardedModule, abstract_parameters
 from scheduling.schedules.schedule import Schedule, zero_bubble_schedule
 from scheduling.schedules.tasks import ModuleStages

@@ -13,7 +13,7 @@ from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.roles import ROLES
 from mllm_jax.layers.trainable import ADAPTERS, FIXED, LOAD
 from mllm_jax.models import module as multimodal
-from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.state.optimizer import has_decay
 from mllm_jax.train.state.regroup import leaf_name
 from sharding.axes import is_matrix
