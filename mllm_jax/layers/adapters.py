@@ -9,7 +9,7 @@ from functools import partial
 from flax import nnx
 
 from mllm_jax.layers.config.adapters import LoraAdapters
-from mllm_jax.layers.modules import Dense
+from mllm_jax.layers.dense import Dense
 from mllm_jax.layers.parameters import Build, ModuleBlocks, ParameterBlock
 
 

@@ -17,7 +17,8 @@ from flax import nnx
 
 from mllm_jax.layers.config.elements import Dims
 from mllm_jax.layers.config.encoder import ConnectorConfig, EncoderConfig
-from mllm_jax.layers.modules import MLP, Dense, LayerNorm, activate
+from mllm_jax.layers.dense import Dense
+from mllm_jax.layers.modules import MLP, LayerNorm, activate
 from mllm_jax.layers.parameters import ParameterBlock
 from sharding.collectives import shard_slice
 from sharding.grid import MeshView

@@ -12,17 +12,16 @@ from data.batch import ModuleRows
 from mllm_jax.layers.attention.cached import KeyValueCache
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.kinds import LayerKind, rotary_number
+from mllm_jax.layers.dense import Dense, normal_parameter
 from mllm_jax.layers.experts.block import Experts
 from mllm_jax.layers.modules import (
     MLP,
     AttentionSpec,
-    Dense,
     GatedMLP,
     LayerContext,
     LayerNorm,
     RMSNorm,
     SelfAttention,
-    normal_parameter,
     residual_gain,
     side_by_side,
 )

@@ -9,14 +9,13 @@ from flax import nnx
 from data.batch import ModuleRows
 from mllm_jax.layers.config.encoder import Activation, EncoderConfig, ImageEncoderConfig
 from mllm_jax.layers.config.kinds import LayerKind, rotary_number
+from mllm_jax.layers.dense import Dense, normal_parameter
 from mllm_jax.layers.modules import (
     MLP,
     AttentionSpec,
-    Dense,
     LayerContext,
     LayerNorm,
     SelfAttention,
-    normal_parameter,
     residual_gain,
 )
 from mllm_jax.layers.parameters import ModuleBlocks, Params

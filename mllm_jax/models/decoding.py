@@ -24,7 +24,7 @@ from mllm_jax.layers import vocabulary
 from mllm_jax.layers.attention.cached import KeyValueCache
 from mllm_jax.layers.attention.masks import TokenIds
 from mllm_jax.layers.config.kinds import SPAN_IDS, has_spans
-from mllm_jax.layers.modules import gather_sequence
+from mllm_jax.layers.dense import gather_sequence
 from mllm_jax.layers.parameters import Params
 from mllm_jax.models import module as multimodal
 from mllm_jax.models.batch import ModuleRows

@@ -30,7 +30,8 @@ from mllm_jax.layers.connector import (
     deepstack_blocks,
     norm_block,
 )
-from mllm_jax.layers.modules import LayerContext, gather_sequence
+from mllm_jax.layers.dense import gather_sequence
+from mllm_jax.layers.modules import LayerContext
 from mllm_jax.layers.parameters import (
     ModuleBlocks,
     ParameterBlock,

@@ -14,7 +14,7 @@ from flax import nnx
 from mllm_jax.layers.adapters import has_linear
 from mllm_jax.layers.config.adapters import AdapterError
 from mllm_jax.layers.config.linear import LinearLayer
-from mllm_jax.layers.modules import Dense
+from mllm_jax.layers.dense import Dense
 from mllm_jax.layers.parameters import ParameterBlock
 from mllm_jax.layers.trainable import FrozenParts
 from mllm_jax.models import module as multimodal

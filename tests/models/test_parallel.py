@@ -12,7 +12,7 @@ from jax.sharding import PartitionSpec as P
 
 from mllm_jax.layers import products
 from mllm_jax.layers.config.elements import Dims
-from mllm_jax.layers.modules import Dense
+from mllm_jax.layers.dense import Dense
 from mllm_jax.models import module as multimodal
 from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.model_config import ModelConfig

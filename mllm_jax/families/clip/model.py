@@ -18,7 +18,8 @@ from data.batch import ModuleRows
 from mllm_jax.families.clip.config import ClipConfig
 from mllm_jax.families.functions import ModuleFunctions
 from mllm_jax.layers import vision_transformer as patches
-from mllm_jax.layers.modules import Dense, LayerNorm, align_dims, normal_parameter
+from mllm_jax.layers.dense import Dense, align_dims, normal_parameter
+from mllm_jax.layers.modules import LayerNorm
 from mllm_jax.layers.parameters import ModuleBlocks, ParameterBlock, Params, layer_block
 from mllm_jax.layers.positions import grid_positions
 from sharding.grid import MeshView

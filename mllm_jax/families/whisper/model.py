@@ -22,10 +22,10 @@ from data.batch import ModuleRows
 from mllm_jax.families.functions import ModuleFunctions
 from mllm_jax.families.whisper.config import CONVOLUTION, WhisperConfig
 from mllm_jax.layers.config.kinds import LayerKind
+from mllm_jax.layers.dense import Dense
 from mllm_jax.layers.modules import (
     MLP,
     AttentionSpec,
-    Dense,
     LayerContext,
     LayerNorm,
     SelfAttention,

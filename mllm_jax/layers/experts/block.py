@@ -23,16 +23,10 @@ from flax import nnx
 
 from mllm_jax.layers.config.elements import Dims
 from mllm_jax.layers.config.experts import ExpertsConfig
+from mllm_jax.layers.dense import Dense, gather_sequence, normal_parameter
 from mllm_jax.layers.experts.grouped import grouped_product
 from mllm_jax.layers.experts.router import Router
-from mllm_jax.layers.modules import (
-    Dense,
-    GatedMLP,
-    LayerContext,
-    gate_activation,
-    gather_sequence,
-    normal_parameter,
-)
+from mllm_jax.layers.modules import GatedMLP, LayerContext, gate_activation
 from sharding.collectives import all_gather, reduce_scatter
 from sharding.dispatch import ExpertDispatch, through_experts
 from sharding.exchange_kinds import is_ragged, parts_of_a_round, round_capacity

@@ -15,7 +15,8 @@ from flax import nnx
 from jax import lax
 
 from mllm_jax.layers.config.experts import ExpertsConfig
-from mllm_jax.layers.modules import LayerContext, align_dims, constant_parameter, normal_parameter
+from mllm_jax.layers.dense import align_dims, constant_parameter, normal_parameter
+from mllm_jax.layers.modules import LayerContext
 from mllm_jax.layers.varying import vary_like
 from sharding.collectives import all_gather, shard_slice
 from sharding.grid import MeshView

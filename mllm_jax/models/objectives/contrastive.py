@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from flax import nnx
 
 from data.batch import SampleTargets
-from mllm_jax.layers.modules import constant_parameter
+from mllm_jax.layers.dense import constant_parameter
 from mllm_jax.layers.parameters import ParameterBlock, Params
 from mllm_jax.models.objectives.config import ContrastiveConfig
 from mllm_jax.models.objectives.objective import SampleObjective, weights_on_first_rank

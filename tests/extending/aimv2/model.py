@@ -12,15 +12,8 @@ from data.batch import ModuleRows
 from mllm_jax.families.functions import ModuleFunctions
 from mllm_jax.layers import vision_transformer as patches
 from mllm_jax.layers.config.kinds import LayerKind
-from mllm_jax.layers.modules import (
-    Dense,
-    GatedMLP,
-    LayerContext,
-    RMSNorm,
-    SelfAttention,
-    normal_parameter,
-    residual_gain,
-)
+from mllm_jax.layers.dense import Dense, normal_parameter
+from mllm_jax.layers.modules import GatedMLP, LayerContext, RMSNorm, SelfAttention, residual_gain
 from mllm_jax.layers.parameters import ModuleBlocks, ParameterBlock, Params, layer_block
 from mllm_jax.layers.positions import grid_positions
 from sharding.grid import MeshView

@@ -12,14 +12,8 @@ from data.batch import ModuleRows
 from mllm_jax.families.functions import ModuleFunctions
 from mllm_jax.layers import vision_transformer as patches
 from mllm_jax.layers.config.kinds import LayerKind
-from mllm_jax.layers.modules import (
-    MLP,
-    Dense,
-    LayerContext,
-    RMSNorm,
-    SelfAttention,
-    residual_gain,
-)
+from mllm_jax.layers.dense import Dense
+from mllm_jax.layers.modules import MLP, LayerContext, RMSNorm, SelfAttention, residual_gain
 from mllm_jax.layers.parameters import ModuleBlocks, ParameterBlock, Params, layer_block
 from sharding.collectives import shard_slice
 from sharding.grid import MeshView
