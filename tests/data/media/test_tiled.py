@@ -204,7 +204,7 @@ def test_an_image_that_cannot_be_read_is_blank(make_config: MakeConfig) -> None:
     config = make_config(budgets=BUDGETS, rows=1, balance="per_phase")
 
     class Broken(TiledProcessor):
-        def medium(
+        def read_medium(
             self, sample: Any, encoder: str, number: int, expected: Lengths
         ) -> ProcessedMedium:
             raise SampleError(sample.name, SampleFault(FaultKind.IMAGE, "broken"))

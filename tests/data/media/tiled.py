@@ -49,20 +49,20 @@ class TiledProcessor(Processor):
         tokens, starts, _ = _text(sample, layouts)
         return make_lengths(len(tokens) - 1, *_by_encoder(layouts, starts))
 
-    def read(self, sample: Sample) -> Example:
+    def process_unchecked(self, sample: Sample) -> Example:
         sizes = [image.load(1).shape for image in sample.of("image")]
         layouts = _layouts(sample, [(rows, columns) for rows, columns, _ in sizes])
         media = {"vision": tuple(map(_medium, layouts))} if layouts else {}
         return _example(sample, layouts, media)
 
-    def text(self, sample: Sample, expected: Lengths) -> Example:
+    def process_text(self, sample: Sample, expected: Lengths) -> Example:
         layouts = _layouts(sample, [image.image_size() for image in sample.of("image")])
         return _example(sample, layouts, {})
 
-    def medium(
+    def read_medium(
         self, sample: Sample, encoder: str, number: int, expected: Lengths
     ) -> ProcessedMedium:
-        return self.read(sample).media[encoder][number]
+        return self.process_unchecked(sample).media[encoder][number]
 
 
 def _layouts(sample: Sample, sizes: Sequence[tuple[int, int]]) -> list[TileLayout | None]:
