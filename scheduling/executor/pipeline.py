@@ -32,13 +32,13 @@ from scheduling.executor.batch import StepBatch
 from scheduling.executor.control import run_if, run_tasks
 from scheduling.executor.modules import BoundModule
 from scheduling.executor.observe import first_elements, record_event
+from scheduling.executor.stage_sync import StageSync
 from scheduling.executor.tasks import ModuleRow, Row, Tasks
 from scheduling.lowering.bounds import PHASES, ScheduleBounds
 from scheduling.lowering.lowered import IDLE, FusedKind
-from scheduling.schedules.task_kinds import B, F
 from scheduling.schedules.tasks import Observer
-from sharding.collectives import Axes, axis_index, ppermute, psum, vary
-from sharding.layerstack.loops import Tree, add_cast, read_slot, write_slot
+from sharding.collectives import Axes, axis_index, psum, vary
+from sharding.layerstack.loops import Tree
 from sharding.layerstack.module import Loss, Merge, Module
 from sharding.layerstack.spec import Aux
 
@@ -161,7 +161,7 @@ class Pipeline:
 
 
 class _Step:
-    """One traced step: the loops over its ticks, and the joint work of the stages in a tick.
+    """One traced step: the loops over its ticks.
 
     The state is that of `Tasks`.
     """
@@ -178,12 +178,20 @@ class _Step:
         self.pipeline, self.bounds = pipeline, pipeline.bounds
         assert batch.schedule is not None  # the step of a pipeline has one
         self.schedule = batch.schedule
-        self.weights, self.carried = weights, carried
+        self.carried = carried
         self.vary = partial(vary, axes=pipeline.axes)
-        self.index = axis_index(pipeline.stage)
         self.modules = pipeline.bind_modules(params)
         self.tasks = Tasks(
             pipeline.bounds, self.modules, pipeline.merges, batch, pipeline.axes, aux
+        )
+        self.sync = StageSync(
+            pipeline.bounds,
+            self.tasks,
+            pipeline.losses,
+            weights,
+            pipeline.stage,
+            pipeline.axes,
+            axis_index(pipeline.stage),
         )
         self.backbone = pipeline.bounds.backbone_name
         inside = tuple(axis for axis in pipeline.axes if axis not in pipeline.stage)
@@ -198,7 +206,7 @@ class _Step:
         """Prologue, the ticks of the backbone, epilogue."""
         prologue, middle, epilogue = range(len(PHASES))
         state = self._start_backbone(self._run_phase(prologue, self._start_sources()))
-        state = self._enter_microbatch(self.backbone, state, self._read_row(jnp.int32(-1)))
+        state = self.sync.enter_microbatch(self.backbone, state, self._read_row(jnp.int32(-1)))
         state = self._run_phase(middle, state)
         losses, sums = state.pop("losses"), state["sums"]
         backbone = sums[self.tasks.parameters_of(self.backbone)]
@@ -227,10 +235,10 @@ class _Step:
     def _start_backbone(self, state: Tree) -> Tree:
         """The state when the backbone starts."""
         name, tasks = self.backbone, self.tasks
-        hidden = self._broadcast_stage(True, tasks.zero_activation(name))
+        hidden = self.sync.broadcast_stage(True, tasks.zero_activation(name))
         rows, samples = tasks.read_rows(name, jnp.int32(0)), tasks.zero_samples(name)
-        trained = {own: module.trained for own, module in self._learners(samples).items()}
-        losses = jax.eval_shape(self._compute_losses, trained, hidden, samples, rows)
+        trained = {own: module.trained for own, module in self.sync.learners_of(samples).items()}
+        losses = jax.eval_shape(self.sync.compute_losses, trained, hidden, samples, rows)
         count = len(jax.tree.leaves(tasks.batch.rows[name])[0])
         slots = jax.tree.map(
             lambda own: self.vary(jnp.zeros((count, *own.shape), own.dtype)), samples
@@ -238,16 +246,9 @@ class _Step:
         return {
             "modules": state["modules"] | {name: tasks.make_buffers(name)},
             "sums": state["sums"] | {tasks.parameters_of(name): tasks.zero_sums(name)},
-            "losses": {name: self._scalar(0, like=loss) for name, loss in losses.items()},
+            "losses": {name: self.sync.loss_scalar(0, like=loss) for name, loss in losses.items()},
             "samples": slots,
             "sample_gradients": slots,
-        }
-
-    def _learners(self, samples: Tree) -> dict[str, BoundModule]:
-        """Modules whose parameters losses may read, by name: of `samples` those that bring them."""
-        others = self._feeds_into(self.backbone) if samples else {}
-        return {
-            self.tasks.parameters_of(name): self.modules[name] for name in (self.backbone, *others)
         }
 
     def _end_backbone(self, state: Tree) -> Tree:
@@ -258,30 +259,6 @@ class _Step:
         }
         sums = {name: buffers for name, buffers in state["sums"].items() if name != parameters}
         return {"modules": modules, "sums": sums}
-
-    def _compute_losses(
-        self, trained: Tree, hidden: jax.Array, samples: Tree, rows: Tree
-    ) -> dict[str, jax.Array]:
-        """This rank's shares of the divided losses of one microbatch.
-
-        Args:
-            trained: parameters of `_learners`, by module.
-            hidden: outputs of the backbone's layers.
-            samples: what losses read of other modules.
-            rows: of the backbone.
-        """
-        learners, losses = self._learners(samples), self.pipeline.losses.items()
-        rest = {name: learners[name].with_constant(own) for name, own in trained.items()}
-        module = self.modules[self.backbone].functions
-        outputs = module.output(rest[module.name], hidden, rows)
-        return {
-            name: loss(rest, outputs, samples, rows) / self.weights[name] for name, loss in losses
-        }
-
-    def _scalar(self, value: float, like: Any) -> jax.Array:
-        """A float32 scalar of the type of a loss, or of its shape."""
-        varying = like.manual_axis_type.varying
-        return vary(jnp.float32(value), tuple(n for n in self.pipeline.axes if n in varying))
 
     def _read_carried(self, state: Tree) -> dict[str, jax.Array]:
         """Outputs for the next step."""
@@ -328,7 +305,7 @@ class _Step:
             return state
         ticks = phases[phase], phases[phase + 1]
         # Where nothing moves between stages, a stage sync leaves the state as it is.
-        meet = self.bounds.syncs[phase] or not self._sent_modules(state)
+        meet = self.bounds.syncs[phase] or not self.sync.sent_modules(state)
         with jax.named_scope(ticks_scope(phase)):
             return self._run_ticks(kinds, self._read_row, ticks, state, meet)
 
@@ -347,7 +324,7 @@ class _Step:
 
         def tick(number: jax.Array, state: Tree) -> Tree:
             row = row_of(number)
-            done = state, self._zero_sent(state)
+            done = state, self.sync.zero_sent(state)
             # Known to no compiler, so that each loop waits for the one before it: what one reads
             # and another writes would be copied if the two could run in any order.
             turn = self.vary(jnp.int32(0))
@@ -358,7 +335,7 @@ class _Step:
                         str(kind), chosen, partial(self._in_turn, kind, row), (done, turn)
                     )
             state, sent = done
-            sync = partial(self._sync_stages, sent=sent, row=row)
+            sync = partial(self.sync.sync_stages, sent=sent, row=row)
             return sync(state) if meet else run_if("stage_sync", row.syncs > 0, sync, state)
 
         first, last = (jnp.asarray(bound, jnp.int32) for bound in ticks)
@@ -434,146 +411,3 @@ class _Step:
             if name in sent and task.passes:
                 sent = sent | {name: sent[name] | {task.name: self.vary(out)}}
         return state, sent
-
-    def _zero_sent(self, state: Tree) -> Tree:
-        """Values sent from a stage without tasks: zeros."""
-        tasks = self.tasks
-        return {
-            name: {F.name: tasks.zero_activation(name), B.name: tasks.zero_input(name)}
-            for name in self._sent_modules(state)
-        }
-
-    def _sent_modules(self, state: Tree) -> list[str]:
-        """The modules in the state whose values leave a stage."""
-        stages = {name: self.bounds.modules[name].stages for name in state["modules"]}
-        return [
-            n
-            for n, module_stages in stages.items()
-            if module_stages.sends_activations or module_stages.shared_ends
-        ]
-
-    # ---- stage syncs -----------------------------------------------------------------------------
-
-    def _sync_stages(self, state: Tree, sent: Tree, row: Row) -> Tree:
-        """Send activations and gradients on, and take part in the joint work of the stages."""
-        modules = dict(state["modules"])
-        for name, out in sent.items():
-            if self.bounds.modules[name].stages.sends_activations:
-                modules[name] = self._exchange_chunks(name, modules[name], out, row.modules[name])
-        state = state | {"modules": modules}
-        for name, out in sent.items():
-            if self.bounds.modules[name].stages.shared_ends:
-                state = self._run_head(name, state, out[F.name], row)
-                state = self._return_gradients(name, state, out[B.name], row)
-                state = self._enter_microbatch(name, state, row)
-        return state
-
-    def _exchange_chunks(self, name: str, buffers: Tree, out: Tree, row: ModuleRow) -> Tree:
-        """The buffers of a module with what comes from the stages before and after."""
-        stage, tasks = self.pipeline.stage, self.tasks
-        assert row.receive_input is not None  # as of every module of several stages
-        assert row.receive_gradient is not None
-        gradient = tasks.drop_side_inputs(name, out[B.name])
-        right, left = ppermute(out[F.name], stage, 1), ppermute(gradient, stage, -1)
-        entry = tasks.pad_side_inputs(name, right)
-        return buffers | {
-            "inputs": write_slot(buffers["inputs"], row.receive_input, entry),
-            "gradients": write_slot(buffers["gradients"], row.receive_gradient, left),
-        }
-
-    def _run_head(self, name: str, state: Tree, y: jax.Array, row: Row) -> Tree:
-        """Losses of the microbatch that has left the last stage, and their gradients."""
-        ends, learners = row.modules[name].ends, self._learners(state["samples"])
-        assert ends is not None  # as of every module with shared ends
-        last = self.index == self.bounds.stages - 1
-        trained = {own: module.trained for own, module in learners.items()}
-
-        def head(part: Tree) -> Tree:
-            number = ends.head_microbatch
-            rows, samples = self.tasks.read_rows(name, number), read_slot(state["samples"], number)
-            hidden = self._broadcast_stage(last, y)
-            losses = partial(self._compute_losses, rows=rows)
-            values, pull = jax.vjp(losses, trained, hidden, samples)
-            ones = {name: self._scalar(1, jax.typeof(value)) for name, value in values.items()}
-            d_rest, d_hidden, d_samples = pull(ones)
-            slot = jnp.where(last, ends.head_gradient, -1)
-            return {
-                "gradients": write_slot(part["gradients"], slot, self.vary(d_hidden)),
-                "rest": jax.tree.map(add_cast, part["rest"], d_rest),
-                "losses": jax.tree.map(jnp.add, part["losses"], values),
-                "sample_gradients": write_slot(part["sample_gradients"], number, d_samples),
-            }
-
-        sums = state["sums"]
-        part = {"gradients": state["modules"][name]["gradients"], "losses": state["losses"]}
-        part |= {"rest": {own: sums[own]["rest"] for own in learners}}
-        part |= {"sample_gradients": state["sample_gradients"]}
-        part = run_if("head", ends.head_microbatch >= 0, head, part)
-        state = self.tasks.update_module(name, state, {"gradients": part.pop("gradients")})
-        rest, sums = part.pop("rest"), state["sums"]
-        sums = sums | {own: sums[own] | {"rest": added} for own, added in rest.items()}
-        return state | part | {"sums": sums}
-
-    def _return_gradients(self, name: str, state: Tree, dx: jax.Array, row: Row) -> Tree:
-        """Gradient of a microbatch's input: to the embedding, and to the modules that fed it."""
-        ends, feeds = row.modules[name].ends, self._feeds_into(name)
-        assert ends is not None  # as of every module with shared ends
-
-        def hand_out(part: Tree) -> Tree:
-            rows = self.tasks.read_rows(name, ends.return_microbatch)
-            g = self.vary(self._broadcast_stage(self.index == 0, dx))
-            of_samples = read_slot(state["sample_gradients"], ends.return_microbatch)
-            leaving = g, self._sum_stages(of_samples)
-            buffers = part["output_grads"]
-            gradients = {
-                source: self.tasks.return_gradients(number, leaving, buffers[source], row)
-                for source, number in feeds.items()
-            }
-            rest = self.tasks.add_embedding_gradients(name, part["rest"], g, rows)
-            return {"rest": rest, "output_grads": gradients}
-
-        modules, parameters = state["modules"], self.tasks.parameters_of(name)
-        part = {
-            "rest": state["sums"][parameters]["rest"],
-            "output_grads": {source: modules[source]["output_grad_buffer"] for source in feeds},
-        }
-        part = run_if("return", ends.return_microbatch >= 0, hand_out, part)
-        for source, gradients in part["output_grads"].items():
-            modules = modules | {source: modules[source] | {"output_grad_buffer": gradients}}
-        state = state | {"modules": modules}
-        return self.tasks.update_module(name, state, {"rest": part["rest"]})
-
-    def _enter_microbatch(self, name: str, state: Tree, row: Row) -> Tree:
-        """The input of the microbatch that enters next: embeddings and outputs of other modules."""
-        module, ends = self.modules[name], row.modules[name].ends
-        assert ends is not None  # as of every module with shared ends
-
-        def enter(part: tuple[Tree, Tree]) -> tuple[Tree, Tree]:
-            inputs, slots = part
-            rows = self.tasks.read_rows(name, ends.embed_microbatch)
-            x = self.vary(module.functions.embed(module.rest, rows))
-            entering = x, jax.tree.map(lambda own: jnp.zeros_like(own[0]), slots)
-            for source, number in self._feeds_into(name).items():
-                buffer = state["modules"][source]["output_buffer"]
-                entering = self.tasks.merge_outputs(number, entering, buffer, row)
-            x, samples = self._sum_stages(entering)
-            slot = jnp.where(self.index == 0, ends.embed_input, -1)
-            return write_slot(inputs, slot, x), write_slot(slots, ends.embed_microbatch, samples)
-
-        buffers = state["modules"][name]
-        part = buffers["inputs"], state["samples"]
-        inputs, slots = run_if("embed", ends.embed_microbatch >= 0, enter, part)
-        return self.tasks.update_module(name, state, {"inputs": inputs}) | {"samples": slots}
-
-    def _feeds_into(self, name: str) -> dict[str, int]:
-        """Modules that feed a module, and the numbers of their feeds."""
-        feeds = enumerate(self.bounds.feeds)
-        return {feed.source: number for number, feed in feeds if feed.target == name}
-
-    def _sum_stages(self, tree: Tree) -> Tree:
-        """The sum over stages of every leaf, on every stage."""
-        return jax.tree.map(lambda x: self.vary(psum(x, self.pipeline.stage)), tree)
-
-    def _broadcast_stage(self, chosen: jax.Array | bool, x: jax.Array) -> jax.Array:
-        """The value of the one stage where `chosen` holds, on every stage."""
-        return psum(jnp.where(chosen, x, 0), self.pipeline.stage)
