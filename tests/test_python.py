@@ -95,9 +95,9 @@ def test_options_go_where_they_are_for(monkeypatch, tmp_path):
 
         monkeypatch.setattr(import_module(module), name, tell)
 
-    told_of("mllm_jax.train.trainer", "training")
+    told_of("mllm_jax.train.trainer", "training_steps")
     for log in (False, True):
-        assert mllm_jax.steps("experiment", 7, log=log) == "from training"
+        assert mllm_jax.steps("experiment", 7, log=log) == "from training_steps"
         experiment, console, from_step = told.pop()
         assert (experiment, console.quiet, from_step) == ("experiment", not log, 7)
     told_of("mllm_jax.check.verify", "verify_plans")

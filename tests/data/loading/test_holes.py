@@ -66,7 +66,7 @@ def test_the_text_beside_an_image_that_another_process_cannot_read_is_left_out(
     (bad,) = images.missing
     assert alone.missing == images.missing
     assert [name for name, _ in images.skipped] == ["b"]
-    model = SimpleNamespace(buckets={"vision": "vision", "audio": "audio"})
+    model = SimpleNamespace(backbone="decoder", buckets={"vision": "vision", "audio": "audio"})
     experiment = SimpleNamespace(config=SimpleNamespace(data=data, model=model), step=None)
     monkeypatch.setattr(batches, "local_rows", lambda step, rows: TEXTS)
     monkeypatch.setattr(batches, "current_peers", lambda: Other([[bad]]))
