@@ -139,7 +139,7 @@ OTHERS = [
     ("mllm_jax/train/events.py", "self.results['targets']", "results of a step"),
     ("mllm_jax/train/step/routes.py", "builders['slices']", "shapes and parts of arrays"),
     ("mllm_jax/train/trainer.py", "results['carried']", "results of a step"),
-    ("scheduling/executor/pipeline.py", "buffers['inputs']", "buffers of the executor"),
+    ("scheduling/executor/stage_sync.py", "buffers['inputs']", "buffers of the executor"),
     ("scheduling/executor/tasks.py", "state['inputs']", "buffers of the executor"),
 ]
 
