@@ -19,7 +19,7 @@ from mllm_jax.runtime.part import current_peers
 from mllm_jax.train.step.gradient_program import Batch, PlacedSchedule, StageAssignment
 from mllm_jax.train.step.host_groups import SINGLE_GROUP, HostGroupExchange
 from mllm_jax.train.step.independent_microbatches import place_independent_microbatches
-from mllm_jax.train.step.routes import Pair, build_bucket_routes
+from mllm_jax.train.step.routes import BucketRoutes, Pair, build_bucket_routes
 from mllm_jax.train.step.step import TrainStep
 from scheduling.executor.batch import StepBatch
 from sharding.exchange import is_ragged
@@ -82,11 +82,8 @@ def place_batch(
     local = len(every[0].decoder.inputs)
     total = _total_rows(rows, view.degree_of(view.batch_axes), local)
     ragged = is_ragged(step.mesh, view.position_axes)
-    placed_tables, encoders, independent = (
-        tables or program.placed_schedule,
-        dict[str, ModuleRows](),
-        dict[str, int](),
-    )
+    placed_tables = tables or program.placed_schedule
+    encoders, independent = dict[str, ModuleRows](), dict[str, int]()
     if program.adaptive_schedules and tables is None:
         shared, rows_here = local_rows(step, total), _independent_rows(step, total)
         placed_tables, microbatches, encoders = place_independent_microbatches(
@@ -98,28 +95,29 @@ def place_batch(
     pairs |= placed_tables.pairs
     stacked = _stack_leaves([_without_modules(batch.rows, encoders) for batch in every]) | encoders
     sizes = _bucket_sizes(step, stacked, total)
-    routes = build_bucket_routes(
-        microbatches, pairs, sizes, views, view, total, ragged, program.exchanges
+    routes = _count_everywhere(
+        build_bucket_routes(
+            microbatches, pairs, sizes, views, view, total, ragged, program.exchanges
+        ),
+        groups,
     )
-    counts = groups.sum_counts(
-        {name: bucket_routes.counts for name, bucket_routes in routes.items()}
-    )
-    routes = {
-        name: replace(bucket_routes, counts=counts[name]) for name, bucket_routes in routes.items()
-    }
     shapes = {name: bucket_routes.shapes for name, bucket_routes in routes.items()}
     layout: Any = step.layouts(program.layout.specs(StepBatch(stacked, shapes)))
+    is_usual = placed_tables.arrays is program.placed_schedule.arrays
     batch = StepBatch(
         _place_rows(step, placed_tables.assignments, layout.rows, stacked),
-        {
-            name: bucket_routes.place_arrays(layout.routes[name])
-            for name, bucket_routes in routes.items()
-        },
-        schedule=step.schedule
-        if placed_tables.arrays is program.placed_schedule.arrays
-        else step.place_schedule(placed_tables),
+        {name: built.place_arrays(layout.routes[name]) for name, built in routes.items()},
+        schedule=step.schedule if is_usual else step.place_schedule(placed_tables),
     )
     return PlacedBatch(batch, independent, placed_tables.fallback_reason)
+
+
+def _count_everywhere(
+    routes: Mapping[str, BucketRoutes], groups: HostGroupExchange
+) -> dict[str, BucketRoutes]:
+    """The routes of this group's media with the numbers of outputs of all groups."""
+    counts = groups.sum_counts({name: built.counts for name, built in routes.items()})
+    return {name: replace(built, counts=counts[name]) for name, built in routes.items()}
 
 
 def _bucket_sizes(
@@ -193,10 +191,8 @@ def abstract_batch(
         name: len(assignment.order)
         for name, assignment in program.placed_schedule.assignments.items()
     }
-    capacities, spread = (
-        program.adaptive_schedules.capacities if program.adaptive_schedules else {},
-        _rows_per_backbone_row(step),
-    )
+    adaptive, spread = program.adaptive_schedules, _rows_per_backbone_row(step)
+    capacities = adaptive.capacities if adaptive else {}
 
     def stacked(name: str, module_rows: ModuleRows) -> ModuleRows:
         fraction = Fraction(1)
@@ -219,24 +215,37 @@ def abstract_batch(
         ),
     )
     if by_routes:
-        nothing = dict.fromkeys(program.model.buckets, np.zeros((0, 5), np.int64))
-        ragged = is_ragged(step.mesh, program.grid.backbone.position_axes)
-        pairs: dict[str, Sequence[Pair]]
-        pairs = {name: [None] * microbatches for name in program.model.buckets}
-        pairs |= {
-            name: [None] * len(module_rows)
-            for name, module_rows in program.placed_schedule.pairs.items()
-        }
-        empty = [replace(microbatch, runs=nothing)]
-        sizes = _bucket_sizes(step, batch.rows, rows)
-        module_rows = program.views, program.grid.backbone
-        routes = build_bucket_routes(
-            empty, pairs, sizes, *module_rows, rows, ragged, program.exchanges
-        )
-        batch = replace(
-            batch, routes={name: module_rows.shapes for name, module_rows in routes.items()}
-        )
+        batch = replace(batch, routes=_route_shapes(step, microbatch, batch, rows, microbatches))
     return step.abstract_primed_batch(sharded_shapes(batch, step.mesh, program.layout.specs(batch)))
+
+
+def _route_shapes(
+    step: TrainStep, microbatch: PackedBatch, batch: Batch, rows: int, microbatches: int
+) -> dict[str, Any]:
+    """Shapes and types of the routes of a batch, by bucket.
+
+    Args:
+        batch: shapes of its rows; the others are as of `abstract_batch`.
+    """
+    program = step.program
+    nothing = dict.fromkeys(program.model.buckets, np.zeros((0, 5), np.int64))
+    pairs: dict[str, Sequence[Pair]]
+    pairs = {name: [None] * microbatches for name in program.model.buckets}
+    pairs |= {
+        name: [None] * len(of_bucket) for name, of_bucket in program.placed_schedule.pairs.items()
+    }
+    view = program.grid.backbone
+    routes = build_bucket_routes(
+        [replace(microbatch, runs=nothing)],
+        pairs,
+        _bucket_sizes(step, batch.rows, rows),
+        program.views,
+        view,
+        rows,
+        is_ragged(step.mesh, view.position_axes),
+        program.exchanges,
+    )
+    return {name: built.shapes for name, built in routes.items()}
 
 
 def _place_by_slot(
