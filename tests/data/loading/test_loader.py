@@ -114,7 +114,8 @@ def test_workers_that_are_killed_lose_no_sample_and_repeat_none(
         microbatches += [next(loader) for _ in range(12)]
         for actual, target in zip(microbatches, expected, strict=True):
             assert_same_microbatch(actual, target)
-        (message,) = [record.getMessage() for record in caplog.records]
+        ours = [record for record in caplog.records if record.name == prefetch.logger.name]
+        (message,) = [record.getMessage() for record in ours]
         assert f"a worker process of the loader ({killed}) was killed by SIGKILL" in message
         kill_a_worker()
         with pytest.raises(DataError, match="SIGKILL, after workers had been started again 1"):
