@@ -45,9 +45,9 @@ def bench_generate(config: ExperimentConfig, print_line: PrintLine) -> list[dict
     """Answer the same random prompts greedily here and with transformers, in turns.
 
     Both have the same random parameters, float32, a cache, and all cores. Compiling and a first
-    turn are left out. transformers' `generate` gets prompts as tokens, and so does our `Decoding`;
-    a time is that of the whole call, from tokens to tokens. A second call for one token gives the
-    time of transformers for the prompts.
+    turn are left out. transformers' `generate` gets prompts as tokens, and so do our
+    `DecodingPrograms`; a time is that of the complete call, from tokens to tokens. A second call
+    for one token gives the time of transformers for the prompts.
 
     Returns:
         By number of prompts: tokens of answers per second of both, `speedup`, the same of the

@@ -50,8 +50,10 @@ class ExampleReader:
 class PaddedBatches:
     """Which samples make which batch.
 
-    samples: in the source; seed: of the shuffle, which is that of our loader; batch: samples of a
-    batch.
+    Attributes:
+        samples: number of samples in the source.
+        seed: seed of the shuffle, which is that of our loader.
+        batch: number of samples of a batch.
     """
 
     samples: int

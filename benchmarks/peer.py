@@ -30,9 +30,12 @@ IGNORED = -100
 class TorchSetting:
     """Settings of torch's training.
 
-    batch: samples of a step; grouped: whether those of a step are about as long as each other;
-    packed: whether they are one row without padding; attention: as transformers names it;
-    compiled: whether torch compiles the model.
+    Attributes:
+        batch: number of samples of a step.
+        grouped: whether those of a step are about as long as each other.
+        packed: whether they are one row without padding.
+        attention: name of the implementation in transformers.
+        compiled: whether torch compiles the model.
     """
 
     batch: int
@@ -55,8 +58,10 @@ class TorchSetting:
 class PeerSamples:
     """The training samples.
 
-    ids: of every sample the tokens with the last target after them; labels: the same where they
-    are learnt, else `IGNORED`; pixels: images [n, channels, height, width] of every sample.
+    Attributes:
+        ids: of every sample the tokens with the last target after them.
+        labels: the same where they are learnt, else `IGNORED`.
+        pixels: images [n, channels, height, width] of every sample.
     """
 
     ids: Sequence[NDArray[np.int64]]

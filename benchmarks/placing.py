@@ -113,7 +113,7 @@ class _Step:
 
 
 def _place_step(follow: StepScheduler, bounds: ScheduleBounds, load: float, seed: int) -> _Step:
-    """Place a step, as `in_units` and `PipelineProgram` do while the devices run."""
+    """Place a step, as `place_independent_microbatches` does while the devices run."""
     rng, count = np.random.default_rng(seed), follow.strategy.microbatches
     rows = follow.workload.rows // count
     media = {

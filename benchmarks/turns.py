@@ -24,7 +24,7 @@ class WorkerError(RuntimeError):
 
 
 class TurnWorker(AbstractContextManager["TurnWorker"]):
-    """A process that runs a module which calls `serve`.
+    """A process that runs a module which calls `serve_requests`.
 
     Args:
         module: dotted name of the worker's module.

@@ -253,9 +253,12 @@ class Lengths:
 class ProcessedMedium:
     """A medium as encoder input, in arrays that `data.rows.spec.RowSpec.arrays` lists.
 
-    inputs: [n, F] float32, for a tiled image the inputs of its tiles one after the other, the whole
-    image first; positions: [n, ...] int32; more: other arrays by name; grid, entries: as in
-    `MediumLengths`.
+    Attributes:
+        inputs: [n, F] float32; of a tiled image first those of the complete image, then those of
+            its tiles.
+        positions: [n, ...] int32.
+        more: other arrays by name.
+        grid, entries: as in `MediumLengths`.
     """
 
     inputs: NDArray[np.float32]
@@ -279,9 +282,13 @@ class ProcessedMedium:
 class Example:
     """A processed sample.
 
-    tokens, targets: [n] int32; loss_weight: [n] float32, 1 where `targets` is the assistant's;
-    media: by module, its media in order; starts: as in `Lengths`; text: name of the module that
-    takes the tokens; values: by objective, what its `TargetSpec` makes of the sample, if anything.
+    Attributes:
+        tokens, targets: [n] int32.
+        loss_weight: [n] float32, 1 where `targets` is the assistant's.
+        media: by module, its media in order.
+        starts: as in `Lengths`.
+        text: name of the module that takes the tokens.
+        values: by objective, what its `TargetSpec` makes of the sample, if anything.
     """
 
     tokens: NDArray[np.int32]

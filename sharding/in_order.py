@@ -102,7 +102,7 @@ class _CollectiveOrder:
     """The collectives of one body, in order.
 
     Args:
-        current_token: what the first ones wait for.
+        token: what the first ones wait for.
     """
 
     def __init__(self, token: jax.Array) -> None:

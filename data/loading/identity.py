@@ -35,8 +35,10 @@ _PROCESSING = ("data.processor", "data.tokenizer")
 class DataIdentity(BaseModel):
     """Identity of a source, or of the tokenizer, when a run read it.
 
-    samples: number of its samples; files, bytes: number and size of its files, 0 for generated
-    samples and for a tokenizer; digest: digest of all that identifies it.
+    Attributes:
+        samples: number of its samples.
+        files, bytes: number and size of its files, 0 for generated samples and for a tokenizer.
+        digest: digest of all that identifies it.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)

@@ -47,14 +47,20 @@ class MicrobatchStats:
     """Statistics of a microbatch, the same on all hosts. With `data.balance_group` they are of the
     part of the microbatch that a group of hosts has, and the same on the hosts of that group.
 
-    samples: number of placed samples; offered: number of samples that its step could choose from;
-    used, capacity: positions per spec ("tokens" and each
-    lengths: segment lengths per module, that of the text first, int64 arrays; loads: forward
-    FLOPs of every row per module, as packed and as balanced; most_expensive: per module, the
-    work of that item, the name of its sample and its row; crossing: per encoder, outputs that go to
-    another host; seconds: duration of planning; sent: bytes that hosts have sent each other, of
-    samples that one has read for another (`data.lengths: on_read`); group: the hosts; placements:
-    where the placed samples lie; taken: as of `MicrobatchPlan`.
+    Attributes:
+        samples: number of placed samples.
+        used, capacity: by budget, positions that are used and that there are.
+        lengths: by bucket, that of the text first, lengths of the segments, int64 arrays.
+        loads: by module, work of every row in forward FLOPs, as packed and as balanced.
+        most_expensive: by module, the work of that item, the name of its sample and its row.
+        crossing: by encoder, number of outputs that go to another host.
+        seconds: duration of planning.
+        sent: bytes that hosts have sent each other, of samples that one has read for another
+            (`data.lengths: on_read`).
+        group: the hosts.
+        placements: where the placed samples lie.
+        offered: number of samples that its step could choose from.
+        taken: as of `MicrobatchPlan`.
     """
 
     samples: int
@@ -86,11 +92,15 @@ class MicrobatchStats:
 class Microbatch:
     """A microbatch; a train step takes `train.accumulate` of them.
 
-    batch: see `data.loading.assemble`; stats: of the global microbatch; skipped: samples found
-    unusable in making it (at planning: reported by every host; at reading: by the hosts that read
-    them); state: continues after it; missing: stream positions of the placed samples that this host
-    has found unusable as it read them. Its own part of `batch` leaves them out; a host that holds
-    their text and not the medium that cannot be read must get to know.
+    Attributes:
+        batch: arrays of the rows of this host, see `data.loading.assemble`.
+        stats: statistics of the global microbatch.
+        skipped: samples that were unusable; every host reports those of planning, and the hosts
+            that read a sample those of reading.
+        state: state of the loader after it.
+        missing: stream positions of the placed samples that this host could not read. Its rows of
+            `batch` leave them out; a host that holds their text, and not the medium that cannot be
+            read, has to be informed.
     """
 
     batch: PackedBatch
@@ -206,18 +216,27 @@ class MicrobatchLoader(Iterator[Microbatch]):
 class DataLoader(MicrobatchLoader):
     """Microbatches of samples whose lengths are known beforehand; resumable.
 
-    rows: the global rows that this process needs of each module, e.g. {"decoder": [0, 1],
-    "vision": [0, 1]}; arrays hold just these, in this order. state: continue from there. consumer:
-    what the batches are for. lengths: of the samples; by default those that are kept. Media that
-    are drawn anew in every epoch are drawn, and measured, when a step is planned.
+    Media that are drawn anew in every epoch are drawn, and measured, when a step is planned.
 
     With `data.balance: per_phase` batches list `runs`: by encoder, which outputs are merged where,
     of all rows of the microbatch (`data.planning.layout.runs_of_plan`).
 
+    Args:
+        source: the samples.
+        processor: makes tokens and encoder inputs of a sample.
+        config: section `data`.
+        seed: seed of the order of samples.
+        rows: the global rows that this process needs of each module, e.g. {"decoder": [0, 1],
+            "vision": [0, 1]}; arrays hold just these, in this order.
+        state: state to continue from; None: the begin.
+        consumer: what the batches are for.
+        lengths: lengths of the samples; None: those in the cache.
+
     Raises:
         DataError: budgets that do not fit the encoders, an unusable source, a state of another
-            seed. ValueError: impossible `rows`. SampleError (from `next`): a bad sample, with
-            `data.on_error: raise`. DataError (from `next`): the data have changed.
+            seed; from `next`: the data have changed.
+        ValueError: impossible `rows`.
+        SampleError: from `next`, a bad sample with `data.on_error: raise`.
     """
 
     def __init__(

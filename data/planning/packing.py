@@ -47,10 +47,13 @@ def longer_than(longest: int | None, tokens: int) -> SampleFault | None:
 class Capacity:
     """Capacity of one row: `limits` in the order of `resources`.
 
-    specs: descriptions of the rows of all buckets, that of the text first; lengths of samples are
-        by bucket.
-    longest: number of tokens of the longest sample that the text's module has positions for; None
-        for any number. A row of several samples may hold more.
+    Attributes:
+        resources: what a row has a limited number of.
+        limits: the limits.
+        specs: descriptions of the rows of all buckets, that of the text first; lengths of samples
+            are by bucket.
+        longest: number of tokens of the longest sample that the text's module has positions for;
+            None for any number. A row of several samples may hold more.
     """
 
     resources: tuple[str, ...]

@@ -60,12 +60,16 @@ class Measurements(Protocol):
 class TrainingDemand:
     """The training that plans are made for.
 
-    work: by module, its work on a segment, by which `data.balance` balances; hosts: by module, the
-    host of every row, so that few encoder outputs go to another host; microbatches: number of
-    microbatches of a step, which is packed as a whole; units: by budget, the number of which its
-    rungs are multiples, if not 1 or the encoder's reduction; readers: number of hosts that read the
-    samples of the stream in turn, and send them to the hosts of their rows; group: the hosts that
-    balance among themselves; plans, `hosts` and `readers` are of these hosts alone.
+    Attributes:
+        work: by module, its work on a segment, by which `data.balance` balances.
+        hosts: by module, the host of every row, so that few encoder outputs go to another host.
+        microbatches: number of microbatches of a step, which is packed at once.
+        units: by budget, the number of which its rungs are multiples, if not 1 or the encoder's
+            reduction.
+        readers: number of hosts that read the samples of the stream in turn, and send them to the
+            hosts of their rows.
+        group: the hosts that balance among themselves; plans, `hosts` and `readers` are of these
+            hosts alone.
     """
 
     work: Mapping[str, WorkModel] = field(default_factory=dict)
@@ -83,11 +87,15 @@ NO_DEMAND = TrainingDemand()
 class LoaderState:
     """The state from which the stream continues; it is independent of hosts, workers and budgets.
 
-    step: number of the step, from 0 (in runs that began before 2026-11-23 it also counts
-    microbatches; nothing depends on it); position: the next stream position to read; carry: stream
-    positions of samples read before but not yet placed, oldest first; done: number of microbatches
-    of the step that are over. Between steps `done` is 0, and the state does not depend on how a
-    step is split.
+    Between steps `done` is 0, and the state does not depend on how a step is split.
+
+    Attributes:
+        seed: seed of the order of samples.
+        step: number of the step, from 0 (in runs that began before 2026-11-23 it also counts
+            microbatches; nothing depends on it).
+        position: the next stream position to read.
+        carry: stream positions of samples read before but not yet placed, oldest first.
+        done: number of microbatches of the step that are over.
     """
 
     seed: int
@@ -144,13 +152,19 @@ def joined(states: Sequence[LoaderState]) -> LoaderState:
 class MicrobatchPlan:
     """The plan of one microbatch.
 
-    placements: places of its samples, oldest first; skipped: samples found unusable; state: state
-    after it; capacity: capacity of its rows; loads: work of the rows of every phase, before and
-    after balancing; most_expensive: by phase, the work of that item, the name of its sample and its
-    row; crossing: by encoder, number of outputs whose tokens are on another host; seconds: duration
-    of planning; group: the hosts whose plan this is: `loads` and `most_expensive` are of their rows
-    alone, in the order of `group.rows`; offered: number of samples that the step could choose from;
-    taken: the samples of all microbatches of the step, if there are several groups.
+    Attributes:
+        placements: places of its samples, oldest first.
+        skipped: samples that are unusable.
+        state: state of the loader after it.
+        capacity: capacity of its rows.
+        loads: by module, work of every row before and after balancing.
+        most_expensive: by module, the work of that item, the name of its sample and its row.
+        crossing: by encoder, number of outputs whose tokens are on another host.
+        seconds: duration of planning.
+        group: the hosts whose plan this is: `loads` and `most_expensive` are of their rows alone,
+            in the order of `group.rows`.
+        offered: number of samples that the step could choose from.
+        taken: the samples of all microbatches of the step, if there are several groups.
     """
 
     placements: tuple[SamplePlacement, ...]

@@ -121,11 +121,13 @@ class RowSpec(ABC):
 
     A module without buckets has one, of its own name, which takes all of its media.
 
-    name: the bucket's name, which is also its key in batches.
-    bucket: media of the module that go through the bucket; None for all of the module `name`.
-    selected: the first output of a medium alone is of use, for an objective: it lies at the first
-        token of the sample, which has no tokens for the medium.
-    one_per_sample: every sample has one medium of the module, as objectives read an output of it.
+    Attributes:
+        name: the bucket's name, which is also its key in batches.
+        bucket: media of the module that go through the bucket; None for all of the module `name`.
+        selected: whether the first output of a medium alone is of use, for an objective: it lies at
+            the first token of the sample, which has no tokens for the medium.
+        one_per_sample: whether every sample has one medium of the module, as objectives read an
+            output of it.
     """
 
     name: str

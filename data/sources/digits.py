@@ -137,7 +137,11 @@ def _write_drawings(folder: Path, pixels: NDArray, digits: NDArray) -> None:
 class DigitStrip(LazyImage):
     """A row of drawings: white ink (255) on black, SIDE pixels high.
 
-    drawings: indices into `shapes.pixels`; lefts: left edge of each in pixels; width: of the strip.
+    Attributes:
+        shapes: drawings of digits.
+        drawings: indices into `shapes.pixels`.
+        lefts: left edge of each drawing in pixels.
+        width: width of the strip in pixels.
     """
 
     shapes: DigitShapes

@@ -114,7 +114,10 @@ class MixedOrder:
     each block has 48 positions of the first member and 16 of the second, whose samples 0 to 15 (of
     its order) are in the first block, 16 to 31 in the second.
 
-    sizes, weights: sizes and weights of the members, whose samples follow each other in the source.
+    Attributes:
+        sizes: numbers of samples of the members, whose samples follow each other in the source.
+        weights: weights of the members.
+        seed: seed of the order.
     """
 
     sizes: tuple[int, ...]

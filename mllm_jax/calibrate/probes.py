@@ -71,8 +71,8 @@ class InPlaceProgram:
     """A compiled program that replaces its first argument, as a train step does its state.
 
     Attributes:
-        program: function from `state` and `rest` to the next state.
-        state, rest: arrays.
+        program: function from `state` and `constant_inputs` to the next state.
+        state, constant_inputs: arrays.
     """
 
     program: Callable[..., Any]

@@ -111,7 +111,7 @@ def answer_plan(result: Any, request: CommandRequest) -> CommandOutput:
 
 
 def budget_arguments(request: CommandRequest) -> Mapping[str, Any]:
-    """Arguments of `plan.budgets.advise`."""
+    """Arguments of `mllm_jax.plan.budgets.advise_budgets`."""
     return {"config": request.config, "samples": request.args.samples}
 
 

@@ -96,7 +96,7 @@ class AnswerGenerator:
 
     @cached_property
     def _parameters_read(self) -> Any:
-        """Parameters as `Decoding` takes them, read when the first prompts are known to fit."""
+        """Parameters for `DecodingPrograms`, read when the first prompts are known to fit."""
         current_peers().note_activity("restoring the state", limited=False)
         self._notify(f"reading {self.opened.named}")
         params = self._decoding.prepare_parameters(self.opened.load(self.experiment))

@@ -164,7 +164,7 @@ def _check_places(values: Mapping[str, Any], experts: ExpertsConfig) -> None:
 def write_experts(
     config: DecoderConfig, experts: ExpertsConfig, expert_format: ExpertFormat
 ) -> dict[str, Any]:
-    """The inverse of `experts_config`: the keys of a configuration that describe experts.
+    """The inverse of `read_experts`: the keys of a configuration that describe experts.
 
     Raises:
         PretrainedError: the family's release format has no place for what these experts are.

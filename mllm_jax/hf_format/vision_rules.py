@@ -97,7 +97,7 @@ def _read_integer(values: Mapping[str, Any], key: str) -> int:
 
 
 def write_vision_keys(config: ImageEncoderConfig, kind: str, architecture: str) -> dict[str, Any]:
-    """The inverse of `vision_keys`, for `model_type` `kind` and its class in transformers.
+    """The inverse of `read_vision_keys`, for `model_type` `kind` and its class in transformers.
 
     Raises:
         PretrainedError: patches, positions or heads that no released tower has.

@@ -180,7 +180,7 @@ class Model:
 
         Args:
             outputs, rows: those of the backbone.
-            samples: as of `_brought`.
+            samples: as of `_sum_merged`.
         """
         name, view, targets = self.config.backbone, self.backbone.view, rows.targets[edge.target]
         if isinstance(targets, NextTokenTargets):

@@ -69,9 +69,9 @@ def operand_bytes(
     rows: ModuleRows,
     trained: Trained = "all",
 ) -> float:
-    """Bytes that a decoder layer's backward keeps for weight gradients that are apart from it.
+    """Bytes that a decoder layer's backward keeps for weight gradients that are computed later.
 
-    Args: as of `kept_bytes`.
+    Args: as of `saved_bytes`.
     """
 
     def operands(run: LayerStack, x: jax.Array, context: Any) -> Any:

@@ -75,7 +75,7 @@ def predict_subspaces(planner: PlanSearch, ways: Mapping[str, Search]) -> dict[s
     """The best of each part of the space, by its name, or why there is none.
 
     Args:
-        ways: results of the searches of `own_ways`.
+        ways: results of the searches of `named_subspaces`.
     """
     return {name: _predict_subspace(planner, name, search) for name, search in ways.items()}
 

@@ -81,7 +81,11 @@ def _checkpoint_configs(folder: Path) -> list[Path]:
 
 
 def _read_budgets(file: Path) -> dict[str, int]:
-    """The budgets in a configuration. Raises DamageError: it is damaged, or does not say them."""
+    """The budgets in a configuration.
+
+    Raises:
+        RecordDamageError: it is damaged, or does not say them.
+    """
     try:
         if file.name == RESOLVED:
             check_text(file)
@@ -101,7 +105,7 @@ def _read_checked(file: Path) -> Any:
     """The JSON in a file of a checkpoint, which is as it was written if it has checksums.
 
     Raises:
-        DamageError: it has changed.
+        RecordDamageError: it has changed.
         OSError, ValueError, KeyError, TypeError: it, or its checksums, cannot be read.
     """
     data = file.read_bytes()

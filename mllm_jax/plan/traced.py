@@ -60,7 +60,7 @@ def traced_workload(
 
 
 def _trained_parameters(work: Workload, name: str) -> Trained:
-    """Which parameters of a tower's layers have gradients."""
+    """Which parameters of a module's layers have gradients."""
     return "adapters" if name in work.adapted else "nothing" if name in work.frozen else "all"
 
 
@@ -68,7 +68,7 @@ def _trained_parameters(work: Workload, name: str) -> Trained:
 def measure_layer_bytes(
     model: ModelConfig, split: LayerSplit, positions: int, trained: Trained = "all"
 ) -> float:
-    """`kept_bytes` of one row with so many positions, of the decoder or of a lane."""
+    """`saved_bytes` of one row with so many positions, of the decoder or of a bucket."""
     module_split = split._replace(module=model.buckets.get(split.module, split.module))
     return saved_bytes(
         model, module_split, positions, _packed_rows(model, split.module, positions), trained
@@ -79,7 +79,7 @@ def measure_layer_bytes(
 def _operand_bytes(
     model: ModelConfig, split: LayerSplit, positions: int, trained: Trained
 ) -> float:
-    """`pairs_bytes` of one row with so many positions."""
+    """`operand_bytes` of one row with so many positions."""
     return operand_bytes(
         model, split, positions, _packed_rows(model, model.backbone, positions), trained
     )

@@ -77,7 +77,7 @@ def adapters_card(step: int, config: Mapping[str, Any], base: str | None) -> str
     """The card of adapters.
 
     Args:
-        step, config: as of `card`.
+        step, config: as of `model_card`.
         base: folder of the release that they belong to.
     """
     bases = BaseReleases.read_cards([base] if base else [])

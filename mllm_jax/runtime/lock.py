@@ -73,7 +73,7 @@ def run_lock(folder: Path, name: str = NAME, patience: float = GLANCE) -> Iterat
 
     Raises:
         LockedError: another process has it; the message says which, and since when.
-        HeldError: likewise, in a job, and the process is of no other job.
+        LockHeldError: likewise, in a job, and the process is of no other job.
     """
     with (folder / name).open("a+") as file:
         try:

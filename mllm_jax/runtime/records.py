@@ -191,7 +191,7 @@ def read_record(path: Path, form: RecordSchema) -> dict[str, Any]:
     """The record in a file of its own.
 
     Raises:
-        DamageError: it has changed since it was written, or is none.
+        RecordDamageError: it has changed since it was written, or is none.
         OSError: the file cannot be read.
     """
     document = _parse_line(path.read_bytes().removesuffix(b"\n"))
@@ -300,7 +300,7 @@ def check_text(path: Path) -> bool:
     """See that a text is as it was written; returns whether it has a checksum, which says so.
 
     Raises:
-        DamageError: it is not.
+        RecordDamageError: it is not.
         OSError: the file cannot be read.
     """
     data = path.read_bytes()

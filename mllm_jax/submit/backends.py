@@ -337,7 +337,7 @@ def load_backend(name: str) -> AnyBackend:
     """The description in `configs/clusters/<name>.yaml`, or in the file of that path.
 
     Raises:
-        ClusterError: there is no such description, or it is wrong.
+        BackendError: there is no such description, or it is wrong.
     """
     if name.endswith((".yaml", ".yml")):
         return read_backend(Path(name))
@@ -358,7 +358,7 @@ def read_backend(path: Path) -> AnyBackend:
     """The description in a YAML file.
 
     Raises:
-        ClusterError: the file cannot be read or is no description; the message says which keys are
+        BackendError: the file cannot be read or is no description; the message says which keys are
             wrong and why.
     """
     try:

@@ -101,7 +101,7 @@ def submit_run(
         on_nodes: as of `make_job`.
 
     Raises:
-        ClusterError: there is no such description, or it is wrong.
+        BackendError: there is no such description, or it is wrong.
         ConfigError: the run does not fit the cluster.
         RunError: the folder takes no files.
         LockedError: a run goes on in the folder.

@@ -139,7 +139,7 @@ class FollowerSupervisor(HostSupervisor):
         Raises:
             OSError: there is none.
             MessageError: what is there is none of this run.
-            RefusedError: it refuses this one.
+            SecretRefusedError: it refuses this one.
         """
         settings = self._settings
         connection = Connection(*await asyncio.open_connection(address.host, address.port))

@@ -37,7 +37,7 @@ def supervise_training(
     Raises:
         RunError: the folder cannot be written.
         LockedError: another supervisor has the folder.
-        HeldError: likewise, in a job, and it is of no other job.
+        LockHeldError: likewise, in a job, and it is of no other job.
         JoinError: the supervisor of process 0 cannot listen at its address.
     """
     with contextlib.closing(planning) if planning else contextlib.nullcontext():

@@ -54,7 +54,7 @@ class Phase:
     | dispatch | the step is handed to the devices; a step of a new shape is compiled | |
     | copy | a snapshot of the state behind the step is copied into the memory of the hosts | |
     | save | the last save is waited for, and the state is copied, as files are written later | |
-    | evaluate | held-out samples are evaluated | as of `Evaluator` |
+    | evaluate | held-out samples are evaluated | as of `LossEvaluator` |
 
     Attributes:
         name: name of the phase.

@@ -18,7 +18,9 @@ def local_elements(
     there are fewer of them than tensor ranks.
 
     Args:
-        module: the module that they belong to.
+        profile: work of the module that they belong to.
+        parameters: number of elements by their logical axes.
+        plan: degrees of the module.
         fsdp: whether to count fsdp shards, and not the parameters gathered over fsdp.
 
     Raises:

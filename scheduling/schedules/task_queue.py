@@ -66,7 +66,7 @@ class TaskQueue:
         module, feed: how the module's work is divided, and what its microbatches feed.
         kind: kind of the tasks.
         chunks: pieces of a microbatch, in the order of the walk.
-        costs, places: cost and encoder stage of each of `chunks`.
+        costs, stages: cost and encoder stage of each of `chunks`.
         reverse: whether the walk goes from the last tick to the first.
         prefetch: whether the tasks are for the next step.
     """

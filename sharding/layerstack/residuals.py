@@ -36,7 +36,7 @@ from sharding.traced import results_from
 
 Tree = Any
 
-#: `(x, rest)` to an output and its backward, as `jax.vjp` gives them.
+#: `(x, others)` to an output and its backward, as `jax.vjp` gives them.
 Linearized = Callable[[jax.Array, Tree], tuple[Tree, Any]]
 
 
@@ -45,7 +45,7 @@ def with_residuals(linearized: Linearized, x: jax.Array, others: Tree) -> tuple[
 
     Args:
         linearized: linearization of the layer.
-        rest: all other inputs of the residuals, such as masks.
+        others: all other inputs of the residuals, such as masks.
     """
     y, pull, depends = _trace_linearized(linearized, x, others)
     return y, [leaf for leaf, yes in zip(jax.tree.leaves(pull), depends, strict=True) if yes]
@@ -57,7 +57,7 @@ def from_residuals(
     """The backward of a layer.
 
     Args:
-        linearized, rest: as for `with_residuals`.
+        linearized, others: as for `with_residuals`.
         residuals: values that it returned.
         like: an array of the shape and type of the layer's input.
     """

@@ -162,7 +162,8 @@ class LayerStack:
     ) -> Loop:
         """Carry: gradients as in `gradients_of`, and `sums` with the parameters' gradients added.
 
-        Outputs: what `weights` reads of each layer of a period, nothing without late parameters.
+        Outputs: what `weight_gradients` reads of each layer of a period; nothing without late
+        parameters.
 
         Args:
             residuals: outputs of `forward_loop`, or of `recompute_loop` where the policy is `full`.
@@ -246,7 +247,7 @@ class LayerStack:
         return operands
 
     def partition_sums(self, sums: Tree) -> tuple[list[jax.Array], list[jax.Array]]:
-        """Split a tree like `stack` into the leaves of `backward_loop` and those of `weights`."""
+        """Leaves of a tree like `stack`, first of `backward_loop`, then of `weight_gradients`."""
         assert self.deferred is not None  # else there is nothing apart
         leaves = list(enumerate(jax.tree.leaves(sums)))
         return [leaf_sum for n, leaf_sum in leaves if n not in self.deferred], [
@@ -291,7 +292,8 @@ class LayerStack:
         """Gradients of the parameters and of the run's input, the run being the whole stack.
 
         Args:
-            kept, aux: as for `backward_loop`.
+            residuals, aux: as for `backward_loop`.
+            gradient: gradient of the last layer's output.
         """
 
         def body(carry: Tree, inputs: tuple[jax.Array, Tree]) -> tuple[Tree, list[Tree]]:
@@ -450,7 +452,7 @@ class LayerStack:
 
         Args:
             params: those that have gradients.
-            rest: number of the layer, its other parameters, and the context.
+            others: number of the layer, its other parameters, and the context.
         """
 
         def layer(params: Tree, x: jax.Array, others: tuple[jax.Array, Tree, Tree]) -> Tree:
@@ -475,7 +477,7 @@ class LayerStack:
         gradients: tuple[jax.Array, Aux],
         context: Tree,
     ) -> tuple[Tree, jax.Array, SavedOperands | tuple[()]]:
-        """Gradients of the parameters of layer `i` and of its input, and what `weights` reads.
+        """Gradients of the parameters and input of layer `i`, and what `weight_gradients` reads.
 
         Args:
             gradients: those of its outputs.

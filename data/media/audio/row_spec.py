@@ -38,12 +38,14 @@ class LazyAudio(ABC):
 class AudioRowSpec(MediaRowSpec):
     """Clips for one encoder.
 
-    mels: mel bands.
-    stride: frames that convolutions and stacking merge into one output.
-    pool: number of positions after the convolutions that an output averages; a last group that is
-        not complete has no output. With 1 the last output of a medium may cover fewer frames.
-    lookahead: frames after a clip that convolutions read, part of its inputs.
-    longest: most frames of a clip, limited by the encoder's positions.
+    Attributes:
+        mels: number of mel bands.
+        stride: frames that convolutions and stacking merge into one output.
+        pool: number of positions after the convolutions that an output averages; a last group that
+            is not complete has no output. With 1 the last output of a medium may cover fewer
+            frames.
+        lookahead: frames after a clip that convolutions read, part of its inputs.
+        longest: most frames of a clip, limited by the encoder's positions.
 
     Raises:
         ValueError: a size below 1.

@@ -36,13 +36,14 @@ class LazyImage(ABC):
 class ImageRowSpec(MediaRowSpec):
     """Images for one encoder.
 
-    patch: (height, width) of a patch in pixels.
-    channels: 1 (grey) or 3 (RGB).
-    block: (rows, columns) of patches that pixel-shuffle merges into one output.
-    class_token: one more input position for each image, see
-        `data.media.image.patches.with_class_token`.
-    tiling: how images are cut into tiles; None for images seen as they are.
-    newline: token between the rows of a tiled image's outputs; None without tiles.
+    Attributes:
+        patch: (height, width) of a patch in pixels.
+        channels: 1 (grey) or 3 (RGB).
+        block: (rows, columns) of patches that pixel-shuffle merges into one output.
+        class_token: one more input position for each image, see
+            `data.media.image.patches.with_class_token`.
+        tiling: how images are cut into tiles; None for images seen as they are.
+        newline: token between the rows of a tiled image's outputs; None without tiles.
 
     Raises:
         ValueError: a size below 1, channels other than 1 and 3, or tiles without a newline.

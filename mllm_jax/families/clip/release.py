@@ -36,7 +36,7 @@ def read_clip(values: Mapping[str, Any]) -> ClipConfig:
     """The vision tower of a released CLIP, or a configuration of that tower alone.
 
     Raises:
-        PretrainedError: as in `siglip_config`.
+        PretrainedError: as in `read_siglip`.
     """
     encoder = encoder_values(_merge_towers(values), "vision_config", {_KIND: _DEFAULTS})
     activation = read_activation(encoder["hidden_act"], "hidden_act")
@@ -55,7 +55,7 @@ def _merge_towers(values: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def write_clip(config: ClipConfig) -> dict[str, Any]:
-    """The inverse of `clip_config`: a vision tower alone.
+    """The inverse of `read_clip`: a vision tower alone.
 
     Raises:
         PretrainedError: patches or positions that no released tower has.

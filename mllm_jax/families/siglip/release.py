@@ -50,7 +50,7 @@ def read_siglip(values: Mapping[str, Any]) -> SiglipConfig:
 
 
 def write_siglip(config: SiglipConfig) -> dict[str, Any]:
-    """The inverse of `siglip_config`: a vision tower alone, without pooling head.
+    """The inverse of `read_siglip`: a vision tower alone, without pooling head.
 
     A released tower has a last norm; of one without, the features come before that norm. How
     images become tiles is the processor's to say.

@@ -71,7 +71,7 @@ def read_whisper(values: Mapping[str, Any]) -> WhisperConfig:
 
 
 def write_whisper(config: WhisperConfig, kind: str = "whisper") -> dict[str, Any]:
-    """The inverse of `whisper_config`; of a Whisper, its decoder's keys are those of its class.
+    """The inverse of `read_whisper`; of a Whisper, its decoder's keys are those of its class.
 
     Args:
         config: configuration of the encoder.

@@ -1,4 +1,8 @@
-"""The one definition of a mask: which tokens see which, by their ids and by their order."""
+"""Which tokens see which, by their ids and by their order: the reference for every backend.
+
+Kernels skip and mask blocks, and encode the same rules again: `MaskBlocks`, the Pallas kernels,
+those of libraries, and `MaskKind.key_range`. Tests compare each of them with `visible_keys`.
+"""
 
 from __future__ import annotations
 

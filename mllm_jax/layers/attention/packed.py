@@ -1,7 +1,7 @@
 """Flash attention of packed rows on GPUs: three Triton kernels, written in Pallas.
 
-A program of `_forward` and of `_backward_of_queries` has a block of queries of one head, and loops
-over blocks of keys; one of `_backward_of_keys` has a block of keys, and loops over the blocks of
+A program of `_forward_kernel` and of `_queries_kernel` has a block of queries of one head, and
+loops over blocks of keys; one of `_keys_kernel` has a block of keys, and loops over the blocks of
 queries of all heads of its group. A loop goes from the first to the last block that holds a visible
 pair, which is read from the segment ids (`MaskBlocks`): time grows with the pairs of segments, not
 of rows. Blocks all of whose pairs are visible come first, and without a mask.
@@ -478,7 +478,7 @@ def _visible_pairs(
 
 
 def _loop_blocks(loops: Any, step: Callable[..., Any], carry: Any) -> Any:
-    """`step(block, carry, masked)` for the blocks of `Blocks.loop_bounds`, first those of its run.
+    """`step(block, carry, masked)` for the blocks of `MaskBlocks.loop_bounds`, the full ones first.
 
     Two loops, as one with a branch would not be pipelined.
     """

@@ -83,7 +83,7 @@ async def present_secret(connection: Connection) -> None:
     """Show the secret to whom this process has connected to, who must know it.
 
     Raises:
-        RefusedError: this process is refused.
+        SecretRefusedError: this process is refused.
         MessageError: the other end does not know the secret, or is none of a run.
     """
     secret, nonce = os.environ.get(VARIABLE, ""), secrets.token_hex(16)

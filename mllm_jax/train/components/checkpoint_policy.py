@@ -72,7 +72,7 @@ class CheckpointPolicy:
         """Wait for the save that is running.
 
         Raises:
-            SaveError: as in `save`.
+            SaveError: as in `save_state`.
         """
         step, self._running = self._running, None
         if step is not None and self._try_action(step, self._checkpoints.wait_for_saves):

@@ -43,7 +43,7 @@ from sharding.rules import ParameterSharding
 Gather = Literal["step", "layer"]
 
 
-#: Layouts of a `Draw`, which every device has.
+#: Layouts of a `TokenDraw`, which every device has.
 _DRAW_SPECS: Any = TokenDraw(*[cast(Any, PartitionSpec())] * 4)
 
 
@@ -58,7 +58,7 @@ class DecodingState(NamedTuple):
         alive: whether the answer goes on.
         left: number of answers of all ranks that go on.
         positions: position of each answer's first token, on all axes.
-        segments, lengths, limits, numbers: as in `Columns`.
+        segments, lengths, limits, numbers: as in `AnswerColumns`.
     """
 
     cache: Cache

@@ -117,7 +117,7 @@ def mask_unlikely(logits: jax.Array, top_k: jax.Array, top_p: jax.Array) -> jax.
 
     Args:
         logits: `[..., vocab]`.
-        top_k, top_p: scalars, see `Sampling`.
+        top_k, top_p: scalars, see `TokenSampling`.
     """
     ordered = -jnp.sort(-logits, axis=-1)
     last = jnp.minimum(top_k, logits.shape[-1]) - 1

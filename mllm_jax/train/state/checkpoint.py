@@ -141,7 +141,8 @@ class Checkpoints:
         """Begin to save; arrays are copied before this returns, files are written behind.
 
         Raises:
-            OSError, ValueError, RuntimeError: this save or the one before has failed; see `reopen`.
+            OSError, ValueError, RuntimeError: this save or the one before has failed; see
+                `reset_after_failure`.
         """
         items = ocp.args.Composite(
             state=StateSave(self._names.to_stored(state)),

@@ -43,7 +43,7 @@ class LayerRegrouping:
     names: StoredNames = field(default_factory=StoredNames)
 
     def can_become(self, name: str, stored: Shape, expected: Shape) -> bool:
-        """Whether a leaf `stored` on disk can become one of shape `wanted`."""
+        """Whether a leaf `stored` on disk can become one of shape `expected`."""
         dim = self._vocab_dimension(name)
         if dim is not None and len(stored) == len(expected):
             same = stored[:dim] + stored[dim + 1 :] == expected[:dim] + expected[dim + 1 :]

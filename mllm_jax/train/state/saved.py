@@ -70,7 +70,7 @@ def check_whole(
         share: number of this process and of all, which verify a part each.
 
     Raises:
-        DamageError: a file has changed since it was written.
+        CheckpointDamageError: a file has changed since it was written.
     """
     summed = [item for item in _ITEMS if has_checksums(folder / item)]
     if not summed:
@@ -116,7 +116,7 @@ def read_json(folder: Path) -> tuple[Progress, dict[str, Any]]:
     """Progress and configuration of a checkpoint.
 
     Raises:
-        DamageError: the values are none that a run saves.
+        CheckpointDamageError: the values are none that a run saves.
     """
     return _read_progress(folder), read_config(folder)
 
@@ -135,7 +135,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     """The configuration that saved a checkpoint.
 
     Raises:
-        DamageError: the text is no valid JSON of a run.
+        CheckpointDamageError: the text is no valid JSON of a run.
     """
     config = _read_json(folder / "config" / "metadata")
     sections = config if isinstance(config, dict) else {}
@@ -224,7 +224,7 @@ class SavedParameters:
         return [name.removeprefix(_PARAMS) for name in self._places if name.startswith(_PARAMS)]
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """A leaf as it was stored; layers of pipelines are grouped (see `Regrouping`).
+        """A leaf as it was stored; layers of pipelines are grouped (see `LayerRegrouping`).
 
         Raises:
             CheckpointError: the checkpoint cannot be read.

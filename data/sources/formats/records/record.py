@@ -113,8 +113,10 @@ class CaptionRecord:
 class RecordForm(RecordFields):
     """Understands records.
 
-    fields: where a record keeps its parts; marks: placeholders of media in the text; allowed: keys
-    that need not be read.
+    Attributes:
+        fields: names that a configuration gives to the parts of a record.
+        marks: placeholders of media in the text, by kind.
+        allowed: keys that need not be read.
     """
 
     purpose: ClassVar[ReadPurpose] = TRAINING

@@ -69,7 +69,7 @@ class DashboardRun(Protocol):
 
 
 class DashboardSink:
-    """A `Sink` for a service.
+    """A `MetricSink` for a service.
 
     Args:
         name: name of the service in `run.loggers`.

@@ -172,7 +172,7 @@ class MirrorStore:
             instead: whether a checkpoint of that step is there that is damaged, and is set aside.
 
         Raises:
-            DamageError: it has changed since it was written.
+            CheckpointDamageError: it has changed since it was written.
             OSError: it cannot be written here.
         """
         draft = directory / f"{DRAFT}{copy.step}-{platform.node()}-{os.getpid()}"

@@ -1,0 +1,185 @@
+"""What docstrings name exists: errors, arguments, attributes and code in backticks."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from tests.configs import ROOT
+
+PACKAGES = ("mllm_jax", "scheduling", "data", "sharding", "benchmarks")
+#: Names in backticks that code does not have.
+OTHER_NAMES = {
+    # of other software
+    *("GpuTargetConfigProto", "JAX_PLATFORMS", "LlamaForSequenceClassification", "__del__"),
+    *("catch_warnings", "group_by_length", "importlib_metadata", "log_mel_spectrogram"),
+    *("overlap_p2p_comm", "save_to_disk"),
+    # made of parts as the program runs
+    *("bench_NAME", "finite_share", "image_encoders", "input_x", "outer_inner"),
+    *("stage0", "verifying_share", "x_url"),
+    # examples
+    *("imagePath", "l", "laiers"),
+}
+#: Keys of the configuration whose fields have another name.
+ALIASES = {"modules"}
+Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+SECTION = re.compile(r"^(Args|Attributes|Raises):\n((?: +.*\n?|\n)+)", re.MULTILINE)
+ENTRY = re.compile(r"^ {4}(\w+(?:, \w+)*):", re.MULTILINE)
+#: A line that explains attributes outside of a section.
+RUN_ON = re.compile(r"(?:^|; |\n)[a-z]\w*(?:, \w+)*: ")
+ERROR = re.compile(r"\b[A-Z]\w*Error\b")
+CODE = re.compile(r"(?<!`)`([A-Za-z_]\w*(?:\.\w+)*)(?:\(\))?`(?!`)")
+
+
+@dataclass(frozen=True)
+class Docstring:
+    """A docstring with the module, class or function that it describes."""
+
+    where: str
+    node: Documented
+    text: str
+
+    def entries(self, section: str) -> list[str]:
+        """Names that are explained in a section."""
+        return [
+            name
+            for title, body in SECTION.findall(self.text)
+            if title == section
+            for names in ENTRY.findall(body)
+            for name in names.split(", ")
+        ]
+
+
+@cache
+def parsed_files() -> dict[Path, tuple[str, ast.Module]]:
+    paths = [path for name in PACKAGES for path in (ROOT / name).rglob("*.py")]
+    return {path: (text := path.read_text(), ast.parse(text)) for path in paths}
+
+
+def documented(node: ast.AST) -> Iterator[Documented]:
+    """The modules, classes and functions in a tree that have docstrings."""
+    if isinstance(node, Documented) and ast.get_docstring(node, clean=False):
+        yield node
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt):
+            yield from documented(child)
+
+
+@cache
+def docstrings() -> list[Docstring]:
+    return [
+        Docstring(
+            f"{path.relative_to(ROOT)}:{node.body[0].lineno}", node, ast.get_docstring(node) or ""
+        )
+        for path, (_, tree) in parsed_files().items()
+        for node in documented(tree)
+    ]
+
+
+@cache
+def words_of_code() -> frozenset[str]:
+    """Words of all code and its paths, without docstrings and comments."""
+    words = {part for path in parsed_files() for part in path.with_suffix("").parts}
+    for text, tree in parsed_files().values():
+        lines = text.splitlines()
+        for node in documented(tree):
+            doc = node.body[0]
+            for number in range(doc.lineno - 1, doc.end_lineno or doc.lineno):
+                lines[number] = ""
+        words.update(re.findall(r"\w+", re.sub(r"#.*", "", "\n".join(lines))))
+    return frozenset(words)
+
+
+@cache
+def classes() -> dict[str, list[ast.ClassDef]]:
+    """Classes by name, of which several may have the same."""
+    found: dict[str, list[ast.ClassDef]] = {}
+    for _, tree in parsed_files().values():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                found.setdefault(node.name, []).append(node)
+    return found
+
+
+def parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    args = node.args
+    every = [*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg]
+    return {arg.arg for arg in every if arg is not None}
+
+
+def members(node: ast.ClassDef) -> set[str]:
+    """Names of fields, methods and parameters of `__init__`, those of base classes included."""
+    names: set[str] = set()
+    for child in node.body:
+        if isinstance(child, ast.AnnAssign | ast.Assign):
+            targets = [child.target] if isinstance(child, ast.AnnAssign) else child.targets
+            names.update(n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name))
+        elif isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            names.add(child.name)
+            if child.name == "__init__":
+                names |= parameters(child)
+                names.update(n.attr for n in ast.walk(child) if isinstance(n, ast.Attribute))
+    bases = {*re.findall(r"\w+", " ".join(map(ast.unparse, node.bases)))} - {node.name}
+    return names.union(*(members(other) for base in bases for other in classes().get(base, [])))
+
+
+def names_of(node: Documented) -> set[str]:
+    """What `Args:` and `Attributes:` may explain."""
+    if isinstance(node, ast.Module):
+        return set()
+    return members(node) if isinstance(node, ast.ClassDef) else parameters(node)
+
+
+def words_of(pattern: re.Pattern[str], text: str) -> set[str]:
+    return set(re.findall(r"\w+", " ".join(pattern.findall(text))))
+
+
+def explained(docstring: Docstring) -> set[str]:
+    return {*docstring.entries("Args"), *docstring.entries("Attributes")}
+
+
+def test_arguments_and_attributes_exist() -> None:
+    wrong = [
+        f"{docstring.where}: {name}"
+        for docstring in docstrings()
+        for name in explained(docstring) - names_of(docstring.node) - ALIASES
+    ]
+    assert not wrong
+
+
+def test_errors_exist() -> None:
+    known = words_of_code() | set(dir(builtins))
+    wrong = [
+        f"{docstring.where}: {name}"
+        for docstring in docstrings()
+        for name in ERROR.findall(docstring.text)
+        if name not in known
+    ]
+    assert not wrong
+
+
+def test_code_in_backticks_exists() -> None:
+    known = words_of_code() | OTHER_NAMES
+    wrong = [
+        f"{docstring.where}: {name}"
+        for docstring in docstrings()
+        for name in CODE.findall(docstring.text)
+        if name.rpartition(".")[2] not in known
+    ]
+    assert not wrong
+
+
+def test_attributes_are_explained_in_a_section() -> None:
+    wrong = [
+        docstring.where
+        for docstring in docstrings()
+        if isinstance(docstring.node, ast.ClassDef)
+        and not explained(docstring)
+        and len(members(docstring.node) & words_of(RUN_ON, docstring.text)) > 1
+    ]
+    assert not wrong
