@@ -196,7 +196,7 @@ def _compile_ticks(
     together: bool,
     ticks: int = TICKS,
 ) -> Callable[[], Any]:
-    """A compiled run of `ticks` bundles of one kind."""
+    """A compiled run of `ticks` fused tasks of one task kind."""
     params, batch = _make_inputs(config, step)
     pipeline = step.program
     assert isinstance(pipeline, PipelineProgram)

@@ -26,15 +26,9 @@ from scheduling.costs.times import Segment, TaskTime
 from scheduling.costs.workload import WIDE, Workload
 from scheduling.schedules.schedule import ScheduleError
 from scheduling.schedules.tasks import Task
-from scheduling.simulate.orders import (
-    Ordered,
-    OrderTimes,
-    exchanged_in_pairs,
-    megatron_orders,
-    run_order,
-    seconds_of_cases,
-)
-from scheduling.simulate.simulation import Simulation, SimulationOptions, Step
+from scheduling.simulate.asynchronous import OrderTimes, run_order, seconds_of_cases
+from scheduling.simulate.orders import StageOrders, exchanged_in_pairs, megatron_orders
+from scheduling.simulate.simulation import Simulation, SimulationOptions, StepRun
 from sharding.plan import ParallelPlan, divisors_of
 
 #: Transfers that delay a stage after each task: a send, then a receive. Calibrated
@@ -234,15 +228,15 @@ class BaselineStep:
         return chain_memory(self.chain.timings, parts)
 
     @cached_property
-    def order(self) -> Ordered:
+    def order(self) -> StageOrders:
         """Interleaved 1F1B as the chain exchanges."""
         strategy = self.chain.strategy
         orders = megatron_orders(strategy.backbone.stage, strategy.chunks, strategy.microbatches)
         pairs = strategy.chunks > 1 and not self.chain.overlapped
-        return exchanged_in_pairs(orders) if pairs else Ordered(orders)
+        return exchanged_in_pairs(orders) if pairs else StageOrders(orders)
 
     @cached_property
-    def step(self) -> Step:
+    def step(self) -> StepRun:
         """The simulated step."""
         options = SimulationOptions(co_issue=False, replicas=self.chain.strategy.backbone.batch)
         return run_order(self.order, self.chain.order_times(self.cuts, self.layers), options)
@@ -292,7 +286,7 @@ class BaselineStep:
     @cached_property
     def simulation(self) -> Simulation:
         """The step in all its parts."""
-        return self.step.simulation()
+        return self.step.summarize()
 
 
 def even_seconds(chain: LayerChain, layers: Iterable[ChainLayer]) -> float:

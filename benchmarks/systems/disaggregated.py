@@ -34,8 +34,9 @@ from scheduling.costs.times import TaskTime
 from scheduling.costs.workload import Workload
 from scheduling.schedules.task_kinds import B, F, TaskKind
 from scheduling.schedules.tasks import FusedTask, Task
-from scheduling.simulate.orders import Ordered, OrderTimes, run_order, seconds_of_cases
-from scheduling.simulate.simulation import Simulation, SimulationOptions, Step
+from scheduling.simulate.asynchronous import OrderTimes, run_order, seconds_of_cases
+from scheduling.simulate.orders import StageOrders
+from scheduling.simulate.simulation import Simulation, SimulationOptions, StepRun
 from sharding.plan import ParallelPlan
 
 #: Name of all encoders together in the simulated order.
@@ -126,7 +127,7 @@ class DisaggregatedSystem:
         return state + self.in_flight * each + again * layer_residual_bytes(timing)
 
     @cached_property
-    def step(self) -> Step:
+    def step(self) -> StepRun:
         """The simulated step.
 
         Raises:
@@ -135,10 +136,10 @@ class DisaggregatedSystem:
         options = SimulationOptions(co_issue=False, replicas=self.chain.strategy.backbone.batch)
         return run_order(self._all_orders(), self._task_times(), options)
 
-    def _all_orders(self) -> Ordered:
+    def _all_orders(self) -> StageOrders:
         """The orders of the decoder's stages, then that of the encoders."""
         order = self.decoder_step.order
-        return Ordered((*order.orders, self._encoder_order()), order.after, apart=1)
+        return StageOrders((*order.orders, self._encoder_order()), order.after, encoder_stages=1)
 
     def _task_times(self) -> OrderTimes:
         """Times of all tasks."""
@@ -204,7 +205,7 @@ class DisaggregatedSystem:
     @property
     def simulation(self) -> Simulation:
         """The step in all its parts; the last stage is the encoders' devices."""
-        return self.step.simulation()
+        return self.step.summarize()
 
     @property
     def compute_share(self) -> float:

@@ -419,8 +419,8 @@ def loop_share(
             return 1.0
         phase = next((scope for scope in scopes if scope in shares), "")
         within = shares.get(phase, {})
-        bundle = next((scope for scope in scopes if scope in within and scope != phase), "")
-        return within.get(scopes[-1], within.get(f"{bundle}/{scopes[-1]}", 1.0))
+        fused = next((scope for scope in scopes if scope in within and scope != phase), "")
+        return within.get(scopes[-1], within.get(f"{fused}/{scopes[-1]}", 1.0))
 
     return share
 
@@ -428,7 +428,7 @@ def loop_share(
 def phase_shares(program: LoweredSchedule, bounds: ScheduleBounds, phase: int) -> dict[str, float]:
     """Ticks of a phase, and the mean runs of the loops in a tick of it, averaged over the stages.
 
-    By scope; of what is in a stage sync in a stage sync; of what is in a bundle in a bundle of its
+    By scope; of what is in a stage sync in a stage sync; of what is in a fused task in one of its
     kind, as `kind/scope`.
     """
     schedule, ticks = program.schedule, program.schedule.phases[phase]

@@ -285,6 +285,6 @@ def build_strategy(config: ExperimentConfig, platform: str) -> Strategy:
         kind=chosen.kind,
         fill=chosen.fill,
         prefetch=chosen.prefetch and not chosen.independent_microbatches,
-        # Beside stages other tasks of a bundle hide them.
+        # Beside stages other tasks of a fused task hide them.
         overlap=resolve_overlap(config, platform).pieces | (PARAMETERS if stages else frozenset()),
     )

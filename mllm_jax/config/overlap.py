@@ -101,7 +101,8 @@ def resolve_overlap(config: ExperimentConfig, platform: str | None = None) -> Ov
         return Overlap()
     pieces = pieces_without_stages(config, platform)
     if chosen == "auto":
-        # Beside stages, other tasks of a bundle hide the collectives of tensor ranks (co-issue).
+        # Beside stages, other tasks of a fused task hide the collectives of tensor ranks
+        # (co-issue).
         able = pieces if config.parallel.backbone_plan.stage == 1 else ()
         pieces = frozenset(piece for piece in able if not why_useless(config, piece))
         return Overlap(pieces, _compiler_options(platform, pieces))

@@ -51,10 +51,10 @@ class PipelinePlan:
     Attributes:
         schedule: checked table of tasks.
         gather: parameters are gathered over fsdp once a `step` or `layer` by layer.
-        co_issue: trace independent tasks of a bundle side by side.
+        co_issue: trace independent tasks of a fused task side by side.
         overlap_gather: let prologue and epilogue run beside the parameters' gather and the
             gradients' scatter.
-        observe: callback for the start and the end of bundles; None costs nothing.
+        observe: callback for the start and the end of fused tasks; None costs nothing.
         bounds: what is compiled, for steps that run schedules of their own; None compiles what
             `schedule` needs, and what `independent_microbatches` may need.
         independent_microbatches: makes the schedule of each step whose encoders have independent
@@ -73,7 +73,7 @@ class PipelinePlan:
 
     @property
     def single_tasks(self) -> bool:
-        """Whether tasks of a bundle run one after the other; an observer is told of bundles."""
+        """Whether tasks of a fused task run one after the other; an observer sees fused tasks."""
         return not self.co_issue and self.observe is None
 
     def stage_layers(self, model: ModelConfig) -> StageLayers:

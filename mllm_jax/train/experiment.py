@@ -75,7 +75,7 @@ class Experiment:
         return PrecompiledPrograms(Path(folder), self.step.options, self.step.devices)
 
     def observed_step(self, observe: Observer) -> TrainStep:
-        """The train step of a pipeline that calls `observe` at the start and end of bundles."""
+        """The train step of a pipeline that calls `observe` at the start and end of fused tasks."""
         return with_pipeline_plan(self.step, observe=observe)
 
     def state_bytes(self) -> int:

@@ -35,7 +35,7 @@ class Strategy:
             stages.
         encoder_chunks: number of chunks of every named encoder; other encoders have one chunk per
             stage.
-        co_issue: whether tasks of a bundle run side by side.
+        co_issue: whether tasks of a fused task run side by side.
         kind: kind of the decoder's schedule, one of
             `scheduling.schedules.make.SCHEDULES`.
         fill: kinds of bubbles that take encoder work.

@@ -1,7 +1,7 @@
 """Loops of the executor, run alone or side by side, or as often as is known at run time.
 
-A task is a generator of loops: the tasks of a bundle are traced together, so that collectives of
-one have the arithmetic of the others to hide behind.
+A task is a generator of loops: the tasks of a fused task are traced together, so that collectives
+of one have the arithmetic of the others to hide behind.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _finish_alone(loop: Loop, carry: Tree, ys: Tree, done: int) -> tuple[Tree, T
 
 
 def run_tasks(tasks: Sequence[TaskLoops], co_issue: bool) -> list[Tree]:
-    """Run the tasks of a bundle to their ends and return their results.
+    """Run the tasks of a fused task to their ends and return their results.
 
     Args:
         co_issue: trace the loops that the tasks ask for at the same time side by side.

@@ -378,8 +378,8 @@ class ScheduleBounds:
             if kind not in kinds:
                 valid = ", ".join(map(str, kinds)) or "none"
                 raise ScheduleError(
-                    f"ticks {ticks.start} to {ticks.stop - 1}: bundles {kind} are not compiled for "
-                    f"the {PHASES[phase]}; valid: {valid}"
+                    f"ticks {ticks.start} to {ticks.stop - 1}: fused tasks {kind} are not compiled "
+                    f"for the {PHASES[phase]}; valid: {valid}"
                 )
         return parts
 

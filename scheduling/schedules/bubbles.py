@@ -16,7 +16,8 @@ than all work divided by the number of stages (`lower_bound`).
 
 Encoders are placed one after the other, the largest first, in four phases and polynomial time:
 
-1. *Slots.* A bundle is an idle slot if a piece in it makes the tick longer by less than the piece's
+1. *Slots.* A fused task is an idle slot if a piece in it makes the tick longer by less than the
+piece's
    share of a round (its cost over the stages), or not at all. A slot takes as many pieces as are
    worth it; all but the last of them stand in ticks of their own before it, in which the stages do
    not meet (`Schedule.stage_syncs`). Pieces of encoders of several stages move between stages: a

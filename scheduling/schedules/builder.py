@@ -38,7 +38,8 @@ class ScheduleBuilder:
         floor: `[ticks]`: least length of a tick whatever its load: the gather of the parameters
             before the decoder's first tick, the scatter of the gradients after its last.
         shared: cost of all heads.
-        occupied: by kind of encoder task, `[ticks, stages]`: whether the bundle holds such a task.
+        occupied: by kind of encoder task, `[ticks, stages]`: whether the fused task holds such a
+            task.
         placed: the encoders' tasks.
     """
 
@@ -275,14 +276,14 @@ class ScheduleBuilder:
 
     def build_schedule(self, modules: Sequence[ModuleStages], feeds: Sequence[Feed]) -> Schedule:
         """The table as a schedule; a tick with several tasks of a kind becomes several ticks."""
-        bundles, empty = self._encoder_tasks(), ((),) * self.stages
+        encoder_tasks, empty = self._encoder_tasks(), ((),) * self.stages
         rows: list[tuple[FusedTask, ...]] = []
         prologue, gathered = 0, self._gather_ticks
         for tick, source in enumerate(self.source.tolist()):
             if tick == gathered:
                 prologue = len(rows)
             decoder = self.backbone.ticks[source] if source >= 0 else empty
-            if added := bundles.get(tick):
+            if added := encoder_tasks.get(tick):
                 rows += _add_encoder_tasks(decoder, added)
             elif source >= 0:
                 rows.append(decoder)
@@ -299,15 +300,15 @@ class ScheduleBuilder:
 
     def _encoder_tasks(self) -> dict[int, dict[tuple[int, TaskKind], list[Task]]]:
         """Encoder tasks by tick, then by stage and kind, in the order in which they run."""
-        bundles: dict[int, dict[tuple[int, TaskKind], list[Task]]] = {}
+        by_tick: dict[int, dict[tuple[int, TaskKind], list[Task]]] = {}
         for placed in sorted(self.placed, key=_sync_order):
             kind, name = placed.queue.kind, placed.queue.module.name
             step = self.backbone.microbatches if placed.queue.prefetch else 0
             pairs = zip(placed.positions.tolist(), placed.tasks.tolist(), strict=True)
             for (tick, stage), (microbatch, piece) in pairs:
-                tasks = bundles.setdefault(tick, {}).setdefault((stage, kind), [])
+                tasks = by_tick.setdefault(tick, {}).setdefault((stage, kind), [])
                 tasks.append(Task(kind, name, microbatch + step, piece))
-        return bundles
+        return by_tick
 
 
 def _sync_order(placed: PlacedTasks) -> bool:
@@ -318,11 +319,11 @@ def _sync_order(placed: PlacedTasks) -> bool:
 def _add_encoder_tasks(
     decoder: tuple[FusedTask, ...], pieces: Mapping[tuple[int, TaskKind], Sequence[Task]]
 ) -> list[tuple[FusedTask, ...]]:
-    """Bundles of a decoder tick with encoder tasks: the last of each kind, the others before it."""
+    """Fused tasks of a tick with encoder tasks: the last of each kind, the others before it."""
     depth = max(map(len, pieces.values()))
     rows: list[list[FusedTask]] = [[()] * len(decoder) for _ in range(depth)]
     rows[-1] = list(decoder)
-    # Bundles are ordered as KINDS: encoder tasks come last, their forwards first.
+    # Fused tasks are ordered as KINDS: encoder tasks come last, their forwards first.
     for (stage, _), tasks in sorted(pieces.items(), key=lambda own: not own[0][1].forward):
         for row, task in zip(rows[::-1], reversed(tasks), strict=False):
             row[stage] += (task,)

@@ -1,6 +1,6 @@
 """Pipeline schedules as data: which task runs on which stage in which tick.
 
-A schedule is a table `bundle[tick, stage]`; a bundle holds at most one task of each kind
+A schedule is a table `fused[tick, stage]`; a fused task holds at most one task of each kind
 (`scheduling.schedules.task_kinds`). Values sent in a tick have arrived when the next one starts: at
 the tick's end the stages meet. They do not meet after a tick in which nothing moves from stage to
 stage: encoder tasks in such ticks fill a long idle slot beside the next tick that has a stage sync.

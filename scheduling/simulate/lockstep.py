@@ -1,8 +1,8 @@
 """The step of the lockstep executor (`scheduling.executor.pipeline`), simulated.
 
-As in `scheduling.simulate.timeline`, every stage runs its bundles and the stages meet at the ends
-of the ticks of `Schedule.stage_syncs`; here tasks have collectives and overlap, stage syncs take
-time, and the step has its ends::
+As in `scheduling.simulate.timeline`, every stage runs its fused tasks and the stages meet at the
+ends of the ticks of `Schedule.stage_syncs`; here tasks have collectives and overlap, stage syncs
+take time, and the step has its ends::
 
     gather | prologue | deliver | tick, tick, .. | epilogue | scatter | update
                                       ^ a stage sync: send, head and loss, deliver
@@ -25,22 +25,22 @@ from scheduling.costs.times import StepTimes
 from scheduling.schedules.schedule import Schedule
 from scheduling.schedules.task_kinds import F
 from scheduling.schedules.tasks import Task
-from scheduling.simulate.bundle import BundleClock, BundleTime
+from scheduling.simulate.fused_time import FusedTaskClock, FusedTaskTime
 from scheduling.simulate.simulation import (
-    USUAL,
-    Ran,
+    DEFAULT_OPTIONS,
+    FusedTaskRun,
     Replica,
     ReplicaRun,
     Simulation,
     SimulationOptions,
     StageRun,
-    Step,
+    StepRun,
 )
 from scheduling.simulate.timeline import beats_of
 
 
 def simulate_step(
-    schedule: Schedule, times: StepTimes, options: SimulationOptions = USUAL
+    schedule: Schedule, times: StepTimes, options: SimulationOptions = DEFAULT_OPTIONS
 ) -> Simulation:
     """Simulates one step.
 
@@ -53,11 +53,11 @@ def simulate_step(
         alone = _run_step(
             _backbone_only(schedule), times, options, microbatches_of(schedule, times)
         ).makespan
-    return _run_step(schedule, times, options).simulation(alone)
+    return _run_step(schedule, times, options).summarize(alone)
 
 
 def step_makespan(
-    schedule: Schedule, times: StepTimes, options: SimulationOptions = USUAL
+    schedule: Schedule, times: StepTimes, options: SimulationOptions = DEFAULT_OPTIONS
 ) -> float:
     """Seconds of the step that `simulate_step` describes, without the description.
 
@@ -80,19 +80,20 @@ def _run_step(
     times: StepTimes,
     options: SimulationOptions,
     counts: Mapping[str, int] | None = None,
-) -> Step:
+) -> StepRun:
     """Runs a step.
 
     Args:
         counts: as of `microbatches_of`, if the schedule lacks encoders of the options.
     """
-    replicas = options.counted(schedule.stages, counts or microbatches_of(schedule, times))
+    replicas = options.count_replicas(schedule.stages, counts or microbatches_of(schedule, times))
     arguments = schedule, times, options
-    clock = BundleClock(options.co_issue)
+    clock = FusedTaskClock(options.co_issue)
     runs = [
-        _Lockstep(*arguments, replica, clock).run_replicas(count) for replica, count in replicas
+        _LockstepReplica(*arguments, replica, clock).run_replicas(count)
+        for replica, count in replicas
     ]
-    return Step(runs, times.scatter, times.update, schedule.backbone)
+    return StepRun(runs, times.scatter, times.update, schedule.backbone)
 
 
 def _backbone_only(schedule: Schedule) -> Schedule:
@@ -106,14 +107,14 @@ def _backbone_only(schedule: Schedule) -> Schedule:
     return replace(schedule, modules=schedule.modules[:1], feeds=(), ticks=ticks)
 
 
-class _Lockstep:
+class _LockstepReplica:
     """The step of one replica up to the scatter; `clocks[s]` is the time of stage s, in seconds.
 
     Attributes:
-        known: times of the distinct bundles.
-        which: `[ticks, stages]`, index into `known` of each bundle.
+        known: times of the distinct fused tasks.
+        which: `[ticks, stages]`, index into `known` of each fused task.
         heads: `[ticks]`, the microbatch that leaves the decoder, or -1.
-        starts, ends: `[ticks, stages]`, when bundles run.
+        starts, ends: `[ticks, stages]`, when fused tasks run.
         met: `[ticks]`, when the stages have met and sent.
         done: `[ticks]`, when the tick is over.
     """
@@ -124,7 +125,7 @@ class _Lockstep:
         times: StepTimes,
         options: SimulationOptions,
         replica: Replica,
-        clock: BundleClock,
+        clock: FusedTaskClock,
     ) -> None:
         self.schedule, self.times, self.options = schedule, times, options
         self.replica, self.clock = replica, clock
@@ -135,28 +136,28 @@ class _Lockstep:
         self.met, self.done = np.zeros((2, len(self.which)))
         self.clocks = np.zeros(schedule.stages)
 
-    def _even_cases(self) -> tuple[list[BundleTime], np.ndarray]:
+    def _even_cases(self) -> tuple[list[FusedTaskTime], np.ndarray]:
         """`known` and `which` if microbatches are alike."""
         examples, index = self.schedule.distinct_fused
         factors = list(dict.fromkeys(self.slow))
-        known = [self._bundle_time(fused, slow) for slow in factors for fused in examples]
+        known = [self._time_fused(fused, slow) for slow in factors for fused in examples]
         return known, index + len(examples) * np.array(
             [factors.index(factor) for factor in self.slow]
         )
 
-    def _uneven_cases(self) -> tuple[list[BundleTime], np.ndarray]:
+    def _uneven_cases(self) -> tuple[list[FusedTaskTime], np.ndarray]:
         """`known` and `which` if microbatches differ."""
         known = [
-            self._bundle_time(bundle, slow)
+            self._time_fused(fused_task, slow)
             for row in self.schedule.ticks
-            for slow, bundle in zip(self.slow, row, strict=True)
+            for slow, fused_task in zip(self.slow, row, strict=True)
         ]
         return known, np.arange(len(known)).reshape(-1, len(self.slow))
 
-    def _bundle_time(self, tasks: Sequence[Task], slow: float) -> BundleTime:
-        """The time of a bundle."""
+    def _time_fused(self, tasks: Sequence[Task], slow: float) -> FusedTaskTime:
+        """The time of a fused task."""
         times = tuple([self.times.time_of(task) for task in tasks])
-        return self.clock.time_of(times, self.replica.lengths_of(tasks), slow)
+        return self.clock.time_of(times, self.replica.length_factors(tasks), slow)
 
     def run_replicas(self, count: int) -> ReplicaRun:
         """All ticks."""
@@ -197,9 +198,9 @@ class _Lockstep:
             now = max(now + task.seconds for task in self._head_times(self.heads[tick]))
         self.clocks[:] = now + self.times.deliver * self.delivers[tick]
 
-    def _head_times(self, microbatch: int) -> list[BundleTime]:
+    def _head_times(self, microbatch: int) -> list[FusedTaskTime]:
         """Times of head and loss by stage."""
-        length = (self.replica.length(self.schedule.backbone.name, microbatch),)
+        length = (self.replica.length_factor(self.schedule.backbone.name, microbatch),)
         return [self.clock.time_of((self.times.head,), length, slow) for slow in self.slow]
 
     def _stage_run(self, stage: int, decoded: float) -> StageRun:
@@ -210,7 +211,7 @@ class _Lockstep:
         busy = np.flatnonzero(self.schedule.runs_backbone[:, stage])
         first = float(self.starts[busy[0], stage]) if len(busy) else gathered
         last = float(self.ends[busy[-1], stage]) if len(busy) else decoded
-        ran = partial(self._ran_bundles, stage)
+        ran = partial(self._list_runs, stage)
         return StageRun(
             stage,
             self.schedule.backbone.name,
@@ -223,16 +224,16 @@ class _Lockstep:
             done,
         )
 
-    def _ran_bundles(self, stage: int) -> Iterator[Ran]:
-        """Bundles and heads of a stage."""
+    def _list_runs(self, stage: int) -> Iterator[FusedTaskRun]:
+        """Fused tasks and heads of a stage."""
         columns = (array[:, stage].tolist() for array in (self.which, self.starts, self.ends))
         pairs = zip(*columns, self.met.tolist(), strict=True)
         for tick, (which, start, end, met) in enumerate(pairs):
-            if bundle := self.schedule.ticks[tick][stage]:
-                yield Ran(tick, start, end, bundle, self.known[which])
+            if fused_task := self.schedule.ticks[tick][stage]:
+                yield FusedTaskRun(tick, start, end, fused_task, self.known[which])
             if (microbatch := self.heads[tick]) >= 0:
                 array = self._head_times(microbatch)[stage]
-                yield Ran(tick, met, met + array.seconds, (), array, microbatch)
+                yield FusedTaskRun(tick, met, met + array.seconds, (), array, microbatch)
 
 
 def _head_microbatches(schedule: Schedule) -> list[int]:

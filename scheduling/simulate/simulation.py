@@ -26,7 +26,7 @@ import numpy as np
 
 from scheduling.schedules.schedule import ScheduleError
 from scheduling.schedules.tasks import FusedTask, ModuleStages, Task
-from scheduling.simulate.bundle import BundleTime
+from scheduling.simulate.fused_time import FusedTaskTime
 from scheduling.simulate.timeline import Span, Timeline
 
 IdleKind = Literal["gather", "scatter", "warm-up", "cool-down", "other", "tensor"]
@@ -55,14 +55,14 @@ class Replica:
         lengths = ((name, tuple(map(float, values))) for name, values in self.lengths.items())
         return tuple(sorted(self.slow.items())), tuple(sorted(lengths))
 
-    def length(self, module: str, microbatch: int) -> float:
+    def length_factor(self, module: str, microbatch: int) -> float:
         """The factor of a microbatch; one of the next step has that of the same number in this."""
         values = self.lengths.get(module)
         return 1.0 if values is None else float(values[microbatch % len(values)])
 
-    def lengths_of(self, tasks: Sequence[Task]) -> tuple[float, ...]:
+    def length_factors(self, tasks: Sequence[Task]) -> tuple[float, ...]:
         """The factors of `tasks`."""
-        return tuple([self.length(task.module, task.microbatch) for task in tasks])
+        return tuple([self.length_factor(task.module, task.microbatch) for task in tasks])
 
     def check(self, stages: int, counts: Mapping[str, int]) -> None:
         """Raise ScheduleError if a stage, a module, a number of factors or a factor is wrong.
@@ -102,8 +102,8 @@ class SimulationOptions:
     """How a step is simulated.
 
     Attributes:
-        co_issue: tasks of a bundle run side by side, the compute of one under the collectives of
-            another.
+        co_issue: tasks of a fused task run side by side, the compute of one under the collectives
+            of another.
         overlap_gather: encoder work before the decoder's first task runs beside the gather of the
             parameters, and that after its last beside the scatter of the gradients. These do not
             slow its collectives, as data-parallel ranks are joined by other links (NICs, other
@@ -119,7 +119,7 @@ class SimulationOptions:
     usual: Replica = Replica()
     distinct: tuple[Replica, ...] = ()
 
-    def counted(self, stages: int, counts: Mapping[str, int]) -> list[tuple[Replica, int]]:
+    def count_replicas(self, stages: int, counts: Mapping[str, int]) -> list[tuple[Replica, int]]:
         """The different replicas, each with its count.
 
         Args:
@@ -143,7 +143,7 @@ class SimulationOptions:
 
 
 #: Co-issue, overlap, and equal replicas.
-USUAL = SimulationOptions()
+DEFAULT_OPTIONS = SimulationOptions()
 
 
 class StageBlock(NamedTuple):
@@ -160,8 +160,8 @@ class StageBlock(NamedTuple):
     encoder: float = 0.0
 
 
-class Ran(NamedTuple):
-    """A bundle that a stage has run, or its share of a head.
+class FusedTaskRun(NamedTuple):
+    """A fused task that a stage has run, or its share of a head.
 
     Attributes:
         tick, start, end, tasks, head: as in `Span`.
@@ -172,20 +172,20 @@ class Ran(NamedTuple):
     start: float
     end: float
     tasks: FusedTask
-    time: BundleTime
+    time: FusedTaskTime
     head: int | None = None
 
-    def together(self, stage: int, backbone: str) -> list[StageBlock]:
-        """A single block for all tasks of the bundle."""
+    def joint_block(self, stage: int, backbone: str) -> list[StageBlock]:
+        """A single block for all tasks of the fused task."""
         span = Span(stage, stage, self.tick, self.start, self.end, self.tasks, self.head)
         pairs = zip(self.tasks, self.time.compute, strict=False)
         encoder = sum(compute for task, compute in pairs if task.module != backbone)
         return [StageBlock(span, sum(self.time.compute), encoder)]
 
-    def one_by_one(self, stage: int, backbone: str) -> list[StageBlock]:
+    def task_blocks(self, stage: int, backbone: str) -> list[StageBlock]:
         """A block for each task."""
         if self.head is not None:
-            return self.together(stage, backbone)
+            return self.joint_block(stage, backbone)
         blocks, start = [], self.start
         for task, seconds, compute in zip(
             self.tasks, self.time.ends, self.time.compute, strict=True
@@ -204,8 +204,8 @@ class StageRun:
     Attributes:
         stage: number of the stage.
         backbone: name of the backbone.
-        ran: yields the bundles that it ran, in the order of time.
-        co_issue: whether tasks of a bundle ran side by side.
+        ran: yields the fused tasks that it ran, in the order of time.
+        co_issue: whether tasks of a fused task ran side by side.
         gathered: time at which the stage's parameters are gathered.
         first, last: start of its first and end of its last decoder task.
         ready: time at which the stage's gradients may be scattered.
@@ -214,7 +214,7 @@ class StageRun:
 
     stage: int
     backbone: str
-    ran: Callable[[], Iterable[Ran]]
+    ran: Callable[[], Iterable[FusedTaskRun]]
     co_issue: bool
     gathered: float
     first: float
@@ -225,7 +225,7 @@ class StageRun:
     @cached_property
     def blocks(self) -> tuple[StageBlock, ...]:
         """The stage's blocks, in the order of time."""
-        make = Ran.together if self.co_issue else Ran.one_by_one
+        make = FusedTaskRun.joint_block if self.co_issue else FusedTaskRun.task_blocks
         return tuple(
             block for task in self.ran() for block in make(task, self.stage, self.backbone)
         )
@@ -250,7 +250,7 @@ class ReplicaRun:
 
 
 @dataclass(frozen=True)
-class Use:
+class DeviceUse:
     """Seconds of one device, or means over several: compute and all kinds of idle time.
 
     They add up to the makespan.
@@ -275,7 +275,7 @@ class Simulation:
     """
 
     makespan: float
-    stages: tuple[Use, ...]
+    stages: tuple[DeviceUse, ...]
     encoder_hidden: float | None
     timeline: Timeline
 
@@ -300,7 +300,7 @@ class Simulation:
         }
 
 
-class Step:
+class StepRun:
     """All replicas from the scatter of their gradients to the end of the step.
 
     Args:
@@ -337,7 +337,7 @@ class Step:
     def _update(self, run: ReplicaRun, stage: int) -> float:
         return self.update * run.replica.slow.get(stage, 1.0)
 
-    def simulation(self, alone: float | None = None) -> Simulation:
+    def summarize(self, alone: float | None = None) -> Simulation:
         """The step as a whole.
 
         Args:
@@ -374,7 +374,7 @@ class Step:
             blocks.append(StageBlock(Span(stage, stage, tick, start, end, phase="update"), seconds))
         return blocks
 
-    def _use(self, index: int, stage: int) -> Use:
+    def _use(self, index: int, stage: int) -> DeviceUse:
         blocks = self._blocks(index, stage)
         compute = sum(block.compute for block in blocks)
         idle: dict[IdleKind, float] = dict.fromkeys(IDLE_KINDS, 0.0)
@@ -382,7 +382,7 @@ class Step:
         idle["tensor"] = within if within > ROUNDING * self.makespan else 0.0
         for kind, start, end in self._idle(index, stage, blocks):
             idle[kind] += end - start
-        return Use(compute, idle)
+        return DeviceUse(compute, idle)
 
     def _idle(
         self, index: int, stage: int, blocks: Sequence[StageBlock]
@@ -433,11 +433,11 @@ class Step:
                 yield Span(stage, stage, last, start, end, phase="scatter")
 
 
-def _mean(uses: Sequence[Use], counts: Sequence[int]) -> Use:
+def _mean(uses: Sequence[DeviceUse], counts: Sequence[int]) -> DeviceUse:
     """The mean of `uses`, weighted by `counts`."""
     total = sum(counts)
     weights = [count / total for count in counts]
     pairs = list(zip(uses, weights, strict=True))
     compute = sum(use.compute * weight for use, weight in pairs)
     idle = {kind: sum(use.idle[kind] * weight for use, weight in pairs) for kind in IDLE_KINDS}
-    return Use(compute, idle)
+    return DeviceUse(compute, idle)

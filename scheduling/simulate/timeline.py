@@ -42,7 +42,7 @@ class Span:
         row: number of the timeline's row that holds the span.
         stage, tick: place of the span in the schedule.
         start, end: seconds from the step's start.
-        tasks: one task in a prediction, a bundle in a measurement; empty for the head.
+        tasks: one task in a prediction, a fused task in a measurement; empty for the head.
         head: microbatch whose head and loss all stages share in this span; None for tasks.
         phase: phase of the step outside the schedule: `"update"`, or `"gather"` or `"scatter"` if
             the stage waits for that; None for parts of the schedule.
@@ -86,7 +86,7 @@ class Timeline:
         beats: `[ticks]`, the number of each tick's beat: the ticks up to and with one at whose end
             the stages meet.
         encoder_hidden: share of the encoders' work in time that the decoder would leave idle; None
-            without encoder work, and in a measurement, which knows bundles only.
+            without encoder work, and in a measurement, which knows fused tasks only.
         backbone: how the work of the backbone is divided.
     """
 
@@ -132,7 +132,7 @@ class Timeline:
 def predict_timeline(schedule: Schedule, costs: Costs) -> Timeline:
     """Predicts when every task of `schedule` starts and ends.
 
-    Tasks of a bundle run one after the other. The time of moving activations is not counted.
+    Tasks of a fused task run one after the other. The time of moving activations is not counted.
     """
     spans: list[Span] = []
     start, end = [], []
@@ -163,12 +163,12 @@ def beats_of(schedule: Schedule) -> np.ndarray:
 def measured_timeline(records: ArrayLike, schedule: Schedule) -> Timeline:
     """The measured timeline: a row per device, a span per device and tick.
 
-    A span holds a whole bundle; empty bundles have no span. Head and sends, which are not in a
-    bundle, are idle time here.
+    A span holds a whole fused task; empty fused tasks have no span. Head and sends, which are not
+    in a fused task, are idle time here.
 
     Args:
         records: `[records, 5]`: stage, number of the device within the stage, tick, start and end
-            of its bundle in seconds of a clock that all devices share. Every device that occurs
+            of its fused task in seconds of a clock that all devices share. Every device that occurs
             has every tick once, in any order.
         schedule: the schedule that the devices ran.
 
@@ -188,9 +188,9 @@ def measured_timeline(records: ArrayLike, schedule: Schedule) -> Timeline:
 
 def _fused_spans(schedule: Schedule, tick: int, start: list[float], costs: Costs) -> Iterator[Span]:
     """The tasks of one tick, each stage's one after the other from its `start` on."""
-    for stage, bundle in enumerate(schedule.ticks[tick]):
+    for stage, fused_task in enumerate(schedule.ticks[tick]):
         clock = start[stage]
-        for task in bundle:
+        for task in fused_task:
             end = clock + costs.cost_of(task)
             yield Span(stage, stage, tick, clock, end, (task,))
             clock = end
@@ -232,11 +232,11 @@ def _measured_spans(
     schedule: Schedule, stages: list[int], times: list[list[list[float]]]
 ) -> Iterator[Span]:
     """A span per tick and device that has something to run; `times` is `[ticks, devices, 2]`."""
-    for tick, bundles in enumerate(schedule.ticks):
+    for tick, by_stage in enumerate(schedule.ticks):
         for row, stage in enumerate(stages):
-            if bundles[stage]:
+            if by_stage[stage]:
                 start, end = times[tick][row]
-                yield Span(row, stage, tick, start, end, bundles[stage])
+                yield Span(row, stage, tick, start, end, by_stage[stage])
 
 
 def _check_records(records: np.ndarray, schedule: Schedule) -> np.ndarray:

@@ -18,7 +18,7 @@ from sharding.grid import JointGrid
 from tests.configs import ROOT
 
 CONFIG = ROOT / "configs" / "bench" / "co_issue.yaml"
-#: Fewer kinds of bundles, narrow and short.
+#: Fewer kinds of fused tasks, narrow and short.
 SMALL = (
     "model.decoder.d_model=1024",
     "model.decoder.heads=8",
@@ -65,12 +65,12 @@ def test_loops_count_as_often_as_the_schedule_has_them():
     scan = "middle_ticks/while/body/"
     kinds = {kind: runs(f"{scan}{kind}/while") for kind in frame.kinds[1]}
     ticks = schedule.ticks[span.start : span.stop]
-    bundles = [[(task.kind, task.module) for task in bundle] for tick in ticks for bundle in tick]
-    assert kinds[IDLE] == pytest.approx(bundles.count([]) / len(bundles))
-    # However bundles are cut into parts, each of their tasks runs once.
-    for task in {task for bundle in bundles for task in bundle}:
+    all_fused = [[(task.kind, task.module) for task in fused] for tick in ticks for fused in tick]
+    assert kinds[IDLE] == pytest.approx(all_fused.count([]) / len(all_fused))
+    # However fused tasks are cut into parts, each of their tasks runs once.
+    for task in {task for fused in all_fused for task in fused}:
         found = sum(share for kind, share in kinds.items() if task in kind.tasks)
-        assert found == pytest.approx(sum(task in bundle for bundle in bundles) / len(bundles))
+        assert found == pytest.approx(sum(task in fused for fused in all_fused) / len(all_fused))
     assert runs(f"{scan}decoder_F+decoder_B/while/body/while") == 1
     assert runs("while") == 1
 
@@ -83,7 +83,7 @@ def test_loops_count_as_often_as_the_schedule_has_them():
         assert inside * syncs == pytest.approx(times)
 
     def ends(task: TaskKind, scope: str) -> float:
-        """Runs of a loop in bundles with an encoder task, over all phases and stages."""
+        """Runs of a loop in fused tasks with an encoder task, over all phases and stages."""
         total = 0.0
         for phase, kinds in zip(PHASES, frame.kinds, strict=True):
             scan = f"{phase}_ticks/while/body/"

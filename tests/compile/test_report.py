@@ -75,7 +75,7 @@ SMALL: dict[str, Any] = {
     "train__accumulate": 4,
     "evaluate": {"enabled": False},
 }
-#: The decoder alone: fewer kinds of bundles, each of which is compiled.
+#: The decoder alone: fewer kinds of fused tasks, each of which is compiled.
 TEXT = SMALL | {
     "model__encoders": {},
     "parallel__encoders": {},

@@ -26,7 +26,7 @@ from tests.scheduling import placing
 TaskOfModule = tuple[TaskKind, str]
 
 
-def bundles(schedule: Schedule, tick: int, stage: int) -> list[TaskOfModule]:
+def tasks_at(schedule: Schedule, tick: int, stage: int) -> list[TaskOfModule]:
     return [(task.kind, task.module) for task in schedule.ticks[tick][stage]]
 
 
@@ -53,13 +53,13 @@ def runs(
 
 
 @given(schedule=placing.schedules())
-def test_bundles_run_whole(schedule: Schedule) -> None:
+def test_fused_tasks_run_all_their_tasks(schedule: Schedule) -> None:
     program = lower_schedule(schedule, "full")
     found = runs(ScheduleBounds.of_schedule(program), program)
     for tick in range(len(schedule.ticks)):
         for stage in range(schedule.stages):
             kinds = [list(kind.tasks) for kind in found[tick, stage]]
-            tasks = bundles(schedule, tick, stage)
+            tasks = tasks_at(schedule, tick, stage)
             if len(tasks) < 2 or share_of(program, tick, stage) >= RARE_SHARE:
                 assert kinds == [tasks]
             run = [task for kind in kinds for task in kind]
@@ -67,7 +67,7 @@ def test_bundles_run_whole(schedule: Schedule) -> None:
 
 
 def share_of(program: LoweredSchedule, tick: int, stage: int) -> float:
-    """Share of a program's bundles that are of the kind of this one."""
+    """Share of a program's fused tasks that are of the kind of this one."""
     return float((program.codes == program.codes[tick, stage]).mean())
 
 
@@ -82,14 +82,14 @@ def test_rare_kinds_run_in_parts(seed: int) -> None:
     compiled = {kind for kinds in bounds.kinds for kind in kinds}
     rare, several = 0, 0
     for (tick, stage), kinds in found.items():
-        bundle = program.kind_of_code(int(program.codes[tick, stage]))
-        several += len(bundle.tasks) > 1
-        if share_of(program, tick, stage) < RARE_SHARE and len(bundle.tasks) > 1:
+        fused = program.kind_of_code(int(program.codes[tick, stage]))
+        several += len(fused.tasks) > 1
+        if share_of(program, tick, stage) < RARE_SHARE and len(fused.tasks) > 1:
             rare += 1
-            assert bundle not in compiled
+            assert fused not in compiled
             assert len(kinds) > 1
             parts = [single for kind in kinds for single in kind.single_tasks]
-            assert sorted(map(str, parts)) == sorted(map(str, bundle.single_tasks))
+            assert sorted(map(str, parts)) == sorted(map(str, fused.single_tasks))
     assert 0 < rare < several
 
 
@@ -104,7 +104,7 @@ def test_tasks_apart_read_slots_before_others_write_them(schedule: Schedule) -> 
 
     for tick in range(len(schedule.ticks)):
         for stage in range(schedule.stages):
-            tasks = sorted(bundles(schedule, tick, stage), key=place)
+            tasks = sorted(tasks_at(schedule, tick, stage), key=place)
             assert [kind.tasks for kind in found[tick, stage]] == [(task,) for task in tasks]
 
 
@@ -128,7 +128,7 @@ def test_other_schedules_run_on_an_open_frame(
                 kinds = found[tick, stage]
                 tasks = [task for kind in kinds for task in kind.tasks]
                 assert sorted(map(str, tasks)) == sorted(
-                    map(str, bundles(program.schedule, tick, stage))
+                    map(str, tasks_at(program.schedule, tick, stage))
                 )
                 backward = [kind for kind, module in tasks if module != BACKBONE]
                 assert backward == sorted(backward, key=lambda kind: kind is F) or len(kinds) == 1
@@ -233,7 +233,8 @@ def test_kinds_that_are_not_compiled_are_named() -> None:
         tuple(k for k in own if k != FusedKind.of_task(B, BACKBONE)) for own in bounds.kinds
     )
     with pytest.raises(
-        ScheduleError, match="bundles decoder_B are not compiled for the middle; valid: decoder_F"
+        ScheduleError,
+        match="fused tasks decoder_B are not compiled for the middle; valid: decoder_F",
     ):
         replace(bounds, kinds=kinds).make_instructions(program)
 
@@ -262,7 +263,7 @@ def test_a_joined_frame_is_as_small_as_both_allow(
 def test_schedules_of_smaller_loads_fit_the_frame_of_the_full_one(
     data: st.DataObject, stages: int, microbatches: int
 ) -> None:
-    """All but for slots: kinds of bundles, ticks and pairs are enough for every load."""
+    """All but for slots: kinds of fused tasks, ticks and pairs are enough for every load."""
     decoder = interleaved_schedule(stages, 1, microbatches)
     cut = ModuleStages("vision", chunks=2)
     bounds = ScheduleBounds.for_independent_microbatches(

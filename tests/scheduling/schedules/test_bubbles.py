@@ -67,7 +67,7 @@ def makespan(schedule: Schedule, costs: TaskCosts) -> float:
     """Stages wait for the busiest where they meet, and then share the head of what has left."""
     clocks = np.zeros(schedule.stages)
     for meet, row in zip(schedule.stage_syncs, schedule.ticks, strict=True):
-        clocks += [sum(costs.cost_of(task) for task in bundle) for bundle in row]
+        clocks += [sum(costs.cost_of(task) for task in fused) for fused in row]
         last = F, BACKBONE, schedule.backbone.chunks - 1
         heads = any((task.kind, task.module, task.chunk) == last for task in row[-1])
         clocks = np.full_like(clocks, clocks.max() + costs.shared * heads) if meet else clocks
@@ -100,13 +100,13 @@ def waiting(schedule: Schedule, cut: ModuleStages) -> tuple[int, int]:
 
 def without_encoders(schedule: Schedule) -> list[list[FusedTask]]:
     """The decoder's tasks in the ticks that hold any."""
-    rows = [[without(bundle) for bundle in row] for row in schedule.ticks]
+    rows = [[without(fused) for fused in row] for row in schedule.ticks]
     return [row for row in rows if any(row)]
 
 
-def without(bundle: FusedTask) -> FusedTask:
+def without(fused: FusedTask) -> FusedTask:
     """The decoder's tasks."""
-    return tuple(task for task in bundle if task.module == BACKBONE)
+    return tuple(task for task in fused if task.module == BACKBONE)
 
 
 @st.composite

@@ -29,10 +29,10 @@ MICROBATCHES = st.integers(1, 20)
 
 
 def makespan(schedule: Schedule, forward: float, backward: float, weights: float = 0.0) -> float:
-    """Lockstep makespan: a tick lasts as long as its longest bundle."""
+    """Lockstep makespan: a tick lasts as long as its longest fused."""
     cost = {F: forward, B: backward, W: weights}
     return sum(
-        max(sum(cost[task.kind] for task in bundle) for bundle in row) for row in schedule.ticks
+        max(sum(cost[task.kind] for task in fused) for fused in row) for row in schedule.ticks
     )
 
 

@@ -21,8 +21,9 @@ from scheduling.schedules.schedule import Schedule, ScheduleError, interleaved_s
 from scheduling.schedules.task_kinds import KINDS, B, F, W, parse_kind
 from scheduling.schedules.tasks import BACKBONE, Feed, ModuleStages, Task
 from scheduling.search.scheduler import make_schedule, seconds_on
+from scheduling.simulate.asynchronous import OrderTimes, simulate_order
 from scheduling.simulate.lockstep import simulate_step
-from scheduling.simulate.orders import Ordered, OrderTimes, simulate_order
+from scheduling.simulate.orders import StageOrders
 from scheduling.simulate.simulation import SimulationOptions
 from scheduling.simulate.timeline import predict_timeline
 from scheduling.simulate.trace import chrome_trace, draw_timelines
@@ -235,10 +236,10 @@ def test_steps_without_ticks_wait_for_what_the_kind_waits_for() -> None:
         ((Task(F, BACKBONE, 0),), (Task(B, BACKBONE, 0),), (Task(W, BACKBONE, 0),)),
         ((Task(W, BACKBONE, 0, 1),),),
     )
-    step = Ordered(orders)
-    assert [*step.needs(0, Task(W, BACKBONE, 0))] == [(0, Task(B, BACKBONE, 0))]
-    assert [*step.needs(0, Task(B, BACKBONE, 0))] == [(1, Task(B, BACKBONE, 0, 1))]
-    one = Ordered(orders[:1])
+    step = StageOrders(orders)
+    assert [*step.dependencies(0, Task(W, BACKBONE, 0))] == [(0, Task(B, BACKBONE, 0))]
+    assert [*step.dependencies(0, Task(B, BACKBONE, 0))] == [(1, Task(B, BACKBONE, 0, 1))]
+    one = StageOrders(orders[:1])
     assert simulate_order(one, OrderTimes(lambda task, _: times().time_of(task))).makespan == 6.0
 
 

@@ -23,10 +23,10 @@ from scheduling.schedules.schedule import (
 )
 from scheduling.schedules.task_kinds import B, F, TaskKind, W
 from scheduling.schedules.tasks import ModuleStages
-from scheduling.simulate.bundle import bundle_time, scale_time
 from scheduling.simulate.events import Node, run_nodes
+from scheduling.simulate.fused_time import fused_task_time, scale_time
 from scheduling.simulate.lockstep import simulate_step
-from scheduling.simulate.simulation import IDLE_KINDS, Replica, SimulationOptions, Use
+from scheduling.simulate.simulation import IDLE_KINDS, DeviceUse, Replica, SimulationOptions
 from scheduling.simulate.timeline import predict_timeline
 from tests.configs import ROOT
 from tests.scheduling.placing import schedules
@@ -90,12 +90,12 @@ def cases(draw: st.DrawFn, *, collectives: bool = True) -> tuple[Schedule, StepT
     return schedule, draw(times_of(schedule, collectives=collectives))
 
 
-# ---- bundles -------------------------------------------------------------------------------------
+# ---- fused tasks ---------------------------------------------------------------------------------
 
 
 @given(st.lists(task_times, max_size=4))
 def test_co_issue_is_between_apart_and_the_busier_stream(tasks: list[TaskTime]) -> None:
-    beside, apart = bundle_time(tasks, co_issue=True), bundle_time(tasks, co_issue=False)
+    beside, apart = fused_task_time(tasks, co_issue=True), fused_task_time(tasks, co_issue=False)
     assert apart.seconds == sum(task.seconds for task in tasks)
     compute, collective = (sum(getattr(t, own) for t in tasks) for own in ("compute", "collective"))
     least = max(compute, collective, *(task.seconds for task in tasks), 0.0)
@@ -106,8 +106,8 @@ def test_co_issue_is_between_apart_and_the_busier_stream(tasks: list[TaskTime]) 
 
 def test_the_example_of_bundles() -> None:
     task = alone(4.0, 4.0, segments=2)
-    assert bundle_time([task, task], co_issue=False).ends == (8.0, 16.0)
-    assert bundle_time([task, task], co_issue=True).ends == (8.0, 10.0)
+    assert fused_task_time([task, task], co_issue=False).ends == (8.0, 16.0)
+    assert fused_task_time([task, task], co_issue=True).ends == (8.0, 10.0)
 
 
 def test_slow_devices_have_usual_links_and_long_microbatches_more_of_both() -> None:
@@ -154,16 +154,16 @@ def graph(schedule: Schedule, times: StepTimes, replica: Replica) -> list[Node]:
         if schedule.span and tick == schedule.phases[1].start:
             clocks = [add(times.deliver, *clocks)] * len(stages)
         for stage, task in ((own, task) for own in stages for task in row[own]):
-            length = replica.length(task.module, task.microbatch)
+            length = replica.length_factor(task.module, task.microbatch)
             clocks[stage] = add(compute(times.time_of(task), stage, length), clocks[stage])
         if not meets[tick]:
             continue
-        moves = any(t.kind.passes and t.module in moving for bundle in row for t in bundle)
+        moves = any(t.kind.passes and t.module in moving for fused_task in row for t in fused_task)
         clocks = [add(times.send * moves, *clocks)] * len(stages)
         for task in row[-1]:
             last = F, "decoder", schedule.backbone.chunks - 1
             if (task.kind, task.module, task.chunk) == last:
-                length = replica.length("decoder", task.microbatch)
+                length = replica.length_factor("decoder", task.microbatch)
                 clocks = [add(compute(times.head, s, length), clocks[s]) for s in stages]
         following = next((t for t in range(tick + 1, len(meets)) if meets[t]), len(meets))
         entering = any(enters[tick + 1 : following + 1]) and tick in schedule.phases[1]
@@ -186,7 +186,7 @@ def test_without_overlap_it_is_the_critical_path(data: st.DataObject) -> None:
 def test_compute_and_idle_time_add_up_to_the_makespan(data: st.DataObject) -> None:
     schedule, times = data.draw(cases())
     made = simulate_step(schedule, times, data.draw(options_of(schedule, times)))
-    for use in (*made.stages, Use(made.compute, made.idle)):
+    for use in (*made.stages, DeviceUse(made.compute, made.idle)):
         assert tuple(use.idle) == IDLE_KINDS
         assert all(seconds >= 0 for seconds in use.idle.values())
         assert use.compute + sum(use.idle.values()) == pytest.approx(made.makespan)
@@ -326,7 +326,8 @@ def test_a_straggler_slows_every_beat_that_it_works_in(make, factor: float) -> N
     slowed = simulate_step(schedule, times, SimulationOptions(usual=Replica({2: factor}))).makespan
     beside = [sum(times.cost_of(task) for task in row[2]) * factor for row in schedule.ticks]
     others = [
-        max(sum(times.cost_of(task) for task in bundle) for bundle in row) for row in schedule.ticks
+        max(sum(times.cost_of(task) for task in fused_task) for fused_task in row)
+        for row in schedule.ticks
     ]
     assert slowed == sum(map(max, beside, others))
     assert usual < slowed <= factor * usual
@@ -348,7 +349,7 @@ def test_lengths_are_those_of_their_microbatches() -> None:
 
 
 def test_work_ahead_has_the_lengths_of_its_namesakes() -> None:
-    assert Replica(lengths={"vision": [1.0, 3.0]}).length("vision", 2) == 1.0
+    assert Replica(lengths={"vision": [1.0, 3.0]}).length_factor("vision", 2) == 1.0
 
 
 # ---- replicas ------------------------------------------------------------------------------------

@@ -14,17 +14,9 @@ from scheduling.costs.times import Segment, StepTimes, TaskTime
 from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.schedules.task_kinds import B, F
 from scheduling.schedules.tasks import BACKBONE, Task
+from scheduling.simulate.asynchronous import OrderTimes, run_order, seconds_of_cases, simulate_order
 from scheduling.simulate.lockstep import simulate_step
-from scheduling.simulate.orders import (
-    Ordered,
-    Orders,
-    OrderTimes,
-    exchanged_in_pairs,
-    megatron_orders,
-    run_order,
-    seconds_of_cases,
-    simulate_order,
-)
+from scheduling.simulate.orders import Orders, StageOrders, exchanged_in_pairs, megatron_orders
 from scheduling.simulate.simulation import Replica, Simulation, SimulationOptions
 from tests.scheduling.placing import schedules
 from tests.scheduling.simulate.test_lockstep import alone, replicas_of, times_of
@@ -45,9 +37,9 @@ SHORT: Orders = (((F0,), (B0,)), ((G0,), (C0,)))
 
 
 def of_schedule(schedule: Schedule) -> Orders:
-    """The bundles of each stage, without their ticks."""
+    """The fused tasks of each stage, without their ticks."""
     stages = zip(*schedule.ticks, strict=True) if schedule.ticks else [()] * schedule.stages
-    return tuple(tuple(bundle for bundle in column if bundle) for column in stages)
+    return tuple(tuple(fused_task for fused_task in column if fused_task) for column in stages)
 
 
 def span_of(made: Simulation, stage: int, task: Task) -> tuple[float, float]:
@@ -60,7 +52,7 @@ def span_of(made: Simulation, stage: int, task: Task) -> tuple[float, float]:
 @pytest.mark.parametrize("groups", [1, 2, 5])
 def test_equal_chunks_take_the_time_of_the_formula(stages: int, chunks: int, groups: int) -> None:
     microbatches = groups * stages
-    step = Ordered(megatron_orders(stages, chunks, microbatches))
+    step = StageOrders(megatron_orders(stages, chunks, microbatches))
     made = simulate_order(step, PLAIN)
     # A stage's forward and backward of one microbatch take 3 s for each chunk.
     assert made.makespan == (microbatches * chunks + stages - 1) * 3
@@ -97,16 +89,16 @@ def test_more_microbatches_than_fit_the_groups_are_refused() -> None:
 
 
 def test_sends_take_time_but_not_that_of_the_stages() -> None:
-    made = simulate_order(Ordered(SHORT), replace(PLAIN, send=0.5))
+    made = simulate_order(StageOrders(SHORT), replace(PLAIN, send=0.5))
     assert made.makespan == 1 + 0.5 + 1 + 2 + 0.5 + 2
-    many = simulate_order(Ordered(megatron_orders(2, 1, 8)), replace(PLAIN, send=0.5))
+    many = simulate_order(StageOrders(megatron_orders(2, 1, 8)), replace(PLAIN, send=0.5))
     # Both stages always have something to do meanwhile, but at the first and the last send.
     assert many.makespan <= 9 * 3 + 8 * 2 * 0.5
     assert span_of(many, 1, G0) == (1.5, 2.5)
 
 
 def test_exchanges_hold_a_stage_up() -> None:
-    made = simulate_order(Ordered(SHORT), replace(PLAIN, exchange=0.5))
+    made = simulate_order(StageOrders(SHORT), replace(PLAIN, exchange=0.5))
     assert made.makespan == 1 + 0.5 + 1 + 0.5 + 2 + 0.5 + 2
     assert span_of(made, 1, G0) == (1.5, 2.5)
     assert made.idle["tensor"] == 0
@@ -120,20 +112,20 @@ def test_pairs_wait_for_what_both_need_and_hand_on_at_their_end() -> None:
     assert step.after[1, Task(F, BACKBONE, 3, 1)] == ((0, Task(B, BACKBONE, 1, 2)),)
     # Where all forwards come first, nothing alternates.
     assert simulate_order(exchanged_in_pairs(megatron_orders(2, 2, 2)), PLAIN).makespan > 0
-    free, paired = (simulate_order(own, PLAIN) for own in (Ordered(orders), step))
+    free, paired = (simulate_order(own, PLAIN) for own in (StageOrders(orders), step))
     assert paired.compute == free.compute
     assert paired.makespan >= free.makespan
 
 
 def test_one_send_waits_for_another_from_the_same_stage_to_the_same() -> None:
     orders: Orders = (((F0,), (F1,)), ((G0,), (G1,)))
-    made = simulate_order(Ordered(orders), replace(PLAIN, send=5.0))
+    made = simulate_order(StageOrders(orders), replace(PLAIN, send=5.0))
     assert span_of(made, 1, G1) == (11.0, 12.0)
 
 
 def test_what_is_ready_first_is_sent_first() -> None:
     orders: Orders = (((F1,), (F0,)), ((G0,), (G1,)))
-    made = simulate_order(Ordered(orders), replace(PLAIN, send=5.0))
+    made = simulate_order(StageOrders(orders), replace(PLAIN, send=5.0))
     # The send of F1 has begun when F0 is done.
     assert span_of(made, 1, G0) == (11.0, 12.0)
 
@@ -158,13 +150,13 @@ def test_what_tasks_need(placed: tuple[int, Task], needed: tuple[int, Task]) -> 
         for stage in (0, 1)
     ]
     both = zip(megatron_orders(2, 2, 2), pieces, strict=True)
-    step = Ordered(tuple((*order, *own) for order, own in both))
-    assert list(step.needs(*placed)) == [needed]
+    step = StageOrders(tuple((*order, *own) for order, own in both))
+    assert list(step.dependencies(*placed)) == [needed]
 
 
 def test_uneven_chunks_by_hand() -> None:
     times = replace(PLAIN, time=lambda task, stage: alone(10.0 if task.chunk == 1 else 1.0))
-    made = simulate_order(Ordered(megatron_orders(2, 2, 2)), times)
+    made = simulate_order(StageOrders(megatron_orders(2, 2, 2)), times)
     # Stage 1: F0 at 1 to 11, F1 to 21, then short ones until 24 or so, and two backwards of 10.
     assert span_of(made, 1, Task(F, BACKBONE, 1, 1)) == (11.0, 21.0)
     assert made.makespan == 1 + 4 * 10 + 4 + 1
@@ -187,7 +179,7 @@ def test_without_lockstep_a_step_is_never_slower(data: st.DataObject) -> None:
         feed.source: tuple(map(tuple, feed.consumer_spans(schedule.microbatches).tolist()))
         for feed in schedule.feeds
     }
-    ordered = simulate_order(Ordered(of_schedule(schedule), feeds=feeds), orders, options)
+    ordered = simulate_order(StageOrders(of_schedule(schedule), feeds=feeds), orders, options)
     lockstep = simulate_step(schedule, times, options)
     assert ordered.makespan <= lockstep.makespan + 1e-9
     assert ordered.compute == pytest.approx(lockstep.compute)
@@ -199,7 +191,7 @@ def test_gather_and_scatter_run_beside_encoder_work() -> None:
     orders: Orders = (((EF0,), *SHORT[0], (EB0,)), SHORT[1])
     times = replace(PLAIN, gather=6.0, scatter=10.0)
     beside, before = (
-        simulate_order(Ordered(orders), times, SimulationOptions(overlap_gather=on))
+        simulate_order(StageOrders(orders), times, SimulationOptions(overlap_gather=on))
         for on in (True, False)
     )
     assert before.makespan == 6 + 4 + 6 + 8 + 10
@@ -212,12 +204,12 @@ def test_gather_and_scatter_run_beside_encoder_work() -> None:
 def test_collectives_of_encoders_do_not_slow_gather_and_scatter() -> None:
     orders: Orders = (((EF0,), *SHORT[0], (EB0,)), SHORT[1])
     times = replace(PLAIN, gather=60.0, scatter=100.0)
-    usual = simulate_order(Ordered(orders), times)
+    usual = simulate_order(StageOrders(orders), times)
 
     def communicating(task: Task, stage: int) -> TaskTime:
         return alone(1.0, 3.0) if task.module == "vision" else seconds(task, stage)
 
-    made = simulate_order(Ordered(orders), replace(times, time=communicating))
+    made = simulate_order(StageOrders(orders), replace(times, time=communicating))
     assert made.makespan == usual.makespan
 
 
@@ -225,26 +217,26 @@ def test_a_co_issued_task_hands_on_its_result_when_it_is_done() -> None:
     beside, reader = Task(F, "vision", 1), Task(F, "vision", 2)
     orders: Orders = (((F0,), (reader,), (B0,)), ((G0, beside), (C0,)))
     times = replace(PLAIN, time=lambda task, _: alone(3.0, 1.0))
-    made = simulate_order(Ordered(orders, {(0, reader): ((1, G0),)}), times)
-    # On stage 1, F0 is done after 4 of the 7 s of its bundle.
+    made = simulate_order(StageOrders(orders, {(0, reader): ((1, G0),)}), times)
+    # On stage 1, F0 is done after 4 of the 7 s of its fused task.
     assert span_of(made, 1, G0) == (4.0, 11.0)
     assert span_of(made, 0, reader) == (8.0, 12.0)
     assert span_of(made, 1, C0) == (11.0, 15.0)
 
 
 def test_more_may_be_waited_for() -> None:
-    free = simulate_order(Ordered(SHORT), PLAIN)
+    free = simulate_order(StageOrders(SHORT), PLAIN)
     orders: Orders = (SHORT[0], ((EF0,), *SHORT[1]))
-    assert simulate_order(Ordered(orders), PLAIN).makespan == free.makespan + 4
+    assert simulate_order(StageOrders(orders), PLAIN).makespan == free.makespan + 4
     last = Task(F, "vision", 1)
     orders = (SHORT[0], (*SHORT[1], (last,)))
-    assert simulate_order(Ordered(orders), PLAIN).makespan == 1 + 1 + 2 + 4
+    assert simulate_order(StageOrders(orders), PLAIN).makespan == 1 + 1 + 2 + 4
     bound = {(1, last): ((0, B0),)}
-    assert simulate_order(Ordered(orders, bound), PLAIN).makespan == free.makespan + 4
+    assert simulate_order(StageOrders(orders, bound), PLAIN).makespan == free.makespan + 4
 
 
 def test_a_straggler_and_long_microbatches() -> None:
-    step = Ordered(megatron_orders(2, 1, 4))
+    step = StageOrders(megatron_orders(2, 1, 4))
     slow = simulate_order(step, PLAIN, SimulationOptions(usual=Replica(dict.fromkeys((0, 1), 2.0))))
     long = simulate_order(
         step, PLAIN, SimulationOptions(usual=Replica(lengths={"decoder": [2.0] * 4}))
@@ -268,7 +260,7 @@ def test_a_straggler_and_long_microbatches() -> None:
 )
 def test_orders_that_cannot_run_are_refused(orders: Orders, reason: str) -> None:
     with pytest.raises(ScheduleError, match=reason):
-        simulate_order(Ordered(orders), PLAIN)
+        simulate_order(StageOrders(orders), PLAIN)
 
 
 # ---- several cases -------------------------------------------------------------------------------
@@ -285,7 +277,7 @@ def test_every_case_takes_the_seconds_of_its_own_step(
 ) -> None:
     stages, chunks, count = sizes
     orders = megatron_orders(stages, chunks, count)
-    step = exchanged_in_pairs(orders) if paired and chunks > 1 else Ordered(orders)
+    step = exchanged_in_pairs(orders) if paired and chunks > 1 else StageOrders(orders)
     one = st.lists(st.floats(0.1, 5), min_size=count, max_size=count)
     cases = np.array(data.draw(st.lists(one, min_size=1, max_size=3)))
 
@@ -308,4 +300,4 @@ def test_every_case_takes_the_seconds_of_its_own_step(
 def test_cases_with_sends_or_co_issue_are_refused() -> None:
     times = OrderTimes(lambda task, stage: TaskTime(), send=1.0)
     with pytest.raises(ScheduleError, match="cases have no sends and no co-issue"):
-        seconds_of_cases(Ordered(megatron_orders(2, 1, 2)), times, lambda *_: np.ones(1))
+        seconds_of_cases(StageOrders(megatron_orders(2, 1, 2)), times, lambda *_: np.ones(1))

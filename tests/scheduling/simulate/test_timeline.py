@@ -73,10 +73,10 @@ def schedules(draw: st.DrawFn) -> Schedule:
     ticks = tuple(
         tuple(
             (
-                *bundle,
+                *fused_task,
                 *(vision(kind, tick) for kind in (F, B) if kind in extra[tick * stages + s]),
             )
-            for s, bundle in enumerate(row)
+            for s, fused_task in enumerate(row)
         )
         for tick, row in enumerate(rows)
     )
@@ -224,7 +224,9 @@ def test_shares(schedule: Schedule, seconds: Seconds) -> None:
     assert 0 <= lines.bubble_share < 1
     assert lines.bubble_share == 1 - table.sum() / (schedule.stages * lines.makespan)
     table = by_beat(schedule, table)
-    busy = by_beat(schedule, np.array([[len(bundle) for bundle in row] for row in schedule.ticks]))
+    busy = by_beat(
+        schedule, np.array([[len(fused_task) for fused_task in row] for row in schedule.ticks])
+    )
     busy = busy > 0
     some = busy.any(axis=1)
     level = np.mean(table[some], axis=1, where=busy[some]).sum()
@@ -294,11 +296,11 @@ def test_records_that_keep_to_the_prediction_give_it_back(
     assert np.array_equal(lines.end, predicted.end)
     assert lines.encoder_hidden is None
     assert [(s.tick, s.row, s.tasks, s.head) for s in lines.spans] == [
-        (tick, stage * devices + device, bundle, None)
+        (tick, stage * devices + device, fused_task, None)
         for tick, row in enumerate(schedule.ticks)
-        for stage, bundle in enumerate(row)
+        for stage, fused_task in enumerate(row)
         for device in range(devices)
-        if bundle
+        if fused_task
     ]
 
 

@@ -63,7 +63,7 @@ def with_encoders(table: Schedule, *names: str) -> Schedule:
         for kind in (F, B)
     ]
     before, after = ([tuple((task,) for task in row) for row in part] for part in rows)
-    beside = tuple((*bundle, Task(F, names[0], 9, 1)) for bundle in table.ticks[1])
+    beside = tuple((*fused_task, Task(F, names[0], 9, 1)) for fused_task in table.ticks[1])
     return replace(
         table,
         modules=(table.backbone, *(ModuleStages(name, chunks=2) for name in names)),
@@ -149,10 +149,10 @@ def test_arguments_of_heads_and_bundles() -> None:
     assert head["args"] == {
         "tick": 2, "stage": 0, "module": "head", "kind": "head", "microbatch": 1, "part": 0,
     }  # fmt: skip
-    bundles = [e for e in events if e["name"] == "decoder F(1, 1) + decoder B(0, 1)"]
-    assert [e["pid"] for e in bundles] == [1, 1]
-    assert [task["kind"] for task in bundles[0]["args"]["tasks"]] == ["F", "B"]
-    assert bundles[0]["args"].keys() == {"tick", "stage", "tasks"}
+    fused_events = [e for e in events if e["name"] == "decoder F(1, 1) + decoder B(0, 1)"]
+    assert [e["pid"] for e in fused_events] == [1, 1]
+    assert [task["kind"] for task in fused_events[0]["args"]["tasks"]] == ["F", "B"]
+    assert fused_events[0]["args"].keys() == {"tick", "stage", "tasks"}
 
 
 def test_processes_and_threads_have_names_and_come_first() -> None:

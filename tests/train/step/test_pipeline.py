@@ -430,9 +430,9 @@ def test_one_compiled_step_runs_other_schedules(co_issue: bool) -> None:
 
 @pytest.mark.slow
 def test_the_executor_runs_exactly_the_table() -> None:
-    """Every device reports every bundle of its stage, at its tick, and nothing else.
+    """Every device reports every fused task of its stage, at its tick, and nothing else.
 
-    A bundle of a rare kind is reported in parts.
+    A fused task of a rare kind is reported in parts.
     """
     schedule = at_random(naive(interleaved_schedule(2, 3, 2), (AUDIO,)), seed=3)
     seen: dict[tuple[bool, int, int], list[tuple[Task, ...]]] = defaultdict(list)
@@ -443,13 +443,13 @@ def test_the_executor_runs_exactly_the_table() -> None:
     # Four layers over six runs, with residuals in buffers: observing changes neither.
     run(Case(schedule, remat="none", tensor=2), observe)
     tasks = {key: [task for part in parts for task in part] for key, parts in seen.items()}
-    assert sum(map(len, seen.values())) < 1.1 * len(seen), "the parts are many: bundles are not run"
+    assert sum(map(len, seen.values())) < 1.1 * len(seen), "many parts"
     expected = {
-        (end, 2 * stage + rank, tick): list(bundle)
+        (end, 2 * stage + rank, tick): list(fused)
         for end in (False, True)
         for rank in range(2)
         for tick, row in enumerate(schedule.ticks)
-        for stage, bundle in enumerate(row)
+        for stage, fused in enumerate(row)
     }
     assert tasks == expected
 

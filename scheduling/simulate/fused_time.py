@@ -1,4 +1,4 @@
-"""The time of a bundle's tasks on a stage, one after the other or co-issued.
+"""The time of a fused task's tasks on a stage, one after the other or co-issued.
 
 Co-issued tasks share two streams, the device's compute units and its links: under a collective of
 one task runs the compute of another. Two tasks of two segments each, `compute | collective`::
@@ -22,11 +22,11 @@ COMPUTE, LINK = "compute", "link"
 
 
 @dataclass(frozen=True)
-class BundleTime:
-    """The time of a bundle.
+class FusedTaskTime:
+    """The time of a fused task.
 
     Attributes:
-        ends: end of each task, in seconds from the bundle's start.
+        ends: end of each task, in seconds from the fused task's start.
         compute: seconds of compute of each task.
     """
 
@@ -39,21 +39,21 @@ class BundleTime:
         return max(self.ends, default=0.0)
 
 
-class BundleClock:
-    """Times bundles; bundles of the same tasks are timed once.
+class FusedTaskClock:
+    """Times fused tasks; fused tasks of the same tasks are timed once.
 
     Args:
-        co_issue: whether the tasks of a bundle run side by side.
+        co_issue: whether the tasks of a fused task run side by side.
     """
 
     def __init__(self, co_issue: bool) -> None:
         self.co_issue = co_issue
-        self._known: dict[tuple[tuple[TaskTime, ...], tuple[float, ...], float], BundleTime] = {}
+        self._known: dict[tuple[tuple[TaskTime, ...], tuple[float, ...], float], FusedTaskTime] = {}
 
     def time_of(
         self, tasks: tuple[TaskTime, ...], lengths: tuple[float, ...], slow: float
-    ) -> BundleTime:
-        """The time of a bundle.
+    ) -> FusedTaskTime:
+        """The time of a fused task.
 
         Args:
             tasks: tasks in the order of their priority on the device.
@@ -67,14 +67,14 @@ class BundleClock:
         if known is None:
             pairs = zip(tasks, lengths, strict=True)
             scaled = [scale_time(task, length, slow) for task, length in pairs]
-            known = self._known[key] = bundle_time(scaled, self.co_issue)
+            known = self._known[key] = fused_task_time(scaled, self.co_issue)
         return known
 
 
-def _single_time(task: TaskTime, length: float, slow: float) -> BundleTime:
-    """`bundle_time` of one task."""
+def _single_time(task: TaskTime, length: float, slow: float) -> FusedTaskTime:
+    """`fused_task_time` of one task."""
     compute = task.compute * length * slow
-    return BundleTime((compute + task.collective * length,), (compute,))
+    return FusedTaskTime((compute + task.collective * length,), (compute,))
 
 
 def scale_time(task: TaskTime, length: float, slow: float = 1.0) -> TaskTime:
@@ -88,7 +88,7 @@ def scale_time(task: TaskTime, length: float, slow: float = 1.0) -> TaskTime:
     return TaskTime(tuple(segments))
 
 
-def bundle_time(tasks: Sequence[TaskTime], co_issue: bool) -> BundleTime:
+def fused_task_time(tasks: Sequence[TaskTime], co_issue: bool) -> FusedTaskTime:
     """The time of independent `tasks`, of which earlier ones have priority.
 
     Co-issued they take at most the sum of their seconds, as one of both streams is always busy,
@@ -98,7 +98,7 @@ def bundle_time(tasks: Sequence[TaskTime], co_issue: bool) -> BundleTime:
         ends = _co_issued_ends(tasks)
     else:
         ends = tuple(accumulate(task.seconds for task in tasks))
-    return BundleTime(ends, tuple(task.compute for task in tasks))
+    return FusedTaskTime(ends, tuple(task.compute for task in tasks))
 
 
 def _co_issued_ends(tasks: Sequence[TaskTime]) -> tuple[float, ...]:
