@@ -17,7 +17,7 @@ from sharding.layerstack.run import LayerStack
 
 
 class BoundModule:
-    """A module's functions with its parameters, split into the stack of layers and the rest.
+    """A module's functions with its parameters, split into the stack of layers and its ends.
 
     Args:
         functions: functions of the module.
@@ -27,8 +27,8 @@ class BoundModule:
 
     Attributes:
         layers: the stack of layers.
-        rest: all other parameters.
-        trained: those of `rest` that have gradients.
+        end_params: all other parameters, those of the embedding and the output.
+        trained: those of `end_params` that have gradients.
     """
 
     def __init__(
@@ -46,12 +46,12 @@ class BoundModule:
             _split_layers(trained),
             _split_layers(constant),
         )
-        self.rest = self.with_constant(self.trained)
+        self.end_params = self.with_constant(self.trained)
         settings = stack, count, remat, axes, exists, functions.spec
         self.layers = LayerStack(functions.layer, *settings, constant=fixed)
 
     def with_constant(self, trained: Tree) -> Tree:
-        """`rest`, from those of it that have gradients."""
+        """`end_params`, from those of it that have gradients."""
         return combine(trained, self._constant)
 
     def zero_sums(self) -> Tree:

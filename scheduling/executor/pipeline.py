@@ -30,10 +30,11 @@ from jax import lax
 
 from scheduling.executor.batch import StepBatch
 from scheduling.executor.control import run_if, run_tasks
+from scheduling.executor.merges import Row
 from scheduling.executor.modules import BoundModule
 from scheduling.executor.observe import first_elements, record_event
 from scheduling.executor.stage_sync import StageSync
-from scheduling.executor.tasks import ModuleRow, Row, Tasks
+from scheduling.executor.tasks import ModuleRow, Tasks
 from scheduling.lowering.bounds import PHASES, ScheduleBounds
 from scheduling.lowering.lowered import IDLE, FusedKind
 from scheduling.schedules.tasks import Observer
@@ -236,12 +237,13 @@ class _Step:
         """The state when the backbone starts."""
         name, tasks = self.backbone, self.tasks
         hidden = self.sync.broadcast_stage(True, tasks.zero_activation(name))
-        rows, samples = tasks.read_rows(name, jnp.int32(0)), tasks.zero_samples(name)
-        trained = {own: module.trained for own, module in self.sync.learners_of(samples).items()}
+        rows, samples = tasks.read_rows(name, jnp.int32(0)), tasks.merges.zero_samples(name)
+        learners = self.sync.learners_of(samples)
+        trained = {learner: module.trained for learner, module in learners.items()}
         losses = jax.eval_shape(self.sync.compute_losses, trained, hidden, samples, rows)
         count = len(jax.tree.leaves(tasks.batch.rows[name])[0])
         slots = jax.tree.map(
-            lambda own: self.vary(jnp.zeros((count, *own.shape), own.dtype)), samples
+            lambda sample: self.vary(jnp.zeros((count, *sample.shape), sample.dtype)), samples
         )
         return {
             "modules": state["modules"] | {name: tasks.make_buffers(name)},

@@ -11,8 +11,9 @@ import jax
 import jax.numpy as jnp
 
 from scheduling.executor.control import run_if
+from scheduling.executor.merges import Row
 from scheduling.executor.modules import BoundModule
-from scheduling.executor.tasks import ModuleRow, Row, Tasks
+from scheduling.executor.tasks import ModuleRow, Tasks
 from scheduling.lowering.bounds import ScheduleBounds
 from scheduling.schedules.task_kinds import B, F
 from sharding.collectives import Axes, ppermute, psum, vary
@@ -105,7 +106,7 @@ class StageSync:
         ends, learners = row.modules[name].ends, self.learners_of(state["samples"])
         assert ends is not None  # as of every module with shared ends
         last = self.index == self.bounds.stages - 1
-        trained = {own: module.trained for own, module in learners.items()}
+        trained = {learner: module.trained for learner, module in learners.items()}
 
         def head(part: Tree) -> Tree:
             number = ends.head_microbatch
@@ -125,12 +126,14 @@ class StageSync:
 
         sums = state["sums"]
         part = {"gradients": state["modules"][name]["gradients"], "losses": state["losses"]}
-        part |= {"rest": {own: sums[own]["rest"] for own in learners}}
+        part |= {"rest": {learner: sums[learner]["rest"] for learner in learners}}
         part |= {"sample_gradients": state["sample_gradients"]}
         part = run_if("head", ends.head_microbatch >= 0, head, part)
         state = self.tasks.update_module(name, state, {"gradients": part.pop("gradients")})
-        rest, sums = part.pop("rest"), state["sums"]
-        sums = sums | {own: sums[own] | {"rest": added} for own, added in rest.items()}
+        rest_sums, sums = part.pop("rest"), state["sums"]
+        sums = sums | {
+            learner: sums[learner] | {"rest": added} for learner, added in rest_sums.items()
+        }
         return state | part | {"sums": sums}
 
     def _return_gradients(self, name: str, state: Tree, dx: jax.Array, row: Row) -> Tree:
@@ -145,11 +148,11 @@ class StageSync:
             leaving = g, self._sum_stages(of_samples)
             buffers = part["output_grads"]
             gradients = {
-                source: self.tasks.return_gradients(number, leaving, buffers[source], row)
+                source: self.tasks.merges.return_gradients(number, leaving, buffers[source], row)
                 for source, number in feeds.items()
             }
-            rest = self.tasks.add_embedding_gradients(name, part["rest"], g, rows)
-            return {"rest": rest, "output_grads": gradients}
+            rest_sums = self.tasks.add_embedding_gradients(name, part["rest"], g, rows)
+            return {"rest": rest_sums, "output_grads": gradients}
 
         modules, parameters = state["modules"], self.tasks.parameters_of(name)
         part = {
@@ -170,11 +173,11 @@ class StageSync:
         def enter(part: tuple[Tree, Tree]) -> tuple[Tree, Tree]:
             inputs, slots = part
             rows = self.tasks.read_rows(name, ends.embed_microbatch)
-            x = self.vary(module.functions.embed(module.rest, rows))
-            entering = x, jax.tree.map(lambda own: jnp.zeros_like(own[0]), slots)
+            x = self.vary(module.functions.embed(module.end_params, rows))
+            entering = x, jax.tree.map(lambda slot_values: jnp.zeros_like(slot_values[0]), slots)
             for source, number in self._feeds_into(name).items():
                 buffer = state["modules"][source]["output_buffer"]
-                entering = self.tasks.merge_outputs(number, entering, buffer, row)
+                entering = self.tasks.merges.merge_outputs(number, entering, buffer, row)
             x, samples = self._sum_stages(entering)
             slot = jnp.where(self.index == 0, ends.embed_input, -1)
             return write_slot(inputs, slot, x), write_slot(slots, ends.embed_microbatch, samples)
@@ -203,11 +206,11 @@ class StageSync:
             rows: of the backbone.
         """
         learners, losses = self.learners_of(samples), self.losses.items()
-        rest = {name: learners[name].with_constant(own) for name, own in trained.items()}
+        params = {name: learners[name].with_constant(part) for name, part in trained.items()}
         module = self.modules[self.backbone].functions
-        outputs = module.output(rest[module.name], hidden, rows)
+        outputs = module.output(params[module.name], hidden, rows)
         return {
-            name: loss(rest, outputs, samples, rows) / self.weights[name] for name, loss in losses
+            name: loss(params, outputs, samples, rows) / self.weights[name] for name, loss in losses
         }
 
     def loss_scalar(self, value: float, like: Any) -> jax.Array:

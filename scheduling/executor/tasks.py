@@ -17,15 +17,14 @@ import jax.numpy as jnp
 from jax import lax
 
 from scheduling.executor.batch import StepBatch
-from scheduling.executor.control import TaskLoops, for_range, loop_result, run_if
+from scheduling.executor.control import TaskLoops, loop_result, run_if
+from scheduling.executor.merges import FeedMerges, Row
 from scheduling.executor.modules import BoundModule
 from scheduling.lowering.bounds import ScheduleBounds
-from scheduling.lowering.instructions import TickRow
 from scheduling.lowering.lowered import (
     BackwardTable,
     ForwardTable,
     FusedKind,
-    MergeSlots,
     ModuleTables,
     WeightsTable,
 )
@@ -36,8 +35,7 @@ from sharding.layerstack.loops import Tree, add_cast, read_slot, write_slot
 from sharding.layerstack.module import Merge
 from sharding.layerstack.spec import Aux
 
-#: What the executor reads of a tick on a stage, and of a module in it.
-Row = TickRow[jax.Array]
+#: What the executor reads of a module in a tick on a stage.
 ModuleRow = ModuleTables[jax.Array]
 #: A task in a tick.
 TaskRow = ForwardTable[jax.Array] | BackwardTable[jax.Array] | WeightsTable[jax.Array]
@@ -47,7 +45,7 @@ class Tasks:
     """The tasks of one traced step, and the state that they change.
 
     The state is a tree. `modules`: for every module the ring buffers of `BufferSizes`; `sums`: sums
-    of gradients `layers`, `rest` and `deferred` (of weights whose gradients are split from
+    of gradients `layers`, `end_params` and `deferred` (of weights whose gradients are split from
     backwards), to which all modules of the same parameters add, and sums of auxiliary losses `aux`;
     the `losses` by name; `samples` that losses read of other modules and `sample_gradients`, of
     every microbatch. A module that does not run in a phase has no part in it.
@@ -74,8 +72,8 @@ class Tasks:
         axes: Axes,
         aux: Aux,
     ) -> None:
-        self.bounds, self.modules, self.merges = bounds, modules, merges
-        self.batch, self.axes = batch, axes
+        self.bounds, self.modules, self.batch = bounds, modules, batch
+        self.merges = FeedMerges(bounds, merges, batch, axes, self.zero_outputs)
         self.vary = partial(vary, axes=axes)
         self.aux = self.vary(dict(aux))
         self.has_inputs = {
@@ -95,7 +93,7 @@ class Tasks:
         Those of the backbone come first, and of these the ones that read slots that others write.
         """
         backbone = self.bounds.backbone_name
-        # Beside the backward proper rather than beside its recomputation.
+        # The forward overlaps with the backward proper, not with its recomputation.
         waits = (B, backbone) in fused.tasks and self.bounds.backbone.remat == "full"
         functions: dict[TaskKind, Callable[[str, Tree, ModuleRow], TaskLoops]] = {
             W: self._run_weights,
@@ -161,11 +159,13 @@ class Tasks:
 
         def traced(name: str, module: BoundModule) -> tuple[Tree, Tree]:
             rows = self.read_rows(name, jnp.int32(0))
-            entry = jax.eval_shape(lambda: module.functions.embed(module.rest, rows))
+            entry = jax.eval_shape(lambda: module.functions.embed(module.end_params, rows))
             if self._stages_of(name).shared_ends:
                 return entry, None
             x = self._make_zeros(entry)
-            return entry, jax.eval_shape(lambda: module.functions.output(module.rest, x, rows))
+            return entry, jax.eval_shape(
+                lambda: module.functions.output(module.end_params, x, rows)
+            )
 
         return {name: traced(name, module) for name, module in self.modules.items()}
 
@@ -265,7 +265,7 @@ class Tasks:
             outputs = run_if(
                 "F_last",
                 self._is_last(name, task),
-                lambda _: self.vary(module.functions.output(module.rest, y, rows)),
+                lambda _: self.vary(module.functions.output(module.end_params, y, rows)),
                 self.zero_outputs(name),
             )
             change["output_buffer"] = write_slot(state["output_buffer"], task.output, outputs)
@@ -287,8 +287,8 @@ class Tasks:
         else:
             residuals, y = read_slot(state["saved"], task.saved)
         if self._is_frozen(name):
-            rest, _ = self._connector_gradients(name, state["rest"], state, task, y, rows)
-            return {"rest": rest}, self.zero_input(name)
+            rest_sums, _ = self._connector_gradients(name, state["rest"], state, task, y, rows)
+            return {"rest": rest_sums}, self.zero_input(name)
         gradient, change = self._output_gradient(name, state, task, y, rows)
         result = yield module.layers.backward_loop(
             start, residuals, gradient, self._aux_of(name), context, state["layers"]
@@ -333,7 +333,7 @@ class Tasks:
         embedded: jax.Array = run_if(
             "F_first",
             self._is_first(name, task),
-            lambda _: self.vary(module.functions.embed(module.rest, rows)),
+            lambda _: self.vary(module.functions.embed(module.end_params, rows)),
             x,
         )
         return embedded
@@ -355,15 +355,15 @@ class Tasks:
         def connected(done: tuple[Tree, jax.Array]) -> tuple[Tree, jax.Array]:
             return self._connector_gradients(name, done[0], state, task, y, rows)
 
-        rest, gradient = run_if(
+        rest_sums, gradient = run_if(
             "B_last", self._is_last(name, task), connected, (state["rest"], gradient)
         )
-        return gradient, {"rest": rest}
+        return gradient, {"rest": rest_sums}
 
     def _connector_gradients(
         self,
         name: str,
-        rest: Tree,
+        rest_sums: Tree,
         state: Tree,
         task: BackwardTable[jax.Array],
         y: jax.Array,
@@ -372,7 +372,7 @@ class Tasks:
         """Sums with the gradients of the connectors added, and the gradient of the layers' outputs.
 
         Args:
-            rest: the sums.
+            rest_sums: the sums.
             y: outputs of the layers.
         """
         module = self.modules[name]
@@ -382,20 +382,22 @@ class Tasks:
 
         pull = jax.vjp(connect, module.trained, y)[1]
         d_rest, gradient = pull(read_slot(state["output_grad_buffer"], task.gradient))
-        return jax.tree.map(add_cast, rest, d_rest), self.vary(gradient)
+        return jax.tree.map(add_cast, rest_sums, d_rest), self.vary(gradient)
 
     def _first_chunk_gradients(
-        self, name: str, rest: Tree, task: BackwardTable[jax.Array], dx: jax.Array, rows: Tree
+        self, name: str, rest_sums: Tree, task: BackwardTable[jax.Array], dx: jax.Array, rows: Tree
     ) -> Tree:
         """Sums with the gradients of the embedding added, if the task is that of a first chunk."""
         return run_if(
             "B_first",
             self._is_first(name, task),
-            lambda rest: self.add_embedding_gradients(name, rest, dx, rows),
-            rest,
+            lambda rest_sums: self.add_embedding_gradients(name, rest_sums, dx, rows),
+            rest_sums,
         )
 
-    def add_embedding_gradients(self, name: str, rest: Tree, dx: jax.Array, rows: Tree) -> Tree:
+    def add_embedding_gradients(
+        self, name: str, rest_sums: Tree, dx: jax.Array, rows: Tree
+    ) -> Tree:
         """Sums with the gradients of a module's embedding added."""
         module = self.modules[name]
 
@@ -403,102 +405,7 @@ class Tasks:
             return self.vary(module.functions.embed(module.with_constant(trained), rows))
 
         (d_rest,) = jax.vjp(embed, module.trained)[1](dx)
-        return jax.tree.map(add_cast, rest, d_rest)
-
-    # ---- between modules -------------------------------------------------------------------------
-
-    def zero_samples(self, name: str) -> Tree:
-        """Zeros in place of what losses read of the modules that feed a module.
-
-        Each is of all of its modules together, by name.
-        """
-        rows, samples = self.read_rows(name, jnp.int32(0)), dict[str, Tree]()
-        for source in (feed.source for feed in self.bounds.feeds if feed.target == name):
-            merge = partial(self._merge_pair, source, self.zero_outputs(source), jnp.int32(0), rows)
-            samples |= self._make_zeros_of(merge)[1]
-        return samples
-
-    def merge_outputs(
-        self, number: int, entering: tuple[jax.Array, Tree], buffer: jax.Array, row: Row
-    ) -> tuple[jax.Array, Tree]:
-        """What enters with a microbatch, with the outputs that lie on this stage.
-
-        Args:
-            number: number of the feed.
-            entering: input of the microbatch, and what losses read beside it.
-        """
-        feed, tables = self.bounds.feeds[number], row.feeds[number]
-        ends = row.modules[feed.target].ends
-        assert ends is not None  # as of every module that is fed
-        rows = self.read_rows(feed.target, ends.embed_microbatch)
-
-        def add_merged(pair: jax.Array, entering: tuple[jax.Array, Tree]) -> tuple[jax.Array, Tree]:
-            (x, samples), slots = entering, self._read_slots(number, pair)
-            outputs = read_slot(buffer, slots.output_buffer)
-            merged, brought = self._merge_pair(feed.source, outputs, pair, rows)
-            x = x if merged is None else x + merged.astype(x.dtype)
-            return x, samples | {key: samples[key] + own for key, own in brought.items()}
-
-        merged: tuple[jax.Array, Tree] = for_range(
-            f"{feed.source}_merge", tables.merge_first, tables.merge_count, add_merged, entering
-        )
-        return merged
-
-    def return_gradients(
-        self, number: int, leaving: tuple[jax.Array, Tree], buffer: jax.Array, row: Row
-    ) -> jax.Array:
-        """`buffer` with the gradients of outputs that entered with the microbatch that leaves.
-
-        Args:
-            number: number of the feed.
-            leaving: gradients of what entered with the microbatch.
-        """
-        feed, tables = self.bounds.feeds[number], row.feeds[number]
-        if not self.bounds.modules[feed.source].sizes.output_grad_buffer:  # no backward reads one
-            return buffer
-        ends = row.modules[feed.target].ends
-        assert ends is not None  # as of every module that is fed
-        rows, nothing = (
-            self.read_rows(feed.target, ends.return_microbatch),
-            self.zero_outputs(feed.source),
-        )
-
-        def add_returned(pair: jax.Array, buffer: jax.Array) -> jax.Array:
-            slots = self._read_slots(number, pair)
-
-            def merge(outputs: jax.Array) -> tuple[jax.Array | None, Tree]:
-                return self._merge_pair(feed.source, outputs, pair, rows)
-
-            (merged, brought), pull = jax.vjp(merge, nothing)
-            of_input, of_samples = leaving
-            of_merged = None if merged is None else of_input
-            (new,) = pull((of_merged, {key: of_samples[key] for key in brought}))
-            old = jnp.where(slots.is_first > 0, 0, read_slot(buffer, slots.output_grad_buffer))
-            written: jax.Array = write_slot(buffer, slots.output_grad_buffer, old + self.vary(new))
-            return written
-
-        returned: jax.Array = for_range(
-            f"{feed.source}_return", tables.return_first, tables.return_count, add_returned, buffer
-        )
-        return returned
-
-    def _merge_pair(
-        self, name: str, outputs: jax.Array, pair: jax.Array, rows: Tree
-    ) -> tuple[jax.Array | None, Tree]:
-        """What outputs of a pair of microbatches bring to the `rows` of the target, see `Merge`."""
-        routes = self.batch.routes.get(name)
-        routes_of_pair = None if routes is None else read_slot(routes, pair)
-        brought: tuple[jax.Array | None, Tree] = self.vary(
-            self.merges[name](outputs, routes_of_pair, rows)
-        )
-        return brought
-
-    def _read_slots(self, number: int, pair: jax.Array) -> MergeSlots[jax.Array]:
-        """The slots of a pair of microbatches of this stage, by number of the feed."""
-        assert self.batch.schedule is not None  # the step of a pipeline has one
-        slots = self.batch.schedule.merges[number]
-        entries: MergeSlots[jax.Array] = jax.tree.map(lambda rows: read_slot(rows[0], pair), slots)
-        return entries
+        return jax.tree.map(add_cast, rest_sums, d_rest)
 
     # ---- what a module is ------------------------------------------------------------------------
 
