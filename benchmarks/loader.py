@@ -31,7 +31,7 @@ from data.media.image.row_spec import ImageRowSpec
 from data.processing.processor import Processor, make_processor
 from data.sources.distributions import REDUCTION, SampleShape, draw_lengths
 from data.sources.make import make_source
-from mllm_jax.config.inputs import media_specs, row_specs
+from mllm_jax.config.inputs import media_specs, released_of, row_specs
 from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.train.feed.feed import open_single_loader
 
@@ -72,7 +72,9 @@ def bench_loader(config: ExperimentConfig, print_line: PrintLine) -> list[Row]:
     with TemporaryDirectory(prefix="mllm_jax-") as folder:
         print_line(f"writing {SAMPLES} samples")
         config = with_source(config, write_folder(Path(folder), config))
-        processor = make_processor(config.data, row_specs(config.model))
+        processor = make_processor(
+            config.data, row_specs(config.model), released=released_of(config.data)
+        )
         stats = _packed_microbatches(config, processor)
         samples = sum(microbatch.samples for microbatch in stats)
         batches = PaddedBatches(SAMPLES, config.train.seed, round(samples / len(stats)))

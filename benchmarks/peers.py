@@ -23,7 +23,7 @@ from data.sample import Example, ProcessedMedium
 from data.sources.distributions import REDUCTION, SampleShape, draw_lengths
 from data.sources.make import make_source
 from mllm_jax.check.verify import initial_parameters
-from mllm_jax.config.inputs import row_specs
+from mllm_jax.config.inputs import released_of, row_specs
 from mllm_jax.config.load import AdamWConfig, ConfigError, ExperimentConfig, to_yaml
 from mllm_jax.families.clip.config import ClipConfig
 from mllm_jax.families.llava.release import LLAVA
@@ -162,7 +162,7 @@ def write_files(folder: Path, config: ExperimentConfig) -> PeerSamples:
     model = config.model.model_copy(update={"pretrained": str(folder / "release")})
     prepared = config.model_copy(update={"data": data, "model": model})
     (folder / "config.yaml").write_text(to_yaml(prepared), encoding="utf-8")
-    processor = make_processor(data, row_specs(config.model))
+    processor = make_processor(data, row_specs(config.model), released=released_of(data))
     write_release(folder / "release", config, processor.placeholder_id("vision"))
     opened = make_source(data)
     examples = [processor.process(opened[i, 0]) for i in range(len(opened))]

@@ -14,7 +14,7 @@ import pytest
 from data.processing.processor import make_processor
 from data.sample import DataError
 from mllm_jax.config.hardware import load_hardware
-from mllm_jax.config.inputs import row_specs
+from mllm_jax.config.inputs import released_of, row_specs
 from mllm_jax.config.load import ConfigError, ExperimentConfig, load_config
 from mllm_jax.layers.config.encoder import AudioEncoderConfig, ImageEncoderConfig
 from mllm_jax.models.freeze import Frozen
@@ -193,7 +193,7 @@ QWEN2_AUDIO = ROOT / "configs" / "recipes" / "qwen2_audio.yaml"
 def test_a_recipe_loads_without_the_weights_and_cannot_read_data(tmp_path: Path) -> None:
     config = load_config(QWEN2_AUDIO, [f"data.processor={tmp_path / 'missing'}"])
     with pytest.raises(DataError, match=r"data\.processor: .*missing is not a folder"):
-        make_processor(config.data, row_specs(config.model))
+        make_processor(config.data, row_specs(config.model), released=released_of(config.data))
 
 
 def test_a_missing_processor_gives_no_vocabulary(tmp_path: Path) -> None:

@@ -14,13 +14,21 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
-from data.hf_format.media import PREPROCESSOR, VIDEOS, MediaReader
+from data.config import DataConfig
+from data.hf_format.media import (
+    PREPROCESSOR,
+    PROCESSOR,
+    VIDEOS,
+    MediaReader,
+    ReleasedMedia,
+    ReleasedProcessors,
+)
 from data.hf_format.typed import TYPED, T, parse_settings, stated_values
-from data.rows.spec import Kind
+from data.rows.spec import Kind, MediaRowSpec
 from data.sample import DataError
 
 #: May name more tokens which end an answer than the tokenizer does.
@@ -32,16 +40,10 @@ _NAMES = (
     "added_tokens.json",
     "chat_template.jinja",
     "chat_template.json",
-    "processor_config.json",
+    PROCESSOR,
     PREPROCESSOR,
     VIDEOS,
 )
-#: Placeholders that processors have if their files name none, by kind of media.
-_PLACEHOLDERS = {
-    "LlavaProcessor": {"image": "<image>"},
-    "LlavaOnevisionProcessor": {"image": "<image>"},
-    "Qwen2AudioProcessor": {"audio": "<|AUDIO|>"},
-}
 
 
 class _File(BaseModel):
@@ -88,7 +90,6 @@ class TokenizerSettings(_File):
 class _ProcessorSettings(_File):
     processor_class: str | None = None
     chat_template: str | None = None
-    vision_aspect_ratio: Annotated[str, Field(pattern=r"^anyres_max_[1-9]\d{0,3}$")] | None = None
 
 
 class _TemplateFile(_File):
@@ -107,11 +108,10 @@ class ReleasedFiles:
         multimodal: whether the folder holds more than a tokenizer.
         placeholders: the special tokens that the files name, by what they stand for: `image` for
             `image_token`, and so for every kind of media that has one.
-        media: how media are made, by kind, of those of which the files say it.
-        most_tiles: of an image's outputs, see `data.media.image.tiles.ImageTiling`; None if the
-            files do not say.
+        media: media by kind, of which the files say how they are made.
         stops: ids of tokens at which generation stops by the release's own word.
         fingerprint: fingerprint of all files that decide tokens and media.
+        released: classes of processors that the files were read with.
     """
 
     folder: Path
@@ -120,34 +120,69 @@ class ReleasedFiles:
     template: str
     multimodal: bool
     placeholders: Mapping[Kind, str]
-    media: Mapping[Kind, Any]
-    most_tiles: int | None
+    media: Mapping[Kind, ReleasedMedia]
     stops: tuple[int, ...]
     fingerprint: str
+    released: ReleasedProcessors
 
     def __reduce__(self) -> tuple[object, ...]:
         # A worker process reads the folder itself.
-        return read_folder, (self.folder,)
+        return read_folder, (self.folder, self.released)
+
+    def make_reader(self, config: DataConfig, spec: MediaRowSpec) -> Any:
+        """The reader of media for one encoder; None if the folder does not describe them.
+
+        Raises:
+            DataError: as of `MediaSettings.make_reader`.
+        """
+        if spec.kind not in self.media:
+            return None
+        recipes = {kind: media.recipe for kind, media in self.media.items()}
+        return self.media[spec.kind].settings.make_reader(recipes, config, spec)
 
 
-def read_folder(folder: Path) -> ReleasedFiles:
+def read_folder(folder: Path, released: ReleasedProcessors) -> ReleasedFiles:
     """Read a processor's folder.
+
+    Args:
+        released: classes of processors.
 
     Raises:
         DataError: a file is missing, unreadable or holds what is not supported; the message says
             which, why and what would be valid.
     """
-    if not folder.is_dir():
-        raise DataError(f"data.processor: {folder} is not a folder")
-    files = {name: _read_bytes(folder / name) for name in _NAMES if (folder / name).is_file()}
-    if "tokenizer.json" not in files:
-        raise DataError(f"data.processor: {folder} has no tokenizer.json")
+    files = _read_texts(folder)
     contents = {
         name: _parse_object(folder / name, text)
         for name, text in files.items()
         if name.endswith(".json") and name != "tokenizer.json"
     }
-    return _FolderReader(folder, files, contents).read_files()
+    return _FolderReader(folder, files, contents, released).read_files()
+
+
+def fingerprint_folder(folder: Path) -> str:
+    """Fingerprint of all files of a folder that decide tokens and media.
+
+    Raises:
+        DataError: the folder or a file cannot be read.
+    """
+    return _fingerprint(_read_texts(folder))
+
+
+def _fingerprint(files: Mapping[str, bytes]) -> str:
+    digest = hashlib.sha256()
+    for name, text in files.items():
+        digest.update(f"{name} {len(text)} ".encode() + text)
+    return digest.hexdigest()
+
+
+def _read_texts(folder: Path) -> dict[str, bytes]:
+    if not folder.is_dir():
+        raise DataError(f"data.processor: {folder} is not a folder")
+    files = {name: _read_bytes(folder / name) for name in _NAMES if (folder / name).is_file()}
+    if "tokenizer.json" not in files:
+        raise DataError(f"data.processor: {folder} has no tokenizer.json")
+    return files
 
 
 def _read_bytes(path: Path) -> bytes:
@@ -172,28 +207,29 @@ class _FolderReader:
     """Reads parsed files into types."""
 
     def __init__(
-        self, folder: Path, files: Mapping[str, bytes], contents: Mapping[str, dict[str, Any]]
+        self,
+        folder: Path,
+        files: Mapping[str, bytes],
+        contents: Mapping[str, dict[str, Any]],
+        released: ReleasedProcessors,
     ) -> None:
         self._folder, self._files, self._contents = folder, files, contents
-        self._processor = self._parse_as(_ProcessorSettings, "processor_config.json")
+        self._released = released
+        self._processor = self._parse_as(_ProcessorSettings, PROCESSOR)
         self._tokenizer = self._tokenizer_settings()
 
     def read_files(self) -> ReleasedFiles:
-        digest = hashlib.sha256()
-        for name, text in self._files.items():
-            digest.update(f"{name} {len(text)} ".encode() + text)
-        ratio = self._processor.vision_aspect_ratio
         return ReleasedFiles(
             self._folder,
             self._files["tokenizer.json"],
             self._tokenizer,
             self._chat_template(),
-            not {"processor_config.json", PREPROCESSOR}.isdisjoint(self._files),
+            not {PROCESSOR, PREPROCESSOR}.isdisjoint(self._files),
             self._placeholder_tokens(),
-            MediaReader(self._folder, self._contents).read_media(),
-            None if ratio is None else int(ratio.removeprefix("anyres_max_")),
+            MediaReader(self._folder, self._contents, self._released).read_media(),
             _stop_tokens(self._folder / GENERATION),
-            digest.hexdigest(),
+            _fingerprint(self._files),
+            self._released,
         )
 
     def _parse_as(self, kind: type[T], name: str) -> T:
@@ -259,25 +295,24 @@ class _FolderReader:
 
     def _placeholder_tokens(self) -> dict[Kind, str]:
         """Tokens by the part of their names before `_token`; those of the tokenizer come first."""
-        where = "processor_config.json"
-        processor = self._contents.get(where, {})
+        processor = self._contents.get(PROCESSOR, {})
         tokens = {
             k: v for k, v in processor.items() if k.endswith("_token") and v and not _is_flag(v)
         }
         for name, value in tokens.items():
             if not isinstance(value, str):
                 raise DataError(
-                    f"data.processor: {self._folder / where}: {name}: Input should be a valid "
+                    f"data.processor: {self._folder / PROCESSOR}: {name}: Input should be a valid "
                     f"string, got {value!r:.80}"
                 )
         tokens |= {name: token.content for name, token in self._tokenizer.tokens.items()}
         named = {k.removesuffix("_token"): v for k, v in tokens.items() if k.endswith("_token")}
-        return _PLACEHOLDERS.get(self._class_name or "", {}) | named
+        return {**self._released.placeholders.get(self._class_name or "", {}), **named}
 
     @property
     def _class_name(self) -> str | None:
         """Class of the processor."""
-        for name in ("processor_config.json", "preprocessor_config.json", "tokenizer_config.json"):
+        for name in (PROCESSOR, PREPROCESSOR, "tokenizer_config.json"):
             class_name = self._contents.get(name, {}).get("processor_class")
             if isinstance(class_name, str):
                 return class_name

@@ -9,6 +9,7 @@ they do with torchvision differs from that by less than a grey level.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -37,60 +38,41 @@ Pixels = NDArray[np.uint8]  # [height, width, channels]
 FILTERS = {int(kind): kind for kind in PIL.Image.Resampling}
 
 
+class Resize(ABC):
+    """A way of resizing images."""
+
+    @abstractmethod
+    def target_size(self, size: Size) -> Size:
+        """The size that an image of `size` is resized to."""
+
+    def find_misfit(self, spec: ImageRowSpec) -> tuple[str, str] | None:
+        """What the processor has, and an encoder that does not take it; None if it does."""
+        del spec
+        return None
+
+
 @dataclass(frozen=True)
-class ShortestEdge:
+class ShortestEdge(Resize):
     """Resize the shorter edge to so many pixels, the longer one with it (CLIP)."""
 
     pixels: int
 
     def target_size(self, size: Size) -> Size:
-        """The size that an image of `size` is resized to."""
+        """See `Resize`."""
         shorter, longer = min(size), max(size)
         other = int(self.pixels * longer / shorter)
         return (other, self.pixels) if size[1] <= size[0] else (self.pixels, other)
 
 
 @dataclass(frozen=True)
-class ExactSize:
+class ExactSize(Resize):
     """Resize to this size, whatever the shape was (SigLIP)."""
 
     size: Size
 
     def target_size(self, size: Size) -> Size:
-        """The size that an image of `size` is resized to."""
+        """See `Resize`."""
         return self.size
-
-
-@dataclass(frozen=True)
-class PatchBudget:
-    """Resize, up or down, to as many whole patches as there may be (NaFlex, arXiv 2307.06304).
-
-    Attributes:
-        patch: pixels of a patch's side.
-        most: patches.
-    """
-
-    patch: int
-    most: int
-
-    def target_size(self, size: Size) -> Size:
-        """The new size of an image of `size`, by bisection of the scale, as released."""
-        low, high = 1e-6, 100.0
-        while high - low >= 1e-5:
-            middle = (low + high) / 2
-            low, high = (middle, high) if self._fits_budget(size, middle) else (low, middle)
-        rows, columns = self._patch_grid(size, low)
-        return rows * self.patch, columns * self.patch
-
-    def _patch_grid(self, size: Size, scale: float) -> Size:
-        rows, columns = (max(1, math.ceil(side * scale / self.patch)) for side in size)
-        return rows, columns
-
-    def _fits_budget(self, size: Size, scale: float) -> bool:
-        return math.prod(self._patch_grid(size, scale)) <= self.most
-
-
-Resize = ShortestEdge | ExactSize | PatchBudget
 
 
 @dataclass(frozen=True)
@@ -109,6 +91,8 @@ class ImageTransforms:
         pinpoints: resolutions of which one is cut into tiles, if an image is the only one of its
             conversation; the tiles are as large as `resize` says. None: images are seen whole.
         border: colour of the padding, by channel in 8 bits.
+        most_tiles: of an image's outputs, see `data.media.image.tiles.ImageTiling`; None if it is
+            not said.
     """
 
     square: bool
@@ -120,6 +104,7 @@ class ImageTransforms:
     std: tuple[float, float, float]
     pinpoints: tuple[Size, ...] | None = None
     border: tuple[int, ...] = (0, 0, 0)
+    most_tiles: int | None = None
 
     def size_of(self, size: Size, most: int) -> Size:
         """The size of an image of `size` after all transforms, from metadata alone.
@@ -234,20 +219,20 @@ class ReleasedImages:
         resize, spec = self.transforms.resize, self.spec
         if spec.channels != 3:
             raise self._misfit_error("has images of 3 channels", f"channels {spec.channels}")
-        if isinstance(resize, PatchBudget):
-            if spec.patch != (resize.patch, resize.patch):
-                raise self._misfit_error(f"has patch_size {resize.patch}", f"patch {spec.patch}")
-            if spec.block != (1, 1):
-                raise self._misfit_error(
-                    "gives images of any number of patches",
-                    f"connector.stack {spec.block}, which joins whole blocks of them",
-                )
+        if misfit := resize and resize.find_misfit(spec):
+            raise self._misfit_error(*misfit)
         self._check_tiles()
 
     def _check_tiles(self) -> None:
         tiling, pinpoints = self.spec.tiling, self.transforms.pinpoints
         if tiling is None and pinpoints is None:
             return
+        most = self.transforms.most_tiles
+        if tiling is not None and most not in (None, tiling.most):
+            raise DataError(
+                f"data.processor keeps the outputs of {most} tiles of an image "
+                f"(vision_aspect_ratio), but the encoder {self.spec.name!r} those of {tiling.most}"
+            )
         if tiling is None:
             raise self._misfit_error("cuts images into tiles", "none")
         if pinpoints is None:

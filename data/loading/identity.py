@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from data.config import DataConfig
-from data.processing.configured_chat import read_files
+from data.hf_format.files import fingerprint_folder
 from data.sample import DataError
 from data.sources.formats.conversations import ConversationSet
 from data.sources.formats.storage import SourceFile
@@ -84,10 +84,10 @@ def processing_identity(config: DataConfig) -> dict[str, DataIdentity]:
     Raises:
         DataError: the folder cannot be read.
     """
-    files, tokenizer = read_files(config), config.tokenizer
-    if files is not None:
+    folder, tokenizer = config.processor, config.tokenizer
+    if folder is not None:
         begin = "" if config.answers_begin == "text" else f" {config.answers_begin}"
-        name, content = "data.processor", f"{files.fingerprint}{begin}".encode()
+        name, content = "data.processor", f"{fingerprint_folder(folder)}{begin}".encode()
     else:
         built_in = tokenizer in BUILT_IN
         name = "data.tokenizer"

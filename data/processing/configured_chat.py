@@ -8,6 +8,7 @@ from datetime import date
 from data.config import DataConfig, counts
 from data.hf_format.chat import ReleasedChat
 from data.hf_format.files import ReleasedFiles, read_folder
+from data.hf_format.media import ReleasedProcessors
 from data.rows.spec import Kind
 from data.text.chat import ConfiguredChat, ConversationTokenizer, marks_of
 
@@ -15,9 +16,9 @@ from data.text.chat import ConfiguredChat, ConversationTokenizer, marks_of
 TODAY = date(2024, 7, 26)
 
 
-def read_files(config: DataConfig) -> ReleasedFiles | None:
+def read_files(config: DataConfig, released: ReleasedProcessors) -> ReleasedFiles | None:
     """The files of the folder `data.processor`, or None. Raises DataError."""
-    return None if config.processor is None else read_folder(config.processor)
+    return None if config.processor is None else read_folder(config.processor, released)
 
 
 def make_chat(

@@ -20,7 +20,7 @@ import numpy as np
 
 from data.batch import NEXT_TOKEN
 from data.config import DataConfig, counts
-from data.hf_format.readers import released_reader
+from data.hf_format.media import ReleasedProcessors
 from data.media.preview import MediaPreview
 from data.media.processor import MediaProcessor
 from data.media.registry import MEDIA_TYPES
@@ -49,7 +49,8 @@ from data.text.chat import PAD_ID, RenderedChat, marks_of
 
 _VERSION = 3  # version of the processing; raised when the same sample gets other lengths
 
-
+#: Without a family, no class of a released processor is known.
+NO_CLASSES = ReleasedProcessors()
 #: Lengths of media, by encoder.
 Measured = Mapping[str, tuple[MediumLengths, ...]]
 #: Lengths of media in the order of the text, by encoder and kind.
@@ -75,6 +76,7 @@ class Processor:
             for any number. Plans leave longer samples out; their lengths are measured all the same.
         targets: by objective, what it needs of a sample. Without the next token among them, all
             tokens of a sample are inputs, and none has a weight.
+        released: classes that a folder `data.processor` may name.
 
     Attributes:
         longest, targets: as given.
@@ -93,6 +95,7 @@ class Processor:
         specs: Sequence[RowSpec],
         longest: int | None = None,
         targets: Mapping[str, TargetSpec] = NEXT_TOKEN_ONLY,
+        released: ReleasedProcessors = NO_CLASSES,
     ) -> None:
         self.config, self.longest, self.tokens = config, longest, text_of(specs)
         self.targets, media = dict(targets), media_of(specs)
@@ -102,13 +105,13 @@ class Processor:
         self._marks = marks_of(config)
         if len(set(self._marks.values())) < len(self._marks):
             raise DataError(f"kinds of media have the same placeholder: {self._marks}")
-        files = read_files(config)
+        files = read_files(config, released)
         self.chat = make_chat(config, list(self._routes.by_kind), files)
         self._processors: dict[tuple[str, Kind], MediaProcessor] = {}
         for name, spec in self.encoders.items():
-            released = released_reader(files, config, spec) if files else None
+            reader = files.make_reader(config, spec) if files else None
             for kind in spec.kinds:
-                processor = MEDIA_TYPES[kind].make_processor(config, spec, released)
+                processor = MEDIA_TYPES[kind].make_processor(config, spec, reader)
                 self._processors[name, kind] = processor
 
     @property
@@ -456,9 +459,10 @@ def make_processor(
     specs: Sequence[RowSpec],
     longest: int | None = None,
     targets: Mapping[str, TargetSpec] = NEXT_TOKEN_ONLY,
+    released: ReleasedProcessors = NO_CLASSES,
 ) -> Processor:
     """The configured processor. Raises DataError, see `Processor`."""
-    return Processor(config, specs, longest, targets)
+    return Processor(config, specs, longest, targets, released)
 
 
 def _length_fields(spec: MediaRowSpec) -> dict[str, Any]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from data.processing.configured_chat import make_chat, read_files
 from data.sample import DataError
+from data.text.chat import ConversationTokenizer
 from mllm_jax.config.checks.checks import check_unplanned, find_problems
-from mllm_jax.config.inputs import standing_in
+from mllm_jax.config.inputs import released_of, standing_in
 from mllm_jax.config.sections import ExperimentConfig
 from mllm_jax.config.strict_yaml import shorten_repr
 from mllm_jax.layers.config.adapters import AdapterError
@@ -69,9 +70,8 @@ def _with_fewer(
             "data.processor, of which ids that no text has may be more"
         ]
     config = config.model_copy(update={"data": config.data.with_embeddings(vocab)})
-    kinds = [encoder.modality for encoder in config.model.others.values()]
     try:
-        make_chat(config.data, kinds, read_files(config.data))
+        _make_chat(config)
     except DataError as error:
         return config, [str(error)]
     return config, []
@@ -88,8 +88,7 @@ def _with_vocabulary(config: ExperimentConfig) -> tuple[ExperimentConfig, list[s
     try:
         if vocab is not None and data.processor is not None and not data.processor.exists():
             return config, []
-        kinds = [encoder.modality for encoder in config.model.others.values()]
-        size = make_chat(data, kinds, read_files(data)).vocab_size
+        size = _make_chat(config).vocab_size
     except DataError as error:
         return config, [str(error)]
     except OSError as error:  # a name that is too long, or a folder that may not be looked into
@@ -100,3 +99,9 @@ def _with_vocabulary(config: ExperimentConfig) -> tuple[ExperimentConfig, list[s
     decoder = config.model.backbone_config.model_copy(update={"vocab": -(-size // 64) * 64})
     model = config.model.with_modules({config.model.backbone: decoder})
     return config.model_copy(update={"model": model}), []
+
+
+def _make_chat(config: ExperimentConfig) -> ConversationTokenizer:
+    """The tokenizer and chat template. Raises DataError."""
+    kinds = [encoder.modality for encoder in config.model.others.values()]
+    return make_chat(config.data, kinds, read_files(config.data, released_of(config.data)))

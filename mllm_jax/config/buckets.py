@@ -6,10 +6,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
+from data.processing.processor import Processor, make_processor
 from data.rows.spec import BucketCost, LengthBucket, RowSpec
 from mllm_jax.config.configured_step import configure_step
 from mllm_jax.config.hardware import load_hardware
-from mllm_jax.config.inputs import media_specs, own_positions, token_spec
+from mllm_jax.config.inputs import (
+    media_specs,
+    own_positions,
+    released_of,
+    row_specs,
+    target_specs,
+    token_spec,
+)
 from mllm_jax.config.sections import ExperimentConfig
 from scheduling.costs.estimate import ModuleTiming
 from scheduling.costs.hardware import Hardware
@@ -42,6 +50,22 @@ def planning_specs(config: ExperimentConfig) -> list[RowSpec]:
         for spec in specs
     ]
     return [text, *priced]
+
+
+def configured_processor(config: ExperimentConfig) -> Processor:
+    """The processor of the samples of a run; its buckets have costs once budgets are known.
+
+    Raises:
+        DataError: tokenizer or processor cannot be used, or do not fit the model.
+    """
+    specs = row_specs(config.model) if config.data.auto_budgets else planning_specs(config)
+    return make_processor(
+        config.data,
+        specs,
+        config.model.backbone_config.max_positions,
+        target_specs(config.model),
+        released_of(config.data),
+    )
 
 
 def _with_cost(

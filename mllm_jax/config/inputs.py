@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import Literal
 
 from data.batch import ModuleRows
+from data.config import DataConfig
+from data.hf_format.media import ReleasedProcessors
 from data.media.audio.row_spec import AudioRowSpec
 from data.media.image.row_spec import ImageRowSpec
 from data.rows.pack import empty_rows
@@ -16,6 +18,7 @@ from data.targets import TargetSpec
 from mllm_jax.config.sections import ExperimentConfig
 from mllm_jax.families.family import load_reference
 from mllm_jax.families.media import make_row_spec
+from mllm_jax.families.processors import released_processors
 from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.layers.config.kinds import mask_ids
 from mllm_jax.models.model_config import ModelConfig
@@ -50,6 +53,11 @@ def target_specs(model: ModelConfig) -> dict[str, TargetSpec]:
         name: load_reference(find_kind(objective.kind).targets)(name, **objective.spec_options)
         for name, objective in model.graph.objectives.items()
     }
+
+
+def released_of(data: DataConfig) -> ReleasedProcessors:
+    """The classes that the folder `data.processor` may name; none if there is no such folder."""
+    return ReleasedProcessors() if data.processor is None else released_processors()
 
 
 def further_budgets(model: ModelConfig) -> dict[str, tuple[str, str]]:

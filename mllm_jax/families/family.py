@@ -30,6 +30,8 @@ from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig
 
 AnyConfig = DecoderConfig | EncoderConfig
+#: A mapping of nothing.
+NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -62,12 +64,18 @@ class Family:
         formats: reference to a tuple of `ReleaseFormat`, besides that of `decoder`; None: no other.
         decoder: reference to the `DecoderRelease` of a family of decoders, which are released alone
             and in multimodal models; None for other families and those without a release.
+        released_processors: references to `MediaSettings` by the name of a class of processors, as
+            `preprocessor_config.json` of a release says it. They must not import jax.
+        placeholders: tokens of media by kind, by the class of a whole processor, which has them if
+            its files name none.
     """
 
     name: str
-    modules: Mapping[str, FamilyModule] = field(default_factory=lambda: MappingProxyType({}))
+    modules: Mapping[str, FamilyModule] = field(default_factory=lambda: NONE)
     formats: str | None = None
     decoder: str | None = None
+    released_processors: Mapping[str, str] = field(default_factory=lambda: NONE)
+    placeholders: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: NONE)
 
     def __post_init__(self) -> None:
         """Refuse modules that a configuration could not name."""

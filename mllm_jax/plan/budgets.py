@@ -20,20 +20,17 @@ from data.planning.packing import make_capacity
 from data.planning.stream import BatchPlanner, LoaderState, TrainingDemand
 from data.planning.suggest import MULTIPLE, needs_of, suggest_budgets
 from data.planning.unusable import names, unusable_samples
-from data.processing.processor import make_processor
 from data.rows.spec import RowSpec
 from data.sample import DataError
 from data.sources.make import make_source
 from data.sources.mixture import SourceMixture
 from data.sources.order import SampleOrder
 from data.sources.source import Source
-from mllm_jax.config.buckets import planning_specs
+from mllm_jax.config.buckets import configured_processor
 from mllm_jax.config.checks.checks import check_unplanned
 from mllm_jax.config.inputs import (
     TOKENS,
     round_budgets,
-    row_specs,
-    target_specs,
     with_budgets,
     with_plans,
 )
@@ -177,9 +174,7 @@ class _MeasuredSamples:
         source = make_source(config.data, "train")
         if not len(source):
             raise DataError("data.source has no samples; valid: at least one")
-        lanes = row_specs(config.model) if config.data.auto_budgets else planning_specs(config)
-        most, targets = config.model.backbone_config.max_positions, target_specs(config.model)
-        processor = make_processor(config.data, lanes, most, targets)
+        processor = configured_processor(config)
         lengths = open_lengths(source, processor, config.data)
         return cls(config, source, lengths, tuple(processor.specs.values()))
 

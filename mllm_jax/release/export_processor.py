@@ -17,6 +17,7 @@ from data.hf_format.files import GENERATION, ReleasedFiles, read_folder
 from data.hf_format.media import PREPROCESSOR, VIDEOS
 from data.hf_format.tokens import ReleasedTokenizer
 from data.processing.configured_chat import TODAY
+from mllm_jax.families.processors import released_processors
 from mllm_jax.hf_format.files import PretrainedError
 
 TOKENIZER, SETTINGS = "tokenizer.json", "tokenizer_config.json"
@@ -63,7 +64,7 @@ class TrainedProcessor:
             if isinstance(section, Mapping) and "placeholder" in section
         }
         begin = data.get("answers_begin", "text")
-        return cls(read_folder(Path(data["processor"])), marks, begin)
+        return cls(read_folder(Path(data["processor"]), released_processors()), marks, begin)
 
     @property
     def folder(self) -> Path:

@@ -18,12 +18,13 @@ from pydantic import ValidationError
 
 from data.config import DataConfig
 from data.folders import put_folder
-from data.hf_format.media import MEDIA_KEYS, PREPROCESSOR, VIDEOS
+from data.hf_format.media import PREPROCESSOR, VIDEOS
 from data.media.registry import MEDIA_TYPES
 from data.processing.processor import make_processor
 from data.sample import DataError
 from mllm_jax.config.inputs import row_specs
 from mllm_jax.config.load import resolve_config
+from mllm_jax.families.processors import released_processors
 from mllm_jax.hf_format.dtype_ranges import describe_overflow, find_overflow_in_chunks
 from mllm_jax.hf_format.files import PretrainedError, list_names
 from mllm_jax.models.model_config import ModelConfig
@@ -272,7 +273,8 @@ def _put_media(folder: Path, merged: Path) -> None:
             }
             (merged / settings.name).write_text(json.dumps(values, indent=1), encoding="utf-8")
     if processor.is_file():
-        values = {key: value for key, value in _read_json(processor).items() if key in MEDIA_KEYS}
+        keys = released_processors().processor_keys
+        values = {key: value for key, value in _read_json(processor).items() if key in keys}
         (merged / processor.name).write_text(json.dumps(values, indent=1), encoding="utf-8")
 
 
@@ -293,7 +295,9 @@ def _check_processor(model: ModelConfig, data: Mapping[str, Any], draft: Path, o
         PretrainedError: the parts do not fit together.
     """
     try:
-        make_processor(DataConfig.model_validate(data), row_specs(model))
+        make_processor(
+            DataConfig.model_validate(data), row_specs(model), released=released_processors()
+        )
     except DataError as error:
         problem = str(error).replace(str(draft), str(out))
         raise PretrainedError(

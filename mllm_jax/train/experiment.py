@@ -8,9 +8,8 @@ from pathlib import Path
 
 import jax
 
-from data.processing.processor import Processor, make_processor
-from mllm_jax.config.buckets import planning_specs
-from mllm_jax.config.inputs import target_specs
+from data.processing.processor import Processor
+from mllm_jax.config.buckets import configured_processor
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.compiled.precompiled import PrecompiledPrograms
 from mllm_jax.train.step.build import build_step_on_devices_of, build_train_step, with_pipeline_plan
@@ -50,12 +49,7 @@ class Experiment:
             DataError: tokenizer or processor cannot be made.
         """
         step = build_train_step(config)
-        processor = make_processor(
-            config.data,
-            planning_specs(config),
-            config.model.backbone_config.max_positions,
-            target_specs(config.model),
-        )
+        processor = configured_processor(config)
         return cls(config, step.program.grid, processor, step)
 
     @cached_property

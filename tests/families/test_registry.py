@@ -22,6 +22,7 @@ from mllm_jax.families import registry
 from mllm_jax.families.family import Family, FamilyModule, load_reference
 from mllm_jax.families.functions import ModuleFunctions
 from mllm_jax.families.llama.config import LlamaConfig
+from mllm_jax.families.processors import released_processors
 from mllm_jax.families.releases import release_formats
 from mllm_jax.families.siglip.config import SiglipConfig
 from mllm_jax.hf_format.release_format import ReleaseFormat
@@ -66,6 +67,9 @@ def test_what_a_family_refers_to_is_there(name: str) -> None:
     for own in load_reference(family.formats) if family.formats else ():
         assert isinstance(own, ReleaseFormat)
         assert release_formats()[own.name] is own
+    for released, reference in family.released_processors.items():
+        assert released_processors().media[released] is load_reference(reference)
+    assert family.placeholders.items() <= released_processors().placeholders.items()
 
 
 def test_unknown_names_are_refused_with_the_valid_ones() -> None:
@@ -154,6 +158,22 @@ def test_a_worker_reads_media_without_jax(encoder: str) -> None:
     found = _modules_of(READ, pickled=pickle.dumps(media))
     assert "numpy" in found
     assert not {"jax", "jaxlib", "flax"} & found
+
+
+def test_a_worker_knows_the_classes_of_released_processors_without_jax() -> None:
+    found = _modules_of(READ, pickled=pickle.dumps(released_processors()))
+    assert "mllm_jax.families.whisper.processor" in found
+    assert not {"jax", "jaxlib", "flax"} & found
+
+
+def test_a_class_that_is_no_class_of_settings_is_refused() -> None:
+    wrong = {"OtherImageProcessor": "mllm_jax.families.siglip.processor:PatchBudget"}
+    registry.register(Family("other", released_processors=wrong))
+    try:
+        with pytest.raises(TypeError, match="PatchBudget'>; valid: a class of MediaSettings"):
+            released_processors()
+    finally:
+        registry.unregister("other")
 
 
 def _modules_of(program: str, *arguments: str, pickled: bytes = b"") -> set[str]:

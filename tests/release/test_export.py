@@ -14,7 +14,6 @@ from tokenizers import Tokenizer
 
 import launch
 from data.hf_format.chat import ReleasedChat
-from data.hf_format.files import read_folder
 from data.processing.configured_chat import TODAY
 from data.sample import Turn
 from mllm_jax.hf_format.files import PretrainedError
@@ -22,6 +21,7 @@ from mllm_jax.release.export_processor import TrainedProcessor
 from mllm_jax.release.export_weights import RunExport
 from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.train.state.saved import SavedParameters
+from tests.data.hf_format.stored import read_folder
 from tests.data.hf_format.templates import TEMPLATES
 from tests.release.test_import import PARITY, SHARDED, begun, imported, planned, tensors
 from tests.train.models import small_model

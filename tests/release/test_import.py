@@ -20,9 +20,7 @@ from rich.console import Console
 from safetensors.numpy import load_file, save_file
 
 import launch
-from data.hf_format.files import read_folder
 from data.planning.stream import LoaderState
-from data.processing.processor import make_processor
 from data.sample import DataError, Sample, SampleError, Turn
 from mllm_jax.config.load import ConfigError, ExperimentConfig, resolve_config
 from mllm_jax.hf_format.files import PretrainedError
@@ -36,6 +34,7 @@ from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.trainer import train
 from tests.configs import ROOT
+from tests.data.hf_format.stored import make_processor, read_folder
 from tests.data.samples import TEXT
 from tests.train.llava_folder import write_folder
 

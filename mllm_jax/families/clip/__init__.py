@@ -13,4 +13,7 @@ FAMILY = Family(
         )
     },
     formats=f"{__name__}.release:FORMATS",
+    released_processors=dict.fromkeys(
+        ("CLIPImageProcessor", "CLIPFeatureExtractor"), f"{__name__}.processor:ClipImages"
+    ),
 )

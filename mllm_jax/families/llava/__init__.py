@@ -2,4 +2,9 @@
 
 from mllm_jax.families.family import Family
 
-FAMILY = Family("llava", formats=f"{__name__}.release:FORMATS")
+FAMILY = Family(
+    "llava",
+    formats=f"{__name__}.release:FORMATS",
+    released_processors={"LlavaImageProcessor": f"{__name__}.processor:LlavaImages"},
+    placeholders={"LlavaProcessor": {"image": "<image>"}},
+)

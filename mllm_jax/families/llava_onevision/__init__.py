@@ -2,4 +2,12 @@
 
 from mllm_jax.families.family import Family
 
-FAMILY = Family("llava_onevision", formats=f"{__name__}.release:FORMATS")
+FAMILY = Family(
+    "llava_onevision",
+    formats=f"{__name__}.release:FORMATS",
+    released_processors={
+        "LlavaOnevisionImageProcessor": f"{__name__}.processor:OnevisionImages",
+        "LlavaOnevisionVideoProcessor": f"{__name__}.processor:OnevisionVideos",
+    },
+    placeholders={"LlavaOnevisionProcessor": {"image": "<image>"}},
+)

@@ -2,4 +2,8 @@
 
 from mllm_jax.families.family import Family
 
-FAMILY = Family("qwen2_audio", formats=f"{__name__}.release:FORMATS")
+FAMILY = Family(
+    "qwen2_audio",
+    formats=f"{__name__}.release:FORMATS",
+    placeholders={"Qwen2AudioProcessor": {"audio": "<|AUDIO|>"}},
+)

@@ -13,4 +13,8 @@ FAMILY = Family(
         )
     },
     formats=f"{__name__}.release:FORMATS",
+    released_processors={
+        "SiglipImageProcessor": f"{__name__}.processor:SiglipImages",
+        "Siglip2ImageProcessor": f"{__name__}.processor:Siglip2Images",
+    },
 )

@@ -13,4 +13,5 @@ FAMILY = Family(
         )
     },
     formats=f"{__name__}.release:FORMATS",
+    released_processors={"WhisperFeatureExtractor": f"{__name__}.processor:AudioSettings"},
 )

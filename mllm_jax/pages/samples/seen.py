@@ -18,15 +18,14 @@ from data.loading.loader import Microbatch
 from data.media.preview import MediaPreview
 from data.planning.buckets import number_of
 from data.planning.layout import SamplePlacement
-from data.processing.processor import Processor, make_processor
+from data.processing.processor import Processor
 from data.rows.pack import read_medium
 from data.rows.spec import RowSpec
 from data.sample import UnusableError
 from data.sources.make import make_source
 from data.sources.mixture import SourceMixture
 from data.sources.source import Source
-from mllm_jax.config.buckets import planning_specs
-from mllm_jax.config.inputs import target_specs
+from mllm_jax.config.buckets import configured_processor
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.train.feed.feed import open_single_loader
 
@@ -261,12 +260,7 @@ def build_preview(config: ExperimentConfig, samples: int) -> DataPreview:
         SampleError: a sample cannot be used, with `data.on_error: raise`.
     """
     source = make_source(config.data)
-    processor = make_processor(
-        config.data,
-        planning_specs(config),
-        config.model.backbone_config.max_positions,
-        target_specs(config.model),
-    )
+    processor = configured_processor(config)
     microbatches: list[Microbatch] = []
     sizes = _source_sizes(source, config)
     try:

@@ -27,11 +27,9 @@ from data.loading.evaluation import (
     prompt_batches,
 )
 from data.planning.stream import SkippedSample
-from data.processing.processor import make_processor
 from data.sources.make import make_source
 from data.waits import SOURCE
-from mllm_jax.config.buckets import planning_specs
-from mllm_jax.config.inputs import target_specs
+from mllm_jax.config.buckets import configured_processor
 from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.models.model import Model
 from mllm_jax.runtime.compiled.synchronized import synchronize_program
@@ -319,14 +317,7 @@ def evaluate_run(config: ExperimentConfig) -> dict[str, Any]:
     if not folder.is_dir():
         raise RunError(f"run {config.run.path} has no checkpoint; train it first")
     current_peers().note_activity("looking at the held-out samples", limited=False, key=SOURCE)
-    processor = run_on_all(
-        lambda: make_processor(
-            config.data,
-            planning_specs(config),
-            config.model.backbone_config.max_positions,
-            target_specs(config.model),
-        )
-    )
+    processor = run_on_all(lambda: configured_processor(config))
     check_heldout_data(config, processor)
     current_peers().note_activity("restoring the state", limited=False)
     experiment = Experiment.build(config)

@@ -29,14 +29,13 @@ from data.planning.lengths import LengthTable, open_lengths
 from data.planning.row_assignment import Hosts
 from data.planning.stream import LoaderState, TrainingDemand
 from data.planning.unusable import refuse, unusable_samples
-from data.processing.processor import Processor, make_processor
+from data.processing.processor import Processor
 from data.sample import AwayError, DataError, Lengths, SampleError
 from data.sources.make import make_source
 from data.sources.mixture import SourceMixture
 from data.sources.source import Source
 from data.waits import SOURCE
-from mllm_jax.config.buckets import planning_specs
-from mllm_jax.config.inputs import target_specs
+from mllm_jax.config.buckets import configured_processor
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.work.flops import module_works
 from mllm_jax.runtime.agreement import check_agreement, flatten_config
@@ -173,14 +172,7 @@ def check_sources(config: ExperimentConfig) -> Identities:
     source = shared_source(config.data)
     if not len(source):
         raise DataError("data.source has no samples; valid: at least one")
-    processor = run_on_all(
-        lambda: make_processor(
-            config.data,
-            planning_specs(config),
-            config.model.backbone_config.max_positions,
-            target_specs(config.model),
-        )
-    )
+    processor = run_on_all(lambda: configured_processor(config))
     for message in run_on_all(processor.chat.check_training):
         if is_primary():
             logger.warning("%s", message)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -11,6 +12,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from data.config import DataConfig
+from data.hf_format import files
+from data.hf_format.files import ReleasedFiles
+from data.processing import processor
+from data.processing.processor import Processor
+from data.rows.spec import RowSpec
+from mllm_jax.families.processors import released_processors
 
 ROOT = Path(__file__).parents[2] / "parity"
 CHATTING = ("llama3", "qwen2_5", "llava", "llava_onevision", "qwen2_audio")
@@ -25,6 +34,16 @@ def arrays(*parts: str) -> dict[str, NDArray[Any]]:
 
 def read_json(*parts: str) -> Any:
     return json.loads(ROOT.joinpath(*parts).read_text())
+
+
+def read_folder(folder: Path) -> ReleasedFiles:
+    """A folder of any family."""
+    return files.read_folder(folder, released_processors())
+
+
+def make_processor(config: DataConfig, specs: Sequence[RowSpec]) -> Processor:
+    """A processor that knows the classes of all families."""
+    return processor.make_processor(config, specs, released=released_processors())
 
 
 def image(name: str) -> NDArray[np.uint8]:

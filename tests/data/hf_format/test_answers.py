@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from data.config import AnswersBegin
 from data.hf_format.chat import ReleasedChat
-from data.hf_format.files import AddedToken, read_folder
+from data.hf_format.files import AddedToken
 from data.sample import ConversationError, DataError, Turn
 from data.text.chat import RenderedChat
-from tests.data.hf_format.stored import DAY, ROOT
+from tests.data.hf_format.stored import DAY, ROOT, read_folder
 from tests.data.hf_format.templates import TEMPLATES
 
 ASK, ANSWER = Turn("user", "What is it?"), Turn("assistant", "A cat.")

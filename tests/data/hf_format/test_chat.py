@@ -16,11 +16,20 @@ from hypothesis import strategies as st
 
 from data.config import AnswersBegin
 from data.hf_format.chat import ReleasedChat
-from data.hf_format.files import AddedToken, ReleasedFiles, read_folder
+from data.hf_format.files import AddedToken, ReleasedFiles
 from data.rows.spec import Kind
 from data.sample import ConversationError, DataError, Turn
 from data.text.chat import RenderedChat
-from tests.data.hf_format.stored import CHATTING, DAY, ROOT, arrays, changed, composed, read_json
+from tests.data.hf_format.stored import (
+    CHATTING,
+    DAY,
+    ROOT,
+    arrays,
+    changed,
+    composed,
+    read_folder,
+    read_json,
+)
 
 MARKS: dict[Kind, str] = {"image": "<image>", "audio": "<audio>"}
 KINDS: dict[str, tuple[Kind, ...]] = {

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from data.hf_format.files import ReleasedFiles, read_folder
-from data.hf_format.images import ExactSize, PatchBudget, ShortestEdge
+from data.hf_format.files import ReleasedFiles
+from data.hf_format.images import ExactSize, ShortestEdge
 from data.sample import DataError
-from tests.data.hf_format.stored import ROOT, changed, composed
+from mllm_jax.families.siglip.processor import PatchBudget
+from tests.data.hf_format.stored import ROOT, changed, composed, read_folder
 
 PREPROCESSOR = "preprocessor_config.json"
 
@@ -126,8 +127,7 @@ def test_what_is_left_out_has_the_defaults_of_the_class(
     kind: str, changes: dict[str, Any], resize: object, folder: Path
 ) -> None:
     (folder / PREPROCESSOR).write_text(json.dumps({"image_processor_type": kind} | changes))
-    image = read_folder(folder).media.get("image")
-    assert image is not None
+    image = read_folder(folder).media["image"].recipe
     assert image.resize == resize
     assert image.resample == (2 if "Siglip2" in kind else 3)
     assert image.crop == ((224, 224) if "CLIP" in kind else None)
@@ -230,12 +230,18 @@ def write(name: str, text: bytes) -> Callable[[Path], object]:
         (write(PREPROCESSOR, b"\xff\xfe"), "preprocessor_config.json is not JSON"),
         (write("chat_template.jinja", b"\xff"), "chat_template.jinja is not UTF-8"),
         (write("chat_template.json", b"{}"), "chat_template.json: chat_template: Field required"),
-        (write("processor_config.json", b'{"vision_aspect_ratio": "pad"}'), "vision_aspect_ratio"),
     ],
 )  # fmt: skip
 def test_damaged_folders(damage: Callable[[Path], object], reason: str, folder: Path) -> None:
     damage(folder)
     with pytest.raises(DataError, match=f"data.processor: .*{reason}"):
+        read_folder(folder)
+
+
+def test_a_bad_number_of_tiles(tmp_path: Path) -> None:
+    folder = composed(tmp_path, "llava_onevision")
+    changed(folder, "processor_config.json", vision_aspect_ratio="pad")
+    with pytest.raises(DataError, match=r"processor_config.json: vision_aspect_ratio: .*'pad'"):
         read_folder(folder)
 
 
@@ -247,4 +253,4 @@ def test_a_folder_that_is_none(tmp_path: Path) -> None:
 def test_what_is_read_is_plain() -> None:
     files = read_folder(ROOT / "llava_onevision")
     assert isinstance(files, ReleasedFiles)
-    assert files.most_tiles == 2
+    assert files.media["image"].recipe.most_tiles == 2

@@ -11,11 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from data.hf_format.files import read_folder
 from data.hf_format.images import (
     ExactSize,
     ImageTransforms,
-    PatchBudget,
     ReleasedImages,
     Resize,
     ShortestEdge,
@@ -25,7 +23,16 @@ from data.hf_format.images import (
 from data.media.image.row_spec import ImageRowSpec
 from data.media.image.tiles import ImageTiling
 from data.sample import NO_TILES, DataError, MediaError, ProcessedMedium, Size
-from tests.data.hf_format.stored import ROOT, arrays, changed, composed, image, read_json
+from mllm_jax.families.siglip.processor import PatchBudget
+from tests.data.hf_format.stored import (
+    ROOT,
+    arrays,
+    changed,
+    composed,
+    image,
+    read_folder,
+    read_json,
+)
 
 NAMES = ("wide", "tall", "square", "large", "tiny")
 MOST = 10_000_000
@@ -37,8 +44,8 @@ TILED = replace(VISION, tiling=TILING, newline=288)
 
 
 def transforms_of(folder: Path) -> ImageTransforms:
-    transforms = read_folder(folder).media.get("image")
-    assert transforms is not None
+    transforms = read_folder(folder).media["image"].recipe
+    assert isinstance(transforms, ImageTransforms)
     return transforms
 
 

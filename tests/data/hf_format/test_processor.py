@@ -22,7 +22,7 @@ from data.media.audio.row_spec import AudioRowSpec, LazyAudio
 from data.media.image.row_spec import ImageRowSpec, LazyImage
 from data.media.image.tiles import ImageTiling
 from data.planning.stream import TrainingDemand
-from data.processing.processor import Processor, make_processor
+from data.processing.processor import Processor
 from data.rows.spec import RowSpec
 from data.sample import DataError, LengthError, Sample, SampleError, Turn
 from tests.data.hf_format.stored import (
@@ -32,6 +32,7 @@ from tests.data.hf_format.stored import (
     changed,
     composed,
     image,
+    make_processor,
     read_json,
     wave,
 )

@@ -9,11 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from data.hf_format.files import read_folder
 from data.hf_format.images import ExactSize
-from data.processing.processor import make_processor
 from data.sample import DataError, Sample, Turn
-from tests.data.hf_format.stored import ROOT, arrays, changed, composed, read_json
+from tests.data.hf_format.stored import (
+    ROOT,
+    arrays,
+    changed,
+    composed,
+    make_processor,
+    read_folder,
+    read_json,
+)
 from tests.data.hf_format.test_images import close, patches_of
 from tests.data.hf_format.test_processor import TILED, config_of
 from tests.data.samples import TEXT, Frames
@@ -33,15 +39,15 @@ def test_frames_have_settings_of_their_own(folder: Path) -> None:
     before = read_folder(folder).fingerprint
     changed(folder, VIDEOS, **FRAMES)
     assert read_folder(folder).fingerprint != before
-    files = read_folder(folder).media["video"]
+    files = read_folder(folder).media["video"].recipe
     transforms = files.transforms
     assert (files.frames, transforms.resize, transforms.resample) == (5, ExactSize((18, 18)), 2)
     assert list(transforms.mean) == FRAMES["image_mean"]
     changed(folder, VIDEOS, do_sample_frames=None, video_processor_type=...)
     changed(folder, VIDEOS, image_processor_type=CLASS)
-    assert read_folder(folder).media["video"].frames is None
+    assert read_folder(folder).media["video"].recipe.frames is None
     changed(folder, "processor_config.json", video_processor={"video_processor_type": CLASS})
-    transforms = read_folder(folder).media["video"].transforms
+    transforms = read_folder(folder).media["video"].recipe.transforms
     assert (transforms.resize, transforms.resample, transforms.mean[0]) == (
         ExactSize((384, 384)),
         3,
@@ -83,7 +89,7 @@ def test_frames_are_as_released(tmp_path: Path) -> None:
     )
     # What people see of the frames has their mean, not that of images.
     (seen,) = processor.preview_medium(sample, "vision", 0, medium).seen
-    transforms = read_folder(folder).media["video"].transforms
+    transforms = read_folder(folder).media["video"].recipe.transforms
     for picture, frame in zip(seen, video.load(), strict=True):
         levels = transforms.grey_levels(transforms.transform_pixels(frame))
         np.testing.assert_array_equal(picture.pixels, levels[:16, :16])

@@ -8,8 +8,8 @@ import pytest
 from data.media.image.media_type import NoiseImage
 from data.media.video.files import FrameTiming
 from data.media.video.media_type import NoiseVideo
-from data.processing.processor import make_processor
 from data.sample import LengthError, Sample, SampleError, Turn
+from tests.data.hf_format.stored import make_processor
 from tests.data.hf_format.test_processor import TILED, VISION, config_of
 from tests.data.loading import test_on_read
 from tests.data.loading.test_loader import assert_same_microbatch, take

@@ -12,7 +12,7 @@ import numpy as np
 from data.processing.processor import Processor, make_processor
 from data.sources.make import make_source
 from data.sources.shapes import write_example
-from mllm_jax.config.inputs import row_specs, target_specs
+from mllm_jax.config.inputs import released_of, row_specs, target_specs
 from mllm_jax.config.load import ExperimentConfig, load_config
 from tests.configs import ROOT
 
@@ -50,7 +50,7 @@ def processor(config: ExperimentConfig) -> Processor:
     """The processor of a configuration."""
     model = config.model
     most, targets = model.decoder.max_positions, target_specs(model)
-    return make_processor(config.data, row_specs(model), most, targets)
+    return make_processor(config.data, row_specs(model), most, targets, released_of(config.data))
 
 
 def inputs(config: ExperimentConfig) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from data.config import DataConfig
 from data.media.image.row_spec import LazyImage
-from data.processing.processor import Processor, make_processor
+from data.processing.processor import Processor
 from data.sample import Sample, Turn
 from mllm_jax.config.inputs import media_specs, row_specs
 from mllm_jax.generate.generator import AnswerGenerator, AnswerOptions
 from mllm_jax.generate.opened import open_model
+from tests.data.hf_format.stored import make_processor
 from tests.data.hf_format.test_processor import Picture
 from tests.data.samples import Frames
 from tests.data.sources.formats.writers import encoded_video

@@ -6,14 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from data.hf_format import audio
-from data.hf_format.audio import ReleasedAudio, log_mel
-from data.hf_format.files import read_folder
-from data.hf_format.media import AudioSettings
 from data.media.audio.frames import log_energies
 from data.media.audio.row_spec import AudioRowSpec
 from data.sample import DataError, MediaError
-from tests.data.hf_format.stored import ROOT, arrays, wave
+from mllm_jax.families.whisper import processor
+from mllm_jax.families.whisper.processor import AudioSettings, ReleasedAudio, log_mel
+from tests.data.hf_format.stored import ROOT, arrays, read_folder, wave
 
 EAR = AudioRowSpec("audio", mels=16, stride=4, pool=2, lookahead=2)
 SHORT = AudioSettings(feature_size=16, chunk_length=1)
@@ -65,8 +63,7 @@ def test_windows_of_another_length_are_as_released() -> None:
 
 
 def test_qwen2_audio_is_as_released() -> None:
-    settings = read_folder(ROOT / "qwen2_audio").media.get("audio")
-    assert settings is not None
+    settings = read_folder(ROOT / "qwen2_audio").media["audio"].recipe
     reader, stored = ReleasedAudio(settings, EAR), arrays("qwen2_audio", "inputs.npz")
     features, masks = stored["two.input_features"], stored["two.feature_attention_mask"]
     for name, expected, mask in zip(("long", "even", "blip"), features, masks, strict=True):
@@ -124,7 +121,7 @@ def test_a_short_clip_is_no_work_of_30_seconds(monkeypatch: pytest.MonkeyPatch) 
         results.append(frames)
         return log_energies(padded, frames, *others)
 
-    monkeypatch.setattr(audio, "log_energies", counted)
+    monkeypatch.setattr(processor, "log_energies", counted)
     log_mel(np.ones(16_000, np.float32), AudioSettings())
     assert results == [102]
 
