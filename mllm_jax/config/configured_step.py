@@ -17,7 +17,7 @@ from mllm_jax.layers.attention.limits import (
     PREFERRED,
     Backend,
     able_backends,
-    pair_share,
+    computed_pair_share,
 )
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig
@@ -238,7 +238,7 @@ def _count_microbatches(config: ExperimentConfig, name: str) -> int:
 def _full_pairs(model: ModelConfig, tokens: int) -> float:
     """Share of all pairs of a row that the decoder's layers without window and chunks compute."""
     masks = near_sizes(model.backbone_config.layer_kinds, {})
-    return pair_share(model.attention, tokens, masks.get((None, None), MaskKind()))
+    return computed_pair_share(model.attention, tokens, masks.get((None, None), MaskKind()))
 
 
 def _near_pairs(model: ModelConfig, positions: Mapping[str, int]) -> dict[str, tuple[float, ...]]:
@@ -257,7 +257,7 @@ def _near_shares(
 ) -> tuple[float, ...]:
     masks = near_sizes(module.layer_kinds, module.bound_sizes)
     return tuple(
-        pair_share(backend, tokens, mask, module.bound_sizes.get(mask.bounds))
+        computed_pair_share(backend, tokens, mask, module.bound_sizes.get(mask.bounds))
         for sizes, mask in masks.items()
         if sizes != (None, None)
     )

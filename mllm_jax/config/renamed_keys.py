@@ -61,6 +61,10 @@ def _of_decoder(value: Any, values: Mapping[str, Any]) -> Values | None:
     return {"decoder": value} if value > 1 else {}
 
 
+def _blockwise(value: Any, values: Mapping[str, Any]) -> str | None:
+    return "blockwise" if value == "windowed" else None
+
+
 def _on_each_stage(value: Any, values: Mapping[str, Any]) -> Values:
     """Chunks on every stage of an encoder's plan, from the pieces on all of its stages."""
     plans = _as_mapping(_as_mapping(values.get("parallel")).get("encoders"))
@@ -93,6 +97,7 @@ RENAMED = (
     RenamedKey("schedule.work_ahead", "schedule.prefetch"),
     RenamedKey("parallel.sums", "parallel.reduce_dtype"),
     RenamedKey("model.encoders.*.lanes", "model.encoders.*.buckets"),
+    RenamedKey("model.attention", "model.attention", _blockwise, "blockwise in place of windowed"),
 )
 
 
@@ -102,7 +107,7 @@ def rename_advice(path: tuple[str, ...], value: Any) -> str | None:
         if (new := _new_path(key, path)) is None:
             continue
         same = new == path
-        if same and not _is_count(value):
+        if same and key.converted(value, {}) is None:
             continue
         what = "the value has another form" if same else f"the key is {'.'.join(new)} now"
         more = f" ({key.note})" if key.note else ""

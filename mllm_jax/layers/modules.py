@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from mllm_jax.layers.attention.cached import KeyValueCache, attend_to
+from mllm_jax.layers.attention.cached import KeyValueCache, cached_attention
 from mllm_jax.layers.attention.dispatch import compute_attention
 from mllm_jax.layers.attention.masks import TokenIds
 from mllm_jax.layers.config.elements import Dims
@@ -218,7 +218,7 @@ class SelfAttention(nnx.Module):
         if cache is None or cache.start is None:
             out = compute_attention(q, k, v, context.tokens(mask), mask, self.spec.backend)
         else:
-            out = attend_to(cache, q, mask)
+            out = cached_attention(cache, q, mask)
         return all_to_all(out, view.context, split=1, concat=2), cache
 
     def _own_heads(self, x: jax.Array, queries: int, view: MeshView) -> jax.Array:

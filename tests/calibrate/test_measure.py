@@ -12,7 +12,7 @@ from benchmarks import cost as bench_cost
 from mllm_jax.calibrate import measure as calibrate
 from mllm_jax.config.hardware import load_hardware, read_hardware
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.layers.attention.limits import pair_share
+from mllm_jax.layers.attention.limits import computed_pair_share
 from mllm_jax.layers.config.kinds import MaskKind
 from mllm_jax.plan.memory import predict_memory
 from mllm_jax.plan.simulate import simulate_step
@@ -131,38 +131,42 @@ def test_memory_of_a_step_is_what_its_parts_add_up_to() -> None:
 
 @pytest.mark.parametrize(("tokens", "share"), [(32, 1.0), (64, 1.0), (128, 0.75), (1024, 0.5625)])
 def test_causal_attention_leaves_out_blocks(tokens: int, share: float) -> None:
-    assert pair_share("reference", tokens, MaskKind()) == pytest.approx(share)
+    assert computed_pair_share("reference", tokens, MaskKind()) == pytest.approx(share)
 
 
 def test_a_window_leaves_out_what_is_before_it() -> None:
     # Eight blocks of 128 queries, with windows that begin 64 keys before each but the first.
-    assert pair_share("reference", 1024, MaskKind(window=65)) == pytest.approx(
+    assert computed_pair_share("reference", 1024, MaskKind(window=65)) == pytest.approx(
         (128 + 7 * 192) / 8 / 1024
     )
-    assert pair_share("splash", 1024, MaskKind(window=65)) == pytest.approx(
+    assert computed_pair_share("splash", 1024, MaskKind(window=65)) == pytest.approx(
         (128 + 7 * 256) / 8 / 1024
     )
-    full = pair_share("cudnn", 1024, MaskKind())
-    assert pair_share("cudnn", 1024, MaskKind(window=65)) == full
-    full = pair_share("splash", 1024, MaskKind())
-    assert pair_share("splash", 1024, MaskKind(window=1024)) == full
+    full = computed_pair_share("cudnn", 1024, MaskKind())
+    assert computed_pair_share("cudnn", 1024, MaskKind(window=65)) == full
+    full = computed_pair_share("splash", 1024, MaskKind())
+    assert computed_pair_share("splash", 1024, MaskKind(window=1024)) == full
 
 
 def test_chunks_and_spans_leave_out_what_a_backend_can_skip() -> None:
     """Those that read ids skip other chunks; the reference sees spans behind its blocks."""
     chunks, spans = MaskKind(chunk=256), MaskKind(spans=True)
     # Of every chunk of two blocks the first block sees itself, and the second both.
-    assert pair_share("pallas_gpu", 1024, chunks) == pytest.approx(1.5 * 128 / 1024)
-    assert pair_share("reference", 1024, chunks) == pair_share("reference", 1024, MaskKind())
+    assert computed_pair_share("pallas_gpu", 1024, chunks) == pytest.approx(1.5 * 128 / 1024)
+    assert computed_pair_share("reference", 1024, chunks) == computed_pair_share(
+        "reference", 1024, MaskKind()
+    )
     windows = MaskKind(causal=False, bounds="window_ids")
-    assert pair_share("pallas_gpu", 1024, windows, 128) == pytest.approx(1 / 8)
-    assert pair_share("cudnn", 1024, windows, 128) == 1
-    assert [pair_share(name, 1024, spans) for name in ("reference", "cudnn")] == [1, 1]
-    assert pair_share("pallas_gpu", 1024, spans) == pair_share("pallas_gpu", 1024, MaskKind())
+    assert computed_pair_share("pallas_gpu", 1024, windows, 128) == pytest.approx(1 / 8)
+    assert computed_pair_share("cudnn", 1024, windows, 128) == 1
+    assert [computed_pair_share(name, 1024, spans) for name in ("reference", "cudnn")] == [1, 1]
+    assert computed_pair_share("pallas_gpu", 1024, spans) == computed_pair_share(
+        "pallas_gpu", 1024, MaskKind()
+    )
     # The reference sees a window on both sides.
-    both = pair_share("reference", 1024, MaskKind(window=65, spans=True))
+    both = computed_pair_share("reference", 1024, MaskKind(window=65, spans=True))
     assert both == pytest.approx((2 * 192 + 6 * 256) / 8 / 1024)
 
 
 def test_flash_attention_leaves_out_nearly_half() -> None:
-    assert pair_share("pallas_gpu", 4096, MaskKind()) == pytest.approx(0.5, abs=0.02)
+    assert computed_pair_share("pallas_gpu", 4096, MaskKind()) == pytest.approx(0.5, abs=0.02)

@@ -129,7 +129,7 @@ def test_seconds_of_lanes_differ_by_the_exchange_of_heads() -> None:
 
 
 @pytest.mark.parametrize(("lengths", "rows"), [([8], 1), ([8, 8, 24], 1), ([1, 5, 30, 30], 2)])
-@pytest.mark.parametrize("attention", ["reference", "windowed"])
+@pytest.mark.parametrize("attention", ["reference", "blockwise"])
 def test_seconds_of_a_lane_are_those_of_the_cost_model(
     lengths: list[int], rows: int, attention: str
 ) -> None:
@@ -146,7 +146,7 @@ def test_seconds_of_a_lane_are_those_of_the_cost_model(
         sum(task.seconds for task in timing.chunk_times().values()) - timing.task_exchange_seconds
     )
     seconds = ModuleTiming(whole, *parts).task_exchange_seconds + rows * tasks
-    if attention == "windowed":
+    if attention == "blockwise":
         assert cost.by_segment
         seconds -= cost.quadratic * (rows * 64**2 - sum(n**2 for n in lengths))
     one = replace(cost, groups=1)

@@ -40,6 +40,7 @@ OVERRIDES = {
         "model.encoders.vision.lanes={short: 16, long: null}",
         "model.encoders.vision.buckets={short: 16, long: null}",
     ),
+    "model.attention": ("model.attention=windowed", "model.attention=blockwise"),
 }
 
 

@@ -28,13 +28,13 @@ class MaskBlocks(NamedTuple):
     """Pairs of blocks, `[rows, tokens / queries, tokens / keys]` bool.
 
     Attributes:
-        some: whether a pair of theirs may be visible. Blocks of ids in ascending or descending
+        visible: whether a pair of tokens may be visible. Blocks of ids in ascending or descending
             runs, as packing makes them, have one; blocks of other ids may have none.
-        every: whether all their pairs are visible.
+        full: whether all pairs of tokens are visible, so that no mask is needed.
     """
 
-    some: jax.Array
-    every: jax.Array
+    visible: jax.Array
+    full: jax.Array
 
     @staticmethod
     def of(tokens: TokenIds, mask: MaskKind, queries: int, keys: int) -> MaskBlocks:
@@ -43,49 +43,52 @@ class MaskBlocks(NamedTuple):
         Args:
             queries, keys: number of each in a block; they divide `FLASH_BLOCK`.
         """
-        ids = tokens.bounds
+        ids = tokens.boundary_ids
         begin = jnp.arange(0, ids.shape[1], queries)[None, :, None]
         key_begin = jnp.arange(0, ids.shape[1], keys)[None, None, :]
         of_queries, of_keys = _IdBounds.of(ids, queries), _IdBounds.of(ids, keys)
         padding = _compare_pairs(of_queries.padding, of_keys.padding, jnp.logical_and)
         padding &= begin // FLASH_BLOCK == key_begin // FLASH_BLOCK
-        some = _compare_pairs(of_queries.low, of_keys.high, jnp.less_equal) | padding
-        some &= _compare_pairs(of_queries.high, of_keys.low, jnp.greater_equal) | padding
-        every = _compare_pairs(of_queries.single, of_keys.single, jnp.logical_and)
-        every &= _compare_pairs(of_queries.first, of_keys.first, jnp.equal)
+        visible = _compare_pairs(of_queries.low, of_keys.high, jnp.less_equal) | padding
+        visible &= _compare_pairs(of_queries.high, of_keys.low, jnp.greater_equal) | padding
+        full = _compare_pairs(of_queries.single, of_keys.single, jnp.logical_and)
+        full &= _compare_pairs(of_queries.first, of_keys.first, jnp.equal)
         # How far keys are behind queries, at least and at most.
         least, most = begin - (key_begin + keys - 1), begin + queries - 1 - key_begin
         if mask.causal:
             span = _span_pairs(tokens, mask, queries, keys)
-            some, every = some & ((most >= 0) | span.some), every & ((least >= 0) | span.every)
+            visible, full = (
+                visible & ((most >= 0) | span.visible),
+                full & ((least >= 0) | span.full),
+            )
         if mask.window is not None:
-            some &= (least < mask.window) & (-most < mask.window)
-            every &= (most < mask.window) & ((-least < mask.window) | (not mask.spans))
-        return MaskBlocks(some, every)
+            visible &= (least < mask.window) & (-most < mask.window)
+            full &= (most < mask.window) & ((-least < mask.window) | (not mask.spans))
+        return MaskBlocks(visible, full)
 
     @property
     def of_keys(self) -> MaskBlocks:
         """The same, by blocks of keys."""
-        return MaskBlocks(self.some.swapaxes(1, 2), self.every.swapaxes(1, 2))
+        return MaskBlocks(self.visible.swapaxes(1, 2), self.full.swapaxes(1, 2))
 
     @property
     def loop_bounds(self) -> jax.Array:
         """Bounds of a loop over the blocks that one block meets, `[rows, blocks, 4]` int32.
 
-        The first of `some` and the end of the last; the first of `every` and the end of its run.
+        The first of `visible` and the end of the last; the first of `full` and the end of its run.
         """
-        number = jnp.arange(self.some.shape[2])[None, None]
-        first = jnp.argmax(self.some, axis=2)
-        last = jnp.where(self.some, number + 1, 0).max(2)
-        begin = jnp.argmax(self.every, axis=2)
+        number = jnp.arange(self.visible.shape[2])[None, None]
+        first = jnp.argmax(self.visible, axis=2)
+        last = jnp.where(self.visible, number + 1, 0).max(2)
+        begin = jnp.argmax(self.full, axis=2)
         from_begin = number >= begin[:, :, None]
-        gaps = jnp.cumsum(from_begin & ~self.every, axis=2)
+        gaps = jnp.cumsum(from_begin & ~self.full, axis=2)
         run = (from_begin & (gaps == 0)).sum(2)
         return jnp.stack([first, last, begin, begin + run], axis=2).astype(jnp.int32)
 
 
 def _span_pairs(tokens: TokenIds, mask: MaskKind, queries: int, keys: int) -> MaskBlocks:
-    """Pairs of blocks by their spans alone: whether some, or all, of their tokens share a span."""
+    """Pairs of blocks by their spans alone: whether some, or all, tokens share a span."""
     if not mask.spans or tokens.spans is None:
         nothing = jnp.zeros((), bool)
         return MaskBlocks(nothing, nothing)
@@ -99,11 +102,11 @@ def _span_pairs(tokens: TokenIds, mask: MaskKind, queries: int, keys: int) -> Ma
         return low, spans.max(2), jnp.where(single, spans[:, :, 0], -1)
 
     (low, high, span), (other_low, other_high, other_span) = span_bounds(queries), span_bounds(keys)
-    some = _compare_pairs(low, other_high, jnp.less_equal) & _compare_pairs(
+    visible = _compare_pairs(low, other_high, jnp.less_equal) & _compare_pairs(
         high, other_low, jnp.greater_equal
     )
-    every = _compare_pairs(span, other_span, jnp.equal) & (span > 0)[:, :, None]
-    return MaskBlocks(some, every)
+    full = _compare_pairs(span, other_span, jnp.equal) & (span > 0)[:, :, None]
+    return MaskBlocks(visible, full)
 
 
 def cut_padding(ids: jax.Array) -> jax.Array:

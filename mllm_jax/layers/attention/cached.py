@@ -5,9 +5,9 @@ see a slot if it holds a token of their segment that the mask shows them by its 
 hold segments of unlike lengths, whose slots lie anywhere. Segments of 3 and 2 tokens, and two steps
 of decoding::
 
-    slots    0 1 2 3 4 | 5 6 | 7 8
-    bounds   1 1 1 2 2 | 1 2 | 1 0      0: empty, or the answer has ended
-    index    0 1 2 0 1 | 3 2 | 4 0
+    slots          0 1 2 3 4 | 5 6 | 7 8
+    boundary ids   1 1 1 2 2 | 1 2 | 1 0      0: empty, or the answer has ended
+    index          0 1 2 0 1 | 3 2 | 4 0
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class KeyValueCache(NamedTuple):
     Attributes:
         keys, values: `[rows, kv_heads, slots, head_dim]`: as attention takes them, of the heads of
             this rank; keys are rotated.
-        tokens: ids of the token of each slot, `[rows, slots]`, new tokens included; bounds are 0
-            where there is none.
+        tokens: ids of the token of each slot, `[rows, slots]`, new tokens included; boundary ids
+            are 0 where there is none.
         start: first slot of the new tokens, an int32 scalar; None: the first slot of all, and new
             tokens see one another alone.
     """
@@ -45,15 +45,15 @@ class KeyValueCache(NamedTuple):
         first = jnp.int32(0) if self.start is None else self.start
 
         def write_tokens(cached: jax.Array, new: jax.Array) -> jax.Array:
-            heads_first = new.swapaxes(1, 2).astype(cached.dtype)
-            return lax.dynamic_update_slice_in_dim(cached, heads_first, first, axis=2)
+            by_head = new.swapaxes(1, 2).astype(cached.dtype)
+            return lax.dynamic_update_slice_in_dim(cached, by_head, first, axis=2)
 
         return self._replace(
             keys=write_tokens(self.keys, keys), values=write_tokens(self.values, values)
         )
 
 
-def attend_to(cache: KeyValueCache, q: jax.Array, mask: MaskKind) -> jax.Array:
+def cached_attention(cache: KeyValueCache, q: jax.Array, mask: MaskKind) -> jax.Array:
     """Softmax attention of new tokens to the slots that the mask shows them.
 
     Args:
@@ -69,6 +69,6 @@ def attend_to(cache: KeyValueCache, q: jax.Array, mask: MaskKind) -> jax.Array:
     def new_ids(ids: jax.Array) -> jax.Array:
         return lax.dynamic_slice_in_dim(ids, start, count, axis=1)
 
-    scaled = (q * q.shape[-1] ** -0.5).swapaxes(1, 2)
+    q_by_head = (q * q.shape[-1] ** -0.5).swapaxes(1, 2)
     seen = visible_keys(jax.tree.map(new_ids, cache.tokens), cache.tokens, mask)
-    return attend_masked(scaled, cache.keys, cache.values, seen).swapaxes(1, 2)
+    return attend_masked(q_by_head, cache.keys, cache.values, seen).swapaxes(1, 2)

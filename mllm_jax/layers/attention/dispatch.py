@@ -4,7 +4,7 @@
 backend     platform  needs
 ==========  ========  ======================================================================
 reference   any       nothing
-windowed    any       nothing; time grows with segments, not rows; `auto` never takes it
+blockwise   any       nothing; time grows with segments, not rows; `auto` never takes it
 cudnn       gpu       16-bit floats; head_dim a multiple of 8, at most 128
 pallas_gpu  gpu       16-bit floats; tokens a multiple of 128; head_dim 16 to 128; time grows with
                       segments, not rows
@@ -23,17 +23,17 @@ from typing import Any
 
 import jax
 
-from mllm_jax.layers.attention import kernels
-from mllm_jax.layers.attention.flash import flash_attention
+from mllm_jax.layers.attention import library_kernels
+from mllm_jax.layers.attention.blockwise import blockwise_attention
+from mllm_jax.layers.attention.cudnn_stand_in import cudnn_stand_in
 from mllm_jax.layers.attention.limits import (
     PREFERRED,
     able_backends,
     check_backend,
 )
-from mllm_jax.layers.attention.masks import TokenIds, order_by_place
-from mllm_jax.layers.attention.packed import packed_attention
+from mllm_jax.layers.attention.masks import TokenIds, to_row_positions
+from mllm_jax.layers.attention.pallas_flash import pallas_flash_attention
 from mllm_jax.layers.attention.reference import reference_attention
-from mllm_jax.layers.attention.windowed import windowed_attention
 from mllm_jax.layers.config.kinds import MaskKind
 from mllm_jax.layers.varying import vary_like
 from sharding.traced import traced_platform
@@ -42,7 +42,7 @@ Kernel = Callable[..., jax.Array]
 
 #: Backend that is traced in place of cuDNN, which JAX traces only where it finds the library. No
 #: configuration has this backend: it is not meant to be run.
-STAND_IN = "flash"
+STAND_IN = "cudnn_stand_in"
 
 
 def compute_attention(
@@ -79,16 +79,16 @@ def compute_attention(
     if backend != STAND_IN:
         check_backend(backend, None, **shape)
     inputs = vary_like((q, k, v), (q, k, v, tokens))
-    return BACKENDS[backend](*inputs, *order_by_place(tokens, mask))
+    return BACKENDS[backend](*inputs, *to_row_positions(tokens, mask))
 
 
 BACKENDS: dict[str, Kernel] = {
     "reference": reference_attention,
-    "windowed": windowed_attention,
-    "cudnn": kernels.cudnn_attention,
-    "pallas_gpu": packed_attention,
-    "splash": kernels.splash_attention,
-    STAND_IN: flash_attention,
+    "blockwise": blockwise_attention,
+    "cudnn": library_kernels.cudnn_attention,
+    "pallas_gpu": pallas_flash_attention,
+    "splash": library_kernels.splash_attention,
+    STAND_IN: cudnn_stand_in,
 }
 
 

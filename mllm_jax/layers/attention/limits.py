@@ -11,7 +11,7 @@ from typing import Literal
 
 from mllm_jax.layers.config.kinds import MaskKind
 
-Backend = Literal["auto", "reference", "windowed", "cudnn", "pallas_gpu", "splash"]
+Backend = Literal["auto", "reference", "blockwise", "cudnn", "pallas_gpu", "splash"]
 
 #: Backends that `auto` tries in turn, by platform.
 PREFERRED: Mapping[str, tuple[Backend, ...]] = {
@@ -35,8 +35,8 @@ class BackendLimits:
     Attributes:
         platforms: platforms on which it exists.
         tokens: rows must be a multiple of this.
-        width: head_dim must be a multiple of this ...
-        narrowest, widest: ... and within these bounds.
+        head_dim_multiple: head_dim must be a multiple of this ...
+        min_head_dim, max_head_dim: ... and within these bounds.
         half_only: whether the backend takes 16-bit floats only.
         by_segment: whether its time grows with the pairs of positions of every segment, and not
             with all pairs of a row.
@@ -45,9 +45,9 @@ class BackendLimits:
 
     platforms: tuple[str, ...]
     tokens: int = 1
-    width: int = 1
-    narrowest: int = 1
-    widest: int = 1 << 30
+    head_dim_multiple: int = 1
+    min_head_dim: int = 1
+    max_head_dim: int = 1 << 30
     half_only: bool = False
     by_segment: bool = False
     spans: bool = True
@@ -60,10 +60,11 @@ class BackendLimits:
             return f"it runs on {' and '.join(self.platforms)}, not on {platform}"
         if tokens % self.tokens:
             return f"{tokens} tokens in a row are not a multiple of {self.tokens}"
-        if head_dim % self.width or not self.narrowest <= head_dim <= self.widest:
+        in_range = self.min_head_dim <= head_dim <= self.max_head_dim
+        if head_dim % self.head_dim_multiple or not in_range:
             return (
-                f"head_dim {head_dim} is not a multiple of {self.width} between "
-                f"{self.narrowest} and {self.widest}"
+                f"head_dim {head_dim} is not a multiple of {self.head_dim_multiple} between "
+                f"{self.min_head_dim} and {self.max_head_dim}"
             )
         if self.half_only and dtype not in ("bfloat16", "float16"):
             return f"activations are {dtype}, not bfloat16 or float16"
@@ -74,10 +75,17 @@ class BackendLimits:
 
 LIMITS = {
     "reference": BackendLimits(("cpu", "gpu", "tpu")),
-    "windowed": BackendLimits(("cpu", "gpu", "tpu"), by_segment=True),
-    "cudnn": BackendLimits(("gpu",), width=8, narrowest=8, widest=128, half_only=True),
+    "blockwise": BackendLimits(("cpu", "gpu", "tpu"), by_segment=True),
+    "cudnn": BackendLimits(
+        ("gpu",), head_dim_multiple=8, min_head_dim=8, max_head_dim=128, half_only=True
+    ),
     "pallas_gpu": BackendLimits(
-        ("gpu",), tokens=FLASH_BLOCK, narrowest=16, widest=128, half_only=True, by_segment=True
+        ("gpu",),
+        tokens=FLASH_BLOCK,
+        min_head_dim=16,
+        max_head_dim=128,
+        half_only=True,
+        by_segment=True,
     ),
     "splash": BackendLimits(("tpu",), tokens=128, spans=False),
 }
@@ -126,7 +134,9 @@ def reference_block(tokens: int) -> int:
     return max(64, tokens // 8)
 
 
-def pair_share(backend: str, tokens: int, mask: MaskKind, bound: int | None = None) -> float:
+def computed_pair_share(
+    backend: str, tokens: int, mask: MaskKind, bound: int | None = None
+) -> float:
     """Share of all pairs of a full row that `backend` computes.
 
     Blocks of keys behind the end of a block of queries are left out, by flash attention in blocks

@@ -20,13 +20,14 @@ class TokenIds:
     """What a mask compares of tokens, `[rows, tokens]` int32.
 
     Attributes:
-        bounds: ids that bound attention; 0 is padding, which sees padding.
-        index: place of a token in its segment, or in its row; None for whole rows whose masks have
-            no chunks (`order_by_place`).
+        boundary_ids: ids that bound attention, such as those of segments or of windows; tokens see
+            tokens of their id. 0 is padding, which sees padding.
+        index: position of a token in its segment, or in its row; None for complete rows whose masks
+            have no chunks (`to_row_positions`).
         spans: number of a token's span, 0 outside of spans; None where no mask reads them.
     """
 
-    bounds: jax.Array
+    boundary_ids: jax.Array
     index: jax.Array | None = None
     spans: jax.Array | None = None
 
@@ -34,13 +35,13 @@ class TokenIds:
 def visible_keys(queries: TokenIds, keys: TokenIds, mask: MaskKind) -> jax.Array:
     """Which keys a query sees, `[rows, queries, keys]` bool.
 
-    With bounds `1 1 2` in causal order::
+    With boundary ids `1 1 2` in causal order::
 
         1 . .
         1 1 .
         . . 1
 
-    With bounds `1 1 1` and a window of 2::
+    With boundary ids `1 1 1` and a window of 2::
 
         1 . .
         1 1 .
@@ -50,7 +51,7 @@ def visible_keys(queries: TokenIds, keys: TokenIds, mask: MaskKind) -> jax.Array
         queries, keys: ids of `[rows, queries]` and of `[rows, keys]`; an index may be of one row,
             which then is that of all.
     """
-    seen = queries.bounds[:, :, None] == keys.bounds[:, None, :]
+    seen = queries.boundary_ids[:, :, None] == keys.boundary_ids[:, None, :]
     if not mask.causal and mask.chunk is None:
         return seen
     assert queries.index is not None  # as the callers know
@@ -74,11 +75,11 @@ def _same_span(queries: TokenIds, keys: TokenIds) -> jax.Array:
     return (query == key) & (query > 0)
 
 
-def order_by_place(tokens: TokenIds, mask: MaskKind) -> tuple[TokenIds, MaskKind]:
-    """Ids of whole rows and a mask without chunks, by which tokens see the same.
+def to_row_positions(tokens: TokenIds, mask: MaskKind) -> tuple[TokenIds, MaskKind]:
+    """Ids and a mask without chunks that show every token the same, by positions in the row.
 
-    Segments lie one behind the other in a row, so that places in the row have the order and the
-    distances of the index in a segment. A chunk becomes an id: the place of its first token.
+    Segments lie one after the other in a row, so that positions in the row have the order and the
+    distances of the index in a segment. A chunk becomes an id: the position of its first token.
 
     Args:
         tokens: ids `[rows, tokens]`; the index is read by chunks alone.
@@ -90,8 +91,8 @@ def order_by_place(tokens: TokenIds, mask: MaskKind) -> tuple[TokenIds, MaskKind
         raise ValueError("a mask with spans needs the span of every token")
     if mask.chunk is not None and tokens.index is None:
         raise ValueError(f"a mask with chunks of {mask.chunk} needs the index of every token")
-    place = jnp.arange(tokens.bounds.shape[1], dtype=jnp.int32)[None]
-    bounds, spans = tokens.bounds, tokens.spans if mask.spans else None
+    position = jnp.arange(tokens.boundary_ids.shape[1], dtype=jnp.int32)[None]
+    ids, spans = tokens.boundary_ids, tokens.spans if mask.spans else None
     if mask.chunk is not None and tokens.index is not None:
-        bounds = jnp.where(bounds == 0, 0, 1 + place - tokens.index % mask.chunk)
-    return TokenIds(bounds, place, spans), replace(mask, chunk=None)
+        ids = jnp.where(ids == 0, 0, 1 + position - tokens.index % mask.chunk)
+    return TokenIds(ids, position, spans), replace(mask, chunk=None)

@@ -273,7 +273,7 @@ class DecodingPrograms:
         """The tokens of all answers."""
         decoder = params[self._backbone]
         columns, most = state.written.shape[1:]
-        first = state.cache.tokens.bounds.shape[1] - columns * most
+        first = state.cache.tokens.boundary_ids.shape[1] - columns * most
 
         def is_going(carry: tuple[jax.Array, DecodingState]) -> jax.Array:
             return carry[1].left > 0

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
-from mllm_jax.layers.attention import kernels
+from mllm_jax.layers.attention import library_kernels
+from mllm_jax.layers.attention.blockwise import blockwise_attention, find_windows, window_widths
+from mllm_jax.layers.attention.cudnn_stand_in import cudnn_stand_in
 from mllm_jax.layers.attention.dispatch import STAND_IN, compute_attention
-from mllm_jax.layers.attention.flash import flash_attention
 from mllm_jax.layers.attention.limits import LIMITS, AttentionError, check_backend
-from mllm_jax.layers.attention.masks import TokenIds, order_by_place
-from mllm_jax.layers.attention.packed import packed_attention
+from mllm_jax.layers.attention.masks import TokenIds, to_row_positions
+from mllm_jax.layers.attention.pallas_flash import pallas_flash_attention
 from mllm_jax.layers.attention.reference import reference_attention
-from mllm_jax.layers.attention.windowed import find_windows, window_widths, windowed_attention
 from mllm_jax.layers.config.kinds import MaskKind
 from sharding.collectives import psum
 from tests.models.towers import quick
@@ -29,10 +29,10 @@ Attend = Callable[..., jax.Array]
 
 RUNNABLE: dict[str, Attend] = {
     "reference": reference_attention,
-    "windowed": windowed_attention,
-    "pallas_gpu": partial(packed_attention, interpret=True),
-    "splash": partial(kernels.splash_attention, interpret=True),
-    STAND_IN: flash_attention,
+    "blockwise": blockwise_attention,
+    "pallas_gpu": partial(pallas_flash_attention, interpret=True),
+    "splash": partial(library_kernels.splash_attention, interpret=True),
+    STAND_IN: cudnn_stand_in,
 }
 TOKENS = 128
 
@@ -41,7 +41,7 @@ def ordered(attend: Attend) -> Attend:
     """A backend as `compute_attention` calls it, of segment ids and the first fields of a mask."""
 
     def run(q: Any, k: Any, v: Any, ids: Any, *mask: Any) -> jax.Array:
-        return attend(q, k, v, *order_by_place(TokenIds(jnp.asarray(ids)), MaskKind(*mask)))
+        return attend(q, k, v, *to_row_positions(TokenIds(jnp.asarray(ids)), MaskKind(*mask)))
 
     return run
 
@@ -56,7 +56,7 @@ def gradients(attend: Attend) -> Attend:
 
 
 GRADIENTS = {
-    "windowed": gradients(partial(windowed_attention, block=8)),
+    "blockwise": gradients(partial(blockwise_attention, block=8)),
     "reference": gradients(reference_attention),
 }
 REFERENCE = jax.jit(ordered(reference_attention), static_argnums=4)
@@ -131,7 +131,7 @@ def test_windows_hide_no_key(causal: bool, cuts: list[int], apart: bool) -> None
     if apart:
         ids %= 3
     for ours, theirs in zip(
-        GRADIENTS["windowed"](q, k, v, ids, causal),
+        GRADIENTS["blockwise"](q, k, v, ids, causal),
         GRADIENTS["reference"](q, k, v, ids, causal),
         strict=True,
     ):
@@ -154,7 +154,7 @@ def test_windows_of_both_kinds_together_hide_no_key(window: int) -> None:
     q, k, v = inputs(70)
     ids = segments([3, 50, 60], 70)
     for ours, theirs in zip(
-        GRADIENTS["windowed"](q, k, v, ids, True, window),
+        GRADIENTS["blockwise"](q, k, v, ids, True, window),
         GRADIENTS["reference"](q, k, v, ids, True, window),
         strict=True,
     ):
@@ -165,7 +165,7 @@ def test_windows_are_as_wide_as_segments_need() -> None:
     ids = np.repeat([1, 2, 3, 4], [8, 40, 8, 8])[None]
 
     def of(mask: MaskKind) -> Any:
-        tokens, mask = order_by_place(TokenIds(jnp.asarray(ids)), mask)
+        tokens, mask = to_row_positions(TokenIds(jnp.asarray(ids)), mask)
         return find_windows(tokens, mask, block=8)
 
     found = of(MaskKind())
@@ -180,7 +180,7 @@ def test_windows_are_as_wide_as_segments_need() -> None:
     assert found.key.tolist() == [0, 8, 13, 21, 29, 37, 48, 48]
 
 
-@pytest.mark.parametrize("backend", ["windowed", "pallas_gpu", "splash", STAND_IN])
+@pytest.mark.parametrize("backend", ["blockwise", "pallas_gpu", "splash", STAND_IN])
 def test_kernels_equal_the_reference_inside_shard_map(backend: str) -> None:
     """Heads on two devices, in a scan with recomputation, with checked types; gradients too."""
     arrays = inputs(TOKENS)
@@ -241,7 +241,7 @@ def test_kernels_trace_inside_shard_map(backend: str) -> None:
         ("splash", "tpu", {"tokens": 100}, "100 tokens.* multiple of 128; valid here: reference"),
         ("cudnn", "gpu", {"head_dim": 20}, "head_dim 20.*; valid here: .*pallas_gpu"),
         ("pallas_gpu", "gpu", {"dtype": "float32"}, "float32.*; valid here: reference"),
-        ("flash", "gpu", {}, "not one of reference, windowed, cudnn, pallas_gpu, splash"),
+        ("flash", "gpu", {}, "not one of reference, blockwise, cudnn, pallas_gpu, splash"),
     ],
 )
 def test_what_a_backend_cannot_do_is_refused(

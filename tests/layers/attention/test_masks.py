@@ -11,15 +11,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mllm_jax.layers.attention import kernels
-from mllm_jax.layers.attention.cached import KeyValueCache, attend_to
+from mllm_jax.layers.attention import library_kernels
+from mllm_jax.layers.attention.blockwise import blockwise_attention
+from mllm_jax.layers.attention.cached import KeyValueCache, cached_attention
+from mllm_jax.layers.attention.cudnn_stand_in import cudnn_stand_in
 from mllm_jax.layers.attention.dispatch import STAND_IN
-from mllm_jax.layers.attention.flash import flash_attention
 from mllm_jax.layers.attention.limits import AttentionError, check_backend
-from mllm_jax.layers.attention.masks import TokenIds, order_by_place
-from mllm_jax.layers.attention.packed import KernelSizes, KernelTile, packed_attention
+from mllm_jax.layers.attention.masks import TokenIds, to_row_positions
+from mllm_jax.layers.attention.pallas_flash import KernelSizes, KernelTile, pallas_flash_attention
 from mllm_jax.layers.attention.reference import reference_attention
-from mllm_jax.layers.attention.windowed import windowed_attention
 from mllm_jax.layers.config.kinds import MaskKind
 from mllm_jax.layers.modules import LayerContext
 
@@ -32,10 +32,12 @@ SPANS = ((4, 11), (11, 13), (20, 29))
 _TILE = KernelTile(32, 32, 4, 2)
 BACKENDS: dict[str, Callable[..., jax.Array]] = {
     "reference": reference_attention,
-    "windowed": partial(windowed_attention, block=16),
-    "pallas_gpu": partial(packed_attention, interpret=True, sizes=KernelSizes(_TILE, _TILE, _TILE)),
-    "splash": partial(kernels.splash_attention, interpret=True),
-    STAND_IN: flash_attention,  # what cuDNN computes, by the same mask
+    "blockwise": partial(blockwise_attention, block=16),
+    "pallas_gpu": partial(
+        pallas_flash_attention, interpret=True, sizes=KernelSizes(_TILE, _TILE, _TILE)
+    ),
+    "splash": partial(library_kernels.splash_attention, interpret=True),
+    STAND_IN: cudnn_stand_in,  # what cuDNN computes, by the same mask
 }
 MASKS = (
     MaskKind(),
@@ -119,7 +121,7 @@ def able(backend: str) -> list[MaskKind]:
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_outputs_are_those_of_the_written_mask_packed_and_alone(backend: str) -> None:
     def every(q: Any, k: Any, v: Any) -> list[jax.Array]:
-        ordered = [order_by_place(CONTEXT.tokens(mask), mask) for mask in able(backend)]
+        ordered = [to_row_positions(CONTEXT.tokens(mask), mask) for mask in able(backend)]
         return [BACKENDS[backend](q, k, v, *own) for own in ordered]
 
     inside = np.asarray(CONTEXT.segment_ids) > 0
@@ -129,14 +131,14 @@ def test_outputs_are_those_of_the_written_mask_packed_and_alone(backend: str) ->
         np.testing.assert_allclose(out[1, : SEGMENTS[1]], out[0, ALONE], atol=1e-5)
 
 
-@pytest.mark.parametrize("backend", ["windowed", "pallas_gpu", STAND_IN])
+@pytest.mark.parametrize("backend", ["blockwise", "pallas_gpu", STAND_IN])
 def test_gradients_of_a_mask_of_all_fields_are_those_of_the_reference(backend: str) -> None:
     mask = MASKS[-1]
     inside = (CONTEXT.segment_ids > 0)[:, :, None, None]
 
     def loss(attend: Callable[..., jax.Array], arrays: Any) -> jax.Array:
         return jnp.sum(
-            jnp.sin(attend(*arrays, *order_by_place(CONTEXT.tokens(mask), mask))) * inside
+            jnp.sin(attend(*arrays, *to_row_positions(CONTEXT.tokens(mask), mask))) * inside
         )
 
     ways = BACKENDS[backend], reference_attention
@@ -159,7 +161,7 @@ def test_a_cache_shows_new_tokens_what_the_mask_does() -> None:
             start = jnp.int32(TOKENS - new)
             keys, values = (jnp.asarray(x.swapaxes(1, 2)) for x in (k, v))
             cached = KeyValueCache(keys, values, tokens, start)
-            found.append(attend_to(cached, jnp.asarray(q[:, -new:]), mask))
+            found.append(cached_attention(cached, jnp.asarray(q[:, -new:]), mask))
         return found
 
     inside = np.asarray(CONTEXT.segment_ids)[:, order[-new:]] > 0
@@ -170,7 +172,7 @@ def test_a_cache_shows_new_tokens_what_the_mask_does() -> None:
 
 def test_what_splash_does_not_compute_is_refused() -> None:
     shape: dict[str, Any] = {"tokens": 256, "head_dim": 64, "dtype": "bfloat16", "spans": True}
-    with pytest.raises(AttentionError, match=r"tokens of a span see.*valid here: reference, wind"):
+    with pytest.raises(AttentionError, match=r"tokens of a span see.*valid here: reference, block"):
         check_backend("splash", "tpu", **shape)
     check_backend("splash", "tpu", **{**shape, "spans": False})
 
@@ -195,4 +197,4 @@ def test_masks_that_mean_nothing_are_refused(fields: dict[str, Any], reason: str
 )
 def test_what_a_mask_reads_must_be_there(mask: MaskKind, lacks: str) -> None:
     with pytest.raises(ValueError, match=f"needs {lacks} of every token"):
-        order_by_place(TokenIds(jnp.ones((1, 8), jnp.int32)), mask)
+        to_row_positions(TokenIds(jnp.ones((1, 8), jnp.int32)), mask)

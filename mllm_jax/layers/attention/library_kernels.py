@@ -1,9 +1,4 @@
-"""Attention kernels of other libraries, made to run inside a manual `shard_map`.
-
-The kernels do not say over which mesh axes their outputs vary, which `check_vma=True` insists on:
-`untyped_kernel` runs them `without_types`. Forward and backward go through it separately, because
-the types of a `custom_vjp` are compared across its two rules.
-"""
+"""Attention kernels of libraries: cuDNN's on GPUs, splash attention on TPUs."""
 
 from __future__ import annotations
 
@@ -17,10 +12,8 @@ from jax.experimental.pallas.ops.tpu.splash_attention import (
 from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_mask as splash_mask
 
 from mllm_jax.layers.attention.masks import TokenIds, visible_keys
+from mllm_jax.layers.attention.untyped_kernel import untyped_kernel
 from mllm_jax.layers.config.kinds import MaskKind
-from mllm_jax.layers.varying import vary_like, without_types
-
-Attend = Callable[..., jax.Array]
 
 
 def cudnn_attention(
@@ -57,9 +50,9 @@ def splash_attention(
 
     def kernel(q: jax.Array, k: jax.Array, v: jax.Array, tokens: TokenIds) -> jax.Array:
         attend = _splash_kernel(q.shape[1], q.shape[2], mask, interpret)
-        heads_first = (x.swapaxes(1, 2) for x in (q * q.shape[-1] ** -0.5, k, v))
-        ids = splash_kernel.SegmentIds(tokens.bounds, tokens.bounds)
-        return jax.vmap(attend)(*heads_first, ids).swapaxes(1, 2)
+        by_head = (x.swapaxes(1, 2) for x in (q * q.shape[-1] ** -0.5, k, v))
+        ids = splash_kernel.SegmentIds(tokens.boundary_ids, tokens.boundary_ids)
+        return jax.vmap(attend)(*by_head, ids).swapaxes(1, 2)
 
     return untyped_kernel(kernel)(q, k, v, tokens)
 
@@ -86,27 +79,3 @@ def _splash_kernel(tokens: int, heads: int, kind: MaskKind, interpret: bool) -> 
         ),
         interpret=interpret,
     )
-
-
-def untyped_kernel(kernel: Attend) -> Attend:
-    """`kernel(q, k, v, tokens)`, differentiable in q, k, v, under `check_vma=True` as well.
-
-    q, k, v and the result vary over the same axes.
-    """
-
-    @jax.custom_vjp
-    def attend(q: jax.Array, k: jax.Array, v: jax.Array, tokens: TokenIds) -> jax.Array:
-        return vary_like(without_types(kernel)(q, k, v, tokens), q)
-
-    def forward(q: jax.Array, k: jax.Array, v: jax.Array, tokens: TokenIds) -> Any:
-        def run(q: jax.Array, k: jax.Array, v: jax.Array, tokens: TokenIds) -> Any:
-            return jax.vjp(lambda *inputs: kernel(*inputs, tokens), q, k, v)
-
-        return vary_like(without_types(run)(q, k, v, tokens), q)
-
-    def backward(pullback: Any, gradient: jax.Array) -> Any:
-        run = without_types(lambda pullback, gradient: pullback(gradient))
-        return (*vary_like(run(pullback, gradient), gradient), None)
-
-    attend.defvjp(forward, backward)
-    return attend

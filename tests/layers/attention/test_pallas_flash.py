@@ -13,8 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mllm_jax.layers.attention.blocks import MaskBlocks, cut_padding
-from mllm_jax.layers.attention.masks import TokenIds, order_by_place, visible_keys
-from mllm_jax.layers.attention.packed import SIZES, KernelSizes, KernelTile, packed_attention
+from mllm_jax.layers.attention.masks import TokenIds, to_row_positions, visible_keys
+from mllm_jax.layers.attention.pallas_flash import (
+    SIZES,
+    KernelSizes,
+    KernelTile,
+    pallas_flash_attention,
+)
 from mllm_jax.layers.attention.reference import reference_attention
 from mllm_jax.layers.config.kinds import MaskKind
 
@@ -56,32 +61,34 @@ def test_blocks_and_loops_are_those_of_the_mask(
     ids = np.stack([row, row[::-1]]).astype(np.int32)
     # Parts of segments; 0 is outside of spans.
     spans = ids * np.repeat(np.arange(TOKENS // 32) % 5 // 2, 32)
-    cut, _ = order_by_place(TokenIds(cut_padding(jnp.asarray(ids)), spans=jnp.asarray(spans)), kind)
+    cut, _ = to_row_positions(
+        TokenIds(cut_padding(jnp.asarray(ids)), spans=jnp.asarray(spans)), kind
+    )
     pairs = np.asarray(visible_keys(cut, cut, kind))
     pairs = pairs.reshape(2, TOKENS // queries, queries, TOKENS // keys, keys)
     found = _blocks(ids, kind, queries, keys, spans if kind.spans else None)
-    some, every, _ = found[0]
+    visible, full, _ = found[0]
     if kind.spans:  # Order and spans together may show what neither shows alone.
-        assert not (np.asarray(every) & ~pairs.all((2, 4))).any()
+        assert not (np.asarray(full) & ~pairs.all((2, 4))).any()
     else:
-        np.testing.assert_array_equal(every, pairs.all((2, 4)))
-    assert not (pairs.any((2, 4)) & ~np.asarray(some)).any()
+        np.testing.assert_array_equal(full, pairs.all((2, 4)))
+    assert not (pairs.any((2, 4)) & ~np.asarray(visible)).any()
     if ordered and not kind.spans:
-        np.testing.assert_array_equal(some, pairs.any((2, 4)))
+        np.testing.assert_array_equal(visible, pairs.any((2, 4)))
     for own in found:
         _check_spans(*map(np.asarray, own))
 
 
-def _check_spans(some: np.ndarray, every: np.ndarray, spans: np.ndarray) -> None:
-    some, every, spans = (x.reshape(-1, x.shape[2]) for x in (some, every, spans))
-    for own, full, bounds in zip(some, every, spans, strict=True):
+def _check_spans(visible: np.ndarray, full: np.ndarray, spans: np.ndarray) -> None:
+    visible, full, spans = (x.reshape(-1, x.shape[2]) for x in (visible, full, spans))
+    for own, full_row, bounds in zip(visible, full, spans, strict=True):
         first, last, begin, end = bounds.tolist()
         assert [first, last - 1] == np.flatnonzero(own)[[0, -1]].tolist()
         # The run without a mask is the first one, and whole.
-        runs = np.flatnonzero(full)
+        runs = np.flatnonzero(full_row)
         assert begin == (runs[0] if len(runs) else end)
-        assert full[begin:end].all()
-        assert not full[end : end + 1].any()
+        assert full_row[begin:end].all()
+        assert not full_row[end : end + 1].any()
 
 
 def test_what_needs_no_mask_ends_at_the_first_block_that_does() -> None:
@@ -125,8 +132,8 @@ def _program(kind: MaskKind, ours: bool) -> Any:
 
     def attend(q: Any, k: Any, v: Any, ids: Any) -> Any:
         if not ours:
-            return reference_attention(q, k, v, *order_by_place(TokenIds(cut_padding(ids)), kind))
-        return packed_attention(q, k, v, TokenIds(ids), kind, interpret=True, sizes=SMALL)
+            return reference_attention(q, k, v, *to_row_positions(TokenIds(cut_padding(ids)), kind))
+        return pallas_flash_attention(q, k, v, TokenIds(ids), kind, interpret=True, sizes=SMALL)
 
     def run(q: Any, k: Any, v: Any, gradient: Any, ids: Any) -> Any:
         out, pull = jax.vjp(lambda q, k, v: attend(q, k, v, ids), q, k, v)
@@ -172,7 +179,10 @@ H100 = jax.sharding.AbstractMesh(
 def test_triton_has_a_rule_for_every_operation(width: int) -> None:
     def run(q: Any, k: Any, v: Any, ids: Any) -> Any:
         out, pull = jax.vjp(
-            lambda q, k, v: packed_attention(q, k, v, TokenIds(ids), MaskKind(window=200)), q, k, v
+            lambda q, k, v: pallas_flash_attention(q, k, v, TokenIds(ids), MaskKind(window=200)),
+            q,
+            k,
+            v,
         )
         return out, *pull(out)
 

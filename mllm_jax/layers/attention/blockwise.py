@@ -1,8 +1,8 @@
-"""Attention that computes only the neighbourhood of a query's segment.
+"""Blockwise attention: of any mask, a block of queries meets only the keys that it may see.
 
-A packed row has many segments, and a query sees one of them. Queries are taken in blocks; the keys
-that a block can see lie in a window, whose width is the smallest of a few that are compiled. Work
-grows with the lengths of segments, not of rows. A backward computes its scores again, so that a
+A packed row has many segments, and a query sees one of them. The keys that a block of queries sees
+lie in a window, whose width is the smallest of a few that are compiled. Work grows with the lengths
+of segments, not of rows. A backward computes its scores again, so that a
 forward keeps nothing but its inputs.
 """
 
@@ -17,9 +17,9 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from mllm_jax.layers.attention.kernels import untyped_kernel
 from mllm_jax.layers.attention.masks import TokenIds, visible_keys
 from mllm_jax.layers.attention.reference import attend_masked
+from mllm_jax.layers.attention.untyped_kernel import untyped_kernel
 from mllm_jax.layers.config.kinds import MaskKind
 
 Arrays = tuple[jax.Array, jax.Array, jax.Array]
@@ -43,7 +43,7 @@ class KeyWindow(NamedTuple):
     width: jax.Array
 
 
-def windowed_attention(
+def blockwise_attention(
     q: jax.Array,
     k: jax.Array,
     v: jax.Array,
@@ -51,20 +51,22 @@ def windowed_attention(
     mask: MaskKind,
     block: int = BLOCK,
 ) -> jax.Array:
-    """Attention in windows of keys that are as wide as the mask needs."""
+    """Attention, block by block of queries, to windows of keys that are as wide as needed."""
     count = q.shape[1]
     block = min(block, count)
     # Positions that fill a row up to whole blocks are a segment of their own.
     fill = (0, -count % block)
 
     def kernel(q: jax.Array, k: jax.Array, v: jax.Array, tokens: TokenIds) -> jax.Array:
-        q = q * q.shape[-1] ** -0.5
-        q, k, v = (jnp.pad(x, ((0, 0), fill, (0, 0), (0, 0))).swapaxes(1, 2) for x in (q, k, v))
+        scaled = q * q.shape[-1] ** -0.5
+        by_head = [
+            jnp.pad(x, ((0, 0), fill, (0, 0), (0, 0))).swapaxes(1, 2) for x in (scaled, k, v)
+        ]
         without_index = replace(tokens, index=None)  # which the backward would save
         tokens = jax.tree.map(
             lambda x: jnp.pad(x, ((0, 0), fill), constant_values=-1), without_index
         )
-        return _windowed_attention(q, k, v, tokens, mask, block).swapaxes(1, 2)[:, :count]
+        return _blockwise_attention(*by_head, tokens, mask, block).swapaxes(1, 2)[:, :count]
 
     return untyped_kernel(kernel)(q, k, v, tokens)
 
@@ -86,7 +88,7 @@ def find_windows(tokens: TokenIds, mask: MaskKind, block: int) -> KeyWindow:
     Returns:
         Arrays `[rows * blocks]` int32, row by row.
     """
-    rows, count = tokens.bounds.shape
+    rows, count = tokens.boundary_ids.shape
     blocks = count // block
     position = jnp.arange(count)
     tokens = replace(tokens, index=position[None])
@@ -102,7 +104,7 @@ def find_windows(tokens: TokenIds, mask: MaskKind, block: int) -> KeyWindow:
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(4, 5))
-def _windowed_attention(
+def _blockwise_attention(
     q: jax.Array, k: jax.Array, v: jax.Array, tokens: TokenIds, mask: MaskKind, block: int
 ) -> jax.Array:
     """`[rows, heads, tokens, head_dim]` from q (scaled), k and v in the same order."""
@@ -120,11 +122,11 @@ def _windowed_attention(
 def _forward(
     q: jax.Array, k: jax.Array, v: jax.Array, tokens: TokenIds, mask: MaskKind, block: int
 ) -> tuple[jax.Array, tuple[Any, ...]]:
-    return _windowed_attention(q, k, v, tokens, mask, block), (q, k, v, tokens)
+    return _blockwise_attention(q, k, v, tokens, mask, block), (q, k, v, tokens)
 
 
 def _backward(
-    mask: MaskKind, block: int, saved: tuple[Any, ...], gradient: jax.Array
+    mask: MaskKind, block: int, saved: tuple[Any, ...], d_out: jax.Array
 ) -> tuple[jax.Array | None, ...]:
     *arrays, tokens = saved
 
@@ -139,22 +141,22 @@ def _backward(
         seen = _visible_keys(window, tokens, mask, block, width)
         inputs = _window_inputs(window, arrays, block, width)
         _, pullback = jax.vjp(lambda q, k, v: attend_masked(q, k, v, seen), *inputs)
-        of_queries, *of_keys = pullback(_cut_positions(gradient, window.row, window.query, block))
-        return [_add_part(*pair, window) for pair in zip(sums, of_keys, strict=True)], of_queries
+        d_q, *d_kv = pullback(_cut_positions(d_out, window.row, window.query, block))
+        return [_add_part(*pair, window) for pair in zip(sums, d_kv, strict=True)], d_q
 
     zeros = [jnp.zeros_like(x) for x in arrays[1:]]
-    sums, of_queries = lax.scan(backward_block, zeros, find_windows(tokens, mask, block))
-    return (_join_blocks(of_queries, arrays[0]), *sums, None)
+    sums, d_q = lax.scan(backward_block, zeros, find_windows(tokens, mask, block))
+    return (_join_blocks(d_q, arrays[0]), *sums, None)
 
 
-_windowed_attention.defvjp(_forward, _backward)
+_blockwise_attention.defvjp(_forward, _backward)
 
 
 def _at_its_width(
     window: KeyWindow, tokens: TokenIds, block: int, at: Callable[[KeyWindow, int], Any]
 ) -> Any:
     """`at` with the width of this window."""
-    sizes = window_widths(tokens.bounds.shape[1], block)
+    sizes = window_widths(tokens.boundary_ids.shape[1], block)
     return lax.switch(window.width, [partial(at, window, width) for width in sizes])
 
 
@@ -175,12 +177,12 @@ def _visible_keys(
     """Which keys of its window a query sees, `[1, block, width]` bool."""
 
     def columns(start: jax.Array, count: int) -> TokenIds:
-        bounds, spans = (
+        boundary_ids, spans = (
             None if ids is None else lax.dynamic_slice(ids, (window.row, start), (1, count))
-            for ids in (tokens.bounds, tokens.spans)
+            for ids in (tokens.boundary_ids, tokens.spans)
         )
-        assert bounds is not None
-        return TokenIds(bounds, start + jnp.arange(count, dtype=jnp.int32)[None], spans)
+        assert boundary_ids is not None
+        return TokenIds(boundary_ids, start + jnp.arange(count, dtype=jnp.int32)[None], spans)
 
     return visible_keys(columns(window.query, block), columns(window.key, width), mask)
 
@@ -198,6 +200,6 @@ def _add_part(x: jax.Array, part: jax.Array, window: KeyWindow) -> jax.Array:
 
 def _join_blocks(blocks: jax.Array, like: jax.Array) -> jax.Array:
     """`[rows * blocks, 1, heads, block, head_dim]` in the order of `like`."""
-    rows, heads, _, width = like.shape
-    blocks = blocks.reshape(rows, -1, heads, blocks.shape[3], width)
+    rows, heads, _, head_dim = like.shape
+    blocks = blocks.reshape(rows, -1, heads, blocks.shape[3], head_dim)
     return blocks.swapaxes(1, 2).reshape(like.shape)

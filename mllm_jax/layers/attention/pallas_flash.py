@@ -25,9 +25,9 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton as plt
 
 from mllm_jax.layers.attention.blocks import MaskBlocks, cut_padding
-from mllm_jax.layers.attention.kernels import untyped_kernel
 from mllm_jax.layers.attention.limits import FLASH_BLOCK
 from mllm_jax.layers.attention.masks import TokenIds
+from mllm_jax.layers.attention.untyped_kernel import untyped_kernel
 from mllm_jax.layers.config.kinds import MaskKind
 
 #: Where the running maximum of a query starts: finite, as a block may hold no key that it sees.
@@ -64,26 +64,26 @@ class KernelSizes:
 
     Attributes:
         forward: the kernel of the output.
-        of_keys: the kernel of the gradients of keys and values.
-        of_queries: the kernel of the gradients of queries.
+        d_keys: the kernel of the gradients of keys and values.
+        d_queries: the kernel of the gradients of queries.
     """
 
     forward: KernelTile
-    of_keys: KernelTile
-    of_queries: KernelTile
+    d_keys: KernelTile
+    d_queries: KernelTile
 
 
 #: Sizes by the widest head that they are for.
 SIZES = {
     64: KernelSizes(
         forward=KernelTile(queries=64, keys=64, warps=4, stages=3),
-        of_keys=KernelTile(queries=64, keys=64, warps=4, stages=3),
-        of_queries=KernelTile(queries=64, keys=64, warps=4, stages=3),
+        d_keys=KernelTile(queries=64, keys=64, warps=4, stages=3),
+        d_queries=KernelTile(queries=64, keys=64, warps=4, stages=3),
     ),
     128: KernelSizes(
         forward=KernelTile(queries=64, keys=64, warps=4, stages=3),
-        of_keys=KernelTile(queries=64, keys=64, warps=4, stages=2),
-        of_queries=KernelTile(queries=64, keys=64, warps=4, stages=2),
+        d_keys=KernelTile(queries=64, keys=64, warps=4, stages=2),
+        d_queries=KernelTile(queries=64, keys=64, warps=4, stages=2),
     ),
 }
 
@@ -97,7 +97,7 @@ class SavedOperands(NamedTuple):
     """Tensors that the backward reads, `[rows, tokens, heads, head_dim]`.
 
     Attributes:
-        log_sums: logarithms, to base 2, of the summed exponentials of a query's scores,
+        lse: logarithms, to base 2, of the summed exponentials of a query's scores,
             `[rows, heads, tokens]` float32.
         tokens: ids of the tokens.
     """
@@ -106,7 +106,7 @@ class SavedOperands(NamedTuple):
     k: jax.Array
     v: jax.Array
     out: jax.Array
-    log_sums: jax.Array
+    lse: jax.Array
     tokens: TokenIds
 
 
@@ -131,7 +131,7 @@ class KernelOptions(NamedTuple):
         return self.scale * math.log2(math.e)
 
 
-def packed_attention(
+def pallas_flash_attention(
     q: jax.Array,
     k: jax.Array,
     v: jax.Array,
@@ -159,13 +159,13 @@ def packed_attention(
         if fill:
             q, k, v = (jnp.pad(x, (*[(0, 0)] * 3, (0, fill))) for x in (q, k, v))
         tokens = replace(tokens, index=None)  # which the backward would save
-        return _packed_attention(q, k, v, tokens, options)[..., :width]
+        return _pallas_flash_attention(q, k, v, tokens, options)[..., :width]
 
     return untyped_kernel(kernel)(q, k, v, tokens)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(4,))
-def _packed_attention(
+def _pallas_flash_attention(
     q: jax.Array, k: jax.Array, v: jax.Array, tokens: TokenIds, options: KernelOptions
 ) -> jax.Array:
     return _forward(q, k, v, tokens, options)[0]
@@ -178,58 +178,59 @@ def _forward(
     launch = _KernelLaunch.of(_forward_kernel, options.sizes.forward, options, q, k)
     scalars = jax.ShapeDtypeStruct((rows, heads, count), jnp.float32)
     block = launch.block_spec(launch.tile.queries)
-    out, log_sums = launch(
+    out, lse = launch(
         tokens,
         [(q, block), (k, launch.group_spec), (v, launch.group_spec)],
         [(q, block), (scalars, launch.scalar_spec)],
     )
-    return out, SavedOperands(q, k, v, out, log_sums, tokens)
+    return out, SavedOperands(q, k, v, out, lse, tokens)
 
 
 def _backward(
-    options: KernelOptions, saved: SavedOperands, gradient: jax.Array
+    options: KernelOptions, saved: SavedOperands, d_out: jax.Array
 ) -> tuple[jax.Array | None, ...]:
-    q, k, v, out, log_sums, tokens = saved
-    products = out.astype(jnp.float32) * gradient.astype(jnp.float32)
-    means = products.sum(3).swapaxes(1, 2)
-    launch = _KernelLaunch.of(_queries_kernel, options.sizes.of_queries, options, q, k)
+    q, k, v, out, lse, tokens = saved
+    products = out.astype(jnp.float32) * d_out.astype(jnp.float32)
+    delta = products.sum(3).swapaxes(1, 2)
+    launch = _KernelLaunch.of(_queries_kernel, options.sizes.d_queries, options, q, k)
     block, group, scalars = (
         launch.block_spec(launch.tile.queries),
         launch.group_spec,
         launch.scalar_spec,
     )
-    scalars_of = [(log_sums, scalars), (means, scalars)]
-    inputs = [(q, block), (k, group), (v, group), (gradient, block), *scalars_of]
-    (of_q,) = launch(tokens, inputs, [(q, block)])
-    launch = _KernelLaunch.of(_keys_kernel, options.sizes.of_keys, options, q, k)
+    scalars_of = [(lse, scalars), (delta, scalars)]
+    inputs = [(q, block), (k, group), (v, group), (d_out, block), *scalars_of]
+    (d_q,) = launch(tokens, inputs, [(q, block)])
+    launch = _KernelLaunch.of(_keys_kernel, options.sizes.d_keys, options, q, k)
     block, heads, scalars = (
         launch.block_spec(launch.tile.keys),
         launch.heads_spec,
         launch.heads_scalars,
     )
-    scalars_of = [(log_sums, scalars), (means, scalars)]
-    inputs = [(q, heads), (k, block), (v, block), (gradient, heads), *scalars_of]
-    of_k, of_v = launch(tokens, inputs, [(k, block), (v, block)], by_keys=True)
-    return of_q, of_k, of_v, None
+    scalars_of = [(lse, scalars), (delta, scalars)]
+    inputs = [(q, heads), (k, block), (v, block), (d_out, heads), *scalars_of]
+    d_k, d_v = launch(tokens, inputs, [(k, block), (v, block)], by_keys=True)
+    return d_q, d_k, d_v, None
 
 
-_packed_attention.defvjp(_forward, _backward)
+_pallas_flash_attention.defvjp(_forward, _backward)
 
 
 class _KernelLaunch(NamedTuple):
     """A kernel, and the parts of arrays that its program `(block, head, row)` is given.
 
     Attributes:
-        tokens, width: of a row, and of a head.
-        repeats: heads of queries that share a head of keys.
+        tokens: number of tokens of a row.
+        head_dim: width of a head, filled up to a power of two.
+        group_size: number of heads of queries that share a head of keys.
     """
 
     kernel: Callable[..., None]
     tile: KernelTile
     options: KernelOptions
     tokens: int
-    width: int
-    repeats: int
+    head_dim: int
+    group_size: int
 
     @staticmethod
     def of(
@@ -239,12 +240,12 @@ class _KernelLaunch(NamedTuple):
         q: jax.Array,
         k: jax.Array,
     ) -> _KernelLaunch:
-        _, tokens, heads, width = q.shape
-        return _KernelLaunch(kernel, tile, options, tokens, width, heads // k.shape[2])
+        _, tokens, heads, head_dim = q.shape
+        return _KernelLaunch(kernel, tile, options, tokens, head_dim, heads // k.shape[2])
 
     def block_spec(self, size: int) -> pl.BlockSpec:
-        """Tokens of this block, of this head, `[size, width]`."""
-        shape = None, size, None, self.width
+        """Tokens of this block, of this head, `[size, head_dim]`."""
+        shape = None, size, None, self.head_dim
         return pl.BlockSpec(shape, lambda block, head, row: (row, block, head, 0))
 
     @property
@@ -255,20 +256,20 @@ class _KernelLaunch(NamedTuple):
 
     @property
     def group_spec(self) -> pl.BlockSpec:
-        """All tokens of the head of keys of this head of queries, `[tokens, width]`."""
-        shape = None, self.tokens, None, self.width
-        return pl.BlockSpec(shape, lambda _, head, row: (row, 0, lax.div(head, self.repeats), 0))
+        """All tokens of the head of keys of this head of queries, `[tokens, head_dim]`."""
+        shape = None, self.tokens, None, self.head_dim
+        return pl.BlockSpec(shape, lambda _, head, row: (row, 0, lax.div(head, self.group_size), 0))
 
     @property
     def heads_spec(self) -> pl.BlockSpec:
-        """All tokens of the heads of queries of this head of keys, `[tokens, repeats, width]`."""
-        shape = None, self.tokens, self.repeats, self.width
+        """All tokens of the heads of this group, `[tokens, group_size, head_dim]`."""
+        shape = None, self.tokens, self.group_size, self.head_dim
         return pl.BlockSpec(shape, lambda _, head, row: (row, 0, head, 0))
 
     @property
     def heads_scalars(self) -> pl.BlockSpec:
-        """A number for each token of these heads, `[repeats, tokens]`."""
-        shape = None, self.repeats, self.tokens
+        """A number for each token of these heads, `[group_size, tokens]`."""
+        shape = None, self.group_size, self.tokens
         return pl.BlockSpec(shape, lambda _, head, row: (row, head, 0))
 
     def __call__(
@@ -284,10 +285,11 @@ class _KernelLaunch(NamedTuple):
             tokens: ids `[rows, tokens]`.
             by_keys: whether a program has a block of keys, and not of queries.
         """
-        tokens = replace(tokens, bounds=cut_padding(tokens.bounds))
+        tokens = replace(tokens, boundary_ids=cut_padding(tokens.boundary_ids))
         blocks = MaskBlocks.of(tokens, self.options.mask, self.tile.queries, self.tile.keys)
         loops = (blocks.of_keys if by_keys else blocks).loop_bounds
-        ids = jnp.stack([tokens.bounds, *(() if tokens.spans is None else (tokens.spans,))], axis=1)
+        spans = () if tokens.spans is None else (tokens.spans,)
+        ids = jnp.stack([tokens.boundary_ids, *spans], axis=1)
         operands = [
             (loops, pl.BlockSpec((None, None, 4), lambda block, _, row: (row, block, 0))),
             (ids, pl.BlockSpec((None, *ids.shape[1:]), lambda _, __, row: (row, 0, 0))),
@@ -303,7 +305,7 @@ class _KernelLaunch(NamedTuple):
                 num_warps=self.tile.warps, num_stages=self.tile.stages
             ),
             interpret=self.options.interpret,
-            name=f"packed_attention{self.kernel.__name__}",
+            name=f"flash_attention{self.kernel.__name__}",
         )(*(x for x, _ in operands))
 
 
@@ -317,7 +319,7 @@ def _forward_kernel(
     k: Any,
     v: Any,
     out: Any,
-    log_sums: Any,
+    lse: Any,
     *,
     tile: KernelTile,
     options: KernelOptions,
@@ -326,25 +328,25 @@ def _forward_kernel(
     queries, query_block = _BlockTokens.of(ids, pl.program_id(0), tile.queries), q[...]
 
     def step(block: jax.Array, carry: Any, masked: bool) -> Any:
-        mixed, top, total = carry
+        acc, row_max, row_sum = carry
         keys = _BlockTokens.of(ids, block, tile.keys)
         scores = plt.dot(query_block, k[keys.place], trans_b=True) * options.base_two
         if masked:
             seen = _visible_pairs(queries, keys, options.mask)
             scores = jnp.where(seen, scores, -jnp.inf)
-        above = jnp.maximum(top, scores.max(axis=1))
-        weights, less = jnp.exp2(scores - above[:, None]), jnp.exp2(top - above)
+        new_max = jnp.maximum(row_max, scores.max(axis=1))
+        weights, rescale = jnp.exp2(scores - new_max[:, None]), jnp.exp2(row_max - new_max)
         values = v[keys.place]
-        mixed = mixed * less[:, None] + plt.dot(weights.astype(values.dtype), values)
-        return mixed, above, total * less + weights.sum(axis=1)
+        acc = acc * rescale[:, None] + plt.dot(weights.astype(values.dtype), values)
+        return acc, new_max, row_sum * rescale + weights.sum(axis=1)
 
     def filled(value: float, *shape: int) -> jax.Array:
         return jnp.full((tile.queries, *shape), value, jnp.float32)
 
     start = filled(0, q.shape[1]), filled(_LOWEST), filled(0)
-    mixed, top, total = _loop_blocks(loops, step, start)
-    out[...] = (mixed / total[:, None]).astype(out.dtype)
-    log_sums[...] = top + jnp.log2(total)
+    acc, row_max, row_sum = _loop_blocks(loops, step, start)
+    out[...] = (acc / row_sum[:, None]).astype(out.dtype)
+    lse[...] = row_max + jnp.log2(row_sum)
 
 
 def _queries_kernel(
@@ -353,21 +355,21 @@ def _queries_kernel(
     q: Any,
     k: Any,
     v: Any,
-    gradient: Any,
-    log_sums: Any,
-    means: Any,
-    of_q: Any,
+    d_out: Any,
+    lse: Any,
+    delta: Any,
+    d_q: Any,
     *,
     tile: KernelTile,
     options: KernelOptions,
 ) -> None:
     """The gradient of a block of queries of one head."""
-    queries, query_block, gradient_block = (
+    queries, query_block, d_out_block = (
         _BlockTokens.of(ids, pl.program_id(0), tile.queries),
         q[...],
-        gradient[...],
+        d_out[...],
     )
-    log_sum, mean = log_sums[...][:, None], means[...][:, None]
+    lse_block, delta_block = lse[...][:, None], delta[...][:, None]
 
     def step(block: jax.Array, total: jax.Array, masked: bool) -> jax.Array:
         keys = _BlockTokens.of(ids, block, tile.keys)
@@ -376,13 +378,13 @@ def _queries_kernel(
         if masked:
             seen = _visible_pairs(queries, keys, options.mask)
             scores = jnp.where(seen, scores, -jnp.inf)
-        weights = jnp.exp2(scores - log_sum)
-        of_weights = plt.dot(gradient_block, v[keys.place], trans_b=True)
-        of_scores = weights * (of_weights - mean)
-        return total + plt.dot(of_scores.astype(key_block.dtype), key_block)
+        weights = jnp.exp2(scores - lse_block)
+        d_weights = plt.dot(d_out_block, v[keys.place], trans_b=True)
+        d_scores = weights * (d_weights - delta_block)
+        return total + plt.dot(d_scores.astype(key_block.dtype), key_block)
 
     total = _loop_blocks(loops, step, jnp.zeros(query_block.shape, jnp.float32))
-    of_q[...] = (total * options.scale).astype(of_q.dtype)
+    d_q[...] = (total * options.scale).astype(d_q.dtype)
 
 
 def _keys_kernel(
@@ -391,11 +393,11 @@ def _keys_kernel(
     q: Any,
     k: Any,
     v: Any,
-    gradient: Any,
-    log_sums: Any,
-    means: Any,
-    of_k: Any,
-    of_v: Any,
+    d_out: Any,
+    lse: Any,
+    delta: Any,
+    d_k: Any,
+    d_v: Any,
     *,
     tile: KernelTile,
     options: KernelOptions,
@@ -409,24 +411,24 @@ def _keys_kernel(
     def step(block: jax.Array, carry: Any, masked: bool, head: jax.Array) -> Any:
         sum_k, sum_v = carry
         queries = _BlockTokens.of(ids, block, tile.queries)
-        query_block, slopes = q[queries.place, head], gradient[queries.place, head]
+        query_block, d_out_block = q[queries.place, head], d_out[queries.place, head]
         scores = plt.dot(key_block, query_block, trans_b=True) * options.base_two
         if masked:
             seen = _visible_pairs(queries, keys, options.mask, by_keys=True)
             scores = jnp.where(seen, scores, -jnp.inf)
-        weights = jnp.exp2(scores - log_sums[head, queries.place][None])
-        sum_v += plt.dot(weights.astype(slopes.dtype), slopes)
-        of_weights = plt.dot(value_block, slopes, trans_b=True)
-        of_scores = weights * (of_weights - means[head, queries.place][None])
-        return sum_k + plt.dot(of_scores.astype(query_block.dtype), query_block), sum_v
+        weights = jnp.exp2(scores - lse[head, queries.place][None])
+        sum_v += plt.dot(weights.astype(d_out_block.dtype), d_out_block)
+        d_weights = plt.dot(value_block, d_out_block, trans_b=True)
+        d_scores = weights * (d_weights - delta[head, queries.place][None])
+        return sum_k + plt.dot(d_scores.astype(query_block.dtype), query_block), sum_v
 
     def of_head(head: jax.Array, carry: Any) -> Any:
         return _loop_blocks(loops, partial(step, head=head), carry)
 
     zeros = jnp.zeros(key_block.shape, jnp.float32)
     sum_k, sum_v = lax.fori_loop(0, q.shape[1], of_head, (zeros, zeros))
-    of_k[...] = (sum_k * options.scale).astype(of_k.dtype)
-    of_v[...] = sum_v.astype(of_v.dtype)
+    d_k[...] = (sum_k * options.scale).astype(d_k.dtype)
+    d_v[...] = sum_v.astype(d_v.dtype)
 
 
 class _BlockTokens(NamedTuple):
@@ -435,8 +437,8 @@ class _BlockTokens(NamedTuple):
     Attributes:
         place: where they are in the row.
         numbers: their places as numbers, `[tokens]`.
-        ids: one array `[tokens]` for each line of the row's ids: bounds, and spans if masks read
-            them.
+        ids: one array `[tokens]` for each line of the row's ids: boundary ids, and spans if
+            masks read them.
     """
 
     place: Any
@@ -463,8 +465,8 @@ def _visible_pairs(
         )
 
     number, other = as_pairs(queries.numbers, keys.numbers)
-    bounds, other_bounds = as_pairs(queries.ids[0], keys.ids[0])
-    seen = bounds == other_bounds
+    query_id, key_id = as_pairs(queries.ids[0], keys.ids[0])
+    seen = query_id == key_id
     if mask.causal and mask.spans:
         span, other_span = as_pairs(queries.ids[1], keys.ids[1])
         seen &= (number >= other) | ((span == other_span) & (span > 0))

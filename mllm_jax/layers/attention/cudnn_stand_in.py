@@ -1,7 +1,7 @@
 """Attention that keeps the tensors of cuDNN's flash attention, for tracing without the library.
 
 A forward keeps q, k, v, the mask as a bias, the output and the logarithm of the softmax's sum, one
-float32 for each query and head. `flash_attention` does the same with plain products, on any
+float32 for each query and head. `cudnn_stand_in` does the same with dense scores, on any
 platform and for any type: what it keeps is counted, and it is never run to train.
 """
 
@@ -12,8 +12,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from mllm_jax.layers.attention.kernels import untyped_kernel
 from mllm_jax.layers.attention.masks import TokenIds, visible_keys
+from mllm_jax.layers.attention.untyped_kernel import untyped_kernel
 from mllm_jax.layers.config.kinds import MaskKind
 
 #: Finite, as in the reference.
@@ -25,7 +25,7 @@ class SavedForBackward(NamedTuple):
 
     Attributes:
         bias: addend of the scores, `[rows, 1, tokens, tokens]`.
-        log_sums: logs of the summed exponentials of a query's scores, `[rows, heads, tokens]`.
+        lse: logs of the summed exponentials of a query's scores, `[rows, heads, tokens]`.
     """
 
     q: jax.Array
@@ -33,10 +33,10 @@ class SavedForBackward(NamedTuple):
     v: jax.Array
     bias: jax.Array
     out: jax.Array
-    log_sums: jax.Array
+    lse: jax.Array
 
 
-def flash_attention(
+def cudnn_stand_in(
     q: jax.Array, k: jax.Array, v: jax.Array, tokens: TokenIds, mask: MaskKind
 ) -> jax.Array:
     """Attention that keeps grouped keys and values as they are, as cuDNN does."""
@@ -50,12 +50,12 @@ def flash_attention(
     ) -> tuple[jax.Array, SavedForBackward]:
         bias = jnp.where(visible_keys(tokens, tokens, mask)[:, None], 0, _MASKED).astype(q.dtype)
         scores = _compute_scores(q, k, bias)
-        log_sums = jax.nn.logsumexp(scores, axis=-1)
-        out = _mix_values(jnp.exp(scores - log_sums[..., None]), v).astype(q.dtype)
-        return out, SavedForBackward(q, k, v, bias, out, log_sums)
+        lse = jax.nn.logsumexp(scores, axis=-1)
+        out = _mix_values(jnp.exp(scores - lse[..., None]), v).astype(q.dtype)
+        return out, SavedForBackward(q, k, v, bias, out, lse)
 
-    def backward(saved: SavedForBackward, gradient: jax.Array) -> tuple[jax.Array | None, ...]:
-        return (*_compute_gradients(saved, gradient), None)
+    def backward(saved: SavedForBackward, d_out: jax.Array) -> tuple[jax.Array | None, ...]:
+        return (*_compute_gradients(saved, d_out), None)
 
     kernel.defvjp(forward, backward)
     return untyped_kernel(kernel)(q, k, v, tokens)
@@ -80,16 +80,16 @@ def _mix_values(weights: jax.Array, values: jax.Array) -> jax.Array:
     return mixed.reshape(rows, tokens, heads, -1)
 
 
-def _compute_gradients(saved: SavedForBackward, gradient: jax.Array) -> tuple[jax.Array, ...]:
+def _compute_gradients(saved: SavedForBackward, d_out: jax.Array) -> tuple[jax.Array, ...]:
     """Gradients of q, k and v, with the weights computed again from the saved logarithms."""
-    q, k, v, bias, out, log_sums = saved
-    weights = jnp.exp(_compute_scores(q, k, bias) - log_sums[..., None])
-    gradient = gradient.astype(jnp.float32)
+    q, k, v, bias, out, lse = saved
+    weights = jnp.exp(_compute_scores(q, k, bias) - lse[..., None])
+    d_out = d_out.astype(jnp.float32)
     groups = k.shape[2]
-    d_weights = _grouped_products(gradient, v.astype(jnp.float32))
-    means = (gradient * out).sum(axis=-1).swapaxes(1, 2)
-    d_scores = weights * (d_weights - means[..., None]) * q.shape[3] ** -0.5
-    d_v = _onto_keys(weights, gradient, groups)
+    d_weights = _grouped_products(d_out, v.astype(jnp.float32))
+    delta = (d_out * out).sum(axis=-1).swapaxes(1, 2)
+    d_scores = weights * (d_weights - delta[..., None]) * q.shape[3] ** -0.5
+    d_v = _onto_keys(weights, d_out, groups)
     d_k = _onto_keys(d_scores, q.astype(jnp.float32), groups)
     return tuple(
         gradient_of_x.astype(x.dtype)
