@@ -124,8 +124,8 @@ class StageOrders:
             says (`scheduling.schedules.task_kinds`).
         feeds: by module, what its own microbatches feed, see `Feed.consumers`; microbatch for
             microbatch of those that are not named.
-        apart: number of the last orders that are no stages of the decoder: devices that run
-            encoders alone.
+        encoder_stages: number of the last orders, those of devices that run encoders alone and are
+            no stages of the decoder.
         name: name of the backbone.
     """
 
