@@ -11,31 +11,26 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import jax
 import numpy as np
 
+from benchmarks.accelerator_kernels import list_attentions, list_exchanges, list_grouped_products
+from benchmarks.accelerator_setting import SIZES, SMALL_SIZES, MachineSetting, Measure
 from benchmarks.emulated import emulated_rows
 from benchmarks.findings import BenchmarkFindings, line_of, make_row
 from benchmarks.pipeline import PrintLine, Row
 from data.batch import NEXT_TOKEN, PackedBatch
-from mllm_jax.calibrate.measure import REPETITIONS, CalibrationPrograms
+from mllm_jax.calibrate.measure import CalibrationPrograms
 from mllm_jax.calibrate.probes import InPlaceProgram, make_copy, make_matmul
-from mllm_jax.calibrate.timing import lower_quartiles
-from mllm_jax.check import attention as check_attention
-from mllm_jax.check import grouped as check_grouped
-from mllm_jax.check.attention import AttentionCase
-from mllm_jax.check.exchange import MergeCase
-from mllm_jax.check.grouped import GroupedCase
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.compile.report import temporary_bytes
 from mllm_jax.config.hardware import of_kind
 from mllm_jax.config.load import ConfigError, ExperimentConfig, resolve_config
 from mllm_jax.layers.attention.limits import PREFERRED, able_backends
-from mllm_jax.layers.config.kinds import MaskKind
 from mllm_jax.models.module import model_flops
 from mllm_jax.models.short_form import BACKBONE
 from mllm_jax.models.work.profile import module_parameters
@@ -57,73 +52,8 @@ SMALL: Mapping[str, Mapping[str, Any]] = {
 }
 #: Batches of which the one with the fullest encoder rows is taken.
 DRAWN = 16
-#: Yields rows while it measures, so that rows before an error are kept.
-Measure = Callable[[], Iterator[Row]]
 #: Names and measurements of a part.
-Part = Callable[["MachineSetting"], Iterator[tuple[str, Measure]]]
-
-
-@dataclass(frozen=True)
-class MeasurementSizes:
-    """Sizes of all measurements but the step.
-
-    Attributes:
-        matrices: rows and columns of products.
-        attention: shapes that are timed; errors are those of small ones.
-        exchange: rows of a device, outputs and tokens of a row, width.
-        grouped: products by groups that are timed; errors are those of small ones.
-        repetitions: number of repetitions of every timed program.
-    """
-
-    matrices: tuple[int, ...]
-    attention: AttentionCase
-    exchange: tuple[int, int, int, int]
-    grouped: GroupedCase
-    repetitions: int
-
-
-SIZES = MeasurementSizes(
-    (2048, 4096, 8192),
-    AttentionCase(4096, 16, 8, 128),
-    (4, 2048, 4096, 2048),
-    # Widths of Qwen3-30B-A3B, and half of its experts.
-    GroupedCase(rows=32768, trailing=0, groups=64, inputs=2048, outputs=768),
-    REPETITIONS,
-)
-SMALL_SIZES = MeasurementSizes(
-    (128,),
-    AttentionCase(512, 2, 1, 16),
-    (2, 16, 32, 8),
-    GroupedCase(96, 0, 4, inputs=16, outputs=8),
-    2,
-)
-
-
-@dataclass(frozen=True)
-class MachineSetting:
-    """The machine and its configuration.
-
-    Attributes:
-        config: configuration for all `devices`.
-        hardware: the shipped description of the devices; None if there is none.
-        steps: seconds and bytes of the measured step, once they are known.
-    """
-
-    config: ExperimentConfig
-    devices: list[jax.Device]
-    sizes: MeasurementSizes
-    hardware: Hardware | None
-    print_line: PrintLine
-    steps: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def platform(self) -> str:
-        """`cpu`, `gpu` or `tpu`."""
-        return self.devices[0].platform
-
-    def time_programs(self, programs: Mapping[Any, Callable[[], Any]]) -> dict[Any, float]:
-        """Seconds of every program, run in turns."""
-        return lower_quartiles(programs, self.sizes.repetitions)
+Part = Callable[[MachineSetting], Iterator[tuple[str, Measure]]]
 
 
 def bench_accelerator(
@@ -410,103 +340,6 @@ def list_pipelines(setting: MachineSetting) -> Iterator[tuple[str, Measure]]:
             yield make_row("", what, measured, reference, unit, note, failed=not good)
 
     yield "stages", measure_stages
-
-
-# ---- exchange ------------------------------------------------------------------------------------
-
-
-def list_exchanges(setting: MachineSetting) -> Iterator[tuple[str, Measure]]:
-    """Outputs to random tokens of all devices, padded, and ragged where the platform can."""
-    ways = {"padded": False} if setting.platform == "cpu" else {"ragged": True, "padded": False}
-    for name, ragged in ways.items():
-        case = MergeCase(setting.devices, *setting.sizes.exchange, ragged)
-        yield name, partial(_measure_exchange, setting, name, case)
-
-
-def _measure_exchange(setting: MachineSetting, name: str, case: MergeCase) -> Iterator[Row]:
-    run = case.compile_program()
-    error, seconds = case.largest_error(run()), setting.time_programs({0: run})[0]
-    count = len(setting.devices)
-    over = f"over {count} devices" if count > 1 else "of one device with itself: a copy"
-    note = f"{case.bytes / 2**20:.4g} MiB of a device there and its gradient back, {over}"
-    yield make_row("", f"{name}: forward and backward", seconds, note=note)
-    wrong = "" if error == 0 else "FAILED: not what a lookup gives"
-    yield make_row("", f"{name}: error", error, 0.0, "largest", wrong, failed=error != 0)
-
-
-# ---- attention -----------------------------------------------------------------------------------
-
-
-def list_attentions(setting: MachineSetting) -> Iterator[tuple[str, Measure]]:
-    """Every backend that can run here against the reference, causal and not."""
-    case = setting.sizes.attention
-    able = able_backends(
-        setting.platform, tokens=case.tokens, head_dim=case.width, dtype="bfloat16"
-    )
-    for backend in able:
-        for causal in (True, False):
-            what = f"{backend}, {'causal' if causal else 'bidirectional'}"
-            yield what, partial(_measure_attention, setting, what, backend, causal)
-
-
-def _measure_attention(
-    setting: MachineSetting, what: str, backend: str, causal: bool
-) -> Iterator[Row]:
-    if backend != "reference":
-        small = replace(AttentionCase(), width=setting.sizes.attention.width)
-        ways = (small.make_program(name, MaskKind(causal)) for name in (backend, "reference"))
-        output, expected = (run(small.inputs()) for run in ways)
-        yield from _error_rows(what, small.relative_errors(output, expected), check_attention.LIMIT)
-    case = setting.sizes.attention
-    inputs = case.inputs()
-    names = dict.fromkeys((backend, "reference"))
-    runs = {name: partial(case.make_program(name, MaskKind(causal)), inputs) for name in names}
-    seconds = setting.time_programs(runs)
-    note = f"forward and backward, 2 x {case.tokens} tokens, {case.heads} x {case.width} wide"
-    reference = seconds["reference"] if backend != "reference" else None
-    times = (
-        f"; {reference / seconds[backend]:.3g} times as fast as the reference" if reference else ""
-    )
-    yield make_row("", what, seconds[backend], reference, note=note + times)
-
-
-# ---- experts -------------------------------------------------------------------------------------
-
-
-def list_grouped_products(setting: MachineSetting) -> Iterator[tuple[str, Measure]]:
-    """Products by groups against the reference, and against a dense product of as many FLOPs."""
-    yield "grouped product: errors", partial(_grouped_errors, GroupedCase())
-    for way in ("grouped", "ragged_dot"):
-        yield f"{way}: forward and backward", partial(_measure_grouped, setting, way)
-
-
-def _grouped_errors(case: GroupedCase) -> Iterator[Row]:
-    output, expected = (
-        case.make_program(way)(case.inputs_of(way)) for way in ("grouped", "reference")
-    )
-    yield from _error_rows(
-        "grouped product", case.relative_errors(output, expected), check_grouped.LIMIT
-    )
-
-
-def _measure_grouped(setting: MachineSetting, way: str) -> Iterator[Row]:
-    case = setting.sizes.grouped
-    runs = {each: partial(case.make_program(each), case.inputs_of(each)) for each in (way, "dense")}
-    seconds = setting.time_programs(runs)
-    note = (
-        f"forward and backward, {case.rows} rows of {case.groups} groups, {case.inputs} to "
-        f"{case.outputs}; {seconds[way] / seconds['dense']:.3g} times a dense product of as many "
-        f"FLOPs, {case.flops / seconds[way] / 1e12:.3g} TFLOP/s"
-    )
-    yield make_row("", way, seconds[way], seconds["dense"], note=note)
-
-
-def _error_rows(what: str, errors: tuple[float, float], limit: float) -> Iterator[Row]:
-    """Errors of outputs and of gradients, which fail above `limit`."""
-    for kind, error in zip(("outputs", "gradients"), errors, strict=True):
-        wrong = "" if error < limit else f"FAILED: above {limit:g}"
-        failed = not error < limit
-        yield make_row("", f"{what}: error of {kind}", error, 0.0, "share", wrong, failed=failed)
 
 
 #: Kernels last: one that breaks its device leaves the rest measured.

@@ -9,8 +9,10 @@ import jax
 import numpy as np
 import pytest
 
-from benchmarks import accelerator, emulated
-from benchmarks.accelerator import SMALL_SIZES, MachineSetting, bench_accelerator, on_devices
+from benchmarks import accelerator, accelerator_setting, emulated
+from benchmarks.accelerator import bench_accelerator, on_devices
+from benchmarks.accelerator_kernels import list_grouped_products
+from benchmarks.accelerator_setting import SMALL_SIZES, MachineSetting
 from benchmarks.findings import BenchmarkFindings, make_row
 from mllm_jax.check import grouped
 from mllm_jax.check.exchange import MergeCase
@@ -92,10 +94,10 @@ def test_what_is_measured_is_logged_before_an_interruption(
 def test_products_by_groups_stand_beside_a_dense_one(
     config: ExperimentConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(accelerator, "PARTS", {"experts": accelerator.list_grouped_products})
+    monkeypatch.setattr(accelerator, "PARTS", {"experts": list_grouped_products})
     seconds = {"grouped": 3.0, "ragged_dot": 8.0, "dense": 2.0}
     monkeypatch.setattr(
-        accelerator, "lower_quartiles", lambda runs, _: {way: seconds[way] for way in runs}
+        accelerator_setting, "lower_quartiles", lambda runs, _: {way: seconds[way] for way in runs}
     )
     found = bench_accelerator(config, silent, jax.devices()[:1])
     assert found.ok, found.rows
@@ -116,7 +118,7 @@ def test_products_of_the_wrong_group_fail(
         return grouped_product(rows, kernels[::-1], counts)
 
     monkeypatch.setattr(grouped, "grouped_product", wrong)
-    measures = dict(accelerator.list_grouped_products(setting))
+    measures = dict(list_grouped_products(setting))
     rows = list(measures["grouped product: errors"]())
     assert all(each["failed"] and "FAILED: above" in each["note"] for each in rows)
 
