@@ -232,7 +232,7 @@ class Tasks:
         if module.functions.aux:
             sums["aux"] = jax.tree.map(jnp.zeros_like, self._aux_of(name))
         if sizes.operands:
-            now, deferred = module.layers.partition_sums(sums["layers"])
+            now, deferred = module.layers.leaves.partition_sums(sums["layers"])
             sums |= {"layers": now, "deferred": deferred}
         return sums
 
@@ -240,7 +240,7 @@ class Tasks:
         """The gradients of the parameters of a module, from its sums at a step's end."""
         layers = sums["layers"]
         if self.bounds.modules[name].sizes.operands:
-            layers = self.modules[name].layers.combine_sums(layers, sums["deferred"])
+            layers = self.modules[name].layers.leaves.combine_sums(layers, sums["deferred"])
         return sums["rest"] | {"layers": layers}
 
     # ---- tasks -----------------------------------------------------------------------------------

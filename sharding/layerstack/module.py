@@ -33,8 +33,8 @@ class Module(Protocol[Rows]):
     those of a layer.
 
     Attributes:
-        name: name of the module, whose parameters it uses. Modules of one name, each for rows of a
-            length of its own, add to the same gradients.
+        name: name of the module, whose parameters it uses. Modules of one name, one for each
+            length of rows, add to the same gradients.
         view: ranks of the module; a row lies on all ranks that share its positions.
         spec: how layers differ, and what else they take and give.
         aux: auxiliary losses that every layer gives, and their weights in the loss.
@@ -51,7 +51,7 @@ class Module(Protocol[Rows]):
 
     @property
     def spec(self) -> LayerStackSpec:
-        """How layers differ, and which values they take and return beside the activation."""
+        """How layers differ, and which values they take and return besides the activation."""
 
     @property
     def aux(self) -> Mapping[str, float]:

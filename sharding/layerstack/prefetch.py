@@ -1,4 +1,4 @@
-"""Runs of layers outside a pipeline, whose parameters are gathered beside the layers before them.
+"""Runs of layers outside a pipeline, whose parameters are gathered while earlier layers compute.
 
 A layer's parameters are gathered, and its gradients scattered, over ranks that share them. Where
 both happen in the iteration of the layer itself, its first products wait for its gather, and its
@@ -8,8 +8,8 @@ parameters its carry holds, and scatters for the one before::
     forward    gather 1 | layer 0      gather 2 | layer 1      gather 3 | layer 2
     backward   gather 1 | layer 2      gather 0 | layer 1 | scatter 2      layer 0 | scatter 1  ...
 
-So a collective has the products of a whole layer beside it. A forward and a backward gather once
-more than there are layers, and a backward scatters once more, each beside products.
+So a collective overlaps with the products of a layer. A forward and a backward gather once
+more than there are layers, and a backward scatters once more, each under products.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class PrefetchedLayerStack(LayerStack):
             return self.partition_params(self.gather(self.combine_params(params, constant)))[0]
 
         (shards,) = jax.vjp(gather, params)[1](gathered)
-        return self.add_gradients(place, i, sums, shards, deferred=False)
+        return self.leaves.add_gradients(place, i, sums, shards, deferred=False)
 
     def _gathered_layer(self) -> Tree:
         """Like the gradients of the first layer before they are scattered.
@@ -120,7 +120,7 @@ class PrefetchedLayerStack(LayerStack):
 def apply_layers(run: LayerStack, x: jax.Array, context: Tree) -> tuple[jax.Array, Aux]:
     """All layers of `run` in order, outside a pipeline, and the sums of their auxiliary losses.
 
-    Derivatives are those of `run`: of the forward is kept what `run.remat` says, and in no case
+    Derivatives are those of `run`: what `run.remat` says of the forward is saved, and in no case
     what depends on parameters alone. There are none with respect to `context` and `run.constant`.
     """
 

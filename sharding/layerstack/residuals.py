@@ -1,9 +1,9 @@
-"""Values that a layer keeps for its backward: the residuals that depend on its input.
+"""Values that a layer saves for its backward: the residuals that depend on its input.
 
 `jax.vjp` gives a backward that is a tree of arrays, the residuals. Some are computed from the input
-of the layer; others from parameters and masks alone, and these are made again rather than kept for
-every microbatch. Which is which can be read off the jaxpr that maps the input to the residuals: an
-output depends on the input if an equation on the way to it takes something that does.
+of the layer; others from parameters and masks alone, and these are computed again instead of being
+saved for every microbatch. Which is which can be read off the jaxpr that maps the input to the
+residuals: an output depends on the input if an equation on the way to it takes something that does.
 
 ::
 
@@ -13,7 +13,7 @@ output depends on the input if an equation on the way to it takes something that
                   rest -> cos -> b   does not          |  |  |
                   x    -> exp -> c   depends on x      |  |  |
                                                        |  |  |
-    kept                                               a     c
+    saved                                              a     c
                                                        |     |
     backward      0, rest --- layer ----> backward(a', b, c')
                                                    |      |

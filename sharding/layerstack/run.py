@@ -1,15 +1,14 @@
 """Runs of layers, as loops of their forward and their backward.
 
 A layer's backward is written out as a call of `jax.vjp`, from what the rematerialisation policy has
-kept of its forward (`residuals.py`). `prefetch.py` runs layers without a pipeline.
+saved of its forward (`residuals.py`). `prefetch.py` runs layers without a pipeline.
 
 The layers of a stack may be unlike one another, in a period that repeats. One iteration of a loop
 is a whole period, so that every kind of layer is compiled once and nothing is chosen at run time.
-Parameters that only some layers of a period have are stacked for these alone::
+`place` is the place of a layer in the period, known to the compiler::
 
-    stack      0  1  2  3  4  5           [layers, ...], one behind the other
-    some       -  0  1  -  2  3           [2 of 3 layers, ...], of those that have it
-    place      0  1  2  0  1  2           which layer of the period, known to the compiler
+    layer      0  1  2  3  4  5
+    place      0  1  2  0  1  2
     iteration  |-- 0 --||-- 1 --|
 """
 
@@ -28,8 +27,9 @@ from sharding.collectives import Axes, vary
 from sharding.layerstack.loops import Loop, Tree, read_slot
 from sharding.layerstack.partition import combine, partition
 from sharding.layerstack.residuals import from_residuals, with_residuals
-from sharding.layerstack.spec import UNIFORM, Aux, LayerStackSpec, interleave_kinds
+from sharding.layerstack.spec import UNIFORM, Aux, LayerStackSpec
 from sharding.layerstack.split_backward import SavedOperands, SplitLayer
+from sharding.layerstack.stacked import StackedLeaves
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,11 @@ class LayerStack:
     deferred: frozenset[int] | None = None
     constant: Tree = field(default_factory=dict)
 
+    @property
+    def leaves(self) -> StackedLeaves:
+        """The leaves of `stack`."""
+        return StackedLeaves(self.stack, self.spec, self.deferred)
+
     def forward_loop(self, start: jax.Array, x: jax.Array, context: Tree) -> Loop:
         """Carry: the activation, sums of auxiliary losses, and outputs that are handed on.
 
@@ -71,7 +76,7 @@ class LayerStack:
 
         Args:
             start: index of the first layer, the first of a period.
-            x: with what `spec` says behind its features.
+            x: with what `spec` says after its features.
         """
         x, side_inputs = self.split_features(x)
 
@@ -97,7 +102,7 @@ class LayerStack:
         return jnp.concatenate([x, *taps], axis=-1) if self.spec.tapped_layers else x, aux
 
     def split_features(self, x: jax.Array) -> tuple[jax.Array, tuple[jax.Array, ...]]:
-        """The activation, and the parts that lie behind its features."""
+        """The activation, and the parts after its features."""
         parts = jnp.split(x, 1 + self._side_count, axis=-1) if self._side_count else [x]
         return parts[0], tuple(parts[1:])
 
@@ -115,7 +120,7 @@ class LayerStack:
     def _record_tapped(
         self, i: jax.Array, x: jax.Array, taps: tuple[jax.Array, ...]
     ) -> tuple[jax.Array, ...]:
-        """Outputs that are handed on, behind layer `i`."""
+        """Outputs that are handed on, after layer `i`."""
         pairs = zip(self.spec.tapped_layers, taps, strict=True) if taps else ()
         return tuple(jnp.where(i + 1 == number, x, tap) for number, tap in pairs)
 
@@ -127,7 +132,7 @@ class LayerStack:
         carry: tuple[jax.Array, Aux],
         context: Tree,
     ) -> tuple[tuple[jax.Array, Aux], list[Any]]:
-        """Layer `i` of the forward: the new carry, and the kept values."""
+        """Layer `i` of the forward: the new carry, and the saved values."""
         x, sums = carry
         if self.remat == "none":
             (y, aux), residuals = with_residuals(
@@ -162,20 +167,20 @@ class LayerStack:
     ) -> Loop:
         """Carry: gradients as in `gradients_of`, and `sums` with the parameters' gradients added.
 
-        Outputs: what `weight_gradients` reads of each layer of a period; nothing without late
+        Outputs: what `weight_gradients` reads of each layer of a period; nothing without deferred
         parameters.
 
         Args:
             residuals: outputs of `forward_loop`, or of `recompute_loop` where the policy is `full`.
             gradient: gradient of the arrays that `outputs_of` returns for the forward's carry.
             aux: gradients of the sums of auxiliary losses.
-            sums: tree like `stack`, or the first of `partition_sums`.
+            sums: tree like `stack`, or the first of `StackedLeaves.partition_sums`.
         """
         gradient, side_grads = self.split_gradient(gradient)
 
         def body(carry: Tree, number: jax.Array) -> tuple[Tree, tuple[Any, ...]]:
             (g, side_grads, sums), operands = carry, []
-            # Kept values are read in place: reversing their order would copy all of them.
+            # Saved values are read in place: reversing their order would copy all of them.
             period_residuals = read_slot(residuals, number)
             for place in reversed(range(self.spec.period)):
                 offset = self.layer_index(number, place)
@@ -185,7 +190,7 @@ class LayerStack:
                 d_params, g, pairs = self.layer_gradients(
                     place, i, params, period_residuals[place], (g, aux), context
                 )
-                sums = self.add_gradients(place, i, sums, d_params, deferred=False)
+                sums = self.leaves.add_gradients(place, i, sums, d_params, deferred=False)
                 operands.append(pairs)
             return (g, side_grads, sums), tuple(operands[::-1])
 
@@ -199,12 +204,12 @@ class LayerStack:
         context: Tree,
         sums: Tree,
     ) -> Loop:
-        """Carry: `sums` with the gradients of the late parameters added.
+        """Carry: `sums` with the gradients of the deferred parameters added.
 
         Args:
             pairs: outputs of `backward_loop`.
             like: an array of the shape and type of the layers' input.
-            sums: the second of `partition_sums`.
+            sums: the second of `StackedLeaves.partition_sums`.
         """
 
         def body(
@@ -216,52 +221,35 @@ class LayerStack:
                 params, constant = self.partition_params(self.layer_params(place, i))
                 cut = self._split_layer(place, params, like, (i, constant, context))
                 weight_grads = cut.weight_gradients(jax.tree.leaves(params), pairs[place])
-                sums = self.add_gradients(place, i, sums, weight_grads, deferred=True)
+                sums = self.leaves.add_gradients(place, i, sums, weight_grads, deferred=True)
             return sums, ()
 
         return Loop(body, sums, (self.periods[::-1], pairs))
 
     def split_backward(self, x: jax.Array, context: Tree) -> LayerStack:
-        """The run with the parameters that products alone read as late ones.
+        """The run with the parameters that products alone read as deferred ones.
 
         Args:
             x, context: as of a layer.
         """
-        early = set[int]()
+        immediate = set[int]()
         for place in range(self.spec.period):
-            numbers = self._leaf_numbers(place)
+            numbers = self.leaves.numbers_at(place)
             i = jnp.int32(0)
             params, constant = self.partition_params(self.layer_params(place, i))
-            late = self._split_layer(place, params, x, (i, constant, context)).deferred
-            early |= {number for n, number in enumerate(numbers) if n not in late}
-        return replace(self, deferred=frozenset(range(len(self._leaf_entries))) - early)
+            deferred = self._split_layer(place, params, x, (i, constant, context)).deferred
+            immediate |= {number for n, number in enumerate(numbers) if n not in deferred}
+        return replace(self, deferred=frozenset(range(len(self.leaves.entries))) - immediate)
 
     def saved_operands(self, x: jax.Array, context: Tree) -> tuple[SavedOperands, ...]:
         """The operands that `backward_loop` saves where the first layers of a stack run on `x`."""
         start, layers = jnp.int32(0), replace(self, remat="none")
         carry, residuals = layers.forward_loop(start, x, context).run_scan()
-        early, _ = self.partition_sums(jax.tree.map(jnp.zeros_like, self.stack))
+        immediate, _ = self.leaves.partition_sums(jax.tree.map(jnp.zeros_like, self.stack))
         operands: tuple[SavedOperands, ...] = layers.backward_loop(
-            start, residuals, layers.outputs_of(carry)[0], self._zero_aux(x), context, early
+            start, residuals, layers.outputs_of(carry)[0], self._zero_aux(x), context, immediate
         ).run_scan()[1]
         return operands
-
-    def partition_sums(self, sums: Tree) -> tuple[list[jax.Array], list[jax.Array]]:
-        """Leaves of a tree like `stack`, first of `backward_loop`, then of `weight_gradients`."""
-        assert self.deferred is not None  # else there is nothing apart
-        leaves = list(enumerate(jax.tree.leaves(sums)))
-        return [leaf_sum for n, leaf_sum in leaves if n not in self.deferred], [
-            leaf_sum for n, leaf_sum in leaves if n in self.deferred
-        ]
-
-    def combine_sums(self, early: list[jax.Array], late: list[jax.Array]) -> Tree:
-        """Inverse of `partition_sums`."""
-        assert self.deferred is not None  # as there
-        leaves, structure = jax.tree.flatten(self.stack)
-        rows = iter(early), iter(late)
-        return jax.tree.unflatten(
-            structure, [next(rows[n in self.deferred]) for n in range(len(leaves))]
-        )
 
     def gradients_of(self, carry: Tree) -> tuple[jax.Array, Tree]:
         """The gradient of the forward's `x`, and the sums, of a backward's last carry."""
@@ -269,7 +257,7 @@ class LayerStack:
         return jnp.concatenate([g, *side_grads], axis=-1) if side_grads else g, sums
 
     def split_gradient(self, gradient: jax.Array) -> tuple[jax.Array, tuple[jax.Array, ...]]:
-        """Gradients of the activation, and of what lies behind the features of the input."""
+        """Gradients of the activation, and of what comes after the features of the input."""
         if self.spec.tapped_layers:
             return self.split_features(gradient)
         return gradient, (jnp.zeros_like(gradient),) * self.spec.side_inputs
@@ -289,7 +277,7 @@ class LayerStack:
     def stack_gradients(
         self, residuals: Tree, gradient: jax.Array, aux: Aux, context: Tree
     ) -> tuple[Tree, jax.Array]:
-        """Gradients of the parameters and of the run's input, the run being the whole stack.
+        """Gradients of the parameters and of the run's input, the run being the full stack.
 
         Args:
             residuals, aux: as for `backward_loop`.
@@ -310,18 +298,7 @@ class LayerStack:
 
         split = self.split_gradient(gradient)
         last_carry, layer_grads = lax.scan(body, split, (self.periods, residuals), reverse=True)
-        return self._combine_kinds(layer_grads), self.gradients_of((*last_carry, ()))[0]
-
-    def _combine_kinds(self, layer_grads: list[Tree]) -> Tree:
-        """Trees `[periods, ...]` of each place of a period as one like `stack`."""
-        if not self.spec.without:
-            return jax.tree.map(interleave_kinds, *layer_grads)
-        return {
-            name: jax.tree.map(
-                interleave_kinds, *(layer_grads[n][name] for n in self.spec.kinds_with(name))
-            )
-            for name in self.stack
-        }
+        return self.leaves.combine_kinds(layer_grads), self.gradients_of((*last_carry, ()))[0]
 
     def layer_index(self, number: jax.Array, place: int) -> jax.Array:
         """Index of a layer in the run, by the number of its period."""
@@ -341,17 +318,8 @@ class LayerStack:
     def layer_params(self, place: int, i: jax.Array) -> Tree:
         """Parameters of layer `i`."""
         return self.combine_params(
-            *(self._read_stack(params, place, i) for params in (self.stack, self.constant))
+            *(self.leaves.read_layer(params, place, i) for params in (self.stack, self.constant))
         )
-
-    def _read_stack(self, stack: Tree, place: int, i: jax.Array) -> Tree:
-        if not self.spec.without:
-            return read_slot(stack, i)
-        return {
-            name: read_slot(leaf, self._stack_row(place, name, i))
-            for name, leaf in stack.items()
-            if name not in self.spec.without[place]
-        }
 
     def partition_params(self, params: Tree) -> tuple[Tree, Tree]:
         """A layer's parameters that have gradients, and those that have none."""
@@ -360,51 +328,6 @@ class LayerStack:
     def combine_params(self, params: Tree, constant: Tree) -> Tree:
         """Inverse of `partition_params`."""
         return combine(params, constant) if self.constant else params
-
-    def _stack_row(self, place: int, name: str, i: jax.Array) -> jax.Array:
-        """Number of layer `i` among those that have an entry of the stack."""
-        holders = self.spec.kinds_with(name)
-        if len(holders) == self.spec.period:
-            return i
-        return (i - place) // self.spec.period * len(holders) + holders.index(place)
-
-    @property
-    def _leaf_entries(self) -> list[str]:
-        """The entry of the stack in which each of its leaves is."""
-        if not self.spec.without:
-            return [""] * len(jax.tree.leaves(self.stack))
-        return [path[0].key for path, _ in jax.tree_util.tree_leaves_with_path(self.stack)]
-
-    def _leaf_numbers(self, place: int) -> list[int]:
-        """Numbers of the leaves of the stack that layers at this place have, in their order."""
-        without = self.spec.without[place] if self.spec.without else ()
-        return [number for number, name in enumerate(self._leaf_entries) if name not in without]
-
-    def add_gradients(
-        self, place: int, i: jax.Array, sums: Tree, layer_grads: Tree, *, deferred: bool
-    ) -> Tree:
-        """`sums` with the gradients of layer `i`.
-
-        Args:
-            sums: leaves of the stack: all if none are late, or else the `deferred` ones or the
-                others.
-            layer_grads: as many of the leaves of the layer.
-        """
-        entries, leaf_numbers = self._leaf_entries, self._leaf_numbers(place)
-        numbers = [
-            n
-            for n in range(len(entries))
-            if self.deferred is None or (n in self.deferred) == deferred
-        ]
-        new = iter(jax.tree.leaves(layer_grads))
-        totals, structure = jax.tree.flatten(sums)
-        added = [
-            _add_at(self._stack_row(place, entries[n], i), total, next(new))
-            if n in leaf_numbers
-            else total
-            for n, total in zip(numbers, totals, strict=True)
-        ]
-        return jax.tree.unflatten(structure, added)
 
     def _zero_aux(self, x: jax.Array) -> Aux:
         """Zeros that vary as the activation does."""
@@ -423,7 +346,7 @@ class LayerStack:
         if self.exists is None:
             return outputs
         exists, without = self.exists(i), (x, self._zero_aux(x))
-        return jax.tree.map(lambda own, other: jnp.where(exists, own, other), outputs, without)
+        return jax.tree.map(lambda new, old: jnp.where(exists, new, old), outputs, without)
 
     def _layer_vjp(
         self, place: int, x: jax.Array, others: tuple[Tree, jax.Array, Tree]
@@ -431,7 +354,7 @@ class LayerStack:
         """A layer and its backward, from gradients of its outputs to those of its inputs.
 
         Its inputs are its parameters that have gradients, and `x`; `rest` are all parameters, the
-        number of the layer and the context. With late parameters the backward is what
+        number of the layer and the context. With deferred parameters the backward is what
         `SplitLayer.backward` takes.
         """
         all_params, i, context = others
@@ -459,14 +382,16 @@ class LayerStack:
             i, constant, context = others
             return self._apply_layer(place, i, self.combine_params(params, constant), x, context)
 
-        late = (
+        deferred = (
             None
             if self.deferred is None
             else frozenset(
-                n for n, number in enumerate(self._leaf_numbers(place)) if number in self.deferred
+                n
+                for n, number in enumerate(self.leaves.numbers_at(place))
+                if number in self.deferred
             )
         )
-        return SplitLayer.trace_layer(layer, params, x, others, late)
+        return SplitLayer.trace_layer(layer, params, x, others, deferred)
 
     def layer_gradients(
         self,
@@ -496,8 +421,3 @@ class LayerStack:
 def _vary_like(value: jax.Array, x: jax.Array) -> jax.Array:
     """`value`, varying over the axes that `x` varies over."""
     return vary(value, tuple(sorted(jax.typeof(x).mat.varying)))
-
-
-def _add_at(i: jax.Array, total: jax.Array, value: jax.Array) -> jax.Array:
-    new = lax.dynamic_index_in_dim(total, i) + value[None].astype(total.dtype)
-    return lax.dynamic_update_index_in_dim(total, new, i, 0)

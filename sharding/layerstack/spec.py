@@ -14,18 +14,19 @@ Aux = Mapping[str, jax.Array]
 
 @dataclass(frozen=True)
 class LayerStackSpec:
-    """How the layers of a stack differ, and what they take and give beside the activation.
+    """How the layers of a stack differ, and what they take and give besides the activation.
 
     Attributes:
         period: layers after which kinds of layers repeat.
         aux: names of the auxiliary losses that every layer gives.
-        side_inputs: number of first layers that have an input of their own, which is added behind
-            them. The inputs lie behind the features of the activation that enters a run::
+        side_inputs: number of first layers that have an input of their own, which is added after
+            them. The inputs come after the features of the activation that enters a run::
 
                 [rows, positions, width]  ->  [rows, positions, (1 + inputs) * width]
 
-        tapped_layers: numbers of layers, from 1, whose outputs are handed on. They lie behind the
-            features of the activation, before and behind a run. The stack is whole on every rank.
+        tapped_layers: numbers of layers, from 1, whose outputs are handed on. They come after the
+            features of the activation, before and after a run. Every rank has all
+            layers.
         without: of each layer of a period the entries of the stack, a dict then, that it does not
             have; empty if all layers have all.
     """

@@ -4,7 +4,7 @@ After Qi et al., "Zero bubble pipeline parallelism" (arXiv 2401.10241, section 2
 equation of the traced layer that multiplies something that depends on the layer's input with
 something that depends on parameters alone. The backward goes through products by their inputs, and
 keeps a pair for each: its input, and the gradient of its output. All gradients of the products'
-parameters are made of these pairs, whenever that suits::
+parameters are computed from these pairs, whenever that suits::
 
     forward     x ---- a ----> [a k] ---- b ----> [b l] ----> y
     backward   dx <----------- k^T p <----------- l^T q <---- dy      keeps (a, p) and (b, q)
@@ -55,7 +55,7 @@ class SplitLayer:
         program: the traced layer; it reads leaves of parameters, of the input, and all others.
         structure: structure of its outputs.
         count: number of leaves of parameters.
-        deferred: numbers of the leaves whose gradients are made of pairs.
+        deferred: numbers of the leaves whose gradients are computed from pairs.
     """
 
     program: ClosedJaxpr
@@ -65,18 +65,21 @@ class SplitLayer:
 
     @classmethod
     def trace_layer(
-        cls, layer: Layer, params: Tree, x: jax.Array, others: Tree, late: frozenset[int] | None
+        cls, layer: Layer, params: Tree, x: jax.Array, others: Tree, deferred: frozenset[int] | None
     ) -> SplitLayer:
         """`layer`, traced for arguments like these.
 
         Args:
-            late: see the attribute; None stands for all parameters that products alone read.
+            deferred: see the attribute; None stands for all parameters that products alone read.
         """
         program, shapes = jax.make_jaxpr(layer, return_shape=True)(params, x, others)
         structure, count = jax.tree.structure(shapes), len(jax.tree.leaves(params))
         undivided = cls(program, structure, count, frozenset(range(count)))
         return cls(
-            program, structure, count, undivided._product_parameters() if late is None else late
+            program,
+            structure,
+            count,
+            undivided._product_parameters() if deferred is None else deferred,
         )
 
     def linearize(self, leaves: Values, x: jax.Array, others: Tree) -> tuple[Tree, Tree]:
@@ -86,60 +89,59 @@ class SplitLayer:
             leaves: leaves of the parameters.
         """
 
-        def outputs(early: Values, x: jax.Array, zeros: Values) -> tuple[Tree, list[jax.Array]]:
+        def outputs(immediate: Values, x: jax.Array, zeros: Values) -> tuple[Tree, list[jax.Array]]:
             inputs: dict[Any, jax.Array] = {}
             waiting = iter(zeros)
             special = partial(self._is_special, partial(self._run_product, inputs, waiting))
-            values = [*self._merge_leaves(leaves, early), x, *jax.tree.leaves(others)]
+            values = [*self._merge_leaves(leaves, immediate), x, *jax.tree.leaves(others)]
             results = evaluate_program(self.program, values, special)
             return jax.tree.unflatten(self.structure, results), [
                 inputs[variable] for variable in self._inputs
             ]
 
-        early = [leaf for number, leaf in enumerate(leaves) if number not in self.deferred]
+        immediate = [leaf for number, leaf in enumerate(leaves) if number not in self.deferred]
         zeros = [_zeros_of(variable.aval) for variable in self._outputs]
-        made, pull, inputs = jax.vjp(outputs, early, x, zeros, has_aux=True)
-        return made, (pull, inputs)
+        primals, pull, inputs = jax.vjp(outputs, immediate, x, zeros, has_aux=True)
+        return primals, (pull, inputs)
 
     @staticmethod
     def backward(
         linearized: Tree, gradients: Tree
     ) -> tuple[list[jax.Array], jax.Array, SavedOperands]:
-        """Gradients of the parameters that are not late and of the input, and the pairs.
+        """Gradients of the parameters that are not deferred and of the input, and the pairs.
 
         Args:
             linearized: from `linearize`.
             gradients: of the outputs.
         """
         pull, inputs = linearized
-        early, dx, of_products = pull(gradients)
-        return early, dx, (inputs, of_products)
+        immediate, dx, of_products = pull(gradients)
+        return immediate, dx, (inputs, of_products)
 
     def weight_gradients(self, leaves: Values, pairs: SavedOperands) -> list[jax.Array]:
-        """Gradients of the late parameters.
+        """Gradients of the deferred parameters.
 
         Args:
             leaves: leaves of the parameters.
             pairs: from `backward`.
         """
         inputs, gradients = pairs
-        late = [leaf for number, leaf in enumerate(leaves) if number in self.deferred]
+        deferred = [leaf for number, leaf in enumerate(leaves) if number in self.deferred]
 
-        def products(late: Values) -> list[jax.Array]:
-            late_leaves = iter(late)
+        def products(deferred: Values) -> list[jax.Array]:
+            deferred_leaves = iter(deferred)
             merged = [
-                next(late_leaves) if n in self.deferred else leaf for n, leaf in enumerate(leaves)
+                next(deferred_leaves) if n in self.deferred else leaf
+                for n, leaf in enumerate(leaves)
             ]
             operands = jaxpr_as_fun(self._of_parameters)(*merged)
             known = dict(zip(self._operands, operands, strict=True))
             known |= zip(self._inputs, inputs, strict=True)
             return [
-                late_leaves
-                for eqn in self._products
-                for late_leaves in self._evaluate_equation(eqn, known)
+                product for eqn in self._products for product in self._evaluate_equation(eqn, known)
             ]
 
-        (weight_grads,) = jax.vjp(products, late)[1](gradients)
+        (weight_grads,) = jax.vjp(products, deferred)[1](gradients)
         return weight_grads
 
     # ---- the traced layer --------------------------------------------------------------------
@@ -161,7 +163,7 @@ class SplitLayer:
         return known
 
     def _read_parameters(self, eqn: JaxprEqn) -> frozenset[int]:
-        """Leaves that an equation reads beside data."""
+        """Leaves that an equation reads together with data."""
         read = [self._reads[variable] for variable in variables_read(eqn)]
         return _union_sets(filter(None, read)) if None in read else frozenset()
 
@@ -172,11 +174,11 @@ class SplitLayer:
         elsewhere = _union_sets(filter(None, parameters)) | _union_sets(
             variable for eqn, variable in mixed if not is_or_contains(eqn, MULTIPLY)
         )
-        late = _union_sets(variable for _, variable in mixed)
-        while late & elsewhere:
-            late -= elsewhere
-            elsewhere = _union_sets(variable for _, variable in mixed if not variable <= late)
-        return late
+        deferred = _union_sets(variable for _, variable in mixed)
+        while deferred & elsewhere:
+            deferred -= elsewhere
+            elsewhere = _union_sets(variable for _, variable in mixed if not variable <= deferred)
+        return deferred
 
     @property
     def _outvars(self) -> list[Any]:
@@ -186,7 +188,7 @@ class SplitLayer:
 
     @cached_property
     def _products(self) -> list[JaxprEqn]:
-        """The equations whose pairs are kept."""
+        """The equations whose pairs are saved."""
         return [eqn for eqn in self.program.jaxpr.eqns if self._is_product(eqn)]
 
     def _is_product(self, eqn: JaxprEqn) -> bool:
@@ -225,10 +227,12 @@ class SplitLayer:
         variable = jaxpr.replace(invars=leaves, outvars=self._operands, eqns=equations)
         return ClosedJaxpr(variable, self.program.consts)
 
-    def _merge_leaves(self, leaves: Values, early: Values) -> list[Any]:
-        """All leaves, `early` among them."""
-        early_leaves = iter(early)
-        return [leaf if n in self.deferred else next(early_leaves) for n, leaf in enumerate(leaves)]
+    def _merge_leaves(self, leaves: Values, immediate: Values) -> list[Any]:
+        """All leaves, `immediate` among them."""
+        immediate_leaves = iter(immediate)
+        return [
+            leaf if n in self.deferred else next(immediate_leaves) for n, leaf in enumerate(leaves)
+        ]
 
     def _is_special(self, product: Evaluate, eqn: JaxprEqn) -> Evaluate | None:
         return product if self._is_product(eqn) else None

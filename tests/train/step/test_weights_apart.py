@@ -73,12 +73,12 @@ class Alone:
 
     def backward(self, params: Any, kept: Any, g: jax.Array) -> Any:
         run = self.apart(params)
-        early, _ = run.partition_sums(zeros(params))
+        early, _ = run.leaves.partition_sums(zeros(params))
         return run.backward_loop(START, kept, g, {}, self.context, early).run_scan()
 
     def weights(self, params: Any, pairs: Any) -> Any:
         run = self.apart(params)
-        _, late = run.partition_sums(zeros(params))
+        _, late = run.leaves.partition_sums(zeros(params))
         return run.weight_gradients(START, pairs, self.x, self.context, late).run_scan()[0]
 
 

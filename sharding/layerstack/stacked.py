@@ -1,0 +1,119 @@
+"""The leaves of a stack of layers: which layers have them, and which of them are deferred.
+
+Parameters that only some layers of a period have are stacked for these alone::
+
+    stack      0  1  2  3  4  5           [layers, ...], one after the other
+    some       -  0  1  -  2  3           [2 of 3 layers, ...], of those that have it
+    place      0  1  2  0  1  2           which layer of the period, known to the compiler
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+from jax import lax
+
+from sharding.layerstack.loops import Tree, read_slot
+from sharding.layerstack.spec import LayerStackSpec, interleave_kinds
+
+
+@dataclass(frozen=True)
+class StackedLeaves:
+    """The leaves of a stack.
+
+    Attributes:
+        stack, spec, deferred: as of `sharding.layerstack.run.LayerStack`.
+    """
+
+    stack: Tree
+    spec: LayerStackSpec
+    deferred: frozenset[int] | None = None
+
+    def partition_sums(self, sums: Tree) -> tuple[list[jax.Array], list[jax.Array]]:
+        """Leaves of a tree like `stack`, first of `backward_loop`, then of `weight_gradients`."""
+        assert self.deferred is not None  # else nothing is deferred
+        leaves = list(enumerate(jax.tree.leaves(sums)))
+        return [leaf_sum for n, leaf_sum in leaves if n not in self.deferred], [
+            leaf_sum for n, leaf_sum in leaves if n in self.deferred
+        ]
+
+    def combine_sums(self, immediate: list[jax.Array], deferred: list[jax.Array]) -> Tree:
+        """Inverse of `partition_sums`."""
+        assert self.deferred is not None  # as there
+        leaves, structure = jax.tree.flatten(self.stack)
+        rows = iter(immediate), iter(deferred)
+        return jax.tree.unflatten(
+            structure, [next(rows[n in self.deferred]) for n in range(len(leaves))]
+        )
+
+    def combine_kinds(self, layer_grads: list[Tree]) -> Tree:
+        """Trees `[periods, ...]` of each place of a period as one like `stack`."""
+        if not self.spec.without:
+            return jax.tree.map(interleave_kinds, *layer_grads)
+        return {
+            name: jax.tree.map(
+                interleave_kinds, *(layer_grads[n][name] for n in self.spec.kinds_with(name))
+            )
+            for name in self.stack
+        }
+
+    def read_layer(self, stack: Tree, place: int, i: jax.Array) -> Tree:
+        """The parameters of layer `i` in a tree like `stack`."""
+        if not self.spec.without:
+            return read_slot(stack, i)
+        return {
+            name: read_slot(leaf, self._row(place, name, i))
+            for name, leaf in stack.items()
+            if name not in self.spec.without[place]
+        }
+
+    def _row(self, place: int, name: str, i: jax.Array) -> jax.Array:
+        """Number of layer `i` among those that have an entry of the stack."""
+        holders = self.spec.kinds_with(name)
+        if len(holders) == self.spec.period:
+            return i
+        return (i - place) // self.spec.period * len(holders) + holders.index(place)
+
+    @property
+    def entries(self) -> list[str]:
+        """The entry of the stack in which each of its leaves is."""
+        if not self.spec.without:
+            return [""] * len(jax.tree.leaves(self.stack))
+        return [path[0].key for path, _ in jax.tree_util.tree_leaves_with_path(self.stack)]
+
+    def numbers_at(self, place: int) -> list[int]:
+        """Numbers of the leaves of the stack that layers at this place have, in their order."""
+        without = self.spec.without[place] if self.spec.without else ()
+        return [number for number, name in enumerate(self.entries) if name not in without]
+
+    def add_gradients(
+        self, place: int, i: jax.Array, sums: Tree, layer_grads: Tree, *, deferred: bool
+    ) -> Tree:
+        """`sums` with the gradients of layer `i`.
+
+        Args:
+            sums: leaves of the stack: all if none are deferred, or else the `deferred` ones or the
+                others.
+            layer_grads: as many of the leaves of the layer.
+        """
+        entries, leaf_numbers = self.entries, self.numbers_at(place)
+        numbers = [
+            n
+            for n in range(len(entries))
+            if self.deferred is None or (n in self.deferred) == deferred
+        ]
+        new = iter(jax.tree.leaves(layer_grads))
+        totals, structure = jax.tree.flatten(sums)
+        added = [
+            _add_at(self._row(place, entries[n], i), total, next(new))
+            if n in leaf_numbers
+            else total
+            for n, total in zip(numbers, totals, strict=True)
+        ]
+        return jax.tree.unflatten(structure, added)
+
+
+def _add_at(i: jax.Array, total: jax.Array, value: jax.Array) -> jax.Array:
+    new = lax.dynamic_index_in_dim(total, i) + value[None].astype(total.dtype)
+    return lax.dynamic_update_index_in_dim(total, new, i, 0)
