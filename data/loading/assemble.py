@@ -125,8 +125,8 @@ class BatchArrays:
         write_medium(rows, self._specs[name], local, start, segment, medium, offsets)
 
 
-def leave_out(batch: PackedBatch, rows: Sequence[int], placement: SamplePlacement) -> None:
-    """Make padding of the place of a sample in its decoder row, if that is among `rows`.
+def mask_sample(batch: PackedBatch, rows: Sequence[int], placement: SamplePlacement) -> None:
+    """Mask the tokens of a sample in its decoder row as padding, if the row is among `rows`.
 
     Outputs of its media are merged nowhere.
 
@@ -217,7 +217,7 @@ class BatchAssembler:
             except SampleError as error:
                 self._note_missing(error, placement, missing)
         for placement, _ in missing:
-            leave_out(arrays.batch, self._rows[capacity.text.name], placement)
+            mask_sample(arrays.batch, self._rows[capacity.text.name], placement)
         return arrays.batch, tuple(missing)
 
     def _note_missing(

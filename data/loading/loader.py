@@ -11,6 +11,7 @@ new workers go on from it if one dies.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -21,7 +22,7 @@ import numpy as np
 from data.batch import PackedBatch
 from data.config import DataConfig
 from data.loading.assemble import BatchAssembler, Rows, capacity_of
-from data.loading.prefetch import PrefetchedElements, SlicedDataset, UnseekableIterator
+from data.loading.prefetch import PrefetchIterator, SlicedDataset, UnseekableIterator
 from data.planning.groups.group import WHOLE, HostGroupSpec
 from data.planning.groups.turns import TakenSample
 from data.planning.layout import SamplePlacement, media_of_plan, runs_of_plan, used_lengths
@@ -202,9 +203,9 @@ def microbatch_stats(plan: MicrobatchPlan, rows: int, sent: int = 0) -> Microbat
 class MicrobatchLoader(Iterator[Microbatch]):
     """Endless iterator over microbatches, to be closed (or use `with`)."""
 
+    @abstractmethod
     def close(self) -> None:
         """Stop workers and threads; idempotent. After it, `next` raises StopIteration."""
-        raise NotImplementedError
 
     def __enter__(self) -> Self:
         return self
@@ -262,9 +263,7 @@ class DataLoader(MicrobatchLoader):
             plans = _MicrobatchPlans(source, measured, config, capacity, self._state, consumer)
             return plans.map(_AssembleMicrobatch(assembler, config))
 
-        self._microbatches = PrefetchedElements(
-            iterate_microbatches, config.workers, config.prefetch
-        )
+        self._microbatches = PrefetchIterator(iterate_microbatches, config.workers, config.prefetch)
 
     def __next__(self) -> Microbatch:
         element = next(self._microbatches)

@@ -31,7 +31,7 @@ from data.loading.loader import (
     state_of,
     with_places,
 )
-from data.loading.prefetch import PrefetchedElements, SlicedDataset, UnseekableIterator
+from data.loading.prefetch import PrefetchIterator, SlicedDataset, UnseekableIterator
 from data.planning.buckets import number_of
 from data.planning.groups.group import WHOLE, HostGroupSpec
 from data.planning.layout import SamplePlacement
@@ -73,8 +73,8 @@ class HostGroup(Protocol):
         """
 
 
-class LoneHost:
-    """A single host."""
+class SingleHost:
+    """A run on a single host."""
 
     index, count = 0, 1
 
@@ -357,7 +357,7 @@ class _SentMicrobatch:
     size: int
 
 
-class ReadingLoader(MicrobatchLoader):
+class MeasuringDataLoader(MicrobatchLoader):
     """Microbatches of samples measured when they are read; resumable on any number of hosts.
 
     Its batches are those of `DataLoader`, but for samples that turn out bad when they are read:
@@ -400,7 +400,7 @@ class ReadingLoader(MicrobatchLoader):
         # A step holds many samples: `data.prefetch` counts steps, Grain's buffer samples.
         samples = config.prefetch * group.share_of(config).pool_size(consumer.microbatches)
         per_worker = samples // (cluster.count * max(1, config.workers)) + 1
-        self._reads = PrefetchedElements(list_reads, config.workers, per_worker)
+        self._reads = PrefetchIterator(list_reads, config.workers, per_worker)
         self._waiting = _WaitingSamples(self._reads, cluster, processor.module_specs, group)
         capacity = capacity_of(config, processor)
         begin = replace(state, done=0)

@@ -7,6 +7,7 @@ import multiprocessing
 import re
 import signal
 import threading
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import grain
 from absl import flags
 
-from data.loading.shared import LoaderLock, pack_element, unpack_element
+from data.loading.shared_memory import LoaderLock, pack_element, unpack_element
 from data.sample import DataError
 from data.waits import Table, tell_in
 from data.workers import end_with_parent
@@ -24,13 +25,13 @@ logger = logging.getLogger(__name__)
 #: Most restarts of the workers after one of them has died.
 RESTARTS = 3
 #: Number of elements without a death after which earlier deaths no longer count.
-FORGIVEN = 1000
+DEATHS_FORGIVEN_AFTER = 1000
 #: Grain's message for a dead worker.
 _DIED = re.compile(r"Worker process was terminated unexpectedly with exit code (-?\d+)")
 
 
-class PrefetchedElements(Iterator[Any]):
-    """The elements of a Grain data set, which are prefetched; close it.
+class PrefetchIterator(Iterator[Any]):
+    """Prefetched elements of a Grain data set; to be closed.
 
     No element is lost if a worker process dies, say because memory runs out: all workers are
     started again and continue after the last element that has been taken.
@@ -84,7 +85,7 @@ class PrefetchedElements(Iterator[Any]):
             try:
                 element = next(self._iterator)
             except RuntimeError as error:
-                self._go_on(error)
+                self._restart_workers(error)
                 continue
             self._consumed += 1
             if self._shared is None:
@@ -94,7 +95,7 @@ class PrefetchedElements(Iterator[Any]):
                 self._shared.list_semaphores()
             return unpack_element(element)
 
-    def _go_on(self, error: RuntimeError) -> None:
+    def _restart_workers(self, error: RuntimeError) -> None:
         """Start the workers again after the death of one.
 
         Raises:
@@ -103,7 +104,7 @@ class PrefetchedElements(Iterator[Any]):
         died = _DIED.search(str(error))
         if died is None:
             raise error
-        if self._consumed - self._last_death > FORGIVEN:
+        if self._consumed - self._last_death > DEATHS_FORGIVEN_AFTER:
             self._deaths = 0
         self._deaths, self._last_death = self._deaths + 1, self._consumed
         death = self._describe_death(int(died[1]))
@@ -179,9 +180,9 @@ class UnseekableIterator(grain.DatasetIterator):
         self._count += 1
         return self.make_element()
 
+    @abstractmethod
     def make_element(self) -> Any:
         """The next element."""
-        raise NotImplementedError
 
     def get_state(self) -> dict[str, Any]:
         """An empty state for Grain's prefetching; a run resumes from `LoaderState`."""

@@ -26,7 +26,7 @@ from data.rows.pack import empty_like
 GatherFromGroups = Callable[[str, Any], list[Any]]
 
 
-class TurnsLoader(MicrobatchLoader):
+class GroupTurnLoader(MicrobatchLoader):
     """The microbatches of a group, of which no step has a sample that another group has in it.
 
     All processes must take their microbatches in the same steps.

@@ -43,7 +43,7 @@ from mllm_jax.train.events import (
 from mllm_jax.train.experiment import STEP_PROGRAM, Experiment
 from mllm_jax.train.feed.batches import (
     StepMicrobatches,
-    leave_out_everywhere,
+    mask_missing_samples,
     place_step,
     read_steps,
 )
@@ -234,7 +234,7 @@ class Trainer:
             read = next(self._batches)
             work.result = read.microbatches
         with self.phase("agree", number):
-            leave_out_everywhere(self.experiment, read.microbatches)
+            mask_missing_samples(self.experiment, read.microbatches)
         return read
 
     def _place_batch(self, number: int, read: StepMicrobatches) -> Batch:

@@ -38,7 +38,7 @@ from data.media.image.row_spec import ImageRowSpec
 from data.rows.pack import empty_rows, write_medium
 from data.rows.tokens import TokenSpec
 from data.loading.loader import DataLoader
-from data.loading.on_read import LoneHost, ReadingLoader
+from data.loading.on_read import MeasuringDataLoader, SingleHost
 from data.planning.stream import TrainingDemand
 from data.processing.processor import make_processor
 from data.sources.make import make_source
@@ -61,7 +61,7 @@ assert processor.process(source[0, 0]).lengths == measured
 consumer = TrainingDemand(dict.fromkeys(rows, work))
 loaders = (
     DataLoader(source, processor, config, 0, rows, consumer=consumer),
-    ReadingLoader(source, processor, config, 0, [rows], None, consumer, LoneHost()),
+    MeasuringDataLoader(source, processor, config, 0, [rows], None, consumer, SingleHost()),
 )
 one, other = (next(loader).batch for loader in loaders)
 np.testing.assert_equal(asdict(one), asdict(other))
@@ -171,7 +171,7 @@ import numpy as np
 
 from data.config import DataConfig
 from data.loading.loader import DataLoader
-from data.loading.on_read import LoneHost, ReadingLoader
+from data.loading.on_read import MeasuringDataLoader, SingleHost
 from data.media.graph.row_spec import GraphRowSpec
 from data.planning.stream import TrainingDemand
 from data.processing.processor import make_processor
@@ -203,7 +203,7 @@ def check(microbatch, source, processor, epochs):
     return used
 
 
-WAYS = product(("none", "per_phase"), ("tokens", "samples"), (DataLoader, ReadingLoader))
+WAYS = product(("none", "per_phase"), ("tokens", "samples"), (DataLoader, MeasuringDataLoader))
 for balance, batch, kind in WAYS:
     config = DataConfig.model_validate({
         "source": {"kind": "llava", "path": sys.argv[1]},
@@ -214,7 +214,8 @@ for balance, batch, kind in WAYS:
     })
     processor = make_processor(config, [TokenSpec("decoder"), spec])
     source, epochs = make_source(config), {}
-    last = ([rows], None, demand, LoneHost()) if kind is ReadingLoader else (rows, None, demand)
+    measures = kind is MeasuringDataLoader
+    last = ([rows], None, demand, SingleHost()) if measures else (rows, None, demand)
     with kind(source, processor, config, 0, *last) as loader:
         microbatches = [next(loader) for _ in range(STEPS)]
     most = [check(own, source, processor, epochs) for own in microbatches]

@@ -12,7 +12,7 @@ import jax
 from rich.console import Console
 
 from data.loading.identity import Identities
-from data.loading.shared import loaders_of_run, owner_of, remove_left
+from data.loading.shared_memory import loaders_of_run, owner_of, remove_left
 from data.planning.stream import LoaderState
 from mllm_jax.config.checks.period_checks import short_run_notes
 from mllm_jax.config.load import ExperimentConfig

@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 
-from data.loading.assemble import leave_out
+from data.loading.assemble import mask_sample
 from data.loading.loader import Microbatch, MicrobatchLoader
 from mllm_jax.runtime.part import current_peers
 from mllm_jax.train.experiment import Experiment
@@ -68,8 +68,8 @@ def place_step(
     return placed._replace(batch=placed.batch.with_carried(carried or {}))
 
 
-def leave_out_everywhere(experiment: Experiment, microbatches: Sequence[Microbatch]) -> None:
-    """Leave out the texts of samples of which another process could not read a medium.
+def mask_missing_samples(experiment: Experiment, microbatches: Sequence[Microbatch]) -> None:
+    """Mask the texts of samples of which another process could not read a medium.
 
     With media in rows of their own, the process that reads a medium may hold another one's text.
     """
@@ -85,4 +85,4 @@ def leave_out_everywhere(experiment: Experiment, microbatches: Sequence[Microbat
         unreadable = {position for process in holes for position in process[number]}
         for placement in microbatch.stats.placements:
             if placement.position in unreadable:
-                leave_out(microbatch.batch, rows, placement)
+                mask_sample(microbatch.batch, rows, placement)

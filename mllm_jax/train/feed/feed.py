@@ -22,8 +22,8 @@ from data.loading.identity import (
     source_identities,
 )
 from data.loading.loader import DataLoader, MicrobatchLoader
-from data.loading.on_read import LoneHost, ReadingLoader
-from data.loading.turns import TurnsLoader
+from data.loading.on_read import MeasuringDataLoader, SingleHost
+from data.loading.turns import GroupTurnLoader
 from data.planning.groups.group import WHOLE, HostGroupSpec, Rows, sizes_of_groups
 from data.planning.lengths import LengthTable, open_lengths
 from data.planning.row_assignment import Hosts
@@ -79,7 +79,7 @@ def open_loader(experiment: Experiment, state: LoaderState) -> MicrobatchLoader:
         hosts = ProcessGroup(synchronize_program, group.hosts or None, waiting_for_peers)
         group_rows = [rows[host] for host in hosts.members]
         start = _start_of_group(state, group)
-        reading = run_on_all(lambda: ReadingLoader(*common, group_rows, start, demand, hosts))
+        reading = run_on_all(lambda: MeasuringDataLoader(*common, group_rows, start, demand, hosts))
         return _take_turns(reading, state, demand, source)
     local_rows = rows[jax.process_index()]
     is_drawn = experiment.processor.is_drawn  # lengths are known once a step is planned
@@ -110,7 +110,7 @@ def _take_turns(
     if group.count == 1:
         return loader
     mixed, gather = isinstance(source, SourceMixture), partial(gather_from_groups, group)
-    return TurnsLoader(loader, state, group, demand.microbatches, mixed, gather)
+    return GroupTurnLoader(loader, state, group, demand.microbatches, mixed, gather)
 
 
 def _choose_group(
@@ -280,7 +280,7 @@ def open_single_loader(
     common = source, processor, config.data, config.train.seed
     demand = _demand_of(config, {})
     if config.data.lengths == "on_read":
-        return ReadingLoader(*common, [rows], None, demand, LoneHost())
+        return MeasuringDataLoader(*common, [rows], None, demand, SingleHost())
     return DataLoader(*common, rows, None, demand)
 
 

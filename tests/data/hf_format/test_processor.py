@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from data.config import DataConfig
 from data.loading.evaluation import prompt_batches
 from data.loading.loader import DataLoader, MicrobatchLoader
-from data.loading.on_read import LoneHost, ReadingLoader
+from data.loading.on_read import MeasuringDataLoader, SingleHost
 from data.media.audio.row_spec import AudioRowSpec, LazyAudio
 from data.media.image.row_spec import ImageRowSpec, LazyImage
 from data.media.image.tiles import ImageTiling
@@ -256,7 +256,7 @@ def batches(
     work = TrainingDemand(work=WORK)
     loader: MicrobatchLoader
     if lengths == "on_read":
-        loader = ReadingLoader(source, processor, config, 0, [rows], None, work, LoneHost())
+        loader = MeasuringDataLoader(source, processor, config, 0, [rows], None, work, SingleHost())
     else:
         loader = DataLoader(source, processor, config, 0, rows, None, work)
     with loader as microbatches:

@@ -6,9 +6,9 @@ import multiprocessing
 import sys
 import time
 
-from data.loading import shared
+from data.loading import shared_memory
 from data.loading.loader import DataLoader
-from data.loading.shared import loaders_of_run
+from data.loading.shared_memory import loaders_of_run
 from data.processing.processor import make_processor
 from data.sources.make import make_source
 from mllm_jax.config.buckets import planning_specs
@@ -28,7 +28,7 @@ def main(folder: str, run: str = "none") -> None:
         make_processor(experiment.data, planning_specs(experiment)),
     )
     rows = dict.fromkeys(("decoder", "vision", "audio"), range(experiment.data.rows))
-    shared.SMALL = 1  # of elements as small as these, too
+    shared_memory.SMALL = 1  # of elements as small as these, too
     with loaders_of_run(run), DataLoader(source, processor, experiment.data, 0, rows) as loader:
         next(loader)
         workers = [process.pid for process in multiprocessing.active_children()]

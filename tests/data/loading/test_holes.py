@@ -71,6 +71,6 @@ def test_the_text_beside_an_image_that_another_process_cannot_read_is_left_out(
     monkeypatch.setattr(batches, "local_rows", lambda step, rows: TEXTS)
     monkeypatch.setattr(batches, "current_peers", lambda: Other([[bad]]))
     before = texts.batch.decoder.targets[NEXT_TOKEN].weights.sum()
-    batches.leave_out_everywhere(experiment, [texts])  # type: ignore[arg-type]
+    batches.mask_missing_samples(experiment, [texts])  # type: ignore[arg-type]
     assert_same_arrays(texts.batch.decoder, alone.batch.decoder)
     assert 0 < texts.batch.decoder.targets[NEXT_TOKEN].weights.sum() < before

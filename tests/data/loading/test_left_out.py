@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from data.batch import PackedBatch
-from data.loading.assemble import BatchAssembler, check_rows, leave_out
+from data.loading.assemble import BatchAssembler, check_rows, mask_sample
 from data.planning.lengths import measure
 from data.planning.stream import NO_DEMAND, BatchPlanner, LoaderState
 from data.processing.processor import Processor
@@ -43,7 +43,7 @@ def test_exactly_the_tokens_of_the_sample_become_padding(step: Any, order: list[
     plan, result, _ = step
     for placement in plan.placements:
         batch, before = result(order), result(order)
-        leave_out(batch, order, placement)
+        mask_sample(batch, order, placement)
         begin, end = placement.start, placement.start + placement.lengths.total("decoder")
         if placement.row in order:
             row = order.index(placement.row)
@@ -59,7 +59,7 @@ def test_a_row_without_any_of_its_samples_is_padding(step: Any) -> None:
     plan, result, _ = step
     batch = result([0, 1, 2])
     for placement in plan.placements:
-        leave_out(batch, [0, 1, 2], placement)
+        mask_sample(batch, [0, 1, 2], placement)
     assert not any(array.any() for array in of_tokens(batch.decoder))
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from data.config import DataConfig
 from data.loading.loader import DataLoader, Microbatch
-from data.loading.on_read import HostGroup, LoneHost, ReadingLoader, _PlaceStream
+from data.loading.on_read import HostGroup, MeasuringDataLoader, SingleHost, _PlaceStream
 from data.planning.groups.group import HostGroupSpec, make_groups
 from data.planning.stream import LoaderState, TrainingDemand
 from data.processing.processor import Processor
@@ -108,10 +108,10 @@ def read(
         rows = [all_rows(1)]
 
     def run(index: int) -> list[Microbatch]:
-        cluster: HostGroup = Thread(index, board) if hosts > 1 else LoneHost()
+        cluster: HostGroup = Thread(index, board) if hosts > 1 else SingleHost()
         consumer = TrainingDemand(WORK, microbatches=2)
         arguments = (source, processor, config, 5, rows, state, consumer, cluster)
-        with ReadingLoader(*arguments) as loader:
+        with MeasuringDataLoader(*arguments) as loader:
             return [next(loader) for _ in range(count)]
 
     with ThreadPoolExecutor(hosts) as pool:
@@ -217,7 +217,7 @@ def test_rows_go_where_their_samples_have_been_read(
         ) -> list[Microbatch]:
             source, cluster = mixed_source(60), Thread(index, board)
             arguments = (source, processor, config, 5, rows, None, consumer, cluster)
-            with ReadingLoader(*arguments) as loader:
+            with MeasuringDataLoader(*arguments) as loader:
                 return [next(loader) for _ in range(4)]
 
         with ThreadPoolExecutor(2) as pool:
@@ -261,7 +261,7 @@ def test_groups_read_and_exchange_by_themselves(
                 consumer,
                 cluster,
             )
-            with ReadingLoader(*arguments) as loader:
+            with MeasuringDataLoader(*arguments) as loader:
                 return [next(loader) for _ in range(6)]
 
         with ThreadPoolExecutor(2) as pool:
@@ -286,8 +286,8 @@ def test_samples_that_fit_in_no_row_are_not_kept(
         source.samples[index] = make_sample(f"long{index}", answer="1 " * 400)
     config = make_config(lookahead=10, balance="per_phase")
     consumer, rows = TrainingDemand(WORK), [all_rows(4)]
-    arguments = (source, processor, config, 5, rows, None, consumer, LoneHost())
-    with ReadingLoader(*arguments) as loader:
+    arguments = (source, processor, config, 5, rows, None, consumer, SingleHost())
+    with MeasuringDataLoader(*arguments) as loader:
         for _ in range(12):
             next(loader)
         waiting = set(loader._waiting.examples)

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from data.batch import PackedBatch
 from data.loading.loader import DataLoader, Microbatch, MicrobatchLoader, microbatch_stats
-from data.loading.on_read import LoneHost, ReadingLoader
-from data.loading.turns import GatherFromGroups, TurnsLoader, padding_of
+from data.loading.on_read import MeasuringDataLoader, SingleHost
+from data.loading.turns import GatherFromGroups, GroupTurnLoader, padding_of
 from data.planning.groups.group import HostGroupSpec, make_groups
 from data.planning.groups.turns import GroupOffer, contested, of_oldest_epoch, without_repeats
 from data.planning.lengths import LengthTable
@@ -82,7 +82,7 @@ class Groups:
             return list(pool.map(take, loaders))
 
 
-Begin = Callable[[LoaderState], list[TurnsLoader]]
+Begin = Callable[[LoaderState], list[GroupTurnLoader]]
 
 
 def begun(
@@ -95,14 +95,16 @@ def begun(
     """Begins the loaders of all groups from a state."""
     groups_of_hosts, mixed = Groups(len(groups)), isinstance(stream(source, 0), MixedOrder)
 
-    def begin(state: LoaderState) -> list[TurnsLoader]:
+    def begin(state: LoaderState) -> list[GroupTurnLoader]:
         results = []
         for group in groups:
             consumer = TrainingDemand(WORK, microbatches=accumulate, group=group)
             start = replace(state, done=0)
             planner = BatchPlanner(source, table, config, CAPACITY, start, consumer)
             gather = groups_of_hosts.tell(group.number)
-            results.append(TurnsLoader(Planned(planner), state, group, accumulate, mixed, gather))
+            results.append(
+                GroupTurnLoader(Planned(planner), state, group, accumulate, mixed, gather)
+            )
         return results
 
     return groups_of_hosts, begin
@@ -292,10 +294,10 @@ def test_a_step_that_waits_is_one_of_padding(
         loader = (
             DataLoader(*common, rows, None, consumer)
             if lengths == "cached"
-            else ReadingLoader(*common, [rows], None, consumer, LoneHost())
+            else MeasuringDataLoader(*common, [rows], None, consumer, SingleHost())
         )
         loaders.append(
-            TurnsLoader(loader, LoaderState(0), group, 2, False, groups_of_hosts.tell(number))
+            GroupTurnLoader(loader, LoaderState(0), group, 2, False, groups_of_hosts.tell(number))
         )
     results = groups_of_hosts.steps(loaders, 8)
     order = stream(source, 0)

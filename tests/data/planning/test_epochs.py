@@ -16,7 +16,7 @@ from data.batch import NEXT_TOKEN
 from data.config import DataConfig
 from data.faults import FaultKind, SampleFault
 from data.loading.loader import DataLoader
-from data.loading.on_read import LoneHost, ReadingLoader
+from data.loading.on_read import MeasuringDataLoader, SingleHost
 from data.planning.epochs import on_offer, readable
 from data.planning.groups.group import HostGroupSpec
 from data.planning.lengths import LengthTable
@@ -287,7 +287,7 @@ def test_data_smaller_than_a_step_fill_the_rest_with_padding(
     config = make_config(rows=8, on_error="raise", **changes)
     consumer, rows = TrainingDemand(WORK, microbatches=4), all_rows(8)
     known = DataLoader(source, processor, config, 0, rows, consumer=consumer)
-    read = ReadingLoader(source, processor, config, 0, [rows], None, consumer, LoneHost())
+    read = MeasuringDataLoader(source, processor, config, 0, [rows], None, consumer, SingleHost())
     with known, read:
         for _ in range(3):
             step = [next(known) for _ in range(4)]

@@ -19,7 +19,7 @@ from data.config import DataConfig
 from data.faults import FaultKind, SampleFault
 from data.loading.assemble import BatchAssembler
 from data.loading.loader import DataLoader, Microbatch
-from data.loading.on_read import LoneHost, ReadingLoader
+from data.loading.on_read import MeasuringDataLoader, SingleHost
 from data.media.audio.media_type import AudioType
 from data.planning.lengths import LengthTable, lengths_folder, measure, open_lengths
 from data.planning.stream import BatchPlanner, LoaderState, TrainingDemand
@@ -351,7 +351,9 @@ def test_drawn_media_are_those_of_their_epoch(
         with (
             DataLoader(*common, all_rows(2), state, TrainingDemand(WORK))
             if loader == "cached"
-            else ReadingLoader(*common, [all_rows(2)], state, TrainingDemand(WORK), LoneHost())
+            else MeasuringDataLoader(
+                *common, [all_rows(2)], state, TrainingDemand(WORK), SingleHost()
+            )
         ) as batches:
             return [next(batches) for _ in range(count)]
 

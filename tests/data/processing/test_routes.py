@@ -10,7 +10,7 @@ import pytest
 
 from data.config import FieldsConfig, ImageConfig
 from data.loading.loader import DataLoader
-from data.loading.on_read import LoneHost, ReadingLoader
+from data.loading.on_read import MeasuringDataLoader, SingleHost
 from data.media.image.media_type import ImageProcessor
 from data.media.image.row_spec import ImageRowSpec
 from data.media.registry import MEDIA_TYPES
@@ -157,7 +157,7 @@ def test_loaders_pack_both(balance: str, make_config: MakeConfig) -> None:
     rows = {name: [0, 1] for name in ("decoder", "vision", "audio", "coarse")}
     consumer = TrainingDemand({**WORK, "coarse": WORK["vision"]})
     loader = DataLoader(named, both, config, 0, rows, consumer=consumer)
-    reading = ReadingLoader(named, both, config, 0, [rows], None, consumer, LoneHost())
+    reading = MeasuringDataLoader(named, both, config, 0, [rows], None, consumer, SingleHost())
     for _ in range(3):
         one, other = next(loader).batch, next(reading).batch
         assert_same_arrays(one, other)

@@ -10,7 +10,7 @@ import pytest
 
 from data.batch import SampleTargets
 from data.config import FieldsConfig
-from data.loading.assemble import BatchArrays, leave_out
+from data.loading.assemble import BatchArrays, mask_sample
 from data.planning.layout import SamplePlacement
 from data.planning.packing import make_capacity
 from data.processing.processor import make_processor
@@ -116,6 +116,6 @@ def test_targets_lie_in_the_slot_of_their_segment(make_config: MakeConfig) -> No
     assert scene.values[1, 2] == 2
     assert place.values[1, 2].tolist() == [1.0, 0.5]
     assert decoder.next_token.weights.sum() == example.loss_weight.sum()
-    leave_out(arrays.batch, [0, 1], placement)
+    mask_sample(arrays.batch, [0, 1], placement)
     assert not scene.weights.any()
     assert not decoder.next_token.weights.any()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from data.batch import PackedBatch
-from data.loading.assemble import leave_out
+from data.loading.assemble import mask_sample
 from data.media.image.row_spec import ImageRowSpec
 from data.planning.layout import SamplePlacement
 from data.processing.processor import Processor
@@ -106,7 +106,9 @@ def test_rows_of_samples_have_the_positions_of_their_lengths(
 def test_what_is_left_out_has_neither_positions_nor_spans() -> None:
     rows = SPEC.empty_rows((1, 16), [])
     SPEC.write(rows, 0, 2, 1, 12, [IMAGE])
-    leave_out(PackedBatch({BACKBONE: rows}), [0], SamplePlacement(0, 0, 2, 1, make_lengths(12), {}))
+    mask_sample(
+        PackedBatch({BACKBONE: rows}), [0], SamplePlacement(0, 0, 2, 1, make_lengths(12), {})
+    )
     assert rows.index is not None
     for array in (rows.positions, rows.index, rows.segment_ids, rows.arrays["span_ids"]):
         assert not array.any()

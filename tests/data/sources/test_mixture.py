@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from data.config import DataConfig, MixtureSource
 from data.loading.loader import DataLoader
-from data.loading.on_read import LoneHost, ReadingLoader
+from data.loading.on_read import MeasuringDataLoader, SingleHost
 from data.planning.lengths import open_lengths
 from data.planning.stream import BatchPlanner, LoaderState, TrainingDemand
 from data.planning.suggest import suggest_budgets
@@ -152,7 +152,9 @@ def test_a_run_resumes_at_every_microbatch(batch: Any, mixture: Any) -> None:
         return DataLoader(source, processor, config, 3, rows, state, consumer)
 
     def reading(state: LoaderState | None) -> Any:
-        return ReadingLoader(source, processor, config, 3, [rows], state, consumer, LoneHost())
+        return MeasuringDataLoader(
+            source, processor, config, 3, [rows], state, consumer, SingleHost()
+        )
 
     with planned(None) as loader:
         microbatches = [next(loader) for _ in range(6)]

@@ -16,7 +16,7 @@ import soundfile
 
 from data.config import DataConfig
 from data.loading.loader import DataLoader
-from data.loading.on_read import LoneHost, ReadingLoader
+from data.loading.on_read import MeasuringDataLoader, SingleHost
 from data.planning.lengths import open_lengths
 from data.planning.stream import TrainingDemand
 from data.processing.processor import Processor, make_processor
@@ -141,7 +141,7 @@ def test_all_loaders_take_them(balance: str, options: Any, configure: Any, tmp_p
     common, consumer = (source, processor, config, 0), TrainingDemand(WORK)
     with DataLoader(*common, all_rows(1), None, consumer) as loader:
         planned = [next(loader) for _ in range(4)]
-    reading = ReadingLoader(*common, [all_rows(1)], None, consumer, LoneHost())
+    reading = MeasuringDataLoader(*common, [all_rows(1)], None, consumer, SingleHost())
     with reading as loader:
         read = [next(loader) for _ in range(4)]
     assert not any(step.skipped for step in planned + read)

@@ -21,8 +21,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from data.loading import shared
-from data.loading.shared import (
+from data.loading import shared_memory
+from data.loading.shared_memory import (
     FOLDER,
     LoaderLock,
     loaders_of_run,
@@ -43,21 +43,21 @@ ARRAYS = arrays(
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Elements of any size are in shared memory."""
-    monkeypatch.setattr(shared, "SMALL", 1)
+    monkeypatch.setattr(shared_memory, "SMALL", 1)
 
 
 def held(begin: str) -> list[str]:
     return sorted(path.name for path in FOLDER.glob(f"{begin}*"))
 
 
-@given(st.lists(ARRAYS, min_size=1, max_size=4), st.sampled_from([1, shared.SMALL]))
+@given(st.lists(ARRAYS, min_size=1, max_size=4), st.sampled_from([1, shared_memory.SMALL]))
 def test_elements_arrive_as_they_were_sent(own: list[Any], least: int) -> None:
-    begin, before = name_prefix(), shared.SMALL
-    shared.SMALL = least
+    begin, before = name_prefix(), shared_memory.SMALL
+    shared_memory.SMALL = least
     try:
         packed = pack_element(begin, {"batch": own, "more": [own[0][::2], "text"]})
     finally:
-        shared.SMALL = before
+        shared_memory.SMALL = before
     assert len(held(begin)) == bool(packed[0])
     result = unpack_element(packed)
     assert held(begin) == []
@@ -112,7 +112,7 @@ def run(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monk
     """An owner of shared memory, a run or none, that no other test has."""
     name = owner_of(tmp_path)
     if request.param == "no run":
-        monkeypatch.setattr(shared, "NO_RUN", name)
+        monkeypatch.setattr(shared_memory, "NO_RUN", name)
     return name
 
 
@@ -150,14 +150,16 @@ def test_what_is_killed_leaves_nothing_behind_the_next_start(
     assert len(mine) > 1
     remove_left(owner_of(ROOT))  # another run's start
     assert held(killed) == mine
-    if run == shared.NO_RUN:
+    if run == shared_memory.NO_RUN:
         LoaderLock().close()  # a loader's, of any process
     else:
         remove_left(run)
     assert held(killed) == []
     assert not [name for name in semaphores if (FOLDER / name).exists()]
     assert " files (" in caplog.text
-    assert ("an earlier command" if run == shared.NO_RUN else "an earlier start of") in caplog.text
+    assert (
+        "an earlier command" if run == shared_memory.NO_RUN else "an earlier start of"
+    ) in caplog.text
     caplog.clear()
     remove_left(run)
     assert not caplog.text
@@ -192,7 +194,7 @@ def test_elements_without_a_lock_go_with_their_run_alone(small: None, run: str) 
     begin = name_prefix().replace("-none-", f"-{run}-").replace(f"-{os.getpid()}-", "-999999999-")
     pack_element(begin, np.zeros(10))
     remove_left(run)
-    assert bool(held(begin)) == (run == shared.NO_RUN)
+    assert bool(held(begin)) == (run == shared_memory.NO_RUN)
     for name in held(begin):
         (FOLDER / name).unlink()
 
@@ -211,7 +213,7 @@ def test_a_lock_that_is_removed_before_it_is_taken_is_made_again(
         flock(file, how)
 
     with monkeypatch.context() as patch:
-        patch.setattr(shared, "remove_left", lambda run: None)
+        patch.setattr(shared_memory, "remove_left", lambda run: None)
         patch.setattr(fcntl, "flock", late)
         hold = LoaderLock()
     assert len(consumed) == 2
@@ -222,7 +224,7 @@ def test_a_lock_that_is_removed_before_it_is_taken_is_made_again(
 def test_without_a_folder_for_them_there_are_no_locks(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(shared, "FOLDER", tmp_path / "none")
+    monkeypatch.setattr(shared_memory, "FOLDER", tmp_path / "none")
     hold = LoaderLock()
     hold.list_semaphores()
     hold.close()
