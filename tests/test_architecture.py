@@ -159,11 +159,12 @@ def test_fields_of_a_batch_are_attributes() -> None:
     assert found == {(file, read) for file, read, _ in OTHERS}
 
 
-#: Files with the names of the graph's short form: where it is read, and what older files hold.
+#: Files with the names of the graph's short form: where it is read, what older files hold, and what
+#: releases call their modules.
 SHORT_FORM = {
     "mllm_jax/config/renamed_keys.py",
+    "mllm_jax/hf_format/release_format.py",
     "mllm_jax/models/short_form.py",
-    "mllm_jax/train/state/fit.py",
     "scheduling/schedules/older_json.py",
 }
 #: Other files that still name modules by literals: the list shrinks, and nothing joins it.
@@ -173,11 +174,6 @@ NAMED_MODULES = {
     "data/processing/processor.py",
     "mllm_jax/cli/models.py",
     "mllm_jax/config/checks/checks.py",
-    "mllm_jax/hf_format/decoder_rules.py",
-    "mllm_jax/hf_format/release_format.py",
-    "mllm_jax/models/pretrained/release.py",
-    "mllm_jax/release/export_weights.py",
-    "mllm_jax/release/import_weights.py",
     "mllm_jax/train/records/metrics.py",
     "scheduling/schedules/tasks.py",
 }

@@ -44,7 +44,7 @@ from mllm_jax.config.strict_yaml import (
     shorten_repr,
     write_yaml,
 )
-from mllm_jax.models.short_form import BACKBONE, MODULES
+from mllm_jax.models.short_form import BACKBONE, MODULES, backbone_of, sections_of_modules
 
 __all__ = [
     "AdamWConfig",
@@ -131,18 +131,22 @@ def _as_released(values: Mapping[str, Any], source: str) -> Mapping[str, Any]:
     _check_local(pretrained, source)
     if not isinstance(model, dict) or not isinstance(pretrained, str | dict):
         return values
-    if BACKBONE in model or MODULES in model:
+    backbone, modules = backbone_of(model), model.get(MODULES, {})
+    if BACKBONE in model or not isinstance(modules, dict) or backbone in modules:
         return values
     from mllm_jax.hf_format.files import PretrainedError
     from mllm_jax.models.pretrained.release import compose_model
 
     try:
-        released = compose_model(pretrained)
+        released = compose_model(pretrained, backbone)
     except (PretrainedError, TypeError) as error:
         raise ConfigError(source, [f"model.pretrained: {error}"]) from None
     except OSError as error:  # a name that is too long, or a folder that may not be looked into
         where = f"{error.strerror}: {shorten_repr(error.filename)}"
         raise ConfigError(source, [f"model.pretrained: cannot be looked for: {where}"]) from None
+    if modules:  # in the form that the modules of the release have
+        model = {key: value for key, value in model.items() if key != MODULES}
+        model |= sections_of_modules(modules, backbone)
     return {**values, "model": _merge_values(released, model)}
 
 

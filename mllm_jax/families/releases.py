@@ -119,7 +119,5 @@ def _release_of(config: DecoderConfig) -> DecoderRelease:
     )
     if release is None:
         valid = list_names([candidate.model_type for candidate in releases])
-        raise PretrainedError(
-            f"model.decoder.family: {config.family} has no released format; valid: {valid}"
-        )
+        raise PretrainedError(f"family {config.family} has no released format; valid: {valid}")
     return release

@@ -14,7 +14,7 @@ from typing import Any, get_args
 from mllm_jax.hf_format.configs import merge_aliases
 from mllm_jax.hf_format.expert_rules import ExpertFormat, mlp_rules, read_experts, write_experts
 from mllm_jax.hf_format.files import PretrainedError, list_names
-from mllm_jax.hf_format.release_format import ReleasedModel, ReleaseFormat
+from mllm_jax.hf_format.release_format import DECODER, ReleasedModel, ReleaseFormat
 from mllm_jax.hf_format.tensor_rules import TensorRule
 from mllm_jax.hf_format.transforms import (
     TensorTransform,
@@ -163,9 +163,9 @@ class DecoderRelease:
 
         return ReleaseFormat(
             self.model_type,
-            {"decoder": self.config},
+            {DECODER: self.config},
             lambda values: ReleasedModel(self.read_config(values)),
-            lambda model: {"decoder": self.tensor_rules(decoder_of(model))},
+            lambda model: {DECODER: self.tensor_rules(decoder_of(model))},
             lambda model: self.write_config(decoder_of(model)),
         )
 
@@ -189,18 +189,16 @@ def _check_written(config: DecoderConfig) -> None:
     """Raise PretrainedError for what no released decoder has."""
     if config.extra_tokens:
         raise PretrainedError(
-            f"model.decoder.extra_tokens: {config.extra_tokens} have no place in the released "
-            "format of a decoder; valid: 0"
+            f"extra_tokens: {config.extra_tokens} have no place in the released format of a "
+            "decoder; valid: 0"
         )
     if config.window is not None:
         raise PretrainedError(
-            f"model.decoder.window: {config.window} has no place in the released format of a "
-            "decoder; valid: null"
+            f"window: {config.window} has no place in the released format of a decoder; valid: null"
         )
     if config.parallel_block:
         raise PretrainedError(
-            "model.decoder.parallel_block has no place in the released format of a decoder; "
-            "valid: false"
+            "parallel_block has no place in the released format of a decoder; valid: false"
         )
 
 

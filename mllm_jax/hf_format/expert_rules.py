@@ -178,7 +178,7 @@ def write_experts(
         valid = expert_format.constants.get(key, getattr(defaults, key))
         if getattr(experts, key) != valid:
             raise PretrainedError(
-                f"model.decoder.experts.{key}: {getattr(experts, key)} has no place in the "
+                f"experts.{key}: {getattr(experts, key)} has no place in the "
                 f"released format of {config.family}; valid: {valid}"
             )
     values = {released: getattr(experts, key) for key, released in expert_format.keys.items()}
@@ -205,7 +205,7 @@ def check_equal_biases(config: DecoderConfig, biases: NDArray[Any]) -> None:
         if (bias != bias[0]).any():
             raise PretrainedError(
                 f"the biases that choose the experts of layer {layer} are from {bias.min():g} to "
-                f"{bias.max():g}, moved by model.decoder.experts.bias_rate, and have no place in "
+                f"{bias.max():g}, moved by experts.bias_rate, and have no place in "
                 f"the released format of {config.family}; valid: equal biases in every layer, as "
                 "of a run that has bias_rate: 0 from its first step"
             )

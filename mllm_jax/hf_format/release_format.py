@@ -29,6 +29,8 @@ MODEL_MODULE_NAMES = (
 )
 #: Buffers of old checkpoints that hold no weights.
 _BUFFERS = r"(.*\.)?(position_ids|rotary_emb\.inv_freq)"
+#: What a release calls its decoder, whatever the model calls the module.
+DECODER = "decoder"
 #: The head of a decoder, which some checkpoints have although it is tied to the embedding.
 HEAD = r"(.*\.)?lm_head\.weight"
 
@@ -68,7 +70,7 @@ class ReleasedModel:
     @property
     def configs(self) -> dict[str, Any]:
         """Configurations of all modules, by their names."""
-        single = {"decoder": self.decoder, "connector": self.connector}
+        single = {DECODER: self.decoder, "connector": self.connector}
         return {name: config for name, config in single.items() if config} | {**self.encoders}
 
     @property

@@ -23,7 +23,12 @@ from mllm_jax.hf_format.configs import CONFIG
 from mllm_jax.hf_format.dtype_ranges import report_underflows
 from mllm_jax.hf_format.expert_rules import check_equal_biases
 from mllm_jax.hf_format.files import PretrainedError, list_names
-from mllm_jax.hf_format.release_format import ReleasedConnector, ReleasedModel, ReleaseFormat
+from mllm_jax.hf_format.release_format import (
+    DECODER,
+    ReleasedConnector,
+    ReleasedModel,
+    ReleaseFormat,
+)
 from mllm_jax.hf_format.tensor_rules import TensorRule
 from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.layers.trainable import ADAPTERS, LOAD
@@ -165,12 +170,18 @@ class RunExport:
         if self.part and self.part.endswith(CONNECTOR):
             return {"connector": self.stored_names.on_disk(self.part.removesuffix(CONNECTOR))}
         encoders = [self.part] if self.part else [*self.model.others]
-        decoder = {"decoder": "decoder"} if self.part in (None, "decoder") else {}
+        backbone = self.model.backbone
+        decoder = {DECODER: self.stored_names.on_disk(backbone)} if self._with_backbone else {}
         return decoder | {
             self.model.others[name].released_name: self.stored_names.on_disk(name)
             for name in encoders
-            if name != "decoder"
+            if name != backbone
         }
+
+    @property
+    def _with_backbone(self) -> bool:
+        """Whether the backbone is exported, alone or with all else."""
+        return self.part in (None, self.model.backbone)
 
     @property
     def valid_parts(self) -> list[str]:
@@ -186,7 +197,7 @@ class RunExport:
                 the decoder's experts.
         """
         decoder, encoders = self.model.backbone_config, self.model.others
-        if self.part in (None, "decoder"):
+        if self._with_backbone:
             self._check_biases()
         if self.part is None:
             self._check_kinds()
@@ -197,7 +208,7 @@ class RunExport:
             raise PretrainedError(
                 f"--part {self.part} is none of the model; valid: {list_names(self.valid_parts)}"
             )
-        if self.part == "decoder":
+        if self.part == self.model.backbone:
             return ReleasedModel(decoder.model_copy(update={"extra_tokens": 0}))
         self._check_deepstack([self.part.removesuffix(CONNECTOR)])
         encoder = encoders[self.part.removesuffix(CONNECTOR)]
@@ -211,7 +222,8 @@ class RunExport:
         """Raise PretrainedError: biases choose experts, whatever the configuration says by now."""
         decoder = self.model.backbone_config
         if decoder.experts:
-            leaf = self.saved[f"decoder.layers.experts.router.{LOAD}"]
+            place = self.stored_names.on_disk(self.model.backbone)
+            leaf = self.saved[f"{place}.layers.experts.router.{LOAD}"]
             check_equal_biases(decoder, leaf.reshape(-1, leaf.shape[-1])[: decoder.expert_layers])
 
     def _check_kinds(self) -> None:
@@ -230,8 +242,9 @@ class RunExport:
         for name in names:
             if layers := self.model.others[name].deepstack:
                 raise PretrainedError(
-                    f"model.encoders.{name}.deepstack: {list(layers)} has no place in a released "
-                    "form; valid: parts of the model without it, such as --part decoder"
+                    f"model.{self.model.key(name)}.deepstack: {list(layers)} has no place in a "
+                    "released form; valid: parts of the model without it, such as --part "
+                    f"{self.model.backbone}"
                 )
 
     def _placeholder_ids(self) -> Mapping[str, int]:
@@ -361,7 +374,7 @@ class RunExport:
         """Tokens that begin, end and pad texts, from the decoder's release or the tokenizer."""
         if self.released_model.decoder is None:
             return {}
-        release = self.releases.get("decoder")
+        release = self.releases.get(self.model.backbone)
         stated = release_ends(release.folder, release.values) if release else {}
         known = self.processor.end_ids if self.processor else {}
         # transformers has no row of padding after the vocabulary
@@ -377,7 +390,7 @@ class RunExport:
 
     def _generation_files(self) -> dict[str, Path | str]:
         """`generation_config.json`, by which others stop where `generate` does."""
-        decoder = self.releases.get("decoder")
+        decoder = self.releases.get(self.model.backbone)
         trained = self.processor.folder if self.processor else None
         files = find_files([GENERATION], decoder.folder if decoder else None, trained)
         values = json.loads(Path(files[GENERATION]).read_bytes()) if files else {}
@@ -449,7 +462,7 @@ class RunExport:
         types: dict[str, str] = {}
         for part, release in self.releases.items():
             where = self.stored_names.on_disk(part.partition(".")[0])
-            for rule in release.part_rules(part):
+            for rule in release.part_rules(part, self.model.backbone):
                 if stored := release.tensors.get(rule.names[0]):
                     types[f"{where}.{rule.parameter}"] = stored.dtype
         return types

@@ -30,6 +30,7 @@ from mllm_jax.hf_format.files import PretrainedError, list_names
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.pretrained.heads import released_objectives
 from mllm_jax.models.pretrained.release import Release, compose_model
+from mllm_jax.models.short_form import BACKBONE, module_values, sections_of_modules
 from mllm_jax.release.origin import ReleaseOrigin
 
 #: Files that are fetched from a hub: safetensors, configurations, tokenizers, the card with the
@@ -126,7 +127,7 @@ def import_release(
         # Files that are fetched into the draft lie in `out` in the end.
         folders = {
             name: fetch_release(source_of_part, draft / RELEASED / name, notify)
-            for name, source_of_part in {"decoder": source, **encoders}.items()
+            for name, source_of_part in {BACKBONE: source, **encoders}.items()
         }
         imported.append(_write_run(draft, out, folders, bool(encoders), dtype, devices, notify))
 
@@ -143,7 +144,7 @@ def released_experiment(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         raise PretrainedError(f"{folder} is no folder; valid: the folder of a released checkpoint")
     source = folder.absolute()
-    settings = _model_settings({"decoder": source}, joined=False, dtype="auto")
+    settings = _model_settings({BACKBONE: source}, joined=False, dtype="auto")
     values = run_configuration(settings, str(source), str(source), source, 1)
     # What others' prompts for it are.
     return values | {"data": values["data"] | {"answers_begin": "header"}}
@@ -164,7 +165,7 @@ def _write_run(
     for release in releases:
         release.check_contents()
     final = _relocate_folders(pretrained, draft, out)
-    processor = _write_processor(folders, draft) if joined else folders["decoder"]
+    processor = _write_processor(folders, draft) if joined else folders[BACKBONE]
     values = run_configuration(
         settings, final, _relocate_folders(str(processor), draft, out), out, devices
     )
@@ -189,7 +190,7 @@ def _model_settings(folders: Mapping[str, Path], joined: bool, dtype: str) -> Mo
     Raises:
         PretrainedError: a release cannot be read, has no decoder, or the parts make no model.
     """
-    first = Release.open(folders["decoder"])
+    first = Release.open(folders[BACKBONE])
     if first.released_model.decoder is None:
         names = list_names([*first.released_model.encoders])
         raise PretrainedError(
@@ -199,13 +200,14 @@ def _model_settings(folders: Mapping[str, Path], joined: bool, dtype: str) -> Mo
     pretrained = _pretrained_value(folders, joined)
     model = compose_model(pretrained)
     if isinstance(pretrained, dict):
-        decoder = model["decoder"]
-        extra = str(folders["decoder"]) if decoder["extra_tokens"] else None
-        if any(encoder.get("tiles") for encoder in model["encoders"].values()):
+        modules = module_values(model, BACKBONE)
+        decoder = modules.pop(BACKBONE)
+        extra = str(folders[BACKBONE]) if decoder["extra_tokens"] else None
+        if any(encoder.get("tiles") for encoder in modules.values()):
             # The newline after a row of tiles.
             decoder["extra_tokens"] = max(1, decoder["extra_tokens"])
         if decoder["extra_tokens"]:
-            pretrained["decoder.extra"] = extra
+            pretrained[f"{BACKBONE}.extra"] = extra
     try:
         if not joined and (heads := released_objectives(first.values)):
             model |= heads
@@ -220,8 +222,8 @@ def _model_settings(folders: Mapping[str, Path], joined: bool, dtype: str) -> Mo
 def _pretrained_value(folders: Mapping[str, Path], joined: bool) -> str | dict[str, str | None]:
     """The value of `model.pretrained`."""
     if not joined:
-        return str(folders["decoder"])
-    encoders = [name for name in folders if name != "decoder"]
+        return str(folders[BACKBONE])
+    encoders = [name for name in folders if name != BACKBONE]
     connectors: dict[str, str | None] = {f"{name}.connector": None for name in encoders}
     return {name: str(folder) for name, folder in folders.items()} | connectors
 
@@ -233,7 +235,7 @@ def _write_processor(folders: Mapping[str, Path], draft: Path) -> Path:
         PretrainedError: there is no tokenizer, or more than one encoder, for whose media there is
             no one file.
     """
-    encoders = {name: folder for name, folder in folders.items() if name != "decoder"}
+    encoders = {name: folder for name, folder in folders.items() if name != BACKBONE}
     if len(encoders) > 1:
         raise PretrainedError(
             f"--encoder is given for {list_names([*encoders])}: one processor cannot make the "
@@ -241,14 +243,14 @@ def _write_processor(folders: Mapping[str, Path], draft: Path) -> Path:
             "model.pretrained by part, data.tokenizer, "
             f"{', '.join(f'data.{kind}' for kind in MEDIA_TYPES)}"
         )
-    if not (folders["decoder"] / TEXTS[0]).is_file():
+    if not (folders[BACKBONE] / TEXTS[0]).is_file():
         raise PretrainedError(
-            f"{folders['decoder']} has no {TEXTS[0]}, which an encoder is joined to; valid: a "
+            f"{folders[BACKBONE]} has no {TEXTS[0]}, which an encoder is joined to; valid: a "
             "decoder's folder with its tokenizer and chat template"
         )
     merged = draft / PROCESSOR
     merged.mkdir()
-    for path in (folders["decoder"] / name for name in TEXTS):
+    for path in (folders[BACKBONE] / name for name in TEXTS):
         if path.is_file():
             shutil.copyfile(path, merged / path.name)
     for folder in encoders.values():
@@ -399,7 +401,7 @@ def _count_parameters(folders: Mapping[str, Path]) -> int:
     total = 0
     for name, folder in folders.items():
         release = Release.open(folder)
-        rules = release.part_rules(name) if len(folders) > 1 else release.every_rule
+        rules = release.part_rules(name, BACKBONE) if len(folders) > 1 else release.every_rule
         total += sum(
             release.tensors[tensor].map_weights().size for rule in rules for tensor in rule.names
         )
@@ -424,8 +426,9 @@ def run_configuration(
         "model": model_values,
         "parallel": {
             "devices": devices,
-            "decoder": {"fsdp": devices},
-            "encoders": {name: {"fsdp": devices} for name in model.others},
+            **sections_of_modules(
+                {name: {"fsdp": devices} for name in model.modules}, model.backbone
+            ),
         },
         "data": {
             "source": {"kind": "llava", "path": "DATA.json"},

@@ -250,7 +250,7 @@ def test_a_placeholder_needs_room_in_the_vocabulary() -> None:
     assert processor is not None
     assert processor.id_of("image", 288) == 283
     with pytest.raises(
-        PretrainedError, match=r"model.decoder.vocab 283 has no room for a new token; write"
+        PretrainedError, match=r"the model's vocab 283 has no room for a new token; write"
     ):
         processor.id_of("image", 283)
     assert TrainedProcessor.from_config({"processor": None}) is None

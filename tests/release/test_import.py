@@ -107,7 +107,6 @@ def begun(
     [
         ("qwen2_5", PADDED),
         ("llama3", COPIED),
-        ("llava", SHARDED),
         pytest.param("qwen2_audio", PIPELINE, marks=pytest.mark.slow),
         ("llava_onevision", PIPELINE),
     ],

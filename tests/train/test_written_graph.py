@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 from rich.console import Console
@@ -13,6 +14,8 @@ from mllm_jax.config.load import resolve_config
 from mllm_jax.train.trainer import train
 from tests.configs import CHANGES, values
 from tests.golden.compared import state_of
+from tests.release.test_export import exported, read
+from tests.release.test_import import PARITY, SHARDED, begun, imported, planned, tensors
 
 SMALL: dict[str, Any] = CHANGES | {
     "data__source": {"kind": "demo", "train": 64, "heldout": 8, "clips": 16, "variants": 2},
@@ -52,6 +55,31 @@ def test_a_backbone_of_any_name_trains_as_the_short_form(tmp_path: Path) -> None
     assert not [path for path, leaf in paths.items() if not np.array_equal(leaf, whole[path])]
     further = state_after(graph, tmp_path / "written", 3)
     assert further.keys() == whole.keys()
+
+
+def doubled(state: Any) -> Any:
+    """A state with other weights than the release that they came from."""
+    return state | {"params": jax.tree.map(lambda leaf: 2 * leaf, state["params"])}
+
+
+def test_a_release_goes_into_a_written_graph_and_out_of_it(tmp_path: Path) -> None:
+    """Tensors of the export are twice those of the release, whole and in parts."""
+    values, source = imported(tmp_path / "run", PARITY / "llava"), tensors(PARITY / "llava")
+    planned(values, **SHARDED)
+    graph = written(values, "language")
+    del graph["model"]["modules"]  # those of the release
+    begun(resolve_config(graph, "test"), doubled)
+    prefixes = {"language": "language_model.", "vision": "vision_tower.", "": ""}
+    for part, prefix in prefixes.items():
+        options = ("--part", part) if part else ()
+        found = tensors(out := exported(tmp_path / "run", tmp_path / f"out{part}", *options))
+        assert found
+        for name, tensor in found.items():
+            idle = ".post_layernorm." in name or ".encoder.layers.2." in name
+            times = 1 if idle else 2  # idle tensors are those of the release
+            np.testing.assert_array_equal(tensor, times * source[prefix + name], err_msg=name)
+    assert found.keys() == source.keys()
+    assert read(out) == read(PARITY / "llava")
 
 
 @pytest.mark.parametrize(

@@ -21,12 +21,19 @@ from mllm_jax.hf_format.files import (
     list_names,
     open_tensors,
 )
-from mllm_jax.hf_format.release_format import HEAD, ReleasedModel, ReleaseFormat, Values
+from mllm_jax.hf_format.release_format import (
+    DECODER,
+    HEAD,
+    ReleasedModel,
+    ReleaseFormat,
+    Values,
+)
 from mllm_jax.hf_format.tensor_rules import TensorRule, check_tensors
 from mllm_jax.hf_format.transforms import identity_transform
 from mllm_jax.models.graph import HEAD as OBJECTIVE_HEAD
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.pretrained.heads import head_tensors, rules_of_head
+from mllm_jax.models.short_form import BACKBONE, sections_of_modules
 
 #: Parts of a module, and the prefixes of their parameters in its tree.
 CONNECTOR = "connector"
@@ -122,36 +129,46 @@ class Release:
 
     @property
     def _embedding(self) -> StoredTensor:
-        rules = {rule.parameter: rule for rule in self.rules["decoder"]}
+        rules = {rule.parameter: rule for rule in self.rules[DECODER]}
         return self.tensors[rules[EMBEDDING].released]
 
-    def module_name(self, name: str) -> str:
-        """The released name of the encoder that a configuration calls `name`.
+    def module_name(self, name: str, backbone: str) -> str:
+        """The released name of the module that a configuration calls `name`.
+
+        Args:
+            name: the name in the configuration.
+            backbone: that of the model's backbone, which is the decoder of a release.
 
         Raises:
-            PretrainedError: no encoder has that name, and there are several.
+            PretrainedError: there is no decoder, or no encoder has that name, and there are
+                several.
         """
         encoders, has = (
             [*self.released_model.encoders],
             list_names(self.released_model.module_phrases),
         )
-        if name == "decoder":
+        if name == backbone:
             if self.released_model.decoder is None:
                 raise PretrainedError(f"{self.folder} has no decoder; it has {has}")
-            return name
+            return DECODER
         if name in encoders or len(encoders) == 1:
             return name if name in encoders else encoders[0]
         raise PretrainedError(f"{self.folder} has no encoder {name}; it has {has}")
 
-    def part_rules(self, part: str) -> list[TensorRule]:
-        """Rules of a part of the model, as `ModelConfig.parts` calls it."""
+    def part_rules(self, part: str, backbone: str) -> list[TensorRule]:
+        """Rules of a part of the model, as `ModelConfig.parts` calls it.
+
+        Args:
+            part: name of the part.
+            backbone: name of the model's backbone.
+        """
         name, _, end = part.partition(".")
         if end == CONNECTOR and self.released_model.connector:
             return self.rules[CONNECTOR]
         if end.startswith(OBJECTIVE_HEAD):
             objective = end.removeprefix(OBJECTIVE_HEAD)
-            return rules_of_head(self.tensors, self.module_name(name), objective)
-        rules = self.rules[self.module_name(name)]
+            return rules_of_head(self.tensors, self.module_name(name, backbone), objective)
+        rules = self.rules[self.module_name(name, backbone)]
         if end:
             return [rule for rule in rules if rule.parameter.startswith(_ENDS[end])]
         return [rule for rule in rules if not rule.parameter.startswith((*_ENDS.values(),))]
@@ -166,40 +183,44 @@ def _describe_error(error: ValidationError) -> str:
     return f"{key}: {first['msg']}, got {first['input']!r:.80}"
 
 
-def compose_model(pretrained: str | Mapping[str, str | None]) -> dict[str, Any]:
-    """Values of `decoder` and `encoders` for `model.pretrained`, as the releases say.
+def compose_model(
+    pretrained: str | Mapping[str, str | None], backbone: str = BACKBONE
+) -> dict[str, Any]:
+    """Values of the modules in a section `model`, as the releases of `model.pretrained` say.
+
+    Args:
+        pretrained: folders, as in `model.pretrained`.
+        backbone: name of the model's backbone.
 
     Raises:
         PretrainedError: a release cannot be read, or lacks a requested part.
     """
     if isinstance(pretrained, str):
         release = Release.open(Path(pretrained))
-        release.module_name("decoder")
+        release.module_name(backbone, backbone)
         released = release.released_model
-        names = {name: Path(pretrained) for name in ("decoder", *released.encoders)}
+        names = {name: Path(pretrained) for name in (backbone, *released.encoders)}
     else:
         names = {name: Path(at) for name, at in pretrained.items() if at and "." not in name}
     settings = {
-        name: _settings_of_part(Release.open(folder), name) for name, folder in names.items()
+        name: _settings_of_part(Release.open(folder), name, backbone)
+        for name, folder in names.items()
     }
     if not isinstance(pretrained, str):
         for part, folder in pretrained.items():
             name, _, end = part.partition(".")
             if folder and end == CONNECTOR:
-                connector_settings = _settings_of_part(Release.open(Path(folder)), part)
+                connector_settings = _settings_of_part(Release.open(Path(folder)), part, backbone)
                 settings[name] = settings.get(name, {}) | {CONNECTOR: connector_settings}
-    decoder = settings.pop("decoder", None)
-    return ({"decoder": decoder} if decoder else {}) | {"encoders": settings}
+    return sections_of_modules(settings, backbone)
 
 
-def _settings_of_part(release: Release, part: str) -> dict[str, Any]:
+def _settings_of_part(release: Release, part: str, backbone: str) -> dict[str, Any]:
     """Rules of one module, or of its connector."""
     released, (name, _, end) = release.released_model, part.partition(".")
     if end == CONNECTOR and released.connector:
         return released.connector.config.model_dump(mode="json")
-    module = release.module_name(name)
-    config = released.decoder if module == "decoder" else released.encoders[module]
-    assert config is not None
+    config = released.configs[release.module_name(name, backbone)]
     values: dict[str, Any] = config.model_dump(mode="json")
     return values[CONNECTOR] if end == CONNECTOR else values
 
@@ -207,16 +228,17 @@ def _settings_of_part(release: Release, part: str) -> dict[str, Any]:
 def list_differences(release: Release, model: ModelConfig, part: str) -> Iterator[str]:
     """Differences between the configuration of a module, or of its connector, and the release.
 
-    Shapes that differ are found with the tensors.
+    Shapes that differ are found with the tensors; extra tokens and heads have nothing else.
     """
     name, _, end = part.partition(".")
-    released = _settings_of_part(release, part)
-    config = model.backbone_config if name == "decoder" else model.others[name]
-    values_here, where = config.model_dump(mode="json"), "decoder"
-    if name != "decoder":
-        values_here, where = values_here[CONNECTOR] if end else values_here, f"encoders.{part}"
-    if not end:
+    if end not in ("", CONNECTOR):
+        return
+    released = _settings_of_part(release, part, model.backbone)
+    values_here = model.modules[name].model_dump(mode="json")
+    if end:
+        values_here = values_here[CONNECTOR]
+    else:
         released, values_here = ({**values, CONNECTOR: None} for values in (released, values_here))
     for key, value in values_here.items():
         if key in released and released[key] != value:
-            yield f"model.{where}.{key}: {value}, released with {released[key]}"
+            yield f"model.{model.key(part)}.{key}: {value}, released with {released[key]}"

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 
 from mllm_jax.layers.trainable import ADAPTERS
+from mllm_jax.models.short_form import backbone_of, module_values
 from mllm_jax.train.state.regroup import LayerRegrouping, Shape, leaf_name
 from mllm_jax.train.state.saved import CheckpointError
 
@@ -75,5 +76,7 @@ def check_same_model(
 
 def _vocab_size(config: Mapping[str, Any]) -> int | None:
     """Size of the vocabulary, which shapes have padded; None in the configuration of no model."""
-    vocab: int | None = config.get("model", {}).get("decoder", {}).get("vocab")
+    model = config.get("model", {})
+    backbone = backbone_of(model)
+    vocab: int | None = module_values(model, backbone).get(backbone, {}).get("vocab")
     return vocab

@@ -19,7 +19,6 @@ from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.layers.trainable import ADAPTERS
 from mllm_jax.models.freeze import part_of_leaf
-from mllm_jax.models.graph import HEAD
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.module import abstract_parameters
 from mllm_jax.models.pretrained.adapters import SavedAdapters, adapter_rules
@@ -130,7 +129,8 @@ class FirstAdapters:
             module = part.partition(".")[0]
             depth = _module_config(model, part).layers
             rules_of_part = [
-                _of_depth(release, part, rule, depth) for rule in release.part_rules(part)
+                _of_depth(release, part, rule, depth)
+                for rule in release.part_rules(part, model.backbone)
             ]
             rules |= {
                 f"{module}.{r.parameter}": r for r in rules_of_part if tensors.keys() >= {*r.names}
@@ -220,9 +220,8 @@ def open_release(
     release = Release.open(folder)
     release.check_contents()
     for part in parts:
-        if part != "decoder.extra" and not part.partition(".")[2].startswith(HEAD):
-            for text in list_differences(release, model, part):
-                notify(f"not as released: {text}")
+        for text in list_differences(release, model, part):
+            notify(f"not as released: {text}")
     return release
 
 
@@ -239,7 +238,7 @@ def _rules_by_path(
         PretrainedError: parameters have no rule, rules no parameter, or they differ in shape.
     """
     paths = {leaf_name(path[1:]): path for path in shapes}
-    rules = {rule.parameter: rule for rule in release.part_rules(part)}
+    rules = {rule.parameter: rule for rule in release.part_rules(part, model.backbone)}
     # What follows the load of experts and adapters are not released.
     paths = {
         name: path

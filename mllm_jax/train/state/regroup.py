@@ -48,7 +48,7 @@ class LayerRegrouping:
         if dim is not None and len(stored) == len(expected):
             same = stored[:dim] + stored[dim + 1 :] == expected[:dim] + expected[dim + 1 :]
             return same and stored[dim] >= self.vocab
-        if stored == expected or not _of_layers(name):
+        if stored == expected or not self._of_layers(name):
             return stored == expected
         rest_shape, layers = self._layer_shape(expected), self._layer_count(expected)
         if len(stored) == len(rest_shape) + 1:
@@ -99,11 +99,15 @@ class LayerRegrouping:
 
     def convert_leaf(self, name: str, x: Any, target_shape: Shape) -> Any:
         """A leaf as it lay on disk in the shape that is wanted of it."""
-        if not _of_layers(name):
+        if not self._of_layers(name):
             return fit_to_shape(x, target_shape)
         chunked = x.ndim == len(self._layer_shape(target_shape)) + 2
         flat = x.reshape(-1, *x.shape[2:])[: self._layer_count(target_shape)] if chunked else x
         return flat if self.stack is None else split_layers(self.stack, jnp.asarray(flat))
+
+    def _of_layers(self, name: str) -> bool:
+        """Whether a leaf is of the layers of the backbone, which stages have."""
+        return f".{self.names.on_disk(self.names.backbone)}.layers." in name
 
     def _layer_count(self, target_shape: Shape) -> int:
         """Layers that have the parameter, of all or of some kinds."""
@@ -158,10 +162,6 @@ def join_layers(stack: StageLayers, leaf: jax.Array) -> jax.Array:
     """The inverse of `split_layers`."""
     flat = leaf.reshape(-1, *leaf.shape[2:])
     return flat[: stack.without_padding(len(flat))]
-
-
-def _of_layers(name: str) -> bool:
-    return ".decoder.layers." in name
 
 
 def _of_padding(target: jax.ShapeDtypeStruct, stored: Shape, dim: int) -> PartitionSpec:

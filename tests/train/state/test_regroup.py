@@ -13,6 +13,7 @@ from jax.sharding import PartitionSpec as P
 
 from mllm_jax.config.pipeline_plan import StageLayers
 from mllm_jax.train.state.regroup import LayerRegrouping, join_layers, split_layers
+from mllm_jax.train.state.stored_names import StoredNames
 
 #: Six layers of period two; some parameters are of every second layer alone.
 STACKS = [None, StageLayers(6, 2, 1, 2), StageLayers(6, 2, 2, 2), StageLayers(6, 1, 1, 2)]
@@ -41,16 +42,19 @@ def test_checkpoints_of_one_grouping_become_those_of_another(
 ) -> None:
     leaf = jnp.arange(1.0, 2 * layers + 1).reshape(layers, 2)
     own, wanted = stored(source, leaf), stored(target, leaf)
-    regrouping, name = LayerRegrouping(1, target), "params.decoder.layers.q"
+    regrouping, name = (
+        LayerRegrouping(1, target, names=StoredNames("text")),
+        "params.modules.text.layers.q",
+    )
     assert regrouping.can_become(name, own.shape, wanted.shape)
     assert not regrouping.can_become(name, (layers - 1, 2), wanted.shape)
-    tree = {"params": {"decoder": {"layers": {"q": jax.device_put(own, LAYOUT)}}}}
+    tree = {"params": {"modules": {"text": {"layers": {"q": jax.device_put(own, LAYOUT)}}}}}
     like = jax.ShapeDtypeStruct(wanted.shape, wanted.dtype, sharding=LAYOUT)
     found = regrouping.convert_state(tree, jax.tree.map(lambda _: like, tree))
-    np.testing.assert_array_equal(found["params"]["decoder"]["layers"]["q"], wanted)
+    np.testing.assert_array_equal(found["params"]["modules"]["text"]["layers"]["q"], wanted)
 
 
-VOCAB = LayerRegrouping(10, None, {"embed": 0, "head": 1})
+VOCAB = LayerRegrouping(10, None, {"embed": 0, "head": 1}, StoredNames("decoder"))
 
 
 @pytest.mark.parametrize(
@@ -144,7 +148,9 @@ def test_stored_layers_are_read_by_stages_where_these_divide_them(
     layout = NamedSharding(mesh, P(None, "stage", "tensor"))
     wanted = jax.ShapeDtypeStruct((2, 4, 3), np.float32, sharding=layout)
     tree = {"params": {"decoder": {"layers": {"q": wanted}}}}
-    found = LayerRegrouping(1, stack).on_disk(tree, {"params.decoder.layers.q": stored})
+    found = LayerRegrouping(1, stack, names=StoredNames("decoder")).on_disk(
+        tree, {"params.decoder.layers.q": stored}
+    )
     (leaf,) = jax.tree.leaves(found)
     leading = [None] * (len(stored) - 2)
     grouped = P(*leading, *(expected or (None,)), "tensor")

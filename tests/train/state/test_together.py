@@ -20,6 +20,7 @@ from mllm_jax.train.components import guard
 from mllm_jax.train.components.guard import StepGuard, not_finite
 from mllm_jax.train.events import ignore_event
 from mllm_jax.train.state.regroup import LayerRegrouping
+from mllm_jax.train.state.stored_names import StoredNames
 from mllm_jax.train.step.step import TrainStep
 from mllm_jax.train.trainer import Trainer
 from sharding.hosts import ProcessGroup
@@ -41,7 +42,7 @@ def look(program: str) -> object:
             lambda _: jax.ShapeDtypeStruct((2, 2), jnp.float32, sharding=LAYOUT), name
         )
         stack = StageLayers(layers=3, stages=2, chunks=2)
-        found = LayerRegrouping(1, stack).convert_state(name, wanted)
+        found = LayerRegrouping(1, stack, names=StoredNames("decoder")).convert_state(name, wanted)
         return found["params"]["decoder"]["layers"]["q"].tolist()
     if program == "the initial state":
         step: Any = TrainStep.__new__(TrainStep)
