@@ -81,7 +81,7 @@ def co_issuing(config: ExperimentConfig, target: CompileTarget, co_issue: bool) 
         DeviceError: the configuration has no pipeline.
     """
     if config.parallel.backbone_plan.stage == 1:
-        raise DeviceError("parallel.decoder.stage: 1 has no pipeline to measure; valid: 2 or more")
+        raise DeviceError(f"{config.stage_key}: 1 has no pipeline to measure; valid: 2 or more")
     return with_pipeline_plan(build_train_step(config, target.devices()), co_issue=co_issue)
 
 

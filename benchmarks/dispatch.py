@@ -39,7 +39,9 @@ def bench_dispatch(config: ExperimentConfig, print_line: PrintLine) -> list[Row]
     """
     if config.parallel.backbone_plan.expert == 1:
         reason = "1 exchanges nothing; valid: 2 or more"
-        raise ConfigError("bench dispatch", [f"parallel.decoder.expert: {reason}"])
+        raise ConfigError(
+            "bench dispatch", [f"{config.plan_key(config.model.backbone)}.expert: {reason}"]
+        )
     check_installed(TARGETS)
     rows = []
     for target in TARGETS:

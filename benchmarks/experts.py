@@ -39,8 +39,10 @@ def bench_experts(config: ExperimentConfig, print_line: PrintLine) -> list[Row]:
         reason = (
             "the decoder has none; valid: experts in every layer, as in configs/bench/experts.yaml"
         )
-        raise ConfigError("bench experts", [f"model.decoder.experts: {reason}"])
-    _check_all_layers(experts)
+        raise ConfigError(
+            "bench experts", [f"{config.model_key(config.model.backbone)}.experts: {reason}"]
+        )
+    _check_all_layers(config, experts)
     counts = [
         0,
         *(n for n in (2 * experts.top_k, 8 * experts.top_k) if n < experts.count),
@@ -65,12 +67,13 @@ def bench_experts(config: ExperimentConfig, print_line: PrintLine) -> list[Row]:
     ]
 
 
-def _check_all_layers(experts: ExpertsConfig) -> None:
+def _check_all_layers(config: ExperimentConfig, experts: ExpertsConfig) -> None:
     """Raise ConfigError if some layers have an MLP in place of experts."""
     for key, value, valid in (("every", experts.every, 1), ("first_dense", experts.first_dense, 0)):
         if value != valid:
             reason = f"{value} leaves layers whose MLP is not compared; valid: {valid}"
-            raise ConfigError("bench experts", [f"model.decoder.experts.{key}: {reason}"])
+            where = f"{config.model_key(config.model.backbone)}.experts.{key}"
+            raise ConfigError("bench experts", [f"{where}: {reason}"])
 
 
 def _with_experts(config: ExperimentConfig, count: int) -> ExperimentConfig:

@@ -105,7 +105,7 @@ def _check_config(config: ExperimentConfig) -> None:
     kinds = {spec.kind for spec in media_specs(config.model)}
     for kind in ("image", "audio"):
         if kind not in kinds:
-            problems.append(f"model.encoders: none takes {kind}, which the files hold")
+            problems.append(f"model: no encoder takes {kind}, which the files hold")
     if problems:
         raise ConfigError("bench loader", problems)
 

@@ -26,13 +26,11 @@ def check_needs(benchmark: Benchmark, config: ExperimentConfig) -> None:
 
 def _check_stages(config: ExperimentConfig) -> str:
     stages = config.parallel.backbone_plan.stage
-    return (
-        "" if stages > 1 else f"parallel.decoder.stage: {stages} is no pipeline; valid: 2 or more"
-    )
+    return "" if stages > 1 else f"{config.stage_key}: {stages} is no pipeline; valid: 2 or more"
 
 
 def _check_encoder(config: ExperimentConfig) -> str:
-    return "" if config.model.others else "model.encoders: there is none; valid: an encoder"
+    return "" if config.model.others else "model: there is no encoder; valid: one"
 
 
 def _one_encoder(config: ExperimentConfig) -> str:
@@ -40,7 +38,7 @@ def _one_encoder(config: ExperimentConfig) -> str:
     if len(buckets) == 1:
         return ""
     reason = f"{', '.join(buckets)} are {len(buckets)}" if buckets else "there is none"
-    return f"model.encoders: {reason}; valid: one encoder without buckets"
+    return f"encoders of model: {reason}; valid: one encoder without buckets"
 
 
 def _own_rows(config: ExperimentConfig) -> str:
@@ -58,9 +56,7 @@ def _short_and_long(config: ExperimentConfig) -> str:
     if {*buckets} == {"short", "long"} and len(config.model.others) == 1:
         return ""
     names = ", ".join(buckets) or "nothing"
-    return (
-        f"model.encoders: media go through {names}; valid: one encoder with buckets short and long"
-    )
+    return f"model: media go through {names}; valid: one encoder with buckets short and long"
 
 
 def _check_synthetic(config: ExperimentConfig) -> str:

@@ -50,7 +50,7 @@ def bench_overlap(config: ExperimentConfig, print_line: PrintLine) -> list[Row]:
     """
     if config.parallel.backbone_plan.stage > 1:
         reason = "is measured by bench co_issue; valid: 1"
-        stages = f"parallel.decoder.stage: {config.parallel.backbone_plan.stage} {reason}"
+        stages = f"{config.stage_key}: {config.parallel.backbone_plan.stage} {reason}"
         raise ConfigError("bench overlap", [stages])
     check_installed(TARGETS)
     rows: list[Row] = []

@@ -132,8 +132,8 @@ def check_setup(config: ExperimentConfig) -> None:
     for name, encoder in config.model.others.items():
         if (name, encoder.family) != ("vision", "clip"):
             problems.append(
-                f"model.encoders: {name} of family {encoder.family}; valid: vision of family clip, "
-                "as in LLaVA"
+                f"{config.model_key(name)}: of family {encoder.family}; valid: vision of family "
+                "clip, as in LLaVA"
             )
     if problems:
         raise ConfigError("bench peers", problems)

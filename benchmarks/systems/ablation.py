@@ -74,8 +74,12 @@ class AblatedStep:
         baseline = run_megatron(chain) if self.config.model.others else decoder_alone(chain)
         return baseline.simulation.makespan
 
+    def with_backbone(self, **values: Any) -> AblatedStep:
+        """The same with other values of the backbone."""
+        return self.with_values(self.config.model_key(self.config.model.backbone), **values)
+
     def with_values(self, section: str, **values: Any) -> AblatedStep:
-        """The same with other values in a section of its configuration, e.g. `model.decoder`."""
+        """The same with other values in a section of its configuration, e.g. `data.budgets`."""
         values_of_config = self.config.model_dump(mode="json")
         node = values_of_config
         for part in section.split("."):
@@ -102,7 +106,7 @@ class AblatedTechnique:
 
 def _set_window(setting: AblatedStep) -> AblatedStep:
     window = round(setting.config.data.budgets["tokens"] * WINDOW)
-    return setting.with_values("model.decoder", window=window)
+    return setting.with_backbone(window=window)
 
 
 def _enlarge_batch(setting: AblatedStep) -> AblatedStep:
@@ -116,7 +120,7 @@ TECHNIQUES = (
         "parallel block",
         4.6,
         "one gather and one scatter in place of two are counted; fewer and larger kernels are not",
-        lambda setting: setting.with_values("model.decoder", parallel_block=True),
+        lambda setting: setting.with_backbone(parallel_block=True),
     ),
     AblatedTechnique(
         "sliding window",
@@ -215,11 +219,12 @@ def _check_config(config: ExperimentConfig) -> None:
     decoder, problems = config.model.backbone_config, []
     in_use = {"parallel_block": decoder.parallel_block, "window": decoder.window is not None}
     for key in (key for key, there in in_use.items() if there):
-        problems.append(f"model.decoder.{key}: is a row of the table; valid: leave it out")
+        where = config.model_key(config.model.backbone)
+        problems.append(f"{where}.{key}: is a row of the table; valid: leave it out")
     if config.train.optimizer.kind == "lamb":
         problems.append("train.optimizer.kind: lamb is a row of the table; valid: adamw, muon")
     if config.parallel.backbone_plan.stage == 1:
-        problems.append("parallel.decoder.stage: 1 has no pipeline to overlap; valid: 2 or more")
+        problems.append(f"{config.stage_key}: 1 has no pipeline to overlap; valid: 2 or more")
     if problems:
         raise ConfigError("simulate --ablate", problems)
 

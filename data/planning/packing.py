@@ -33,13 +33,11 @@ WAITS = -1
 PARTNERS = 128
 
 
-def longer_than(longest: int | None, tokens: int) -> SampleFault | None:
-    """Why a model of `longest` positions cannot take a sample of so many tokens, or None."""
+def longer_than(longest: int | None, tokens: int, module: str) -> SampleFault | None:
+    """Why a `module` of `longest` positions cannot take a sample of so many tokens, or None."""
     if longest is None or tokens <= longest:
         return None
-    text = (
-        f"has {tokens} tokens, media included, above the {longest} of model.decoder.max_positions"
-    )
+    text = f"has {tokens} tokens, media included, above the {longest} of {module}.max_positions"
     return SampleFault(FaultKind.POSITIONS, text)
 
 
@@ -102,7 +100,7 @@ class Capacity:
             rows: number of rows over which text and media may be spread; with 1, all of the sample
                 is in the same row.
         """
-        longer = longer_than(self.longest, lengths.total(self.text.name))
+        longer = longer_than(self.longest, lengths.total(self.text.name), self.text.module)
         if longer is not None:
             return longer
         fault = self._list_exceeded(zip(self.resources, self.needs(lengths), strict=True))

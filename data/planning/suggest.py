@@ -100,7 +100,7 @@ def _probe_needs(
     for index in chosen:
         sample = lengths[index]
         if isinstance(sample, Lengths):
-            sample = longer_than(longest, sample.total(text.module)) or sample
+            sample = longer_than(longest, sample.total(text.module), text.module) or sample
         if isinstance(sample, SampleFault):  # the loader will count and report it
             faults.append(sample)
             continue

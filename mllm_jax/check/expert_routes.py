@@ -99,13 +99,13 @@ def draw_routes(config: ExperimentConfig) -> ExpertRoutes:
     Raises:
         RunError: the decoder has no experts, or its ranks make more copies than a picture has.
     """
-    experts = find_experts(config.model.backbone_config)
+    experts, plan = find_experts(config.model), config.plan_key(config.model.backbone)
     ranks = config.parallel.backbone_plan.expert
     most = max(COPIES // (TOKENS * experts.top_k), 1)
     if ranks > most:
         raise RunError(
-            f"parallel.decoder.expert: {ranks} ranks, each with {experts.top_k} copies of {TOKENS} "
-            f"tokens, are too many for a picture of {COPIES} copies; valid: at most {most}"
+            f"{plan}.expert: {ranks} ranks, each with {experts.top_k} copies of "
+            f"{TOKENS} tokens, are too many for a picture of {COPIES} copies; valid: at most {most}"
         )
     return ExpertRoutes.draw_random(experts, ranks, config.train.seed)
 

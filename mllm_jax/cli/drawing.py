@@ -82,7 +82,7 @@ def check_experts(request: CommandRequest) -> None:
     """Raise ConfigError for a model without experts."""
     from mllm_jax.train.records.expert_history import find_experts
 
-    find_experts(request.config.model.backbone_config)
+    find_experts(request.config.model)
 
 
 def draw_loads(request: CommandRequest) -> CommandOutput:

@@ -269,7 +269,8 @@ def _smaller_state(config: ExperimentConfig, byte_counts: Bytes, excess: float) 
         return []
     degree = plan.fsdp * factor
     how = "in place of data" if plan.data % factor == 0 else "on more devices"
-    return [f"parallel.decoder.fsdp: {degree} {how} (now {plan.fsdp}), and of large encoders"]
+    key = config.plan_key(config.model.backbone)
+    return [f"{key}.fsdp: {degree} {how} (now {plan.fsdp}), and of large encoders"]
 
 
 def _smaller_temporaries(config: ExperimentConfig, byte_counts: Bytes, excess: float) -> list[str]:

@@ -31,6 +31,9 @@ from scheduling.schedules.kinds import ScheduleKind
 from sharding.grid import ReduceDtype
 from sharding.plan import ParallelPlan
 
+#: Behind the name of a module, the linear layers of its layers.
+LAYERS = ".layers.*"
+
 
 class ConfigError(ValueError):
     """A configuration that cannot be run; the message lists every reason."""
@@ -267,7 +270,8 @@ class LoraConfig(Section):
     Args:
         targets: names of linear layers, such as `decoder.layers.self_attn.q_proj`, or patterns of
             them, in which `*` stands for anything but the head, which must be named:
-            `decoder.lm_head`; the message about a target that matches nothing lists the names.
+            `decoder.lm_head`; by default those of the backbone's layers. The message about a target
+            that matches nothing lists the names.
         rank: rank of the adapters.
         alpha: factor of what an adapter adds, divided by `rank`.
         rank_stabilized: divide by the square root of `rank` instead (arXiv 2312.03732).
@@ -275,7 +279,7 @@ class LoraConfig(Section):
             without effect.
     """
 
-    targets: tuple[str, ...] = Field(("decoder.layers.*",), min_length=1)
+    targets: tuple[str, ...] = Field((f"{BACKBONE}{LAYERS}",), min_length=1)
     rank: int = Field(16, ge=1)
     alpha: float = Field(32.0, gt=0)
     rank_stabilized: bool = False
@@ -424,7 +428,9 @@ class ExperimentConfig(Section):
     @model_validator(mode="before")
     @classmethod
     def _in_one_form(cls, values: Any) -> Any:
-        """Plans in the form of the model, those of the backbone first."""
+        """Plans in the form of the model, those of the backbone first, and adapters of the backbone
+        where none are named.
+        """
         if not isinstance(values, dict):
             return values
         backbone, run = backbone_of(values.get("model")), values.get("run")
@@ -433,6 +439,9 @@ class ExperimentConfig(Section):
             changed["parallel"] = for_backbone(parallel, backbone, "parallel")
         if isinstance(run, dict) and isinstance(plans := run.get("fallback"), list | tuple):
             changed["run"] = run | {"fallback": [_fallback(plan, backbone) for plan in plans]}
+        if isinstance(train := values.get("train"), dict) and isinstance(train.get("lora"), dict):
+            lora = {"targets": [f"{backbone}{LAYERS}"], **train["lora"]}
+            changed["train"] = train | {"lora": lora}
         return values | changed
 
     def plan_key(self, module: str) -> str:

@@ -194,14 +194,15 @@ class AnswerGenerator:
         self, source: Source, index: int, miss: Callable[[int, SampleError], None]
     ) -> _MeasuredPrompt | None:
         """A prompt with its lengths, unless it cannot be used."""
-        longest = self.config.model.backbone_config.max_positions
+        model = self.config.model
+        longest, key = model.backbone_config.max_positions, self.config.model_key(model.backbone)
         try:
             lengths = self.processor.measure_prompt(source[index, 0], answered=False)
             tokens = lengths.total(self.processor.tokens.module)
             if tokens > longest:
                 text = (
                     f"the prompt has {tokens} tokens, above the {longest} of "
-                    "model.decoder.max_positions; valid: a shorter prompt, or fewer media"
+                    f"{key}.max_positions; valid: a shorter prompt, or fewer media"
                 )
                 raise SampleError(source.name(index), SampleFault(FaultKind.BUDGET, text))
         except SampleError as error:

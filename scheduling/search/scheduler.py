@@ -170,14 +170,14 @@ def _choose_chunks(workload: Workload, strategy: Strategy, name: str, times: Tim
             each = each or "none: choose a stage that divides the layers"
             raise ScheduleError(
                 f"schedule.chunks.{name}: {pieces / stages:g} on each of {stages} stages do not "
-                f"split the {profile.layers} layers of model.encoders.{encoder} evenly; "
+                f"split the {profile.layers} layers of {encoder} evenly; "
                 f"valid: {each}"
             )
         return pieces
     if not valid:
         raise ScheduleError(
-            f"model.encoders.{encoder}.layers: {profile.layers} layers cannot be cut over {stages} "
-            f"stages; choose a parallel.encoders.{name}.stage that divides them"
+            f"{encoder}: {profile.layers} layers cannot be cut over {stages} stages; choose a "
+            f"stage of the plan of {name} that divides them"
         )
     return _fitting_chunks(workload, strategy, name, valid, times)
 

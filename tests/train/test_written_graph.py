@@ -95,3 +95,10 @@ def test_plans_are_of_the_modules(change: dict[str, Any], reason: str) -> None:
     graph["parallel"] |= change
     with pytest.raises(ValueError, match=reason):
         resolve_config(graph, "test")
+
+
+def test_adapters_are_those_of_the_backbone() -> None:
+    config = resolve_config(written(values(train__lora={}), "language"), "test")
+    assert config.train.lora is not None
+    assert config.train.lora.targets == ("language.layers.*",)
+    assert config.model.adapted == ("language",)

@@ -338,7 +338,7 @@ def _check_config(config: ExperimentConfig, most: TokenMixture, draw: SampleDraw
             "with the decoder's schedule 1f1b alone; valid: 1f1b"
         )
     if not load:
-        problems.append("model.encoders: a model of text alone has no mixture; valid: an encoder")
+        problems.append("model: one of text alone has no mixture; valid: one with an encoder")
     problems += [
         f"data.budgets.{name}: {config.data.budgets[name]} holds no row of mixture {most}, which "
         f"brings {positions} positions; valid: {positions} or more, or mixtures with less media"

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.experts import ExpertsConfig
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.runtime.folder import RunError, prepare_folder
 from mllm_jax.runtime.records import read_record_lines
 from mllm_jax.train.records.forms import metrics_schema as form
@@ -71,18 +71,19 @@ class ExpertHistory:
 COLUMNS = ("layer", "max/mean", "busiest expert", "idlest expert", "entropy")
 
 
-def find_experts(decoder: DecoderConfig) -> ExpertsConfig:
-    """The experts of a decoder, for a picture of them.
+def find_experts(model: ModelConfig) -> ExpertsConfig:
+    """The experts of a model, for a picture of them.
 
     Raises:
-        RunError: the decoder has none.
+        RunError: the model has none.
     """
-    if decoder.experts is None:
+    backbone = model.backbone_config
+    if backbone.experts is None:
         raise RunError(
-            f"model.decoder.family: {decoder.family} has no experts to draw; valid: a family with "
-            "experts"
+            f"model.{model.key(model.backbone)}.family: {backbone.family} has no experts to draw; "
+            "valid: a family with experts"
         )
-    return decoder.experts
+    return backbone.experts
 
 
 def read_expert_history(metrics: Path) -> ExpertHistory:

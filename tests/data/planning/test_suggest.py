@@ -28,4 +28,4 @@ def test_why_no_sample_is_usable_is_told() -> None:
     assert "no usable sample from which to suggest budgets, of 5; " in text
     assert "missing file, 3: " in text
     assert "longer than the model's positions, 2: has " in text
-    assert text.endswith(("of model.decoder.max_positions", ".png is missing"))
+    assert text.endswith(("of decoder.max_positions", ".png is missing"))

@@ -63,9 +63,7 @@ def test_a_sample_longer_than_the_models_positions_fits_no_row() -> None:
     fault = short.misfit(make_lengths(13), 4)
     assert fault is not None
     assert fault.kind is FaultKind.POSITIONS
-    assert (
-        str(fault) == "has 13 tokens, media included, above the 12 of model.decoder.max_positions"
-    )
+    assert str(fault) == "has 13 tokens, media included, above the 12 of decoder.max_positions"
 
 
 def test_the_first_is_raised_with_names_of_others() -> None:

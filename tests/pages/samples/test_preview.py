@@ -272,7 +272,7 @@ def test_samples_longer_than_the_models_positions_are_skipped_and_counted(
     longer = {name for name, tokens in lengths.items() if tokens > most}
     short = of_positions(config, most)
     found = build_preview(short, 40)
-    reason = f"above the {most} of model.decoder.max_positions"
+    reason = f"above the {most} of decoder.max_positions"
     assert {own.name for own in found.skipped if reason in own.fault.text} == longer
     assert max(own.tokens for own in found.used) == most
     advice = advise_budgets(short)
@@ -294,8 +294,8 @@ def test_a_source_without_a_usable_sample_is_shown_with_the_reasons(
     assert len(told["skipped"]) == total
     assert told["notes"] == [f"None of {total} samples can be used: train refuses these data."]
     text = (tmp_path / "p.html").read_text()
-    assert "above the 2 of model.decoder.max_positions" in unescape(text)
-    with pytest.raises(DataError, match=r"above the 2 of model.decoder.max_positions$"):
+    assert "above the 2 of decoder.max_positions" in unescape(text)
+    with pytest.raises(DataError, match=r"above the 2 of decoder.max_positions$"):
         advise_budgets(short)
 
 

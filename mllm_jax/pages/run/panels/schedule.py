@@ -45,7 +45,7 @@ def schedule_panel(run: RunFiles) -> PagePanel:
         except ScheduleError as error:
             empty = f"The schedule cannot be made here: {error}"
         else:
-            empty = "The decoder has one stage (parallel.decoder.stage), so there is no pipeline."
+            empty = f"The backbone has one stage ({run.config.stage_key}), so there is no pipeline."
     explanation = (
         "Every task of a step by the FLOPs of its work: time runs to the right, a row is a stage, "
         "numbers are microbatches, and what is bare is idle."
