@@ -127,14 +127,14 @@ class HloOverlap:
         seconds: seconds that the collectives take.
         hidden_seconds: thereof with independent compute at the same time.
         bytes: bytes that one device sends.
-        beside: bytes thereof of collectives with any compute at the same time.
+        overlapped_bytes: thereof of collectives with any compute at the same time.
     """
 
     collectives: int = 0
     seconds: float = 0.0
     hidden_seconds: float = 0.0
     bytes: float = 0.0
-    beside: float = 0.0
+    overlapped_bytes: float = 0.0
 
     @property
     def hidden_share(self) -> float:
@@ -143,8 +143,8 @@ class HloOverlap:
 
     @property
     def share_with_compute(self) -> float:
-        """Share of the bytes with compute beside them; 0 if there are none."""
-        return self.beside / self.bytes if self.bytes else 0.0
+        """Share of the bytes that move while there is compute; 0 if there are none."""
+        return self.overlapped_bytes / self.bytes if self.bytes else 0.0
 
     def __add__(self, other: HloOverlap) -> HloOverlap:
         return HloOverlap(
@@ -152,7 +152,7 @@ class HloOverlap:
             self.seconds + other.seconds,
             self.hidden_seconds + other.hidden_seconds,
             self.bytes + other.bytes,
-            self.beside + other.beside,
+            self.overlapped_bytes + other.overlapped_bytes,
         )
 
     def scaled_by(self, weight: float) -> HloOverlap:
@@ -162,7 +162,7 @@ class HloOverlap:
             weight * self.seconds,
             weight * self.hidden_seconds,
             weight * self.bytes,
-            weight * self.beside,
+            weight * self.overlapped_bytes,
         )
 
 
@@ -251,7 +251,9 @@ def _in_sequence(
                 for key, hidden in _hide_seconds(remaining, compute).items():
                     covered = uncovered.pop(key, 0.0) if hidden else 0.0
                     _add_overlap(
-                        total, kinds[key], HloOverlap(hidden_seconds=hidden, beside=covered)
+                        total,
+                        kinds[key],
+                        HloOverlap(hidden_seconds=hidden, overlapped_bytes=covered),
                     )
         elif event.phase == "done":
             remaining.pop(event.key, None)

@@ -286,5 +286,5 @@ def build_strategy(config: ExperimentConfig, platform: str) -> Strategy:
         fill=chosen.fill,
         prefetch=chosen.prefetch and not chosen.independent_microbatches,
         # Beside stages other tasks of a fused task hide them.
-        overlap=resolve_overlap(config, platform).pieces | (PARAMETERS if stages else frozenset()),
+        overlap=resolve_overlap(config, platform).kinds | (PARAMETERS if stages else frozenset()),
     )

@@ -1,7 +1,7 @@
-"""Collectives beside compute: what `parallel.overlap` stands for, and XLA's options for it.
+"""Collectives that overlap with compute: what `parallel.overlap` stands for, and XLA's options.
 
-On accelerators a collective starts, and ends when its result is needed. Compute runs beside it only
-if there is some that does not need the result: three pieces of the program see to that. And only if
+On accelerators a collective starts, and ends when its result is needed. Compute runs meanwhile only
+if there is some that does not need the result: three kinds of overlap see to that. And only if
 the compiler moves it there: that is what the options are for.
 """
 
@@ -28,9 +28,10 @@ OPTIONS: Mapping[str, Options] = MappingProxyType(
             "xla_tpu_overlap_compute_collective_tc": True,
             # Reduce-scatters run on the SparseCores.
             "xla_tpu_enable_sparse_core_collective_offload_reduce_scatter": True,
-            # Exchanges of experts run beside products.
+            # Exchanges of experts overlap with products.
             "xla_tpu_enable_async_ragged_all_to_all": True,
-            # Combined, collectives of two tasks wait for both and leave nothing to run beside them.
+            # Combined, collectives of two tasks wait for both and leave nothing that overlaps with
+            # them.
             "xla_all_gather_combiner_threshold_count": "1",
             "xla_jf_crs_combiner_threshold_count": "1",
         },
@@ -44,8 +45,8 @@ OPTIONS: Mapping[str, Options] = MappingProxyType(
     }
 )
 
-#: Further options where rows of tensor ranks do not move in rings: beside rings, all-gathers on the
-#: SparseCores leave fewer bytes with compute beside them.
+#: Further options where rows of tensor ranks do not move in rings: with rings, all-gathers on the
+#: SparseCores leave fewer bytes that overlap with compute.
 WITHOUT_RINGS: Mapping[str, Options] = MappingProxyType(
     {
         "tpu": {
@@ -60,8 +61,8 @@ WITHOUT_RINGS: Mapping[str, Options] = MappingProxyType(
     }
 )
 
-#: Pieces that hide collectives in compiled schedules (`bench overlap`): the compiler for TPUs
-#: hides less with `gather` and `scatter` than without.
+#: Kinds of overlap that hide collectives in compiled schedules (`bench overlap`): the compiler for
+#: TPUs hides less with `gather` and `scatter` than without.
 PROVEN: Mapping[str, tuple[OverlapKind, ...]] = MappingProxyType(
     {"gpu": OVERLAP_KINDS, "tpu": ("tensor",)}
 )
@@ -69,25 +70,25 @@ PROVEN: Mapping[str, tuple[OverlapKind, ...]] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Overlap:
-    """What runs beside compute.
+    """Collectives that overlap with compute.
 
     Attributes:
-        pieces: collectives of layers that the program moves.
+        kinds: collectives of layers that the program moves.
         options: options of the compiler.
     """
 
-    pieces: frozenset[OverlapKind] = frozenset()
+    kinds: frozenset[OverlapKind] = frozenset()
     options: Options = field(default_factory=dict)
 
     @property
     def lines(self) -> list[str]:
-        """Lines for people: the pieces, and an option of the compiler each."""
-        pieces = ", ".join(name for name in OVERLAP_KINDS if name in self.pieces) or "none"
+        """Lines for people: the kinds, and an option of the compiler each."""
+        kinds = ", ".join(name for name in OVERLAP_KINDS if name in self.kinds) or "none"
         options = [f"  {name}={_format_option(value)}" for name, value in self.options.items()]
         options_text = (
             "options of XLA's compiler:" if options else "options of XLA's compiler: none"
         )
-        return [f"collectives of layers beside compute: {pieces}", options_text, *options]
+        return [f"collectives of layers that overlap with compute: {kinds}", options_text, *options]
 
 
 def resolve_overlap(config: ExperimentConfig, platform: str | None = None) -> Overlap:
@@ -99,24 +100,24 @@ def resolve_overlap(config: ExperimentConfig, platform: str | None = None) -> Ov
     chosen, platform = config.parallel.overlap, platform or config.parallel.platform
     if chosen == "off" or (chosen == "auto" and platform == "cpu"):
         return Overlap()
-    pieces = pieces_without_stages(config, platform)
+    kinds = overlap_kinds_without_stages(config, platform)
     if chosen == "auto":
         # Beside stages, other tasks of a fused task hide the collectives of tensor ranks
         # (co-issue).
-        able = pieces if config.parallel.backbone_plan.stage == 1 else ()
-        pieces = frozenset(piece for piece in able if not why_useless(config, piece))
-        return Overlap(pieces, _compiler_options(platform, pieces))
-    return Overlap(pieces, _compiler_options(platform, pieces) if "flags" in chosen else NO_OPTIONS)
+        able = kinds if config.parallel.backbone_plan.stage == 1 else ()
+        kinds = frozenset(kind for kind in able if not why_useless(config, kind))
+        return Overlap(kinds, _compiler_options(platform, kinds))
+    return Overlap(kinds, _compiler_options(platform, kinds) if "flags" in chosen else NO_OPTIONS)
 
 
-def _compiler_options(platform: str, pieces: frozenset[OverlapKind]) -> Options:
-    """Options for programs with these pieces; none on CPUs."""
-    more = NO_OPTIONS if "tensor" in pieces else WITHOUT_RINGS.get(platform, NO_OPTIONS)
+def _compiler_options(platform: str, kinds: frozenset[OverlapKind]) -> Options:
+    """Options for programs with these kinds; none on CPUs."""
+    more = NO_OPTIONS if "tensor" in kinds else WITHOUT_RINGS.get(platform, NO_OPTIONS)
     return {**OPTIONS.get(platform, NO_OPTIONS), **more}
 
 
-def pieces_without_stages(config: ExperimentConfig, platform: str) -> frozenset[OverlapKind]:
-    """Pieces that any plan of a decoder without stages has on `platform`, where they do something.
+def overlap_kinds_without_stages(config: ExperimentConfig, platform: str) -> frozenset[OverlapKind]:
+    """Kinds that any plan of a decoder without stages has on `platform`, where they do something.
 
     Its plan in `config` does not matter: a search asks for other plans.
     """
@@ -125,22 +126,22 @@ def pieces_without_stages(config: ExperimentConfig, platform: str) -> frozenset[
         return frozenset()
     if chosen == "auto":
         return frozenset(PROVEN.get(platform, ()))
-    return frozenset(piece for piece in OVERLAP_KINDS if piece in chosen)
+    return frozenset(kind for kind in OVERLAP_KINDS if kind in chosen)
 
 
-def why_useless(config: ExperimentConfig, piece: OverlapKind) -> str:
-    """Why a piece would do nothing for these plans; empty if it does something."""
+def why_useless(config: ExperimentConfig, kind: OverlapKind) -> str:
+    """Why a kind of overlap would do nothing for these plans; empty if it does something."""
     plans = config.parallel.plans.values()
-    if piece == "tensor" and config.parallel.backbone_plan.stage > 1:
+    if kind == "tensor" and config.parallel.backbone_plan.stage > 1:
         return (
             "is for a decoder without stages, as stages run unlike tasks, and no ring turns before "
-            "all ranks join; beside stages encoders' work hides collectives (schedule.fill: tensor)"
+            "all ranks join; with stages encoders' work hides collectives (schedule.fill: tensor)"
         )
-    if piece == "tensor":
+    if kind == "tensor":
         return "" if has_tensor_ranks(config) else "needs a plan with tensor above 1"
     if config.parallel.backbone_plan.stage > 1:
         return (
-            "is for a decoder without stages; beside stages encoders' work hides the gather and "
+            "is for a decoder without stages; with stages encoders' work hides the gather and "
             "the scatter (schedule.fill: data)"
         )
     return "" if any(plan.fsdp > 1 for plan in plans) else "needs a plan with fsdp above 1"

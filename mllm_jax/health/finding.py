@@ -27,21 +27,21 @@ class HealthFinding:
     Attributes:
         check: name of the check.
         place: the device, link or machine that was checked.
-        told: what was found, in words.
+        summary: what was found, in words.
         rate: bytes per second, of checks that measure them.
         sheet: what the data sheet says of the rate, if there is one.
         fault: what is wrong; empty if nothing is.
-        among: the places of the check that its rate is compared with.
+        compared_with: the places of the check that its rate is compared with.
         processes: numbers of the processes that have the place: the two ends of a link, or one.
     """
 
     check: str
     place: str
-    told: str = ""
+    summary: str = ""
     rate: float | None = None
     sheet: float | None = None
     fault: str = ""
-    among: str = "all"
+    compared_with: str = "all"
     processes: tuple[int, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -96,7 +96,7 @@ class HealthReport:
     def rows(self) -> list[tuple[str, str, str]]:
         """Table rows: check, place, what was found."""
         return [
-            (finding.check, finding.place, finding.fault or finding.told)
+            (finding.check, finding.place, finding.fault or finding.summary)
             for finding in self.findings
         ]
 
@@ -108,7 +108,7 @@ class HealthReport:
         return "\n".join([f"self-check: {len(lines)} fault{'s' * (len(lines) > 1)}", *lines])
 
     def to_json(self) -> dict[str, Any]:
-        """`{"ok", "seconds", "findings": [{"check", "place", "told", ...}]}`."""
+        """`{"ok", "seconds", "findings": [{"check", "place", "summary", ...}]}`."""
         findings = [finding.to_json() for finding in self.findings]
         return {"ok": self.ok, "seconds": self.seconds, "findings": findings}
 
@@ -125,9 +125,10 @@ def judge_findings(
     rates: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     for finding in every:
         if finding.rate is not None:
-            rates[finding.check, finding.among].append(finding.rate)
+            rates[finding.check, finding.compared_with].append(finding.rate)
     return tuple(
-        _judge_finding(finding, rates[finding.check, finding.among], slow) for finding in every
+        _judge_finding(finding, rates[finding.check, finding.compared_with], slow)
+        for finding in every
     )
 
 
@@ -136,7 +137,8 @@ def _judge_finding(finding: HealthFinding, rates: Sequence[float], slow: float) 
         return finding
     usual = median(rates)
     if len(rates) > 1 and finding.rate < slow * usual:
-        fault = f"{per_second(finding.rate)}, the median of {finding.among} is {per_second(usual)}"
+        others = f"the median of {finding.compared_with} is {per_second(usual)}"
+        fault = f"{per_second(finding.rate)}, {others}"
         return replace(finding, fault=fault)
     if finding.sheet is not None and finding.rate < REACHED * finding.sheet:
         fault = f"{per_second(finding.rate)}, by its data sheet {per_second(finding.sheet)}"

@@ -53,13 +53,13 @@ class DeviceLink:
 
     Attributes:
         left, right: the numbers.
-        among: the links that it is like.
+        compared_with: kind of links with which its rate is compared.
         sheet: bytes per second of its data sheet, if there is one.
     """
 
     left: int
     right: int
-    among: str
+    compared_with: str
     sheet: float | None = None
 
     def other_end(self, at: int) -> int:
@@ -212,7 +212,9 @@ def _received_findings(
         place = f"link of device {devices[at].id} to {device_label(shard.device)}"
         summary = per_second(rate)
         ends = tuple({device.process_index: None for device in numbers})
-        yield HealthFinding("neighbours", place, summary, rate, link.sheet, fault, link.among, ends)
+        yield HealthFinding(
+            "neighbours", place, summary, rate, link.sheet, fault, link.compared_with, ends
+        )
 
 
 def _row_size(devices: Sequence[jax.Device]) -> int:

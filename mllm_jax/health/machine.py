@@ -76,7 +76,7 @@ def check_clock(now: Callable[[], float] = time.time) -> Iterator[HealthFinding]
     """How far this machine's clock is from the median of all.
 
     All processes look at their clocks when they have heard of each other; messages take much less
-    than `SKEW`. Of two clocks that differ it cannot be told which is wrong: both are named.
+    than `SKEW`. Which of two clocks is wrong is unknown: both are named.
     """
     skews = []
     for number in range(TIMES):

@@ -227,4 +227,4 @@ def _selects(source: DecoderConfig | EncoderConfig) -> list[Select]:
     """Outputs of a module of which a sample has one."""
     if isinstance(source, DecoderConfig):
         return ["last", "mean"]
-    return ["class_token", "mean"] if source.class_token_kept else ["mean"]
+    return ["class_token", "mean"] if source.outputs_class_token else ["mean"]

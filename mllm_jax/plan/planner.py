@@ -10,7 +10,7 @@ from typing import Any
 
 from mllm_jax.config.configured_step import on_platform
 from mllm_jax.config.load import ExperimentConfig, ScheduleConfig
-from mllm_jax.config.overlap import pieces_without_stages
+from mllm_jax.config.overlap import overlap_kinds_without_stages
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.plan.memory import device_room
 from mllm_jax.plan.traced import traced_workload
@@ -97,7 +97,7 @@ class PlanSearch:
             kinds=tuple(sorted(SPLIT_BACKWARD)) if self._trains_decoder else (),
             pad=self.platform_config.schedule.pad_layers,
             evaluates=config.evaluate.enabled,
-            overlap=pieces_without_stages(self.platform_config, self.hardware.platform),
+            overlap=overlap_kinds_without_stages(self.platform_config, self.hardware.platform),
         )
 
     @property

@@ -37,7 +37,7 @@ class BuiltError(Exception):
 
 def test_collectives_that_the_program_moves_are_verified_too(small_config, monkeypatch):
     def built(*_, overlap, **__):
-        raise BuiltError(sorted(overlap.pieces))
+        raise BuiltError(sorted(overlap.kinds))
 
     monkeypatch.setattr(verify, "build_step", built)
     config = small_config(parallel__overlap=["tensor"])

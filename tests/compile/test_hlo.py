@@ -53,8 +53,8 @@ def found(*computations: str, **options) -> HloOverlap:
     text = HEAD + PRODUCT + "".join(computations)
     total = sum(measure_overlap(parse_hlo(text), SPEEDS, **options).values(), HloOverlap())
     assert total.bytes == pytest.approx(total.seconds * SPEEDS.link)
-    assert (total.beside > 0) is (total.hidden_seconds > 0)
-    return replace(total, bytes=0.0, beside=0.0)
+    assert (total.overlapped_bytes > 0) is (total.hidden_seconds > 0)
+    return replace(total, bytes=0.0, overlapped_bytes=0.0)
 
 
 def test_only_what_lies_between_start_and_done_hides():

@@ -1,4 +1,4 @@
-"""What `parallel.overlap` stands for, and pieces that would do nothing."""
+"""What `parallel.overlap` stands for, and kinds of overlap that would do nothing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def of(parallel: dict[str, Any], **changes: Any) -> ExperimentConfig:
     )
 
 
-def test_nothing_runs_beside_compute_on_cpus_unless_it_is_asked_for() -> None:
+def test_nothing_overlaps_with_compute_on_cpus_unless_it_is_asked_for() -> None:
     assert resolve_overlap(of(FSDP)) == Overlap()
     assert resolve_overlap(of(FSDP, overlap=["tensor"])) == Overlap(frozenset({"tensor"}))
 
@@ -36,7 +36,7 @@ def test_nothing_runs_beside_compute_on_cpus_unless_it_is_asked_for() -> None:
 def test_auto_is_all_that_has_something_to_do(platform: str) -> None:
     proven = frozenset(PROVEN[platform])
     assert resolve_overlap(of(FSDP, platform=platform)) == Overlap(proven, OPTIONS[platform])
-    assert resolve_overlap(of(FSDP), platform).pieces == proven
+    assert resolve_overlap(of(FSDP), platform).kinds == proven
     without_rings = {**OPTIONS[platform], **WITHOUT_RINGS.get(platform, {})}
     assert resolve_overlap(of(STAGES, platform=platform)) == Overlap(frozenset(), without_rings)
     rings, none = (of(FSDP, platform=platform, overlap=["flags", *own]) for own in (["tensor"], []))
@@ -49,9 +49,9 @@ def test_auto_is_all_that_has_something_to_do(platform: str) -> None:
 
 def test_auto_leaves_out_what_hides_nothing_on_tpus() -> None:
     """As compiled: gathers and scatters an iteration apart hide less there than none of them."""
-    assert resolve_overlap(of(FSDP), "tpu").pieces == {"tensor"}
+    assert resolve_overlap(of(FSDP), "tpu").kinds == {"tensor"}
     assert (
-        resolve_overlap(of({"devices": 4, "decoder": {"fsdp": 4}, "encoders": {}}), "tpu").pieces
+        resolve_overlap(of({"devices": 4, "decoder": {"fsdp": 4}, "encoders": {}}), "tpu").kinds
         == set()
     )
 
@@ -78,7 +78,7 @@ def test_auto_leaves_out_what_hides_nothing_on_tpus() -> None:
         ),
     ],
 )
-def test_pieces_that_would_do_nothing_are_refused(
+def test_kinds_that_would_do_nothing_are_refused(
     parallel: dict[str, Any], chosen: list[str], message: str
 ) -> None:
     with pytest.raises(ConfigError, match=f"parallel.overlap: {message}"):
@@ -94,6 +94,6 @@ def test_a_type_of_sums_that_nobody_adds_up_is_refused() -> None:
 
 def test_the_lines_have_every_option() -> None:
     lines = resolve_overlap(of(FSDP, platform="gpu")).lines
-    assert lines[0] == "collectives of layers beside compute: gather, scatter, tensor"
+    assert lines[0] == "collectives of layers that overlap with compute: gather, scatter, tensor"
     assert "  xla_gpu_enable_latency_hiding_scheduler=true" in lines
     assert len(lines) == 2 + len(OPTIONS["gpu"])

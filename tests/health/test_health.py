@@ -209,9 +209,9 @@ def rated(devices: list[Any], rates: dict[str, float], **slow: float) -> list[He
         HealthFinding(
             "neighbours",
             f"{link.left}-{link.right}",
-            rate=slow.get(f"of_{link.left}", rates[link.among]),
+            rate=slow.get(f"of_{link.left}", rates[link.compared_with]),
             sheet=link.sheet,
-            among=link.among,
+            compared_with=link.compared_with,
         )
         for link in links.list_links(devices)
     ]
@@ -230,7 +230,7 @@ def test_links_between_hosts_are_slower_by_nature() -> None:
     assert len(others) == 1
     pairs = links.list_links(gpus(2, kind="NVIDIA H100 PCIe"))
     kinds = ["links within domains", "links within hosts"] * 3 + ["links within domains"]
-    assert [link.among for link in pairs] == [*kinds, "links between hosts"] * 2
+    assert [link.compared_with for link in pairs] == [*kinds, "links between hosts"] * 2
 
 
 def test_a_link_is_of_the_processes_at_its_ends() -> None:
@@ -291,7 +291,7 @@ def test_a_disk_that_is_full_slow_or_forgetful_is_found(
     assert found.fault == "cannot be written: No such file or directory"
     (found,) = list(machine.check_disk(tmp_path))
     assert not found.fault or "writes" in found.fault  # other work may be on the disk
-    assert "/s, " in found.told
+    assert "/s, " in found.summary
     monkeypatch.setattr(
         machine, "_time_write", lambda file, data: (file.write_bytes(b"x"), 1e-3)[1]
     )

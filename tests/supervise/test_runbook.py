@@ -207,12 +207,17 @@ def of_self_checks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     wrong[7, 9], wanted[7, 9] = 31, 30
     kind = "(NVIDIA H100 80GB HBM3)"
     inside = "links within domains"
-    links = [HealthFinding("neighbours", f"link {at}", rate=220e9, among=inside) for at in range(3)]
+    links = [
+        HealthFinding("neighbours", f"link {at}", rate=220e9, compared_with=inside)
+        for at in range(3)
+    ]
     slow, far = (f"link of device {at + 1} to device {at} {kind} of process 0" for at in (3, 7))
     bits = describe_wrong_bits("bfloat16", wrong, wanted)
     found = [
         HealthFinding("products", f"device 2 {kind} of process 1", fault=bits),
-        *judge_findings([*links, HealthFinding("neighbours", slow, rate=90e9, among=inside)]),
+        *judge_findings(
+            [*links, HealthFinding("neighbours", slow, rate=90e9, compared_with=inside)]
+        ),
         *judge_findings([HealthFinding("neighbours", far, rate=1e9, sheet=50e9)]),
         HealthFinding("clock", "process 2 (host c)", fault=fault_of_clock(90.0)),
         HealthFinding(

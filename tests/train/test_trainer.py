@@ -178,6 +178,15 @@ def test_figures_that_no_run_has_are_refused(where, value, said):
         Progress.from_json(progress)
 
 
+def test_sums_that_an_older_run_has_saved_are_read():
+    progress = Progress(4, LoaderState(0, step=4)).to_json()
+    progress["figures"] = asdict(FigureSums(steps=4, independent_microbatches={"vision": 6}))
+    expected = Progress.from_json(progress)
+    assert expected.figures.timed.encoder_microbatches == {"vision": 1.5}
+    progress["figures"]["units"] = progress["figures"].pop("independent_microbatches")
+    assert Progress.from_json(progress) == expected
+
+
 def test_a_batch_without_anything_to_learn_changes_no_gradient(experiment, fresh_state):
     state, progress = fresh_state()
     loader = open_loader(experiment, progress.loader)

@@ -175,7 +175,7 @@ class EncoderConfig(Section):
         return self.stride * self.stack
 
     @property
-    def class_token_kept(self) -> bool:
+    def outputs_class_token(self) -> bool:
         """Whether the first output of every medium is that of its class token."""
         return False
 
@@ -326,8 +326,8 @@ class ImageEncoderConfig(EncoderConfig):
         return "none"
 
     @property
-    def class_token_kept(self) -> bool:
-        """See `EncoderConfig.class_token_kept`."""
+    def outputs_class_token(self) -> bool:
+        """See `EncoderConfig.outputs_class_token`."""
         return self.class_tokens == "kept"
 
     @property

@@ -109,7 +109,9 @@ def _group_figures(record: StepRecord) -> dict[str, Any]:
         "flops": record.flops,
         "moved_bytes": record.moved_bytes,
         "planning_seconds": record.planning_seconds,
-        "parts": [{name: asdict(load) for name, load in part.items()} for part in record.parts],
+        "microbatch_loads": [
+            {name: asdict(load) for name, load in part.items()} for part in record.microbatch_loads
+        ],
     }
 
 
@@ -117,7 +119,7 @@ def _merge_record(record: StepRecord, groups: Sequence[Mapping[str, Any]]) -> St
     """A record with the figures of all groups; seconds of planning are those of the slowest."""
     parts = [
         {name: _merge_loads([PhaseLoad(**loads[name]) for loads in part]) for name in part[0]}
-        for part in zip(*(figures["parts"] for figures in groups), strict=True)
+        for part in zip(*(figures["microbatch_loads"] for figures in groups), strict=True)
     ]
     return replace(
         record,
@@ -126,7 +128,7 @@ def _merge_record(record: StepRecord, groups: Sequence[Mapping[str, Any]]) -> St
         flops=sum(figures["flops"] for figures in groups),
         moved_bytes=sum(figures["moved_bytes"] for figures in groups),
         planning_seconds=max(figures["planning_seconds"] for figures in groups),
-        parts=tuple(parts),
+        microbatch_loads=tuple(parts),
         loads=sum_over_microbatches(parts),
         group=WHOLE,
     )

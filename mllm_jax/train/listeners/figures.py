@@ -64,7 +64,7 @@ class StepRecorder:
             device_wait_seconds=seconds["wait"],
             used=used,
             capacity=capacity | computed_positions(used, positions),
-            units=self._independent,
+            independent_microbatches=self._independent,
             spilled=self._is_spilled,
             flops=sum(model_flops(config.model, each.lengths, frozen) for each in stats),
             head_flops=model_flops(config.model, {}, frozen, targets=1),
@@ -79,7 +79,7 @@ class StepRecorder:
             loads=sum_over_microbatches(loads),
             moved_bytes=sum(_moved_bytes(config.model, m) for m in microbatches),
             planning_seconds=sum(each.seconds for each in stats),
-            parts=loads,
+            microbatch_loads=loads,
             group=group,
         )
 

@@ -12,9 +12,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import AliasChoices, Field
 
 from mllm_jax.train.records.expert_loads import (
     ExpertLoad,
@@ -121,6 +122,13 @@ class StepsReport:
         return "  ".join(f"{label} {value}".strip() for label, value in self.log_fields())
 
 
+#: Counts by encoder; runs that began earlier have saved them as `units`.
+IndependentMicrobatches = Annotated[
+    Mapping[str, Count],
+    Field(validation_alias=AliasChoices("independent_microbatches", "units")),
+]
+
+
 @dataclass(frozen=True)
 class FigureSums:
     """Figures of several steps added up; saved with a run, so that its summary covers all of it."""
@@ -133,7 +141,7 @@ class FigureSums:
     flops: Amount = 0.0
     used: Mapping[str, Count] = field(default_factory=dict)
     capacity: Mapping[str, Count] = field(default_factory=dict)
-    units: Mapping[str, Count] = field(default_factory=dict)
+    independent_microbatches: IndependentMicrobatches = field(default_factory=dict)
     loads: Mapping[str, PhaseLoad] = field(default_factory=dict)
     moved_bytes: Amount = 0.0
     planning_seconds: Amount = 0.0
@@ -150,7 +158,9 @@ class FigureSums:
             flops=self.flops + record.model_flops,
             used=_add_maps(self.used, record.used),
             capacity=_add_maps(self.capacity, record.capacity),
-            units=_add_maps(self.units, record.units),
+            independent_microbatches=_add_maps(
+                self.independent_microbatches, record.independent_microbatches
+            ),
             loads=_add_maps(self.loads, record.phases, PhaseLoad()),
             moved_bytes=self.moved_bytes + record.moved_bytes,
             planning_seconds=self.planning_seconds + record.planning_seconds,
@@ -171,7 +181,7 @@ class FigureSums:
     @property
     def encoder_microbatches(self) -> dict[str, float]:
         """Microbatches of the encoders' own in a step, the mean."""
-        return {name: count / self.steps for name, count in self.units.items()}
+        return {name: count / self.steps for name, count in self.independent_microbatches.items()}
 
     @property
     def wait_share(self) -> float | None:

@@ -57,7 +57,7 @@ class StepRecord:
         capacity: positions computed, by budget; padding is `capacity - used`. Of an encoder with
             independent microbatches they are the positions of those that the step runs. An encoder
             without samples in a microbatch computes none there.
-        units: by encoder, how many independent microbatches the step runs, of the whole job; empty
+        independent_microbatches: by encoder, how many the step runs, of all hosts; empty
             where encoders have the decoder's.
         flops: model FLOPs of the step but for the decoder's head, forward and backward, all
             devices.
@@ -70,7 +70,7 @@ class StepRecord:
         planning_seconds: seconds that a host has spent on planning.
         skips: the step leaves its update out if loss, gradient norm or logits of a router are not
             finite.
-        parts: `loads` of every microbatch.
+        microbatch_loads: `loads` of every microbatch.
         group: the hosts of whose rows `used`, `capacity`, `flops`, `loads`, `moved_bytes` and
             `planning_seconds` are; reports join the figures of all.
     """
@@ -98,9 +98,9 @@ class StepRecord:
     expert_layers: tuple[int, ...] = ()
     expert_loads: Any = None
     expert_ranks: int = 1
-    parts: tuple[Mapping[str, PhaseLoad], ...] = ()
+    microbatch_loads: tuple[Mapping[str, PhaseLoad], ...] = ()
     group: HostGroupSpec = WHOLE
-    units: Mapping[str, int] = field(default_factory=dict)
+    independent_microbatches: Mapping[str, int] = field(default_factory=dict)
     spilled: bool = False
 
     @property

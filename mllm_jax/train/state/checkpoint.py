@@ -242,7 +242,7 @@ class Checkpoints:
         self, step: int | None, memory: SnapshotMemory | None, offers: MirrorOffers | None
     ) -> list[_Candidate]:
         """What may be restored, the newest first; of one step snapshot, checkpoint, copy."""
-        copies = offers.found if offers is not None else []
+        copies = offers.offers if offers is not None else []
         in_memory = memory.list_snapshots() if memory is not None and step is None else []
         every: list[_Candidate] = [*copies, *map(SavedCheckpoint, self.steps), *in_memory]
         chosen = [snapshot for snapshot in every if step in (None, snapshot.step)]
@@ -253,7 +253,7 @@ class Checkpoints:
     ) -> None:
         """Raise if checkpoints were there, or one was asked for, and none could be restored."""
         if step is not None:
-            others = {*self.steps, *(copy.step for copy in (offers.found if offers else ()))} - {
+            others = {*self.steps, *(copy.step for copy in (offers.offers if offers else ()))} - {
                 step
             }
             steps_text = ", ".join(map(str, sorted(others)))
@@ -266,7 +266,7 @@ class Checkpoints:
                 + f"; {self.directory} is left as it is, and {there}"
             )
         if any(not isinstance(copy, LocalSnapshot) for copy, _ in reasons):
-            elsewhere = f", and {offers.store}" if offers is not None and offers.found else ""
+            elsewhere = f", and {offers.store}" if offers is not None and offers.offers else ""
             raise CheckpointError(
                 f"no readable checkpoint in {self.directory}:\n  "
                 + "\n  ".join(f"{copy}: {why}" for copy, why in reasons)

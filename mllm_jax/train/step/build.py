@@ -79,7 +79,7 @@ def build_step(
     Raises:
         PlanError: the plans do not fit each other or the devices.
     """
-    grid = JointGrid.build(plans, model.backbone_config.kv_heads, overlap.pieces, reduce_dtype)
+    grid = JointGrid.build(plans, model.backbone_config.kv_heads, overlap.kinds, reduce_dtype)
     program = build_gradient_program(model, grid, pipeline, frozen, exchanges)
     mesh = _build_mesh(grid, devices)
     if train is None:

@@ -61,7 +61,7 @@ def record(step: int) -> StepRecord:
         loads={"decoder": sum((p["decoder"] for p in parts), PhaseLoad())},
         moved_bytes=5.0,
         planning_seconds=0.1,
-        parts=parts,
+        microbatch_loads=parts,
         group=OWN,
     )
 
@@ -73,7 +73,9 @@ OTHER = {
     "flops": 60.0,
     "moved_bytes": 7.0,
     "planning_seconds": 0.3,
-    "parts": [{"decoder": {"mean": 4.0, "packed": 5.0, "balanced": own}} for own in (1.0, 6.0)],
+    "microbatch_loads": [
+        {"decoder": {"mean": 4.0, "packed": 5.0, "balanced": own}} for own in (1.0, 6.0)
+    ],
 }
 
 

@@ -240,7 +240,7 @@ def test_totals_do_not_depend_on_where_a_run_was_cut(
             capacity={"tokens": 50, "vision": 50},
             moved_bytes=data.draw(st.floats(0, 1e6)),
             loads={"decoder": PhaseLoad(*data.draw(st.tuples(*[st.floats(0.1, 9)] * 3)))},
-            units={"vision": data.draw(amounts)},
+            independent_microbatches={"vision": data.draw(amounts)},
             spilled=data.draw(st.booleans()),
         )
         for step in range(1, steps + 1)

@@ -499,7 +499,7 @@ def test_other_processes_copy_once_the_first_has_set_aside_what_is_left(run, mon
             folder, ensure_identity(run.run.path), (process, 2), "an earlier start"
         )
     found: Any = SimpleNamespace(
-        store=MirrorStore(run), run=run.run.path, has_answered=False, asked=None
+        store=MirrorStore(run), run=run.run.path, has_answered=False, requested_step=None
     )
     with ExitStack() as both:
         for index in (1, 0):

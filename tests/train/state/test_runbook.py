@@ -261,7 +261,7 @@ def of_copies(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     with monkeypatch.context() as patched:
         patched.setattr(MirrorStore, "list_copies", out_of_reach)
         MirrorOffers(made)
-        said = [why(AwayError, lambda: MirrorOffers(made, asked=40))]
+        said = [why(AwayError, lambda: MirrorOffers(made, requested_step=40))]
         patched.setattr(
             MirrorStore,
             "list_copies",
@@ -271,7 +271,7 @@ def of_copies(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         said.append(why(CheckpointError, lambda: own.restore_newest({}, offers=found)))
         for name in ("fetch_records", "fetch_checkpoint"):
             patched.setattr(MirrorStore, name, lambda *_, **__: None)
-        assert not found.fetch_offer(found.found[0], instead=False)
+        assert not found.fetch_offer(found.offers[0], instead=False)
         said.append(
             why(
                 RunError,
@@ -284,7 +284,7 @@ def of_copies(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         patched.setattr(MirrorStore, "set_aside", lambda *_: [60, 50])
         copier = _CheckpointCopier(found, 40)
         copier.finish_copies()
-        copier._copied, copier._kept = {40}, []
+        copier._copied, copier._retained_steps = {40}, []
         copier._remove_old_copies([40])
         copier._copied, copier._begun = set(), False
         (own.directory / "100").mkdir()
@@ -296,7 +296,7 @@ def of_copies(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         _put_records(found.store, run)
         patched.setattr(MirrorStore, "set_aside", out_of_reach)
         copier._begun = False
-        copier._begin_now(asked=False)
+        copier._begin_now(go_back=False)
         patched.setattr(copier, "_copy_newest", full)
         copier._go_on()
     return said

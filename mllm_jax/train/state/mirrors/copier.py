@@ -43,8 +43,8 @@ def copying_checkpoints(offers: MirrorOffers | None, newest: int) -> Iterator[No
         newest: step that the run goes on from; copies of later ones are set aside.
 
     Raises:
-        StorageError: the start was asked to go back (`Offers.asked`), and the copies that the run
-            leaves cannot be set aside.
+        StorageError: the start was asked to go back (`MirrorOffers.requested_step`), and the copies
+            that the run leaves cannot be set aside.
     """
     if offers is None:
         yield
@@ -93,11 +93,11 @@ class _CheckpointCopier:
         self._seen: set[int] = set()
         self._copied: set[int] = set()
         self._failed: dict[int, float] = {}
-        self._kept: list[int] = []
-        self._said: set[str] = set()
-        self._told: set[int] = set()
+        self._retained_steps: list[int] = []
+        self._logged_messages: set[str] = set()
+        self._reported_steps: set[int] = set()
         if not self._place[0] and offers.has_answered:
-            self._begin_now(asked=offers.asked is not None)
+            self._begin_now(go_back=offers.requested_step is not None)
         self._over = threading.Event()
         # A daemon: a process that ends with an error waits for no store.
         self._thread = threading.Thread(target=self._go_on, name="copies", daemon=True)
@@ -120,13 +120,13 @@ class _CheckpointCopier:
                 *(newest[0], self._store, self._newest_there()),
             )
 
-    def _begin_now(self, *, asked: bool) -> None:
+    def _begin_now(self, *, go_back: bool) -> None:
         """Begin before the first step, so that what the run has left is never taken up again."""
         try:
             with current_peers().noting_activity("setting copies aside", limited=False, key=KEY):
                 self._prepare_store()
         except StorageError as error:
-            if asked:
+            if go_back:
                 raise
             self._warn_once("no checkpoint is copied to %s yet: %s; training goes on", error)
 
@@ -218,12 +218,12 @@ class _CheckpointCopier:
                 _put_records(self._store, self._run)
 
     def _note_failure(self, step: int, error: Exception) -> None:
-        """Note that a copy has failed, and tell it the first time."""
+        """Note that a copy has failed, and warn of it the first time."""
         if step not in steps_in(self._run):
             return  # it was removed here meanwhile, which the next look tells
         self._failed[step] = time.monotonic()
-        if step not in self._told:
-            self._told.add(step)
+        if step not in self._reported_steps:
+            self._reported_steps.add(step)
             logger.warning(
                 "the checkpoint of step %d has no copy in %s: %s; %s, and training goes on",
                 *(step, self._store, error, self._newest_there()),
@@ -236,17 +236,21 @@ class _CheckpointCopier:
         return "none is there" if last is None else f"the newest there is that of step {last}"
 
     def _remove_old_copies(self, steps: list[int]) -> None:
-        """Remove copies of steps that are not kept here any more."""
-        if self._place[0] or steps == self._kept or steps[-1:] != [max(self._copied, default=0)]:
+        """Remove copies of steps that this folder no longer has."""
+        if (
+            self._place[0]
+            or steps == self._retained_steps
+            or steps[-1:] != [max(self._copied, default=0)]
+        ):
             return
         try:
             self._store.keep_steps(steps)
         except (OSError, DataError) as error:
             self._warn_once("copies of older checkpoints are left in %s: %s", error)
-        self._kept = steps
+        self._retained_steps = steps
 
     def _warn_once(self, text: str, why: object) -> None:
         """Warn of what may happen at every look once."""
-        if text not in self._said:
-            self._said.add(text)
+        if text not in self._logged_messages:
+            self._logged_messages.add(text)
             logger.warning(text, self._store, why)

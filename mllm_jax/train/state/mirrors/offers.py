@@ -51,24 +51,29 @@ class MirrorOffers:
 
     Args:
         config: configuration of the run, which has `checkpoint.copy_to`.
-        asked: step of the checkpoint that the start is asked to go on from; None: the newest.
+        requested_step: step of the checkpoint that the start is asked to go on from; None: the
+            newest.
 
     Raises:
         DataError: the URL cannot be opened. RunError: the copies are of another run.
         StorageError, AwayError: the store does not answer, and the run has no past here, or copies
-            of steps after `asked` may have to be set aside there.
+            of steps after `requested_step` may have to be set aside there.
     """
 
-    def __init__(self, config: ExperimentConfig, asked: int | None = None) -> None:
-        self.store, self.run, self.asked = MirrorStore(config), config.run.path, asked
+    def __init__(self, config: ExperimentConfig, requested_step: int | None = None) -> None:
+        self.store, self.run, self.requested_step = (
+            MirrorStore(config),
+            config.run.path,
+            requested_step,
+        )
         self._copies: dict[int, CheckpointMirror] = {}
         self._error: StorageError | None = None
         begun = (self.run / IDENTITY).exists()
         copies, why = self._of_first(f"looking for copies in {self.store}", self._list_steps)
-        self.found = [MirrorOffer(step, str(self.store)) for step in copies or ()]
+        self.offers = [MirrorOffer(step, str(self.store)) for step in copies or ()]
         if not why:
             return
-        if asked is not None or not begun:
+        if requested_step is not None or not begun:
             self.raise_if_unanswered()
         logger.warning(
             "whether %s has newer copies is unknown: %s; the run goes on from what is here",
@@ -77,7 +82,7 @@ class MirrorOffers:
 
     @property
     def has_answered(self) -> bool:
-        """Whether the store has told and given what was asked for."""
+        """Whether the store has answered all requests."""
         return self._error is None
 
     def fetch_offer(self, offer: MirrorOffer, *, instead: bool) -> str:
@@ -106,11 +111,11 @@ class MirrorOffers:
         """
         if self._error is None:
             return
-        if self.asked is None:
+        if self.requested_step is None:
             raise self._error
         raise type(self._error)(
-            f"{self._error}; --from-step {self.asked} needs that place, as newer copies are set "
-            "aside there"
+            f"{self._error}; --from-step {self.requested_step} needs that place, as newer copies "
+            "are set aside there"
         )
 
     def _list_steps(self) -> list[int]:
@@ -145,7 +150,7 @@ def _try_action(action: Callable[[], Any]) -> tuple[Any, str, str]:
         return None, f"it cannot be written here: {error}", AwayError.__name__
 
 
-def open_offers(config: ExperimentConfig, asked: int | None) -> MirrorOffers | None:
+def open_offers(config: ExperimentConfig, requested_step: int | None) -> MirrorOffers | None:
     """The copies that a start finds; None for a run without a store.
 
     Raises:
@@ -153,7 +158,9 @@ def open_offers(config: ExperimentConfig, asked: int | None) -> MirrorOffers | N
     """
     settings = config.checkpoint
     return (
-        MirrorOffers(config, asked) if settings.copy_to is not None and settings.enabled else None
+        MirrorOffers(config, requested_step)
+        if settings.copy_to is not None and settings.enabled
+        else None
     )
 
 

@@ -133,7 +133,7 @@ class SnapshotMemory:
         self._plan: ShardIndex | None = None
         self._elsewhere: dict[str, set[ArrayBox]] = {}
         self._work: _SnapshotWork | None = None
-        self._said: set[str] = set()
+        self._logged_kinds: set[str] = set()
 
     def list_snapshots(self) -> list[LocalSnapshot]:
         """The snapshots of this run that any host has a share of, the newest first."""
@@ -335,8 +335,8 @@ class SnapshotMemory:
     def _warn_once(self, text: str) -> None:
         """Warn of what may happen at every snapshot once for each kind."""
         kind = "".join(c for c in text if not c.isdigit())
-        if kind not in self._said:
-            self._said.add(kind)
+        if kind not in self._logged_kinds:
+            self._logged_kinds.add(kind)
             logger.warning("%s", text)
 
 
