@@ -108,7 +108,7 @@ def test_every_room_has_modules_and_tests() -> None:
     assert first[0] == "tests/train/state/test_checksums.py"
     assert "tests/train/state/test_damage.py" in first
     assert "tests/train/state/test_regroup.py" in others
-    assert "tests/train/state/snapshots/test_pieces.py" not in others
+    assert "tests/train/state/snapshots/test_resharding.py" not in others
     assert not [path for path in others if path.startswith("tests/train/test_")]
 
 
