@@ -32,7 +32,7 @@ from scheduling.costs.loads import UnevenLoads
 from scheduling.costs.workload import Workload
 from scheduling.schedules.schedule import ScheduleError
 from scheduling.search.bounds import module_compute
-from scheduling.search.space import Space, decoder_plans
+from scheduling.search.space import Space, backbone_plans
 from sharding.plan import ParallelPlan, divisors_of
 
 #: Plans with room of which a system takes the fastest, the most promising ones.
@@ -254,7 +254,7 @@ def _by_bound(question: PlanningCase) -> Sequence[DisaggregatedSystem]:
     space, usual = question.space, question.usual
     splits: list[DisaggregatedSystem] = []
     plain = replace(plain_space(allow_padding(space)), devices=space.devices - 1, counts=None)
-    plans = decoder_plans(plain, usual)
+    plans = backbone_plans(plain, usual)
     for devices in _even_splits(question, list(plans)):
         decoder_chains = [
             LayerChain(usual, strategy, question.hardware, uneven=question.uneven)

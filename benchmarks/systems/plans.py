@@ -10,7 +10,7 @@ from scheduling.costs.hardware import Hardware
 from scheduling.costs.strategy import PARAMETERS, Strategy
 from scheduling.costs.workload import Workload
 from scheduling.lowering.lowered import Remat
-from scheduling.search.space import Space, decoder_plans, plan_families
+from scheduling.search.space import Space, backbone_plans, plan_families
 from sharding.plan import ParallelPlan
 
 
@@ -27,7 +27,7 @@ def list_chains(
             or the other way round.
     """
     plain = plain_space(space)
-    plans = next(iter(decoder_plans(plain, workload).values()), [])
+    plans = next(iter(backbone_plans(plain, workload).values()), [])
     candidates = [
         LayerChain(workload, strategy, hardware)
         for strategy in list_strategies(plain, workload, plans)

@@ -34,9 +34,9 @@ from scheduling.schedules.check import check_schedule
 from scheduling.schedules.costs import TaskCosts
 from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.search.scheduler import (
+    CostFunction,
     StepScheduler,
-    Times,
-    cut_encoders,
+    choose_encoder_chunks,
     make_schedule,
     seconds_on,
 )
@@ -61,7 +61,7 @@ class ConfiguredStep:
     config: ExperimentConfig
     workload: Workload
     chosen: Strategy
-    times: Times
+    times: CostFunction
     hardware: Hardware | None = None
 
     @cached_property
@@ -71,7 +71,7 @@ class ConfiguredStep:
         Raises:
             ScheduleError: layers cannot be cut as configured.
         """
-        return cut_encoders(self.workload, self.chosen, self.times)
+        return choose_encoder_chunks(self.workload, self.chosen, self.times)
 
     @cached_property
     def schedule(self) -> Schedule:

@@ -15,7 +15,7 @@ from mllm_jax.plan.prediction import (
     predict_outcome,
 )
 from scheduling.costs.workload import Workload
-from scheduling.search.branch_and_bound import Search
+from scheduling.search.branch_and_bound import SearchResult
 from scheduling.search.space import Space, with_stages
 
 #: More devices than that many times those given are no advice.
@@ -71,7 +71,9 @@ def named_subspaces(space: Space, workload: Workload) -> dict[str, Space]:
     }
 
 
-def predict_subspaces(planner: PlanSearch, ways: Mapping[str, Search]) -> dict[str, PlanPrediction]:
+def predict_subspaces(
+    planner: PlanSearch, ways: Mapping[str, SearchResult]
+) -> dict[str, PlanPrediction]:
     """The best of each part of the space, by its name, or why there is none.
 
     Args:
@@ -80,7 +82,7 @@ def predict_subspaces(planner: PlanSearch, ways: Mapping[str, Search]) -> dict[s
     return {name: _predict_subspace(planner, name, search) for name, search in ways.items()}
 
 
-def _predict_subspace(planner: PlanSearch, name: str, search: Search) -> PlanPrediction:
+def _predict_subspace(planner: PlanSearch, name: str, search: SearchResult) -> PlanPrediction:
     """The best of a part of the space, or why there is none."""
     if search.best:
         return predict_outcome(planner, name, search.best[0])

@@ -18,11 +18,11 @@ from scheduling.costs.hardware import Hardware
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.workload import Workload
 from scheduling.schedules.kinds import SPLIT_BACKWARD
-from scheduling.search.bounds import Bounds
+from scheduling.search.bounds import LowerBounds
 from scheduling.search.branch_and_bound import (
     Lean,
-    Progress,
-    Search,
+    ProgressCallback,
+    SearchResult,
     find_fitting,
     find_leanest,
     search_space,
@@ -37,7 +37,7 @@ MOST_TENSORS = 128
 #: Keys of independent microbatches of encoders, which only encoders in bubbles have.
 OWN = ("independent_microbatches", "budgets", "rows")
 #: What makes the schedules of a workload, and what bounds them.
-Costs = tuple[Scheduler, Bounds]
+Costs = tuple[Scheduler, LowerBounds]
 
 
 @dataclass(frozen=True)
@@ -149,11 +149,11 @@ class PlanSearch:
 
     @cached_property
     def _bubble_costs(self) -> Costs:
-        return Scheduler(self.workload, self.hardware), Bounds(self.workload, self.hardware)
+        return Scheduler(self.workload, self.hardware), LowerBounds(self.workload, self.hardware)
 
     @cached_property
     def _plain_costs(self) -> Costs:
-        return Scheduler(self.plain_workload, self.hardware), Bounds(
+        return Scheduler(self.plain_workload, self.hardware), LowerBounds(
             self.plain_workload, self.hardware
         )
 
@@ -234,12 +234,12 @@ class PlanSearch:
     def search_plans(
         self,
         top: int = 1,
-        progress: Progress | None = None,
+        progress: ProgressCallback | None = None,
         space: Space | None = None,
         known: Sequence[SearchOutcome] = (),
-    ) -> Search:
+    ) -> SearchResult:
         """The fastest strategies of `space`, by default of all, and of those that are known."""
-        result = Search(tuple(known), 0, 0, {})
+        result = SearchResult(tuple(known), 0, 0, {})
         for subspace, (schedule, bounds) in self._split_space(space or self.space):
             part_result = search_space(
                 subspace, schedule, top, progress, self.within, result.best, bounds

@@ -23,9 +23,9 @@ from mllm_jax.plan.planner import PlanSearch
 from mllm_jax.plan.prediction import GIB, PlanPrediction, format_count, format_gib, predict_outcome
 from mllm_jax.plan.same_remat import NAME, compare_seconds, search_same_remat
 from scheduling.costs.strategy import Strategy
-from scheduling.search.branch_and_bound import Progress, Search
+from scheduling.search.branch_and_bound import ProgressCallback, SearchResult
 from scheduling.search.outcome import SearchOutcome
-from scheduling.search.space import decoder_plans
+from scheduling.search.space import backbone_plans
 
 if TYPE_CHECKING:
     # The module reads data, and imports libraries for it.
@@ -59,7 +59,7 @@ class PlannedRun:
 
     best: tuple[PlanPrediction, ...]
     baselines: dict[str, PlanPrediction]
-    found: Search
+    found: SearchResult
     seconds: float
     file: Path
     hardware: str
@@ -196,7 +196,7 @@ def _plan_notes(planner: PlanSearch) -> str:
 
 def _progress_reporter(
     notify: Callable[[str], None], clock: Callable[[], float], of: str = ""
-) -> Progress:
+) -> ProgressCallback:
     """A line every `REPORT` seconds; `of` is what it begins with."""
     start = last = clock()
 
@@ -235,7 +235,7 @@ def _describe_idle_devices(planner: PlanSearch, strategy: Strategy) -> str:
 
 def _explain_idle(planner: PlanSearch, strategy: Strategy) -> str:
     """Why nothing that uses more devices is faster."""
-    most = max(decoder_plans(planner.space, planner.workload))
+    most = max(backbone_plans(planner.space, planner.workload))
     if strategy.backbone.devices == most:
         return "no degrees that divide the model and the rows multiply to more"
     return "nothing that uses more, and fits, is faster"
@@ -287,7 +287,7 @@ def write_plan(config: ExperimentConfig, head: str, file: Path) -> None:
     file.write_text(head + to_yaml(config), encoding="utf-8")
 
 
-def _describe_no_plan(planner: PlanSearch, result: Search) -> str:
+def _describe_no_plan(planner: PlanSearch, result: SearchResult) -> str:
     """Why there is no plan, and the nearest change."""
     by = device_room(planner.hardware)[1] if planner.memory is None else ""
     change = describe_smallest(planner, result.refused)

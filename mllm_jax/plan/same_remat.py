@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from mllm_jax.plan.planner import PlanSearch
 from mllm_jax.plan.prediction import PlanPrediction, predict_outcome
-from scheduling.search.branch_and_bound import Progress
+from scheduling.search.branch_and_bound import ProgressCallback
 from scheduling.search.outcome import SearchOutcome
 
 NAME = "same remat"
@@ -16,7 +16,10 @@ ANY_REMAT = ("fsdp", "prologue")
 
 
 def search_same_remat(
-    planner: PlanSearch, best: SearchOutcome, known: Sequence[SearchOutcome], progress: Progress
+    planner: PlanSearch,
+    best: SearchOutcome,
+    known: Sequence[SearchOutcome],
+    progress: ProgressCallback,
 ) -> PlanPrediction:
     """The fastest strategy with the configured `model.remat`, which configured baselines have.
 

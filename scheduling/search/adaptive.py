@@ -29,9 +29,9 @@ from scheduling.lowering.lower import lower_schedule
 from scheduling.lowering.lowered import Remat
 from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.schedules.tasks import Consumers, valid_chunks
-from scheduling.search.bounds import Bounds, lower_bound, module_compute
+from scheduling.search.bounds import LowerBounds, lower_bound, module_compute
 from scheduling.search.scheduler import PlacementLimits, StepScheduler, make_schedule, seconds_on
-from scheduling.search.space import Space, decoder_plans, family_members, plan_families
+from scheduling.search.space import Space, backbone_plans, family_members, plan_families
 from scheduling.simulate.lockstep import simulate_step, step_makespan
 from scheduling.simulate.simulation import Simulation, SimulationOptions
 
@@ -48,7 +48,7 @@ class AdaptiveStrategy:
     Attributes:
         workload: rows of the encoders' own microbatches, whose number its `spread` says; its
             `units` are as many microbatches as the budgets of an encoder may need.
-        strategy: strategy with the pieces of all encoders.
+        strategy: strategy with the chunks of all sources.
         hardware: hardware of the devices.
     """
 
@@ -75,7 +75,7 @@ class AdaptiveStrategy:
         )
 
     def feeds_of(self, load: Load) -> dict[str, Consumers]:
-        """What the encoders' own microbatches feed, if all of the decoder's bring the same."""
+        """What each source's microbatches feed, if all of the backbone's take equally many."""
         count, workload = self.strategy.microbatches, self.workload
         return {
             name: even_feeds(
@@ -122,16 +122,16 @@ class AdaptiveStrategy:
         """Bytes of a device, with all slots of the bounds."""
         return step_memory(self.workload, self.strategy, self.hardware, self.bounds.sizes)
 
-    def fitting_schedule(self, ways: Sequence[Mapping[str, Consumers]]) -> Schedule:
+    def fitting_schedule(self, feeds_to_try: Sequence[Mapping[str, Consumers]]) -> Schedule:
         """The schedule of a step within the slots of the bounds: the first way that fits.
 
         As in a training run, it is the standing schedule if none fits.
 
         Args:
-            ways: what the encoders' own microbatches may feed, the preferred way first.
+            feeds_to_try: what the sources' microbatches may feed, the preferred one first.
         """
         for feeds, way in product(
-            filter(self._is_full_load, ways), self.scheduler.placement_limits()
+            filter(self._is_full_load, feeds_to_try), self.scheduler.placement_limits()
         ):
             schedule = self.place_feeds(feeds, way)
             program = lower_schedule(schedule, self.strategy.remat, self.strategy.remats)
@@ -167,7 +167,7 @@ def search_adaptive(
     Encoders have as many rows in their own microbatches as they need for their plans.
 
     Args:
-        workload: its encoders have as many rows as the decoder.
+        workload: its encoders have as many rows as the backbone.
         loads: loads between which the training moves, each as often as the others.
 
     Raises:
@@ -217,9 +217,9 @@ def _mean_seconds(adaptive: AdaptiveStrategy, loads: Sequence[Load]) -> float:
 def _by_bound(
     space: Space, workload: Workload, hardware: Hardware, mean: Workload
 ) -> Sequence[tuple[float, Strategy]]:
-    """Families with stages that have room for the decoder, by their bounds for the usual load."""
-    bounds = Bounds(mean, hardware)
-    plans = next(iter(decoder_plans(space, workload).values()), [])
+    """Families with stages that have room for the backbone, by their bounds for the usual load."""
+    bounds = LowerBounds(mean, hardware)
+    plans = next(iter(backbone_plans(space, workload).values()), [])
     strategies = [
         family
         for family in plan_families(space, workload, [plan for plan in plans if plan.stage > 1])
@@ -234,7 +234,7 @@ def _by_bound(
 
 
 def _lower_seconds(mean: Workload, strategy: Strategy, hardware: Hardware) -> float:
-    """Seconds of the usual step at least, with the decoder's plan and all rematerialisation."""
+    """Seconds of the usual step at least, with the backbone's plan and all rematerialisation."""
     devices = strategy.backbone.devices
     encoders = sum(
         module_compute(mean, name, devices, strategy.remat_of(name), hardware)
@@ -258,8 +258,8 @@ def _remat_choices(
         of = dict(zip(every, chosen, strict=True))
         remats = {name: of[encoder] for name, encoder in encoders.items()}
         strategy = replace(member, prefetch=False, remats=remats)
-        pieces = {name: _choose_chunks(spread, strategy, hardware, name) for name in names}
-        yield AdaptiveStrategy(spread, replace(strategy, encoder_chunks=pieces), hardware)
+        chunks = {name: _choose_chunks(spread, strategy, hardware, name) for name in names}
+        yield AdaptiveStrategy(spread, replace(strategy, encoder_chunks=chunks), hardware)
 
 
 def _computes_more(strategy: Strategy, other: Strategy) -> bool:
@@ -298,14 +298,14 @@ def _shard_encoders(member: Strategy) -> int:
 
 
 def _choose_chunks(workload: Workload, strategy: Strategy, hardware: Hardware, name: str) -> int:
-    """The fewest pieces of which each is as short as a chunk of the decoder; else the most."""
-    decoder = ModuleTiming(workload, strategy, hardware, workload.backbone_name)
-    slot = decoder.forward_time(decoder.layers_per_task).seconds
+    """The fewest chunks of which each is as short as a chunk of the backbone; else the most."""
+    backbone = ModuleTiming(workload, strategy, hardware, workload.backbone_name)
+    slot = backbone.forward_time(backbone.layers_per_task).seconds
     valid = valid_chunks(workload.modules[name].periods, strategy.plans[name].stage)
-    for pieces in valid:
+    for chunks in valid:
         timing = ModuleTiming(
-            workload, replace(strategy, encoder_chunks={name: pieces}), hardware, name
+            workload, replace(strategy, encoder_chunks={name: chunks}), hardware, name
         )
         if timing.forward_time(timing.layers_per_task).seconds <= slot:
-            return pieces
+            return chunks
     return valid[-1]

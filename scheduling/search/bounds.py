@@ -26,8 +26,8 @@ Bound = Callable[[Workload, Strategy, Hardware], float]
 
 
 @dataclass(frozen=True)
-class Bounds:
-    """Bounds of strategies, computed once for all searches."""
+class LowerBounds:
+    """Lower bounds of strategies, computed once for all searches."""
 
     workload: Workload
     hardware: Hardware
@@ -41,9 +41,9 @@ class Bounds:
         """Seconds, as of `lower_bound`."""
         return self._compute_once(self._lower_bound, strategy)
 
-    def decoder_seconds_of(self, strategy: Strategy) -> float:
-        """Seconds, as of `decoder_seconds`."""
-        return self._compute_once(decoder_seconds, strategy)
+    def backbone_seconds_of(self, strategy: Strategy) -> float:
+        """Seconds, as of `backbone_seconds`."""
+        return self._compute_once(backbone_seconds, strategy)
 
     def _compute_once(self, bound: Bound, strategy: Strategy) -> float:
         current = strategy
@@ -62,7 +62,7 @@ class Bounds:
         return self._known[key]
 
     def _lower_bound(self, workload: Workload, strategy: Strategy, hardware: Hardware) -> float:
-        """`lower_bound`; the encoders' compute depends on policy and devices alone, and is kept."""
+        """`lower_bound`; the sources' compute depends on remat and devices alone, and is cached."""
         key = "sources", strategy.remat, strategy.backbone.devices
         if key not in self._known:
             self._known[key] = encoder_compute(workload, strategy, hardware)
@@ -72,54 +72,55 @@ class Bounds:
 def lower_bound(
     workload: Workload, strategy: Strategy, hardware: Hardware, encoders: float | None = None
 ) -> float:
-    """A lower bound of the seconds of a step of `strategy`, wherever encoder tasks are placed.
+    """Compute a lower bound of a step's seconds, wherever the tasks of sources are placed.
 
-    The decoder alone in lockstep, with F-only, mixed and B-only ticks
-    (`scheduling.schedules.schedule`), or as of `_path_apart`; and all compute of a device, its idle
-    slots filled.
+    It is the larger of two: the backbone alone in lockstep, with F-only, mixed and B-only ticks
+    (`scheduling.schedules.schedule`) or with deferred weight gradients (`_deferred_weights_path`);
+    and all compute of a device without idle slots.
 
     Args:
-        strategy: with the decoder's plan only, or with all plans.
+        strategy: with the backbone's plan only, or with all plans.
         encoders: `encoder_compute`, if it is known.
     """
-    decoder = ModuleTiming(workload, strategy, hardware, workload.backbone_name)
-    layers, chunks = decoder.layers_per_task, strategy.chunks
-    forward, backward = decoder.forward_time(layers), decoder.backward_time(layers)
+    backbone = ModuleTiming(workload, strategy, hardware, workload.backbone_name)
+    layers, chunks = backbone.layers_per_task, strategy.chunks
+    forward, backward = backbone.forward_time(layers), backbone.backward_time(layers)
     work = (
-        forward.compute + backward.compute + sum(o.compute for o in decoder.other_times().values())
+        forward.compute + backward.compute + sum(o.compute for o in backbone.other_times().values())
     )
     stages, count = strategy.backbone.stage, strategy.microbatches
     ends = (
-        count * (decoder.head_time().seconds + decoder.deliver_seconds()) + decoder.update_seconds()
+        count * (backbone.head_time().seconds + backbone.deliver_seconds())
+        + backbone.update_seconds()
     )
     slots = count * chunks
     if stages == 1:
         path = slots * (forward.seconds + backward.seconds)
-    elif decoder.splits_backward:
-        path = _path_apart(decoder, forward, backward)
+    elif backbone.splits_backward:
+        path = _deferred_weights_path(backbone, forward, backward)
     else:
         alone, mixed = _tick_counts(stages, chunks, count)
         both = max(forward.seconds, backward.seconds, forward.compute + backward.compute)
         path = alone * (forward.seconds + backward.seconds) + mixed * both
-        path += (2 * alone + mixed) * decoder.send_seconds()
+        path += (2 * alone + mixed) * backbone.send_seconds()
     path += ends + gathers_and_scatters(workload, strategy, hardware, strategy.plans)
     compute = slots * work + ends
     if encoders is None:
         encoders = encoder_compute(workload, strategy, hardware)
-    # Without stages all tasks run one after the other, and nothing beside the collectives.
+    # Without stages all tasks run one after the other, and nothing overlaps the collectives.
     return path + encoders if stages == 1 else max(path, compute + encoders)
 
 
-def _path_apart(decoder: ModuleTiming, forward: TaskTime, backward: TaskTime) -> float:
-    """Seconds of a decoder whose weight gradients are apart from its backwards.
+def _deferred_weights_path(backbone: ModuleTiming, forward: TaskTime, backward: TaskTime) -> float:
+    """Seconds of a backbone whose weight gradients are deferred.
 
-    The last stage does all its work behind the first forward; or its forwards and backwards, behind
-    which the last backward reaches the first stage.
+    The last stage does all its work after the first forward reaches it; or its forwards and
+    backwards, after which the last backward reaches the first stage.
     """
-    stages = decoder.plan.stage
-    slots = decoder.strategy.microbatches * decoder.strategy.chunks
-    weights = sum(task.compute for task in decoder.other_times().values())
-    both, send = slots * (forward.compute + backward.compute), decoder.send_seconds()
+    stages = backbone.plan.stage
+    slots = backbone.strategy.microbatches * backbone.strategy.chunks
+    weights = sum(task.compute for task in backbone.other_times().values())
+    both, send = slots * (forward.compute + backward.compute), backbone.send_seconds()
     reached = (stages - 1) * (forward.seconds + send)
     left = (stages - 1) * (backward.seconds + send) + weights
     return reached + both + max(slots * weights, left)
@@ -138,7 +139,7 @@ def gathers_and_scatters(
 ) -> float:
     """Seconds of the gathers and scatters of some modules.
 
-    With the placement `"prologue"` the encoders' forwards and backwards run beside the gathers and
+    With the placement `"prologue"` the encoders' forwards and backwards overlap the gathers and
     scatters of all modules, on each stage an average share: the longer of both counts.
     """
     modules = {name: ModuleTiming(workload, strategy, hardware, name) for name in strategy.plans}
@@ -156,10 +157,10 @@ def gathers_and_scatters(
     return seconds + max(0.0, work[F] - gather) + max(0.0, work[B] - scatter)
 
 
-def decoder_seconds(workload: Workload, strategy: Strategy, hardware: Hardware) -> float:
-    """Seconds of the decoder's step without any encoder."""
-    decoder = ModuleTiming(workload, strategy, hardware, workload.backbone_name)
-    alone = decoder.backbone_times()
+def backbone_seconds(workload: Workload, strategy: Strategy, hardware: Hardware) -> float:
+    """Seconds of the backbone's step without any source."""
+    backbone = ModuleTiming(workload, strategy, hardware, workload.backbone_name)
+    alone = backbone.backbone_times()
     plan = strategy.backbone
     sizes = plan.stage, strategy.chunks, strategy.microbatches
     schedule = backbone_schedule(strategy.kind, *sizes, strategy.backbone_name)
@@ -181,8 +182,8 @@ def module_compute(
     """Seconds that each of `devices` computes for a module, if all compute equally much.
 
     Times that depend on the plans are left out: a layer's `layer_seconds`, and sums of gradients. A
-    frozen encoder whose connector trains computes at least one layer again; a decoder that does not
-    train in full has gradients of its inputs and of adapters alone.
+    frozen encoder whose connector trains computes at least one layer again; a backbone that does
+    not train in full has gradients of its inputs and of adapters alone.
     """
     plan = ParallelPlan(fsdp=devices)
     plans = {workload.backbone_name: plan, name: plan}

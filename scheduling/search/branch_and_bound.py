@@ -1,16 +1,20 @@
-"""Plan search: a fast strategy for a workload on some devices, by branch and bound.
+"""Plan search: find a fast strategy for a workload on some devices, by branch and bound.
 
-A strategy may leave devices idle, so that more of them never make the result slower. Strategies
-are enumerated (`scheduling.search.space`) for so many devices each, by families. A number of
-devices, and a family, a decoder with all that its encoders may do, have lower bounds that need no
-schedule (`scheduling.search.bounds`, `least_memory`). Both are looked at in the order of their
-bounds; a strategy is simulated only if its bound is below the best time found, and the search ends
-when no bound is. So the result is the fastest strategy of the space under the cost model, but for
-three shortcuts: other kinds of schedules than 1F1B are tried for the families alone that the search
-has looked at (`APART`); a schedule of many tasks that is made in one way, and is slower than the
-best by more than `GAIN`, is not made in all ways; and of plans of several encoders with equal
-degrees, which differ in how ranks share parameters, only the first that has room is simulated
-(`SHARED`).
+A strategy may leave devices idle, so that more devices never make the result slower. The search
+enumerates strategies (`scheduling.search.space`) by their number of devices, and among these by
+families: a backbone's plan with all that its sources may do. A number of devices and a family both
+have lower bounds that need no schedule (`scheduling.search.bounds`, `least_memory`), and are opened
+in the order of these bounds. A strategy is simulated only if its bound is below the best time so
+far, and the search ends when no bound is.
+
+So the result is the fastest strategy of the space under the cost model, but for three shortcuts:
+
+- Other kinds of schedules than 1F1B are tried only for families that the search has opened
+  (`MAX_OTHER_KINDS`).
+- A strategy of many tasks first gets a schedule that is found in little time. If its step is slower
+  than the best by more than `THOROUGH_SPEEDUP`, no thorough schedule is made.
+- Of plans of several encoders with equal degrees, which differ in how ranks share parameters, only
+  the first that fits the memory is simulated (`SHARED_PLAN`).
 """
 
 from __future__ import annotations
@@ -28,39 +32,39 @@ from scheduling.costs.times import StepTimes
 from scheduling.costs.workload import Workload
 from scheduling.schedules.bubbles import Placement
 from scheduling.schedules.schedule import Schedule, ScheduleError
-from scheduling.search.bounds import Bounds, gathers_and_scatters, least_compute, least_state
-from scheduling.search.outcome import SearchOutcome, as_cut, memory_of, options_of
+from scheduling.search.bounds import LowerBounds, gathers_and_scatters, least_compute, least_state
+from scheduling.search.outcome import SearchOutcome, memory_of, options_of, with_schedule_chunks
 from scheduling.search.scheduler import Scheduler
-from scheduling.search.space import Space, decoder_plans, family_members, plan_families
+from scheduling.search.space import Space, backbone_plans, family_members, plan_families
 from scheduling.simulate.lockstep import step_makespan
 from sharding.plan import ParallelPlan
 
 #: Reasons for which families are refused.
-LARGE = "more memory than there is, by their lower bounds"
-SLOW = "slower, by their lower bounds"
+TOO_LARGE = "more memory than there is, by their lower bounds"
+TOO_SLOW = "slower, by their lower bounds"
 #: Reasons for which numbers of devices are refused, before their families are enumerated.
-FEW_LARGE = "numbers of devices: more memory than there is, by the parameters of each"
-FEW_SLOW = "numbers of devices: slower, by what each would compute"
+DEVICES_TOO_LARGE = "numbers of devices: more memory than there is, by the parameters of each"
+DEVICES_TOO_SLOW = "numbers of devices: slower, by what each would compute"
 #: Reason for which plans of several encoders with equal degrees are refused, but for the first.
-SHARED = "plans of several encoders: parameters shared among ranks in another way"
+SHARED_PLAN = "plans of several encoders: parameters shared among ranks in another way"
 #: Number of families that are tried with further kinds of schedules: the most promising.
-APART = 8
+MAX_OTHER_KINDS = 8
 #: Number of families whose most promising members come before all others.
-PROBED = 16
-#: Number of decoder forwards of a step from which a fast schedule is made before a thorough one.
-MANY = 256
+PROBED_FAMILIES = 16
+#: Number of backbone forwards of a step from which a fast schedule is made before a thorough one.
+MANY_FORWARDS = 256
 #: Assumed largest speed-up of a thorough schedule over a fast one; 1.04 among 60 that were tried.
-GAIN = 1.06
+THOROUGH_SPEEDUP = 1.06
 #: Relative tolerance of the least memory that `leanest` finds.
-NEAR = 0.01
+MEMORY_TOLERANCE = 0.01
 #: Ratio of the memory bounds that count as near each other.
-STEP = (1 + NEAR) ** 0.5
+TOLERANCE_RATIO = (1 + MEMORY_TOLERANCE) ** 0.5
 #: A strategy and its bytes of memory.
 Lean = tuple[Strategy, float]
 
 
 @dataclass(frozen=True)
-class Search:
+class SearchResult:
     """The result of a search.
 
     Attributes:
@@ -75,9 +79,9 @@ class Search:
     families: int
     refused: Mapping[str, int]
 
-    def joined_with(self, later: Search) -> Search:
-        """Both searches, of which the later one knew the best of this one."""
-        return Search(
+    def joined_with(self, later: SearchResult) -> SearchResult:
+        """Combine two searches, of which the later one knew the best of this one."""
+        return SearchResult(
             later.best,
             self.simulated + later.simulated,
             self.families + later.families,
@@ -87,32 +91,32 @@ class Search:
 
 #: Called after each simulation with the number of simulations, the seconds to undercut (infinite
 #: until enough strategies are found), and a lower bound of the seconds of all strategies left.
-Progress = Callable[[int, float, float], None]
+ProgressCallback = Callable[[int, float, float], None]
 
 
 def search_space(
     space: Space,
     scheduler: Scheduler,
     top: int = 1,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
     within: float = 0.0,
     known: Sequence[SearchOutcome] = (),
-    bounds: Bounds | None = None,
-) -> Search:
-    """The `top` fastest strategies of `space`, at most one of a family's decoder degrees.
+    bounds: LowerBounds | None = None,
+) -> SearchResult:
+    """Search the `top` fastest strategies of `space`, at most one for each plan of the backbone.
 
     With several encoders and several stages, of encoder plans that have the same degrees and differ
     in how ranks share parameters, only the first that has room is simulated.
 
     Args:
         scheduler: makes the schedules, of a workload on some hardware.
-        progress: see `Progress`.
+        progress: see `ProgressCallback`.
         within: the search stops when no strategy can be faster than the result by more than this
             share of its seconds.
         known: outcomes of other searches, inside the space or outside; they count as found.
         bounds: bounds of this workload on this hardware, which other searches may share.
     """
-    bounds = bounds or Bounds(scheduler.workload, scheduler.hardware)
+    bounds = bounds or LowerBounds(scheduler.workload, scheduler.hardware)
     state = _Search(space, bounds, scheduler, top, progress, within)
     for outcome in known:
         state.add_outcome(outcome)
@@ -120,20 +124,22 @@ def search_space(
 
 
 def find_leanest(space: Space, scheduler: Scheduler) -> Lean | None:
-    """A strategy of `space` that takes the least memory (to `NEAR`), and its bytes, or None.
+    """Find a strategy of `space` that takes the least memory, and its bytes; None if there is none.
 
-    Args: as for `search_space`.
+    Another strategy may take less by `MEMORY_TOLERANCE`.
+
+    Args: see `search_space`.
     """
-    bounds = Bounds(scheduler.workload, scheduler.hardware)
+    bounds = LowerBounds(scheduler.workload, scheduler.hardware)
     return _Search(space, bounds, scheduler, 1).find_leanest()
 
 
 def find_fitting(space: Space, scheduler: Scheduler) -> Lean | None:
-    """A strategy of `space` that has room, and its bytes; None if there is none.
+    """Find a strategy of `space` that fits the memory, and its bytes; None if there is none.
 
-    Args: as for `search_space`.
+    Args: see `search_space`.
     """
-    bounds = Bounds(scheduler.workload, scheduler.hardware)
+    bounds = LowerBounds(scheduler.workload, scheduler.hardware)
     leanest = _Search(space, bounds, scheduler, 1).find_leanest(enough=space.memory)
     return leanest if leanest and leanest[1] <= space.memory else None
 
@@ -145,15 +151,15 @@ def _family_key(member: Strategy) -> Hashable:
 
 
 def _is_over(best: Lean | None, bound: float, enough: float | None) -> bool:
-    """Whether strategies of at least `bound` bytes, to a `STEP`, cannot improve the result."""
-    if enough is not None and bound > enough * STEP:
+    """Whether strategies of about `bound` bytes (`TOLERANCE_RATIO`) cannot improve the result."""
+    if enough is not None and bound > enough * TOLERANCE_RATIO:
         return True
-    return best is not None and best[1] <= max(bound * STEP, enough or 0.0)
+    return best is not None and best[1] <= max(bound * TOLERANCE_RATIO, enough or 0.0)
 
 
 @dataclass
 class _Family:
-    """A family that has been looked at.
+    """A family that the search has opened.
 
     Attributes:
         members: members that are left, each with its bound and a number, the lowest bound first.
@@ -164,7 +170,7 @@ class _Family:
     tried: set[Hashable] = field(default_factory=set)
 
 
-#: An entry of the queue: its bound, a unique number, and a family or the decoder's plans for a
+#: An entry of the queue: its bound, a unique number, and a family or the backbone's plans for a
 #: number of devices.
 Entry = tuple[float, int, "Strategy | _Family | list[ParallelPlan]"]
 
@@ -175,20 +181,20 @@ class _Search:
 
     Attributes:
         best: the outcomes found, the fastest first.
-        looked_at: families in the order in which the search has opened them.
+        opened_families: families in the order in which the search has opened them.
     """
 
     space: Space
-    bounds: Bounds
+    bounds: LowerBounds
     scheduler: Scheduler
     top: int
-    progress: Progress | None = None
+    progress: ProgressCallback | None = None
     within: float = 0.0
     best: list[SearchOutcome] = field(default_factory=list)
     refused: Counter[str] = field(default_factory=Counter)
     simulated: int = 0
     families: int = 0
-    looked_at: list[Strategy] = field(default_factory=list)
+    opened_families: list[Strategy] = field(default_factory=list)
 
     @property
     def workload(self) -> Workload:
@@ -200,7 +206,7 @@ class _Search:
         """The hardware that runs the step."""
         return self.bounds.hardware
 
-    def run_search(self) -> Search:
+    def run_search(self) -> SearchResult:
         """Families in the order of their bounds, until none can be better.
 
         The most promising members of the first families come before all others: an early good
@@ -208,13 +214,15 @@ class _Search:
         """
         queue = list(self._count_entries())
         heapq.heapify(queue)
-        for entry in self._visit_queue(queue, PROBED):
+        for entry in self._visit_queue(queue, PROBED_FAMILIES):
             heapq.heappush(queue, entry)
         self._visit_queue(queue)
-        self._visit_queue(self._of_other_kinds())
-        left = Counter(FEW_SLOW if isinstance(queued, list) else SLOW for *_, queued in queue)
+        self._visit_queue(self._entries_of_other_kinds())
+        left = Counter(
+            DEVICES_TOO_SLOW if isinstance(queued, list) else TOO_SLOW for *_, queued in queue
+        )
         refused = dict(self.refused + left)
-        return Search(tuple(self.best), self.simulated, self.families, refused)
+        return SearchResult(tuple(self.best), self.simulated, self.families, refused)
 
     def _visit_queue(self, queue: list[Entry], probed: int | None = None) -> list[Entry]:
         """Visit families from the queue in the order of their bounds.
@@ -237,25 +245,28 @@ class _Search:
             seen.append((bound, number, family))
         return seen
 
-    def _of_other_kinds(self) -> list[Entry]:
-        """Entries of the families that have been looked at, with the space's further kinds.
+    def _entries_of_other_kinds(self) -> list[Entry]:
+        """Entries of the opened families, with the space's further kinds of schedules.
 
         Where encoders have more work than the bubbles of 1F1B hold, a further kind lowers no bound.
         """
-        ways = [
+        strategies = [
             replace(family, kind=kind)
-            for family in self.looked_at
+            for family in self.opened_families
             for kind in self.space.kinds
             if family.backbone.stage > 1
         ]
-        bounded = [(self.bounds.seconds_of(way), number, way) for number, way in enumerate(ways)]
-        promising: list[Entry] = [
-            (bound, number, way)
-            for bound, number, way in sorted(bounded)
-            if bound < min(self.limit, self.bounds.seconds_of(replace(way, kind="1f1b")))
-            and self._has_room(way)
+        bounded = [
+            (self.bounds.seconds_of(strategy), number, strategy)
+            for number, strategy in enumerate(strategies)
         ]
-        return promising[:APART]
+        promising: list[Entry] = [
+            (bound, number, strategy)
+            for bound, number, strategy in sorted(bounded)
+            if bound < min(self.limit, self.bounds.seconds_of(replace(strategy, kind="1f1b")))
+            and self._has_room(strategy)
+        ]
+        return promising[:MAX_OTHER_KINDS]
 
     @property
     def limit(self) -> float:
@@ -264,10 +275,10 @@ class _Search:
         return self.best[-1].seconds * (1 - self.within) if full else float("inf")
 
     def _count_entries(self) -> Iterator[Entry]:
-        """Entries of the decoder's plans, one for each number of devices."""
-        for devices, plans in decoder_plans(self.space, self.workload).items():
+        """Entries of the backbone's plans, one for each number of devices."""
+        for devices, plans in backbone_plans(self.space, self.workload).items():
             if least_state(self.workload, devices) > self.space.memory:
-                self.refused[FEW_LARGE] += 1
+                self.refused[DEVICES_TOO_LARGE] += 1
             else:
                 remats = self.space.remats
                 bound = least_compute(self.workload, devices, remats, self.hardware)
@@ -278,11 +289,11 @@ class _Search:
         for family in plan_families(self.space, self.workload, plans):
             self.families += 1
             if not self._has_room(family):
-                self.refused[LARGE] += 1
+                self.refused[TOO_LARGE] += 1
             elif (bound := self.bounds.seconds_of(family)) < self.limit:
                 yield bound, self.families, family
             else:
-                self.refused[SLOW] += 1
+                self.refused[TOO_SLOW] += 1
 
     def _has_room(self, strategy: Strategy) -> bool:
         """Whether the device has the least memory that a strategy needs."""
@@ -296,53 +307,57 @@ class _Search:
                 more is.
         """
         best: Lean | None = None
-        for devices, plans in decoder_plans(self.space, self.workload).items():
+        for devices, plans in backbone_plans(self.space, self.workload).items():
             least = least_state(self.workload, devices)
             if _is_over(best, least, enough):
                 break
-            for bound, family in self._by_least_memory(
+            for bound, family in self._sort_by_memory(
                 plan_families(self.space, self.workload, plans)
             ):
                 if _is_over(best, bound, enough):
                     break
-                best = self._leanest_of(family, best, enough)
+                best = self._find_leanest_member(family, best, enough)
         return best
 
-    def _leanest_of(self, family: Strategy, best: Lean | None, enough: float | None) -> Lean | None:
+    def _find_leanest_member(
+        self, family: Strategy, best: Lean | None, enough: float | None
+    ) -> Lean | None:
         """The member of a family that takes the least memory, or `best`."""
-        for least, member in self._by_least_memory(
+        for least, member in self._sort_by_memory(
             family_members(self.space, self.workload, family)
         ):
             if _is_over(best, least, enough):
                 break
-            best = self._leaner_of(member, best)
+            best = self._choose_leaner(member, best)
         return best
 
-    def _by_least_memory(self, strategies: Iterator[Strategy]) -> list[tuple[float, Strategy]]:
+    def _sort_by_memory(self, strategies: Iterator[Strategy]) -> list[tuple[float, Strategy]]:
         """Strategies with their bounds in rising order; near bounds by their numbers of tasks."""
         pairs = [(self.bounds.memory_of(strategy), strategy) for strategy in strategies]
-        return sorted(pairs, key=lambda pair: (floor(log(pair[0], STEP)), pair[1].forward_count))
+        return sorted(
+            pairs, key=lambda pair: (floor(log(pair[0], TOLERANCE_RATIO)), pair[1].forward_count)
+        )
 
-    def _leaner_of(self, member: Strategy, best: Lean | None) -> Lean | None:
-        """The one of both that takes less memory; `best` if `member` has no schedule."""
+    def _choose_leaner(self, member: Strategy, best: Lean | None) -> Lean | None:
+        """Choose the one of both that takes less memory; `best` if `member` has no schedule."""
         try:
             schedule = self._make_schedule(member)
         except ScheduleError:
             return best
-        strategy = as_cut(member, schedule)
+        strategy = with_schedule_chunks(member, schedule)
         candidate = strategy, memory_of(self.workload, strategy, self.hardware, schedule).total
         return candidate if best is None or candidate[1] < best[1] else best
 
     def _open_family(self, family: Strategy) -> _Family:
-        """The members of a family that have room, if the decoder alone is fast enough."""
-        self.looked_at.append(family)
-        alone = self.bounds.decoder_seconds_of(family)
+        """The members of a family that have room, if the backbone alone is fast enough."""
+        self.opened_families.append(family)
+        alone = self.bounds.backbone_seconds_of(family)
         if alone >= self.limit:
-            self.refused["slower, by the decoder's step alone"] += 1
+            self.refused["slower, by the backbone's step alone"] += 1
             return _Family([])
         strategies = list(family_members(self.space, self.workload, family))
         if not strategies:
-            self.refused["no plan for an encoder beside the decoder's"] += 1
+            self.refused["no plan for an encoder that goes with the backbone's"] += 1
         bounded = [
             (self._lower_bound(member, alone), number, member)
             for number, member in enumerate(strategies)
@@ -357,7 +372,7 @@ class _Search:
     def _visit_members(self, family: _Family, least: float, probing: bool) -> None:
         """Simulate the members that can be better than the result so far.
 
-        No member is faster than the decoder alone with the gathers and scatters of its encoders.
+        No member is faster than the backbone alone with the gathers and scatters of its encoders.
 
         Args:
             least: lower bound of all remaining strategies.
@@ -370,16 +385,16 @@ class _Search:
                 left.append(entry)
                 continue
             placements.add(member.placement)
-            self._look_at(member, family)
+            self._visit_member(member, family)
             if self.progress:
                 self.progress(self.simulated, self.limit, least)
         family.members = left
 
-    def _look_at(self, member: Strategy, family: _Family) -> None:
+    def _visit_member(self, member: Strategy, family: _Family) -> None:
         """Simulate a member, unless one of equal degrees was simulated."""
         degrees = _family_key(member)
         if degrees in family.tried:
-            self.refused[SHARED] += 1
+            self.refused[SHARED_PLAN] += 1
         elif self._try_member(member) and len(self.workload.sources) > 1 < member.backbone.stage:
             family.tried.add(degrees)
 
@@ -420,25 +435,25 @@ class _Search:
 
     def _may_improve(self, member: Strategy) -> bool:
         """Whether a thorough schedule of many tasks may be fast enough."""
-        if member.forward_count < MANY or self.limit == inf:
+        if member.forward_count < MANY_FORWARDS or self.limit == inf:
             return True
         _, _, seconds = self._time_schedule(member, self._make_schedule(member, thorough=False))
-        return seconds < self.limit * GAIN
+        return seconds < self.limit * THOROUGH_SPEEDUP
 
     def _time_schedule(
         self, member: Strategy, schedule: Schedule
     ) -> tuple[Strategy, StepTimes, float]:
         """The strategy as scheduled, the times of its tasks, and the seconds of its step."""
-        strategy = as_cut(member, schedule)
+        strategy = with_schedule_chunks(member, schedule)
         times = step_times(self.workload, strategy, self.hardware)
         return strategy, times, step_makespan(schedule, times, options_of(strategy))
 
     def add_outcome(self, outcome: SearchOutcome) -> None:
-        """Add an outcome, keeping the fastest for each plan of the decoder."""
+        """Add an outcome, keeping the fastest for each plan of the backbone."""
         others = [old for old in self.best if old.strategy.backbone != outcome.strategy.backbone]
         same = [old for old in self.best if old.strategy.backbone == outcome.strategy.backbone]
         outcomes: Sequence[SearchOutcome] = [
             *others,
-            min([*same, outcome], key=lambda own: own.seconds),
+            min([*same, outcome], key=lambda each: each.seconds),
         ]
-        self.best = sorted(outcomes, key=lambda own: own.seconds)[: self.top]
+        self.best = sorted(outcomes, key=lambda each: each.seconds)[: self.top]

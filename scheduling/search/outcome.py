@@ -44,22 +44,22 @@ class SearchOutcome:
 
 
 def evaluate_strategy(strategy: Strategy, scheduler: Scheduler) -> SearchOutcome:
-    """Schedules and simulates a strategy.
+    """Schedule and simulate a strategy.
 
     Raises:
         ScheduleError: sizes of the strategy do not fit together.
     """
     workload, hardware = scheduler.workload, scheduler.hardware
     schedule = scheduler(strategy)
-    strategy = as_cut(strategy, schedule)
+    strategy = with_schedule_chunks(strategy, schedule)
     times = step_times(workload, strategy, hardware)
     memory = memory_of(workload, strategy, hardware, schedule)
     seconds = step_makespan(schedule, times, options_of(strategy))
     return SearchOutcome(strategy, schedule, times, seconds, memory)
 
 
-def as_cut(strategy: Strategy, schedule: Schedule) -> Strategy:
-    """`strategy` with the numbers of chunks of its schedule."""
+def with_schedule_chunks(strategy: Strategy, schedule: Schedule) -> Strategy:
+    """Set the numbers of chunks of `schedule` in `strategy`."""
     return replace(
         strategy, encoder_chunks={module.name: module.chunks for module in schedule.sources}
     )
@@ -69,7 +69,7 @@ def options_of(strategy: Strategy) -> SimulationOptions:
     """How the step of a strategy runs."""
     return SimulationOptions(
         co_issue=strategy.co_issue,
-        # Without stages nothing runs beside the collectives of a step's ends.
+        # Without stages nothing overlaps the collectives at a step's start and end.
         overlap_gather=strategy.backbone.stage > 1,
         replicas=strategy.backbone.batch,
     )

@@ -1,4 +1,4 @@
-"""The schedule of a strategy: the decoder's tasks, and the encoders' among them."""
+"""The schedule of a strategy: the backbone's tasks, and those of its sources among them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.schedules.tasks import Consumers, valid_chunks
 from sharding.plan import ParallelPlan
 
-#: Costs of the tasks of a strategy's step, by which encoders are placed: FLOPs
+#: Computes the costs of the tasks of a strategy's step, by which sources are placed: FLOPs
 #: (`scheduling.costs.flops.task_flops`), or seconds on some hardware (`seconds_on`).
-Times = Callable[[Workload, Strategy], TaskCosts]
+CostFunction = Callable[[Workload, Strategy], TaskCosts]
 
 
-def seconds_on(hardware: Hardware) -> Times:
+def seconds_on(hardware: Hardware) -> CostFunction:
     """Tasks cost the seconds that they take on `hardware`."""
     return lambda workload, strategy: step_times(workload, strategy, hardware).costs
 
@@ -31,21 +31,21 @@ def seconds_on(hardware: Hardware) -> Times:
 def make_schedule(
     workload: Workload,
     strategy: Strategy,
-    times: Times,
+    times: CostFunction,
     thorough: bool = True,
     feeds: Mapping[str, Consumers] | None = None,
     in_turn: bool = False,
 ) -> Schedule:
-    """The schedule with decoder tasks by the strategy's kind and encoder tasks by its placement.
+    """Make the schedule: backbone tasks by the strategy's kind, other tasks by its placement.
 
-    Without stages it is the order of the plain step: microbatch by microbatch, encoders first.
+    Without stages it is the order of the plain step: microbatch by microbatch, sources first.
 
     Args:
-        strategy: strategy with the pieces of all encoders, as `cut_encoders` chooses them.
-        thorough: as of `place_modules`.
-        feeds: by encoder, what its own microbatches feed (`Feed.consumers`), for a step in
-            which they are not the decoder's; then no encoder works ahead.
-        in_turn: as of `place_modules`.
+        strategy: strategy with the chunks of all sources, as `choose_encoder_chunks` chooses them.
+        thorough: see `place_modules`.
+        feeds: by source, what its microbatches feed (`Feed.consumers`), for a step in which they
+            are independent of the backbone's; then no source computes outputs for the next step.
+        in_turn: see `place_modules`.
 
     Raises:
         ScheduleError: the sizes do not fit together.
@@ -59,21 +59,21 @@ def make_schedule(
 def pipeline_schedule(
     workload: Workload,
     strategy: Strategy,
-    times: Times,
+    times: CostFunction,
     thorough: bool = True,
     feeds: Mapping[str, Consumers] | None = None,
     in_turn: bool = False,
 ) -> Schedule:
-    """The schedule as `make_schedule` makes it for several stages; a single stage is allowed."""
+    """Make the schedule as `make_schedule` does for several stages; a single stage is allowed."""
     modules = tuple(module_stages(workload, strategy, name) for name in workload.sources)
     fed = [module_feed(workload, name) for name in workload.sources]
-    decoder, costs = _backbone_schedule(strategy, strategy.microbatches), times(workload, strategy)
+    backbone, costs = _backbone_schedule(strategy, strategy.microbatches), times(workload, strategy)
     if feeds is not None:
         fed = [replace(feed, consumers=feeds[feed.source]) for feed in fed]
     elif strategy.prefetch and strategy.placement == "bubbles":
-        modules = choose_prefetch(decoder, modules, costs, strategy.fill, strategy.live, fed)
-    way = strategy.placement, strategy.fill, strategy.live
-    return place_modules(decoder, modules, costs, *way, thorough, in_turn, fed)
+        modules = choose_prefetch(backbone, modules, costs, strategy.fill, strategy.live, fed)
+    limits = strategy.placement, strategy.fill, strategy.live
+    return place_modules(backbone, modules, costs, *limits, thorough, in_turn, fed)
 
 
 def _backbone_schedule(strategy: Strategy, microbatches: int) -> Schedule:
@@ -82,11 +82,11 @@ def _backbone_schedule(strategy: Strategy, microbatches: int) -> Schedule:
 
 
 class PlacementLimits(NamedTuple):
-    """A way to place the encoders' work of a step.
+    """Limits under which the sources' tasks of a step are placed.
 
     Attributes:
-        live: of how many of the decoder's microbatches outputs, or gradients, may wait.
-        in_turn: as of `place_modules`.
+        live: number of the backbone's microbatches whose outputs, or gradients, may wait.
+        in_turn: see `place_modules`.
     """
 
     live: int
@@ -95,27 +95,26 @@ class PlacementLimits(NamedTuple):
 
 @dataclass(frozen=True)
 class StepScheduler:
-    """Makes the schedules of steps whose encoders have microbatches of their own.
+    """Makes the schedules of steps whose sources have independent microbatches.
 
     Attributes:
-        workload, strategy, times: as of `make_schedule`; the strategy has the pieces of all
-            encoders.
+        workload, strategy, times: see `make_schedule`; the strategy has the chunks of all sources.
     """
 
     workload: Workload
     strategy: Strategy
-    times: Times
+    times: CostFunction
 
-    def __call__(self, feeds: Mapping[str, Consumers], way: PlacementLimits) -> Schedule:
-        """The schedule of a step, found fast.
+    def __call__(self, feeds: Mapping[str, Consumers], limits: PlacementLimits) -> Schedule:
+        """Make the schedule of a step in little time.
 
         Args:
-            feeds: as of `make_schedule`.
-            way: one of `placement_limits`.
+            feeds: see `make_schedule`.
+            limits: one of `placement_limits`.
         """
-        strategy = replace(self.strategy, live=way.live)
+        strategy = replace(self.strategy, live=limits.live)
         return make_schedule(
-            self.workload, strategy, self.times, thorough=False, feeds=feeds, in_turn=way.in_turn
+            self.workload, strategy, self.times, thorough=False, feeds=feeds, in_turn=limits.in_turn
         )
 
     @property
@@ -125,15 +124,15 @@ class StepScheduler:
 
     @property
     def spread(self) -> Mapping[str, int]:
-        """Rows of an encoder's own microbatches for each of the decoder's, if not one."""
+        """Rows of a source's microbatch for each of the backbone's, by source, if not one."""
         return self.workload.spread
 
     def placement_limits(self) -> list[PlacementLimits]:
-        """Ways to place a step: the first makes the shortest step, the last needs the fewest slots.
+        """Limits to try: the first make the shortest step, the last need the fewest slots.
 
         Encoder pipelines first get as many microbatches as their idle slots suggest. Then they get
         them in turn, and ever fewer outputs may wait: in the end none, so that an encoder
-        microbatch is held only while one that it feeds is in the decoder.
+        microbatch is held only while one that it feeds is in the backbone.
         """
         stages = self.strategy.backbone.stage
         least = max(stages // plan.stage for plan in self.strategy.plans.values())
@@ -148,32 +147,32 @@ class StepScheduler:
         ]
 
 
-def cut_encoders(workload: Workload, strategy: Strategy, times: Times) -> Strategy:
-    """`strategy` with the pieces of all encoders: as it names them, else as they fit bubbles.
+def choose_encoder_chunks(workload: Workload, strategy: Strategy, times: CostFunction) -> Strategy:
+    """Choose the chunks of all sources: those that `strategy` names, else what fits bubbles.
 
     Raises:
         ScheduleError: layers cannot be cut like this.
     """
-    pieces = {name: _choose_chunks(workload, strategy, name, times) for name in workload.sources}
-    return replace(strategy, encoder_chunks=pieces)
+    chunks = {name: _choose_chunks(workload, strategy, name, times) for name in workload.sources}
+    return replace(strategy, encoder_chunks=chunks)
 
 
-def _choose_chunks(workload: Workload, strategy: Strategy, name: str, times: Times) -> int:
-    """Number of pieces of an encoder: as named, else so that a piece fits the decoder's bubbles."""
+def _choose_chunks(workload: Workload, strategy: Strategy, name: str, times: CostFunction) -> int:
+    """Number of chunks of a source: as named, else so that a chunk fits the backbone's bubbles."""
     stages, profile = strategy.plans[name].stage, workload.modules[name]
     encoder, valid = workload.buckets.get(name, name), valid_chunks(profile.periods, stages)
     bubbles = strategy.placement == "bubbles" and strategy.backbone.stage > 1
     if name in strategy.encoder_chunks or not bubbles:
-        pieces = strategy.encoder_chunks.get(name, stages)
-        if pieces not in valid:
+        chunks = strategy.encoder_chunks.get(name, stages)
+        if chunks not in valid:
             each = ", ".join(str(count // stages) for count in valid)
             each = each or "none: choose a stage that divides the layers"
             raise ScheduleError(
-                f"schedule.chunks.{name}: {pieces / stages:g} on each of {stages} stages do not "
+                f"schedule.chunks.{name}: {chunks / stages:g} on each of {stages} stages do not "
                 f"split the {profile.layers} layers of {encoder} evenly; "
                 f"valid: {each}"
             )
-        return pieces
+        return chunks
     if not valid:
         raise ScheduleError(
             f"{encoder}: {profile.layers} layers cannot be cut over {stages} stages; choose a "
@@ -183,19 +182,20 @@ def _choose_chunks(workload: Workload, strategy: Strategy, name: str, times: Tim
 
 
 def _fitting_chunks(
-    workload: Workload, strategy: Strategy, name: str, valid: list[int], times: Times
+    workload: Workload, strategy: Strategy, name: str, valid: list[int], times: CostFunction
 ) -> int:
-    """The pieces of an encoder, one of `valid`, that fit the decoder's bubbles."""
-    ways = [replace(strategy, encoder_chunks={name: pieces}) for pieces in valid]
+    """The number of chunks of a source, one of `valid`, that fits the backbone's bubbles."""
+    strategies = [replace(strategy, encoder_chunks={name: chunks}) for chunks in valid]
     divisions = {
-        module_stages(workload, way, name): times(workload, way).sources[name] for way in ways
+        module_stages(workload, divided, name): times(workload, divided).sources[name]
+        for divided in strategies
     }
-    # Pieces that fill the bubbles of a few rounds fill those of many.
+    # Chunks that fill the bubbles of a few rounds fill those of many.
     microbatches = min(strategy.microbatches, 2 * strategy.backbone.stage)
     alone = times(workload, replace(strategy, encoder_chunks={}))
-    decoder = _backbone_schedule(strategy, microbatches)
+    backbone = _backbone_schedule(strategy, microbatches)
     feeds = [module_feed(workload, name)]
-    return choose_chunks(decoder, divisions, alone, strategy.fill, strategy.live, feeds).chunks
+    return choose_chunks(backbone, divisions, alone, strategy.fill, strategy.live, feeds).chunks
 
 
 @dataclass(frozen=True)
@@ -204,46 +204,46 @@ class Scheduler:
 
     Attributes:
         workload: the work of a step.
-        hardware: hardware whose seconds place the encoders.
+        hardware: hardware whose seconds place the sources.
     """
 
     workload: Workload
     hardware: Hardware
-    _pieces: dict[tuple[str, str], int] = field(default_factory=dict, repr=False, compare=False)
+    _chunks: dict[tuple[str, str], int] = field(default_factory=dict, repr=False, compare=False)
 
     def __call__(self, strategy: Strategy, thorough: bool = True) -> Schedule:
-        """The schedule of a strategy with all plans, as the train step makes it.
+        """Make the schedule of a strategy with all plans, as the train step does.
 
         Args:
-            thorough: whether to try all ways; otherwise the schedule is made faster, and its step
-                is at most a few percent longer.
+            thorough: whether to try all limits and orders; otherwise the schedule is made faster,
+                and its step is at most a few percent longer.
 
         Raises:
             ScheduleError: sizes of the strategy do not fit together.
         """
-        pieces = {name: self._chunks_of(strategy, name) for name in self.workload.sources}
-        cut = replace(strategy, encoder_chunks=pieces)
-        return make_schedule(self.workload, cut, seconds_on(self.hardware), thorough)
+        chunks = {name: self._chunks_of(strategy, name) for name in self.workload.sources}
+        divided = replace(strategy, encoder_chunks=chunks)
+        return make_schedule(self.workload, divided, seconds_on(self.hardware), thorough)
 
     def _chunks_of(self, strategy: Strategy, name: str) -> int:
-        """Number of pieces of an encoder.
+        """Number of chunks of a source.
 
-        An encoder of several stages has a piece for each stage: smaller pieces would only be sent
-        more often. The pieces of an encoder of one stage are found once for all strategies that
-        differ only in how parameters are shared, or in the plans of other encoders; for that,
-        parameters count as gathered over all ranks at the start of a step.
+        A source of several stages has a chunk for each stage: smaller ones would only be sent more
+        often. The number for a source of one stage is chosen once for all strategies that differ
+        only in how parameters are shared, or in the plans of other sources; for that, parameters
+        count as gathered over all ranks at the start of a step.
         """
-        plan, decoder = strategy.plans[name], strategy.backbone
-        if plan.stage > 1 or decoder.stage == 1:
+        plan, backbone = strategy.plans[name], strategy.backbone
+        if plan.stage > 1 or backbone.stage == 1:
             return plan.stage
         plans = dict.fromkeys(strategy.plans, _share_parameters(plan))
-        plans |= {strategy.backbone_name: _share_parameters(decoder)}
+        plans |= {strategy.backbone_name: _share_parameters(backbone)}
         usual = replace(strategy, plans=plans, encoder_chunks={}, gather="step", co_issue=False)
         key = (name, str(usual))
-        if key not in self._pieces:
+        if key not in self._chunks:
             times = seconds_on(self.hardware)
-            self._pieces[key] = _choose_chunks(self.workload, usual, name, times)
-        return self._pieces[key]
+            self._chunks[key] = _choose_chunks(self.workload, usual, name, times)
+        return self._chunks[key]
 
 
 def _share_parameters(plan: ParallelPlan) -> ParallelPlan:

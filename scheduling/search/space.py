@@ -1,7 +1,7 @@
-"""The space of a plan search: the strategies that are enumerated, decoder first.
+"""The space of a plan search: the strategies that are enumerated, backbone first.
 
-A family is a decoder's plan with its microbatches, chunks, rematerialisation and gather; its
-members have all that the encoders may do beside it.
+A family is a backbone's plan with its microbatches, chunks, rematerialisation and gather; its
+members have in addition all that the sources may do.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class Space:
         remats: rematerialisation policies that are tried.
         gathers: ways of gathering parameters over fsdp that are tried.
         placements: placements of encoders that are tried.
-        kinds: further kinds of the decoder's schedule that are tried where it has stages, besides
+        kinds: further kinds of the backbone's schedule that are tried where it has stages, besides
             1F1B.
         pad: whether stages x chunks need not divide the layers.
         evaluates: whether fsdp must divide widths once stages are part of it, too.
         spreads: whether encoders have as many rows as they need to be dealt over their ranks; else
-            they have as many as the decoder.
-        overlap: collectives of layers that run beside compute of a decoder without stages.
+            they have as many as the backbone.
+        overlap: collectives of layers that overlap compute of a backbone without stages.
     """
 
     devices: int
@@ -99,21 +99,21 @@ class Space:
 
 
 def with_stages(space: Space, workload: Workload) -> Space:
-    """The strategies of a space in which the decoder has several stages."""
+    """The strategies of a space in which the backbone has several stages."""
     periods = workload.backbone.periods
     return replace(space, stages=tuple(n for n in space.stages or range(1, periods + 1) if n > 1))
 
 
-def decoder_families(space: Space, workload: Workload) -> Iterator[Strategy]:
-    """All families: strategies with the decoder's plan alone."""
-    for plans in decoder_plans(space, workload).values():
+def backbone_families(space: Space, workload: Workload) -> Iterator[Strategy]:
+    """All families: strategies with the backbone's plan alone."""
+    for plans in backbone_plans(space, workload).values():
         yield from plan_families(space, workload, plans)
 
 
 def plan_families(
     space: Space, workload: Workload, plans: Iterable[ParallelPlan]
 ) -> Iterator[Strategy]:
-    """The families of some plans of the decoder."""
+    """The families of some plans of the backbone."""
     for plan in plans:
         rows = workload.rows // plan.batch
         for microbatches in divisors_of(rows):
@@ -137,16 +137,16 @@ def _gather_kinds(space: Space, plan: ParallelPlan) -> tuple[str, ...]:
     return space.gathers
 
 
-def decoder_plans(space: Space, workload: Workload) -> dict[int, list[ParallelPlan]]:
-    """Plans of the decoder by the number of devices that they use, the most first."""
+def backbone_plans(space: Space, workload: Workload) -> dict[int, list[ParallelPlan]]:
+    """Plans of the backbone by the number of devices that they use, the most first."""
     by_stages = defaultdict[int, list[ParallelPlan]](list)
-    for plan in _decoder_plans(space, workload):
+    for plan in _list_backbone_plans(space, workload):
         if space.fits_plan(workload.backbone_name, plan) and _chunk_choices(space, workload, plan):
             by_stages[plan.devices].append(plan)
     return dict(sorted(by_stages.items(), reverse=True))
 
 
-def _decoder_plans(space: Space, workload: Workload) -> Iterator[ParallelPlan]:
+def _list_backbone_plans(space: Space, workload: Workload) -> Iterator[ParallelPlan]:
     periods = workload.backbone.periods
     degrees = range(1, space.devices + 1)
     rows = space.contexts or degrees, space.tensors or degrees
@@ -182,46 +182,46 @@ def _chunk_choices(space: Space, workload: Workload, plan: ParallelPlan) -> list
         counts = [v for v in range(1, most + 1) if -(-periods // (plan.stage * v)) * v <= most + v]
     else:
         counts = divisors_of(periods // plan.stage) if periods % plan.stage == 0 else []
-    decoder = workload.backbone
-    holds = [v for v in counts if decoder.per_run(plan.stage * v) >= decoder.side_activations]
+    backbone = workload.backbone
+    holds = [v for v in counts if backbone.per_run(plan.stage * v) >= backbone.side_activations]
     return [v for v in holds if space.chunks is None or v in space.chunks]
 
 
 def encoder_plans(
     space: Space, workload: Workload, family: Strategy, name: str
 ) -> list[ParallelPlan]:
-    """Plans of an encoder beside the decoder of `family`.
+    """Plans of a source that share a grid with the backbone's plan in `family`.
 
-    Its stages divide the decoder's, and so does its tensor degree (Optimus, section 4.1); or its
-    context and tensor degrees are the decoder's. Wider groups would compute as much on every device
-    and communicate more.
+    Its stages divide the backbone's, and so does its tensor degree (Optimus, section 4.1); or its
+    context and tensor degrees are the backbone's. Wider groups would compute as much on every
+    device and communicate more.
     """
-    decoder, plans = family.backbone, []
-    inner = {(1, tensor) for tensor in divisors_of(decoder.tensor)}
-    inner.add((decoder.context, decoder.tensor))
-    stages = [1] if workload.sources[name].side_activations else divisors_of(decoder.stage)
+    backbone, plans = family.backbone, []
+    inner = {(1, tensor) for tensor in divisors_of(backbone.tensor)}
+    inner.add((backbone.context, backbone.tensor))
+    stages = [1] if workload.sources[name].side_activations else divisors_of(backbone.stage)
     degrees = [(stage, *inner_degrees) for stage in stages for inner_degrees in sorted(inner)]
     rows = workload.rows_of(name, family.microbatches)
     for stage, context, tensor in degrees:
         inner_degrees = {"stage": stage, "context": context, "tensor": tensor}
-        batch = decoder.devices // (stage * context * tensor)
-        inside = batch * stage // decoder.stage
+        batch = backbone.devices // (stage * context * tensor)
+        inside = batch * stage // backbone.stage
         if workload.sources[name].periods % stage or (rows % inside and not space.spreads):
             continue
-        for fsdp in sorted({1, decoder.fsdp, decoder.fsdp * decoder.expert, batch}):
+        for fsdp in sorted({1, backbone.fsdp, backbone.fsdp * backbone.expert, batch}):
             if batch % fsdp:
                 continue
             plan = ParallelPlan(data=batch // fsdp, fsdp=fsdp, **inner_degrees)
-            across = family.gather == "layer" and decoder.stage > 1 and fsdp > 1
-            if space.fits_plan(name, plan) and not across and _share_grid(decoder, plan):
+            across = family.gather == "layer" and backbone.stage > 1 and fsdp > 1
+            if space.fits_plan(name, plan) and not across and _share_grid(backbone, plan):
                 plans.append(plan)
     return sorted(set(plans), key=str)
 
 
-def _share_grid(decoder: ParallelPlan, plan: ParallelPlan) -> bool:
+def _share_grid(backbone: ParallelPlan, plan: ParallelPlan) -> bool:
     """Whether both are views of one grid."""
     try:
-        JointGrid.build({"backbone": decoder, "source": plan})
+        JointGrid.build({"backbone": backbone, "source": plan})
     except PlanError:
         return False
     return True

@@ -30,7 +30,7 @@ from scheduling.costs.workload import Workload
 from scheduling.lowering.lowered import BufferSizes
 from scheduling.schedules.schedule import ScheduleError
 from scheduling.search.bounds import (
-    decoder_seconds,
+    backbone_seconds,
     encoder_compute,
     gathers_and_scatters,
     least_compute,
@@ -232,7 +232,7 @@ def _bounds(case: Case) -> dict[str, Any]:
     devices = strategy.backbone.devices
     return {
         "lower bound": lower_bound(workload, strategy, hardware),
-        "decoder alone": decoder_seconds(workload, strategy, hardware),
+        "decoder alone": backbone_seconds(workload, strategy, hardware),
         "encoders' compute": encoder_compute(workload, strategy, hardware),
         "gathers": gathers_and_scatters(workload, strategy, hardware, ["decoder"]),
         "towers": [

@@ -17,7 +17,7 @@ from scheduling.costs.strategy import Strategy
 from scheduling.costs.times import StepTimes
 from scheduling.costs.work import ModulePart, ModuleWork
 from scheduling.schedules.task_kinds import B, F
-from scheduling.search.space import decoder_families, family_members
+from scheduling.search.space import backbone_families, family_members
 from sharding.plan import ParallelPlan
 from tests.scheduling import workloads as small
 
@@ -258,7 +258,7 @@ def test_a_frozen_encoder_computes_its_connectors_gradients_alone() -> None:
 def strategies(draw: st.DrawFn) -> Strategy:
     """One of all strategies of eight devices."""
     space = small.space(8, WORKLOAD)
-    family = draw(st.sampled_from(list(decoder_families(space, WORKLOAD))))
+    family = draw(st.sampled_from(list(backbone_families(space, WORKLOAD))))
     return draw(st.sampled_from(list(family_members(space, WORKLOAD, family)) or [family]))
 
 

@@ -20,17 +20,17 @@ from scheduling.lowering.lowered import Remat
 from scheduling.schedules.schedule import ScheduleError
 from scheduling.search import bounds as of_bounds
 from scheduling.search import scheduler as of_make
-from scheduling.search.bounds import Bounds, least_compute, least_state, lower_bound
+from scheduling.search.bounds import LowerBounds, least_compute, least_state, lower_bound
 from scheduling.search.branch_and_bound import (
-    NEAR,
-    SHARED,
+    MEMORY_TOLERANCE,
+    SHARED_PLAN,
     find_fitting,
     find_leanest,
     search_space,
 )
 from scheduling.search.outcome import SearchOutcome, evaluate_strategy, memory_of
 from scheduling.search.scheduler import Scheduler, make_schedule, seconds_on
-from scheduling.search.space import Space, decoder_families, encoder_plans, family_members
+from scheduling.search.space import Space, backbone_families, encoder_plans, family_members
 from sharding.plan import ParallelPlan
 from tests.scheduling import workloads as small
 
@@ -48,7 +48,7 @@ def everything(
 ) -> Iterator[tuple[Strategy, SearchOutcome]]:
     """All strategies of all families that have a schedule, each with its family."""
     scheduler = Scheduler(workload, hardware)
-    for family in decoder_families(space, workload):
+    for family in backbone_families(space, workload):
         for member in family_members(space, workload, family):
             try:
                 yield family, evaluate_strategy(member, scheduler)
@@ -78,7 +78,7 @@ def test_what_has_no_room_is_counted_and_the_leanest_is_found() -> None:
     workload, hardware = small.workload(rows=4), small.hardware()
     part: dict[str, Any] = {"counts": (2,), "tensors": (1,), "stages": (2,), "chunks": (1,)}
     space = small.space(2, workload, remats=("layer",), kinds=(), **part)
-    scheduler, bounds = Scheduler(workload, hardware), Bounds(workload, hardware)
+    scheduler, bounds = Scheduler(workload, hardware), LowerBounds(workload, hardware)
     every = [own for _, own in everything(space, workload, hardware)]
     pairs = [(bounds.memory_of(own.strategy), own.memory.total) for own in every]
     over = next(total - 1 for bound, total in pairs if bound < total - 1)
@@ -90,7 +90,7 @@ def test_what_has_no_room_is_counted_and_the_leanest_is_found() -> None:
         assert (found.simulated, found.refused.get(LARGER, 0)) == (len(tried), large)
     lean, least = find_leanest(space, scheduler), min(total for _, total in pairs)
     assert lean is not None
-    assert least <= lean[1] <= least * (1 + NEAR)
+    assert least <= lean[1] <= least * (1 + MEMORY_TOLERANCE)
 
 
 @settings(max_examples=12)
@@ -122,7 +122,7 @@ def test_nothing_is_faster_than_what_is_found_nor_than_its_bounds(data: st.DataO
     if tried and not found.best:
         lean = find_leanest(space, scheduler)
         assert lean is not None
-        assert memory < bytes_[0] <= lean[1] <= bytes_[0] * (1 + NEAR)
+        assert memory < bytes_[0] <= lean[1] <= bytes_[0] * (1 + MEMORY_TOLERANCE)
     assert found.simulated <= len(tried)
 
 
@@ -160,7 +160,7 @@ def test_plans_of_several_encoders_that_are_shared_alike_are_simulated_once() ->
     space = small.space(4, workload, remats=("layer",), **part)
     tried = [outcome.seconds for _, outcome in everything(space, workload, hardware)]
     found = search_space(space, Scheduler(workload, hardware))
-    assert found.refused[SHARED] > 0
+    assert found.refused[SHARED_PLAN] > 0
     assert min(tried) <= found.best[0].seconds <= min(tried) * 1.01
     assert found.simulated < len(tried) / 3
 
@@ -176,10 +176,10 @@ def test_effort_is_not_spent_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 
         return call
 
-    for name in ("lower_bound", "decoder_seconds", "least_memory"):
+    for name in ("lower_bound", "backbone_seconds", "least_memory"):
         monkeypatch.setattr(of_bounds, name, counted(name, getattr(of_bounds, name)))
     workload, hardware = small.workload(), small.hardware()
-    space, shared = small.space(8, workload), Bounds(workload, hardware)
+    space, shared = small.space(8, workload), LowerBounds(workload, hardware)
     make = counted("schedules", of_make.make_schedule)
     monkeypatch.setattr(of_make, "make_schedule", make)
     scheduler = Scheduler(workload, hardware)
@@ -200,7 +200,7 @@ def test_most_strategies_are_never_simulated() -> None:
     found = search_space(space, Scheduler(workload, hardware))
     count = sum(
         1
-        for family in decoder_families(space, workload)
+        for family in backbone_families(space, workload)
         for _ in family_members(space, workload, family)
     )
     assert found.simulated < count / 20
@@ -219,7 +219,7 @@ def test_the_leanest_strategy_is_named_where_none_fits() -> None:
     # So much, and no less, is enough.
     (one,) = search_space(replace(space, memory=memory), scheduler).best
     assert one.memory.total == memory
-    less = memory / (1 + NEAR) - 1
+    less = memory / (1 + MEMORY_TOLERANCE) - 1
     assert not search_space(replace(space, memory=less), scheduler).best
 
 
@@ -227,7 +227,7 @@ def test_the_fastest_decoder_plans_come_in_order() -> None:
     workload, hardware = small.workload(), small.hardware()
     scheduler = Scheduler(workload, hardware)
     space = small.space(4, workload, remats=("layer",), stages=(1, 2), chunks=(1,))
-    plans = {family.backbone for family in decoder_families(space, workload)}
+    plans = {family.backbone for family in backbone_families(space, workload)}
     found = search_space(space, scheduler, top=100).best
     assert {own.strategy.backbone for own in found} == plans
     assert len(found) == len(plans)
@@ -411,7 +411,7 @@ def test_numbers_of_devices_are_refused_by_their_own_bounds() -> None:
 def test_degrees_multiply_to_devices_that_there_are_and_divide_what_they_split() -> None:
     workload = small.workload(rows=8, layers=6)
     space = small.space(8, workload)
-    families = list(decoder_families(space, workload))
+    families = list(backbone_families(space, workload))
     assert len(families) == len({str(family) for family in families})
     for family in families:
         plan = family.backbone
@@ -419,7 +419,7 @@ def test_degrees_multiply_to_devices_that_there_are_and_divide_what_they_split()
         assert 6 % (plan.stage * family.chunks) == 0
     assert {family.backbone.devices for family in families} == {8, 6, 4, 3, 2, 1}
     assert {family.backbone.stage for family in families} == {1, 2, 3, 6}
-    padded = decoder_families(replace(space, pad=True), workload)
+    padded = backbone_families(replace(space, pad=True), workload)
     assert {family.backbone.stage for family in padded} == {1, 2, 3, 4, 5, 6}
 
 
@@ -428,9 +428,9 @@ def test_stages_and_chunks_have_whole_periods_of_layers() -> None:
     decoder = replace(plain.modules["decoder"], period=2)
     workload = replace(plain, modules={**plain.modules, "decoder": decoder})
     space = small.space(8, workload)
-    runs = {own.backbone.stage * own.chunks for own in decoder_families(space, workload)}
+    runs = {own.backbone.stage * own.chunks for own in backbone_families(space, workload)}
     assert runs == {1, 3}
-    padded = decoder_families(replace(space, pad=True), workload)
+    padded = backbone_families(replace(space, pad=True), workload)
     assert {own.backbone.stage for own in padded} == {1, 2, 3}
     assert [decoder.per_run(n) for n in (1, 2, 3)] == [6, 4, 2]
 
@@ -438,15 +438,15 @@ def test_stages_and_chunks_have_whole_periods_of_layers() -> None:
 def test_counts_choose_numbers_of_devices() -> None:
     workload = small.workload(rows=8, layers=6)
     space = small.space(8, workload)
-    families = list(map(str, decoder_families(space, workload)))
+    families = list(map(str, backbone_families(space, workload)))
     parts = [
-        list(decoder_families(replace(space, counts=(count,)), workload))
+        list(backbone_families(replace(space, counts=(count,)), workload))
         for count in range(8, 0, -1)
     ]
     assert [str(family) for part in parts for family in part] == families
     assert all(family.backbone.devices == 8 for family in parts[0])
     assert not parts[1]
-    assert not list(decoder_families(replace(space, counts=(16,)), workload))
+    assert not list(backbone_families(replace(space, counts=(16,)), workload))
 
 
 def test_rows_that_are_too_few_for_the_devices_are_split() -> None:
@@ -460,7 +460,7 @@ def test_rows_that_are_too_few_for_the_devices_are_split() -> None:
     assert four.strategy.backbone == ParallelPlan(context=4)
     assert 2 < one.seconds / four.seconds < 4
     within = replace(usual, contexts=(1, 2, 4), domain=2)
-    assert {family.backbone.context for family in decoder_families(within, workload)} == {1, 2}
+    assert {family.backbone.context for family in backbone_families(within, workload)} == {1, 2}
 
 
 def test_encoders_use_context_ranks_for_rows_or_split_rows_alike() -> None:

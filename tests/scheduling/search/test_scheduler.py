@@ -18,7 +18,7 @@ from scheduling.schedules.schedule import (
     interleaved_schedule,
     zero_bubble_schedule,
 )
-from scheduling.search.scheduler import cut_encoders, make_schedule, seconds_on
+from scheduling.search.scheduler import choose_encoder_chunks, make_schedule, seconds_on
 from sharding.plan import ParallelPlan
 from tests.configs import config
 from tests.scheduling import workloads as small
@@ -42,7 +42,7 @@ def test_every_kind_of_schedule_takes_encoders(times: Any) -> None:
     alone["zero_bubble"] = zero_bubble_schedule(2, 1, 4)
     assert set(alone) == set(SCHEDULES) == {*get_args(ScheduleKind)}
     for kind in SCHEDULES:
-        strategy = cut_encoders(workload, Strategy(STAGES, 4, kind=kind), times)
+        strategy = choose_encoder_chunks(workload, Strategy(STAGES, 4, kind=kind), times)
         schedule = make_schedule(workload, strategy, times)
         check_schedule(schedule)
         assert decoder_of(schedule) == decoder_of(alone[kind])

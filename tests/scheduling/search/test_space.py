@@ -13,7 +13,7 @@ from scheduling.search.space import (
     _chunk_choices,
     _fsdp_degrees,
     _gather_kinds,
-    decoder_plans,
+    backbone_plans,
     encoder_plans,
     family_members,
     plan_families,
@@ -77,7 +77,7 @@ def test_chunks_are_those_that_hold_a_layer_each(
 
 
 def strategies(own: Space, layers: int) -> list[ParallelPlan]:
-    return [p for plans in decoder_plans(own, workload(layers=layers)).values() for p in plans]
+    return [p for plans in backbone_plans(own, workload(layers=layers)).values() for p in plans]
 
 
 @given(LAYERS, st.sampled_from([1, 2, 4, 6, 8]), st.none() | st.just((4,)))
