@@ -116,7 +116,9 @@ def test_nothing_is_faster_than_what_is_found_nor_than_its_bounds(data: st.DataO
     some = find_fitting(space, scheduler)
     assert some[1] <= memory if some else not best
     found = search_space(space, scheduler, top)
-    assert [own.seconds for own in found.best] == sorted(best.values())[:top]
+    # A strategy that is faster by the last bit alone may have a bound that is rounded up to a tie.
+    fastest = pytest.approx(sorted(best.values())[:top], rel=1e-12)
+    assert [own.seconds for own in found.best] == fastest
     assert all(own.memory.total <= memory for own in found.best)
     assert len({own.strategy.backbone for own in found.best}) == len(found.best)
     if tried and not found.best:
