@@ -201,13 +201,13 @@ class ImageConfig(_Patches, MediumConfig):
 
     max_pixels: PositiveInt = 89_478_485  # larger files are refused as decompression bombs
     placeholder: str = "<image>"  # stands for an image in the text
-    encoders: dict[str, EncoderImages] = {}  # keys of single encoders, by the encoder's name
+    modules: dict[str, EncoderImages] = {}  # keys of single encoders, by the encoder's name
 
     @model_validator(mode="before")
     @classmethod
     def _fill_inherited(cls, values: Any) -> Any:
         """Keys that an encoder leaves out are taken from the section."""
-        sections = values.get("encoders") if isinstance(values, dict) else None
+        sections = values.get("modules") if isinstance(values, dict) else None
         if not isinstance(sections, dict):
             return values
         common = {key: values[key] for key in EncoderImages.model_fields if key in values}
@@ -215,11 +215,11 @@ class ImageConfig(_Patches, MediumConfig):
             name: {**common, **each} if isinstance(each, dict) else each
             for name, each in sections.items()
         }
-        return {**values, "encoders": filled}
+        return {**values, "modules": filled}
 
     def for_encoder(self, encoder: str) -> ImageConfig:
         """The section as it is for one encoder."""
-        section = self.encoders.get(encoder)
+        section = self.modules.get(encoder)
         return self if section is None else self.model_copy(update=dict(section))
 
 
@@ -278,7 +278,7 @@ class ChatConfig(_Section):
 #: Samples on offer for each row of a step, without `data.lookahead`.
 LOOKAHEAD = 48
 
-Balance = Literal["none", "decoder", "per_phase"]
+Balance = Literal["none", "backbone", "per_phase"]
 BalanceGroup = PositiveInt | Literal["auto"] | None
 Share = Annotated[float, Field(gt=0, le=1)]
 
@@ -290,7 +290,7 @@ AnswersBegin = Literal["text", "header"]
 
 
 class ModuleBalancing(_Section):
-    """How the samples of the decoder, or the media of an encoder, are dealt over the rows."""
+    """How the samples of the backbone, or the media of an encoder, are dealt over the rows."""
 
     algorithm: str | None = None  # lpt, contiguous or module:function; null: the cost's default
     cost: Literal["packed", "padded", "convolution"] = "packed"  # cost of a rank by its segments
@@ -312,7 +312,7 @@ class DataConfig(_Section):
     samples: PositiveInt | None = None  # number of samples in a step, for `batch: samples`
     ladder: tuple[Share, ...] = (0.25, 0.5, 0.75, 1.0)  # shares of budgets, for `batch: samples`
     balance: Balance = "per_phase"  # items that are balanced: samples, or also all media
-    balancing: dict[str, ModuleBalancing] = {}  # how `decoder` and every encoder are balanced
+    balancing: dict[str, ModuleBalancing] = {}  # how items are balanced, by module
     balance_group: BalanceGroup = None  # neighbouring hosts that balance alone; null: all
     lookahead: PositiveInt | None = None  # samples on offer for a step; null: 48 for each row
     lengths: Literal["cached", "on_read"] = "cached"  # measured before the run, or while reading
@@ -401,12 +401,6 @@ class DataConfig(_Section):
 
     @model_validator(mode="after")
     def _with_effect(self) -> DataConfig:
-        idle = {"none": set(self.balancing), "decoder": set(self.balancing) - {"decoder"}}
-        for module in sorted(idle.get(self.balance, set())):
-            raise ValueError(
-                f"data.balancing.{module} has no effect, as data.balance is {self.balance}; valid: "
-                "leave it out, or data.balance per_phase"
-            )
         if self.balance_group is not None:
             self._check_group(self.balance_group)
         if self.processor is not None:

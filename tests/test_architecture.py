@@ -159,22 +159,13 @@ def test_fields_of_a_batch_are_attributes() -> None:
     assert found == {(file, read) for file, read, _ in OTHERS}
 
 
-#: Files with the names of the graph's short form: where it is read, what older files hold, and what
-#: releases call their modules.
+#: Files with the names of the graph's short form: where it is read, what older files hold, what
+#: releases call their modules, and what the backbone of a schedule is called without another name.
 SHORT_FORM = {
     "mllm_jax/config/renamed_keys.py",
     "mllm_jax/hf_format/release_format.py",
     "mllm_jax/models/short_form.py",
     "scheduling/schedules/older_json.py",
-}
-#: Other files that still name modules by literals: the list shrinks, and nothing joins it.
-NAMED_MODULES = {
-    "data/config.py",
-    "data/planning/row_assignment.py",
-    "data/processing/processor.py",
-    "mllm_jax/cli/models.py",
-    "mllm_jax/config/checks/checks.py",
-    "mllm_jax/train/records/metrics.py",
     "scheduling/schedules/tasks.py",
 }
 
@@ -189,7 +180,7 @@ def test_names_of_modules_come_from_the_graph() -> None:
         if isinstance(node, ast.Constant) and node.value in ("decoder", "encoders")
     }
     families = {name for name in found if name.startswith("mllm_jax/families/")}
-    assert found - families == SHORT_FORM | NAMED_MODULES
+    assert found - families == SHORT_FORM
 
 
 def test_the_short_form_is_read_by_the_configuration_alone() -> None:

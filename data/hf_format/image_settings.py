@@ -91,7 +91,7 @@ class ImageSettings(MediaSettings):
         cls, recipes: Mapping[Kind, Any], config: DataConfig, spec: ImageRowSpec
     ) -> ReleasedImages | None:
         """Images, and frames of videos; None if `data.image` has keys for the encoder."""
-        if spec.module in config.image.encoders:
+        if spec.module in config.image.modules:
             return None
         check_idle(config, "image", ("height", "max_patches", "mean", "std"))
         frames = _frame_transforms(recipes, config) if "video" in spec.kinds else None

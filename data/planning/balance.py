@@ -434,14 +434,24 @@ def _ranks_of_groups(problem: BalanceProblem, name: str, groups: Sequence[Sequen
 
 
 def check_balancing(config: DataConfig, modules: Sequence[str]) -> None:
-    """Check that `data.balancing` names known modules and algorithms.
+    """Check that `data.balancing` names known modules that are balanced, and known algorithms.
+
+    Args:
+        config: the section `data`.
+        modules: names of the backbone and of all buckets.
 
     Raises:
-        DataError: a module or an algorithm is unknown.
+        DataError: a module or an algorithm is unknown, or a module is not balanced.
     """
+    balanced = {"none": [], "backbone": modules[:1]}.get(config.balance, modules)
     for module, how in config.balancing.items():
         if module not in modules:
             raise DataError(f"data.balancing.{module}: no such module; valid: {', '.join(modules)}")
+        if module not in balanced:
+            raise DataError(
+                f"data.balancing.{module}: no effect, as data.balance is {config.balance}; valid: "
+                "left out, or data.balance per_phase"
+            )
         if how.algorithm is not None:
             try:
                 find_algorithm(how.algorithm)

@@ -1,6 +1,6 @@
 """Which rows the samples of a microbatch and their media go to.
 
-`none` and `decoder` keep a sample's media in its own row; `per_phase` distributes the decoder's
+`none` and `backbone` keep a sample's media in its own row; `per_phase` distributes the backbone's
 samples and every encoder's media independently, so that every phase of the step is balanced over
 the rows, and so over the ranks that hold them. The samples of a microbatch are chosen before
 (`data.planning.steps`), so that the choice does not depend on costs; here rows are balanced.
@@ -132,7 +132,7 @@ class RowAssigner:
         self._ladder, self._balancing = ladder, config.balancing
         self._text = capacity.text.name
         modules = [spec.name for spec in capacity.specs]
-        needed = {"none": [], "decoder": modules[:1], "per_phase": modules}[config.balance]
+        needed = {"none": [], "backbone": modules[:1], "per_phase": modules}[config.balance]
         missing = [name for name in needed if name not in work]
         if missing:
             raise ValueError(
@@ -162,7 +162,7 @@ class RowAssigner:
         """
         deal_all = {
             "none": self._keep_packed_rows,
-            "decoder": self._balance_texts,
+            "backbone": self._balance_texts,
             "per_phase": self._balance_phases,
         }
         hosts = None if readers is None else np.array(readers, np.int64)
@@ -179,7 +179,7 @@ class RowAssigner:
         return offer.packed
 
     def _balance_texts(self, offer: _Offer) -> Arrangement:
-        """Rows of samples balanced by the decoder's work; media stay in their samples' rows."""
+        """Rows of samples balanced by the backbone's work; media stay in their samples' rows."""
         samples = offer.samples
         needs = [self._capacity.needs(lengths) for lengths in samples]
         here = range(len(samples))
@@ -198,7 +198,7 @@ class RowAssigner:
         return self._with_media(samples, assigned.tolist())
 
     def _balance_phases(self, offer: _Offer) -> Arrangement:
-        """Rows of samples balanced by the decoder's work, rows of media by their encoder's."""
+        """Rows of samples balanced by the backbone's work, rows of media by their encoder's."""
         samples, here = offer.samples, range(len(offer.samples))
         tokens = [lengths.total(self._text) for lengths in samples]
         needs = np.array([(n, 1) for n in tokens], np.int64).reshape(-1, 2)
@@ -277,7 +277,7 @@ class RowAssigner:
         """Rows for the samples of a microbatch that need not be full; None if one would wait."""
         if self._balance == "none":
             packed = self._room_for(samples, in_turn(len(samples), self._rows))
-        elif self._balance == "decoder":
+        elif self._balance == "backbone":
             needs = [self._capacity.needs(lengths) for lengths in samples]
             rows = pack(needs, self._rows, self._capacity.limits)
             together = Packed.with_media(samples, rows, self._specs)

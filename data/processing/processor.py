@@ -118,7 +118,7 @@ class Processor:
     def fingerprint(self) -> str:
         """Fingerprint of all that decides the lengths of a sample."""
         sections = {
-            kind: section.model_dump(mode="json", exclude={"mean", "std", "encoders"})
+            kind: section.model_dump(mode="json", exclude={"mean", "std", "modules"})
             for kind, section in self.config.media.items()
             if counts(kind, self._routes.by_kind)
         }
@@ -130,7 +130,7 @@ class Processor:
             contents.append("every token is an input")
         if others := {n: repr(spec) for n, spec in self.targets.items() if n != NEXT_TOKEN}:
             contents.append(others)
-        spec = self.config.image.encoders
+        spec = self.config.image.modules
         if single := {name: spec[name].model_dump(mode="json") for name in sorted(spec)}:
             contents.append(single)
         return hashlib.sha256(json.dumps(contents).encode()).hexdigest()

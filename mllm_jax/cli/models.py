@@ -16,7 +16,7 @@ def import_arguments(request: CommandRequest) -> Mapping[str, Any]:
     return {
         "source": args.source,
         "out": Path(args.out),
-        "encoders": dict(args.encoder),
+        "others": dict(args.encoder),
         "dtype": args.dtype,
         "devices": args.devices,
         "notify": request.print_line,

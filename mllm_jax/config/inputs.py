@@ -117,7 +117,7 @@ def _medium_bounds(config: ExperimentConfig, name: str) -> dict[str, int]:
     if isinstance(spec, ImageRowSpec) and spec.tiling is None:
         images = config.data.image
         token = 0 if spec.class_token == "none" else 1
-        where = f"encoders.{spec.module}." if spec.module in images.encoders else ""
+        where = f"modules.{spec.module}." if spec.module in images.modules else ""
         most = images.for_encoder(spec.module).max_patches + token
         known[f"data.image.{where}max_patches"] = spec.span(most)
     if isinstance(spec, AudioRowSpec):

@@ -79,6 +79,10 @@ def _on_each_stage(value: Any, values: Mapping[str, Any]) -> Values:
     return chunks
 
 
+def _of_backbone(value: Any, values: Mapping[str, Any]) -> str | None:
+    return "backbone" if value == "decoder" else None
+
+
 #: Keys of before and of today, in the order in which they are translated.
 RENAMED = (
     RenamedKey("schedule.chunks", "schedule.chunks", _of_decoder, "{decoder: N} in place of N"),
@@ -98,6 +102,8 @@ RENAMED = (
     RenamedKey("parallel.sums", "parallel.reduce_dtype"),
     RenamedKey("model.encoders.*.lanes", "model.encoders.*.buckets"),
     RenamedKey("model.attention", "model.attention", _blockwise, "blockwise in place of windowed"),
+    RenamedKey("data.balance", "data.balance", _of_backbone, "backbone in place of decoder"),
+    RenamedKey("data.image.encoders", "data.image.modules"),
 )
 
 

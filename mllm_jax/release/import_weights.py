@@ -97,7 +97,7 @@ class ImportedRun:
 def import_release(
     source: str,
     out: Path,
-    encoders: Mapping[str, str],
+    others: Mapping[str, str],
     dtype: str,
     devices: int,
     notify: Callable[[str], None] = lambda text: None,
@@ -107,7 +107,7 @@ def import_release(
     Args:
         source: a folder, or `organisation/name[@revision]` of a hub: a whole model, or a decoder.
         out: the folder; nothing is there if this fails.
-        encoders: by name, a folder or hub id that an encoder comes from, which gets a new
+        others: by name, a folder or hub id that an encoder comes from, which gets a new
             connector.
         dtype: type of activations, as `model.dtype`; parameters are float32.
         devices: number of devices of the configuration.
@@ -127,9 +127,9 @@ def import_release(
         # Files that are fetched into the draft lie in `out` in the end.
         folders = {
             name: fetch_release(source_of_part, draft / RELEASED / name, notify)
-            for name, source_of_part in {BACKBONE: source, **encoders}.items()
+            for name, source_of_part in {BACKBONE: source, **others}.items()
         }
-        imported.append(_write_run(draft, out, folders, bool(encoders), dtype, devices, notify))
+        imported.append(_write_run(draft, out, folders, bool(others), dtype, devices, notify))
 
     put_folder(out, write)
     return imported[0]

@@ -29,10 +29,10 @@ ENDS = ("", ".connector")
     [
         # exchanges
         (
-            {"parallel__exchange": "all_to_all", "data__balance": "decoder"},
+            {"parallel__exchange": "all_to_all", "data__balance": "backbone"},
             [
                 "parallel.exchange: all_to_all needs routes, which are of media in rows of their "
-                "own, and data.balance is decoder; valid: auto, gather, reduce_scatter, "
+                "own, and data.balance is backbone; valid: auto, gather, reduce_scatter, "
                 "data.balance per_phase"
             ],
         ),
@@ -173,12 +173,12 @@ ENDS = ("", ".connector")
             {
                 "parallel__decoder": {"stage": 2, "tensor": 2},
                 "model__decoder__layers": 2,
-                "data__balance": "decoder",
+                "data__balance": "backbone",
                 "schedule": {"independent_microbatches": True},
             },
             [
                 "schedule.independent_microbatches: true needs media in rows of their own",
-                "data.balance is decoder; valid: data.balance per_phase, false",
+                "data.balance is backbone; valid: data.balance per_phase, false",
             ],
         ),
         (
@@ -404,12 +404,12 @@ ENDS = ("", ".connector")
         ),
         # media
         (
-            {"data__image": {"encoders": {"audio": {"height": 8}}}},
-            ["data.image.encoders: audio takes no image; valid: some of vision"],
+            {"data__image": {"modules": {"audio": {"height": 8}}}},
+            ["data.image.modules: audio takes no image; valid: some of vision"],
         ),
         (
-            {"data__image": {"encoders": {"vision": {"mean": [0.5, 0.4, 0.3]}}}},
-            ["data.image.encoders.vision.mean: [0.5, 0.4, 0.3]", "valid lengths: 1"],
+            {"data__image": {"modules": {"vision": {"mean": [0.5, 0.4, 0.3]}}}},
+            ["data.image.modules.vision.mean: [0.5, 0.4, 0.3]", "valid lengths: 1"],
         ),
         (
             {"data__image": {"mean": [0.5, 0.4, 0.3]}},
@@ -517,8 +517,8 @@ ENDS = ("", ".connector")
             ["data.batch: samples needs data.samples"],
         ),
         (
-            {"data__balance": "decoder", "data__balancing": {"audio": {"cost": "padded"}}},
-            ["data.balancing.audio has no effect, as data.balance is decoder"],
+            {"data__balance": "backbone", "data__balancing": {"audio": {"cost": "padded"}}},
+            ["data.balancing.audio: no effect, as data.balance is backbone"],
         ),
         (
             {"data__lengths": "on_read", "data__lengths_folder": "x"},

@@ -41,6 +41,11 @@ OVERRIDES = {
         "model.encoders.vision.buckets={short: 16, long: null}",
     ),
     "model.attention": ("model.attention=windowed", "model.attention=blockwise"),
+    "data.balance": ("data.balance=decoder", "data.balance=backbone"),
+    "data.image.encoders": (
+        "data.image.encoders={vision: {height: 16}}",
+        "data.image.modules={vision: {height: 16}}",
+    ),
 }
 
 
@@ -80,6 +85,8 @@ def test_what_a_command_wrote_is_read_as_it_was_meant(tmp_path: Path) -> None:
     for name in ("budgets", "rows"):
         schedule[f"encoder_{name}"] = schedule.pop(name)
     values["parallel"]["sums"] = values["parallel"].pop("reduce_dtype")
+    image = values["data"]["image"]
+    image["encoders"] = image.pop("modules")
     for encoder in values["model"]["encoders"].values():
         encoder["lanes"] = encoder.pop("buckets")
     file = tmp_path / "resolved.yaml"

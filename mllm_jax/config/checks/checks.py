@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
+from data.config import RouteConfig
 from data.planning.balance import check_balancing
 from data.planning.ladder import Ladder
 from data.sample import DataError
@@ -199,10 +200,10 @@ def _check_route(config: ExperimentConfig, kind: str) -> Iterator[Problem]:
         reason = f"has no effect, as the model has {has} of {kind}"
         yield Problem(where, reason, lambda: [[removal]])
     elif unknown := [name for name in names if name not in encoders_of_kind]:
-        changed = {"encoders": encoders_of_kind}
+        changed = RouteConfig(encoders=encoders_of_kind, join=routes[kind].join)
         choice = Choice(
             f"some of {', '.join(encoders_of_kind)}",
-            {"data.routes": routes | {kind: routes[kind].model_copy(update=changed)}},
+            {"data.routes": routes | {kind: changed}},
         )
         reason = f"{', '.join(unknown)} takes no {kind}"
         yield Problem(f"{where}.encoders", reason, lambda: [[choice]])
@@ -210,13 +211,13 @@ def _check_route(config: ExperimentConfig, kind: str) -> Iterator[Problem]:
 
 def _own_images(config: ExperimentConfig) -> Iterator[Problem]:
     """Settings of images are of encoders of images."""
-    settings_by_encoder, encoders = config.data.image.encoders, config.model.others
+    settings_by_encoder, encoders = config.data.image.modules, config.model.others
     images = {name for name, encoder in encoders.items() if encoder.modality == "image"}
     if wrong := sorted(settings_by_encoder.keys() - images):
         image_settings = {
             name: settings for name, settings in settings_by_encoder.items() if name in images
         }
-        key = "data.image.encoders"
+        key = "data.image.modules"
         label = f"some of {', '.join(sorted(images))}" if images else "left out"
         choice = Choice(label, {key: image_settings})
         yield Problem(key, f"{', '.join(wrong)} takes no image", lambda: [[choice]])
@@ -225,7 +226,7 @@ def _own_images(config: ExperimentConfig) -> Iterator[Problem]:
 def _check_image_constants(config: ExperimentConfig, name: str, channels: int) -> Iterator[Problem]:
     section, where = config.data.image, config.model_key(name)
     image = section.for_encoder(name)
-    place = f"data.image.encoders.{name}" if name in section.encoders else "data.image"
+    place = f"data.image.modules.{name}" if name in section.modules else "data.image"
     valid = [1] if channels == 1 else [1, channels]
     for key, values in (("mean", image.mean), ("std", image.std)):
         if len(values) not in valid:

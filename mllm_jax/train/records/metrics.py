@@ -17,6 +17,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import AliasChoices, Field
 
+from mllm_jax.models.short_form import BACKBONE
 from mllm_jax.train.records.expert_loads import (
     ExpertLoad,
     expert_loads,
@@ -396,8 +397,8 @@ def modality_of(module: str) -> str:
 
 
 def phase_name(module: str) -> str:
-    """Name of the medium of a module: the decoder works on text."""
-    return "text" if module == "decoder" else module
+    """Name of a module for people: the backbone of the short form works on text."""
+    return "text" if module == BACKBONE else module
 
 
 def _format_above(usual: float, values: Mapping[str, float], form: str) -> str:

@@ -178,7 +178,7 @@ def test_closing_twice_and_early_leaves_no_thread(
         next(loader)
 
 
-@pytest.mark.parametrize("balance", ["none", "decoder", "per_phase"])
+@pytest.mark.parametrize("balance", ["none", "backbone", "per_phase"])
 def test_hosts_get_the_rows_of_the_single_host_batch(
     balance: str, demo: Source, processor: Processor, make_config: MakeConfig
 ) -> None:

@@ -123,10 +123,10 @@ def read(
     "changes",
     [
         {"balance": "per_phase"},
-        {"balance": "decoder"},
+        {"balance": "backbone"},
         {"balance": "per_phase", "batch": "samples", "samples": 21},
     ],
-    ids=["per_phase", "decoder", "samples"],
+    ids=["per_phase", "backbone", "samples"],
 )
 def test_batches_are_those_of_known_lengths(
     hosts: int, changes: dict[str, Any], processor: Processor, make_config: MakeConfig
@@ -200,7 +200,7 @@ def test_each_sample_is_read_once_and_only_what_must_move_does(
     assert 0 < board.moved[1, 0] < 3 * tokens + media
 
 
-@pytest.mark.parametrize("balance", ["decoder", "per_phase"])
+@pytest.mark.parametrize("balance", ["backbone", "per_phase"])
 def test_rows_go_where_their_samples_have_been_read(
     balance: str, processor: Processor, make_config: MakeConfig
 ) -> None:

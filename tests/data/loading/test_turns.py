@@ -278,7 +278,7 @@ def test_groups_that_wait_are_those_with_samples_of_later_epochs() -> None:
 
 
 @pytest.mark.parametrize("lengths", ["cached", "on_read"])
-@pytest.mark.parametrize("balance", ["decoder", "per_phase"])
+@pytest.mark.parametrize("balance", ["backbone", "per_phase"])
 def test_a_step_that_waits_is_one_of_padding(
     lengths: str, balance: str, processor: Processor, make_config: MakeConfig
 ) -> None:

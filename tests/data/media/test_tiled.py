@@ -73,7 +73,7 @@ def kept(medium: ProcessedMedium) -> np.ndarray:
 
 
 @settings(max_examples=12, deadline=None)
-@given(seed=st.integers(0, 1000), balance=st.sampled_from(["none", "decoder", "per_phase"]))
+@given(seed=st.integers(0, 1000), balance=st.sampled_from(["none", "backbone", "per_phase"]))
 def test_every_output_lands_where_its_image_stands(
     seed: int, balance: str, make_config: MakeConfig
 ) -> None:

@@ -87,7 +87,7 @@ def test_rows_keep_their_limits_and_the_oldest_is_placed(
     assert all(row in range(rows) and n <= limits[name] for (name, row), n in used.items())
     for name, loads in dealt.loads.items():
         assert loads.before.sum() == pytest.approx(loads.after.sum())
-        balanced = balance == "per_phase" or (balance == "decoder" and name == "decoder")
+        balanced = balance == "per_phase" or (balance == "backbone" and name == "decoder")
         if balanced:
             assert loads.after.max() <= loads.before.max() * (1 + 1e-6)
         elif balance == "none":
@@ -213,7 +213,7 @@ def test_the_work_of_all_balanced_phases_must_be_known() -> None:
     with pytest.raises(ValueError, match="per_phase must know the work of vision"):
         deal([], "per_phase", 2, {k: WORK[k] for k in ("decoder", "audio")})
     deal([], "none", 2, {})
-    deal([], "decoder", 2, {"decoder": WORK["decoder"]})
+    deal([], "backbone", 2, {"decoder": WORK["decoder"]})
 
 
 # ---- algorithms of users -------------------------------------------------------------------------
@@ -407,7 +407,7 @@ def test_a_bad_medium_is_blank_and_reported(processor: Processor, make_config: M
     assert missing == tuple((placement, (name, fault)) for placement in plan.placements)
 
 
-@pytest.mark.parametrize("balance", ["decoder", "per_phase"])
+@pytest.mark.parametrize("balance", ["backbone", "per_phase"])
 @settings(max_examples=20)
 @given(
     lengths=st.lists(st.integers(1, 100), min_size=4, max_size=12),

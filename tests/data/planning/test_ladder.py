@@ -52,7 +52,7 @@ def test_the_lightest_ranks_are_the_first_of_a_stable_order(loads: list[int], co
 
 
 @pytest.mark.parametrize(("tokens", "fits"), [(50, True), (51, False)])
-@pytest.mark.parametrize("balance", ["none", "decoder", "per_phase"])
+@pytest.mark.parametrize("balance", ["none", "backbone", "per_phase"])
 def test_rows_that_are_exactly_full_have_room(balance: str, tokens: int, fits: bool) -> None:
     capacity = make_capacity(
         BUDGETS,

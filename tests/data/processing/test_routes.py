@@ -127,7 +127,7 @@ def test_an_encoder_has_settings_of_its_own(make_config: MakeConfig) -> None:
     sample = make_sample("s", [64, 32])
     plain = processor(make_config, COARSE)
     image = make_config().image.model_dump() | {"mean": (0.25,)}
-    own = ImageConfig(**image | {"encoders": {"coarse": {"height": 8}}})
+    own = ImageConfig(**image | {"modules": {"coarse": {"height": 8}}})
     assert own.for_encoder("coarse").mean == (0.25,)
     assert own.for_encoder("vision") == own
     both = Processor(plain.config.model_copy(update={"image": own}), [TEXT, VISION, AUDIO, COARSE])
@@ -144,7 +144,7 @@ def test_an_encoder_has_settings_of_its_own(make_config: MakeConfig) -> None:
     assert again == own
 
 
-@pytest.mark.parametrize("balance", ["none", "decoder", "per_phase"])
+@pytest.mark.parametrize("balance", ["none", "backbone", "per_phase"])
 def test_loaders_pack_both(balance: str, make_config: MakeConfig) -> None:
     """Lengths measured beforehand and lengths measured when read make the same batches."""
     budgets = BUDGETS | {"coarse": 192}

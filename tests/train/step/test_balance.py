@@ -121,7 +121,7 @@ def laboratory(small_config: Any) -> Laboratory:
 RANDOM = f"{__name__}:at_random"
 ALGORITHMS = st.sampled_from([None, "lpt", "contiguous", RANDOM])
 COSTS = st.sampled_from(["packed", "padded", "convolution"])
-BALANCED = {"none": (), "decoder": ("decoder",), "per_phase": NAMES}
+BALANCED = {"none": (), "backbone": ("decoder",), "per_phase": NAMES}
 
 
 def hows(balance: Balance) -> st.SearchStrategy[dict[str, Any]]:

@@ -97,7 +97,7 @@ SAMPLES = st.lists(
 
 
 @settings(max_examples=15)
-@given(samples=SAMPLES, count=COUNTS, balance=st.sampled_from(["decoder", "per_phase"]))
+@given(samples=SAMPLES, count=COUNTS, balance=st.sampled_from(["backbone", "per_phase"]))
 def test_groups_fill_their_own_rows_with_every_sample_once(
     samples: list[Lengths], count: int, balance: str, make_config: MakeConfig
 ) -> None:
@@ -228,7 +228,7 @@ def test_every_size_that_is_offered_is_accepted(make_config: MakeConfig) -> None
     [
         ({}, "has no effect, as data.balance is none"),
         (
-            {"balance": "decoder", "batch": "samples", "samples": 8},
+            {"balance": "backbone", "batch": "samples", "samples": 8},
             r"is refused with data.ladder \[0.25, 0.5, 0.75, 1.0",
         ),
     ],
