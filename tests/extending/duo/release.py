@@ -1,4 +1,4 @@
-"""The release format of the model: two modules of other families, and a linear layer."""
+"""The release formats of the decoder, and of the model: an encoder, a linear layer, the decoder."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from mllm_jax.families.releases import decoder_rules, read_text_decoder, write_d
 from mllm_jax.families.siglip.config import SiglipConfig
 from mllm_jax.families.siglip.release import read_siglip, siglip_rules, write_siglip
 from mllm_jax.hf_format.connector_rules import connector_rules
+from mllm_jax.hf_format.decoder_rules import DecoderRelease
 from mllm_jax.hf_format.files import PretrainedError
 from mllm_jax.hf_format.release_format import ReleasedModel, ReleaseFormat, Values
 from mllm_jax.hf_format.tensor_rules import TensorRule
-from mllm_jax.layers.config.decoder import DecoderConfig
 
+from .config import DuoConfig
+
+DECODER = DecoderRelease("duo_text", DuoConfig, "DuoForCausalLM")
 _CONNECTOR = {"kind": "linear"}
 
 
@@ -20,7 +23,7 @@ def _read_model(values: Values) -> ReleasedModel:
     vision = read_siglip(values).model_dump() | {"connector": _CONNECTOR}
     encoders = {"vision": SiglipConfig.model_validate(vision)}
     placeholders = {"vision": values["image_token_id"]}
-    return ReleasedModel(read_text_decoder(values, "llama"), encoders, placeholders)
+    return ReleasedModel(read_text_decoder(values, "duo_text"), encoders, placeholders)
 
 
 def _tensor_rules(model: ReleasedModel) -> dict[str, list[TensorRule]]:
@@ -44,18 +47,24 @@ def _write_config(model: ReleasedModel) -> dict[str, Any]:
     }
 
 
-def _modules(model: ReleasedModel) -> tuple[DecoderConfig, SiglipConfig]:
+def _processor_config(model: ReleasedModel) -> dict[str, Any]:
+    del model
+    return {"processor_class": "DuoProcessor"}
+
+
+def _modules(model: ReleasedModel) -> tuple[DuoConfig, SiglipConfig]:
     decoder, vision = model.decoder, model.encoders["vision"]
-    assert decoder is not None
+    assert isinstance(decoder, DuoConfig)
     assert isinstance(vision, SiglipConfig)
     return decoder, vision
 
 
 DUO = ReleaseFormat(
     "duo",
-    {"decoder": DecoderConfig, "vision": SiglipConfig},
+    {"decoder": DuoConfig, "vision": SiglipConfig},
     _read_model,
     _tensor_rules,
     _write_config,
+    processor=_processor_config,
 )
 FORMATS = (DUO,)

@@ -1,4 +1,4 @@
-"""The decoders of docs/extending/decoder.md: a family of known parts, and a new part."""
+"""The decoder of docs/extending/family.md, and the part that docs/extending/decoder.md adds."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tests.models import towers
 from tests.models.pretrained.stored import by_name
 
 HERE = Path(__file__).parent
-PAGE = HERE.parents[1] / "docs" / "extending" / "decoder.md"
-DECODERS = PAGE.read_text()
+PAGES = HERE.parents[1] / "docs" / "extending"
+FAMILIES = (PAGES / "family.md").read_text()
 #: The lines that give decoders a part that no family has.
 PART = HERE / "sandwich.patch"
 
@@ -39,13 +39,13 @@ def test_a_part_that_the_page_adds_leaves_tests_green(tmp_path: Path) -> None:
 
 
 def test_the_page_shows_the_part() -> None:
-    assert f"```diff\n{PART.read_text()}```" in DECODERS
+    assert f"```diff\n{PART.read_text()}```" in (PAGES / "decoder.md").read_text()
 
 
 @pytest.mark.parametrize("name", ["__init__", "config", "release"])
 def test_the_page_shows_the_code(name: str) -> None:
     code = (HERE / "mine" / f"{name}.py").read_text()
-    assert f"```python\n{code}```" in DECODERS, f"{name}.py is not as in {PAGE}"
+    assert f"```python\n{code}```" in FAMILIES, f"{name}.py is not as in the page"
 
 
 @pytest.fixture
@@ -87,9 +87,10 @@ TINY = {
 
 
 def test_a_folder_is_all_that_a_decoder_needs(tmp_path: Path) -> None:
-    """A copy with the folder checks a configuration, computes, and has a release format."""
+    """A copy with the folders checks a configuration, computes, and has their release formats."""
     copy_framework(tmp_path)
-    shutil.copytree(HERE / "mine", tmp_path / "mllm_jax" / "families" / "mine")
+    for name in ("mine", "duo"):
+        shutil.copytree(HERE / name, tmp_path / "mllm_jax" / "families" / name)
     (tmp_path / "tiny.yaml").write_text(json.dumps(TINY))
     tiny = ("--config", "tiny.yaml")
     assert "family: mine" in run_in(tmp_path, "launch.py", "config", *tiny)
@@ -97,4 +98,9 @@ def test_a_folder_is_all_that_a_decoder_needs(tmp_path: Path) -> None:
     assert result["ok"] is True
     assert {*result["worst"]} == {"decoder"}
     formats = "from mllm_jax.families.releases import release_formats; print(*release_formats())"
-    assert "mine" in run_in(tmp_path, "-c", formats).split()
+    assert {"mine", "duo", "duo_text"} <= {*run_in(tmp_path, "-c", formats).split()}
+    classes = (
+        "from mllm_jax.families.processors import released_processors; "
+        "print(*released_processors().media)"
+    )
+    assert "DuoImageProcessor" in run_in(tmp_path, "-c", classes).split()
