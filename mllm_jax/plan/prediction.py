@@ -120,10 +120,10 @@ def describe_strategy(strategy: Strategy) -> str:
     parts = [plans, microbatches, f"remat {strategy.remat}"]
     if strategy.backbone.stage > 1:
         cuts = strategy.encoder_chunks.items()
-        pieces = ", ".join(f"{name} in {format_count(n, 'piece', 'pieces')}" for name, n in cuts)
+        encoders = ", ".join(f"{name} in {format_count(n, 'chunk', 'chunks')}" for name, n in cuts)
         parts += [format_count(strategy.chunks, "chunk", "chunks")]
         parts += [strategy.kind.replace("_", " ")] if strategy.kind != "1f1b" else []
-        parts += [f"encoders in {strategy.placement}", pieces] if pieces else []
+        parts += [f"encoders in {strategy.placement}", encoders] if encoders else []
     if strategy.backbone.stage > 1 and strategy.backbone.fsdp > 1:
         parts.append(f"gathered by {strategy.gather}")
     return ", ".join(parts)

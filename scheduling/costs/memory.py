@@ -372,12 +372,12 @@ def _least_work(workload: Workload, strategy: Strategy, hardware: Hardware) -> f
 
     The more chunks there are, the fewer layers a task has; buffers have a slot more for each.
     """
-    pieces = {
+    chunks = {
         name: workload.modules[name].periods
         for name, plan in strategy.plans.items()
         if name != workload.backbone_name and strategy.placement == "bubbles" and plan.stage == 1
     }
-    cut = replace(strategy, encoder_chunks={**pieces, **strategy.encoder_chunks})
+    cut = replace(strategy, encoder_chunks={**chunks, **strategy.encoder_chunks})
     return _task_bytes({name: ModuleTiming(workload, cut, hardware, name) for name in cut.plans})
 
 
@@ -396,7 +396,7 @@ def _least_slots(module: ModuleTiming) -> BufferSizes:
     of_each = -(-waiting * division.stages // stages)
     saved = of_each * len(division.chunks_with(B)) // division.stages
     full = module.remat == "full"
-    # Pieces without a backward get no gradients.
+    # Chunks without a backward get no gradients.
     return BufferSizes(
         saved=0 if full else saved,
         output_buffer=outputs,

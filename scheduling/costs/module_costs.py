@@ -55,7 +55,7 @@ class ModuleCosts:
 
     @cached_property
     def layers_per_task(self) -> int:
-        """Layers of a chunk of the decoder, or of a piece of an encoder."""
+        """Layers of a chunk of the decoder or of an encoder."""
         if self.is_backbone:
             return self.profile.per_run(self.plan.stage * self.strategy.chunks)
         return self.profile.layers // self.division.chunks

@@ -9,28 +9,27 @@ backward)::
 
 e2, e3, E0 and E1 run where the decoder leaves a stage idle and make no tick longer.
 
-Work that no idle slot takes runs in rounds: every stage runs a piece in the same tick, so that no
-stage waits for another. A round costs as much beside decoder tasks as in a tick of its own, before
+Work that no idle slot takes runs in rounds: every stage runs a chunk in the same tick, so that no
+stage waits for another. A round costs as much next to decoder tasks as in a separate tick, before
 the decoder's first or after its last: only idle slots shorten the step. The step can be no shorter
 than all work divided by the number of stages (`lower_bound`).
 
 Encoders are placed one after the other, the largest first, in four phases and polynomial time:
 
-1. *Slots.* A fused task is an idle slot if a piece in it makes the tick longer by less than the
-piece's
-   share of a round (its cost over the stages), or not at all. A slot takes as many pieces as are
-   worth it; all but the last of them stand in ticks of their own before it, in which the stages do
-   not meet (`Schedule.stage_syncs`). Pieces of encoders of several stages move between stages: a
-   slot takes one of them.
+1. *Slots.* A fused task is an idle slot if a chunk in it makes the tick longer by less than the
+   chunk's share of a round (its cost over the stages), or not at all. A slot takes as many chunks
+   as are worth it; all but the last of them have separate ticks before it, in which the stages do
+   not synchronize (`Schedule.stage_syncs`). Chunks of encoders of several stages move between
+   stages: a slot takes one of them.
 2. *Owners.* Pipeline q of the encoder handles c[q] microbatches, forward and backward. If its idle
    slots take i[q] forwards and j[q] backwards, c[q] - i[q] and c[q] - j[q] are left for rounds.
    The c[q] are chosen to minimise the cost of the most rounds that any pipeline needs.
-3. *Walk.* Backwards are placed by one walk through the ticks. A microbatch is ready when stage 0
-   has done its decoder backward. It runs in an idle slot of its owner, or in a round; a round is
-   due as soon as all the stages that need the most rounds have a piece to spare, one that no later
-   slot will take. Forwards have deadlines, which in reversed time are the ticks from which they may
-   run: the same walk, through the ticks in reverse order, places them.
-4. *Refinement.* A piece that alone makes a tick longer than the other stages need moves to a tick
+3. *Placement.* Backwards are placed in one pass through the ticks. A microbatch is ready when
+   stage 0 has done its decoder backward. It runs in an idle slot of its owner, or in a round; a
+   round is due as soon as all the stages that need the most rounds have a chunk to spare, one that
+   no later slot will take. Forwards have deadlines, which in reversed time are the ticks from
+   which they may run: the same pass, through the ticks in reverse order, places them.
+4. *Refinement.* A chunk that alone makes a tick longer than the other stages need moves to a tick
    that grows less (`scheduling.schedules.refine`).
 
 Where the costs hold times of gathering parameters and scattering gradients, ticks for them come
@@ -38,7 +37,7 @@ before the decoder's first and after its last: idle slots of all stages. The ste
 and without them, and the shorter one is taken.
 
 Phases 2 and 3 are tried with two orders of the owners, with forwards or backwards first, and with
-and without slots that are shorter than a piece; the shortest are refined, and of those the shortest
+and without slots that are shorter than a chunk; the shortest are refined, and of those the shortest
 step is taken. After Optimus (Feng et al., arXiv 2408.03505), which packs bubbles of continuous time
 by search.
 """
@@ -65,7 +64,7 @@ from scheduling.schedules.tasks import Feed, ModuleStages
 
 Placement = Literal["first_stage", "prologue", "bubbles"]
 Fill = Literal["pipeline", "tensor", "data"]
-#: Share by which a step may be longer if it has fewer pieces.
+#: Share by which a step may be longer if it has fewer chunks.
 STEP_TOLERANCE = 0.01
 #: Number of placements that are refined: the shortest of those tried.
 MAX_REFINED = 3
@@ -330,9 +329,9 @@ def _place_all(
 
 
 def _place_shortest(
-    table: ScheduleBuilder, flows: list[TaskQueue], microbatches: range, rules: PlacementRules
+    table: ScheduleBuilder, queues: list[TaskQueue], microbatches: range, rules: PlacementRules
 ) -> ScheduleBuilder:
-    """Places `flows` in several ways and takes the one with the shortest step."""
+    """Places `queues` in several ways and takes the one with the shortest step."""
     if not microbatches:
         return table
     placed: dict[Hashable, ScheduleBuilder] = {}
@@ -341,13 +340,13 @@ def _place_shortest(
     ways = [(True, True, 1)] if first else product((True, False), (True, False), (1, -1))
     for stretch, rising, order in ways:
         limits = replace(rules, stretch=stretch)
-        owners = _assign_pipelines(table, flows, microbatches, limits, rising)
+        owners = _assign_pipelines(table, queues, microbatches, limits, rising)
         # One encoder pipeline has no two orders.
         way = stretch, order, tuple(owners)
         if way not in placed:
             tried = table
-            for flow in flows[::order]:
-                tried = place_tasks(tried, flow, microbatches, owners, limits)
+            for queue in queues[::order]:
+                tried = place_tasks(tried, queue, microbatches, owners, limits)
             placed[way] = tried
         placements.append(placed[way])
     placements.sort(key=lambda tried: tried.makespan)
@@ -360,7 +359,7 @@ def _place_shortest(
 
 def _assign_pipelines(
     table: ScheduleBuilder,
-    flows: list[TaskQueue],
+    queues: list[TaskQueue],
     microbatches: range,
     rules: PlacementRules,
     rising: bool,
@@ -374,15 +373,15 @@ def _assign_pipelines(
     if rules.eager:
         return [0] * len(microbatches)
     if rules.in_turn:
-        pipelines = table.stages // flows[0].module.stages
+        pipelines = table.stages // queues[0].module.stages
         return [unit % pipelines for unit in range(len(microbatches))]
     sides = [
         (
-            slot_capacities(table, flow, microbatches, rules),
-            flow.chunks_by_stage[flow.stages[0]],
-            sum(flow.costs) / len(flow.costs),
+            slot_capacities(table, queue, microbatches, rules),
+            queue.chunks_by_stage[queue.stages[0]],
+            sum(queue.costs) / len(queue.costs),
         )
-        for flow in flows
+        for queue in queues
     ]
     counts = _balance_pipelines(len(microbatches), sides)
     turns = max(counts)
@@ -400,16 +399,16 @@ def _balance_pipelines(total: int, sides: list[tuple[list[int], int, float]]) ->
 
     Args:
         total: number of microbatches.
-        sides: for forwards, and for backwards if there are any: pieces that the idle slots of each
-            pipeline take, pieces per microbatch, and cost of a piece.
+        sides: for forwards, and for backwards if there are any: chunks that the idle slots of each
+            pipeline take, chunks per microbatch, and cost of a chunk.
     """
     # Without backwards, their side costs nothing.
     pair = (*sides, ([0] * len(sides[0][0]), 1, 0.0))[:2]
 
     def counts(*rounds: int) -> list[int]:
         sizes = [
-            [(count + slots_taken) // pieces for slots_taken in slots]
-            for count, (slots, pieces, _) in zip(rounds, pair, strict=True)
+            [(count + slots_taken) // chunks for slots_taken in slots]
+            for count, (slots, chunks, _) in zip(rounds, pair, strict=True)
         ]
         return [min(size) for size in zip(*sizes, strict=True)]
 

@@ -60,7 +60,7 @@ class ScheduleBuilder:
         """The table of the decoder alone.
 
         Args:
-            ends: flows that may use the time in which parameters are gathered and gradients
+            ends: queues that may use the time in which parameters are gathered and gradients
                 scattered; then there are ticks for that.
         """
         tasks, load = decoder.task_arrays, np.zeros((len(decoder.ticks), decoder.stages))
@@ -131,40 +131,40 @@ class ScheduleBuilder:
         return float(max(before, gather) + middle + max(after, scatter)) + self.shared
 
     def ready_ticks(
-        self, flow: TaskQueue, microbatches: range | np.ndarray, rules: PlacementRules
+        self, queue: TaskQueue, microbatches: range | np.ndarray, rules: PlacementRules
     ) -> np.ndarray:
-        """First tick, in the walk's order, in which a task of each microbatch may run."""
+        """First tick, in the order of placement, in which a task of each microbatch may run."""
         span = np.flatnonzero(self.source >= 0)
-        ticks = span[self._end_ticks(flow)[microbatches]]
+        ticks = span[self._end_ticks(queue)[microbatches]]
         if rules.rounds == "end":
-            ticks[:] = span[0] if flow.reverse else span[-1]
-        return len(self.source) - ticks if flow.reverse else ticks + 1
+            ticks[:] = span[0] if queue.reverse else span[-1]
+        return len(self.source) - ticks if queue.reverse else ticks + 1
 
-    def _end_ticks(self, flow: TaskQueue) -> np.ndarray:
+    def _end_ticks(self, queue: TaskQueue) -> np.ndarray:
         """`[own microbatches]`: tick of `backbone` in which stage 0 begins or ends what each feeds.
 
         It begins with the first that a forward feeds, and ends with the last that feeds a backward.
         """
-        choose = np.minimum if flow.kind.forward else np.maximum
-        return flow.feed.reduce_consumers(self.first[flow.kind], choose)
+        choose = np.minimum if queue.kind.forward else np.maximum
+        return queue.feed.reduce_consumers(self.first[queue.kind], choose)
 
-    def count_slots(self, flow: TaskQueue, rules: PlacementRules) -> np.ndarray:
-        """`[ticks, stages]`, ticks in the walk's order: number of pieces of mean cost that fit."""
-        key = flow, rules.slots, rules.stretch
+    def count_slots(self, queue: TaskQueue, rules: PlacementRules) -> np.ndarray:
+        """`[ticks, stages]`, in the order of placement: chunks of mean cost that fit."""
+        key = queue, rules.slots, rules.stretch
         if key not in self._slots:
-            self._slots[key] = self._count_slots(flow, rules)
+            self._slots[key] = self._count_slots(queue, rules)
         return self._slots[key]
 
-    def _count_slots(self, flow: TaskQueue, rules: PlacementRules) -> np.ndarray:
-        is_busy = self.occupied[flow.kind]
+    def _count_slots(self, queue: TaskQueue, rules: PlacementRules) -> np.ndarray:
+        is_busy = self.occupied[queue.kind]
         counts = np.zeros(is_busy.shape, np.intp)
         uneven = self.load.min(axis=1) < self.tick_lengths
         usable = (rules.slots | (self.source < 0)) & uneven
-        mean, share = flow.mean_costs(self.stages), flow.round_share(self.stages)
+        mean, share = queue.mean_costs(self.stages), queue.round_share(self.stages)
         rows, load, floor = np.flatnonzero(usable), self.load[usable], self.floor[usable]
-        tasks = flow.feed.source_count(self.backbone.microbatches) * len(flow.chunks)
+        tasks = queue.feed.source_count(self.backbone.microbatches) * len(queue.chunks)
         while len(rows):
-            full = (is_busy[rows] | (counts[rows] > 0)) & flow.moves_between_stages
+            full = (is_busy[rows] | (counts[rows] > 0)) & queue.moves_between_stages
             full |= counts[rows] >= tasks
             costs = np.where(full, inf, mean)
             more = gainful_stages(load, floor, costs, share, rules.stretch)
@@ -172,7 +172,7 @@ class ScheduleBuilder:
             open_ = more.any(axis=1)
             rows, load = rows[open_], (load + np.where(more, costs, 0))[open_]
             floor = floor[open_]
-        return counts[::-1] if flow.reverse else counts
+        return counts[::-1] if queue.reverse else counts
 
     def with_ticks(self, ticks: np.ndarray) -> ScheduleBuilder:
         """A copy whose tick i is this table's tick `ticks[i]`, or empty if that is -1."""
@@ -261,11 +261,11 @@ class ScheduleBuilder:
         entry = last[np.flatnonzero(self.source >= 0)[self.first[F]]]
         encoded = np.full(len(entry), -1)
         for part, tick in places.items():
-            microbatch, piece = part.tasks.T
+            microbatch, chunk = part.tasks.T
             if part.queue.moves_between_stages:
                 meets[tick] = True
             if part.queue.kind.forward and not part.queue.prefetch:
-                feed, last = part.queue.feed, piece == part.queue.module.chunks - 1
+                feed, last = part.queue.feed, chunk == part.queue.module.chunks - 1
                 done = np.full(feed.source_count(len(entry)), -1)
                 done[microbatch[last]] = tick[last]
                 sources, targets = feed.microbatch_pairs(len(entry))
@@ -305,9 +305,9 @@ class ScheduleBuilder:
             kind, name = placed.queue.kind, placed.queue.module.name
             step = self.backbone.microbatches if placed.queue.prefetch else 0
             pairs = zip(placed.positions.tolist(), placed.tasks.tolist(), strict=True)
-            for (tick, stage), (microbatch, piece) in pairs:
+            for (tick, stage), (microbatch, chunk) in pairs:
                 tasks = by_tick.setdefault(tick, {}).setdefault((stage, kind), [])
-                tasks.append(Task(kind, name, microbatch + step, piece))
+                tasks.append(Task(kind, name, microbatch + step, chunk))
         return by_tick
 
 
@@ -317,25 +317,25 @@ def _sync_order(placed: PlacedTasks) -> bool:
 
 
 def _add_encoder_tasks(
-    decoder: tuple[FusedTask, ...], pieces: Mapping[tuple[int, TaskKind], Sequence[Task]]
+    decoder: tuple[FusedTask, ...], encoder_tasks: Mapping[tuple[int, TaskKind], Sequence[Task]]
 ) -> list[tuple[FusedTask, ...]]:
     """Fused tasks of a tick with encoder tasks: the last of each kind, the others before it."""
-    depth = max(map(len, pieces.values()))
+    depth = max(map(len, encoder_tasks.values()))
     rows: list[list[FusedTask]] = [[()] * len(decoder) for _ in range(depth)]
     rows[-1] = list(decoder)
     # Fused tasks are ordered as KINDS: encoder tasks come last, their forwards first.
-    for (stage, _), tasks in sorted(pieces.items(), key=lambda own: not own[0][1].forward):
+    for (stage, _), tasks in sorted(encoder_tasks.items(), key=lambda item: not item[0][1].forward):
         for row, task in zip(rows[::-1], reversed(tasks), strict=False):
             row[stage] += (task,)
     return [tuple(row) for row in rows]
 
 
-def _end_tick_floors(seconds: float, kind: TaskKind, flows: Sequence[TaskQueue]) -> np.ndarray:
-    """`[ticks]`, summing to `seconds`: a tick takes one piece of a flow that moves."""
+def _end_tick_floors(seconds: float, kind: TaskKind, queues: Sequence[TaskQueue]) -> np.ndarray:
+    """`[ticks]`, summing to `seconds`: a tick takes one chunk of a queue that moves."""
     if not seconds:
         return np.zeros(0)
     longest = max(
-        (max(f.costs) for f in flows if f.moves_between_stages and f.kind is kind), default=0.0
+        (max(f.costs) for f in queues if f.moves_between_stages and f.kind is kind), default=0.0
     )
     count = max(1, min(int(seconds / longest), MAX_END_TICKS)) if longest else 1
     return np.full(count, seconds / count)

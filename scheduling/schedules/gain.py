@@ -13,7 +13,7 @@ from scheduling.schedules.task_queue import TOLERANCE
 def gainful_stages(
     load: np.ndarray, floor: np.ndarray, costs: np.ndarray, share: float, stretch: bool
 ) -> np.ndarray:
-    """`[ticks, stages]`: where one more piece makes the tick longer by less than its share.
+    """`[ticks, stages]`: where one more chunk makes the tick longer by less than its share.
 
     Several stages may make a tick longer at the same time: the set of stages that gains most is
     taken.
@@ -21,9 +21,9 @@ def gainful_stages(
     Args:
         load: `[ticks, stages]`: cost of the tasks.
         floor: `[ticks]`: least length of each tick.
-        costs: `[ticks, stages]`: cost of a piece; infinite where none may run.
-        share: share of a round that one piece is.
-        stretch: whether pieces may make a tick longer at all.
+        costs: `[ticks, stages]`: cost of a chunk; infinite where none may run.
+        share: share of a round that one chunk is.
+        stretch: whether chunks may make a tick longer at all.
     """
     possible = np.isfinite(costs)
     costs = np.where(possible, costs, 0)
@@ -49,7 +49,7 @@ def gainful_stages_of_tick(
     Args:
         load: `[stages]`: cost of the tasks.
         floor, share, stretch: as in `gainful_stages`.
-        costs: cost of a piece, by the stages that may run one.
+        costs: cost of a chunk, by the stages that may run one.
 
     Returns:
         The stages, in rising order.

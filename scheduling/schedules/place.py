@@ -1,4 +1,4 @@
-"""A walk through the ticks that places the tasks of one flow: phase 3 of `schedules.bubbles`."""
+"""A pass through the ticks that places the tasks of one queue: phase 3 of `schedules.bubbles`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from scheduling.schedules.task_queue import TOLERANCE, PlacedTasks, PlacementRul
 
 
 def slot_capacities(
-    table: ScheduleBuilder, flow: TaskQueue, microbatches: range, rules: PlacementRules
+    table: ScheduleBuilder, queue: TaskQueue, microbatches: range, rules: PlacementRules
 ) -> list[int]:
-    """Number of pieces that idle slots take, by encoder pipeline, for evenly dealt microbatches."""
-    slots = table.count_slots(flow, rules)[:, flow.stages[0] :: flow.module.stages]
-    arrivals = np.bincount(table.ready_ticks(flow, microbatches, rules), minlength=len(slots) + 1)
-    even = arrivals[:, None] * (flow.chunks_by_stage[flow.stages[0]] / slots.shape[1])
+    """Number of chunks that idle slots take, by encoder pipeline, for evenly dealt microbatches."""
+    slots = table.count_slots(queue, rules)[:, queue.stages[0] :: queue.module.stages]
+    arrivals = np.bincount(table.ready_ticks(queue, microbatches, rules), minlength=len(slots) + 1)
+    even = arrivals[:, None] * (queue.chunks_by_stage[queue.stages[0]] / slots.shape[1])
     supply = np.broadcast_to(even, (len(slots) + 1, slots.shape[1]))
     _, left = _waiting_for_slots(slots, supply)
     return np.floor(supply.sum(axis=0) - left + TOLERANCE).astype(int).tolist()
@@ -28,39 +28,39 @@ def slot_capacities(
 
 def place_tasks(
     table: ScheduleBuilder,
-    flow: TaskQueue,
+    queue: TaskQueue,
     microbatches: range,
     owners: list[int],
     rules: PlacementRules,
 ) -> ScheduleBuilder:
     """Adds the tasks of `microbatches`; `owners` are the encoder pipelines that run them."""
-    walk = _Walk(table, flow, microbatches, owners, rules)
-    walk.place_all()
-    ticks, where, tasks = np.array(walk.ticks), np.array(walk.positions), np.array(walk.tasks)
-    if flow.reverse:
+    placer = _TaskPlacer(table, queue, microbatches, owners, rules)
+    placer.place_all()
+    ticks, where, tasks = np.array(placer.ticks), np.array(placer.positions), np.array(placer.tasks)
+    if queue.reverse:
         ticks = np.where(ticks < 0, -1, len(table.source) - 1 - ticks)[::-1]
         where, tasks = where[::-1].copy(), tasks[::-1].copy()
         where[:, 0] = len(ticks) - 1 - where[:, 0]
     grown = table.with_ticks(ticks)
-    cost = dict(zip(flow.chunks, flow.costs, strict=True))
-    np.add.at(grown.load, tuple(where.T), [cost[piece] for piece in tasks[:, 1].tolist()])
-    grown.occupied[flow.kind][*where.T] = True
-    return replace(grown, placed=(*grown.placed, PlacedTasks(flow, where, tasks)))
+    cost = dict(zip(queue.chunks, queue.costs, strict=True))
+    np.add.at(grown.load, tuple(where.T), [cost[chunk] for chunk in tasks[:, 1].tolist()])
+    grown.occupied[queue.kind][*where.T] = True
+    return replace(grown, placed=(*grown.placed, PlacedTasks(queue, where, tasks)))
 
 
 def _waiting_for_slots(slots: np.ndarray, supply: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Number of pieces that wait for slots, if every slot takes the pieces that were ready last.
+    """Number of chunks that wait for slots, if every slot takes the chunks that were ready last.
 
     Args:
-        slots: `[ticks, stages]`: number of pieces that an idle slot takes.
-        supply: `[ticks + 1, stages]`: number of pieces that become ready in a tick, or at the end.
+        slots: `[ticks, stages]`: number of chunks that an idle slot takes.
+        supply: `[ticks + 1, stages]`: number of chunks that become ready in a tick, or at the end.
 
     Returns:
-        `[ticks + 1, stages]`: of the pieces that are ready before a tick's slot, the number that
-        this slot and later ones take; `[stages]`: the number of pieces that no slot takes.
+        `[ticks + 1, stages]`: of the chunks that are ready before a tick's slot, the number that
+        this slot and later ones take; `[stages]`: the number of chunks that no slot takes.
     """
     open_slots = np.concatenate([slots, np.zeros_like(slots[:1])])
-    # Backwards through the ticks: number of open slots, or minus the number of pieces without one.
+    # Backwards through the ticks: number of open slots, or minus the number of chunks without one.
     balance = np.cumsum((open_slots - supply)[::-1], axis=0)
     left = np.maximum(np.maximum.accumulate(-balance, axis=0), 0)
     later = np.concatenate([(balance + left)[-2::-1], np.zeros_like(left[:1])])
@@ -69,46 +69,46 @@ def _waiting_for_slots(slots: np.ndarray, supply: np.ndarray) -> tuple[np.ndarra
 
 @dataclass
 class _Job:
-    """A microbatch of the walk: `base` is its pipeline's first stage, `done` counts its pieces."""
+    """A microbatch to place: `base` is its first stage, `done` counts its placed chunks."""
 
     microbatch: int
     base: int
     done: int = 0
 
 
-class _Walk:
-    """Places the tasks of one flow: phase 3 of `scheduling.schedules.bubbles`.
+class _TaskPlacer:
+    """Places the tasks of one queue: phase 3 of `scheduling.schedules.bubbles`.
 
     Attributes:
-        ticks: ticks of the new table in the walk's order, each as the old table's tick, or -1 for a
-            new one.
+        ticks: ticks of the new table in the order of placement, each as the old table's tick, or -1
+            for a new one.
         positions: index into `ticks` and stage of each task.
-        tasks: microbatch and piece of each task.
+        tasks: microbatch and chunk of each task.
     """
 
     def __init__(
         self,
         table: ScheduleBuilder,
-        flow: TaskQueue,
+        queue: TaskQueue,
         microbatches: range,
         owners: list[int],
         rules: PlacementRules,
     ) -> None:
-        self.queue, self.rules = flow, rules
+        self.queue, self.rules = queue, rules
         self.ticks: list[int] = []
         self.positions: list[tuple[int, int]] = []
         self.tasks: list[tuple[int, int]] = []
-        stride = -1 if flow.reverse else 1
-        self.load, self.occupied = table.load[::stride], table.occupied[flow.kind][::stride]
+        stride = -1 if queue.reverse else 1
+        self.load, self.occupied = table.load[::stride], table.occupied[queue.kind][::stride]
         self.floor = table.floor[::stride]
-        self.slots = table.count_slots(flow, rules)
+        self.slots = table.count_slots(queue, rules)
         self.has_slots = _to_bools(self.slots.any(axis=1))
-        self.queues: list[deque[_Job]] = [deque() for _ in range(table.stages)]
+        self.stage_jobs: list[deque[_Job]] = [deque() for _ in range(table.stages)]
         self.pending = [0] * table.stages
         self.moving: list[_Job] = []
         self.waiting, self.unfinished = 0, len(microbatches)
-        ready = table.ready_ticks(flow, microbatches, rules)
-        bases = np.array(owners) * flow.module.stages
+        ready = table.ready_ticks(queue, microbatches, rules)
+        bases = np.array(owners) * queue.module.stages
         self.arrivals: list[list[_Job]] = [[] for _ in range(len(self.load) + 1)]
         jobs = map(_Job, microbatches, bases.tolist())
         for tick, job in [*zip(ready.tolist(), jobs, strict=True)][::stride]:
@@ -116,13 +116,13 @@ class _Walk:
         self._plan_rounds(ready, bases)
 
     def _plan_rounds(self, ready: np.ndarray, bases: np.ndarray) -> None:
-        """Which pieces wait for slots, and how many rounds each stage needs."""
-        supply = np.zeros((len(self.load) + 1, len(self.queues)), int)
-        tail = np.zeros(len(self.queues), int)
+        """Which chunks wait for slots, and how many rounds each stage needs."""
+        supply = np.zeros((len(self.load) + 1, len(self.stage_jobs)), int)
+        tail = np.zeros(len(self.stage_jobs), int)
         left = len(self.queue.chunks)
-        for place, pieces in self.queue.chunks_by_stage.items():
-            np.add.at(supply, (ready, bases + place), pieces)
-            left -= pieces
+        for place, chunks in self.queue.chunks_by_stage.items():
+            np.add.at(supply, (ready, bases + place), chunks)
+            left -= chunks
             tail[place :: self.queue.module.stages] = left
         before, need = _waiting_for_slots(self.slots, supply)
         self.before, self.need, self.tail = before.tolist(), need.tolist(), tail.tolist()
@@ -132,7 +132,7 @@ class _Walk:
         self._update_critical()
 
     def place_all(self) -> None:
-        """Walks through the ticks, and on until everything is placed."""
+        """Go through the ticks, and on until everything is placed."""
         self._admit_jobs(self.arrivals[0])
         for tick, arriving in enumerate(self.arrivals[1:]):
             while self.rules.rounds == "between" and self._is_round_due(self.before[tick]):
@@ -156,7 +156,7 @@ class _Walk:
         self.waiting += len(jobs)
         for job in (*self.moving, *jobs):
             place = self.queue.stages[job.done]
-            self.queues[job.base + place].append(job)
+            self.stage_jobs[job.base + place].append(job)
             self.pending[job.base + place] += self.queue.chunks_by_stage[place]
         self.moving.clear()
 
@@ -169,7 +169,7 @@ class _Walk:
         """Number of waiting microbatches that still wait after `tick`, with a round in it."""
         if self.has_slots[tick] or not self._allows_round(tick):
             return self.waiting
-        pairs = zip(self.queues, self.occupied[tick], strict=True)
+        pairs = zip(self.stage_jobs, self.occupied[tick], strict=True)
         return self.waiting - sum(
             1 for queue, is_busy in pairs if queue and not (queue[0].done or is_busy)
         )
@@ -185,7 +185,7 @@ class _Walk:
         self._admit_jobs(())
 
     def _is_round_due(self, counts: list[int]) -> bool:
-        """Whether every stage that needs the most rounds has more pieces than slots will take."""
+        """Whether every stage that needs the most rounds has more chunks than slots will take."""
         if self.rules.eager:
             return any(self.pending)
         return bool(self.critical) and all(self.pending[s] > counts[s] for s in self.critical)
@@ -197,7 +197,7 @@ class _Walk:
         self.critical = [stage for stage, count in rounds.items() if count == most]
 
     def _run_round(self, tick: int, everyone: bool) -> None:
-        """Runs a round if one is due, or if `everyone` is to run the pieces that it has."""
+        """Runs a round if one is due, or if `everyone` is to run the chunks that it has."""
         is_beside = self.ticks[-1] >= 0
         counts = (self.reserved_before if is_beside else self.before)[tick]
         if not (everyone or self._is_round_due(counts)):
@@ -211,15 +211,15 @@ class _Walk:
         self._update_critical()
 
     def _fill_slots(self, tick: int) -> None:
-        """Runs pieces in idle slots where their own costs make that worth it."""
+        """Runs chunks in idle slots where the costs make that worth it."""
         room = self.slots[tick].tolist()
         if not any(self.pending[stage] and room[stage] for stage in self.active):
             return
         load, floor = self.load[tick].tolist(), float(self.floor[tick])
-        share, stretch = self.queue.round_share(len(self.queues)), self.rules.stretch
+        share, stretch = self.queue.round_share(len(self.stage_jobs)), self.rules.stretch
         while True:
             costs = {
-                stage: self.queue.costs[self.queues[stage][0].done]
+                stage: self.queue.costs[self.stage_jobs[stage][0].done]
                 for stage in self.active
                 if self.pending[stage] and room[stage]
             }
@@ -232,8 +232,8 @@ class _Walk:
                 room[stage] -= 1
 
     def _run_next(self, stage: int) -> None:
-        """Runs the next piece of the first microbatch in the stage's queue."""
-        job, places = self.queues[stage][0], self.queue.stages
+        """Runs the next chunk of the first microbatch in the stage's queue."""
+        job, places = self.stage_jobs[stage][0], self.queue.stages
         self.positions.append((len(self.ticks) - 1, stage))
         self.tasks.append((job.microbatch, self.queue.chunks[job.done]))
         self.pending[stage] -= 1
@@ -245,7 +245,7 @@ class _Walk:
             return
         else:
             self.moving.append(job)
-        self.queues[stage].popleft()
+        self.stage_jobs[stage].popleft()
 
 
 def _to_bools(values: Any) -> list[bool]:

@@ -1,4 +1,4 @@
-"""Single pieces moved to ticks with room: phase 4 of `scheduling.schedules.bubbles`."""
+"""Single chunks moved to ticks with room: phase 4 of `scheduling.schedules.bubbles`."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 from scheduling.schedules.builder import ScheduleBuilder
 from scheduling.schedules.task_queue import TOLERANCE, PlacedTasks, PlacementRules
 
-#: Number of passes over all pieces; three are enough for nearly all schedules.
+#: Number of passes over all chunks; three are enough for nearly all schedules.
 MAX_PASSES = 4
 
 
 def refine_placement(table: ScheduleBuilder, rules: PlacementRules) -> ScheduleBuilder:
-    """Shorten ticks that a piece on one stage makes longer than all other stages need.
+    """Shorten ticks that a chunk on one stage makes longer than all other stages need.
 
-    A piece moves, between the pieces of its microbatch that come before and after it, to the tick
-    that grows least, if that tick grows by less than its own tick shrinks. Pieces of encoders of
+    A chunk moves, between the chunks of its microbatch that come before and after it, to the tick
+    that grows least, if that tick grows by less than its own tick shrinks. Chunks of encoders of
     several stages stay where they are.
     """
     table = table.merge_unsynced()
@@ -37,7 +37,7 @@ def refine_placement(table: ScheduleBuilder, rules: PlacementRules) -> ScheduleB
 
 @dataclass(frozen=True, eq=False)
 class _Windows:
-    """The tasks of one flow and the ticks to which each may move.
+    """The tasks of one queue and the ticks to which each may move.
 
     Attributes:
         placed: the tasks; their places change.
@@ -67,22 +67,22 @@ class _Windows:
     def of_placed(
         cls, table: ScheduleBuilder, part: PlacedTasks, rules: PlacementRules
     ) -> _Windows:
-        flow, microbatches = part.queue, part.tasks[:, 0]
+        queue, microbatches = part.queue, part.tasks[:, 0]
         count, ticks = len(microbatches), len(table.source)
         before, after = np.full(count, -1), np.full(count, -1)
         order = np.argsort(microbatches, kind="stable")
         same = microbatches[order[1:]] == microbatches[order[:-1]]
         before[order[1:][same]], after[order[:-1][same]] = order[:-1][same], order[1:][same]
-        ready = table.ready_ticks(flow, microbatches, rules)
-        first = np.zeros(count, int) if flow.reverse else ready
-        last = ticks - 1 - ready if flow.reverse else np.full(count, ticks - 1)
-        begin = (after if flow.reverse else before) < 0
+        ready = table.ready_ticks(queue, microbatches, rules)
+        first = np.zeros(count, int) if queue.reverse else ready
+        last = ticks - 1 - ready if queue.reverse else np.full(count, ticks - 1)
+        begin = (after if queue.reverse else before) < 0
         waiting, tick = np.zeros(ticks + 1, int), part.positions[:, 0]
-        ends = (tick, last + 1) if flow.reverse else (first - 1, tick)
+        ends = (tick, last + 1) if queue.reverse else (first - 1, tick)
         np.add.at(waiting, ends[0][begin], 1)
         np.add.at(waiting, ends[1][begin], -1)
         costs = part.task_costs
-        live = inf if flow.prefetch else rules.live
+        live = inf if queue.prefetch else rules.live
         counted = waiting.cumsum()
         return cls(part, costs, before, after, first, last, begin, counted, live, table.floor)
 

@@ -14,23 +14,23 @@ from scheduling.schedules.costs import TaskCosts
 from scheduling.schedules.task_kinds import TaskKind
 from scheduling.schedules.tasks import Feed, ModuleStages, Task
 
-#: Differences below this share of a piece are rounding errors.
+#: Differences below this share of a chunk are rounding errors.
 TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
 class PlacementRules:
-    """Permissions of a walk.
+    """Where the tasks of a queue may be placed.
 
     Attributes:
-        slots: whether pieces may use idle slots in the decoder's ticks.
-        rounds: where rounds run before the walk's end: beside decoder tasks, in ticks of their
+        slots: whether chunks may use idle slots in the decoder's ticks.
+        rounds: where rounds run before the last tick: beside decoder tasks, in ticks of their
             own between the decoder's, or nowhere.
         live: number of microbatches that may be ready and not begun; `of_placement` counts the
             backbone's, a placement those of its own module. With 0 all chunks run
             as soon as they are ready.
-        eager: whether a stage runs its pieces regardless of the other stages.
-        stretch: whether idle slots may be shorter than a piece.
+        eager: whether a stage runs its chunks regardless of the other stages.
+        stretch: whether idle slots may be shorter than a chunk.
         ends: whether to use the time of gathering parameters and scattering gradients.
         thorough: whether to try all placements, and not the most promising one alone.
         in_turn: whether microbatches are dealt to the encoder pipelines in turn.
@@ -60,14 +60,14 @@ class PlacementRules:
 
 @dataclass(frozen=True)
 class TaskQueue:
-    """The tasks of one kind of one encoder, as a walk meets them.
+    """The tasks of one kind of one encoder, in the order in which they are placed.
 
     Attributes:
         module, feed: how the module's work is divided, and what its microbatches feed.
         kind: kind of the tasks.
-        chunks: pieces of a microbatch, in the order of the walk.
+        chunks: chunks of a microbatch, in the order of placement.
         costs, stages: cost and encoder stage of each of `chunks`.
-        reverse: whether the walk goes from the last tick to the first.
+        reverse: whether placement goes from the last tick to the first.
         prefetch: whether the tasks are for the next step.
     """
 
@@ -90,48 +90,48 @@ class TaskQueue:
         prefetch: bool = False,
     ) -> TaskQueue:
         order = module.chunks_with(kind)
-        pieces = tuple(order if prefetch else reversed(order))
+        chunks = tuple(order if prefetch else reversed(order))
         return cls(
             module,
             feed,
             kind,
-            pieces,
-            tuple(costs.cost_of(Task(kind, module.name, 0, piece)) for piece in pieces),
-            tuple(module.stage_of(piece) for piece in pieces),
+            chunks,
+            tuple(costs.cost_of(Task(kind, module.name, 0, chunk)) for chunk in chunks),
+            tuple(module.stage_of(chunk) for chunk in chunks),
             reverse=kind.forward and not prefetch,
             prefetch=prefetch,
         )
 
     @property
     def moves_between_stages(self) -> bool:
-        """Whether pieces move between stages."""
+        """Whether chunks move between stages."""
         return self.module.stages > 1
 
     @cached_property
     def chunks_by_stage(self) -> dict[int, int]:
-        """Number of pieces of a microbatch by encoder stage, in the order of the walk."""
+        """Number of chunks of a microbatch by encoder stage, in the order of placement."""
         return {place: self.stages.count(place) for place in dict.fromkeys(self.stages)}
 
     def mean_costs(self, stages: int) -> np.ndarray:
-        """`[stages]`: mean cost of the pieces of a decoder stage, infinite if it runs none."""
+        """`[stages]`: mean cost of the chunks of a decoder stage, infinite if it runs none."""
         mean = np.full(self.module.stages, inf)
         for place in self.chunks_by_stage:
             mean[place] = np.mean(self.costs, where=np.array(self.stages) == place)
         return np.tile(mean, stages // self.module.stages)
 
     def round_share(self, stages: int) -> float:
-        """Share of a round that one piece is: 1 / number of decoder stages that run pieces."""
+        """Share of a round that one chunk is: 1 / number of decoder stages that run chunks."""
         return self.module.stages / (len(self.chunks_by_stage) * stages)
 
 
 @dataclass(frozen=True, eq=False)
 class PlacedTasks:
-    """Tasks of a flow in a table.
+    """Tasks of a queue in a table.
 
     Attributes:
-        queue: the flow of the tasks.
+        queue: the queue of the tasks.
         positions: `[tasks, 2]`: tick and stage of each task.
-        tasks: `[tasks, 2]`: microbatch and piece of each task.
+        tasks: `[tasks, 2]`: microbatch and chunk of each task.
     """
 
     queue: TaskQueue
@@ -142,7 +142,7 @@ class PlacedTasks:
     def task_costs(self) -> np.ndarray:
         """`[tasks]`: cost of each task."""
         cost = dict(zip(self.queue.chunks, self.queue.costs, strict=True))
-        return np.array([cost[piece] for piece in self.tasks[:, 1].tolist()])
+        return np.array([cost[chunk] for chunk in self.tasks[:, 1].tolist()])
 
     def with_ticks(self, ticks: np.ndarray) -> PlacedTasks:
         """A copy in a table in which tick i has become `ticks[i]`."""

@@ -8,7 +8,7 @@ take time, and the step has its ends::
                                       ^ a stage sync: send, head and loss, deliver
 
 Prologue and epilogue hold encoder tasks only. With `Options.overlap_gather` they run beside gather
-and scatter. A stage sync sends if decoder tasks or pieces of encoders of several stages have run,
+and scatter. A stage sync sends if decoder tasks or chunks of encoders of several stages have run,
 computes the head if a microbatch has left the last chunk, and delivers if one enters next. Lengths
 change tasks and heads; activations move in buffers of fixed size.
 """
