@@ -78,7 +78,12 @@ def program_of(folder: Path) -> str:
     programs = sorted(folder.glob("*.mlir"), key=lambda path: path.stat().st_size)
     if not programs:
         raise FileNotFoundError(f"{folder}: no program was lowered")
-    text = _NAMES.sub("", programs[-1].read_text())
+    return without_names(programs[-1].read_text())
+
+
+def without_names(program: str) -> str:
+    """The text of a lowered program without names that the source gave."""
+    text = _NAMES.sub("", program)
     symbols: dict[str, str] = {}
     return _SYMBOL.sub(lambda own: symbols.setdefault(own[0], f"@f{len(symbols)}"), text)
 

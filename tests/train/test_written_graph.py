@@ -10,10 +10,16 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from mllm_jax.config.load import resolve_config
+from mllm_jax.compile.target import training_batch
+from mllm_jax.config.configured_step import configure_step
+from mllm_jax.config.hardware import load_hardware
+from mllm_jax.config.load import ExperimentConfig, load_config, read_values, resolve_config
+from mllm_jax.plan.planner import PlanSearch
+from mllm_jax.plan.report import write_planned
+from mllm_jax.train.step.build import build_train_step
 from mllm_jax.train.trainer import train
 from tests.configs import CHANGES, values
-from tests.golden.compared import state_of
+from tests.golden.compared import programs_differ, state_of, without_names
 from tests.release.test_export import exported, read
 from tests.release.test_import import PARITY, SHARDED, begun, imported, planned, tensors
 
@@ -55,6 +61,70 @@ def test_a_backbone_of_any_name_trains_as_the_short_form(tmp_path: Path) -> None
     assert not [path for path, leaf in paths.items() if not np.array_equal(leaf, whole[path])]
     further = state_after(graph, tmp_path / "written", 3)
     assert further.keys() == whole.keys()
+
+
+#: Two virtual chunks on each of two stages, and stages of an encoder.
+PIPELINE: dict[str, Any] = SMALL | {
+    "model__decoder__layers": 4,
+    "model__encoders__vision__layers": 2,
+    "parallel": {
+        "devices": 4,
+        "decoder": {"data": 2, "stage": 2},
+        "encoders": {"vision": {"data": 2, "stage": 2}, "audio": {"data": 4}},
+    },
+    "schedule": {"chunks": {"decoder": 2}},
+    "train__accumulate": 4,
+}
+
+
+def renamed(short: dict[str, Any]) -> dict[str, Any]:
+    """The values of `written`, whose schedule has chunks of the backbone."""
+    graph = written(short, "language")
+    chunks = graph["schedule"]["chunks"]
+    chunks["language"] = chunks.pop("decoder")
+    return graph
+
+
+def test_a_pipeline_is_the_program_of_the_short_form() -> None:
+    """The same program has the same loss and gradients, bit for bit."""
+    short, graph = values(**PIPELINE), renamed(values(**PIPELINE))
+    first, second = (lowered(resolve_config(own, "test")) for own in (short, graph))
+    assert "while" in first
+    assert [*programs_differ(first, second)] == []
+
+
+def lowered(config: ExperimentConfig) -> str:
+    """The update of a step, as it is lowered."""
+    step = build_train_step(config)
+    arguments = step.abstract_state, training_batch(config, step)
+    return without_names(step.update.lower(*arguments).as_text())
+
+
+def test_a_plan_that_is_found_is_that_of_the_short_form(tmp_path: Path) -> None:
+    """It is read from its file, with its schedule."""
+    outcomes = []
+    for own in (values(**PIPELINE), renamed(values(**PIPELINE))):
+        planner = PlanSearch(resolve_config(own, "test"), load_hardware("h100"), "h100")
+        outcomes.append(planner.search_plans(1).best[0])
+    short, graph = outcomes
+    assert graph.seconds == short.seconds
+    assert graph.schedule == (short.schedule and short.schedule.named("language"))
+    write_planned(planner, graph, tmp_path / "plan.yaml")
+    config = load_config(tmp_path / "plan.yaml")
+    assert config.parallel.plans == dict(graph.strategy.plans)
+    assert configure_step(config).schedule == graph.schedule
+
+
+@pytest.mark.slow
+def test_a_plan_that_is_found_trains(tmp_path: Path) -> None:
+    """It has stages, by which the steps of the run are pipelined."""
+    planner = PlanSearch(
+        resolve_config(renamed(values(**PIPELINE)), "test"), load_hardware("h100"), "h100"
+    )
+    found = planner.search_plans(6).best
+    outcome = next(own for own in found if own.strategy.backbone.stage > 1)
+    write_planned(planner, outcome, tmp_path / "plan.yaml")
+    assert state_after(read_values(tmp_path / "plan.yaml"), tmp_path / "runs", 1)
 
 
 def doubled(state: Any) -> Any:
