@@ -26,9 +26,9 @@ from mllm_jax.calibrate.timing import median_between
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.train.components.guard import not_finite
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.state.checkpoint import Checkpoints
+from mllm_jax.train.state.checkpoint import CheckpointManager
 from mllm_jax.train.state.progress import Progress
-from mllm_jax.train.state.saved import check_whole
+from mllm_jax.train.state.saved import verify_checkpoint
 
 #: Turns, after one that warms up: enough to measure a twentieth of the blocking part.
 TURNS = 40
@@ -88,7 +88,9 @@ def _time_turn(
 ) -> dict[str, float]:
     """Seconds of each part; for saves the mean of two."""
     config = experiment.config
-    summed = Checkpoints(folder / "summed", config.checkpoint, experiment.step.form.regrouping)
+    summed = CheckpointManager(
+        folder / "summed", config.checkpoint, experiment.step.form.regrouping
+    )
     described = config.model_dump(mode="json")
     plain = ocp.CheckpointManager(folder / "plain", item_names=("state", "progress", "config"))
     savers: dict[str, tuple[Callable[[int], Any], Callable[[], None]]] = {
@@ -109,7 +111,7 @@ def _time_turn(
         seconds[f"{name}blocking"] += blocking / 2
         seconds[f"{name}saving"] += (blocking + _time_action(wait)) / 2
         seconds["finite"] += _time_action(lambda: not_finite(state)) / 4
-    seconds["verifying"] = _time_action(lambda: check_whole(folder / "summed" / "2"))
+    seconds["verifying"] = _time_action(lambda: verify_checkpoint(folder / "summed" / "2"))
     seconds["restoring"] = _time_action(
         lambda: _restore_state(summed, experiment.step.abstract_state)
     )
@@ -130,8 +132,8 @@ def _orbax_contents(step: int, state: Any, config: dict[str, Any]) -> Any:
     )
 
 
-def _restore_state(checkpoints: Checkpoints, abstract: Any) -> None:
-    restored = checkpoints.restore_newest(abstract)
+def _restore_state(checkpoints: CheckpointManager, abstract: Any) -> None:
+    restored = checkpoints.restore_latest(abstract)
     assert restored is not None
     assert restored.step == 2
     jax.block_until_ready(restored.state)

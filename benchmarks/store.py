@@ -27,7 +27,7 @@ from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.config.sections import ConfigError
 from mllm_jax.runtime.folder import ensure_identity
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.state.checkpoint import Checkpoints
+from mllm_jax.train.state.checkpoint import CheckpointManager
 from mllm_jax.train.state.mirrors.store import MirrorStore
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.trainer import Trainer
@@ -110,7 +110,7 @@ def _save_state(experiment: Experiment, state: Any) -> Path:
     """The folder of a checkpoint of a state."""
     config = experiment.config
     folder = (config.run.path / "checkpoints").absolute()
-    checkpoints = Checkpoints(folder, config.checkpoint, experiment.step.form.regrouping)
+    checkpoints = CheckpointManager(folder, config.checkpoint, experiment.step.form.regrouping)
     progress = Progress(1, LoaderState(config.train.seed)).to_json()
     checkpoints.save_state(1, state, progress, config.model_dump(mode="json"))
     checkpoints.wait_for_saves()

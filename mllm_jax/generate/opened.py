@@ -28,7 +28,7 @@ from mllm_jax.runtime.compiled.synchronized import synchronize_program
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.state.fit import check_same_model
-from mllm_jax.train.state.mirrors.offers import saved_parameters
+from mllm_jax.train.state.mirrors.remote_checkpoints import saved_parameters
 from mllm_jax.train.state.pretrained import start_from, without_released
 from mllm_jax.train.state.regroup import leaf_name
 from mllm_jax.train.state.saved import SavedParameters

@@ -28,7 +28,7 @@ from mllm_jax.release.export_weights import CARD, DTYPES, ExportedFiles, RunExpo
 from mllm_jax.release.model_card import adapters_card
 from mllm_jax.release.origin import ReleaseOrigin
 from mllm_jax.release.parts import NO_ADAPTERS
-from mllm_jax.train.state.mirrors.offers import saved_parameters
+from mllm_jax.train.state.mirrors.remote_checkpoints import saved_parameters
 
 #: Type of adapters, as they are trained.
 _TRAINED = "float32"

@@ -54,7 +54,7 @@ from mllm_jax.release.export_processor import (
 )
 from mllm_jax.release.model_card import model_card
 from mllm_jax.release.parts import CONNECTOR, list_parts
-from mllm_jax.train.state.mirrors.offers import saved_parameters
+from mllm_jax.train.state.mirrors.remote_checkpoints import saved_parameters
 from mllm_jax.train.state.regroup import fit_to_shape
 from mllm_jax.train.state.saved import SavedParameters
 from mllm_jax.train.state.stored_names import StoredNames

@@ -69,7 +69,7 @@ CODES = {
     ("mllm_jax.train.decoding.sampling", "SamplingError"): ExitCode.BAD_INPUT,
     ("mllm_jax.train.components.guard", "DivergedError"): ExitCode.DIVERGED,
     ("mllm_jax.train.components.replica_check", "CorruptionError"): ExitCode.DIVERGED,
-    ("mllm_jax.train.components.checkpoint_policy", "SaveError"): ExitCode.OUT_OF_REACH,
+    ("mllm_jax.train.components.checkpoint_saver", "SaveError"): ExitCode.OUT_OF_REACH,
     ("mllm_jax.train.state.saved", "CheckpointError"): ExitCode.DAMAGED,
     ("mllm_jax.train.state.saved", "NoCheckpointError"): ExitCode.BAD_INPUT,
     ("scheduling.costs.hardware", "HardwareError"): ExitCode.BAD_INPUT,

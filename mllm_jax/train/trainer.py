@@ -57,9 +57,9 @@ from mllm_jax.train.phases import STEP, PhaseWork, measure_phase
 from mllm_jax.train.records.dashboards.open import check_loggers
 from mllm_jax.train.records.resolved import write_resolved
 from mllm_jax.train.results import Evaluation, StepResult, Summary, Training
-from mllm_jax.train.state.checkpoint import Checkpoints
+from mllm_jax.train.state.checkpoint import CheckpointManager
 from mllm_jax.train.state.mirrors.copier import copy_records, copying_checkpoints
-from mllm_jax.train.state.mirrors.offers import open_offers
+from mllm_jax.train.state.mirrors.remote_checkpoints import open_remote_checkpoints
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.snapshots.memory import open_snapshots
 from mllm_jax.train.step.gradient_program import Batch
@@ -448,24 +448,24 @@ def open_trainer(
     print_start(experiment, console)
     if is_primary():
         write_resolved(config, lenient=was_restarted())
-    offers = open_offers(config, from_step)
+    remote = open_remote_checkpoints(config, from_step)
     folder, regrouping = config.run.path / "checkpoints", experiment.step.form.regrouping
-    checkpoints = Checkpoints(folder, config.checkpoint, regrouping)
+    checkpoints = CheckpointManager(folder, config.checkpoint, regrouping)
     try:
         current_peers().note_activity("restoring or making the state", limited=False)
         over = DivergedError, GeneratorExit, StoppedRun
         with open_snapshots(config, over) as snapshots:
             state, progress = restore_or_init(
-                experiment, checkpoints, console, sources, from_step, snapshots, offers
+                experiment, checkpoints, console, sources, from_step, snapshots, remote
             )
             record.note_time("restore", "compile")
             # Only now are copies set aside that the run has left.
             with (
-                copying_checkpoints(offers, progress.step),
+                copying_checkpoints(remote, progress.step),
                 open_listeners(experiment, progress, console, record) as listeners,
             ):
                 components = RunComponents.build(
-                    experiment, progress, checkpoints, listeners, snapshots, offers
+                    experiment, progress, checkpoints, listeners, snapshots, remote
                 )
                 yield Trainer(experiment, state, progress, listeners, components)
     finally:
@@ -476,5 +476,5 @@ def write_summary(trainer: Trainer, evaluation: Evaluation) -> Summary:
     """Write `summary.json` of a run that is done, and copy its records; returns the content."""
     assert trainer.components is not None
     summary = trainer.components.listeners.write_summary(trainer.config.run.path, evaluation)
-    copy_records(trainer.components.offers)
+    copy_records(trainer.components.remote)
     return summary

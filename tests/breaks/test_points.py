@@ -85,7 +85,7 @@ def test_a_break_is_one_change_wherever_it_stands(tmp_path: Path) -> None:
 
 
 def test_drawn_breaks_can_be_compiled_and_a_seed_draws_the_same() -> None:
-    rooms = ["data/text", "mllm_jax/train/components/checkpoint_policy.py"]
+    rooms = ["data/text", "mllm_jax/train/components/checkpoint_saver.py"]
     own = drawn(ROOT, rooms, 3, 40)
     assert own == drawn(ROOT, rooms, 3, 40)
     assert len({*own}) == 40

@@ -67,11 +67,11 @@ def test_looking_at_data_and_evaluating_may_take_long(own, beside, monkeypatch):
 
     step = SimpleNamespace(form=SimpleNamespace(regrouping=None), abstract_state=None)
     checkpoints = SimpleNamespace(
-        restore_newest=lambda *_, **__: SimpleNamespace(step=4, state={"params": None}),
+        restore_latest=lambda *_, **__: SimpleNamespace(step=4, state={"params": None}),
         close=lambda: None,
     )
     monkeypatch.setattr(evaluate.Experiment, "build", lambda _: SimpleNamespace(step=step))
-    monkeypatch.setattr(evaluate, "Checkpoints", lambda *_, **__: checkpoints)
+    monkeypatch.setattr(evaluate, "CheckpointManager", lambda *_, **__: checkpoints)
     monkeypatch.setattr(evaluate, "LossEvaluator", lambda _: evaluated)
     part = beside()
     assert evaluate_run(own)["while"] == ("evaluating step 4", False)

@@ -15,7 +15,7 @@ from mllm_jax.generate.generator import AnswerGenerator, AnswerOptions
 from mllm_jax.generate.opened import open_model
 from mllm_jax.train.decoding.sampling import TokenSampling
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.state.checkpoint import Checkpoints
+from mllm_jax.train.state.checkpoint import CheckpointManager
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.saved import CheckpointError, SavedParameters
 from tests.train.runs import initial_state, save
@@ -51,7 +51,9 @@ def run(
     state = initial_state(experiment.step)
     # Larger weights than at the start of training, so that answers depend on their prompts.
     state["params"] = jax.tree.map(lambda leaf: leaf * 2 + leaf.dtype.type(0.02), state["params"])
-    saved = Checkpoints(folder / "checkpoints", config.checkpoint, experiment.step.form.regrouping)
+    saved = CheckpointManager(
+        folder / "checkpoints", config.checkpoint, experiment.step.form.regrouping
+    )
     save(saved, experiment, state, Progress(3, LoaderState(0)))
     saved.close()
     return folder

@@ -30,7 +30,7 @@ from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.train.components.start import initial_state
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.feed import check_sources
-from mllm_jax.train.state.checkpoint import Checkpoints
+from mllm_jax.train.state.checkpoint import CheckpointManager
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.trainer import train
 from tests.configs import ROOT
@@ -95,7 +95,7 @@ def begun(
     experiment, told = Experiment.build(config), io.StringIO()
     state = change(initial_state(experiment, Console(file=told, width=1000)))
     folder = config.run.path / "checkpoints"
-    checkpoints = Checkpoints(folder, config.checkpoint, experiment.step.form.regrouping)
+    checkpoints = CheckpointManager(folder, config.checkpoint, experiment.step.form.regrouping)
     progress = Progress(0, LoaderState(0)).to_json()
     checkpoints.save_state(0, state, progress, config.model_dump(mode="json"))
     checkpoints.close()

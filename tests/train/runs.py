@@ -16,7 +16,7 @@ from mllm_jax.check.hashed import HASHED
 from mllm_jax.train.events import StepEnded
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.listeners.goodput.ledger import COMPILED
-from mllm_jax.train.state.checkpoint import Checkpoints
+from mllm_jax.train.state.checkpoint import CheckpointManager
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.step.step import TrainStep
 from mllm_jax.train.trainer import Trainer
@@ -80,7 +80,9 @@ def run(
     return losses, jax.tree.map(np.asarray, trainer.state)
 
 
-def save(checkpoints: Checkpoints, experiment: Experiment, state: Any, progress: Progress) -> None:
+def save(
+    checkpoints: CheckpointManager, experiment: Experiment, state: Any, progress: Progress
+) -> None:
     """Begin to save what a run of `experiment` would."""
     config = experiment.config.model_dump(mode="json")
     checkpoints.save_state(progress.step, state, progress.to_json(), config)

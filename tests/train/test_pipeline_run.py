@@ -27,7 +27,7 @@ from mllm_jax.train.feed.feed import open_loader
 from mllm_jax.train.listeners.figures import StepRecorder, independent_positions, pipeline_figures
 from mllm_jax.train.records.metrics import FigureMeter
 from mllm_jax.train.records.scalars import report_scalars as scalars_of
-from mllm_jax.train.state.checkpoint import Checkpoints
+from mllm_jax.train.state.checkpoint import CheckpointManager
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.saved import CheckpointError
 from mllm_jax.train.trainer import Trainer
@@ -53,7 +53,7 @@ Make = Callable[..., ExperimentConfig]
 def save(experiment: Experiment, folder: Path) -> Any:
     """A checkpoint of fresh state; returns its parameters, layers in their order."""
     state = with_moments(initial_state(experiment.step, seed=1))
-    checkpoints = Checkpoints(folder, CONFIG, experiment.step.form.regrouping)
+    checkpoints = CheckpointManager(folder, CONFIG, experiment.step.form.regrouping)
     try:
         write(checkpoints, experiment, state, Progress(1, LoaderState(0)))
         checkpoints.wait_for_saves()
@@ -82,9 +82,9 @@ def canonical(experiment: Experiment, state: Any) -> Any:
 
 
 def restore(experiment: Experiment, folder: Path) -> Any:
-    checkpoints = Checkpoints(folder, CONFIG, experiment.step.form.regrouping)
+    checkpoints = CheckpointManager(folder, CONFIG, experiment.step.form.regrouping)
     try:
-        found = checkpoints.restore_newest(experiment.step.abstract_state)
+        found = checkpoints.restore_latest(experiment.step.abstract_state)
     finally:
         checkpoints.close()
     assert found is not None
@@ -187,7 +187,7 @@ def test_checkpoints_move_between_plans(small_config: Make, tmp_path: Path) -> N
         jax.tree.map(np.testing.assert_array_equal, canonical(experiment, state), expected)
         jax.tree.map(np.testing.assert_array_equal, state, with_moments(state))
         source = tmp_path / str(number)
-        checkpoints = Checkpoints(source, CONFIG, experiment.step.form.regrouping)
+        checkpoints = CheckpointManager(source, CONFIG, experiment.step.form.regrouping)
         write(checkpoints, experiment, state, Progress(1, LoaderState(0)))
         checkpoints.close()
     assert state["params"]["decoder"]["embed_tokens"]["embedding"].shape[0] == 130
@@ -240,7 +240,7 @@ def test_a_run_that_works_ahead_goes_on_where_it_stopped(
     experiment = Experiment.build(small_config(**changes, train__steps=3))
     assert experiment.step.program.prefetched_microbatches
     state, progress = initial_state(experiment.step), Progress(0, LoaderState(0))
-    checkpoints = Checkpoints(tmp_path, CONFIG, experiment.step.form.regrouping)
+    checkpoints = CheckpointManager(tmp_path, CONFIG, experiment.step.form.regrouping)
 
     def save(state: Any, progress: Progress) -> None:
         if progress.step == 1:
@@ -248,7 +248,7 @@ def test_a_run_that_works_ahead_goes_on_where_it_stopped(
 
     losses, last = run(experiment, state, progress, save)
     checkpoints.wait_for_saves()
-    found = checkpoints.restore_newest(experiment.step.abstract_state)
+    found = checkpoints.restore_latest(experiment.step.abstract_state)
     checkpoints.close()
     assert found is not None
     again, same = run(experiment, found.state, found.progress)

@@ -27,7 +27,7 @@ from mllm_jax.runtime.exits import ExitCode, exit_code_of
 from mllm_jax.runtime.records import read_record, read_record_lines
 from mllm_jax.supervise import attempts
 from mllm_jax.supervise.ends import ProcessEnd
-from mllm_jax.train.components.checkpoint_policy import SaveError
+from mllm_jax.train.components.checkpoint_saver import SaveError
 from mllm_jax.train.records.forms import SUMMARY, metrics_schema
 from tests.configs import CHANGES, ROOT, config, values
 from tests.train.runs import keep_until

@@ -28,7 +28,7 @@ from mllm_jax.train.records.forms import SAMPLES, SKIPPED, SUMMARY, is_report, m
 from mllm_jax.train.records.samples import LIST as STEPS_LIST
 from mllm_jax.train.records.skips import LIST
 from mllm_jax.train.state.saved import CheckpointDamageError as SavedDamageError
-from mllm_jax.train.state.saved import check_whole, read_json
+from mllm_jax.train.state.saved import read_json, verify_checkpoint
 
 logger = logging.getLogger(__name__)
 
@@ -217,7 +217,7 @@ def _checkpoint_problems(folder: Path) -> list[str]:
 def _checkpoint_problem(place: Path) -> str:
     """What is wrong with a checkpoint's configuration, its progress or its checksums."""
     try:
-        check_whole(place, needed=lambda block: False)
+        verify_checkpoint(place, needed=lambda block: False)
         read_json(place)
     except SavedDamageError as error:
         return str(error)

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.stop import StopSignal
-from mllm_jax.train.components.checkpoint_policy import CheckpointPolicy
+from mllm_jax.train.components.checkpoint_saver import CheckpointSaver
 from mllm_jax.train.components.evaluator import LossEvaluator
 from mllm_jax.train.components.guard import StepGuard
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.listeners.listeners import RunListeners
-from mllm_jax.train.state.checkpoint import Checkpoints
-from mllm_jax.train.state.mirrors.offers import MirrorOffers
+from mllm_jax.train.state.checkpoint import CheckpointManager
+from mllm_jax.train.state.mirrors.remote_checkpoints import RemoteCheckpoints
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.snapshots.memory import SnapshotMemory
 
@@ -29,35 +29,35 @@ class RunComponents:
         checkpoints: when a save is tried again, and which checkpoints are good.
         snapshots: snapshots in the memory of the hosts; None if the run takes none.
         evaluator: evaluates held-out samples; None if the run does not.
-        offers: copies of checkpoints behind a URL; None if the run makes none.
+        remote: copies of checkpoints behind a URL; None if the run makes none.
     """
 
     listeners: RunListeners
     stop: StopSignal
     guard: StepGuard
-    checkpoints: CheckpointPolicy
+    checkpoints: CheckpointSaver
     snapshots: SnapshotMemory | None
     evaluator: LossEvaluator | None
-    offers: MirrorOffers | None
+    remote: RemoteCheckpoints | None
 
     @classmethod
     def build(
         cls,
         experiment: Experiment,
         progress: Progress,
-        checkpoints: Checkpoints,
+        checkpoints: CheckpointManager,
         listeners: RunListeners,
         snapshots: SnapshotMemory | None,
-        offers: MirrorOffers | None,
+        remote: RemoteCheckpoints | None,
     ) -> RunComponents:
         """Build the components of a run that continues from `progress`."""
         config = experiment.config
-        policy = CheckpointPolicy(checkpoints, config, progress)
+        saver = CheckpointSaver(checkpoints, config, progress)
         layers = config.model.backbone_config.layers_with_experts
         names = experiment.step.form.names
-        guard = StepGuard(config.train.guard, progress, policy.give_advice, layers, names)
+        guard = StepGuard(config.train.guard, progress, saver.give_advice, layers, names)
         evaluator = LossEvaluator(experiment) if config.evaluate.enabled else None
-        return cls(listeners, StopSignal(), guard, policy, snapshots, evaluator, offers)
+        return cls(listeners, StopSignal(), guard, saver, snapshots, evaluator, remote)
 
 
 class DueWork(NamedTuple):

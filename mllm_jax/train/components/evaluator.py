@@ -40,8 +40,8 @@ from mllm_jax.train.decoding.programs import DecodingPrograms
 from mllm_jax.train.decoding.sampling import TokenSampling
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.feed import check_heldout_data, check_tokenizer, run_on_all
-from mllm_jax.train.state.checkpoint import Checkpoints
-from mllm_jax.train.state.mirrors.offers import fetch_newest
+from mllm_jax.train.state.checkpoint import CheckpointManager
+from mllm_jax.train.state.mirrors.remote_checkpoints import fetch_newest
 from mllm_jax.train.step.batch import local_rows, place_microbatches
 from mllm_jax.train.step.gradient_program import Batch
 from sharding.collectives import psum
@@ -322,9 +322,9 @@ def evaluate_run(config: ExperimentConfig) -> dict[str, Any]:
     current_peers().note_activity("restoring the state", limited=False)
     experiment = Experiment.build(config)
     regrouping = experiment.step.form.regrouping
-    checkpoints = Checkpoints(folder, config.checkpoint, regrouping, read_only=True)
+    checkpoints = CheckpointManager(folder, config.checkpoint, regrouping, read_only=True)
     try:
-        restored = checkpoints.restore_newest(
+        restored = checkpoints.restore_latest(
             experiment.step.abstract_state,
             accept=lambda candidate: check_tokenizer(config, candidate.progress),
         )

@@ -27,8 +27,8 @@ from mllm_jax.runtime.supervised.process import PATIENCE, supervisor_settings, w
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.feed import check_continuation
 from mllm_jax.train.state.changes import tell_changes
-from mllm_jax.train.state.checkpoint import Checkpoints, RestoredState
-from mllm_jax.train.state.mirrors.offers import MirrorOffers
+from mllm_jax.train.state.checkpoint import CheckpointManager, RestoredState
+from mllm_jax.train.state.mirrors.remote_checkpoints import RemoteCheckpoints
 from mllm_jax.train.state.pretrained import FirstAdapters, start_from
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.snapshots.memory import SnapshotMemory
@@ -79,12 +79,12 @@ def check_health(config: ExperimentConfig) -> None:
 
 def restore_or_init(
     experiment: Experiment,
-    checkpoints: Checkpoints,
+    checkpoints: CheckpointManager,
     console: Console,
     sources: Identities,
     from_step: int | None,
     memory: SnapshotMemory | None = None,
-    offers: MirrorOffers | None = None,
+    remote: RemoteCheckpoints | None = None,
 ) -> tuple[Any, Progress]:
     """The state that a run continues from, and its progress.
 
@@ -92,7 +92,7 @@ def restore_or_init(
         sources: identities of the present data.
         from_step: step of the checkpoint to continue from; None: the newest.
         memory: snapshots in the memory of the hosts, if the run takes any.
-        offers: copies of checkpoints behind a URL, if the run makes any.
+        remote: copies of checkpoints behind a URL, if the run makes any.
 
     Raises:
         RunError: `from_step` without checkpoints.
@@ -105,8 +105,8 @@ def restore_or_init(
         check_continuation(config, candidate.progress, sources)
 
     if config.checkpoint.enabled:
-        restored = checkpoints.restore_newest(
-            experiment.step.abstract_state, from_step, accept, memory, offers
+        restored = checkpoints.restore_latest(
+            experiment.step.abstract_state, from_step, accept, memory, remote
         )
     elif from_step is not None:
         raise RunError(f"--from-step {from_step} needs checkpoint.enabled=true")

@@ -27,27 +27,27 @@ from mllm_jax.runtime.collective import holds_everywhere
 from mllm_jax.runtime.part import current_peers
 from mllm_jax.train.state.fit import check_same_model
 from mllm_jax.train.state.items import JsonHandler, JsonSave, StateHandler, StateRestore, StateSave
-from mllm_jax.train.state.mirrors.offers import MirrorOffer, MirrorOffers
+from mllm_jax.train.state.mirrors.remote_checkpoints import RemoteCheckpoint, RemoteCheckpoints
 from mllm_jax.train.state.progress import Progress, ProgressError
 from mllm_jax.train.state.regroup import LayerRegrouping, Shape, leaf_name
 from mllm_jax.train.state.replicas import ReplicaReads
 from mllm_jax.train.state.saved import (
     CheckpointDamageError,
     CheckpointError,
-    check_whole,
     first_line,
+    quarantine_checkpoint,
     read_json,
-    set_aside,
+    verify_checkpoint,
 )
 from mllm_jax.train.state.snapshots.memory import LocalSnapshot, SnapshotMemory
 from mllm_jax.train.state.snapshots.shard import ShardError
 
 logger = logging.getLogger(__name__)
 
-#: Seconds between two looks at how much of a checkpoint is written.
-LOOK = 5.0
+#: Seconds between two polls of how much of a checkpoint is written.
+POLL_SECONDS = 5.0
 #: What the names of folders end with whose checkpoint is not whole.
-_DRAFT = ".orbax-checkpoint-tmp"
+_TMP_SUFFIX = ".orbax-checkpoint-tmp"
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class SavedCheckpoint:
         return f"checkpoint of step {self.step}"
 
 
-_Candidate = LocalSnapshot | MirrorOffer | SavedCheckpoint
+_Candidate = LocalSnapshot | RemoteCheckpoint | SavedCheckpoint
 
 
 @dataclass
@@ -105,7 +105,7 @@ class Retention:
         return self.keep_every is not None and step % self.keep_every == 0
 
 
-class Checkpoints:
+class CheckpointManager:
     """The checkpoints of one run.
 
     Args:
@@ -149,17 +149,17 @@ class Checkpoints:
             progress=JsonSave(progress),
             config=JsonSave(config),
         )
-        with nullcontext() if self._asynchronous else telling_of_writes(self.directory):
+        with nullcontext() if self._asynchronous else report_write_progress(self.directory):
             # Forced: which steps are saved is the loop's choice and not Orbax's.
             self._manager.save(step, args=items, force=True)
 
-    def restore_newest(
+    def restore_latest(
         self,
         target: Any,
         step: int | None = None,
         accept: Callable[[RestoredState], None] = lambda found: None,
         memory: SnapshotMemory | None = None,
-        offers: MirrorOffers | None = None,
+        remote: RemoteCheckpoints | None = None,
     ) -> RestoredState | None:
         """The newest readable checkpoint, copy or snapshot, or None when there is none.
 
@@ -170,7 +170,7 @@ class Checkpoints:
                 none; nothing is set aside then, but what a copy takes the place of.
             memory: snapshots in the memory of the hosts; those that are as new as a checkpoint come
                 before it, and none comes with `step`.
-            offers: copies of checkpoints behind a URL; those that are as new as a checkpoint come
+            remote: copies of checkpoints behind a URL; those that are as new as a checkpoint come
                 behind it.
 
         Raises:
@@ -181,16 +181,18 @@ class Checkpoints:
         """
         damaged: set[int] = set()
         reasons: list[tuple[_Candidate, str]] = []
-        left = self._restore_candidates(step, memory, offers)
+        left = self._restore_candidates(step, memory, remote)
         target = self._names.to_stored(target)
         while left:
             tried = left.pop(0)
-            restored, reason = self._try_candidate(tried, target, memory, offers, damaged)
+            restored, reason = self._try_candidate(tried, target, memory, remote, damaged)
             if holds_everywhere("a checkpoint is read", restored is not None):
                 assert restored is not None
                 accept(restored)
                 newer = [n for n in self.steps if step is not None and n > step]
-                self._set_aside(dict.fromkeys(damaged, "damaged") | dict.fromkeys(newer, "newer"))
+                self._quarantine_checkpoints(
+                    dict.fromkeys(damaged, "damaged") | dict.fromkeys(newer, "newer")
+                )
                 if memory is not None:
                     memory.went_on_from(tried if isinstance(tried, LocalSnapshot) else None)
                 return restored
@@ -200,22 +202,22 @@ class Checkpoints:
             reasons.append((tried, reason))
             if not isinstance(tried, LocalSnapshot) and tried.step in self.steps:
                 damaged.add(tried.step)
-        if offers is not None:
-            offers.raise_if_unanswered()
-        self._refuse_start(step, reasons, offers)
+        if remote is not None:
+            remote.raise_if_unanswered()
+        self._refuse_start(step, reasons, remote)
         if memory is not None:
             memory.went_on_from(None)
         return None
 
     def wait_for_saves(self) -> None:
         """Block until all saved files are on disk."""
-        with telling_of_writes(self.directory):
+        with report_write_progress(self.directory):
             self._manager.wait_until_finished()
 
     def close(self) -> None:
         """Finish writing and release threads; a save that fails only now is told."""
         try:
-            with nullcontext() if self._read_only else telling_of_writes(self.directory):
+            with nullcontext() if self._read_only else report_write_progress(self.directory):
                 self._manager.close()
         except Exception as error:  # Orbax and TensorStore raise many kinds
             logger.warning("the newest checkpoint could not be saved: %s", first_line(error))
@@ -223,7 +225,7 @@ class Checkpoints:
     def reset_after_failure(self) -> None:
         """Reset after a failed save: its files are removed, a missing folder is made."""
         if jax.process_index() == 0:
-            _remove_drafts(self.directory)
+            _remove_unfinished(self.directory)
         current_peers().gather_values("what a failed save has left is removed", None)
         self._manager = self._open_manager()
 
@@ -239,23 +241,27 @@ class Checkpoints:
         return ocp.CheckpointManager(self.directory, options=options, item_handlers=handlers)
 
     def _restore_candidates(
-        self, step: int | None, memory: SnapshotMemory | None, offers: MirrorOffers | None
+        self, step: int | None, memory: SnapshotMemory | None, remote: RemoteCheckpoints | None
     ) -> list[_Candidate]:
         """What may be restored, the newest first; of one step snapshot, checkpoint, copy."""
-        copies = offers.offers if offers is not None else []
+        copies = remote.checkpoints if remote is not None else []
         in_memory = memory.list_snapshots() if memory is not None and step is None else []
         every: list[_Candidate] = [*copies, *map(SavedCheckpoint, self.steps), *in_memory]
         chosen = [snapshot for snapshot in every if step in (None, snapshot.step)]
         return sorted(chosen, key=lambda own: own.step)[::-1]
 
     def _refuse_start(
-        self, step: int | None, reasons: list[tuple[_Candidate, str]], offers: MirrorOffers | None
+        self,
+        step: int | None,
+        reasons: list[tuple[_Candidate, str]],
+        remote: RemoteCheckpoints | None,
     ) -> None:
         """Raise if checkpoints were there, or one was asked for, and none could be restored."""
         if step is not None:
-            others = {*self.steps, *(copy.step for copy in (offers.offers if offers else ()))} - {
-                step
-            }
+            others = {
+                *self.steps,
+                *(copy.step for copy in (remote.checkpoints if remote else ())),
+            } - {step}
             steps_text = ", ".join(map(str, sorted(others)))
             there = f"there are those of steps {steps_text}" if steps_text else "there is no other"
             if not reasons:
@@ -266,7 +272,7 @@ class Checkpoints:
                 + f"; {self.directory} is left as it is, and {there}"
             )
         if any(not isinstance(copy, LocalSnapshot) for copy, _ in reasons):
-            elsewhere = f", and {offers.store}" if offers is not None and offers.offers else ""
+            elsewhere = f", and {remote.store}" if remote is not None and remote.checkpoints else ""
             raise CheckpointError(
                 f"no readable checkpoint in {self.directory}:\n  "
                 + "\n  ".join(f"{copy}: {why}" for copy, why in reasons)
@@ -278,16 +284,16 @@ class Checkpoints:
         tried: _Candidate,
         target: Any,
         memory: SnapshotMemory | None,
-        offers: MirrorOffers | None,
+        remote: RemoteCheckpoints | None,
         damaged: set[int],
     ) -> tuple[RestoredState | None, str]:
         """The checkpoint, copy or snapshot, or None and its error."""
         if isinstance(tried, LocalSnapshot):
             assert memory is not None, "there are no snapshots without it"
             return self._restore_snapshot(tried, target, memory)
-        if isinstance(tried, MirrorOffer):
-            assert offers is not None, "there are no copies without them"
-            if reason := offers.fetch_offer(tried, instead=tried.step in damaged):
+        if isinstance(tried, RemoteCheckpoint):
+            assert remote is not None, "there are no copies without them"
+            if reason := remote.fetch_checkpoint(tried, instead=tried.step in damaged):
                 return None, reason
             damaged.discard(tried.step)
             self._manager.reload()
@@ -318,7 +324,7 @@ class Checkpoints:
         folder = self.directory / str(step)
         damage = ""
         try:
-            check_whole(folder, share=(jax.process_index(), jax.process_count()))
+            verify_checkpoint(folder, share=(jax.process_index(), jax.process_count()))
             progress, config = read_json(folder)
         except CheckpointDamageError as error:
             damage = (
@@ -351,13 +357,13 @@ class Checkpoints:
         items = ocp.args.Composite(state=StateRestore(reading.local_target, restore_args))
         return reading, self._manager.restore(step, args=items).state
 
-    def _set_aside(self, steps: dict[int, str]) -> None:
+    def _quarantine_checkpoints(self, steps: dict[int, str]) -> None:
         """Rename checkpoints to `<why>-<step>`, so that these steps can be saved anew."""
         if not steps or self._read_only:
             return
         if jax.process_index() == 0:
             for step, why in steps.items():
-                set_aside(self.directory / str(step), why)
+                quarantine_checkpoint(self.directory / str(step), why)
         current_peers().gather_values("checkpoints are set aside", None)
         self._manager.reload()
 
@@ -381,7 +387,7 @@ class Checkpoints:
 
 
 @contextmanager
-def telling_of_writes(directory: Path) -> Iterator[None]:
+def report_write_progress(directory: Path) -> Iterator[None]:
     """Context of a wait for files of a checkpoint: that more of them is written is an event.
 
     How long it takes to write a checkpoint to its end says little of the next one, which may find
@@ -394,8 +400,8 @@ def telling_of_writes(directory: Path) -> Iterator[None]:
 
     def look() -> None:
         known = 0
-        while not over.wait(LOOK):
-            size = _drafted_bytes(directory)
+        while not over.wait(POLL_SECONDS):
+            size = _unfinished_bytes(directory)
             if size != known:
                 current_peers().note_activity(_format_written(size), limited=False)
             known = size
@@ -414,26 +420,26 @@ def _format_written(size: int) -> str:
     return f"writing a checkpoint, {size / 2**20:.0f} MiB so far"
 
 
-def _drafted_bytes(directory: Path) -> int:
+def _unfinished_bytes(directory: Path) -> int:
     """Bytes of the files of all checkpoints that are not whole."""
     total = 0
-    for draft in directory.glob(f"*{_DRAFT}"):
+    for unfinished in directory.glob(f"*{_TMP_SUFFIX}"):
         # What is moved or removed meanwhile is left out, folders by `os.walk` itself.
-        for folder, _, names in os.walk(draft):
+        for folder, _, names in os.walk(unfinished):
             for name in names:
                 with suppress(OSError):
                     total += (Path(folder) / name).stat().st_size
     return total
 
 
-def _remove_drafts(directory: Path) -> None:
+def _remove_unfinished(directory: Path) -> None:
     """Remove unfinished saves; writes of a failed one may still be ending."""
     for pause in (0.0, 0.1, 0.3, 1.0, 3.0, 10.0):
         time.sleep(pause)
-        drafts = list(directory.glob(f"*{_DRAFT}"))
-        for draft in drafts:
-            shutil.rmtree(draft, ignore_errors=True)
-        if not drafts:
+        folders = list(directory.glob(f"*{_TMP_SUFFIX}"))
+        for folder in folders:
+            shutil.rmtree(folder, ignore_errors=True)
+        if not folders:
             return
 
 

@@ -25,7 +25,7 @@ T = TypeVar("T")
 _UNTRIED = "coroutine 'async_serialize_from_host"
 
 
-class PatientArrays(ocp.type_handlers.ArrayHandler):
+class DrainingArrayHandler(ocp.type_handlers.ArrayHandler):
     """Arrays whose reads end before an error of one of them is told.
 
     Orbax closes the event loop at the first error. Reads under way would then complain one by one,
@@ -70,7 +70,7 @@ class StateHandler(ocp.PyTreeCheckpointHandler):
         logging.getLogger("asyncio").addFilter(_is_news)
         warnings.filterwarnings("ignore", _UNTRIED, RuntimeWarning)
         known = ocp.type_handlers.create_type_handler_registry(
-            (jax.Array, PatientArrays()),
+            (jax.Array, DrainingArrayHandler()),
             (type(ocp.PLACEHOLDER), ocp.type_handlers.get_type_handler(type(ocp.PLACEHOLDER))),
         )
         super().__init__(type_handler_registry=known)
@@ -79,7 +79,7 @@ class StateHandler(ocp.PyTreeCheckpointHandler):
         self, directory: Any, *args: Any, **kwargs: Any
     ) -> list[ocp.future.Future]:
         writes = await super().async_save(directory, *args, **kwargs)
-        return [_SummedWrites(writes or [], Path(getattr(directory, "path", directory)))]
+        return [_ChecksummedWrites(writes or [], Path(getattr(directory, "path", directory)))]
 
     def finalize(self, directory: Any) -> None:
         super().finalize(directory)
@@ -95,7 +95,7 @@ class JsonHandler(ocp.JsonCheckpointHandler):
 
 
 @dataclass
-class _SummedWrites:
+class _ChecksummedWrites:
     """Writes of this process, and then the checksums of what they have written."""
 
     writes: Sequence[ocp.future.Future]

@@ -57,7 +57,7 @@ class CheckpointDamageError(Exception):
         self.named = named
 
 
-def check_whole(
+def verify_checkpoint(
     folder: Path,
     needed: Callable[[FileBlock], bool] = lambda block: True,
     share: tuple[int, int] = (0, 1),
@@ -107,7 +107,7 @@ def _describe_damage(folder: Path, blocks: list[FileBlock]) -> CheckpointDamageE
     return CheckpointDamageError(f"leaf {leaves[0]}{more}: {where}")
 
 
-def set_aside(folder: Path, why: str) -> None:
+def quarantine_checkpoint(folder: Path, why: str) -> None:
     """Rename a checkpoint to `<why>-<step>-<time>`, so that its step can be saved anew."""
     folder.rename(folder.with_name(f"{why}-{folder.name}-{time.time_ns()}"))
 
@@ -251,7 +251,7 @@ def _newest_whole(directory: Path, steps: list[int]) -> int:
     for step in reversed(steps):
         try:
             folder = directory / str(step)
-            check_whole(folder, _of_parameters(folder / "state"))
+            verify_checkpoint(folder, _of_parameters(folder / "state"))
             read_json(folder)
         except (CheckpointDamageError, ChecksumError) as error:
             reasons.append(f"step {step}: {error}")

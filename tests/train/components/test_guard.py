@@ -33,9 +33,9 @@ from mllm_jax.runtime.folder import RunError
 from mllm_jax.runtime.interrupt import interrupt_message
 from mllm_jax.runtime.part import RunPeers
 from mllm_jax.train import trainer as loop
-from mllm_jax.train.components import checkpoint_policy, components, start
+from mllm_jax.train.components import checkpoint_saver, components, start
 from mllm_jax.train.components import evaluator as evaluate
-from mllm_jax.train.components.checkpoint_policy import SaveError
+from mllm_jax.train.components.checkpoint_saver import SaveError
 from mllm_jax.train.components.evaluator import StoppedError
 from mllm_jax.train.components.guard import DivergedError, StepGuard, not_finite
 from mllm_jax.train.events import StepEnded
@@ -246,7 +246,7 @@ def runs(small_config, experiment, new_state, tmp_path, monkeypatch, caplog) -> 
 
     monkeypatch.setattr(Experiment, "build", same)
     monkeypatch.setattr(start, "initial_state", lambda experiment, console: new_state()[0])
-    monkeypatch.setattr(checkpoint_policy, "_PAUSE", 0.001)
+    monkeypatch.setattr(checkpoint_saver, "_PAUSE", 0.001)
     caplog.set_level(logging.WARNING)
     return Runs(partial(small_config, **FEW), tmp_path, monkeypatch, [])
 

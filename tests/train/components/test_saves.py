@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from data.planning.stream import LoaderState
-from mllm_jax.train.components.checkpoint_policy import CheckpointPolicy, SaveError
+from mllm_jax.train.components.checkpoint_saver import CheckpointSaver, SaveError
 from mllm_jax.train.state.progress import Progress
 from tests.configs import config
 
@@ -56,14 +56,14 @@ def made(
     whole: tuple[int, ...] = (),
     resumed: int = 0,
     good: int | None = None,
-) -> tuple[CheckpointPolicy, Written]:
+) -> tuple[CheckpointSaver, Written]:
     own = config(checkpoint__failures=allowed)
     written = Written(directory, fates, whole)
     progress = Progress(resumed, LoaderState(0), good=good)
-    return CheckpointPolicy(written, own, progress), written  # type: ignore[arg-type]
+    return CheckpointSaver(written, own, progress), written  # type: ignore[arg-type]
 
 
-def save(own: CheckpointPolicy, step: int, sane: int | None = None, **changes: Any) -> Progress:
+def save(own: CheckpointSaver, step: int, sane: int | None = None, **changes: Any) -> Progress:
     progress = Progress(step, LoaderState(0))
     own.save_state(STATE, progress, step if sane is None else sane, **changes)
     return progress
@@ -72,7 +72,7 @@ def save(own: CheckpointPolicy, step: int, sane: int | None = None, **changes: A
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     told: list[float] = []
-    monkeypatch.setattr("mllm_jax.train.components.checkpoint_policy.time.sleep", told.append)
+    monkeypatch.setattr("mllm_jax.train.components.checkpoint_saver.time.sleep", told.append)
     return told
 
 

@@ -18,7 +18,7 @@ from data.planning.stream import LoaderState
 from mllm_jax.config.sections import CheckpointConfig, ParallelConfig
 from mllm_jax.runtime.devices import disconnect_processes, start_devices
 from mllm_jax.runtime.part import ProcessPlace, current_peers
-from mllm_jax.train.state.checkpoint import Checkpoints
+from mllm_jax.train.state.checkpoint import CheckpointManager
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.regroup import LayerRegrouping
 
@@ -52,7 +52,7 @@ def main(index: int, address: str, folder: str) -> None:
     """Save, restore, compare; prints the bytes that were read for it."""
     start_devices(ParallelConfig(devices=4), ProcessPlace(2, index, address))
     saved = state()
-    checkpoints = Checkpoints(Path(folder), CheckpointConfig(), LayerRegrouping(1, None))
+    checkpoints = CheckpointManager(Path(folder), CheckpointConfig(), LayerRegrouping(1, None))
     checkpoints.save_state(1, saved, Progress(1, LoaderState(0, step=1)).to_json(), CONFIG)
     checkpoints.wait_for_saves()
     current_peers().gather_values("all is saved", None)
@@ -60,7 +60,7 @@ def main(index: int, address: str, folder: str) -> None:
     target = jax.tree.map(
         lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding), saved
     )
-    found = checkpoints.restore_newest(target)
+    found = checkpoints.restore_latest(target)
     assert found is not None
     for own, back in zip(jax.tree.leaves(saved), jax.tree.leaves(found.state), strict=True):
         for one, other in zip(own.addressable_shards, back.addressable_shards, strict=True):

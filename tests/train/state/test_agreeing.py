@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mllm_jax.train.state import checkpoint
-from mllm_jax.train.state.checkpoint import Checkpoints
+from mllm_jax.train.state.checkpoint import CheckpointManager
 from mllm_jax.train.state.regroup import LayerRegrouping
 from mllm_jax.train.state.saved import CheckpointDamageError, CheckpointError
 from tests.train.state.test_damage import (
@@ -40,9 +40,9 @@ def copy(saved: Path, tmp_path: Path) -> Path:  # noqa: F811
 
 
 def restored(folder: Path) -> Any:
-    checkpoints = Checkpoints(folder, KEEP, LayerRegrouping(1, None))
+    checkpoints = CheckpointManager(folder, KEEP, LayerRegrouping(1, None))
     try:
-        return checkpoints.restore_newest(abstract(state(0)))
+        return checkpoints.restore_latest(abstract(state(0)))
     finally:
         checkpoints.close()
 
@@ -92,12 +92,12 @@ def test_each_process_verifies_its_share(copy, monkeypatch, process, count):
         shares.append((folder.name, share))
         raise CheckpointDamageError("so that nothing is read")
 
-    checkpoints = Checkpoints(copy, KEEP, LayerRegrouping(1, None))
-    monkeypatch.setattr(checkpoint, "check_whole", look)
+    checkpoints = CheckpointManager(copy, KEEP, LayerRegrouping(1, None))
+    monkeypatch.setattr(checkpoint, "verify_checkpoint", look)
     monkeypatch.setattr(checkpoint.jax, "process_index", lambda: process)
     monkeypatch.setattr(checkpoint.jax, "process_count", lambda: count)
     with pytest.raises(CheckpointError, match="so that nothing is read"):
-        checkpoints.restore_newest(abstract(state(0)))
+        checkpoints.restore_latest(abstract(state(0)))
     monkeypatch.undo()
     checkpoints.close()
     assert shares == [("2", (process, count)), ("1", (process, count))]

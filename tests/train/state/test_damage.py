@@ -20,9 +20,9 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from data.planning.stream import LoaderState
 from mllm_jax.config.sections import CheckpointConfig
-from mllm_jax.train.state.checkpoint import Checkpoints, RestoredState
+from mllm_jax.train.state.checkpoint import CheckpointManager, RestoredState
 from mllm_jax.train.state.checksums import leaf_extents
-from mllm_jax.train.state.items import PatientArrays
+from mllm_jax.train.state.items import DrainingArrayHandler
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.regroup import LayerRegrouping
 from mllm_jax.train.state.saved import CheckpointError, SavedParameters
@@ -57,9 +57,9 @@ def abstract(like: Any) -> Any:
 
 
 def restore(folder: Path, step: int | None = None) -> RestoredState | None:
-    checkpoints = Checkpoints(folder, KEEP, LayerRegrouping(1, None))
+    checkpoints = CheckpointManager(folder, KEEP, LayerRegrouping(1, None))
     try:
-        return checkpoints.restore_newest(abstract(state(0)), step)
+        return checkpoints.restore_latest(abstract(state(0)), step)
     finally:
         checkpoints.close()
 
@@ -68,7 +68,7 @@ def restore(folder: Path, step: int | None = None) -> RestoredState | None:
 def saved(tmp_path_factory) -> Path:
     """Checkpoints of steps 1 and 2."""
     folder = tmp_path_factory.mktemp("saved")
-    checkpoints = Checkpoints(folder, KEEP, LayerRegrouping(1, None))
+    checkpoints = CheckpointManager(folder, KEEP, LayerRegrouping(1, None))
     for step in (1, 2):
         progress = Progress(step, LoaderState(0, step=step), seconds=1.5, loss=2.5)
         checkpoints.save_state(step, state(step), progress.to_json(), CONFIG)
@@ -306,7 +306,7 @@ def test_reads_that_begin_behind_the_first_error_end_before_it_is_told(monkeypat
     tasks: list[asyncio.Task[None]] = []
     monkeypatch.setattr(ocp.type_handlers.ArrayHandler, "deserialize", deserialize)
     with pytest.raises(OSError, match="the first"):
-        asyncio.run(PatientArrays().deserialize([]))
+        asyncio.run(DrainingArrayHandler().deserialize([]))
     assert ended == ["read"]
 
 
@@ -326,9 +326,9 @@ def test_a_lost_snapshot_does_not_hide_that_all_checkpoints_are_damaged(copy):
             assert kept is None
 
     def began(folder):
-        checkpoints = Checkpoints(folder, KEEP, LayerRegrouping(1, None))
+        checkpoints = CheckpointManager(folder, KEEP, LayerRegrouping(1, None))
         try:
-            return checkpoints.restore_newest(abstract(state(0)), memory=Lost())
+            return checkpoints.restore_latest(abstract(state(0)), memory=Lost())
         finally:
             checkpoints.close()
 
@@ -345,8 +345,8 @@ def test_who_only_reads_changes_nothing(copy, caplog):
     truncate(copy / "2")
     (copy / "3.orbax-checkpoint-tmp" / "state").mkdir(parents=True)
     before = files(copy)
-    checkpoints = Checkpoints(copy, KEEP, LayerRegrouping(1, None), read_only=True)
-    assert as_saved(checkpoints.restore_newest(abstract(state(0)))) == 1
+    checkpoints = CheckpointManager(copy, KEEP, LayerRegrouping(1, None), read_only=True)
+    assert as_saved(checkpoints.restore_latest(abstract(state(0)))) == 1
     checkpoints.close()
     assert files(copy) == before
     assert (copy / "3.orbax-checkpoint-tmp" / "state").is_dir()

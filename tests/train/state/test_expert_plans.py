@@ -14,7 +14,7 @@ import pytest
 from data.planning.stream import LoaderState
 from mllm_jax.config.load import CheckpointConfig, TrainConfig
 from mllm_jax.config.pipeline_plan import PipelinePlan
-from mllm_jax.train.state.checkpoint import Checkpoints
+from mllm_jax.train.state.checkpoint import CheckpointManager
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.step.build import build_step
 from mllm_jax.train.step.step import State, TrainStep
@@ -87,13 +87,13 @@ def test_muon_moves_every_expert_as_on_one_device(plan: ParallelPlan) -> None:
 def through(folder: Path, plan: ParallelPlan, state: State, target: ParallelPlan) -> State:
     """The state of one plan, saved, as another plan restores it."""
     saving, restoring = (step(own).form.regrouping for own in (plan, target))
-    checkpoints = Checkpoints(folder, CheckpointConfig(), saving)
+    checkpoints = CheckpointManager(folder, CheckpointConfig(), saving)
     progress, told = Progress(1, LoaderState(0)), config().model_dump(mode="json")
     told["model"]["decoder"] = model("unlike").decoder.model_dump(mode="json")
     checkpoints.save_state(1, state, progress.to_json(), told)
     checkpoints.close()
-    checkpoints = Checkpoints(folder, CheckpointConfig(), restoring)
-    found = checkpoints.restore_newest(step(target).abstract_state)
+    checkpoints = CheckpointManager(folder, CheckpointConfig(), restoring)
+    found = checkpoints.restore_latest(step(target).abstract_state)
     checkpoints.close()
     assert found is not None
     return found.state

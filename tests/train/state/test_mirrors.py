@@ -27,10 +27,14 @@ from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.folder import IDENTITY, RunError, ensure_identity, steps_in
 from mllm_jax.runtime.part import RunPeers
 from mllm_jax.train.records.resolved import write_resolved
-from mllm_jax.train.state.checkpoint import Checkpoints
+from mllm_jax.train.state.checkpoint import CheckpointManager
 from mllm_jax.train.state.mirrors import copier
 from mllm_jax.train.state.mirrors.copier import copy_records, copying_checkpoints
-from mllm_jax.train.state.mirrors.offers import fetch_newest, open_offers, saved_parameters
+from mllm_jax.train.state.mirrors.remote_checkpoints import (
+    fetch_newest,
+    open_remote_checkpoints,
+    saved_parameters,
+)
 from mllm_jax.train.state.mirrors.store import MirrorStore
 from mllm_jax.train.state.saved import CheckpointError, NoCheckpointError
 from tests.configs import config
@@ -42,7 +46,7 @@ from tests.train.state.test_damage import abstract, files, state
 
 @pytest.fixture(autouse=True)
 def _quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copier, "LOOK", 0.02)
+    monkeypatch.setattr(copier, "POLL_SECONDS", 0.02)
     monkeypatch.setattr(patience, "FIRST", 0.02)
 
 
@@ -74,14 +78,18 @@ def saved(run: ExperimentConfig, *steps: int) -> None:
 
 def beside(run: ExperimentConfig) -> AbstractContextManager[None]:
     """Context of a start that goes on from the newest checkpoint here."""
-    return copying_checkpoints(open_offers(run, None), max(steps_in(run.run.path), default=0))
+    return copying_checkpoints(
+        open_remote_checkpoints(run, None), max(steps_in(run.run.path), default=0)
+    )
 
 
 def start(run: ExperimentConfig, step: int | None = None) -> int | None:
     """The step that a start goes on from, whose state is as it was saved."""
-    checkpoints = Checkpoints(run.run.path / "checkpoints", run.checkpoint, REGROUPING)
+    checkpoints = CheckpointManager(run.run.path / "checkpoints", run.checkpoint, REGROUPING)
     try:
-        found = checkpoints.restore_newest(abstract(state(0)), step, offers=open_offers(run, step))
+        found = checkpoints.restore_latest(
+            abstract(state(0)), step, remote=open_remote_checkpoints(run, step)
+        )
     finally:
         checkpoints.close()
     if found is None:
@@ -202,7 +210,7 @@ def test_records_of_a_run_are_copied_and_come_with_its_checkpoint(run, tmp_path)
     assert (there.run.path / "resolved.yaml").read_text() == before
     assert not (there.run.path / "summary.json").exists()
     (own / "summary.json").write_text('{"steps": 1}')
-    copy_records(open_offers(run, None))
+    copy_records(open_remote_checkpoints(run, None))
     third = elsewhere(run, tmp_path)
     fetch_newest(third)
     assert (third.run.path / "summary.json").read_text() == '{"steps": 1}'
@@ -398,7 +406,7 @@ def test_an_interruption_waits_for_the_copy_of_what_it_has_saved(run, monkeypatc
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(copier, "LOOK", 0.5)
+    monkeypatch.setattr(copier, "POLL_SECONDS", 0.5)
     with pytest.raises(KeyboardInterrupt), beside(run):
         interrupted(store(run, 1))
     assert has_copy(run, 1)
@@ -412,7 +420,7 @@ def test_records_that_have_no_copy_are_told_without_what_gives_access(run, monke
 
     (run.run.path / "metrics.jsonl").write_text("{}")
     monkeypatch.setattr(MemoryFileSystem, "put_file", refuses)
-    copy_records(open_offers(run, None))
+    copy_records(open_remote_checkpoints(run, None))
     assert "the records of the run have no copy in memory://" in caplog.text
     assert "PermissionError: https://h/x?sig=..." in caplog.text
     assert "s3cret" not in caplog.text
@@ -433,7 +441,7 @@ def test_a_first_start_waits_for_a_place_that_is_away_and_then_says_so(run, tmp_
         away("glob"),
         pytest.raises(AwayError, match=r"checkpoint\.copy_to: .* s \(retry_seconds 0\.3\)"),
     ):
-        open_offers(there, None)
+        open_remote_checkpoints(there, None)
     with (
         away("glob"),
         pytest.raises(AwayError, match=r"checkpoint\.copy_to: .* s \(retry_seconds 0\.3\)"),

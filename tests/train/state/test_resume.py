@@ -14,7 +14,7 @@ import pytest
 from mllm_jax.check.verify import leaf_errors
 from mllm_jax.config.load import CheckpointConfig
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.state.checkpoint import Checkpoints
+from mllm_jax.train.state.checkpoint import CheckpointManager
 from mllm_jax.train.state.fit import check_same_model
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.regroup import LayerRegrouping
@@ -38,7 +38,7 @@ def whole_run(experiment, fresh_state, tmp_path_factory) -> Run:
     """Four steps without a stop, with a checkpoint after each."""
     folder = tmp_path_factory.mktemp("run") / "checkpoints"
     after_step: list[int] = []
-    checkpoints = Checkpoints(folder, KEEP, experiment.step.form.regrouping)
+    checkpoints = CheckpointManager(folder, KEEP, experiment.step.form.regrouping)
 
     def after(state: Any, progress: Progress) -> None:
         checkpoints.save_state(
@@ -54,9 +54,9 @@ def whole_run(experiment, fresh_state, tmp_path_factory) -> Run:
 
 
 def restored(folder: Path, experiment: Experiment) -> tuple[Any, Progress]:
-    checkpoints = Checkpoints(folder, KEEP, experiment.step.form.regrouping)
+    checkpoints = CheckpointManager(folder, KEEP, experiment.step.form.regrouping)
     try:
-        found = checkpoints.restore_newest(experiment.step.abstract_state)
+        found = checkpoints.restore_latest(experiment.step.abstract_state)
     finally:
         checkpoints.close()
     assert found is not None
@@ -123,7 +123,7 @@ def test_a_truncated_checkpoint_gives_way_to_the_newest_whole_one(
     state, progress = restored(folder, experiment)
     assert progress.step == 2
     assert "step 3: leaf " in caplog.text
-    checkpoints = Checkpoints(folder, KEEP, experiment.step.form.regrouping)
+    checkpoints = CheckpointManager(folder, KEEP, experiment.step.form.regrouping)
 
     def after(state: Any, progress: Progress) -> None:
         checkpoints.save_state(
@@ -193,7 +193,7 @@ def test_the_first_eight_leaves_of_another_model_are_listed():
 def test_only_the_newest_checkpoints_are_kept(experiment, fresh_state, tmp_path):
     state, progress = fresh_state()
     two = CheckpointConfig(keep=2, every=1)
-    checkpoints = Checkpoints(tmp_path / "checkpoints", two, experiment.step.form.regrouping)
+    checkpoints = CheckpointManager(tmp_path / "checkpoints", two, experiment.step.form.regrouping)
     try:
         for step in (1, 2, 3):
             progress.step = step

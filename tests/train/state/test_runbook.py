@@ -39,7 +39,7 @@ from mllm_jax.runtime.records import read_record_lines, record_line
 from mllm_jax.runtime.wire import HostAddress
 from mllm_jax.supervise import leader
 from mllm_jax.supervise.checkpoint_return import CheckpointReturn
-from mllm_jax.train.components.checkpoint_policy import CheckpointPolicy, SaveError
+from mllm_jax.train.components.checkpoint_saver import CheckpointSaver, SaveError
 from mllm_jax.train.feed import feed
 from mllm_jax.train.listeners import listeners
 from mllm_jax.train.listeners.goodput import record
@@ -47,12 +47,12 @@ from mllm_jax.train.listeners.goodput.ledger import TimeLedger
 from mllm_jax.train.listeners.listeners import RunListeners
 from mllm_jax.train.listeners.stragglers.compare import TimeComparison
 from mllm_jax.train.records.forms import metrics_schema
-from mllm_jax.train.state.checkpoint import Checkpoints
+from mllm_jax.train.state.checkpoint import CheckpointManager
 from mllm_jax.train.state.mirrors.copier import _CheckpointCopier, _put_records
-from mllm_jax.train.state.mirrors.offers import MirrorOffers
+from mllm_jax.train.state.mirrors.remote_checkpoints import RemoteCheckpoints
 from mllm_jax.train.state.mirrors.store import CheckpointMirror, MirrorStore
 from mllm_jax.train.state.progress import Progress
-from mllm_jax.train.state.saved import CheckpointError, check_whole
+from mllm_jax.train.state.saved import CheckpointError, verify_checkpoint
 from mllm_jax.train.state.snapshots import memory as memory_of_hosts
 from mllm_jax.train.state.snapshots.channel import RequestServer, connect_to
 from mllm_jax.train.state.snapshots.memory import LocalShard, LocalSnapshot, SnapshotMemory
@@ -214,26 +214,26 @@ def of_damage(share: Shard, index: ShardIndex) -> list[str]:
 def of_checkpoints(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Of checkpoints that cannot be saved or read."""
     none: Any = SimpleNamespace(steps=[], retention=SimpleNamespace())
-    saves = CheckpointPolicy(none, config(checkpoint__failures=2), Progress(0, LoaderState(0)))
+    saves = CheckpointSaver(none, config(checkpoint__failures=2), Progress(0, LoaderState(0)))
     saves._try_action(100, full)
     saves._try_action(100, full)
     said = [why(SaveError, lambda: saves._try_action(100, full))]
-    own = Checkpoints.__new__(Checkpoints)
+    own = CheckpointManager.__new__(CheckpointManager)
     own.directory, own._read_only = Path("runs/demo/checkpoints"), False
     own._manager, own._names = SimpleNamespace(close=full), StoredNames()
     own.close()
     steps = [30, 100]
     remembered: Any = SimpleNamespace(list_snapshots=lambda: [LocalSnapshot(40, "", ())])
-    monkeypatch.setattr(Checkpoints, "steps", property(lambda _: steps))
+    monkeypatch.setattr(CheckpointManager, "steps", property(lambda _: steps))
     monkeypatch.setattr(
-        Checkpoints, "_try_candidate", lambda *_: (None, "leaf params/a is damaged")
+        CheckpointManager, "_try_candidate", lambda *_: (None, "leaf params/a is damaged")
     )
-    said.append(why(CheckpointError, lambda: own.restore_newest({}, memory=remembered)))
-    said.append(why(CheckpointError, lambda: own.restore_newest({}, 100)))
+    said.append(why(CheckpointError, lambda: own.restore_latest({}, memory=remembered)))
+    said.append(why(CheckpointError, lambda: own.restore_latest({}, 100)))
     steps.clear()
-    said.append(why(CheckpointError, lambda: own.restore_newest({}, 100)))
+    said.append(why(CheckpointError, lambda: own.restore_latest({}, 100)))
     Path("runs/demo/checkpoints/100").mkdir(parents=True)
-    check_whole(Path("runs/demo/checkpoints/100"))
+    verify_checkpoint(Path("runs/demo/checkpoints/100"))
     back = CheckpointReturn(["train", "--from-step", "40"], Path("runs/demo"))
     back.record_return()
     assert back.has_gone_back()
@@ -254,24 +254,24 @@ def of_copies(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     system.pipe("/bucket/demo/100-0-of-1.json", b"{}")
     MirrorStore(made).list_copies()
 
-    own = Checkpoints.__new__(Checkpoints)
+    own = CheckpointManager.__new__(CheckpointManager)
     own.directory, own._names = run / "checkpoints", StoredNames()
     shutil.rmtree(own.directory)
     monkeypatch.setattr(MirrorStore, "__str__", lambda _: "s3://bucket/demo")
     with monkeypatch.context() as patched:
         patched.setattr(MirrorStore, "list_copies", out_of_reach)
-        MirrorOffers(made)
-        said = [why(AwayError, lambda: MirrorOffers(made, requested_step=40))]
+        RemoteCheckpoints(made)
+        said = [why(AwayError, lambda: RemoteCheckpoints(made, requested_step=40))]
         patched.setattr(
             MirrorStore,
             "list_copies",
             lambda _: [CheckpointMirror(step, "77aa", ()) for step in (100, 90)],
         )
-        found = MirrorOffers(made)
-        said.append(why(CheckpointError, lambda: own.restore_newest({}, offers=found)))
+        found = RemoteCheckpoints(made)
+        said.append(why(CheckpointError, lambda: own.restore_latest({}, remote=found)))
         for name in ("fetch_records", "fetch_checkpoint"):
             patched.setattr(MirrorStore, name, lambda *_, **__: None)
-        assert not found.fetch_offer(found.offers[0], instead=False)
+        assert not found.fetch_checkpoint(found.checkpoints[0], instead=False)
         said.append(
             why(
                 RunError,
@@ -281,7 +281,7 @@ def of_copies(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         (own.directory / "40").mkdir(parents=True)
         for name in ("keep_steps", "copy_part", "put_records"):
             patched.setattr(MirrorStore, name, out_of_reach)
-        patched.setattr(MirrorStore, "set_aside", lambda *_: [60, 50])
+        patched.setattr(MirrorStore, "quarantine_newer", lambda *_: [60, 50])
         copier = _CheckpointCopier(found, 40)
         copier.finish_copies()
         copier._copied, copier._retained_steps = {40}, []
@@ -294,7 +294,7 @@ def of_copies(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         copier._tell_lost([40])
         copier.stop_copying()
         _put_records(found.store, run)
-        patched.setattr(MirrorStore, "set_aside", out_of_reach)
+        patched.setattr(MirrorStore, "quarantine_newer", out_of_reach)
         copier._begun = False
         copier._begin_now(go_back=False)
         patched.setattr(copier, "_copy_newest", full)

@@ -99,7 +99,7 @@ def test_what_another_start_has_left_behind_a_step_is_told_and_set_aside(
     assert store.steps_of_other_starts(10, "old") == [40]
     assert store.steps_of_other_starts(9, "new") == [10, 20, 30]
     assert store.steps_of_other_starts(40, "none") == []
-    assert store.set_aside(20) == [30, 40]
+    assert store.quarantine_newer(20) == [30, 40]
     assert steps(store) == [20, 10]
     assert store.steps_of_other_starts(0, "new") == [10, 20]
     assert {name.rpartition("-")[0] for name in files(store)} == {"", "newer-30", "newer-40"}
@@ -142,7 +142,7 @@ def test_records_are_fetched_where_there_are_none(store: MirrorStore, tmp_path: 
 def test_a_copy_is_fetched_whole_or_not_at_all(
     store: MirrorStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mllm_jax.train.state.mirrors.store.check_whole", lambda folder: None)
+    monkeypatch.setattr("mllm_jax.train.state.mirrors.store.verify_checkpoint", lambda folder: None)
     put(store, tmp_path / "from", 10)
     (copy,) = store.list_copies()
     into = tmp_path / "checkpoints"

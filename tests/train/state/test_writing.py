@@ -14,10 +14,10 @@ import pytest
 from data.planning.stream import LoaderState
 from mllm_jax.runtime import part
 from mllm_jax.runtime.part import ProcessActivity, current_peers
-from mllm_jax.train.components import checkpoint_policy as module
-from mllm_jax.train.components.checkpoint_policy import CheckpointPolicy
+from mllm_jax.train.components import checkpoint_saver as module
+from mllm_jax.train.components.checkpoint_saver import CheckpointSaver
 from mllm_jax.train.state import checkpoint
-from mllm_jax.train.state.checkpoint import Checkpoints
+from mllm_jax.train.state.checkpoint import CheckpointManager
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.stored_names import StoredNames
 from tests.configs import config
@@ -30,7 +30,7 @@ MIB = bytes(2**20)
 def events(monkeypatch: pytest.MonkeyPatch) -> list[ProcessActivity]:
     """The activities of this process from now on; looks at files follow each other quickly."""
     told: list[ProcessActivity] = []
-    monkeypatch.setattr(checkpoint, "LOOK", 0.01)
+    monkeypatch.setattr(checkpoint, "POLL_SECONDS", 0.01)
     monkeypatch.setattr(part, "_on_event", lambda: told.append(current_peers().activity))
     current_peers().note_activity("saving after step 5")
     told.clear()
@@ -53,7 +53,7 @@ def slowly(folder: Path, events: list[ProcessActivity]) -> None:
 def test_files_that_grow_are_events_that_may_take_long(
     tmp_path: Path, events: list[ProcessActivity], asynchronous: bool
 ) -> None:
-    own = Checkpoints.__new__(Checkpoints)
+    own = CheckpointManager.__new__(CheckpointManager)
     own.directory, own._asynchronous, own._read_only = tmp_path, asynchronous, False
     own._names = StoredNames()
 
@@ -90,7 +90,7 @@ def test_a_draft_may_be_renamed_while_it_is_looked_at(
         return scan(place)
 
     monkeypatch.setattr(os, "scandir", renamed)
-    with checkpoint.telling_of_writes(tmp_path):
+    with checkpoint.report_write_progress(tmp_path):
         soon(lambda: len(looks) > 2)
 
 
@@ -108,7 +108,7 @@ def test_a_pause_before_the_last_save_is_tried_again_may_take_long(
         steps=[], retention=SimpleNamespace(good=None), directory=tmp_path, save_state=save
     )
     own.wait_for_saves = own.reset_after_failure = lambda: None
-    CheckpointPolicy(own, config(), Progress(0, LoaderState(0))).save_state(
+    CheckpointSaver(own, config(), Progress(0, LoaderState(0))).save_state(
         {}, Progress(5, LoaderState(0)), 5, last=True
     )
     assert [(event.event, event.limited) for event in events] == [

@@ -21,35 +21,35 @@ from data.credentials import hidden
 from data.sample import DataError, StorageError
 from mllm_jax.runtime.folder import RunError, ensure_identity, steps_in
 from mllm_jax.runtime.part import current_peers
-from mllm_jax.train.state.mirrors.offers import MirrorOffers
+from mllm_jax.train.state.mirrors.remote_checkpoints import RemoteCheckpoints
 from mllm_jax.train.state.mirrors.store import KEY, MirrorStore
 
 logger = logging.getLogger(__name__)
 
-#: Seconds between two looks for a checkpoint that is whole.
-LOOK = 1.0
+#: Seconds between two polls for a complete checkpoint.
+POLL_SECONDS = 1.0
 #: Seconds after which a copy that has failed is tried again, if none has succeeded before.
 AGAIN = 60.0
 
 
 @contextmanager
-def copying_checkpoints(offers: MirrorOffers | None, newest: int) -> Iterator[None]:
+def copying_checkpoints(remote: RemoteCheckpoints | None, newest: int) -> Iterator[None]:
     """Context in which the run's checkpoints are copied; its end waits for the last.
 
     An error waits for none: what has no copy is told, and copied once the run goes on.
 
     Args:
-        offers: what the start of the run has found in its store; None for a run without one.
+        remote: what the start of the run has found in its store; None for a run without one.
         newest: step that the run goes on from; copies of later ones are set aside.
 
     Raises:
-        StorageError: the start was asked to go back (`MirrorOffers.requested_step`), and the copies
-            that the run leaves cannot be set aside.
+        StorageError: the start was asked to go back (`RemoteCheckpoints.requested_step`), and the
+            copies that the run leaves cannot be set aside.
     """
-    if offers is None:
+    if remote is None:
         yield
         return
-    copier = _CheckpointCopier(offers, newest)
+    copier = _CheckpointCopier(remote, newest)
     try:
         yield
     except KeyboardInterrupt:  # which has saved what there is
@@ -61,13 +61,13 @@ def copying_checkpoints(offers: MirrorOffers | None, newest: int) -> Iterator[No
     copier.finish_copies()
 
 
-def copy_records(offers: MirrorOffers | None) -> None:
+def copy_records(remote: RemoteCheckpoints | None) -> None:
     """Copy the records of a run that has ended beside its checkpoints; a failure is told."""
-    if offers is not None and not current_peers().index:
+    if remote is not None and not current_peers().index:
         with current_peers().noting_activity(
             "copying the records of the run", limited=False, key=KEY
         ):
-            _put_records(offers.store, offers.run)
+            _put_records(remote.store, remote.run)
 
 
 def _put_records(store: MirrorStore, run: Path) -> None:
@@ -80,8 +80,8 @@ def _put_records(store: MirrorStore, run: Path) -> None:
 class _CheckpointCopier:
     """Copies, on a thread of its own."""
 
-    def __init__(self, offers: MirrorOffers, newest: int) -> None:
-        self._store, self._run, self._newest = offers.store, offers.run, newest
+    def __init__(self, remote: RemoteCheckpoints, newest: int) -> None:
+        self._store, self._run, self._newest = remote.store, remote.run, newest
         self._identity, self._place = (
             ensure_identity(self._run),
             (current_peers().index, current_peers().count),
@@ -96,8 +96,8 @@ class _CheckpointCopier:
         self._retained_steps: list[int] = []
         self._logged_messages: set[str] = set()
         self._reported_steps: set[int] = set()
-        if not self._place[0] and offers.has_answered:
-            self._begin_now(go_back=offers.requested_step is not None)
+        if not self._place[0] and remote.has_answered:
+            self._begin_now(go_back=remote.requested_step is not None)
         self._over = threading.Event()
         # A daemon: a process that ends with an error waits for no store.
         self._thread = threading.Thread(target=self._go_on, name="copies", daemon=True)
@@ -145,7 +145,7 @@ class _CheckpointCopier:
         self._store.check_same(self._run, copies)
         if self._place[0]:
             self._wait_for_first()
-        elif left := self._store.set_aside(self._newest):
+        elif left := self._store.quarantine_newer(self._newest):
             logger.warning(
                 "the run goes on after step %d: copies of steps %s in %s are set aside (newer-...)",
                 *(self._newest, ", ".join(map(str, left)), self._store),
@@ -160,13 +160,13 @@ class _CheckpointCopier:
             if time.monotonic() > until:
                 steps = ", ".join(map(str, left))
                 raise StorageError(f"process 0 has not set aside the copies of steps {steps} there")
-            time.sleep(LOOK)
+            time.sleep(POLL_SECONDS)
 
     def _go_on(self) -> None:
         """Copy till all is over; whatever goes wrong in a look is told, and the next one comes."""
         over = done = False
         while not (over and done):
-            over, done = self._over.wait(LOOK), True
+            over, done = self._over.wait(POLL_SECONDS), True
             try:
                 done = self._copy_newest()
             except Exception as error:  # none may end the copies of what is saved later

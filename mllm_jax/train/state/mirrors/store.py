@@ -32,14 +32,14 @@ from data.sources.formats.storage import open_remote
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.folder import RESOLVED, RunError, read_identity, write_identity
 from mllm_jax.runtime.records import write_atomically
-from mllm_jax.train.state.saved import check_whole, set_aside
+from mllm_jax.train.state.saved import quarantine_checkpoint, verify_checkpoint
 
 logger = logging.getLogger(__name__)
 
 #: Files of the run's folder that are copied as well, as `report` and a continued run read them.
 RECORDS = (RESOLVED, "metrics.jsonl", "skipped.jsonl", "summary.json")
 #: Beginning of the names of folders of what is being fetched.
-DRAFT = "fetched-"
+FETCH_PREFIX = "fetched-"
 #: Key of the configuration that names the place.
 KEY = "checkpoint.copy_to"
 _NOTE = re.compile(r"(\d+)-(\d+)-of-(\d+)\.json")
@@ -175,16 +175,16 @@ class MirrorStore:
             CheckpointDamageError: it has changed since it was written.
             OSError: it cannot be written here.
         """
-        draft = directory / f"{DRAFT}{copy.step}-{platform.node()}-{os.getpid()}"
+        draft = directory / f"{FETCH_PREFIX}{copy.step}-{platform.node()}-{os.getpid()}"
         folder, final = draft / str(copy.step), directory / str(copy.step)
         try:
             for name in copy.files:
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 with self._asking_file_system():
                     self._system.get_file(f"{self._base}/{copy.step}/{name}", str(folder / name))
-            check_whole(folder)
+            verify_checkpoint(folder)
             if instead:
-                set_aside(final, "damaged")
+                quarantine_checkpoint(final, "damaged")
             if not final.exists():
                 folder.rename(final)
         finally:
@@ -211,7 +211,7 @@ class MirrorStore:
                 {step for step, start_of_note in starts if step > newest and start_of_note != start}
             )
 
-    def set_aside(self, newest: int) -> list[int]:
+    def quarantine_newer(self, newest: int) -> list[int]:
         """Move copies of steps after `newest` to `newer-<step>-<time>`, where nothing finds them.
 
         They are of a course that the run has left. Returns their steps.

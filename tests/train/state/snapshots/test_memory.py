@@ -18,7 +18,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from data.planning.stream import LoaderState
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.folder import IDENTITY, RunError, ensure_identity
-from mllm_jax.train.state.checkpoint import Checkpoints, RestoredState
+from mllm_jax.train.state.checkpoint import CheckpointManager, RestoredState
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.regroup import LayerRegrouping
 from mllm_jax.train.state.saved import CheckpointError
@@ -65,16 +65,16 @@ def take(memory: SnapshotMemory, *steps: int) -> None:
 def restore(
     run: ExperimentConfig, memory: SnapshotMemory, target: Any = None, step: int | None = None
 ) -> RestoredState | None:
-    checkpoints = Checkpoints(run.run.path / "checkpoints", run.checkpoint, REGROUPING)
+    checkpoints = CheckpointManager(run.run.path / "checkpoints", run.checkpoint, REGROUPING)
     try:
         target = abstract(state(0)) if target is None else target
-        return checkpoints.restore_newest(target, step, memory=memory)
+        return checkpoints.restore_latest(target, step, memory=memory)
     finally:
         checkpoints.close()
 
 
 def store(run: ExperimentConfig, step: int) -> None:
-    checkpoints = Checkpoints(run.run.path / "checkpoints", run.checkpoint, REGROUPING)
+    checkpoints = CheckpointManager(run.run.path / "checkpoints", run.checkpoint, REGROUPING)
     checkpoints.save_state(step, state(step), progress(step), run.model_dump(mode="json"))
     checkpoints.close()
 

@@ -17,7 +17,7 @@ from mllm_jax.runtime.collective import holds_everywhere
 from mllm_jax.runtime.folder import RoomError
 from mllm_jax.runtime.part import current_peers
 from mllm_jax.runtime.run_status import resume_command
-from mllm_jax.train.state.checkpoint import Checkpoints
+from mllm_jax.train.state.checkpoint import CheckpointManager
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.saved import first_line
 
@@ -31,7 +31,7 @@ class SaveError(RoomError):
     """Checkpoints that could not be saved, too many in a row."""
 
 
-class CheckpointPolicy:
+class CheckpointSaver:
     """Saves the checkpoints of a run, again where that fails; good states outlive bad ones.
 
     Args:
@@ -41,7 +41,7 @@ class CheckpointPolicy:
     """
 
     def __init__(
-        self, checkpoints: Checkpoints, config: ExperimentConfig, resumed: Progress
+        self, checkpoints: CheckpointManager, config: ExperimentConfig, resumed: Progress
     ) -> None:
         self._checkpoints, self._config = checkpoints, config
         self._running: int | None = None

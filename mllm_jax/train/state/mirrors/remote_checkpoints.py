@@ -1,8 +1,8 @@
 """What is fetched from the place of a run's copies.
 
 A start of a run takes the newest of its snapshots, its checkpoints and their copies that is whole
-(`Checkpoints.restore`); a copy is fetched into the run's folder once its turn has come. What only
-reads a run fetches a copy if the folder has no checkpoint at all.
+(`CheckpointManager.restore_latest`); a copy is fetched into the run's folder once its turn has
+come. What only reads a run fetches a copy if the folder has no checkpoint at all.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from data.sample import AwayError, StorageError
 from mllm_jax.config.load import ExperimentConfig, load_config
 from mllm_jax.runtime.folder import IDENTITY, RESOLVED, steps_in
 from mllm_jax.runtime.part import current_peers
-from mllm_jax.train.state.mirrors.store import DRAFT, KEY, CheckpointMirror, MirrorStore
+from mllm_jax.train.state.mirrors.store import FETCH_PREFIX, KEY, CheckpointMirror, MirrorStore
 from mllm_jax.train.state.saved import CheckpointDamageError, SavedParameters
 
 logger = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ _ERRORS = {kind.__name__: kind for kind in (AwayError, StorageError)}
 
 
 @dataclass(frozen=True)
-class MirrorOffer:
+class RemoteCheckpoint:
     """A copy that a start may go on from.
 
     Attributes:
@@ -43,7 +43,7 @@ class MirrorOffer:
         return f"the copy of step {self.step} in {self.store}"
 
 
-class MirrorOffers:
+class RemoteCheckpoints:
     """The copies that a start of a run finds; all processes call its methods at the same points.
 
     Process 0 asks the store, for all that see the run's folder. A store that does not answer is
@@ -70,7 +70,7 @@ class MirrorOffers:
         self._error: StorageError | None = None
         begun = (self.run / IDENTITY).exists()
         copies, why = self._of_first(f"looking for copies in {self.store}", self._list_steps)
-        self.offers = [MirrorOffer(step, str(self.store)) for step in copies or ()]
+        self.checkpoints = [RemoteCheckpoint(step, str(self.store)) for step in copies or ()]
         if not why:
             return
         if requested_step is not None or not begun:
@@ -85,7 +85,7 @@ class MirrorOffers:
         """Whether the store has answered all requests."""
         return self._error is None
 
-    def fetch_offer(self, offer: MirrorOffer, *, instead: bool) -> str:
+    def fetch_checkpoint(self, checkpoint: RemoteCheckpoint, *, instead: bool) -> str:
         """Get a copy into the run's folder, with the records that the folder lacks.
 
         Args:
@@ -97,11 +97,11 @@ class MirrorOffers:
 
         def get() -> None:
             self.store.fetch_records(self.run)
-            copy, directory = self._copies[offer.step], self.run / "checkpoints"
+            copy, directory = self._copies[checkpoint.step], self.run / "checkpoints"
             self.store.fetch_checkpoint(copy, directory, instead=instead)
-            logger.info("the checkpoint of step %d is fetched from %s", offer.step, self.store)
+            logger.info("the checkpoint of step %d is fetched from %s", checkpoint.step, self.store)
 
-        return self._of_first(f"fetching {offer}", get)[1]
+        return self._of_first(f"fetching {checkpoint}", get)[1]
 
     def raise_if_unanswered(self) -> None:
         """Raise the error of a store that has not answered.
@@ -119,7 +119,7 @@ class MirrorOffers:
         )
 
     def _list_steps(self) -> list[int]:
-        for left in (self.run / "checkpoints").glob(f"{DRAFT}*"):  # of a start that ended
+        for left in (self.run / "checkpoints").glob(f"{FETCH_PREFIX}*"):  # of a start that ended
             shutil.rmtree(left, ignore_errors=True)
         copies = self.store.list_copies()
         self.store.check_same(self.run, copies)
@@ -150,18 +150,16 @@ def _try_action(action: Callable[[], Any]) -> tuple[Any, str, str]:
         return None, f"it cannot be written here: {error}", AwayError.__name__
 
 
-def open_offers(config: ExperimentConfig, requested_step: int | None) -> MirrorOffers | None:
+def open_remote_checkpoints(
+    config: ExperimentConfig, requested_step: int | None
+) -> RemoteCheckpoints | None:
     """The copies that a start finds; None for a run without a store.
 
     Raises:
-        Exception: as of `MirrorOffers`.
+        Exception: as of `RemoteCheckpoints`.
     """
-    settings = config.checkpoint
-    return (
-        MirrorOffers(config, requested_step)
-        if settings.copy_to is not None and settings.enabled
-        else None
-    )
+    has_store = config.checkpoint.copy_to is not None and config.checkpoint.enabled
+    return RemoteCheckpoints(config, requested_step) if has_store else None
 
 
 def fetch_newest(config: ExperimentConfig) -> None:
@@ -206,8 +204,8 @@ def _fetch_into(store: MirrorStore, run: Path) -> None:
         try:
             store.fetch_checkpoint(copy, run / "checkpoints")
         except CheckpointDamageError as error:
-            offer = MirrorOffer(copy.step, str(store))
-            logger.warning("%s: %s; trying an older one", offer, error)
+            checkpoint = RemoteCheckpoint(copy.step, str(store))
+            logger.warning("%s: %s; trying an older one", checkpoint, error)
             continue
         store.fetch_records(run)
         logger.info("the checkpoint of step %d is fetched from %s", copy.step, store)
