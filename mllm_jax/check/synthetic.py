@@ -71,10 +71,10 @@ def synthetic_batch(
     labels = np.where(real, rng.integers(0, vocab, (rows, tokens)), 0).astype(np.int32)
     decoder = replace(decoder, inputs=inputs, merges=merges)
     targets: dict[str, NextTokenTargets | SampleTargets] = {}
-    for objective, own in target_specs(model).items():
+    for objective, target_spec in target_specs(model).items():
         targets[objective] = NextTokenTargets(labels, weight)
         if objective != NEXT_TOKEN:
-            targets[objective] = _sample_targets(rng, own, decoder, encoders, model)
+            targets[objective] = _sample_targets(rng, target_spec, decoder, encoders, model)
     decoder = replace(decoder, targets=targets)
     return PackedBatch({model.backbone: decoder, **encoders}, places=places)
 
@@ -93,9 +93,11 @@ def _sample_targets(
     assert isinstance(targets, SampleTargets)
     firsts = first_positions(ids)
     complete = np.ones((rows, 1 + targets.weights.shape[1]), bool)
-    for own in media_specs(model):
-        if own.one_per_sample and own.bucket is None:
-            begins = _begins(own, encoders[own.name], decoder.merges[own.name])
+    for medium_spec in media_specs(model):
+        if medium_spec.one_per_sample and medium_spec.bucket is None:
+            begins = _begins(
+                medium_spec, encoders[medium_spec.name], decoder.merges[medium_spec.name]
+            )
             row, column = np.nonzero(begins)
             has_medium = np.zeros_like(complete)
             has_medium[row, ids[row, column]] = True

@@ -108,7 +108,7 @@ def connect_outputs(
 
     Args:
         x: `[rows, positions / shards, d_model]`, out of the last layer.
-        segment_ids: `[rows, positions]`, whole on every rank of the row.
+        segment_ids: `[rows, positions]`, replicated over the ranks of the row.
         norm: the encoder's last one.
 
     Returns:

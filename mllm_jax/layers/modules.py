@@ -280,7 +280,7 @@ class MLP(nnx.Module):
     """`fc2(gelu(fc1(x)))`.
 
     Args:
-        activation: the tanh approximation (GPT, SigLIP) unless told otherwise.
+        activation: the tanh approximation (GPT, SigLIP) by default.
     """
 
     def __init__(

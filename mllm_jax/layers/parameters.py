@@ -3,7 +3,7 @@
 A `ParameterBlock` is a module of a tower, perhaps stacked: its parameters live outside as a nested
 dict of arrays, with a leading `layers` dimension when stacked, and come back as a module only
 inside the computation, once their fsdp shards have been gathered. The gather is repeated in the
-backward, whatever else is kept for it, which is ZeRO-3::
+backward, whatever else is saved for it, which is ZeRO-3::
 
     scan over layers:  shards -> all-gather -> module(x) -> forget
 

@@ -79,7 +79,7 @@ def grid_positions(
         table: `[rows of the grid * columns, d_model]`.
         grid: rows and columns of the learned grid.
         positions: `[rows, patches, 2]` row and column of each patch in its image.
-        sizes: `[rows, patches, 2]` rows and columns of the image's own grid; 0 at padding.
+        sizes: `[rows, patches, 2]` rows and columns of the image's grid; 0 at padding.
         antialias: average over more of the learned grid where the image's is smaller.
 
     Returns:

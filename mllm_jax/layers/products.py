@@ -14,7 +14,7 @@ from sharding.grid import MeshView
 from sharding.traced import traced_platform
 
 #: Marks a function whose values a backward computes again rather than keeps: they are cheap beside
-#: the products, and would be kept many times over, in float32. Where a whole layer is computed
+#: the products, and would be saved many times over, in float32. Where a whole layer is computed
 #: again, XLA computes them once.
 cheap = partial(jax.checkpoint, prevent_cse=False)
 
@@ -36,7 +36,7 @@ def kernel_product(
     """Product over the last dimensions of `x` and as many first ones of `kernel`."""
     if traced_platform() != "cpu":
         return jnp.tensordot(x, kernel, contracted, preferred_element_type=dtype)
-    # For a backward `x` is kept as it is, once for all products that it enters.
+    # A backward reads `x` as it is, saved once for all products that it enters.
     return _of_matrices(x, kernel, contracted, dtype)
 
 

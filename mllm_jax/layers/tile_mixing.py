@@ -14,7 +14,7 @@ def mix_taps(x: jax.Array, taps: jax.Array, shares: jax.Array, view: MeshView) -
 
     Args:
         x: `[rows, outputs / shards, d_model]`, out of the connector.
-        taps, shares: `[rows, outputs, 4]`, whole on every rank of the row; places are counted
+        taps, shares: `[rows, outputs, 4]`, replicated over the ranks of the row; places are counted
             within the row.
         view: view of the encoder.
 

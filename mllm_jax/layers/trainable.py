@@ -22,7 +22,7 @@ class FrozenParts:
         names: parts of the model, as `ModelConfig.parts` calls them, of which nothing trains; an
             encoder is without its connector, the decoder without its extra tokens.
         adapted: parts of which adapters alone train.
-        dtype: data type in which parameters of these parts that do not train are kept.
+        dtype: data type in which parameters of these parts that do not train are stored.
     """
 
     names: tuple[str, ...] = ()

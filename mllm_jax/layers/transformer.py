@@ -174,7 +174,7 @@ def embed_text(
     Args:
         blocks, params: blocks of the decoder and their local shards.
         rows: `inputs` and every `merges`, `[rows, tokens]`, and `positions`, `[rows, tokens,
-            axes]`, whole on every rank of the row; learned positions have one axis.
+            axes]`, replicated over the ranks of the row; learned positions have one axis.
         config: configuration of the decoder.
 
     Returns:
@@ -222,7 +222,7 @@ def head_terms(
     what the head's adapter, if there is one, makes of the states, and its second matrix.
 
     Args:
-        hidden: `[tokens, d_model]`, whole on every rank of the vocabulary.
+        hidden: `[tokens, d_model]`, replicated over the ranks of the vocabulary.
 
     Returns:
         Pairs of `[tokens, width]` in the type of `hidden` and `[width, padded vocab / ranks]` in

@@ -80,7 +80,7 @@ def embed_patches(
 
     Args:
         rows: `inputs [rows, patches, features]`, `segment_ids [rows, patches]`, `positions` and
-            the array `sizes`, both `[rows, patches, 2]`, whole on every rank of the row.
+            the array `sizes`, both `[rows, patches, 2]`, replicated over the ranks of the row.
         antialias: as in `grid_positions`.
     """
     module = blocks["embeddings"].bind(params["embeddings"], view)

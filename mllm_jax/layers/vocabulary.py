@@ -64,13 +64,13 @@ def cross_entropy(
 ) -> jax.Array:
     """Weighted sum of cross entropies over all tokens given; float32 scalar.
 
-    Tokens that have a weight are taken first, and no logits are made behind the last of them.
-    Gradients are made with the loss, while the logits are there.
+    Tokens that have a weight are taken first, and no logits are computed after the last of them.
+    Gradients are computed with the loss, while the logits exist.
 
     Args:
-        terms: operands whose products add up to the logits: `[tokens, width]`, whole on every rank
-            of the vocabulary, and `[width, padded vocab / ranks]`, this rank's run, whose padding
-            gets no gradient. Gradients of the latter are added up in float32.
+        terms: operands whose products add up to the logits: `[tokens, width]`, replicated over the
+            ranks of the vocabulary, and `[width, padded vocab / ranks]`, this rank's run, whose
+            padding gets no gradient. Gradients of the latter are added up in float32.
         targets, weights: `[tokens]`; weights have no gradient.
         vocab: entries of the vocabulary.
         chunk: tokens whose logits exist at a time.
@@ -101,7 +101,7 @@ def _sum_of_losses(
 
     parts = _WeightedTokens(hidden, targets, weights, chunk)
     return parts.loop_chunks(
-        lambda _, total, *own: add(total, *own), _zero_loss(hidden, kernels, parts, view)
+        lambda _, total, *block: add(total, *block), _zero_loss(hidden, kernels, parts, view)
     )
 
 

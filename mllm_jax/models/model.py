@@ -85,7 +85,9 @@ class Model:
             exchange = self._exchanges.get(bucket, DEFAULT_EXCHANGE)
             moved = merge_outputs(outputs, bucket, routes, rows, module.view, view, exchange)
             merged, selected = module.split_outputs(moved.astype(self.backbone.dtype))
-        slots = [own.weights.shape[1] for own in rows.targets.values() if _is_of_samples(own)]
+        slots = [
+            target.weights.shape[1] for target in rows.targets.values() if _is_of_samples(target)
+        ]
         samples = {
             f"{module.name}.{select}": select_samples(x, rows.segment_ids, slots[0], "sum", view)
             for select, x in selected.items()
@@ -218,8 +220,10 @@ class Model:
         self, name: str, params: Any, outputs: Mapping[str, Any], targets: Mapping[str, Any]
     ) -> jax.Array:
         """This rank's share of the sum of losses of an objective; `params` are the backbone's."""
-        own = params.get(f"{OBJECTIVE}{name}", {})
-        return self.objectives[name].loss(own, outputs, targets[name], self.backbone.view)
+        objective_params = params.get(f"{OBJECTIVE}{name}", {})
+        return self.objectives[name].loss(
+            objective_params, outputs, targets[name], self.backbone.view
+        )
 
     def loss(
         self, params: Any, rows: Mapping[str, ModuleRows], routes: Mapping[str, RouteArrays]

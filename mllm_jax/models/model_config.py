@@ -84,13 +84,14 @@ class ModelConfig(Section):
             Parameters, statistics and losses are always float32.
         attention: implementation, see `models.attention.dispatch`; `auto` picks by platform.
         remat: values that the backward recomputes: `none` nothing, `layer` each layer from its
-            input, `full` a whole tower, or a pipeline stage's chunk of it, from its input.
+            input, `full` all layers of a module, or a pipeline stage's chunk of them, from their
+            input.
         loss_chunk: number of tokens whose logits exist at a time.
         pretrained: source of the initial parameters, which are random without it: the folder of a
-            released checkpoint of the whole model; or for each part (`decoder`, `decoder.extra` if
+            released checkpoint of the full model; or for each part (`decoder`, `decoder.extra` if
             there are extra tokens, `<encoder>`, `<encoder>.connector`,
             `<module>.head_<objective>`) a folder, or null for random values. Heads are random with
-            one folder for the whole model. Keys of these modules that the section leaves out come
+            one folder for the full model. Keys of these modules that the section leaves out come
             from their `config.json`.
     """
 
@@ -296,7 +297,7 @@ class ModelConfig(Section):
     def buckets(self) -> dict[str, str]:
         """The encoder whose parameters a lane uses, by the name of the lane.
 
-        An encoder without `buckets` has one, of its own name.
+        An encoder without `buckets` has one, of its name.
         """
         others = self.others.items()
         return {lane: name for name, encoder in others for lane in encoder.buckets or (name,)}

@@ -20,16 +20,16 @@ def with_edges_in_modules(values: Mapping[str, Any]) -> dict[str, Any]:
         ValueError: modules are written in both forms, the backbone is none of them, or keys of an
             edge are given twice.
     """
-    own = dict(values)
-    if MODULES in own or "backbone" in own:
-        own = _checked_form(own)
-    edges = own.get("edges")
+    form = dict(values)
+    if MODULES in form or "backbone" in form:
+        form = _checked_form(form)
+    edges = form.get("edges")
     if not isinstance(edges, list) or not all(isinstance(edge, dict) for edge in edges):
-        return own
-    backbone, key = own.get("backbone", BACKBONE), MODULES if MODULES in own else OTHERS
+        return form
+    backbone, key = form.get("backbone", BACKBONE), MODULES if MODULES in form else OTHERS
     left = [edge for edge in edges if edge.get("target") != backbone]
     also = {edge.get("source") for edge in left}
-    modules = dict(own.get(key) or {})
+    modules = dict(form.get(key) or {})
     for edge in edges:
         source = edge.get("source")
         if edge.get("target") == backbone != source and isinstance(modules.get(source), dict):
@@ -37,7 +37,7 @@ def with_edges_in_modules(values: Mapping[str, Any]) -> dict[str, Any]:
             left += [{"source": source, "target": backbone}] if source in also else []
         elif edge.get("target") == backbone:
             left.append(edge)
-    return own | {"edges": left} | ({key: modules} if modules else {})
+    return form | {"edges": left} | ({key: modules} if modules else {})
 
 
 def _checked_form(values: dict[str, Any]) -> dict[str, Any]:

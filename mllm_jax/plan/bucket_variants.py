@@ -146,8 +146,8 @@ def simulate_variants(config: ExperimentConfig, drawing: Path | None = None) -> 
         rooms = [round(room * config.data.image.max_patches) for room in ROOMS]
         ways = [config] if name == "lanes" else [single_lane(config, name, room) for room in rooms]
         steps = [_simulate_steps(name, variant_config, samples) for variant_config in ways]
-        best = min(steps, key=lambda steps_of_variant: steps_of_variant.found["seconds"])
-        results[name], drawn[name] = best.found, best.first
+        best = min(steps, key=lambda steps_of_variant: steps_of_variant.metrics["seconds"])
+        results[name], drawn[name] = best.metrics, best.first
     if drawing is not None:
         draw_steps(drawn, drawing)
     return results
@@ -170,9 +170,9 @@ Phase = tuple[str, np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class _VariantSteps:
-    """Mean seconds of the steps of a way beside the predicted ones, and its first step."""
+    """Mean measured and predicted seconds of the steps of a variant, and its first step."""
 
-    found: dict[str, float]
+    metrics: dict[str, float]
     first: list[Phase]
 
 

@@ -253,7 +253,7 @@ class PlanSearch:
             find_leanest(subspace, costs[0])
             for subspace, costs in self._split_space(space or self.space)
         )
-        return min((lean for lean in ways if lean), key=lambda own: own[1], default=None)
+        return min((lean for lean in ways if lean), key=lambda lean: lean[1], default=None)
 
     def find_fitting(self) -> Lean | None:
         """A strategy that has room, and its bytes; None if there is none."""

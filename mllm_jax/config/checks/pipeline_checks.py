@@ -258,8 +258,12 @@ def _check_encoder_chunks(config: ExperimentConfig) -> Iterator[Problem]:
     """Every encoder's layers can be cut over its stages, in as many pieces as are configured."""
     chosen = config.schedule
     for name, plan in _encoder_plans(config).items():
-        stages, own = plan.stage, config.model.encoder(name)
-        encoder, layers, periods = config.model.buckets[name], own.layers, own.layers // own.period
+        stages, settings = plan.stage, config.model.encoder(name)
+        encoder, layers, periods = (
+            config.model.buckets[name],
+            settings.layers,
+            settings.layers // settings.period,
+        )
         if periods % stages:
             key = f"{config.model_key(encoder)}.layers"
             reason = f"{layers} cannot be cut over the {stages} stages of {config.plan_key(name)}"

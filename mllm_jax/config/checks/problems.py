@@ -165,18 +165,18 @@ class _Advice:
         """
         repair, choices_made = dict[str, Choice](), [start] if start else []
         current = change_config(self._config, start.changes if start else {}) or self._config
-        for found in self._found:
-            if found.key in self._stay:
+        for listed in self._found:
+            if listed.key in self._stay:
                 continue
-            problem = _problem_with_key(self._checks(current), found.key)
+            problem = _problem_with_key(self._checks(current), listed.key)
             choice = (
                 self._first_choice(current, problem)
                 if problem
-                else self._choice_that_ends(found, choices_made)
+                else self._choice_that_ends(listed, choices_made)
             )
             if choice is None:
                 return None
-            repair[found.key] = choice
+            repair[listed.key] = choice
             choices_made.append(choice)
             if problem:
                 current = change_config(current, choice.changes) or current

@@ -117,8 +117,8 @@ def embed_audio(
 
     Args:
         rows: `inputs [rows, frames, mels]`, `segment_ids [rows, frames]` and `positions [rows,
-            frames, 1]`, whole on every rank of the row; every clip starts at a multiple of the
-            stride, and frames behind it have its id negated.
+            frames, 1]`, replicated over the ranks of the row; every clip starts at a multiple of
+            the stride, and frames behind it have its id negated.
     """
     module = blocks["embeddings"].bind(params["embeddings"], view)
     first, second = config.strides

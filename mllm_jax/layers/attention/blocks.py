@@ -97,7 +97,7 @@ def _span_pairs(tokens: TokenIds, mask: MaskKind, queries: int, keys: int) -> Ma
         assert tokens.spans is not None
         spans = tokens.spans.reshape(len(tokens.spans), -1, size)
         low = jnp.where(spans > 0, spans, jnp.iinfo(jnp.int32).max).min(2)
-        # The span of the whole block, or -1.
+        # The span of all of the block, or -1.
         single = (spans > 0).all(2) & (spans == spans[:, :, :1]).all(2)
         return low, spans.max(2), jnp.where(single, spans[:, :, 0], -1)
 

@@ -54,7 +54,7 @@ def blockwise_attention(
     """Attention, block by block of queries, to windows of keys that are as wide as needed."""
     count = q.shape[1]
     block = min(block, count)
-    # Positions that fill a row up to whole blocks are a segment of their own.
+    # Positions that fill the last block of a row are a separate segment.
     fill = (0, -count % block)
 
     def kernel(q: jax.Array, k: jax.Array, v: jax.Array, tokens: TokenIds) -> jax.Array:

@@ -58,7 +58,7 @@ def compute_attention(
     Args:
         q: `[rows, tokens, heads, head_dim]`.
         k, v: `[rows, tokens, kv_heads, head_dim]`; `heads` is a multiple of `kv_heads`.
-        tokens: ids of whole rows, whose segments lie one behind the other; padding (0) attends to
+        tokens: ids of full rows, whose segments follow each other; padding (0) attends to
             padding and stays finite.
         mask: which tokens see which.
         backend: see the module; `auto` takes the first of `PREFERRED` that can on the platform

@@ -6,7 +6,7 @@ queries of all heads of its group. A loop goes from the first to the last block 
 pair, which is read from the segment ids (`MaskBlocks`): time grows with the pairs of segments, not
 of rows. Blocks all of whose pairs are visible come first, and without a mask.
 
-The backward computes the weights again from the kept logarithms of their sums (FlashAttention-2,
+The backward computes the weights again from the saved logarithms of their sums (FlashAttention-2,
 https://arxiv.org/abs/2307.08691). Programs share no sum: results are equal bit by bit.
 """
 
@@ -143,7 +143,7 @@ def pallas_flash_attention(
     """Attention that skips the blocks which ids, order and a window hide.
 
     Grouped keys and values are not repeated; heads are filled with zeros up to a power of two.
-    Padding attends to the padding of its own `FLASH_BLOCK` tokens alone.
+    Padding attends to the padding of the same `FLASH_BLOCK` tokens alone.
 
     Args:
         interpret: whether the kernels run as plain JAX, on any platform.

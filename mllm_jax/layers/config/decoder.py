@@ -39,7 +39,7 @@ class DecoderConfig(Section):
         extra_tokens: number of tokens behind the vocabulary that are read and never written, such
             as the newline between the rows of a tiled image.
         window: number of tokens that a token sees in layers with a window: the token itself and
-            the tokens before it in its segment; null: all layers see whole segments.
+            the tokens before it in its segment; null: all layers see full segments.
         pattern: attention of successive layers, `window` or `full`, repeated until the last layer;
             the length of the pattern divides `layers`. By default all layers have the window, if
             there is one.

@@ -36,7 +36,8 @@ class MaskKind:
         causal: whether a token sees only itself and tokens before it.
         window: number of tokens that a token sees, itself and those before it; of tokens after it,
             which a span lets it see, one less. None: any number.
-        chunk: number of tokens of a chunk; a token sees its own chunk alone. None: no chunks.
+        chunk: number of tokens of a chunk; a token sees the tokens of its chunk alone. None: no
+            chunks.
         spans: whether tokens of one span see each other, also those after them.
         bounds: name of the ids that bound attention: tokens see those of the same id alone.
 

@@ -180,7 +180,7 @@ def _permute_rows(x: jax.Array, order: jax.Array, back: jax.Array) -> jax.Array:
 
 _permute_rows.defvjp(
     lambda x, order, back: (_permute_rows(x, order, back), (order, back)),
-    lambda kept, gradient: (gradient[kept[1]], None, None),
+    lambda saved, gradient: (gradient[saved[1]], None, None),
 )
 
 

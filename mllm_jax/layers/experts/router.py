@@ -1,6 +1,6 @@
 """The choice of experts for each token, its load, and the losses that keep it even.
 
-A rank chooses for its own positions of its rows; the results are gathered with the activations.
+A rank chooses for its positions of its rows; the results are gathered with the activations.
 Losses and loads are sums over its tokens without padding, so that no dealing of tokens to ranks
 changes them.
 """
@@ -161,7 +161,7 @@ def _segment_load(choice: jax.Array, ids: jax.Array, count: int, view: MeshView)
     `top_k`. Sums are of whole numbers: their order, and so the plan, does not matter.
 
     Args:
-        choice: `[rows, tokens, top_k]` of whole rows.
+        choice: `[rows, tokens, top_k]` of full rows.
         ids: `[rows, tokens]`, whose segments lie in one piece each.
 
     Returns:

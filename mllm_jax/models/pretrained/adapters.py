@@ -6,7 +6,7 @@ the public implementation has two tensors, turned around as all released weights
     base_model.model.model.layers.0.mlp.up_proj.lora_A.weight    [rank, inputs]
     base_model.model.model.layers.0.mlp.up_proj.lora_B.weight    [outputs, rank]
 
-Parameters that train in full lie next to them under their own names.
+Parameters that train in full are next to them under the names of the model.
 """
 
 from __future__ import annotations

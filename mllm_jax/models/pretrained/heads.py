@@ -40,10 +40,10 @@ def released_objectives(values: Values) -> dict[str, Any]:
     Raises:
         PretrainedError: the key is of another kind.
     """
-    found = values.get(KEY, {})
-    if not isinstance(found, Mapping) or not found.keys() <= {"objectives", "edges"}:
-        raise PretrainedError(f"{KEY}: {found!r:.120} is refused; valid: objectives and edges")
-    return dict(found)
+    written = values.get(KEY, {})
+    if not isinstance(written, Mapping) or not written.keys() <= {"objectives", "edges"}:
+        raise PretrainedError(f"{KEY}: {written!r:.120} is refused; valid: objectives and edges")
+    return dict(written)
 
 
 def head_tensors(names: Iterable[str]) -> list[str]:
@@ -146,11 +146,11 @@ def _score_values(graph: ModelGraph, values: Values) -> dict[str, Any]:
     if not isinstance(objective, ClassificationConfig):
         return {}
     labels = {str(number): f"LABEL_{number}" for number in range(objective.classes)}
-    found = {"id2label": labels, "label2id": {label: int(n) for n, label in labels.items()}}
+    labels_by_id = {"id2label": labels, "label2id": {label: int(n) for n, label in labels.items()}}
     if graph.writes:
-        return found
+        return labels_by_id
     classes = [name.replace(_WRITES, _CLASSIFIES) for name in values.get("architectures", ())]
-    return found | {"architectures": classes}
+    return labels_by_id | {"architectures": classes}
 
 
 def _stored_prefix(module: str) -> str:

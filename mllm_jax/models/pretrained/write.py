@@ -51,7 +51,7 @@ class TensorDraft:
         Args:
             folder: existing folder for the files.
             tensors: shape and type, as safetensors names it, by name.
-            most: bytes of a file; a larger tensor has one of its own.
+            most: bytes of a file; a larger tensor has a separate file.
             single: name of the file, if there is only one.
 
         Raises:

@@ -28,9 +28,9 @@ def _build_profile(config: ModelConfig, name: str) -> ModuleProfile:
     graph = config.graph
     if name == config.backbone:
         settings, stride, reduction, features = config.backbone_config, 1, 1, 0
-        outputs, rest = settings.vocab_size, settings.rest_elements
+        outputs, end_elements = settings.vocab_size, settings.rest_elements
         side_inputs = config.layer_inputs
-        rest = rest + graph.head_elements(name)
+        end_elements = end_elements + graph.head_elements(name)
     else:
         settings = config.encoder(name)
         stride, reduction, features = settings.stride, settings.reduction, settings.features
@@ -38,7 +38,7 @@ def _build_profile(config: ModelConfig, name: str) -> ModuleProfile:
         is_merged = module in graph.merged
         outputs = config.backbone_config.d_model if is_merged else settings.d_model
         connectors = settings.connectors_elements(outputs) if is_merged else elements.Elements()
-        rest = settings.rest_elements + connectors + graph.head_elements(module)
+        end_elements = settings.rest_elements + connectors + graph.head_elements(module)
     parts, adapters, part = (
         work_parts(config, name),
         config.adapters,
@@ -63,7 +63,7 @@ def _build_profile(config: ModelConfig, name: str) -> ModuleProfile:
         ),
         end=ModulePart(parts.end, 8 * settings.d_model, parts.end_adapters),
         layer_parameters=dict(settings.layer_elements),
-        rest_parameters=dict(rest),
+        rest_parameters=dict(end_elements),
         period=settings.period,
         side_activations=side_inputs,
         experts=_expert_work(settings) if isinstance(settings, DecoderConfig) else None,

@@ -127,7 +127,7 @@ def _plan_schedule(
                     "what is compiled; its rows go on together, in a few more microbatches"
                 )
             return tables, {n: replace(plan, count=len(consumers[n])) for n, plan in plans.items()}
-    return replace(program.placed_schedule, fallback_reason=excess), plan_buckets(apart=True)
+    return replace(program.placed_schedule, fallback_reason=excess), plan_buckets(by_pipeline=True)
 
 
 def _plan_bucket(
@@ -136,11 +136,11 @@ def _plan_bucket(
     rows: int,
     entries: Sequence[int],
     *,
-    apart: bool = False,
+    by_pipeline: bool = False,
     together: bool = False,
 ) -> IndependentMicrobatches:
-    """Independent microbatches of a bucket: rows by themselves, together, or apart."""
-    each = capacity.each if apart else None
+    """Independent microbatches of a bucket: by row, across rows, or by pipeline."""
+    each = capacity.each if by_pipeline else None
     return plan_independent_microbatches(
         media, rows, capacity.positions, each, capacity.spread, together, entries
     )

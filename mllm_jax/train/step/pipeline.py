@@ -190,9 +190,9 @@ class PipelineProgram(GradientProgram):
 
     def prefetch_outputs(self, params: Any, batch: Batch) -> dict[str, jax.Array]:
         """See `Pipeline.prefetch_outputs`; `params` are as the step stores them."""
-        ahead = self.full_load_schedule.prefetch_only
-        bounds = ScheduleBounds.of_schedule(ahead)
-        schedule = jax.tree.map(jnp.asarray, bounds.make_instructions(ahead))
+        prefetch_schedule = self.full_load_schedule.prefetch_only
+        bounds = ScheduleBounds.of_schedule(prefetch_schedule)
+        schedule = jax.tree.map(jnp.asarray, bounds.make_instructions(prefetch_schedule))
         of_stage = partial(lax.dynamic_index_in_dim, index=axis_index(self.grid.backbone.stage))
         by_stage, merges = jax.tree.map(of_stage, (schedule.by_stage, schedule.merges))
         schedule = replace(schedule, by_stage=by_stage, merges=merges)
