@@ -20,7 +20,7 @@ from mllm_jax.train.feed.feed import open_loader
 from mllm_jax.train.listeners.figures import StepRecorder
 from mllm_jax.train.records.metrics import FigureMeter
 from mllm_jax.train.state.progress import Progress
-from mllm_jax.train.trainer import Trainer
+from mllm_jax.train.trainer import StepRunner
 from sharding.plan import ParallelPlan
 
 #: Steps that are measured, after as many as `WARM_UP`.
@@ -95,7 +95,7 @@ def _measure_steps(config: ExperimentConfig) -> dict[str, float]:
     begin = time.perf_counter()
     state = experiment.step.init(jax.random.key(seed))
     recorder = StepRecorder(experiment)
-    trainer = Trainer(experiment, state, Progress(0, LoaderState(seed)), recorder)
+    trainer = StepRunner(experiment, state, Progress(0, LoaderState(seed)), recorder)
     with trainer.opened_run():
         while not trainer.is_done:
             ended = trainer.train_step()

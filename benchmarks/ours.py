@@ -22,7 +22,7 @@ from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.listeners.figures import StepRecorder
 from mllm_jax.train.records.step_record import StepRecord
 from mllm_jax.train.state.progress import Progress
-from mllm_jax.train.trainer import Trainer
+from mllm_jax.train.trainer import StepRunner
 
 
 class OurTraining:
@@ -40,7 +40,7 @@ class OurTraining:
         state = initial_state(experiment, open_console(as_json=True))
         self._progress = Progress(0, LoaderState(config.train.seed))
         self._recorder = StepRecorder(experiment)
-        self._trainer = Trainer(experiment, state, self._progress, self._recorder)
+        self._trainer = StepRunner(experiment, state, self._progress, self._recorder)
         self._order = shuffle_samples(samples, config.train.seed)
         self._tokens, self._positions = 0, 0
 

@@ -31,7 +31,7 @@ from mllm_jax.runtime.part import current_peers
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.snapshots.memory import SnapshotMemory, open_snapshots
-from mllm_jax.train.trainer import Trainer
+from mllm_jax.train.trainer import StepRunner
 
 #: Turns, and snapshots without steps, after one that warms up.
 TURNS = 16
@@ -162,7 +162,7 @@ def _measure_intervals(
     assert every is not None, "the configuration takes snapshots"
     count = config.train.steps // every
     began, computed, blocking = time.perf_counter(), time.process_time(), 0.0
-    trainer = Trainer(experiment, state, progress)
+    trainer = StepRunner(experiment, state, progress)
     with trainer.opened_run():
         while not trainer.is_done:
             step = trainer.train_step().step

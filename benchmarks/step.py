@@ -16,7 +16,7 @@ from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.listeners.figures import StepRecorder
 from mllm_jax.train.records.step_record import StepRecord
 from mllm_jax.train.state.progress import Progress
-from mllm_jax.train.trainer import Trainer
+from mllm_jax.train.trainer import StepRunner
 
 #: Steps that are measured, after as many as `WARM_UP`; the fastest of so many passes over them.
 STEPS, WARM_UP, REPETITIONS = 6, 1, 3
@@ -70,7 +70,7 @@ class _Run:
         seed = experiment.config.train.seed
         state: Any = experiment.step.init(jax.random.key(seed))
         records, recorder = [], StepRecorder(experiment)
-        trainer = Trainer(experiment, state, Progress(0, LoaderState(seed)), recorder)
+        trainer = StepRunner(experiment, state, Progress(0, LoaderState(seed)), recorder)
         with trainer.opened_run():
             while not trainer.is_done:
                 ended = trainer.train_step()

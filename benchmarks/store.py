@@ -30,7 +30,7 @@ from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.state.checkpoint import CheckpointManager
 from mllm_jax.train.state.mirrors.store import MirrorStore
 from mllm_jax.train.state.progress import Progress
-from mllm_jax.train.trainer import Trainer
+from mllm_jax.train.trainer import StepRunner
 
 #: Turns, after one that warms up.
 TURNS = 8
@@ -130,7 +130,7 @@ def _measure_intervals(
     config, copy = experiment.config, None
     every, run = config.checkpoint.every, ensure_identity(config.run.path)
     progress, began = Progress(0, LoaderState(config.train.seed)), time.perf_counter()
-    trainer = Trainer(experiment, state, progress)
+    trainer = StepRunner(experiment, state, progress)
     with trainer.opened_run():
         while not trainer.is_done:
             step = trainer.train_step().step

@@ -1,6 +1,6 @@
 """Training: restore the state, then read, place and take steps, and do what is due between them.
 
-`Trainer.train_step` has the line that runs the compiled step. The trainer sends events
+`StepRunner.train_step` has the line that runs the compiled step. The trainer sends events
 (`events.py`); listeners (`listeners/`), which it does not know, turn them into metrics, log lines
 and messages to the other processes.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -69,26 +69,24 @@ class StoppedRun(KeyboardInterrupt):
     """The run was asked to stop, and its state is saved."""
 
 
-class Trainer:
-    """Trains an experiment to `train.steps`.
-
-    A trainer without components takes steps, and nothing else: it neither saves nor evaluates, and
-    signals do not stop it (`open_snapshots`, `train_step`).
+class StepRunner:
+    """Takes steps of an experiment, and nothing else: no signal stops it, and nothing is saved.
 
     Args:
         experiment: what is trained.
         state: the state to continue from; steps take its memory.
         progress: progress of that state.
         notify: listener of all events.
-        components: what works between steps.
 
     Attributes:
         state: state after the last step that was dispatched.
         progress: progress after that step.
-        loader: gives the microbatches of this process, while the trainer is open.
+        loader: gives the microbatches of this process, while the runner is open.
         in_flight: steps that may be running on the devices, by number, with their losses.
         step: the compiled step: state and batch to the next state and results; takes the memory of
-            the state.
+            the state. What it computes is in `mllm_jax/train/step`: loss and gradients in
+            `plain.py` or `pipeline.py`, the update in `step.py: TrainStep._update_state`; the
+            optimizer of `mllm_jax/train/state/optimizer.py` clips the gradients.
     """
 
     loader: MicrobatchLoader
@@ -99,56 +97,16 @@ class Trainer:
         state: Any,
         progress: Progress,
         notify: Listener = ignore_event,
-        components: RunComponents | None = None,
     ) -> None:
         config, program = experiment.config, experiment.step
         self.experiment, self.config = experiment, config
-        self.state, self.progress = state, progress
-        self.notify, self.components = notify, components
+        self.state, self.progress, self.notify = state, progress, notify
         self.in_flight: deque[tuple[int, jax.Array]] = deque()
         self.step = synchronize_program(STEP_PROGRAM, program.update, experiment.compiled_ahead)
         self._replica_check = ReplicaCheck(program) if config.train.check_every else None
         # Emulated devices share the host's threads: more than one step at a time could starve.
         self._most_in_flight = 1 if config.parallel.platform == "cpu" else 2
-        self._first_step = progress.step + 1
         self._carried: dict[str, jax.Array] | None = None
-
-    # ---- all steps -------------------------------------------------------------------------------
-
-    def train(self) -> Evaluation:
-        """Take the steps that are left, then evaluate.
-
-        Returns:
-            The results of the evaluation.
-
-        Raises:
-            Exception: as of the function `train`.
-        """
-        with self.opened_run():
-            while not self.is_done:
-                self.after_step(self.train_step())
-        return self.evaluate_last_state()
-
-    def steps(self) -> Generator[StepResult, None, Evaluation]:
-        """Take the steps that are left, one for every one that is asked for, then evaluate.
-
-        The result of the last step has the last evaluation. Time between steps is no part of them.
-
-        Returns:
-            The results of the evaluation.
-        """
-        result = None
-        with self.opened_run():
-            while not self.is_done:
-                result = self.after_step(self.train_step())
-                if not self.is_done:
-                    pause = StepStopwatch()
-                    yield result
-                    self.progress.paused += pause.seconds
-        evaluation = self.evaluate_last_state()
-        if result:
-            yield replace(result, evaluation=evaluation or None)
-        return evaluation
 
     @property
     def is_done(self) -> bool:
@@ -157,31 +115,13 @@ class Trainer:
 
     @contextmanager
     def opened_run(self) -> Iterator[None]:
-        """Context in which steps are taken: the loader is open, signals ask the run to stop."""
-        stop: AbstractContextManager[object] = nullcontext()
-        if self.components:
-            stop = self.components.stop
-        with stop:
-            with open_loader(self.experiment, self.progress.loader) as self.loader:
-                count = self.config.train.steps - self.progress.step
-                self._batches = read_steps(self.experiment, self.loader, count)
-                self._stopwatch, self._paused = StepStopwatch(), self.progress.paused
-                yield
-            self.wait_for_steps()
-
-    def evaluate_last_state(self) -> Evaluation:
-        """Evaluate the state after the last step.
-
-        Raises:
-            StoppedRun: a signal came in the last step, and leaves the evaluation to another run.
-        """
-        assert self.components is not None
-        set_interrupt_status(status_after_training(self.config, self.progress.step))
-        if self.config.evaluate.enabled and self.components.stop.is_requested():
-            raise StoppedRun
-        return self.evaluate_state() or {}
-
-    # ---- one step --------------------------------------------------------------------------------
+        """Context in which steps are taken: the loader is open."""
+        with open_loader(self.experiment, self.progress.loader) as self.loader:
+            count = self.config.train.steps - self.progress.step
+            self._batches = read_steps(self.experiment, self.loader, count)
+            self._stopwatch, self._paused = StepStopwatch(), self.progress.paused
+            yield
+        self.wait_for_steps()
 
     def train_step(self) -> StepEnded:
         """Read the next batch, place it on the devices, and dispatch the step.
@@ -218,11 +158,8 @@ class Trainer:
                 loss.block_until_ready()
 
     def is_awaited(self, step: int) -> bool:
-        """Whether a step is waited for before it ends: the first, and where work is due."""
-        if self.components is None:
-            return False
-        # The first loss is reported as soon as it is there.
-        return step == self._first_step or any(due_work(self.config, step))
+        """Whether a step is waited for before it ends."""
+        return False
 
     def phase(self, name: PhaseName, step: int) -> AbstractContextManager[PhaseWork]:
         """Context of a phase, which listeners hear of and profiles show."""
@@ -261,6 +198,86 @@ class Trainer:
         rate = results["learning_rate"]
         return StepEnded(progress.step, seconds, microbatches, results, rate, refused)
 
+
+class Trainer(StepRunner):
+    """Trains an experiment to `train.steps`: takes steps, and does what is due between them.
+
+    Args:
+        experiment, state, progress, notify: see `StepRunner`.
+        components: what works between steps.
+    """
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        state: Any,
+        progress: Progress,
+        notify: Listener,
+        components: RunComponents,
+    ) -> None:
+        super().__init__(experiment, state, progress, notify)
+        self.components = components
+        self._first_step = progress.step + 1
+
+    # ---- all steps -------------------------------------------------------------------------------
+
+    def train(self) -> Evaluation:
+        """Take the steps that are left, then evaluate.
+
+        Returns:
+            The results of the evaluation.
+
+        Raises:
+            Exception: as of the function `train`.
+        """
+        with self.opened_run():
+            while not self.is_done:
+                self.after_step(self.train_step())
+        return self.evaluate_last_state()
+
+    def steps(self) -> Generator[StepResult, None, Evaluation]:
+        """Take the steps that are left, one for every one that is asked for, then evaluate.
+
+        The result of the last step has the last evaluation. Time between steps is no part of them.
+
+        Returns:
+            The results of the evaluation.
+        """
+        result = None
+        with self.opened_run():
+            while not self.is_done:
+                result = self.after_step(self.train_step())
+                if not self.is_done:
+                    pause = StepStopwatch()
+                    yield result
+                    self.progress.paused += pause.seconds
+        evaluation = self.evaluate_last_state()
+        if result:
+            yield replace(result, evaluation=evaluation or None)
+        return evaluation
+
+    @contextmanager
+    def opened_run(self) -> Iterator[None]:
+        """Context in which steps are taken: the loader is open, signals ask the run to stop."""
+        with self.components.stop, super().opened_run():
+            yield
+
+    def is_awaited(self, step: int) -> bool:
+        """Whether a step is waited for before it ends: the first, and where work is due."""
+        # The first loss is reported as soon as it is there.
+        return step == self._first_step or any(due_work(self.config, step))
+
+    def evaluate_last_state(self) -> Evaluation:
+        """Evaluate the state after the last step.
+
+        Raises:
+            StoppedRun: a signal came in the last step, and leaves the evaluation to another run.
+        """
+        set_interrupt_status(status_after_training(self.config, self.progress.step))
+        if self.config.evaluate.enabled and self.components.stop.is_requested():
+            raise StoppedRun
+        return self.evaluate_state() or {}
+
     # ---- between steps ---------------------------------------------------------------------------
 
     def after_step(self, ended: StepEnded) -> StepResult:
@@ -271,7 +288,6 @@ class Trainer:
             SaveError: saving has failed too often.
             StoppedRun: a signal came, and the state is saved; after the last step, not yet.
         """
-        assert self.components is not None
         step, guard, stop = ended.step, self.components.guard, self.components.stop
         work, is_last = due_work(self.config, step), self.is_done
         stop.start_listening()
@@ -300,7 +316,6 @@ class Trainer:
 
     def copy_snapshot(self) -> None:
         """Copy a snapshot of the state into the memory of the hosts, if the run takes any."""
-        assert self.components is not None
         if self.components.snapshots is None:
             return
         step = self.progress.step
@@ -315,7 +330,6 @@ class Trainer:
             DivergedError: the state holds numbers that are not finite.
             SaveError: saving has failed too often.
         """
-        assert self.components is not None
         if not self.config.checkpoint.enabled:
             return
         step, guard = self.progress.step, self.components.guard
@@ -326,7 +340,6 @@ class Trainer:
 
     def evaluate_state(self, stopping: Callable[[], bool] = lambda: False) -> Evaluation | None:
         """Evaluate the state; None without evaluation, or if `stopping` holds meanwhile."""
-        assert self.components is not None
         evaluator = self.components.evaluator
         if evaluator is None:
             return None
@@ -474,7 +487,6 @@ def open_trainer(
 
 def write_summary(trainer: Trainer, evaluation: Evaluation) -> Summary:
     """Write `summary.json` of a run that is done, and copy its records; returns the content."""
-    assert trainer.components is not None
     summary = trainer.components.listeners.write_summary(trainer.config.run.path, evaluation)
     copy_records(trainer.components.remote)
     return summary

@@ -19,7 +19,7 @@ from mllm_jax.train.listeners.goodput.ledger import COMPILED
 from mllm_jax.train.state.checkpoint import CheckpointManager
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.step.step import TrainStep
-from mllm_jax.train.trainer import Trainer
+from mllm_jax.train.trainer import StepRunner
 
 
 @contextmanager
@@ -59,7 +59,7 @@ def first_states(experiment: Experiment) -> Callable[[], tuple[Any, Progress]]:
     return make
 
 
-def take_steps(trainer: Trainer) -> Iterator[StepEnded]:
+def take_steps(trainer: StepRunner) -> Iterator[StepEnded]:
     """Take the steps that are left, without what is due between them."""
     with trainer.opened_run():
         while not trainer.is_done:
@@ -73,7 +73,7 @@ def run(
     after: Callable[[Any, Progress], None] = lambda state, progress: None,
 ) -> tuple[list[float], Any]:
     """Losses of the steps that are left, and the last state as numpy arrays."""
-    losses, trainer = [], Trainer(experiment, state, progress)
+    losses, trainer = [], StepRunner(experiment, state, progress)
     for ended in take_steps(trainer):
         losses.append(float(ended.loss))
         after(trainer.state, progress)

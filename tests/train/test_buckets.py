@@ -34,7 +34,7 @@ from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.feed import open_loader, shared_source, training_demand
 from mllm_jax.train.listeners.figures import StepRecorder
 from mllm_jax.train.state.progress import Progress
-from mllm_jax.train.trainer import Trainer
+from mllm_jax.train.trainer import StepRunner
 from sharding.plan import ParallelPlan
 from tests.train.runs import initial_state, take_steps
 from tests.train.step.gradients import CompiledOnce
@@ -216,7 +216,7 @@ def test_a_run_has_figures_of_lanes_and_evaluates_encoders(experiment: Experimen
     state = initial_state(experiment.step)
     progress = Progress(0, LoaderState(experiment.config.train.seed))
     recorder = StepRecorder(experiment)
-    trainer = Trainer(experiment, state, progress, recorder)
+    trainer = StepRunner(experiment, state, progress, recorder)
     for ended in take_steps(trainer):
         record = recorder.make_record(ended)
         assert {"tokens", "short", "long", "audio"} == {*record.used} == {*record.capacity}

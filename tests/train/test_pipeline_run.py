@@ -30,7 +30,7 @@ from mllm_jax.train.records.scalars import report_scalars as scalars_of
 from mllm_jax.train.state.checkpoint import CheckpointManager
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.saved import CheckpointError
-from mllm_jax.train.trainer import Trainer
+from mllm_jax.train.trainer import StepRunner
 from tests.train.runs import compilations, initial_state, run, take_steps
 from tests.train.runs import save as write
 
@@ -94,7 +94,7 @@ def restore(experiment: Experiment, folder: Path) -> Any:
 def losses(config: ExperimentConfig) -> list[float]:
     experiment = Experiment.build(config)
     state = initial_state(experiment.step)
-    trainer = Trainer(experiment, state, Progress(0, LoaderState(0)))
+    trainer = StepRunner(experiment, state, Progress(0, LoaderState(0)))
     return [float(ended.results["loss"]) for ended in take_steps(trainer)]
 
 
@@ -225,7 +225,7 @@ def test_a_pipelined_run_equals_a_plain_one(small_config: Make, tmp_path: Path) 
 def trained(experiment: Experiment) -> tuple[list[float], Any]:
     state = initial_state(experiment.step)
     experiment.config.run.path.mkdir(parents=True, exist_ok=True)
-    trainer = Trainer(experiment, state, Progress(0, LoaderState(0)))
+    trainer = StepRunner(experiment, state, Progress(0, LoaderState(0)))
     losses = [float(ended.loss) for ended in take_steps(trainer)]
     return losses, trainer.state
 

@@ -27,7 +27,7 @@ from mllm_jax.train.state.changes import tell_changes
 from mllm_jax.train.state.optimizer import learning_rate
 from mllm_jax.train.state.progress import Progress, ProgressError
 from mllm_jax.train.step.batch import place_microbatches
-from mllm_jax.train.trainer import Trainer, training_steps
+from mllm_jax.train.trainer import StepRunner, training_steps
 from sharding.layerstack.partition import partition
 from tests.train.runs import initial_state, run, take_steps
 
@@ -249,7 +249,7 @@ def test_a_step_of_lamb_is_that_of_its_definition_and_its_ratios_are_kept(
     )
     state, progress = fresh_state()
     weights = jax.tree.map(np.array, state["params"])  # the step takes their memory
-    trainer = Trainer(experiment, state, progress)
+    trainer = StepRunner(experiment, state, progress)
     next(take_steps(trainer))
     state = trainer.state
     (adam,) = (own for own in _nodes(state["optimizer"]) if hasattr(own, "mu"))

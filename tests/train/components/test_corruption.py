@@ -41,7 +41,7 @@ def test_steps_are_looked_at_before_they_are_taken(experiment, fresh_state, monk
                 told.append(step)
 
     with pytest.raises(CorruptionError, match="step 4: device 3 of process 0 computes wrongly"):
-        list(take_steps(loop.Trainer(checking, state, progress, tell)))
+        list(take_steps(loop.StepRunner(checking, state, progress, tell)))
     assert looked == [2, 4]
     assert told == [2]
 

@@ -65,7 +65,7 @@ def test_every_step_is_told_in_order_and_its_parts_are_within_its_time(
         events.append(event)
         recorder(event)
 
-    for ended in take_steps(loop.Trainer(experiment, state, progress, listen)):
+    for ended in take_steps(loop.StepRunner(experiment, state, progress, listen)):
         events.append(ended)
         record = recorder.make_record(ended)
         phases = [event for event in events if event.step == ended.step]
@@ -99,7 +99,7 @@ def test_a_step_that_is_reported_waits_for_itself_within_its_time(
         yield
 
     monkeypatch.setattr(loop, "waiting_for_peers", waiting)
-    monkeypatch.setattr(loop.Trainer, "is_awaited", lambda trainer, step: step == 2)
+    monkeypatch.setattr(loop.StepRunner, "is_awaited", lambda trainer, step: step == 2)
     state, progress = fresh_state()
     told, recorder = [], StepRecorder(experiment)
 
@@ -108,7 +108,7 @@ def test_a_step_that_is_reported_waits_for_itself_within_its_time(
         recorder(event)
 
     records = []
-    for ended in take_steps(loop.Trainer(experiment, state, progress, listen)):
+    for ended in take_steps(loop.StepRunner(experiment, state, progress, listen)):
         told.append(("StepEnded", ended.step))
         records.append(recorder.make_record(ended))
     until = told[: told.index(("StepEnded", 2))]

@@ -130,7 +130,7 @@ def test_what_a_step_waits_for_data_is_measured(
                 waits.append(seconds)
 
     progress = Progress(0, LoaderState(0), sources={})
-    list(take_steps(loop.Trainer(experiment, {}, progress, listen)))
+    list(take_steps(loop.StepRunner(experiment, {}, progress, listen)))
     assert len(waits) == experiment.config.train.steps
     assert min(waits) >= seconds
     assert seconds or min(waits) < 0.1, "without a slow loader nothing is waited for"
