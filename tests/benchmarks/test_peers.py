@@ -152,7 +152,7 @@ def test_without_the_extra_it_says_which(missing, monkeypatch, capsys):
         ("model.dtype=bfloat16", "model.dtype: bfloat16"),
         ("train.optimizer={kind: muon}", "train.optimizer.kind: muon"),
         ("data.source={kind: synthetic}", "data.source.kind: synthetic"),
-        ("model.encoders.vision.family=siglip", "model.encoders: vision of family siglip"),
+        ("model.encoders.vision.family=siglip", "model.encoders.vision: of family siglip"),
         ("train.freeze=[decoder]", "train.freeze: ('decoder',)"),
     ],
 )
