@@ -75,7 +75,7 @@ def check_setup(config: ExperimentConfig) -> None:
     """
     problems = check_installed()
     if config.model.others:
-        problems.append(f"encoders of model: {', '.join(config.model.others)}; valid: none")
+        problems.append(f"the encoders of the model: {', '.join(config.model.others)}; valid: none")
     if config.model.dtype != "float32":
         problems.append(f"model.dtype: {config.model.dtype}; valid: float32")
     if problems:

@@ -38,7 +38,7 @@ def _one_encoder(config: ExperimentConfig) -> str:
     if len(buckets) == 1:
         return ""
     reason = f"{', '.join(buckets)} are {len(buckets)}" if buckets else "there is none"
-    return f"encoders of model: {reason}; valid: one encoder without buckets"
+    return f"the encoders of the model: {reason}; valid: one encoder without buckets"
 
 
 def _own_rows(config: ExperimentConfig) -> str:

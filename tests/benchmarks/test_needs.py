@@ -43,12 +43,12 @@ def test_another_configuration_is_refused_in_a_line(
 
 CASES: list[tuple[str, dict[str, Any], str]] = [
     ("stages", {}, "parallel.decoder.stage: 1 is no pipeline"),
-    ("encoder", TEXT, "model.encoders: there is none"),
-    ("one encoder", TEXT, "model.encoders: there is none"),
-    ("one encoder", {}, "model.encoders: vision, audio are 2"),
+    ("encoder", TEXT, "model: there is no encoder"),
+    ("one encoder", TEXT, "the encoders of the model: there is none"),
+    ("one encoder", {}, "the encoders of the model: vision, audio are 2"),
     ("own rows", {}, "schedule.budgets: there is none of vision, audio"),
-    ("short and long", {}, "model.encoders: media go through vision, audio;"),
-    ("short and long", TEXT, "model.encoders: media go through nothing;"),
+    ("short and long", {}, "model: media go through vision, audio;"),
+    ("short and long", TEXT, "model: media go through nothing;"),
     (
         "synthetic",
         {"data__source": {"kind": "llava", "path": "a.json"}},
