@@ -23,7 +23,7 @@ from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.check.verify import initial_parameters
 from mllm_jax.config.configured_step import configure_step
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.models.freeze import Frozen
+from mllm_jax.models.freeze import FrozenParameters
 from mllm_jax.train.step.batch import place_microbatches
 from mllm_jax.train.step.build import build_gradient_step, build_step
 from mllm_jax.train.step.gradient_program import Batch
@@ -216,7 +216,7 @@ def on_every_device(
     """The whole step without a pipeline, by every device for itself and all at once."""
     one = {name: ParallelPlan() for name in config.parallel.plans}
     devices = jax.devices()[: config.parallel.devices]
-    frozen = Frozen.from_parts(config.frozen)
+    frozen = FrozenParameters.from_parts(config.frozen)
     steps = [build_step(config.model, one, frozen=frozen, devices=[device]) for device in devices]
     runs = [compile_gradients(config, step, microbatches).run for step in steps]
     workers = ThreadPoolExecutor(len(runs))

@@ -17,7 +17,7 @@ from mllm_jax.config.hardware import load_hardware
 from mllm_jax.config.inputs import released_of, row_specs
 from mllm_jax.config.load import ConfigError, ExperimentConfig, load_config
 from mllm_jax.layers.config.encoder import AudioEncoderConfig, ImageEncoderConfig
-from mllm_jax.models.freeze import Frozen
+from mllm_jax.models.freeze import FrozenParameters
 from mllm_jax.models.module import abstract_parameters
 from mllm_jax.models.pretrained.release import compose_model
 from mllm_jax.models.work.flops import decoder_work
@@ -101,7 +101,7 @@ def sizes(tree: Any) -> int:
 def trained(config: ExperimentConfig) -> int:
     """Parameters that change."""
     shapes, _ = abstract_parameters(config.model)
-    frozen = jax.tree.leaves(Frozen(config.train.freeze).frozen_mask(shapes))
+    frozen = jax.tree.leaves(FrozenParameters(config.train.freeze).frozen_mask(shapes))
     leaves = jax.tree.leaves(shapes)
     return sum(sizes(leaf) for leaf, own in zip(leaves, frozen, strict=True) if not own)
 

@@ -22,7 +22,7 @@ from scheduling.costs.estimate import ModuleTiming
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.loads import UnevenLoads
 from scheduling.costs.strategy import Strategy
-from scheduling.costs.times import Segment, TaskTime
+from scheduling.costs.times import TaskSegment, TaskTime
 from scheduling.costs.workload import WIDE, Workload
 from scheduling.schedules.schedule import ScheduleError
 from scheduling.schedules.tasks import Task
@@ -139,8 +139,8 @@ class LayerChain:
         ] * timing.profile.layers
         end = timing.compute_seconds(timing.profile.end)
         last = layers[-1]
-        forward = TaskTime((*last.forward.segments, Segment(end)))
-        backward = TaskTime((Segment(2 * end), *last.backward.segments))
+        forward = TaskTime((*last.forward.segments, TaskSegment(end)))
+        backward = TaskTime((TaskSegment(2 * end), *last.backward.segments))
         return [*layers[:-1], ChainLayer(self.backbone_name, forward, backward)]
 
     def order_times(self, cuts: Sequence[int], layers: Sequence[ChainLayer]) -> OrderTimes:

@@ -34,14 +34,14 @@ from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.devices import is_primary
 from mllm_jax.runtime.folder import prepare_folder
 from scheduling.costs.fit import MeasuredTime, fit_efficiency, fit_link, fit_rows
-from scheduling.costs.hardware import Efficiency, Hardware, HardwareError, Link
+from scheduling.costs.hardware import Efficiency, Hardware, HardwareError, HardwareLink
 
 #: Repetitions of every program; the lower quartile counts, and the best for peaks.
 REPETITIONS = 9
 #: Efficiency assumed for an unknown device where the times do not determine it.
 USUAL = Efficiency(matmul=0.8, attention=0.3, memory=0.8, link=1.0, network=1.0)
 #: A link of an unknown device that has nothing to be joined to. Assumed.
-UNKNOWN_LINK = Link(bandwidth=1e9, latency=1e-5)
+UNKNOWN_LINK = HardwareLink(bandwidth=1e9, latency=1e-5)
 
 #: Shows a line of progress.
 Notify = Callable[[str], None]
@@ -84,7 +84,7 @@ class HardwareCalibration:
             "memory_bandwidth": hardware.memory_bandwidth,
         }
         for name in ("link", "network"):
-            link: Link = getattr(hardware, name)
+            link: HardwareLink = getattr(hardware, name)
             values |= {f"{name}.bandwidth": link.bandwidth, f"{name}.latency": link.latency}
         return values | {f"efficiency.{k}": v for k, v in hardware.efficiency.model_dump().items()}
 

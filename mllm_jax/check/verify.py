@@ -31,7 +31,7 @@ from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig, ImageEncoderConfig
 from mllm_jax.layers.trainable import ADAPTERS
-from mllm_jax.models.freeze import NOTHING_FROZEN, Frozen
+from mllm_jax.models.freeze import NOTHING_FROZEN, FrozenParameters
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.module import init_parameters
 from mllm_jax.models.short_form import sections_of_modules
@@ -131,7 +131,7 @@ def verify_plans(config: ExperimentConfig, seed: int = 0) -> VerificationResult:
         for i in range(small.train.accumulate)
     ]
     params = initial_parameters(model, seed)
-    frozen = Frozen.from_parts(small.frozen)
+    frozen = FrozenParameters.from_parts(small.frozen)
     single = {name: ParallelPlan() for name in plans}
     pipeline = configure_step(small).pipeline
     how: dict[str, Any] = {
@@ -202,7 +202,7 @@ def loss_and_gradients(
     params: Any,
     microbatches: Sequence[PackedBatch],
     pipeline: PipelinePlan | None = None,
-    frozen: Frozen = NOTHING_FROZEN,
+    frozen: FrozenParameters = NOTHING_FROZEN,
     exchanges: Exchanges = DEFAULT_EXCHANGES,
     overlap: Overlap = NO_OVERLAP,
 ) -> tuple[np.ndarray, Any]:
@@ -221,7 +221,7 @@ def make_gradient_function(
     plans: dict[str, ParallelPlan],
     microbatches: Sequence[PackedBatch],
     pipeline: PipelinePlan | None = None,
-    frozen: Frozen = NOTHING_FROZEN,
+    frozen: FrozenParameters = NOTHING_FROZEN,
     exchanges: Exchanges = DEFAULT_EXCHANGES,
     overlap: Overlap = NO_OVERLAP,
 ) -> GradientFunction:

@@ -38,7 +38,7 @@ def explain_error(detail: ErrorDetails, values: Mapping[str, Any]) -> str:
     reason = detail["msg"].removeprefix("Value error, ")
     if isinstance(detail["input"], dict):
         return f"{name}: {reason}"
-    return f"{name}: {_shorten(detail['input'])} is refused: {reason}"
+    return f"{name}: {_shorten_text(detail['input'])} is refused: {reason}"
 
 
 def _key_path(detail: ErrorDetails, values: Mapping[str, Any]) -> tuple[str, ...]:
@@ -70,8 +70,9 @@ def find_coerced(written: Any, converted: Any, path: tuple[str, ...] = ()) -> It
         for i, (left, right) in enumerate(zip(written, converted, strict=False)):
             yield from find_coerced(left, right, (*path, str(i)))
     elif written is not None and _kind_of_value(written) != _kind_of_value(converted):
-        valid = f"a {_kind_of_value(converted)}, e.g. {_shorten(converted)}"
-        yield f"{'.'.join(path)}: {_shorten(written)} is a {_kind_of_value(written)}, not {valid}"
+        valid = f"a {_kind_of_value(converted)}, e.g. {_shorten_text(converted)}"
+        kind = _kind_of_value(written)
+        yield f"{'.'.join(path)}: {_shorten_text(written)} is a {kind}, not {valid}"
 
 
 def _kind_of_value(value: object) -> str:
@@ -80,6 +81,6 @@ def _kind_of_value(value: object) -> str:
     return "number" if isinstance(value, int | float) else type(value).__name__
 
 
-def _shorten(value: object) -> str:
+def _shorten_text(value: object) -> str:
     text = hidden(json.dumps(value, default=str))
     return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}... ({len(text)} characters)"

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from mllm_jax.config.strict_yaml import YamlError, read_yaml, shorten_repr
-from scheduling.costs.hardware import Efficiency, Hardware, HardwareError, Link
+from scheduling.costs.hardware import Efficiency, Hardware, HardwareError, HardwareLink
 
 FOLDER = Path(__file__).resolve().parents[2] / "configs" / "hardware"
 
@@ -85,8 +85,8 @@ def _explain_error(detail: ErrorDetails) -> str:
 
 
 _SECTIONS: Mapping[str, type[BaseModel]] = {
-    "link": Link,
-    "network": Link,
+    "link": HardwareLink,
+    "network": HardwareLink,
     "efficiency": Efficiency,
 }
 

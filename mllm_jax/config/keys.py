@@ -33,7 +33,7 @@ TABLE_HEAD = "| key | type | default | meaning |\n"
 
 
 @dataclass(frozen=True)
-class Key:
+class ConfigKey:
     """One public key.
 
     Attributes:
@@ -91,7 +91,7 @@ class Key:
         return " ".join(next(filter(None, texts), "").split())
 
 
-def iterate_keys(model: type[BaseModel], prefix: KeyPath = ()) -> Iterator[Key]:
+def iterate_keys(model: type[BaseModel], prefix: KeyPath = ()) -> Iterator[ConfigKey]:
     """All leaf keys of `model` in the order of declaration; a key of several families once each."""
     for name, field in fields_by_key(model).items():
         path = (*prefix, name)
@@ -100,7 +100,7 @@ def iterate_keys(model: type[BaseModel], prefix: KeyPath = ()) -> Iterator[Key]:
         for suffix, child in inner:
             yield from iterate_keys(child, path + suffix)
         if not inner:
-            yield Key(path, model)
+            yield ConfigKey(path, model)
 
 
 def fields_by_key(model: type[BaseModel]) -> dict[str, FieldInfo]:
@@ -150,7 +150,7 @@ def format_table(model: type[BaseModel]) -> str:
 
 def format_tables(model: type[BaseModel]) -> dict[str, str]:
     """The tables of all keys as Markdown, by top-level section."""
-    rows: dict[KeyPath, list[Key]] = {}
+    rows: dict[KeyPath, list[ConfigKey]] = {}
     for key in iterate_keys(model):
         rows.setdefault(key.path, []).append(key)
     pages = dict.fromkeys((path[0] for path in rows), TABLE_HEAD)
@@ -206,7 +206,7 @@ def _path_matches(pattern: KeyPath, path: KeyPath) -> bool:
     return len(pattern) == len(path) and all(a in (ANY, EACH, b) for a, b in pairs)
 
 
-def _format_row(same: Sequence[Key]) -> str:
+def _format_row(same: Sequence[ConfigKey]) -> str:
     """One line of the table for a key that one or several families have."""
     columns = (
         " \\| ".join(dict.fromkeys(key.type.replace("|", "\\|") for key in same)),

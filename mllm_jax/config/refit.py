@@ -130,7 +130,7 @@ def _fallback_overrides(config: ExperimentConfig, hosts: int, fewer: int) -> tup
             resolve_config(_values_with_plans(config, plans), source="")
         except ConfigError:  # the next one may fit
             continue
-        sections = {"devices": devices, **_sections(config, plans)}
+        sections = {"devices": devices, **_plan_sections(config, plans)}
         return tuple(f"parallel.{key}={json.dumps(value)}" for key, value in sections.items())
     return ()
 
@@ -160,7 +160,7 @@ def _scaled_plans(plan: ParallelPlan, devices: int) -> list[ParallelPlan]:
     return [plan.model_copy(update={"data": replicas // fsdp, "fsdp": fsdp}) for fsdp in degrees]
 
 
-def _sections(config: ExperimentConfig, plans: Mapping[str, ParallelPlan]) -> dict[str, Any]:
+def _plan_sections(config: ExperimentConfig, plans: Mapping[str, ParallelPlan]) -> dict[str, Any]:
     """Keys of `parallel` for the plans of all modules."""
     values = {name: plan.model_dump() for name, plan in plans.items()}
     return sections_of_modules(values, config.model.backbone)
@@ -172,5 +172,5 @@ def _values_with_plans(
     """The values of the configuration with other plans."""
     values = config.model_dump(mode="json")
     devices = plans[config.model.backbone].devices
-    values["parallel"] |= {"devices": devices, **_sections(config, plans)}
+    values["parallel"] |= {"devices": devices, **_plan_sections(config, plans)}
     return values

@@ -61,7 +61,7 @@ def _of_decoder(value: Any, values: Mapping[str, Any]) -> Values | None:
     return {"decoder": value} if value > 1 else {}
 
 
-def _blockwise(value: Any, values: Mapping[str, Any]) -> str | None:
+def _valid_blockwise(value: Any, values: Mapping[str, Any]) -> str | None:
     return "blockwise" if value == "windowed" else None
 
 
@@ -101,7 +101,9 @@ RENAMED = (
     RenamedKey("schedule.work_ahead", "schedule.prefetch"),
     RenamedKey("parallel.sums", "parallel.reduce_dtype"),
     RenamedKey("model.encoders.*.lanes", "model.encoders.*.buckets"),
-    RenamedKey("model.attention", "model.attention", _blockwise, "blockwise in place of windowed"),
+    RenamedKey(
+        "model.attention", "model.attention", _valid_blockwise, "blockwise in place of windowed"
+    ),
     RenamedKey("data.balance", "data.balance", _of_backbone, "backbone in place of decoder"),
     RenamedKey("data.image.encoders", "data.image.modules"),
 )

@@ -16,7 +16,7 @@ from mllm_jax.config.strict_yaml import YamlError, parse_yaml, read_yaml
 
 
 @dataclass(frozen=True)
-class Edit:
+class LineEdit:
     """A part of a text, `text[begin:end]`, and what stands there instead."""
 
     begin: int
@@ -107,7 +107,7 @@ def _edit_text(text: str, before: Any, after: Any) -> str:
 
 def _find_edits(
     text: str, node: Any, before: Any, after: Any, path: tuple[str, ...] = ()
-) -> Iterator[Edit]:
+) -> Iterator[LineEdit]:
     """What changes in a mapping: a renamed entry stays in its place, where its name is free."""
     for number, (name, value) in enumerate(node.value):
         key, here = name.value, (*path, name.value)
@@ -115,25 +115,25 @@ def _find_edits(
         if key in after and isinstance(before[key], dict) and isinstance(after[key], dict):
             yield from _find_edits(text, value, before[key], after[key], here)
         elif key in after and before[key] != after[key]:
-            yield Edit(value.start_mark.index, _end_of_value(value), _format_flow(after[key]))
+            yield LineEdit(value.start_mark.index, _end_of_value(value), _format_flow(after[key]))
         elif key not in after and new not in before:
-            yield Edit(
+            yield LineEdit(
                 name.start_mark.index, _end_of_value(value), f"{new}: {_format_flow(after[new])}"
             )
         elif key not in after:
             yield _remove_entry(text, node, number)
 
 
-def _remove_entry(text: str, node: Any, number: int) -> Edit:
+def _remove_entry(text: str, node: Any, number: int) -> LineEdit:
     """An entry of a mapping goes: with its line in block style, with its comma in flow style."""
     name, value = node.value[number]
     begin, end = name.start_mark.index, _end_of_value(value)
     if not node.flow_style:
         line = text.find("\n", end)
-        return Edit(text.rfind("\n", 0, begin) + 1, len(text) if line < 0 else line + 1, "")
+        return LineEdit(text.rfind("\n", 0, begin) + 1, len(text) if line < 0 else line + 1, "")
     if number + 1 < len(node.value):
-        return Edit(begin, node.value[number + 1][0].start_mark.index, "")
-    return Edit(_end_of_value(node.value[number - 1][1]) if number else begin, end, "")
+        return LineEdit(begin, node.value[number + 1][0].start_mark.index, "")
+    return LineEdit(_end_of_value(node.value[number - 1][1]) if number else begin, end, "")
 
 
 def _end_of_value(node: Any) -> int:

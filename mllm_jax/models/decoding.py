@@ -35,7 +35,7 @@ from sharding.grid import MeshView
 from sharding.layerstack.spec import LayerStackSpec
 
 
-class Cache(NamedTuple):
+class DecodingCache(NamedTuple):
     """Keys and values of all layers on this rank; see `models.attention.cached`.
 
     Attributes:
@@ -46,7 +46,7 @@ class Cache(NamedTuple):
     layers: tuple[tuple[jax.Array, jax.Array], ...]
     tokens: TokenIds
 
-    def with_tokens(self, tokens: TokenIds, start: jax.Array | int) -> Cache:
+    def with_tokens(self, tokens: TokenIds, start: jax.Array | int) -> DecodingCache:
         """The cache whose slots from `start` on are those of tokens with these ids."""
         put = partial(lax.dynamic_update_slice_in_dim, start_index=start, axis=1)
         return self._replace(tokens=jax.tree.map(put, self.tokens, tokens))
@@ -87,9 +87,9 @@ class CachedDecoder(multimodal.ShardedModule):
         params: Params,
         rows: ModuleRows,
         media: jax.Array | None,
-        cache: Cache,
+        cache: DecodingCache,
         start: jax.Array | None,
-    ) -> tuple[jax.Array, Cache]:
+    ) -> tuple[jax.Array, DecodingCache]:
         """Run the decoder up to its last norm.
 
         Args:
@@ -114,7 +114,7 @@ class CachedDecoder(multimodal.ShardedModule):
             extended.append((layer_cache.keys, layer_cache.values))
         return self.apply_norm(params, x), cache._replace(layers=tuple(extended))
 
-    def empty_cache(self, rows: int, slots: int) -> Cache:
+    def empty_cache(self, rows: int, slots: int) -> DecodingCache:
         """A cache without a token, for so many rows of this rank."""
         decoder = self.config.backbone_config
         heads = _kv_heads_per_rank(decoder.heads, decoder.kv_heads, self.view)
@@ -122,7 +122,7 @@ class CachedDecoder(multimodal.ShardedModule):
         zeros = vary(jnp.zeros(shape, self.dtype), self.view.all_axes)
         layers = ((zeros, zeros),) * decoder.layers
         ids = vary(jnp.zeros((rows, slots), jnp.int32), self.view.batch_axes)
-        return Cache(layers, TokenIds(ids, ids, ids if self.reads_spans else None))
+        return DecodingCache(layers, TokenIds(ids, ids, ids if self.reads_spans else None))
 
     def token_ids(self, rows: ModuleRows) -> TokenIds:
         """What masks compare of tokens, as the cache holds it."""

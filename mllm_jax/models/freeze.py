@@ -14,11 +14,11 @@ from mllm_jax.models.graph import HEAD, OBJECTIVE
 from sharding.layerstack.partition import Path, partition_by
 
 
-class Frozen(FrozenParts):
+class FrozenParameters(FrozenParts):
     """Frozen parts of the model, in trees of its parameters."""
 
     @classmethod
-    def from_parts(cls, parts: FrozenParts) -> Frozen:
+    def from_parts(cls, parts: FrozenParts) -> FrozenParameters:
         """The same parts."""
         return cls(parts.names, parts.adapted, parts.dtype)
 
@@ -29,7 +29,7 @@ class Frozen(FrozenParts):
             constant = path[-1].key in (FIXED, LOAD)
             return (
                 value.astype(self.dtype)
-                if self._frozen(_path_names(path)) and not constant
+                if self._is_frozen(_path_names(path)) and not constant
                 else value
             )
 
@@ -38,7 +38,7 @@ class Frozen(FrozenParts):
     def frozen_mask(self, params: Any) -> Any:
         """True for every frozen leaf of a tree like the model's parameters."""
         return jax.tree_util.tree_map_with_path(
-            lambda path, _: self._frozen(_path_names(path)), params
+            lambda path, _: self._is_frozen(_path_names(path)), params
         )
 
     def partition(self, params: Any) -> tuple[Any, Any]:
@@ -47,14 +47,14 @@ class Frozen(FrozenParts):
         A bias that follows the load of experts is among the first though it be frozen: the load
         takes the place of its gradient, and is to be known of frozen experts as well.
         """
-        return partition_by(params, lambda path: path[-1] == LOAD or not self._frozen(path))
+        return partition_by(params, lambda path: path[-1] == LOAD or not self._is_frozen(path))
 
     def partition_module(self, module: str, params: Any) -> tuple[Any, Any]:
         """`partition` of the parameters of one module."""
         trained, constant = self.partition({module: params})
         return trained.get(module, {}), constant.get(module, {})
 
-    def _frozen(self, path: Path) -> bool:
+    def _is_frozen(self, path: Path) -> bool:
         part, leaf = _part_of_path(path), path[-1]
         if leaf == FIXED or part in self.names:
             return True
@@ -62,7 +62,7 @@ class Frozen(FrozenParts):
 
 
 #: All parameters train.
-NOTHING_FROZEN = Frozen()
+NOTHING_FROZEN = FrozenParameters()
 
 
 def part_of_leaf(path: tuple[Any, ...]) -> str:

@@ -195,7 +195,7 @@ def _check_output(graph: ModelGraph, edge: Edge) -> None:
                 f"an edge from {graph.backbone} without select, connector and norm"
             )
         return
-    valid = _selects(source)
+    valid = _valid_selects(source)
     if edge.select not in valid:
         raise ValueError(
             f"{where}: select {edge.select} is refused, as {objective.kind} reads one output of "
@@ -223,7 +223,7 @@ def _check_source(graph: ModelGraph, where: str, name: str, source: EncoderConfi
         raise ValueError(f"{where}: tiles have an output each; valid: {key}.tiles null")
 
 
-def _selects(source: DecoderConfig | EncoderConfig) -> list[Select]:
+def _valid_selects(source: DecoderConfig | EncoderConfig) -> list[Select]:
     """Outputs of a module of which a sample has one."""
     if isinstance(source, DecoderConfig):
         return ["last", "mean"]

@@ -17,7 +17,7 @@ from jax import lax
 
 from mllm_jax.models import module as modules
 from mllm_jax.models.batch import ModuleRows, NextTokenTargets
-from mllm_jax.models.freeze import NOTHING_FROZEN, Frozen
+from mllm_jax.models.freeze import NOTHING_FROZEN, FrozenParameters
 from mllm_jax.models.graph import OBJECTIVE, Edge
 from mllm_jax.models.merge import merge_outputs
 from mllm_jax.models.model_config import ModelConfig
@@ -59,7 +59,7 @@ class Model:
         self,
         config: ModelConfig,
         views: Views,
-        frozen: Frozen = NOTHING_FROZEN,
+        frozen: FrozenParameters = NOTHING_FROZEN,
         exchanges: Exchanges = DEFAULT_EXCHANGES,
     ) -> None:
         self.config, self.graph, self._exchanges = config, config.graph, exchanges

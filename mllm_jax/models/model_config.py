@@ -145,8 +145,10 @@ class ModelConfig(Section):
     def graph(self) -> ModelGraph:
         """The graph of which this is the written form."""
         objectives = self.objectives or {NEXT_TOKEN: NextTokenConfig()}
-        written = (edge for edge in self.edges if edge.source not in self._merged(edge.target))
-        edges = *self._implied(objectives), *written
+        written = (
+            edge for edge in self.edges if edge.source not in self._merged_modules(edge.target)
+        )
+        edges = *self._implied_edges(objectives), *written
         return ModelGraph(self.modules, edges, objectives, self.backbone)
 
     @model_validator(mode="before")
@@ -180,9 +182,9 @@ class ModelConfig(Section):
         check_graph(self.graph)
         return self
 
-    def _implied(self, objectives: Mapping[str, ObjectiveConfig]) -> Iterator[Edge]:
+    def _implied_edges(self, objectives: Mapping[str, ObjectiveConfig]) -> Iterator[Edge]:
         """The edges that the short form leaves out."""
-        written, merged = {edge.source for edge in self.edges}, self._merged(self.backbone)
+        written, merged = {edge.source for edge in self.edges}, self._merged_modules(self.backbone)
         others = self.others
         for name in sorted(others):
             if name in merged or name not in written:
@@ -198,7 +200,7 @@ class ModelConfig(Section):
             if objective.reads_tokens and name not in reached:
                 yield Edge(source=self.backbone, target=name)
 
-    def _merged(self, target: str) -> set[str]:
+    def _merged_modules(self, target: str) -> set[str]:
         """Encoders whose edge into the backbone is written, if that is the `target`."""
         if target != self.backbone:
             return set()
@@ -260,7 +262,7 @@ class ModelConfig(Section):
         return [*decoder_layers(self.backbone, self.backbone_config), *chain(*others)]
 
     @model_validator(mode="after")
-    def _newline(self) -> ModelConfig:
+    def _with_newline(self) -> ModelConfig:
         for name, encoder in self.others.items():
             if encoder.tile_inputs and not self.backbone_config.extra_tokens:
                 raise ValueError(

@@ -43,7 +43,7 @@ from mllm_jax.layers.parameters import (
 from mllm_jax.layers.tile_mixing import mix_taps
 from mllm_jax.layers.varying import vary_like
 from mllm_jax.models.batch import ModuleRows
-from mllm_jax.models.freeze import NOTHING_FROZEN, Frozen
+from mllm_jax.models.freeze import NOTHING_FROZEN, FrozenParameters
 from mllm_jax.models.graph import HEAD, LINEAR, OBJECTIVE, Edge, Select
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.objectives.config import find_kind
@@ -119,7 +119,11 @@ class ShardedModule:
     """
 
     def __init__(
-        self, config: ModelConfig, bucket: str, view: MeshView, frozen: Frozen = NOTHING_FROZEN
+        self,
+        config: ModelConfig,
+        bucket: str,
+        view: MeshView,
+        frozen: FrozenParameters = NOTHING_FROZEN,
     ) -> None:
         self.name = config.buckets.get(bucket, bucket)
         self.config, self.view, self.dtype = config, view, compute_dtype(config)

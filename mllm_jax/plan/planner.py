@@ -37,7 +37,7 @@ MOST_TENSORS = 128
 #: Keys of independent microbatches of encoders, which only encoders in bubbles have.
 OWN = ("independent_microbatches", "budgets", "rows")
 #: What makes the schedules of a workload, and what bounds them.
-Costs = tuple[Scheduler, LowerBounds]
+SearchCosts = tuple[Scheduler, LowerBounds]
 
 
 @dataclass(frozen=True)
@@ -148,16 +148,16 @@ class PlanSearch:
         return not self.platform_config.frozen.is_trunk_frozen(self.platform_config.model.backbone)
 
     @cached_property
-    def _bubble_costs(self) -> Costs:
+    def _bubble_costs(self) -> SearchCosts:
         return Scheduler(self.workload, self.hardware), LowerBounds(self.workload, self.hardware)
 
     @cached_property
-    def _plain_costs(self) -> Costs:
+    def _plain_costs(self) -> SearchCosts:
         return Scheduler(self.plain_workload, self.hardware), LowerBounds(
             self.plain_workload, self.hardware
         )
 
-    def _split_space(self, space: Space) -> Iterator[tuple[Space, Costs]]:
+    def _split_space(self, space: Space) -> Iterator[tuple[Space, SearchCosts]]:
         """Parts of a space whose strategies run the same work."""
         if not self.workload.adaptive:
             yield space, self._bubble_costs

@@ -20,7 +20,7 @@ from scheduling.costs.hardware import Hardware
 from scheduling.costs.layer import LayerTiming
 from scheduling.costs.shares import local_elements, vocab_entries
 from scheduling.costs.strategy import Strategy
-from scheduling.costs.times import Segment, StepTimes, TaskTime
+from scheduling.costs.times import StepTimes, TaskSegment, TaskTime
 from scheduling.costs.workload import WIDE, Workload
 from scheduling.schedules.task_kinds import B, F, TaskKind, W
 
@@ -142,14 +142,16 @@ class ModuleTiming(LayerTiming):
             return 2 + self.profile.end.adapters
         return 2 if self.name in self.workload.frozen_connectors else 3
 
-    def _start_segments(self, chunk: int, times: float = 1) -> tuple[Segment, ...]:
-        return (Segment(times * self.compute_seconds(self.profile.start)),) if chunk == 0 else ()
+    def _start_segments(self, chunk: int, times: float = 1) -> tuple[TaskSegment, ...]:
+        return (
+            (TaskSegment(times * self.compute_seconds(self.profile.start)),) if chunk == 0 else ()
+        )
 
-    def _end_segments(self, chunk: int, times: float = 1) -> tuple[Segment, ...]:
+    def _end_segments(self, chunk: int, times: float = 1) -> tuple[TaskSegment, ...]:
         """Connector and exchange of the last chunk."""
         if chunk < self.division.chunks - 1:
             return ()
-        return (Segment(times * self.compute_seconds(self.profile.end), self.exchange_seconds),)
+        return (TaskSegment(times * self.compute_seconds(self.profile.end), self.exchange_seconds),)
 
     def backbone_times(self) -> StepTimes:
         """Times of a step of the decoder alone."""
@@ -183,7 +185,7 @@ class ModuleTiming(LayerTiming):
         share = self.activation_bytes / self.plan.sequence
         # The last stage's output is sent to all stages, and its gradient is summed over them.
         moved = 4 * self.group_seconds(share, "stage") + 2 * self.gathered_rows
-        return TaskTime((Segment(compute, moved),))
+        return TaskTime((TaskSegment(compute, moved),))
 
     def send_seconds(self) -> float:
         """Seconds of a stage sync that sends activations one way and gradients the other way."""

@@ -16,7 +16,7 @@ from statistics import median
 import numpy as np
 from scipy.optimize import least_squares, lsq_linear
 
-from scheduling.costs.hardware import Efficiency, Hardware, HardwareError, Link
+from scheduling.costs.hardware import Efficiency, Hardware, HardwareError, HardwareLink
 
 #: A term is told apart from the others if at least this part of it is no combination of them.
 SEPARABLE = 0.05
@@ -133,7 +133,7 @@ def fit_link(
         HardwareError: there are too few times.
     """
     _check_count(timed, 2)
-    link: Link = getattr(hardware, name)
+    link: HardwareLink = getattr(hardware, name)
     reached = link.bandwidth * getattr(hardware.efficiency, name)
     start = {"latency": link.latency, "bandwidth": 1 / reached}
     problem = _linearize_times(

@@ -40,7 +40,7 @@ class _Data(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-class Link(_Data):
+class HardwareLink(_Data):
     """A link between devices.
 
     Attributes:
@@ -99,7 +99,7 @@ class Link(_Data):
         """Seconds in which `data` bytes reach a neighbour, in one direction."""
         return self.latency + data * self.directions / self.bandwidth
 
-    def with_fraction(self, fraction: float) -> Link:
+    def with_fraction(self, fraction: float) -> HardwareLink:
         """The link with a `fraction` of its bandwidth."""
         return self.model_copy(update={"bandwidth": self.bandwidth * fraction})
 
@@ -155,8 +155,8 @@ class Hardware(_Data):
     memory_bandwidth: Positive
     host: Annotated[int, Field(ge=1)]
     domain: Annotated[int, Field(ge=1)]
-    link: Link
-    network: Link
+    link: HardwareLink
+    network: HardwareLink
     efficiency: Efficiency
     topology: str | None = None
     target_config: str | None = None
@@ -189,12 +189,12 @@ class Hardware(_Data):
         )
 
     @property
-    def reached_link(self) -> Link:
+    def reached_link(self) -> HardwareLink:
         """`link` with the bandwidth that collectives reach."""
         return self.link.with_fraction(self.efficiency.link)
 
     @property
-    def reached_network(self) -> Link:
+    def reached_network(self) -> HardwareLink:
         """`network` with the bandwidth that collectives reach."""
         return self.network.with_fraction(self.efficiency.network)
 

@@ -19,16 +19,16 @@ from math import gcd
 from scheduling.costs.dispatch import ExposedTime, TokenExchange
 from scheduling.costs.hardware import Efficiency, Hardware
 from scheduling.costs.module_costs import ModuleCosts
-from scheduling.costs.times import Segment, TaskTime
+from scheduling.costs.times import TaskSegment, TaskTime
 from scheduling.costs.work import ExpertWork, ModulePart, ModuleWork
 from scheduling.costs.workload import WIDE
 from sharding.exchange_kinds import OverlapKind
 from sharding.numbering import Span, spans_by_axis
 
 
-def _collective_segments(*seconds: float) -> tuple[Segment, ...]:
+def _collective_segments(*seconds: float) -> tuple[TaskSegment, ...]:
     """Segments of the collectives that take any time, each without compute."""
-    return tuple(Segment(0.0, collective) for collective in seconds if collective)
+    return tuple(TaskSegment(0.0, collective) for collective in seconds if collective)
 
 
 class LayerTiming(ModuleCosts):
@@ -121,7 +121,7 @@ class LayerTiming(ModuleCosts):
         return self.product_seconds(ModulePart(ModuleWork(experts.flops, 0), 0))
 
     @cached_property
-    def _experts_forward(self) -> tuple[Segment, ...]:
+    def _experts_forward(self) -> tuple[TaskSegment, ...]:
         """The exchange of tokens in a layer's forward, the mean over layers."""
         if self.dispatched is None:
             return ()
@@ -131,7 +131,7 @@ class LayerTiming(ModuleCosts):
         )
 
     @cached_property
-    def _experts_backward(self) -> tuple[Segment, ...]:
+    def _experts_backward(self) -> tuple[TaskSegment, ...]:
         """The same in a backward, which computes the experts' forward again."""
         if self.dispatched is None:
             return ()
@@ -140,10 +140,10 @@ class LayerTiming(ModuleCosts):
             self.dispatched.backward_time(self.hardware, products), self.of_experts
         )
 
-    def _exchange_segments(self, exposed: ExposedTime, again: float) -> tuple[Segment, ...]:
+    def _exchange_segments(self, exposed: ExposedTime, again: float) -> tuple[TaskSegment, ...]:
         assert self.shared_experts is not None  # as the callers know
         share = self.shared_experts.share
-        return (Segment(again + share * exposed.moving, share * exposed.collective),)
+        return (TaskSegment(again + share * exposed.moving, share * exposed.collective),)
 
     # ---- compute ---------------------------------------------------------------------------------
 
@@ -234,16 +234,16 @@ class LayerTiming(ModuleCosts):
     # ---- a layer ---------------------------------------------------------------------------------
 
     @cached_property
-    def layer_forward(self) -> tuple[Segment, ...]:
+    def layer_forward(self) -> tuple[TaskSegment, ...]:
         """A layer's forward; the parameters of the next layer are gathered beside it."""
         block = self._forward_block(self.block_seconds)
         return (*block * self.profile.blocks, *self._layer_collectives, *self._experts_forward)
 
-    def _forward_block(self, compute: float) -> tuple[Segment, Segment]:
+    def _forward_block(self, compute: float) -> tuple[TaskSegment, TaskSegment]:
         """A block of a forward: in rings, half of its products are beside each collective."""
         ring = compute / 2 if self.uses_rings else 0.0
         gather = self.exposed_seconds(self.gathered_rows, ring)
-        return Segment(0.0, gather), Segment(
+        return TaskSegment(0.0, gather), TaskSegment(
             compute, self.exposed_seconds(self.scattered_sums, ring)
         )
 
@@ -253,7 +253,7 @@ class LayerTiming(ModuleCosts):
         return "tensor" in self.strategy.overlap
 
     @property
-    def _layer_collectives(self) -> tuple[Segment, ...]:
+    def _layer_collectives(self) -> tuple[TaskSegment, ...]:
         """Collectives of a layer's forward that do not belong to a block."""
         ring = self.block_seconds / 2 if self.uses_rings else 0.0
         used = min(self.gathered_rows, ring) + min(self.scattered_sums, ring)
@@ -274,7 +274,7 @@ class LayerTiming(ModuleCosts):
         return sum(by_kind.values()) - overlapped + self.exposed_seconds(overlapped, compute)
 
     @cached_property
-    def layer_backward(self) -> tuple[Segment, ...]:
+    def layer_backward(self) -> tuple[TaskSegment, ...]:
         """A layer's backward without its recomputation.
 
         The backward of a frozen decoder computes gradients of inputs alone, and that beside
@@ -289,8 +289,8 @@ class LayerTiming(ModuleCosts):
         rows, ring = self.gathered_rows, half / 2 if self.uses_rings else 0.0
         weights = ring + half * self.weights_share
         block = (
-            Segment(0.0, self.exposed_seconds(rows, ring)),
-            Segment(compute, self.exposed_seconds(rows, weights)),
+            TaskSegment(0.0, self.exposed_seconds(rows, ring)),
+            TaskSegment(compute, self.exposed_seconds(rows, weights)),
         )
         hidden = compute - min(rows, ring) - min(rows, weights if self.trains_fully else half)
         kinds: list[OverlapKind] = ["gather", "scatter"] if self.remat == "none" else ["scatter"]
@@ -299,37 +299,37 @@ class LayerTiming(ModuleCosts):
         task = TaskTime((*block * self.profile.blocks, *alone))
         return self._with_sums(task, self.trained_layer_elements)
 
-    def _with_sums(self, task: TaskTime, count: float) -> tuple[Segment, ...]:
+    def _with_sums(self, task: TaskTime, count: float) -> tuple[TaskSegment, ...]:
         """A task of a layer, with the sums of its `count` gradients over microbatches.
 
         Accelerators add to the sums in the epilogue of the products that make the gradients.
         """
         return (
             *task.segments,
-            Segment(self.exposed_seconds(self.sum_seconds(count), task.seconds)),
+            TaskSegment(self.exposed_seconds(self.sum_seconds(count), task.seconds)),
         )
 
     @cached_property
-    def _layer_inputs(self) -> tuple[Segment, ...]:
+    def _layer_inputs(self) -> tuple[TaskSegment, ...]:
         """The backward of a layer whose weight gradients are apart: no product is beside another.
 
         A gather of parameters is beside the products.
         """
         compute = (1 + self.weights_share) * self.block_seconds - self.weights_block
         compute += self._attention_excess
-        block = (Segment(0.0, self.gathered_rows), Segment(compute, self.gathered_rows))
+        block = (TaskSegment(0.0, self.gathered_rows), TaskSegment(compute, self.gathered_rows))
         kinds: list[OverlapKind] = ["gather"] if self.remat == "none" else []
         fsdp = self._of_layers(kinds, self.profile.blocks * compute)
         alone = _collective_segments(self.exchanged_heads, fsdp)
         return (*block * self.profile.blocks, *alone, *self._experts_backward)
 
     @cached_property
-    def layer_weights(self) -> tuple[Segment, ...]:
+    def layer_weights(self) -> tuple[TaskSegment, ...]:
         """A layer's weight gradients apart from its backward, on rows that are gathered again.
 
         Those of shared experts need the exchange of the backward once more.
         """
-        block = (Segment(0.0, self.gathered_rows), Segment(self.weights_block))
+        block = (TaskSegment(0.0, self.gathered_rows), TaskSegment(self.weights_block))
         fsdp = self._of_layers(["scatter"], self.profile.blocks * self.weights_block)
         alone = (*_collective_segments(fsdp), *self._experts_backward)
         task = TaskTime((*block * self.profile.blocks, *alone))
@@ -341,7 +341,7 @@ class LayerTiming(ModuleCosts):
         return 3 * WIDE * count / speed
 
     @property
-    def layer_again(self) -> tuple[Segment, ...]:
+    def layer_again(self) -> tuple[TaskSegment, ...]:
         """A layer's forward as its backward computes it again: without the last sum.
 
         Nor does it need what shared experts make, whose backward computes their forward itself.
@@ -351,5 +351,5 @@ class LayerTiming(ModuleCosts):
         if self.remat == "full":
             return self.layer_forward
         compute = self.block_seconds - self.of_experts / self.profile.blocks
-        blocks = (*(self._forward_block(compute) * self.profile.blocks)[:-1], Segment(compute))
+        blocks = (*(self._forward_block(compute) * self.profile.blocks)[:-1], TaskSegment(compute))
         return (*blocks, *self._layer_collectives)

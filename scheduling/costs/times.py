@@ -17,7 +17,7 @@ from scheduling.schedules.tasks import Task
 
 
 @dataclass(frozen=True)
-class Segment:
+class TaskSegment:
     """Compute, then a collective that waits for it.
 
     Attributes:
@@ -37,7 +37,7 @@ class TaskTime:
         segments: segments of the task in order; a layer has several.
     """
 
-    segments: tuple[Segment, ...] = ()
+    segments: tuple[TaskSegment, ...] = ()
 
     @cached_property
     def compute(self) -> float:
@@ -57,7 +57,7 @@ class TaskTime:
 
 @dataclass(frozen=True)
 class StepTimes:
-    """Times of all that a pipelined step does; a `Costs` for `scheduling.simulate.timeline`.
+    """Times of all that a pipelined step does; a `TaskSeconds` for `scheduling.simulate.timeline`.
 
     Attributes:
         forward, backward: times of one chunk of the backbone on one microbatch, the backward

@@ -30,7 +30,7 @@ class FeedMerges:
     """The merges of one traced step.
 
     Args:
-        bounds, merges, batch, axes: as of `scheduling.executor.tasks.Tasks`.
+        bounds, merges, batch, axes: as of `scheduling.executor.tasks.PipelineTasks`.
         zero_outputs: zeros in place of the outputs of a module, by its name.
     """
 

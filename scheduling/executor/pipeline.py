@@ -34,7 +34,7 @@ from scheduling.executor.merges import Row
 from scheduling.executor.modules import BoundModule
 from scheduling.executor.observe import first_elements, record_event
 from scheduling.executor.stage_sync import StageSync
-from scheduling.executor.tasks import ModuleRow, Tasks
+from scheduling.executor.tasks import ModuleRow, PipelineTasks
 from scheduling.lowering.bounds import PHASES, ScheduleBounds
 from scheduling.lowering.lowered import IDLE, FusedKind
 from scheduling.schedules.tasks import Observer
@@ -164,7 +164,7 @@ class Pipeline:
 class _Step:
     """One traced step: the loops over its ticks.
 
-    The state is that of `Tasks`.
+    The state is that of `PipelineTasks`.
     """
 
     def __init__(
@@ -182,7 +182,7 @@ class _Step:
         self.carried = carried
         self.vary = partial(vary, axes=pipeline.axes)
         self.modules = pipeline.bind_modules(params)
-        self.tasks = Tasks(
+        self.tasks = PipelineTasks(
             pipeline.bounds, self.modules, pipeline.merges, batch, pipeline.axes, aux
         )
         self.sync = StageSync(
@@ -197,7 +197,7 @@ class _Step:
         self.backbone = pipeline.bounds.backbone_name
         inside = tuple(axis for axis in pipeline.axes if axis not in pipeline.stage)
         mixed = any(map(self._runs_backbone, pipeline.bounds.without_sources))
-        # `Tasks.has_inputs` of all ranks of this stage.
+        # `PipelineTasks.has_inputs` of all ranks of this stage.
         self.inputs_in_stage = {
             name: psum(self.vary(has_inputs).astype(jnp.int32), inside) > 0
             for name, has_inputs in (self.tasks.has_inputs if mixed else {}).items()

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from scheduling.executor.control import run_if
 from scheduling.executor.merges import Row
 from scheduling.executor.modules import BoundModule
-from scheduling.executor.tasks import ModuleRow, Tasks
+from scheduling.executor.tasks import ModuleRow, PipelineTasks
 from scheduling.lowering.bounds import ScheduleBounds
 from scheduling.schedules.task_kinds import B, F
 from sharding.collectives import Axes, ppermute, psum, vary
@@ -36,7 +36,7 @@ class StageSync:
     """
 
     bounds: ScheduleBounds
-    tasks: Tasks
+    tasks: PipelineTasks
     losses: Mapping[str, Loss]
     weights: Mapping[str, jax.Array]
     stage: Axes

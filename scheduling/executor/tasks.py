@@ -41,7 +41,7 @@ ModuleRow = ModuleTables[jax.Array]
 TaskRow = ForwardTable[jax.Array] | BackwardTable[jax.Array] | WeightsTable[jax.Array]
 
 
-class Tasks:
+class PipelineTasks:
     """The tasks of one traced step, and the state that they change.
 
     The state is a tree. `modules`: for every module the ring buffers of `BufferSizes`; `sums`: sums

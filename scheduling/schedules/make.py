@@ -58,4 +58,4 @@ def _make_checked(
         names = ", ".join(module.name for module in schedule.sources)
         raise ScheduleError(f"modules: {names} are refused; valid: the backbone alone")
     check_schedule(schedule)
-    return schedule.named(backbone)
+    return schedule.with_name(backbone)

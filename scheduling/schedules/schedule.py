@@ -82,7 +82,7 @@ class Schedule:
         backbone = ModuleStages(name, stages, stages * chunks, looped=True, shared_ends=True)
         return cls((backbone,), microbatches, (), tuple(map(tuple, ticks)))
 
-    def named(self, name: str) -> Schedule:
+    def with_name(self, name: str) -> Schedule:
         """The same schedule of a backbone that has this name."""
         before = self.backbone.name
         if name == before:

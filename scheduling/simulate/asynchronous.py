@@ -17,7 +17,7 @@ import numpy as np
 from scheduling.costs.times import TaskTime
 from scheduling.schedules.schedule import ScheduleError
 from scheduling.schedules.tasks import FusedTask, Task
-from scheduling.simulate.events import EventError, Node, Times, run_cases, run_nodes
+from scheduling.simulate.events import EventError, Node, NodeTimes, run_cases, run_nodes
 from scheduling.simulate.fused_time import FusedTaskClock, FusedTaskTime
 from scheduling.simulate.orders import StageOrders, StageTask
 from scheduling.simulate.simulation import (
@@ -57,7 +57,7 @@ def simulate_order(
     """Simulates a step without ticks; raises as `run_order`."""
     alone = None
     if step.modules:
-        alone = _run(step.backbone_only(), times, options, _replicas(step, options)).makespan
+        alone = _run(step.backbone_only(), times, options, _count_replicas(step, options)).makespan
     return run_order(step, times, options).summarize(alone)
 
 
@@ -73,7 +73,7 @@ def run_order(
         ScheduleError: a task stands twice on a stage or waits for one that is nowhere, tasks wait
             for each other, or the options name what the step does not have.
     """
-    return _run(step, times, options, _replicas(step, options))
+    return _run(step, times, options, _count_replicas(step, options))
 
 
 def seconds_of_cases(
@@ -102,7 +102,7 @@ def seconds_of_cases(
 CountedReplicas = Sequence[tuple[Replica, int]]
 
 
-def _replicas(step: StageOrders, options: SimulationOptions) -> CountedReplicas:
+def _count_replicas(step: StageOrders, options: SimulationOptions) -> CountedReplicas:
     counts = dict.fromkeys((step.name, *step.modules), step.microbatches)
     counts |= {name: len(consumers) for name, consumers in step.feeds.items()}
     return options.count_replicas(len(step.orders), counts)
@@ -131,7 +131,7 @@ class _ReplicaGraph:
         self.co_issue, self.overlap = options.co_issue, options.overlap_gather
         self.clock = FusedTaskClock(options.co_issue)
         self.fused_times = [
-            [self._time(stage, fused_task) for fused_task in order]
+            [self._time_fused(stage, fused_task) for fused_task in order]
             for stage, order in enumerate(step.orders)
         ]
         self.decoder = [_decoder_range(order, step.name) for order in step.orders]
@@ -143,7 +143,7 @@ class _ReplicaGraph:
             for stage in range(len(step.orders))
         ]
 
-    def _time(self, stage: int, fused_task: FusedTask) -> FusedTaskTime:
+    def _time_fused(self, stage: int, fused_task: FusedTask) -> FusedTaskTime:
         tasks = tuple([self.times.time(task, stage) for task in fused_task])
         slow = self.replica.slow.get(stage, 1.0)
         return self.clock.time_of(tasks, self.replica.length_factors(fused_task), slow)
@@ -155,16 +155,16 @@ class _ReplicaGraph:
             times = run_nodes(self.nodes, listed=self.sends)
         except EventError as error:
             raise ScheduleError(str(error)) from error
-        stages = tuple(self._stage(stage, times) for stage in range(len(self.step.orders)))
+        stages = tuple(self._stage_run(stage, times) for stage in range(len(self.step.orders)))
         end = np.array([max(stage_run.done for stage_run in stages)])
         return ReplicaRun(self.replica, count, stages, np.zeros(1), end, np.zeros(1, int))
 
     def build(self) -> None:
         """Makes the graph."""
-        self._number()
-        self._connect()
+        self._add_nodes()
+        self._connect_nodes()
 
-    def _number(self) -> None:
+    def _add_nodes(self) -> None:
         """Adds the nodes of all fused tasks; they wait for nothing yet."""
         exchange = self.times.exchange
         for stage, order in enumerate(self.step.orders):
@@ -184,7 +184,7 @@ class _ReplicaGraph:
                         end = seconds + exchange
                         self.nodes.append(Node(None, end, (first,), name=f"end of {task}"))
 
-    def _connect(self) -> None:
+    def _connect_nodes(self) -> None:
         """Connects nodes to the nodes that their tasks need, and to the gathers."""
         for stage, order in enumerate(self.step.orders):
             gathered = self.decoder[stage].start if self.overlap else 0
@@ -192,11 +192,11 @@ class _ReplicaGraph:
                 after = [stage] if place == gathered else []
                 for task in fused_task:
                     needs = self.step.dependencies(stage, task)
-                    after += [self._arrival(other, stage, task) for other in needs]
+                    after += [self._arrival_node(other, stage, task) for other in needs]
                 index = self.starts[stage, place]
                 self.nodes[index] = self.nodes[index]._replace(after=tuple(after))
 
-    def _arrival(self, other: StageTask, stage: int, task: Task) -> int:
+    def _arrival_node(self, other: StageTask, stage: int, task: Task) -> int:
         """The node that ends when the result of `other` is there for `task` on `stage`."""
         end = self.ends.get(other)
         if end is None:
@@ -211,7 +211,7 @@ class _ReplicaGraph:
         self.nodes.append(Node(stream, self.times.send, (end,), name=f"send of {other[1]}"))
         return len(self.nodes) - 1
 
-    def _stage(self, stage: int, times: Times) -> StageRun:
+    def _stage_run(self, stage: int, times: NodeTimes) -> StageRun:
         order, decoder = self.step.orders[stage], self.decoder[stage]
         ran = []
         for place, fused_task in enumerate(order):
@@ -253,11 +253,11 @@ class _CaseGraph:
             ends = run_cases(self.graph.nodes, node_seconds)
         except EventError as error:
             raise ScheduleError(str(error)) from error
-        done = [self._done(stage, ends) for stage in range(len(self.step.orders))]
+        done = [self._end_of_stage(stage, ends) for stage in range(len(self.step.orders))]
         last: np.ndarray = np.max(done, 0)
         return last + self.times.update
 
-    def _done(self, stage: int, ends: np.ndarray) -> np.ndarray:
+    def _end_of_stage(self, stage: int, ends: np.ndarray) -> np.ndarray:
         """When a stage is ready for the optimizer: its gradients, or its last task, `[cases]`."""
         decoder, there = self.graph.decoder[stage], self.times.gather
         count = len(self.step.orders[stage])

@@ -45,7 +45,7 @@ class Node(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Times:
+class NodeTimes:
     """The times at which every node runs.
 
     Attributes:
@@ -61,7 +61,7 @@ class Times:
         return max(self.end, default=0.0)
 
 
-def run_nodes(nodes: Sequence[Node], listed: Collection[Hashable] = ()) -> Times:
+def run_nodes(nodes: Sequence[Node], listed: Collection[Hashable] = ()) -> NodeTimes:
     """Runs all nodes, each as early as its stream and what it waits for allow.
 
     Args:
@@ -117,7 +117,7 @@ class _Run:
             for other in before:
                 self.followers[other].append(index)
 
-    def run_all(self) -> Times:
+    def run_all(self) -> NodeTimes:
         """Goes from one end of a node to the next; nodes that end together are handled at once."""
         self._begin_ready([i for i, waits in enumerate(self.waits) if not waits], 0.0)
         running = self.running
@@ -127,7 +127,7 @@ class _Run:
                 ready += self.finish_node(heappop(running)[1])
             self._begin_ready(ready, now)
         self.check_done()
-        return Times(tuple(self.start), tuple(self.end))
+        return NodeTimes(tuple(self.start), tuple(self.end))
 
     def check_done(self) -> None:
         """Raise EventError if nodes have never become ready."""

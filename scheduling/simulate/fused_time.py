@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from scheduling.costs.times import Segment, TaskTime
+from scheduling.costs.times import TaskSegment, TaskTime
 from scheduling.simulate.events import Node, run_nodes
 
 #: The two streams of a device.
@@ -82,7 +82,7 @@ def scale_time(task: TaskTime, length: float, slow: float = 1.0) -> TaskTime:
     if length == slow == 1:
         return task
     segments = (
-        Segment(segment.compute * length * slow, segment.collective * length)
+        TaskSegment(segment.compute * length * slow, segment.collective * length)
         for segment in task.segments
     )
     return TaskTime(tuple(segments))

@@ -41,14 +41,16 @@ def megatron_orders(stages: int, chunks: int, microbatches: int) -> Orders:
             f"microbatches: {microbatches} cannot be interleaved over {stages} stages; valid: "
             f"multiples of {stages}, or 1 chunk"
         )
-    forwards = [_turn(k, stages, chunks) for k in range(microbatches * chunks)]
+    forwards = [_forward_at(k, stages, chunks) for k in range(microbatches * chunks)]
     return tuple(
-        tuple(_alternate(stage, stages, forwards, warm_up(stages, chunks, microbatches, stage)))
+        tuple(
+            _alternate_tasks(stage, stages, forwards, warm_up(stages, chunks, microbatches, stage))
+        )
         for stage in range(stages)
     )
 
 
-def _turn(k: int, stages: int, chunks: int) -> tuple[int, int]:
+def _forward_at(k: int, stages: int, chunks: int) -> tuple[int, int]:
     """Microbatch and chunk of forward number k of a stage."""
     group, place = divmod(k, stages * chunks)
     return group * stages + place % stages, place // stages
@@ -63,7 +65,7 @@ def warm_up(stages: int, chunks: int, microbatches: int, stage: int) -> int:
     return min(2 * (stages - stage - 1) + (chunks - 1) * stages, microbatches * chunks)
 
 
-def _alternate(
+def _alternate_tasks(
     stage: int, stages: int, forwards: list[tuple[int, int]], warm_up: int
 ) -> Iterator[FusedTask]:
     """Warm-up forwards, then forwards and backwards in turn, then the remaining backwards."""
@@ -89,7 +91,7 @@ def exchanged_in_pairs(orders: Orders) -> StageOrders:
     pairs = {
         (stage, forward): (stage, backward)
         for stage, order in enumerate(orders)
-        for forward, backward in _pairs([task for (task,) in order])
+        for forward, backward in _alternating_pairs([task for (task,) in order])
     }
     after: dict[StageTask, tuple[StageTask, ...]] = {}
     for stage, task in plain:
@@ -103,7 +105,7 @@ def exchanged_in_pairs(orders: Orders) -> StageOrders:
     return StageOrders(orders, after)
 
 
-def _pairs(order: Sequence[Task]) -> Iterator[tuple[Task, Task]]:
+def _alternating_pairs(order: Sequence[Task]) -> Iterator[tuple[Task, Task]]:
     """Pairs of forwards and backwards that alternate; none if all forwards come first."""
     forwards = [task.kind.forward for task in order]
     if forwards == sorted(forwards, reverse=True):

@@ -317,24 +317,26 @@ class StepRun:
         self.scattered = [
             max(stage_run.ready for stage_run in column) + scatter for column in columns
         ]
-        self.done = [max(self._done(run)) for run in runs]
+        self.done = [max(self._done_times(run)) for run in runs]
         self.complete = max(self.done)
-        self.makespan = self.complete + max(self._update(run, s) for run in runs for s in self)
+        self.makespan = self.complete + max(
+            self._update_seconds(run, s) for run in runs for s in self
+        )
 
     def __iter__(self) -> Iterator[int]:
         """Numbers of the stages."""
         return iter(range(len(self.scattered)))
 
-    def _done(self, run: ReplicaRun) -> Iterator[float]:
+    def _done_times(self, run: ReplicaRun) -> Iterator[float]:
         """Times at which the stages of `run` are ready for the optimizer."""
         pairs = zip(run.stages, self.scattered, strict=True)
         return (max(stage_run.done, scattered) for stage_run, scattered in pairs)
 
-    def _pace(self, index: int) -> tuple[float, float]:
+    def _pace_key(self, index: int) -> tuple[float, float]:
         """A key that is greater for a slower replica."""
         return self.done[index], max(stage.done for stage in self.runs[index].stages)
 
-    def _update(self, run: ReplicaRun, stage: int) -> float:
+    def _update_seconds(self, run: ReplicaRun, stage: int) -> float:
         return self.update * run.replica.slow.get(stage, 1.0)
 
     def summarize(self, alone: float | None = None) -> Simulation:
@@ -343,14 +345,16 @@ class StepRun:
         Args:
             alone: makespan of the step without its encoders' tasks; None if it has none.
         """
-        uses = [[self._use(index, stage) for stage in self] for index in range(len(self.runs))]
+        uses = [
+            [self._device_use(index, stage) for stage in self] for index in range(len(self.runs))
+        ]
         counts = [run.count for run in self.runs]
-        stages = tuple(_mean(column, counts) for column in zip(*uses, strict=True))
-        hidden = None if alone is None else self._hidden(alone)
-        slowest = max(range(len(self.runs)), key=self._pace)
-        return Simulation(self.makespan, stages, hidden, self._timeline(slowest, hidden))
+        stages = tuple(_mean_use(column, counts) for column in zip(*uses, strict=True))
+        hidden = None if alone is None else self._hidden_share(alone)
+        slowest = max(range(len(self.runs)), key=self._pace_key)
+        return Simulation(self.makespan, stages, hidden, self._make_timeline(slowest, hidden))
 
-    def _hidden(self, alone: float) -> float | None:
+    def _hidden_share(self, alone: float) -> float | None:
         """See `Simulation.encoder_hidden`."""
         total = sum(
             run.count * block.encoder
@@ -363,32 +367,32 @@ class StepRun:
             return None
         return min(1.0, max(0.0, 1 - (self.makespan - alone) * devices / total))
 
-    def _blocks(self, index: int, stage: int) -> list[StageBlock]:
+    def _stage_blocks(self, index: int, stage: int) -> list[StageBlock]:
         """Blocks of a stage, the optimizer's among them."""
         run, start = self.runs[index], self.complete
         blocks = list(run.stages[stage].blocks)
-        seconds = self._update(run, stage)
+        seconds = self._update_seconds(run, stage)
         if seconds:
             end = start + seconds
             tick = len(run.end) - 1
             blocks.append(StageBlock(Span(stage, stage, tick, start, end, phase="update"), seconds))
         return blocks
 
-    def _use(self, index: int, stage: int) -> DeviceUse:
-        blocks = self._blocks(index, stage)
+    def _device_use(self, index: int, stage: int) -> DeviceUse:
+        blocks = self._stage_blocks(index, stage)
         compute = sum(block.compute for block in blocks)
         idle: dict[IdleKind, float] = dict.fromkeys(IDLE_KINDS, 0.0)
         within = sum(block.span.seconds for block in blocks) - compute
         idle["tensor"] = within if within > ROUNDING * self.makespan else 0.0
-        for kind, start, end in self._idle(index, stage, blocks):
+        for kind, start, end in self._idle_spans(index, stage, blocks):
             idle[kind] += end - start
         return DeviceUse(compute, idle)
 
-    def _idle(
+    def _idle_spans(
         self, index: int, stage: int, blocks: Sequence[StageBlock]
     ) -> Iterator[tuple[IdleKind, float, float]]:
         """Kind, start and end of all idle time between `blocks`."""
-        marks = self._marks(index, stage)
+        marks = self._idle_marks(index, stage)
         clock = 0.0
         for start, end in [*((b.span.start, b.span.end) for b in blocks), (self.makespan,) * 2]:
             for until, kind in marks if start > clock else ():
@@ -397,7 +401,7 @@ class StepRun:
                     clock = min(until, start)
             clock = end
 
-    def _marks(self, index: int, stage: int) -> list[tuple[float, IdleKind]]:
+    def _idle_marks(self, index: int, stage: int) -> list[tuple[float, IdleKind]]:
         """Ends of the periods of a stage, each with the kind of its idle time."""
         stage_run = self.runs[index].stages[stage]
         return [
@@ -411,9 +415,9 @@ class StepRun:
             (self.makespan, "cool-down"),
         ]
 
-    def _timeline(self, index: int, hidden: float | None) -> Timeline:
+    def _make_timeline(self, index: int, hidden: float | None) -> Timeline:
         run = self.runs[index]
-        spans = [span for stage in self for span in self._spans(index, stage)]
+        spans = [span for stage in self for span in self._stage_spans(index, stage)]
         spans.sort(key=lambda span: (span.tick, span.row, span.start))
         end = run.end.copy()
         end[-1] = self.makespan
@@ -421,19 +425,19 @@ class StepRun:
         times = run.start, end, run.beats
         return Timeline(rows, tuple(spans), *times, hidden, self.backbone)
 
-    def _spans(self, index: int, stage: int) -> Iterator[Span]:
+    def _stage_spans(self, index: int, stage: int) -> Iterator[Span]:
         """Spans of a stage's work, and of its waiting for gather and scatter."""
-        blocks = self._blocks(index, stage)
+        blocks = self._stage_blocks(index, stage)
         yield from (block.span for block in blocks)
         last = len(self.runs[index].end) - 1
-        for kind, start, end in self._idle(index, stage, blocks):
+        for kind, start, end in self._idle_spans(index, stage, blocks):
             if kind == "gather":
                 yield Span(stage, stage, 0, start, end, phase="gather")
             elif kind == "scatter":
                 yield Span(stage, stage, last, start, end, phase="scatter")
 
 
-def _mean(uses: Sequence[DeviceUse], counts: Sequence[int]) -> DeviceUse:
+def _mean_use(uses: Sequence[DeviceUse], counts: Sequence[int]) -> DeviceUse:
     """The mean of `uses`, weighted by `counts`."""
     total = sum(counts)
     weights = [count / total for count in counts]

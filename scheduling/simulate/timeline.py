@@ -23,7 +23,7 @@ from scheduling.schedules.task_kinds import F
 from scheduling.schedules.tasks import FusedTask, ModuleStages, Task
 
 
-class Costs(Protocol):
+class TaskSeconds(Protocol):
     """Costs of the tasks of a schedule, in seconds."""
 
     @property
@@ -129,7 +129,7 @@ class Timeline:
         return self.makespan / float(level.sum()) if level.any() else 1.0
 
 
-def predict_timeline(schedule: Schedule, costs: Costs) -> Timeline:
+def predict_timeline(schedule: Schedule, costs: TaskSeconds) -> Timeline:
     """Predicts when every task of `schedule` starts and ends.
 
     Tasks of a fused task run one after the other. The time of moving activations is not counted.
@@ -186,7 +186,9 @@ def measured_timeline(records: ArrayLike, schedule: Schedule) -> Timeline:
     return Timeline(names, spans, *bounds, beats_of(schedule), None, schedule.backbone)
 
 
-def _fused_spans(schedule: Schedule, tick: int, start: list[float], costs: Costs) -> Iterator[Span]:
+def _fused_spans(
+    schedule: Schedule, tick: int, start: list[float], costs: TaskSeconds
+) -> Iterator[Span]:
     """The tasks of one tick, each stage's one after the other from its `start` on."""
     for stage, fused_task in enumerate(schedule.ticks[tick]):
         clock = start[stage]

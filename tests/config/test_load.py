@@ -13,7 +13,14 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mllm_jax.config.keys import EACH, Key, format_table, format_tables, iterate_keys, write_tables
+from mllm_jax.config.keys import (
+    EACH,
+    ConfigKey,
+    format_table,
+    format_tables,
+    iterate_keys,
+    write_tables,
+)
 from mllm_jax.config.load import (
     ConfigError,
     ExperimentConfig,
@@ -84,7 +91,9 @@ def test_an_unknown_key_is_told_with_the_nearest(path: str, meant: str) -> None:
     st.integers(0, 30),
     st.sampled_from("qxz"),
 )
-def test_a_key_with_a_typing_error_is_never_accepted(key: Key, where: int, letter: str) -> None:
+def test_a_key_with_a_typing_error_is_never_accepted(
+    key: ConfigKey, where: int, letter: str
+) -> None:
     *parents, last = key.path
     at = where % (len(last) + 1)
     wrong = last[:at] + letter + last[at:]
@@ -346,7 +355,7 @@ OVERRIDES = st.tuples(st.sampled_from(list(iterate_keys(ExperimentConfig))), st.
 
 @given(overrides=st.lists(OVERRIDES, min_size=1, max_size=3), name=st.sampled_from(["vision", "a"]))
 def test_any_value_of_any_key_is_taken_or_refused(
-    overrides: list[tuple[Key, str]], name: str, tmp_path_factory: pytest.TempPathFactory
+    overrides: list[tuple[ConfigKey, str]], name: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "small.yaml"
     path.write_text(to_yaml(config()))

@@ -9,7 +9,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mllm_jax.config.checks.checks import check_sections, find_problems
-from mllm_jax.config.checks.problems import Changes, Choice, Problem, advise_problems, change_config
+from mllm_jax.config.checks.problems import (
+    Changes,
+    ConfigProblem,
+    ProblemChoice,
+    advise_problems,
+    change_config,
+)
 from mllm_jax.config.load import ExperimentConfig
 from sharding.plan import divisors_of
 from tests.configs import values
@@ -125,9 +131,9 @@ def test_what_is_suggested_is_accepted(changes: dict[str, Any], random: Random) 
 
 def followed(
     config: ExperimentConfig,
-    problems: list[Problem],
-    problem: Problem | None = None,
-    choice: Choice | None = None,
+    problems: list[ConfigProblem],
+    problem: ConfigProblem | None = None,
+    choice: ProblemChoice | None = None,
 ) -> ExperimentConfig:
     """The configuration with the first choice of every problem, or with another one of one."""
     first = problem.choices[0] if problem else None

@@ -13,7 +13,7 @@ from data.batch import PackedBatch
 from mllm_jax.check.synthetic import scatter_rows, synthetic_batch
 from mllm_jax.check.verify import compare_gradients, initial_parameters
 from mllm_jax.config.pipeline_plan import PipelinePlan
-from mllm_jax.models.freeze import Frozen
+from mllm_jax.models.freeze import FrozenParameters
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.step.build import build_step
 from scheduling.schedules.bubbles import place_modules
@@ -183,7 +183,7 @@ def test_encoders_feed_objectives_beside_stages(
     """Their outputs are merged where a microbatch enters, and learnt where it leaves."""
     decoder = ParallelPlan(stage=2, **plans["decoder"])
     every = {"decoder": decoder} | {n: ParallelPlan(**plans[n]) for n in BUDGETS}
-    still = Frozen.from_config(frozen)
+    still = FrozenParameters.from_config(frozen)
     step = build_step(model_of_encoders(), every, PipelinePlan(schedule), still)
     pipeline = CompiledOnce(parameters_of_encoders(), step)
     loss, gradients = encoders_on_one_device()

@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from scheduling.costs.hardware import Efficiency, Hardware, Link
+from scheduling.costs.hardware import Efficiency, Hardware, HardwareLink
 from scheduling.costs.work import ExpertWork, ModulePart, ModuleProfile, ModuleWork, Parameters
 from scheduling.costs.workload import LayerSplit, Workload
 from scheduling.search.space import Space
@@ -137,8 +137,8 @@ def hardware(**changes: Any) -> Hardware:
         "memory_bandwidth": 1e9,
         "host": 4,
         "domain": 4,
-        "link": Link(bandwidth=2e8, latency=1e-5),
-        "network": Link(bandwidth=5e7, latency=5e-5),
+        "link": HardwareLink(bandwidth=2e8, latency=1e-5),
+        "network": HardwareLink(bandwidth=5e7, latency=5e-5),
         "efficiency": Efficiency(matmul=0.5, attention=0.25, memory=0.8, link=0.8, network=0.5),
     }
     return Hardware(**(values | changes))
@@ -154,11 +154,13 @@ def space(devices: int = 4, workload: Workload | None = None, **changes: Any) ->
 
 
 @st.composite
-def links(draw: st.DrawFn, fastest: float) -> Link:
+def links(draw: st.DrawFn, fastest: float) -> HardwareLink:
     """Down to a hundredth of the bandwidth."""
     bandwidth = fastest * draw(st.sampled_from([1.0, 0.1, 0.01]))
     latency = draw(st.sampled_from([0.0, 1e-5, 1e-3]))
-    return Link(bandwidth=bandwidth, latency=latency, directions=draw(st.sampled_from([1, 2])))
+    return HardwareLink(
+        bandwidth=bandwidth, latency=latency, directions=draw(st.sampled_from([1, 2]))
+    )
 
 
 @st.composite

@@ -108,7 +108,7 @@ def test_a_plan_that_is_found_is_that_of_the_short_form(tmp_path: Path) -> None:
         outcomes.append(planner.search_plans(1).best[0])
     short, graph = outcomes
     assert graph.seconds == short.seconds
-    assert graph.schedule == (short.schedule and short.schedule.named("language"))
+    assert graph.schedule == (short.schedule and short.schedule.with_name("language"))
     write_planned(planner, graph, tmp_path / "plan.yaml")
     config = load_config(tmp_path / "plan.yaml")
     assert config.parallel.plans == dict(graph.strategy.plans)

@@ -24,7 +24,13 @@ from mllm_jax.config.checks.plan_checks import (
     plan_checks,
     present_plans,
 )
-from mllm_jax.config.checks.problems import LEFT_OUT, Choice, Problem, Side, advise_problems
+from mllm_jax.config.checks.problems import (
+    LEFT_OUT,
+    Candidates,
+    ConfigProblem,
+    ProblemChoice,
+    advise_problems,
+)
 from mllm_jax.config.configured_step import configure_step
 from mllm_jax.config.hardware import hardware_names
 from mllm_jax.config.inputs import further_budgets, media_specs, own_positions
@@ -41,7 +47,7 @@ def find_problems(config: ExperimentConfig) -> list[str]:
     return [*map(str, advise_problems(config, check_sections))] or [*_check_schedule(config)]
 
 
-def check_sections(config: ExperimentConfig) -> list[Problem]:
+def check_sections(config: ExperimentConfig) -> list[ConfigProblem]:
     """Disagreements that show without a schedule, which takes seconds for a large pipeline."""
     plans = [*plan_checks(config), *pipeline_checks(config), *overlap_checks(config)]
     further = [
@@ -53,14 +59,16 @@ def check_sections(config: ExperimentConfig) -> list[Problem]:
     return [*plans, *further]
 
 
-def _check_replicas(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_replicas(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """Replicas that are compared are at least two."""
     key, ranks = "train.check_every", config.parallel.backbone_plan.batch
     if config.train.check_every is not None and ranks == 1:
         backbone = config.model.backbone
         problem = f"{backbone} has one replica, and no other one computes the same"
         further = f"{config.plan_key(backbone)} with data, fsdp or expert above 1"
-        yield Problem(key, problem, lambda: [[Choice.setting(key, None)]], further=further)
+        yield ConfigProblem(
+            key, problem, lambda: [[ProblemChoice.of_key(key, None)]], further=further
+        )
 
 
 def check_unplanned(config: ExperimentConfig) -> list[str]:
@@ -68,7 +76,7 @@ def check_unplanned(config: ExperimentConfig) -> list[str]:
     return [*map(str, advise_problems(config, _check_without_plans))]
 
 
-def _check_without_plans(config: ExperimentConfig) -> list[Problem]:
+def _check_without_plans(config: ExperimentConfig) -> list[ConfigProblem]:
     """Checks of names, media, evaluation and all else that does not depend on plans."""
     problems = [
         *_check_budget_names(config),
@@ -89,21 +97,23 @@ def _check_without_plans(config: ExperimentConfig) -> list[Problem]:
     ]
 
 
-def _check_profiled_steps(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_profiled_steps(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """Steps that are profiled are in the run, in their order."""
     if config.run.profile_steps is None:
         return
     (first, last), steps = config.run.profile_steps, config.train.steps
     key = "run.profile_steps"
     if first > last:
-        choice = Choice.setting(key, [last, first])
-        yield Problem(key, f"the first step {first} is behind the last, {last}", lambda: [[choice]])
+        choice = ProblemChoice.of_key(key, [last, first])
+        yield ConfigProblem(
+            key, f"the first step {first} is behind the last, {last}", lambda: [[choice]]
+        )
     elif last > steps:
-        fit = Choice.setting(key, [min(first, steps), steps])
-        yield Problem(key, f"step {last} is behind train.steps {steps}", lambda: [[fit]])
+        fit = ProblemChoice.of_key(key, [min(first, steps), steps])
+        yield ConfigProblem(key, f"step {last} is behind train.steps {steps}", lambda: [[fit]])
 
 
-def _check_traced_step(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_traced_step(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """A step that is measured is in the run; whether it can be measured, plans say."""
     step, steps = config.run.trace_step, config.train.steps
     piped = config.parallel.backbone_plan.stage > 1
@@ -111,18 +121,20 @@ def _check_traced_step(config: ExperimentConfig) -> Iterator[Problem]:
         return
     if not config.schedule.independent_microbatches:
         key = "run.trace_step"
-        yield Problem(
+        yield ConfigProblem(
             key, f"step {step} is behind train.steps {steps}", _value_choices(key, steps, None)
         )
 
 
-def _check_budget_names(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_budget_names(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """Every lane of an encoder has a budget, every further axis of it, and nothing else."""
     lanes, reserved = config.model.buckets, {config.model.backbone, "tokens", "segments"}
     names, further = {*config.model.others, *lanes}, further_budgets(config.model)
     free = next(name for name in ("vision", "audio", "images", "clips") if name not in names)
     for name in sorted(reserved & names):
-        yield Problem(lane_path(config, name), "the name is taken", further=f"another, e.g. {free}")
+        yield ConfigProblem(
+            lane_path(config, name), "the name is taken", further=f"another, e.g. {free}"
+        )
     for name in lanes:
         if name not in config.data.budgets:
             reason = f"required, as {lane_path(config, name)} exists"
@@ -137,7 +149,7 @@ def _check_budget_names(config: ExperimentConfig) -> Iterator[Problem]:
         if name not in valid:
             key = f"data.budgets.{name}"
             reason = f"the model has no such {_lane_or_encoder(config, name)}; budgets are of "
-            yield Problem(key, reason + ", ".join(valid), _value_choices(key, LEFT_OUT))
+            yield ConfigProblem(key, reason + ", ".join(valid), _value_choices(key, LEFT_OUT))
 
 
 def _lane_or_encoder(config: ExperimentConfig, name: str) -> str:
@@ -145,18 +157,18 @@ def _lane_or_encoder(config: ExperimentConfig, name: str) -> str:
     return "bucket" if name in config.model.others else "encoder"
 
 
-def _no_budget(config: ExperimentConfig, name: str, reason: str, unit: int) -> Problem:
+def _no_budget(config: ExperimentConfig, name: str, reason: str, unit: int) -> ConfigProblem:
     """A budget that is missing; choices are multiples of its unit near that of tokens."""
     key = f"data.budgets.{name}"
 
-    def sides() -> list[Side]:
+    def sides() -> list[Candidates]:
         some = nearby_multiples(key, config.data.budgets["tokens"], unit)[1]
-        return [(Choice(f"e.g. {budget.label}", budget.changes) for budget in some)]
+        return [(ProblemChoice(f"e.g. {budget.label}", budget.changes) for budget in some)]
 
-    return Problem(key, reason, sides, each=1)
+    return ConfigProblem(key, reason, sides, each=1)
 
 
-def _check_buckets(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_buckets(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """Lanes by cost have seconds, and a medium of either fits into the one for long media."""
     for encoder in config.model.others.values():
         short = next((name for name, most in encoder.buckets.items() if most == "auto"), None)
@@ -164,7 +176,7 @@ def _check_buckets(config: ExperimentConfig) -> Iterator[Problem]:
             continue
         if config.schedule.hardware is None:
             reason = f"required, as {lane_path(config, short)} is auto and cuts by seconds"
-            yield Problem(
+            yield ConfigProblem(
                 "schedule.hardware", reason, _value_choices("schedule.hardware", *hardware_names())
             )
         (long,) = (name for name in encoder.buckets if name != short)
@@ -174,10 +186,10 @@ def _check_buckets(config: ExperimentConfig) -> Iterator[Problem]:
                 is_own_budget = long in config.schedule.budgets
                 key = f"{'schedule.encoder_' if is_own_budget else 'data.'}budgets.{long}"
                 reason = f"{most} is less than the {least} of {short}, whose media may go there"
-                yield Problem(key, reason, _value_choices(key, least))
+                yield ConfigProblem(key, reason, _value_choices(key, least))
 
 
-def _check_media(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_media(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """Constants for all channels of an image, and routes that lead somewhere."""
     for name, encoder in config.model.others.items():
         if isinstance(encoder, ImageEncoderConfig):
@@ -187,7 +199,7 @@ def _check_media(config: ExperimentConfig) -> Iterator[Problem]:
         yield from _check_route(config, kind)
 
 
-def _check_route(config: ExperimentConfig, kind: str) -> Iterator[Problem]:
+def _check_route(config: ExperimentConfig, kind: str) -> Iterator[ConfigProblem]:
     """A route is to encoders of its kind, and there are several."""
     taking = (spec.module for spec in media_specs(config.model) if kind in spec.kinds)
     encoders_of_kind = tuple(dict.fromkeys(taking))
@@ -196,20 +208,20 @@ def _check_route(config: ExperimentConfig, kind: str) -> Iterator[Problem]:
     if len(encoders_of_kind) < 2:
         other_routes = {other: route for other, route in routes.items() if other != kind}
         has = f"{len(encoders_of_kind)} encoder" + "s" * (len(encoders_of_kind) != 1)
-        removal = Choice("left out", {"data.routes": other_routes})
+        removal = ProblemChoice("left out", {"data.routes": other_routes})
         reason = f"has no effect, as the model has {has} of {kind}"
-        yield Problem(where, reason, lambda: [[removal]])
+        yield ConfigProblem(where, reason, lambda: [[removal]])
     elif unknown := [name for name in names if name not in encoders_of_kind]:
         changed = RouteConfig(encoders=encoders_of_kind, join=routes[kind].join)
-        choice = Choice(
+        choice = ProblemChoice(
             f"some of {', '.join(encoders_of_kind)}",
             {"data.routes": routes | {kind: changed}},
         )
         reason = f"{', '.join(unknown)} takes no {kind}"
-        yield Problem(f"{where}.encoders", reason, lambda: [[choice]])
+        yield ConfigProblem(f"{where}.encoders", reason, lambda: [[choice]])
 
 
-def _own_images(config: ExperimentConfig) -> Iterator[Problem]:
+def _own_images(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """Settings of images are of encoders of images."""
     settings_by_encoder, encoders = config.data.image.modules, config.model.others
     images = {name for name, encoder in encoders.items() if encoder.modality == "image"}
@@ -219,11 +231,13 @@ def _own_images(config: ExperimentConfig) -> Iterator[Problem]:
         }
         key = "data.image.modules"
         label = f"some of {', '.join(sorted(images))}" if images else "left out"
-        choice = Choice(label, {key: image_settings})
-        yield Problem(key, f"{', '.join(wrong)} takes no image", lambda: [[choice]])
+        choice = ProblemChoice(label, {key: image_settings})
+        yield ConfigProblem(key, f"{', '.join(wrong)} takes no image", lambda: [[choice]])
 
 
-def _check_image_constants(config: ExperimentConfig, name: str, channels: int) -> Iterator[Problem]:
+def _check_image_constants(
+    config: ExperimentConfig, name: str, channels: int
+) -> Iterator[ConfigProblem]:
     section, where = config.data.image, config.model_key(name)
     image = section.for_encoder(name)
     place = f"data.image.modules.{name}" if name in section.modules else "data.image"
@@ -237,14 +251,14 @@ def _check_image_constants(config: ExperimentConfig, name: str, channels: int) -
             )
             fill = values[0] if values else type(image).model_fields[key].default[0]
             lengths = partial(_length_choices, path, fill, valid)
-            yield Problem(path, reason, lengths, word="valid lengths")
+            yield ConfigProblem(path, reason, lengths, word="valid lengths")
 
 
-def _length_choices(key: str, value: float, valid: list[int]) -> list[Side]:
-    return [[Choice(str(n), {key: (value,) * n}) for n in valid]]
+def _length_choices(key: str, value: float, valid: list[int]) -> list[Candidates]:
+    return [[ProblemChoice(str(n), {key: (value,) * n}) for n in valid]]
 
 
-def _check_placeholders(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_placeholders(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """Each kind of media has a placeholder of its own."""
     first: dict[str, str] = {}
     for kind, section in config.data.media.items():
@@ -254,35 +268,37 @@ def _check_placeholders(config: ExperimentConfig) -> Iterator[Problem]:
             of = f"data.{first[mark]}.placeholder"
             reason = f"{mark} is {of} as well, so a text would not say which kind is meant"
             token = f"<{kind}>" if mark != f"<{kind}>" else "<sound>"
-            choice = Choice(f"any other special token, e.g. {token}", {key: token})
-            yield Problem(key, reason, lambda side=choice: [[side]])  # type: ignore[misc]
+            choice = ProblemChoice(f"any other special token, e.g. {token}", {key: token})
+            yield ConfigProblem(key, reason, lambda side=choice: [[side]])  # type: ignore[misc]
         first.setdefault(mark, kind)
 
 
-def _check_evaluation(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_evaluation(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """An answer leaves room for its prompt, and a rhythm belongs to an evaluation."""
     evaluate, tokens = config.evaluate, config.data.budgets["tokens"]
     yield from _check_measurements(config)
     if evaluate.enabled and not (evaluate.loss or evaluate.exact_match):
         reason = "true measures nothing, as evaluate.loss and evaluate.exact_match are false"
-        kinds = [_enable("evaluate.loss"), _enable("evaluate.exact_match")]
-        yield Problem("evaluate.enabled", reason, lambda: [[no_evaluation(config), *kinds]])
+        kinds = [_enabling_choice("evaluate.loss"), _enabling_choice("evaluate.exact_match")]
+        yield ConfigProblem("evaluate.enabled", reason, lambda: [[no_evaluation(config), *kinds]])
     if evaluate.enabled and evaluate.exact_match and evaluate.max_new_tokens >= tokens:
         key = "evaluate.max_new_tokens"
         reason = (
             f"{evaluate.max_new_tokens} leaves no room for a prompt in data.budgets.tokens {tokens}"
         )
-        less = Choice(f"less than {tokens}", {key: tokens - 1})
-        yield Problem(key, reason, lambda: [[less], [no_evaluation(config)]], each=1)
+        less = ProblemChoice(f"less than {tokens}", {key: tokens - 1})
+        yield ConfigProblem(key, reason, lambda: [[less], [no_evaluation(config)]], each=1)
     if evaluate.every is not None and not evaluate.enabled:
         key = "evaluate.every"
         reason = f"{evaluate.every} has no effect, as evaluate.enabled is false"
-        yield Problem(
-            key, reason, lambda: [[Choice.setting(key, None), _enable("evaluate.enabled")]]
+        yield ConfigProblem(
+            key,
+            reason,
+            lambda: [[ProblemChoice.of_key(key, None), _enabling_choice("evaluate.enabled")]],
         )
 
 
-def _check_measurements(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_measurements(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """What an evaluation measures is something that the model learns."""
     evaluate, graph = config.evaluate, config.model.graph
     learnt = ", ".join(graph.objectives)
@@ -290,18 +306,18 @@ def _check_measurements(config: ExperimentConfig) -> Iterator[Problem]:
     if evaluate.enabled and evaluate.exact_match and not graph.writes:
         key = "evaluate.exact_match"
         reason = f"true needs answers, and a model that learns {learnt} writes none"
-        yield Problem(key, reason, lambda: [[Choice.setting(key, False), *off]])
+        yield ConfigProblem(key, reason, lambda: [[ProblemChoice.of_key(key, False), *off]])
     if evaluate.enabled and evaluate.loss and graph.measured is None:
         name = "evaluate.loss"
         why = f"true is refused, as {learnt} has a loss of whole steps alone"
-        yield Problem(name, why, lambda: [[*off, Choice.setting(name, False)]])
+        yield ConfigProblem(name, why, lambda: [[*off, ProblemChoice.of_key(name, False)]])
 
 
-def _enable(key: str) -> Choice:
-    return Choice(f"{key} true", {key: True})
+def _enabling_choice(key: str) -> ProblemChoice:
+    return ProblemChoice(f"{key} true", {key: True})
 
 
-def _check_attention(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_attention(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """An explicit backend runs the rows of every module on the platform."""
     platform, backend = config.parallel.platform, config.model.attention
     if backend == "auto":
@@ -318,7 +334,7 @@ def _check_attention(config: ExperimentConfig) -> Iterator[Problem]:
         cannot = ", nor ".join(
             f"{', '.join(dict.fromkeys(modules))}: {reason}" for reason, modules in reasons.items()
         )
-        yield Problem(
+        yield ConfigProblem(
             "model.attention",
             f"{backend} cannot run {cannot}",
             _value_choices("model.attention", "auto", *able),
@@ -346,62 +362,62 @@ def _attention_cases(config: ExperimentConfig) -> Iterator[tuple[str, int, int, 
             yield lane_path(config, name), positions, encoder.head_dim, spans
 
 
-def _check_balancing(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_balancing(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """The balancing algorithms of all towers are known, and so are seconds that a group costs."""
     if config.data.balance_group == "auto" and config.schedule.hardware is None:
         reason = "required, as data.balance_group is auto and chosen by seconds"
-        yield Problem(
+        yield ConfigProblem(
             "schedule.hardware", reason, _value_choices("schedule.hardware", *hardware_names())
         )
     try:
         check_balancing(config.data, [config.model.backbone, *config.model.buckets])
     except DataError as error:
         key, _, reason = str(error).partition(": ")
-        yield Problem(key, reason)
+        yield ConfigProblem(key, reason)
 
 
-def _learned_positions(config: ExperimentConfig) -> Iterator[Problem]:
+def _learned_positions(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """A row has no more tokens than the decoder has positions."""
     decoder, tokens = config.model.backbone_config, config.data.budgets["tokens"]
     if not decoder.parts.rotary and decoder.max_positions < tokens:
         most = decoder.max_positions
         key = f"{lane_path(config, config.model.backbone)}.max_positions"
         reason = f"{most} learned positions are fewer than data.budgets.tokens {tokens}"
-        more = Choice(f"{tokens} or more", {key: tokens})
+        more = ProblemChoice(f"{tokens} or more", {key: tokens})
         fewer = (
-            Choice(f"data.budgets.tokens {n}", {"data.budgets.tokens": n})
+            ProblemChoice(f"data.budgets.tokens {n}", {"data.budgets.tokens": n})
             for n in range(most, 0, -1)
         )
         sides = [[more]] if config.model.pretrained is None else []
-        yield Problem(key, reason, lambda: [*sides, fewer], each=1)
+        yield ConfigProblem(key, reason, lambda: [*sides, fewer], each=1)
 
 
-def _check_frozen_parts(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_frozen_parts(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """Names of frozen parts and of groups are parts of the model, and some part trains."""
     parts, freeze, groups = config.model.parts, config.train.freeze, config.train.groups
     frozen, grouped = (_unknown_names(names, parts) for names in (freeze, groups))
     both = [name for name in groups if name in freeze and name not in config.model.adapted]
     if frozen:
         instead = [
-            Choice(part, {"train.freeze": _replace_unknown(freeze, frozen, part)})
+            ProblemChoice(part, {"train.freeze": _replace_unknown(freeze, frozen, part)})
             for part in parts
             if part not in freeze
         ]
-        yield Problem(
+        yield ConfigProblem(
             "train.freeze", f"{', '.join(frozen)} is no part of the model", lambda: [instead]
         )
     elif set(freeze) >= set(parts) and not config.model.adapted:
         reason = f"{', '.join(freeze)} leave nothing to train"
-        fewer = Choice("fewer", {"train.freeze": freeze[1:]})
-        yield Problem("train.freeze", reason, lambda: [[fewer]])
+        fewer = ProblemChoice("fewer", {"train.freeze": freeze[1:]})
+        yield ConfigProblem("train.freeze", reason, lambda: [[fewer]])
     if grouped:
         yield _unknown_groups(config, grouped)
     elif both:
         reason = f"{', '.join(both)} has no effect, as train.freeze has it, too"
         other_groups = {name: group for name, group in groups.items() if name not in both}
         thawed = tuple(name for name in freeze if name not in both)
-        removal = Choice("left out", {"train.groups": other_groups})
-        yield Problem(
+        removal = ProblemChoice("left out", {"train.groups": other_groups})
+        yield ConfigProblem(
             "train.groups", reason, lambda: [[removal, choice_of_other_key("train.freeze", thawed)]]
         )
 
@@ -415,22 +431,22 @@ def _replace_unknown(names: Sequence[str], unknown: Sequence[str], part: str) ->
     return (*(name for name in names if name not in unknown), part)
 
 
-def _unknown_groups(config: ExperimentConfig, unknown: list[str]) -> Problem:
+def _unknown_groups(config: ExperimentConfig, unknown: list[str]) -> ConfigProblem:
     groups, freeze = config.train.groups, config.train.freeze
     known = {name: group for name, group in groups.items() if name not in unknown}
     settings = groups[unknown[0]]
     instead = [
-        Choice(part, {"train.groups": known | {part: settings}})
+        ProblemChoice(part, {"train.groups": known | {part: settings}})
         for part in config.model.parts
         if part not in groups and part not in freeze
     ]
     reason = f"{', '.join(unknown)} is no part of the model"
-    return Problem("train.groups", reason, lambda: [instead])
+    return ConfigProblem("train.groups", reason, lambda: [instead])
 
 
-def _value_choices(key: str, *values: object) -> Callable[[], list[Side]]:
+def _value_choices(key: str, *values: object) -> Callable[[], list[Candidates]]:
     """Choices of other values of a key."""
-    return lambda: [[Choice.setting(key, value) for value in values]]
+    return lambda: [[ProblemChoice.of_key(key, value) for value in values]]
 
 
 def _check_schedule(config: ExperimentConfig) -> Iterator[str]:

@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mllm_jax.config.checks.problems import Choice, Problem
+from mllm_jax.config.checks.problems import ConfigProblem, ProblemChoice
 from mllm_jax.config.overlap import OPTIONS, has_tensor_ranks, why_useless
 from mllm_jax.config.sections import Asked, ExperimentConfig
 
 
-def overlap_checks(config: ExperimentConfig) -> Iterator[Problem]:
+def overlap_checks(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """Pieces that are asked for do something, and so does the type of sums."""
     chosen, key = config.parallel.overlap, "parallel.overlap"
     if config.parallel.reduce_dtype != "float32" and not has_tensor_ranks(config):
         reason = f"{config.parallel.reduce_dtype} needs a plan with tensor above 1"
-        yield Problem(
+        yield ConfigProblem(
             "parallel.reduce_dtype",
             reason,
-            lambda: [[Choice.setting("parallel.reduce_dtype", "float32")]],
+            lambda: [[ProblemChoice.of_key("parallel.reduce_dtype", "float32")]],
         )
     if isinstance(chosen, str):
         return
     reasons = {name: reason for name in chosen if (reason := _idle_reason(config, name))}
     if reasons:
         remaining = [name for name in chosen if name not in reasons]
-        choices = [Choice.setting(key, "auto"), Choice.setting(key, remaining or "off")]
+        choices = [ProblemChoice.of_key(key, "auto"), ProblemChoice.of_key(key, remaining or "off")]
         text = "; ".join(f"{name} {reason}" for name, reason in reasons.items())
-        yield Problem(key, text, lambda: [choices])
+        yield ConfigProblem(key, text, lambda: [choices])
 
 
 def _idle_reason(config: ExperimentConfig, name: Asked) -> str:

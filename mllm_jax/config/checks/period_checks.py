@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from mllm_jax.config.checks.problems import Choice, Problem, Side
+from mllm_jax.config.checks.problems import Candidates, ConfigProblem, ProblemChoice
 from mllm_jax.config.sections import ExperimentConfig, TrainConfig
 
 
 @dataclass(frozen=True)
-class Period:
+class StepPeriod:
     """A key that says how many steps lie between two things of a kind.
 
     Attributes:
@@ -52,17 +52,17 @@ class Period:
 
 #: Every key that is a period.
 PERIODS = (
-    Period("run.log_every", "the last step alone has a log line"),
-    Period("run.gc_every", "Python's garbage is not collected"),
-    Period("train.check_every", "replicas are not compared"),
-    Period("checkpoint.every", "the last step alone has a checkpoint"),
-    Period("checkpoint.keep_every", "no checkpoint is kept for ever"),
-    Period("checkpoint.local_every", "there is no snapshot in memory", at_end=False),
-    Period("evaluate.every", "the run is evaluated at its end alone", at_end=False),
+    StepPeriod("run.log_every", "the last step alone has a log line"),
+    StepPeriod("run.gc_every", "Python's garbage is not collected"),
+    StepPeriod("train.check_every", "replicas are not compared"),
+    StepPeriod("checkpoint.every", "the last step alone has a checkpoint"),
+    StepPeriod("checkpoint.keep_every", "no checkpoint is kept for ever"),
+    StepPeriod("checkpoint.local_every", "there is no snapshot in memory", at_end=False),
+    StepPeriod("evaluate.every", "the run is evaluated at its end alone", at_end=False),
 )
 
 
-def check_periods(config: ExperimentConfig) -> Iterator[Problem]:
+def check_periods(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """Checkpoints that are kept for ever are among those that are saved.
 
     A period that is longer than the run is no mistake, as a configuration may be tried for a few
@@ -75,15 +75,15 @@ def check_periods(config: ExperimentConfig) -> Iterator[Problem]:
             f"{kept_every} is no multiple of checkpoint.every {every}, so that only every "
             f"{math.lcm(kept_every, every)} steps a checkpoint would be kept for ever"
         )
-        yield Problem(key, reason, lambda: _multiple_choices(every, kept_every))
+        yield ConfigProblem(key, reason, lambda: _multiple_choices(every, kept_every))
 
 
-def _multiple_choices(every: int, kept_every: int) -> list[Side]:
+def _multiple_choices(every: int, kept_every: int) -> list[Candidates]:
     """The multiples around a period, and another period that divides it."""
     below = kept_every - kept_every % every
-    near = [Choice.setting("checkpoint.keep_every", n) for n in (below, below + every) if n]
+    near = [ProblemChoice.of_key("checkpoint.keep_every", n) for n in (below, below + every) if n]
     divisor = next(n for n in range(min(every, kept_every), 0, -1) if kept_every % n == 0)
-    divided = Choice(f"checkpoint.every {divisor}", {"checkpoint.every": divisor})
+    divided = ProblemChoice(f"checkpoint.every {divisor}", {"checkpoint.every": divisor})
     return [near, [divided]]
 
 

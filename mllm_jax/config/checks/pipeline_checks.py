@@ -12,7 +12,7 @@ from mllm_jax.config.checks.plan_checks import (
     plans_for,
     whole_shards,
 )
-from mllm_jax.config.checks.problems import LEFT_OUT, Choice, Problem, Side
+from mllm_jax.config.checks.problems import LEFT_OUT, Candidates, ConfigProblem, ProblemChoice
 from mllm_jax.config.hardware import hardware_names, load_hardware
 from mllm_jax.config.inputs import longest_medium, unbounded_by
 from mllm_jax.config.pipeline_plan import StageLayers
@@ -24,7 +24,7 @@ from scheduling.schedules.tasks import valid_chunks
 from sharding.plan import ParallelPlan
 
 
-def pipeline_checks(config: ExperimentConfig) -> list[Problem]:
+def pipeline_checks(config: ExperimentConfig) -> list[ConfigProblem]:
     """Checks of the section `schedule`, and of stages."""
     if config.parallel.backbone_plan.stage == 1:
         return [*_check_hardware(config), *_without_stages(config)]
@@ -43,7 +43,7 @@ def pipeline_checks(config: ExperimentConfig) -> list[Problem]:
     return [*_check_hardware(config), *_check_module_names(config), *layers, *placing, *further]
 
 
-def _check_objectives(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_objectives(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """Stages learn a microbatch's objectives where it leaves the last stage of the backbone."""
     stages = config.parallel.backbone_plan.stage
     for name, objective in config.model.graph.objectives.items():
@@ -53,10 +53,10 @@ def _check_objectives(config: ExperimentConfig) -> Iterator[Problem]:
                 f"{config.stage_key} {stages} backwards run before the last forward"
             )
             valid = f"an objective of a microbatch, or {config.stage_key} 1"
-            yield Problem(f"model.objectives.{name}", reason, further=valid)
+            yield ConfigProblem(f"model.objectives.{name}", reason, further=valid)
 
 
-def _check_hardware(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_hardware(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     chosen, key = config.schedule.hardware, "schedule.hardware"
     if chosen is None:
         return
@@ -64,14 +64,14 @@ def _check_hardware(config: ExperimentConfig) -> Iterator[Problem]:
         load_hardware(chosen)
     except HardwareError as error:
         if chosen.endswith((".yaml", ".yml")):
-            yield Problem(key, str(error))
+            yield ConfigProblem(key, str(error))
         else:
             files = "a file NAME.yaml that `launch.py calibrate` has written"
-            known = [[Choice.setting(key, name) for name in hardware_names()]]
-            yield Problem(key, f"{chosen!r} is unknown", lambda: known, further=files)
+            known = [[ProblemChoice.of_key(key, name) for name in hardware_names()]]
+            yield ConfigProblem(key, f"{chosen!r} is unknown", lambda: known, further=files)
 
 
-def _without_stages(config: ExperimentConfig) -> Iterator[Problem]:
+def _without_stages(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """Stages of encoders need stages of the decoder, and so does a schedule."""
     if config.run.trace_step is not None:
         reason = f"{config.run.trace_step} has no pipeline to measure, as {_one_stage(config)}"
@@ -80,7 +80,7 @@ def _without_stages(config: ExperimentConfig) -> Iterator[Problem]:
         if plan.stage > 1:
             key = f"{config.plan_key(name)}.stage"
             reason = f"{plan.stage} needs a decoder with stages"
-            yield Problem(key, reason, partial(_other_plans, config, name), 4)
+            yield ConfigProblem(key, reason, partial(_other_plans, config, name), 4)
     if config.train.check_schedules:
         reason = f"true has no effect, as {_one_stage(config)}"
         yield _or_default("train.check_schedules", False, reason)
@@ -98,7 +98,7 @@ def _is_one_chunk(config: ExperimentConfig, chunks: Mapping[str, int]) -> bool:
     return {*chunks.values()} == {1} and chunks.keys() <= config.parallel.plans.keys()
 
 
-def _other_plans(config: ExperimentConfig, name: str) -> list[Side]:
+def _other_plans(config: ExperimentConfig, name: str) -> list[Candidates]:
     return [plans_for(config, name)]
 
 
@@ -106,11 +106,11 @@ def _one_stage(config: ExperimentConfig) -> str:
     return f"{config.stage_key} is 1"
 
 
-def _or_default(key: str, value: object, reason: str) -> Problem:
-    return Problem(key, reason, lambda: [[Choice.setting(key, value)]])
+def _or_default(key: str, value: object, reason: str) -> ConfigProblem:
+    return ConfigProblem(key, reason, lambda: [[ProblemChoice.of_key(key, value)]])
 
 
-def _check_module_names(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_module_names(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     for key in ("chunks", "budgets", "rows"):
         names = [*[config.model.backbone] * (key == "chunks"), *config.model.buckets]
         for name in getattr(config.schedule, key):
@@ -120,7 +120,7 @@ def _check_module_names(config: ExperimentConfig) -> Iterator[Problem]:
                 yield _or_default(f"schedule.{key}.{name}", LEFT_OUT, reason)
 
 
-def _of_bubbles_alone(config: ExperimentConfig) -> Iterator[Problem]:
+def _of_bubbles_alone(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """Keys that only the placement in bubbles reads."""
     chosen, default = config.schedule, type(config.schedule)()
     if chosen.placement == "bubbles":
@@ -133,7 +133,7 @@ def _of_bubbles_alone(config: ExperimentConfig) -> Iterator[Problem]:
             yield _or_default(f"schedule.{key}", valid, f"{value} has no effect, {because}")
 
 
-def _weights_apart(config: ExperimentConfig) -> Iterator[Problem]:
+def _weights_apart(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """A decoder whose weight gradients are apart has some."""
     key, kind = "schedule.kind", config.schedule.kind
     if kind in SPLIT_BACKWARD and config.frozen.is_trunk_frozen(config.model.backbone):
@@ -142,7 +142,7 @@ def _weights_apart(config: ExperimentConfig) -> Iterator[Problem]:
         yield _or_default(key, "1f1b", reason)
 
 
-def _independent_microbatches(config: ExperimentConfig) -> Iterator[Problem]:
+def _independent_microbatches(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """Independent microbatches of encoders go with media that are dealt by themselves."""
     key = "schedule.independent_microbatches"
     if not config.schedule.independent_microbatches:
@@ -155,17 +155,17 @@ def _independent_microbatches(config: ExperimentConfig) -> Iterator[Problem]:
                 yield _or_default(f"schedule.{section}.{name}", LEFT_OUT, reason)
         return
     yield from _own_budgets(config)
-    usual = Choice.setting(key, False)
+    usual = ProblemChoice.of_key(key, False)
     if config.data.balance != "per_phase":
         reason = f"true needs media in rows of their own, and data.balance is {config.data.balance}"
         per_phase = choice_of_other_key("data.balance", "per_phase")
-        yield Problem(key, reason, lambda: [[per_phase], [usual]])
+        yield ConfigProblem(key, reason, lambda: [[per_phase], [usual]])
     if config.run.trace_step is not None:
         reason = f"{config.run.trace_step} is drawn beside one schedule, and with {key}: true every"
         yield _or_default("run.trace_step", None, f"{reason} step has its own")
 
 
-def _own_budgets(config: ExperimentConfig) -> Iterator[Problem]:
+def _own_budgets(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """A row of an encoder's own microbatches has room for every medium, and is no larger.
 
     A size outside these bounds is told as such; its choices are whole shards.
@@ -178,10 +178,10 @@ def _own_budgets(config: ExperimentConfig) -> Iterator[Problem]:
         key, room = f"schedule.budgets.{name}", range(-(-least // unit), most // unit + 1)
         if positions < least:
             reason = f"{positions} is less than {least}, {_longest_medium(config, name)}"
-            yield Problem(key, reason, partial(_multiple_choices, key, unit, room))
+            yield ConfigProblem(key, reason, partial(_multiple_choices, key, unit, room))
         elif positions > most:
             reason = f"{positions} is more than data.budgets.{name} {most}"
-            yield Problem(key, reason, partial(_multiple_choices, key, unit, room))
+            yield ConfigProblem(key, reason, partial(_multiple_choices, key, unit, room))
         elif name in covering_plans(config):
             yield from whole_shards(config, name, key, positions)
 
@@ -194,11 +194,11 @@ def _longest_medium(config: ExperimentConfig, name: str) -> str:
     return f"the longest medium: data.budgets.{name}, as {keys} allows longer ones"
 
 
-def _multiple_choices(key: str, unit: int, room: range) -> list[Side]:
-    return [[Choice.setting(key, n * unit) for n in room]]
+def _multiple_choices(key: str, unit: int, room: range) -> list[Candidates]:
+    return [[ProblemChoice.of_key(key, n * unit) for n in room]]
 
 
-def _check_layers(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_layers(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """The decoder's layers can be dealt to stages and chunks."""
     stages, chunks = config.parallel.backbone_plan.stage, config.backbone_chunks
     layers, model_key = config.model.backbone_config.layers, config.model_key(config.model.backbone)
@@ -208,19 +208,19 @@ def _check_layers(config: ExperimentConfig) -> Iterator[Problem]:
         runs = f"stages {stages} x chunks {chunks}"
         runs += f" x {period} layers of {model_key}.pattern" if period > 1 else ""
         reason = f"{layers} is not a multiple of {unit}, {runs}"
-        yield Problem(f"{model_key}.layers", reason, partial(_other_runs, config), 1)
+        yield ConfigProblem(f"{model_key}.layers", reason, partial(_other_runs, config), 1)
 
 
 def _chunks_key(config: ExperimentConfig) -> str:
     return f"schedule.chunks.{config.model.backbone}"
 
 
-def _other_runs(config: ExperimentConfig) -> list[Side]:
+def _other_runs(config: ExperimentConfig) -> list[Candidates]:
     """Fewer chunks, layers that are padding, other layers, other stages."""
     layers, stages = config.model.backbone_config.layers, config.parallel.backbone_plan.stage
     chunks, period = config.backbone_chunks, config.model.backbone_config.period
     fewer = [n for n in range(chunks, 0, -1) if layers % (stages * n * period) == 0]
-    sides: list[Side] = [
+    sides: list[Candidates] = [
         [choice_of_other_key(_chunks_key(config), n) for n in fewer],
         [choice_of_other_key("schedule.pad_layers", True)],
         plans_for(config, config.model.backbone),
@@ -229,12 +229,12 @@ def _other_runs(config: ExperimentConfig) -> list[Side]:
     return sides + _near_layers(config, key, layers, stages * chunks * period)
 
 
-def _near_layers(config: ExperimentConfig, key: str, layers: int, unit: int) -> list[Side]:
+def _near_layers(config: ExperimentConfig, key: str, layers: int, unit: int) -> list[Candidates]:
     """Choices of other numbers of layers; the number of a released model does not change."""
     return nearby_multiples(key, layers, unit) if config.model.pretrained is None else []
 
 
-def _check_length(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_length(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """The schedule is not too long to be made."""
     stages, chunks = config.parallel.backbone_plan.stage, config.backbone_chunks
     microbatches, most = config.train.accumulate, most_microbatches(stages, chunks)
@@ -244,9 +244,9 @@ def _check_length(config: ExperimentConfig) -> Iterator[Problem]:
             f"{microbatches} microbatches on {config.stage_key} {stages} x schedule.chunks "
             f"{chunks} are more than {MOST_FORWARDS} forwards to schedule"
         )
-        fewer = [[Choice(f"at most {most}", {key: most})]] if most else []
+        fewer = [[ProblemChoice(f"at most {most}", {key: most})]] if most else []
         once = [choice_of_other_key(_chunks_key(config), 1)]
-        yield Problem(key, reason, lambda: [*fewer, once])
+        yield ConfigProblem(key, reason, lambda: [*fewer, once])
 
 
 def _encoder_plans(config: ExperimentConfig) -> dict[str, ParallelPlan]:
@@ -254,7 +254,7 @@ def _encoder_plans(config: ExperimentConfig) -> dict[str, ParallelPlan]:
     return {name: plan for name, plan in plans.items() if name != backbone}
 
 
-def _check_encoder_chunks(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_encoder_chunks(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """Every encoder's layers can be cut over its stages, in as many pieces as are configured."""
     chosen = config.schedule
     for name, plan in _encoder_plans(config).items():
@@ -267,7 +267,7 @@ def _check_encoder_chunks(config: ExperimentConfig) -> Iterator[Problem]:
         if periods % stages:
             key = f"{config.model_key(encoder)}.layers"
             reason = f"{layers} cannot be cut over the {stages} stages of {config.plan_key(name)}"
-            yield Problem(key, reason, partial(_other_layers, config, name), 2)
+            yield ConfigProblem(key, reason, partial(_other_layers, config, name), 2)
         elif (chunks := chosen.chunks.get(name, 1)) not in (
             valid := _valid_chunks(periods, stages)
         ):
@@ -276,7 +276,7 @@ def _check_encoder_chunks(config: ExperimentConfig) -> Iterator[Problem]:
                 f"{chunks} on each of {stages} stages do not split the {layers} layers of "
                 f"{config.model_key(encoder)} evenly"
             )
-            yield Problem(key, reason, partial(_value_choices, key, valid))
+            yield ConfigProblem(key, reason, partial(_value_choices, key, valid))
 
 
 def _valid_chunks(periods: int, stages: int) -> list[int]:
@@ -284,18 +284,18 @@ def _valid_chunks(periods: int, stages: int) -> list[int]:
     return [chunks // stages for chunks in valid_chunks(periods, stages)]
 
 
-def _other_layers(config: ExperimentConfig, name: str) -> list[Side]:
+def _other_layers(config: ExperimentConfig, name: str) -> list[Candidates]:
     key = f"{config.model_key(name)}.layers"
     encoder = config.model.encoder(name)
     unit = config.parallel.others[name].stage * encoder.period
     return [plans_for(config, name), *_near_layers(config, key, encoder.layers, unit)]
 
 
-def _value_choices(key: str, valid: Sequence[object]) -> list[Side]:
-    return [[Choice.setting(key, value) for value in valid]]
+def _value_choices(key: str, valid: Sequence[object]) -> list[Candidates]:
+    return [[ProblemChoice.of_key(key, value) for value in valid]]
 
 
-def _check_deepstack(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_deepstack(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """Layers with inputs of their own are in the first chunk, and those that give them together."""
     stages, chunks = config.parallel.backbone_plan.stage, config.backbone_chunks
     decoder = config.model.backbone_config
@@ -305,31 +305,31 @@ def _check_deepstack(config: ExperimentConfig) -> Iterator[Problem]:
         key = f"{config.model_key(name)}.deepstack"
         if layers and plan.stage > 1:
             reason = f"{list(layers)} needs an encoder on one stage, and this one has {plan.stage}"
-            none = [Choice.setting(key, [])]
-            yield Problem(key, reason, partial(_one_stage_or, config, name, none))
+            none = [ProblemChoice.of_key(key, [])]
+            yield ConfigProblem(key, reason, partial(_one_stage_or, config, name, none))
         elif len(layers) > most:
             reason = (
                 f"{list(layers)} are more than the {most} layers of the first of stages {stages} x "
                 f"chunks {chunks}, behind which they are added"
             )
-            yield Problem(key, reason, partial(_value_choices, key, [list(layers[:most])]))
+            yield ConfigProblem(key, reason, partial(_value_choices, key, [list(layers[:most])]))
 
 
-def _one_stage_or(config: ExperimentConfig, name: str, other: Side) -> list[Side]:
+def _one_stage_or(config: ExperimentConfig, name: str, other: Candidates) -> list[Candidates]:
     return [plans_for(config, name), other]
 
 
-def _first_stage(config: ExperimentConfig) -> Iterator[Problem]:
+def _first_stage(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     chosen = config.schedule.placement
     staged = [name for name, plan in _encoder_plans(config).items() if plan.stage > 1]
     if chosen == "first_stage" and staged:
         key = "schedule.placement"
         reason = f"{chosen} runs encoders on one stage, and {', '.join(staged)} has several"
-        others = [[Choice.setting(key, value)] for value in ("bubbles", "prologue")]
-        yield Problem(key, reason, lambda: others)
+        others = [[ProblemChoice.of_key(key, value)] for value in ("bubbles", "prologue")]
+        yield ConfigProblem(key, reason, lambda: others)
 
 
-def _check_live_outputs(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_live_outputs(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """`schedule.live` admits all outputs that a round of every encoder makes."""
     live, stages = config.schedule.live, config.parallel.backbone_plan.stage
     rounds = {name: stages // plan.stage for name, plan in _encoder_plans(config).items()}
@@ -337,6 +337,6 @@ def _check_live_outputs(config: ExperimentConfig) -> Iterator[Problem]:
     if config.schedule.placement == "bubbles" and live is not None and live < least:
         name = max(rounds, key=lambda name: rounds[name])
         reason = f"{live} is refused: a round of {name} makes {least} outputs"
-        enough = Choice(f"{least} or more", {"schedule.live": least})
-        usual = Choice.setting("schedule.live", None)
-        yield Problem("schedule.live", reason, lambda: [[enough], [usual]])
+        enough = ProblemChoice(f"{least} or more", {"schedule.live": least})
+        usual = ProblemChoice.of_key("schedule.live", None)
+        yield ConfigProblem("schedule.live", reason, lambda: [[enough], [usual]])

@@ -7,7 +7,7 @@ from functools import cache, partial
 from itertools import islice
 from math import gcd, lcm, log2
 
-from mllm_jax.config.checks.problems import LEFT_OUT, Choice, Problem, Side
+from mllm_jax.config.checks.problems import LEFT_OUT, Candidates, ConfigProblem, ProblemChoice
 from mllm_jax.config.sections import ExperimentConfig
 from sharding.exchange_kinds import possible_exchanges
 from sharding.grid import JointGrid
@@ -36,7 +36,7 @@ def lane_path(config: ExperimentConfig, name: str) -> str:
     return f"{config.model_key(name)}{bucket}"
 
 
-def _plan_names(config: ExperimentConfig) -> Iterator[Problem]:
+def _plan_names(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """Every lane of an encoder has a plan, and nothing else has one."""
     lanes = config.model.buckets
     for name in lanes:
@@ -50,33 +50,35 @@ def _plan_names(config: ExperimentConfig) -> Iterator[Problem]:
             if name in config.model.others:
                 reason = f"has no effect, as {name} has buckets; plans are of {has}"
             key = config.plan_key(name)
-            yield Problem(key, reason, partial(_leave_out, key))
+            yield ConfigProblem(key, reason, partial(_leave_out, key))
 
 
-def _check_exchange(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_exchange(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """The exchange of encoder outputs that is asked for is possible, and there are outputs."""
     asked, key = config.parallel.exchange, "parallel.exchange"
     if asked == "auto":
         return
     able, usual = (
         possible_exchanges(config.data.balance == "per_phase"),
-        Choice.setting(key, "auto"),
+        ProblemChoice.of_key(key, "auto"),
     )
     if not config.model.buckets:
         reason = f"{asked} has no effect, as the model has no encoders"
-        yield Problem(key, reason, lambda: [[usual]])
+        yield ConfigProblem(key, reason, lambda: [[usual]])
     elif asked not in able:
         reason = f"{asked} needs routes, which are of media in rows of their own, and data.balance"
-        others = [usual, *(Choice.setting(key, name) for name in able)]
+        others = [usual, *(ProblemChoice.of_key(key, name) for name in able)]
         per_phase = choice_of_other_key("data.balance", "per_phase")
-        yield Problem(key, f"{reason} is {config.data.balance}", lambda: [others, [per_phase]])
+        yield ConfigProblem(
+            key, f"{reason} is {config.data.balance}", lambda: [others, [per_phase]]
+        )
 
 
-def _leave_out(key: str) -> list[Side]:
-    return [[Choice.setting(key, LEFT_OUT)]]
+def _leave_out(key: str) -> list[Candidates]:
+    return [[ProblemChoice.of_key(key, LEFT_OUT)]]
 
 
-def plan_checks(config: ExperimentConfig) -> list[Problem]:
+def plan_checks(config: ExperimentConfig) -> list[ConfigProblem]:
     """Plans, each by itself and together; those that are missing are not looked at."""
     plans = [
         *_check_device_counts(config),
@@ -118,13 +120,13 @@ def _plan_problem(
     name: str,
     key: str,
     reason: str,
-    others: Callable[[], Sequence[Side]] = tuple,
-) -> Problem:
+    others: Callable[[], Sequence[Candidates]] = tuple,
+) -> ConfigProblem:
     """A problem of the plan of module `name`; other plans may do, or `others`."""
-    return Problem(key, reason, lambda: [plans_for(config, name), *others()], each=PLANS)
+    return ConfigProblem(key, reason, lambda: [plans_for(config, name), *others()], each=PLANS)
 
 
-def plans_for(config: ExperimentConfig, name: str) -> Iterator[Choice]:
+def plans_for(config: ExperimentConfig, name: str) -> Iterator[ProblemChoice]:
     """Plans over all devices, those that are most like the present one first."""
     present = config.parallel.plans.get(name)
     reference = present or ParallelPlan(data=config.parallel.devices)
@@ -136,17 +138,17 @@ def plans_for(config: ExperimentConfig, name: str) -> Iterator[Choice]:
     ):
         if plan != present:
             degrees = {axis: n for axis, n in zip(AXES, plan.degrees, strict=True) if n > 1}
-            yield Choice(str(plan), {config.plan_key(name): degrees})
+            yield ProblemChoice(str(plan), {config.plan_key(name): degrees})
 
 
-def _choice_of_other_key(key: str, value: object) -> list[Side]:
+def _choice_of_other_key(key: str, value: object) -> list[Candidates]:
     """The choice of a value for another key than that of the problem."""
     return [[choice_of_other_key(key, value)]]
 
 
-def choice_of_other_key(key: str, value: object) -> Choice:
+def choice_of_other_key(key: str, value: object) -> ProblemChoice:
     """A choice that names its key."""
-    return Choice(f"{key} {Choice.setting(key, value).label}", {key: value})
+    return ProblemChoice(f"{key} {ProblemChoice.of_key(key, value).label}", {key: value})
 
 
 @cache
@@ -164,7 +166,7 @@ def _plan_distance(reference: ParallelPlan, plan: ParallelPlan) -> tuple[float, 
 # ---- devices and grid ----------------------------------------------------------------------------
 
 
-def _check_expert_ranks(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_expert_ranks(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """Expert ranks have experts to share."""
     for name, plan in present_plans(config).items():
         if plan.expert > 1 and not _has_experts(config, name):
@@ -175,15 +177,17 @@ def _check_expert_ranks(config: ExperimentConfig) -> Iterator[Problem]:
             yield _plan_problem(config, name, f"{config.plan_key(name)}.expert", reason)
 
 
-def _check_device_counts(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_device_counts(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """Every plan multiplies to the device count."""
     devices, plans = config.parallel.devices, present_plans(config)
     counts = {plan.devices for plan in plans.values()}
     if len(plans) > 1 and len(counts) == 1 and counts != {devices}:
         key, covered = "parallel.devices", counts.pop()
         reason = f"{devices}, but all plans cover {_count_devices(covered)}"
-        yield Problem(
-            key, reason, lambda: [[Choice.setting(key, covered)], _scaled_choices(config, covered)]
+        yield ConfigProblem(
+            key,
+            reason,
+            lambda: [[ProblemChoice.of_key(key, covered)], _scaled_choices(config, covered)],
         )
         return
     for name, plan in plans.items():
@@ -198,18 +202,20 @@ def _count_devices(count: int) -> str:
     return "1 device" if count == 1 else f"{count} devices"
 
 
-def _scaled_choices(config: ExperimentConfig, covered: int) -> Iterator[Choice]:
+def _scaled_choices(config: ExperimentConfig, covered: int) -> Iterator[ProblemChoice]:
     """Plans with more data, for all devices, and as many rows for each."""
     times, remainder = divmod(config.parallel.devices, covered)
     if times > 1 and not remainder:
         plans = present_plans(config)
         data = {f"{config.plan_key(name)}.data": plan.data * times for name, plan in plans.items()}
         label = f"{times} times as much data in every plan"
-        yield Choice(label, data)
-        yield Choice(f"{label}, and data.rows", data | {"data.rows": config.data.rows * times})
+        yield ProblemChoice(label, data)
+        yield ProblemChoice(
+            f"{label}, and data.rows", data | {"data.rows": config.data.rows * times}
+        )
 
 
-def _check_grid(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_grid(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """All plans refine into one grid, whose encoders run inside the decoder's stages."""
     plans, backbone = covering_plans(config), config.model.backbone
     if backbone not in plans:
@@ -227,7 +233,7 @@ def _check_grid(config: ExperimentConfig) -> Iterator[Problem]:
             fitting[name] = plan
 
 
-def _check_shared_plans(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_shared_plans(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """The lanes of an encoder hold its parameters alike, in evaluation too."""
     plans, lanes = covering_plans(config), config.model.buckets
     if config.model.backbone not in plans or len(set(lanes.values())) == len(lanes):
@@ -260,7 +266,7 @@ def _unlike_lane(
     return None
 
 
-def _stages_as_fsdp(config: ExperimentConfig) -> Iterator[Problem]:
+def _stages_as_fsdp(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """Evaluation runs without a pipeline, the stages as part of fsdp."""
     plans = covering_plans(config)
     if not config.evaluate.enabled or config.model.backbone not in plans:
@@ -272,7 +278,7 @@ def _stages_as_fsdp(config: ExperimentConfig) -> Iterator[Problem]:
     ]
     if reasons:
         reason = "true shards parameters over fsdp x stage, which does not divide "
-        yield Problem(
+        yield ConfigProblem(
             "evaluate.enabled",
             f"{reason}{', '.join(reasons)}",
             lambda: [[no_evaluation(config)], *(plans_for(config, name) for name in plans)],
@@ -280,21 +286,21 @@ def _stages_as_fsdp(config: ExperimentConfig) -> Iterator[Problem]:
         )
 
 
-def _no_evaluation(config: ExperimentConfig) -> list[Side]:
+def _no_evaluation(config: ExperimentConfig) -> list[Candidates]:
     return [[no_evaluation(config)]]
 
 
-def no_evaluation(config: ExperimentConfig) -> Choice:
+def no_evaluation(config: ExperimentConfig) -> ProblemChoice:
     """Changes that turn evaluation off, its interval included."""
     rhythm = {} if config.evaluate.every is None else {"evaluate.every": None}
     label = "evaluate.enabled false" + " with evaluate.every null" * bool(rhythm)
-    return Choice(label, {"evaluate.enabled": False} | rhythm)
+    return ProblemChoice(label, {"evaluate.enabled": False} | rhythm)
 
 
 # ---- the model's sizes ---------------------------------------------------------------------------
 
 
-def _check_sizes(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_sizes(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """Heads and widths divide by the degrees that split them."""
     for name, plan in covering_plans(config).items():
         undivided = dict[str, list[PlanRequirement]]()
@@ -313,11 +319,11 @@ def _check_sizes(config: ExperimentConfig) -> Iterator[Problem]:
 
 def _size_choices(
     config: ExperimentConfig, name: str, needs: Sequence[PlanRequirement], degree: int
-) -> list[Side]:
+) -> list[Candidates]:
     """Sizes near those needed that `degree` divides; a released model's do not change."""
     if config.model.pretrained is not None:
         return []
-    sides = list[Side]()
+    sides = list[Candidates]()
     for need in needs:
         size_name = need.name.removeprefix("decoder ")
         owner = name if size_name == need.name else config.model.backbone
@@ -336,7 +342,7 @@ def _axis_name(plan: ParallelPlan, axis: str) -> str:
 # ---- rows and their positions --------------------------------------------------------------------
 
 
-def _check_budgets(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_budgets(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """Budgets split into whole shards; those of encoders' own rows are `pipeline_checks`'."""
     for module in covering_plans(config):
         for path, positions in config.row_positions(module).items():
@@ -346,7 +352,7 @@ def _check_budgets(config: ExperimentConfig) -> Iterator[Problem]:
 
 def whole_shards(
     config: ExperimentConfig, module: str, path: str, positions: int
-) -> Iterator[Problem]:
+) -> Iterator[ConfigProblem]:
     """A row splits into whole shards (sequence parallelism) and whole encoder outputs.
 
     Args:
@@ -358,12 +364,12 @@ def whole_shards(
         shards = f"{config.plan_key(module)}.{_axis_name(plan, 'sequence')} {plan.sequence}"
         parts = shards if module == backbone else f"reduction {unit // plan.sequence} x {shards}"
         reason = f"{positions} is not a multiple of {unit} ({parts})"
-        yield Problem(
+        yield ConfigProblem(
             path, reason, partial(nearby_multiples, path, positions, unit), 1, "nearest valid"
         )
 
 
-def nearby_multiples(key: str, value: int, unit: int) -> list[Side]:
+def nearby_multiples(key: str, value: int, unit: int) -> list[Candidates]:
     """Multiples of `unit` below `value` and above, the nearest first."""
     below = value // unit
     under = range(below, max(below - UNITS, 0), -1)
@@ -371,11 +377,11 @@ def nearby_multiples(key: str, value: int, unit: int) -> list[Side]:
     return [_number_choices(key, (n * unit for n in side)) for side in (under, over)]
 
 
-def _number_choices(key: str, values: Iterable[int]) -> Iterator[Choice]:
-    return (Choice.setting(key, value) for value in values)
+def _number_choices(key: str, values: Iterable[int]) -> Iterator[ProblemChoice]:
+    return (ProblemChoice.of_key(key, value) for value in values)
 
 
-def _check_rows(config: ExperimentConfig) -> Iterator[Problem]:
+def _check_rows(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     """Every share of the batch is a whole number of rows."""
     rows, shares, spread = config.data.rows, _row_shares(config), config.schedule.rows
     wrong = [
@@ -389,7 +395,7 @@ def _check_rows(config: ExperimentConfig) -> Iterator[Problem]:
         reason = f"{rows}{times} is not a multiple of {', nor of '.join(wrong)}{inside}"
         units = [degree // gcd(degree, spread.get(name, 1)) for name, degree in shares.items()]
         sides = partial(nearby_multiples, "data.rows", rows, lcm(*units))
-        yield Problem("data.rows", reason, sides, 1, "nearest valid")
+        yield ConfigProblem("data.rows", reason, sides, 1, "nearest valid")
 
 
 def _describe_row_axes(config: ExperimentConfig, name: str) -> str:

@@ -1,7 +1,7 @@
 """Problems of a configuration, and valid choices that have been tried.
 
-A check yields a `Problem` with candidates for its key. `advise_problems` keeps the candidates that
-all checks accept, so that a message never suggests a value that the next one refuses. If there
+A check yields a `ConfigProblem` with candidates for its key. `advise_problems` keeps the candidates
+that all checks accept, so that a message never suggests a value that the next one refuses. If there
 are several problems, a choice is accepted together with the first choices of the others.
 """
 
@@ -34,7 +34,7 @@ Changes = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Choice:
+class ProblemChoice:
     """One way out of a problem.
 
     Attributes:
@@ -46,26 +46,26 @@ class Choice:
     changes: Changes = field(hash=False)
 
     @classmethod
-    def setting(cls, key: str, value: Any) -> Choice:
+    def of_key(cls, key: str, value: Any) -> ProblemChoice:
         """The choice of another value for one key."""
         return cls(_format_value(value), {key: value})
 
-    def combined_with(self, other: Choice) -> Choice:
+    def combined_with(self, other: ProblemChoice) -> ProblemChoice:
         """This choice together with another one, which it needs."""
         also = ", ".join(f"{key} {_format_value(value)}" for key, value in other.changes.items())
         if len(other.changes) == 1 and other.label:
             key = next(iter(other.changes))
             also = other.label if other.label.startswith(key) else f"{key} {other.label}"
         word = ", " if " with " in self.label else " with "
-        return Choice(f"{self.label}{word}{also}", {**self.changes, **other.changes})
+        return ProblemChoice(f"{self.label}{word}{also}", {**self.changes, **other.changes})
 
 
 #: Candidates in the order in which they are preferred.
-Side = Iterable[Choice]
+Candidates = Iterable[ProblemChoice]
 
 
 @dataclass(frozen=True)
-class Problem:
+class ConfigProblem:
     """One problem; its text is the message for the user.
 
     Attributes:
@@ -81,11 +81,11 @@ class Problem:
 
     key: str
     reason: str
-    candidates: Callable[[], Sequence[Side]] = tuple
+    candidates: Callable[[], Sequence[Candidates]] = tuple
     each: int = 20
     word: str = "valid"
     further: str = ""
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[ProblemChoice, ...] = ()
 
     def __str__(self) -> str:
         labels = [choice.label for choice in self.choices]
@@ -95,7 +95,7 @@ class Problem:
         return f"{self.key}: {self.reason}" + (f"; {self.word}: {valid}" if valid else "")
 
 
-Checks = Callable[[ExperimentConfig], Sequence[Problem]]
+Checks = Callable[[ExperimentConfig], Sequence[ConfigProblem]]
 
 
 def change_config(config: ExperimentConfig, changes: Changes) -> ExperimentConfig | None:
@@ -116,7 +116,7 @@ def change_config(config: ExperimentConfig, changes: Changes) -> ExperimentConfi
         return None
 
 
-def advise_problems(config: ExperimentConfig, checks: Checks) -> list[Problem]:
+def advise_problems(config: ExperimentConfig, checks: Checks) -> list[ConfigProblem]:
     """All problems that `checks` find in `config`, with choices.
 
     The first choices of all problems together leave no problem, and so does any other choice with
@@ -136,19 +136,21 @@ class _Advice:
         self._stay = {problem.key for problem in self._found if not problem.candidates()}
         self._tries = TRIES
 
-    def advised_problems(self) -> list[Problem]:
+    def advised_problems(self) -> list[ConfigProblem]:
         """The problems with their choices."""
         repair = self._find_repair()
         return [self._with_choices(problem, repair) for problem in self._found]
 
-    def _with_choices(self, problem: Problem, repair: dict[str, Choice] | None) -> Problem:
+    def _with_choices(
+        self, problem: ConfigProblem, repair: dict[str, ProblemChoice] | None
+    ) -> ConfigProblem:
         if problem.key in self._stay:
             return problem
         if repair is None:
             return replace(problem, word="valid", further=NOT_ALONE)
         return replace(problem, choices=self._choices_for(problem, repair))
 
-    def _find_repair(self) -> dict[str, Choice] | None:
+    def _find_repair(self) -> dict[str, ProblemChoice] | None:
         """A choice for every problem; where single values do not do, the simplest plans begin."""
         repair = self._repair_from(None)
         if repair is not None:
@@ -158,12 +160,12 @@ class _Advice:
         start = self._complete_choice(self._config, data_alone(self._config), known, BESIDE)
         return self._repair_from(start) if start else None
 
-    def _repair_from(self, start: Choice | None) -> dict[str, Choice] | None:
+    def _repair_from(self, start: ProblemChoice | None) -> dict[str, ProblemChoice] | None:
         """One choice for each problem, made one after the other with `start` first, or None.
 
         A choice may end several problems.
         """
-        repair, choices_made = dict[str, Choice](), [start] if start else []
+        repair, choices_made = dict[str, ProblemChoice](), [start] if start else []
         current = change_config(self._config, start.changes if start else {}) or self._config
         for listed in self._found:
             if listed.key in self._stay:
@@ -184,7 +186,9 @@ class _Advice:
         repaired = change_config(self._config, _merge_changes(joined.values()))
         return joined if repaired and self._is_accepted(repaired) else None
 
-    def _choice_that_ends(self, problem: Problem, choices_made: Sequence[Choice]) -> Choice | None:
+    def _choice_that_ends(
+        self, problem: ConfigProblem, choices_made: Sequence[ProblemChoice]
+    ) -> ProblemChoice | None:
         """The choice of another problem that ends this one as well."""
         choices = choices_made[::-1]
         for choice in choices:
@@ -193,7 +197,9 @@ class _Advice:
                 return choice
         return next(iter(choices), None)
 
-    def _first_choice(self, current: ExperimentConfig, problem: Problem) -> Choice | None:
+    def _first_choice(
+        self, current: ExperimentConfig, problem: ConfigProblem
+    ) -> ProblemChoice | None:
         """The first candidate that ends a problem, with what else it needs."""
         known = {other.key for other in self._checks(current)} - {problem.key}
         for more in range(BESIDE + 1):
@@ -204,8 +210,8 @@ class _Advice:
         return None
 
     def _complete_choice(
-        self, current: ExperimentConfig, choice: Choice, known: set[str], more: int
-    ) -> Choice | None:
+        self, current: ExperimentConfig, choice: ProblemChoice, known: set[str], more: int
+    ) -> ProblemChoice | None:
         """`choice` with at most `more` others that end the problems which it makes."""
         self._tries -= 1
         config = change_config(current, choice.changes) if self._tries > 0 else None
@@ -225,7 +231,9 @@ class _Advice:
         completed = (self._complete_choice(current, pair, known, more - 1) for pair in joined)
         return next(filter(None, completed), None)
 
-    def _choices_for(self, problem: Problem, repair: Mapping[str, Choice]) -> tuple[Choice, ...]:
+    def _choices_for(
+        self, problem: ConfigProblem, repair: Mapping[str, ProblemChoice]
+    ) -> tuple[ProblemChoice, ...]:
         """Choices of a problem beside the first ones of the others, its own first one in front."""
         first = repair[problem.key]
         others = [choice for choice in repair.values() if choice is not first]
@@ -241,7 +249,7 @@ class _Advice:
             choices += islice(fitting, remaining.each - (len(tried) - len(other_choices)))
         return tuple(choices)
 
-    def _accepts_choice(self, repaired_others: ExperimentConfig, choice: Choice) -> bool:
+    def _accepts_choice(self, repaired_others: ExperimentConfig, choice: ProblemChoice) -> bool:
         config = change_config(repaired_others, choice.changes)
         return config is not None and self._is_accepted(config)
 
@@ -249,7 +257,7 @@ class _Advice:
         return {problem.key for problem in self._checks(config)} <= self._stay
 
 
-def data_alone(config: ExperimentConfig) -> Choice:
+def data_alone(config: ExperimentConfig) -> ProblemChoice:
     """Plans that split nothing but rows, for every module."""
     devices = config.parallel.devices or config.parallel.backbone_plan.devices
     plan = {"data": devices}
@@ -257,17 +265,19 @@ def data_alone(config: ExperimentConfig) -> Choice:
     plans = sections_of_modules(dict.fromkeys((backbone, *config.model.buckets), plan), backbone)
     changes = {f"parallel.{key}": value for key, value in plans.items()}
     label = f"data {devices} for every module"
-    return Choice(label, {"parallel.devices": devices, **changes})
+    return ProblemChoice(label, {"parallel.devices": devices, **changes})
 
 
-def _join_choices(repair: dict[str, Choice], choices_made: Sequence[Choice]) -> dict[str, Choice]:
+def _join_choices(
+    repair: dict[str, ProblemChoice], choices_made: Sequence[ProblemChoice]
+) -> dict[str, ProblemChoice]:
     """Choices that change the same key become one, in which the value made last holds."""
     used = {id(choice) for choice in repair.values()}
     remaining = list({id(choice): choice for choice in choices_made if id(choice) in used}.values())
     while pair := _overlapping_choices(remaining):
         earlier, later = pair
         other_changes = {k: v for k, v in earlier.changes.items() if k not in later.changes}
-        joint = later.combined_with(Choice("", other_changes)) if other_changes else later
+        joint = later.combined_with(ProblemChoice("", other_changes)) if other_changes else later
         # Behind all that lies between both, none of which changes what the first one does.
         remaining = [
             joint if choice is later else choice for choice in remaining if choice is not earlier
@@ -276,22 +286,24 @@ def _join_choices(repair: dict[str, Choice], choices_made: Sequence[Choice]) -> 
     return repair
 
 
-def _overlapping_choices(choices: Sequence[Choice]) -> tuple[Choice, Choice] | None:
+def _overlapping_choices(
+    choices: Sequence[ProblemChoice],
+) -> tuple[ProblemChoice, ProblemChoice] | None:
     """A choice and the next one that changes a key of it, if there are any."""
     pairs = combinations(choices, 2)
     return next(((a, b) for a, b in pairs if a.changes.keys() & b.changes.keys()), None)
 
 
-def _merge_changes(choices: Iterable[Choice]) -> dict[str, Any]:
+def _merge_changes(choices: Iterable[ProblemChoice]) -> dict[str, Any]:
     """The changes of all, which change no key twice."""
     return dict(chain.from_iterable(choice.changes.items() for choice in choices))
 
 
-def _problem_with_key(problems: Iterable[Problem], key: str) -> Problem | None:
+def _problem_with_key(problems: Iterable[ConfigProblem], key: str) -> ConfigProblem | None:
     return next((problem for problem in problems if problem.key == key), None)
 
 
-def _all_candidates(problem: Problem) -> Iterator[Choice]:
+def _all_candidates(problem: ConfigProblem) -> Iterator[ProblemChoice]:
     """Candidates of all sides, one after the other."""
     return chain.from_iterable(islice(side, TRIED) for side in problem.candidates())
 

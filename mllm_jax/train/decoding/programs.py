@@ -26,7 +26,12 @@ from data.batch import PackedBatch
 from mllm_jax.layers.attention.masks import TokenIds
 from mllm_jax.layers.config.kinds import SPAN_IDS
 from mllm_jax.models.batch import ModuleRows
-from mllm_jax.models.decoding import Cache, CachedDecoder, cast_to_compute_dtype, next_positions
+from mllm_jax.models.decoding import (
+    CachedDecoder,
+    DecodingCache,
+    cast_to_compute_dtype,
+    next_positions,
+)
 from mllm_jax.models.model import Model
 from mllm_jax.models.module import parameter_axes
 from mllm_jax.runtime.compiled.synchronized import SynchronizedProgram, synchronize_program
@@ -61,7 +66,7 @@ class DecodingState(NamedTuple):
         segments, lengths, limits, numbers: as in `AnswerColumns`.
     """
 
-    cache: Cache
+    cache: DecodingCache
     token: jax.Array
     written: jax.Array
     written_counts: jax.Array
@@ -232,7 +237,7 @@ class DecodingPrograms:
         everywhere: Any = PartitionSpec()
         layers = ((cache_spec, cache_spec),) * self._step.program.model.backbone_config.layers
         ids = TokenIds(rows, rows, rows if self._decoder.reads_spans else None)
-        cache = Cache(layers, ids)
+        cache = DecodingCache(layers, ids)
         return DecodingState(
             cache, rows, rows, rows, rows, everywhere, rows, rows, rows, rows, rows
         )

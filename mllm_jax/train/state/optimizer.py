@@ -20,7 +20,7 @@ import optax
 
 from mllm_jax.config.load import LambConfig, MuonConfig, OptimizerConfig, TrainConfig
 from mllm_jax.layers.roles import find_role
-from mllm_jax.models.freeze import NOTHING_FROZEN, Frozen, part_of_leaf
+from mllm_jax.models.freeze import NOTHING_FROZEN, FrozenParameters, part_of_leaf
 from mllm_jax.train.state.lamb import scale_by_trust_ratio
 from mllm_jax.train.state.loads import follow_loads, is_load
 from sharding.axes import is_matrix, muon_role
@@ -33,7 +33,10 @@ NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 
 
 def build_optimizer(
-    config: TrainConfig, layouts: Any, frozen: Frozen = NOTHING_FROZEN, bias_rate: float = 0.0
+    config: TrainConfig,
+    layouts: Any,
+    frozen: FrozenParameters = NOTHING_FROZEN,
+    bias_rate: float = 0.0,
 ) -> optax.GradientTransformation:
     """The configured optimizer for the parameters that lie as `layouts` says and have gradients.
 

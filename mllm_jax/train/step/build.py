@@ -14,7 +14,7 @@ from mllm_jax.config.load import ExperimentConfig, TrainConfig
 from mllm_jax.config.overlap import Overlap
 from mllm_jax.config.overlap import resolve_overlap as overlap_of
 from mllm_jax.config.pipeline_plan import PipelinePlan
-from mllm_jax.models.freeze import NOTHING_FROZEN, Frozen
+from mllm_jax.models.freeze import NOTHING_FROZEN, FrozenParameters
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.state.optimizer import build_optimizer, learning_rate
 from mllm_jax.train.step.gradient_program import GradientProgram
@@ -55,7 +55,7 @@ def build_step(
     model: ModelConfig,
     plans: Mapping[str, ParallelPlan],
     pipeline: PipelinePlan | None = None,
-    frozen: Frozen = NOTHING_FROZEN,
+    frozen: FrozenParameters = NOTHING_FROZEN,
     *,
     train: TrainConfig | None = None,
     devices: Devices | None = None,
@@ -108,7 +108,7 @@ def build_gradient_program(
     model: ModelConfig,
     grid: JointGrid,
     pipeline: PipelinePlan | None = None,
-    frozen: Frozen = NOTHING_FROZEN,
+    frozen: FrozenParameters = NOTHING_FROZEN,
     exchanges: Exchanges = DEFAULT_EXCHANGES,
 ) -> GradientProgram:
     """The gradient program on `grid`; arguments are those of `build_step`."""
@@ -134,7 +134,7 @@ def with_pipeline_plan(step: TrainStep, **changes: Any) -> TrainStep:
 def _build_configured_step(
     config: ExperimentConfig, train: TrainConfig | None, devices: Devices | None
 ) -> TrainStep:
-    frozen, lowered = Frozen.from_parts(config.frozen), configure_step(config)
+    frozen, lowered = FrozenParameters.from_parts(config.frozen), configure_step(config)
     parts = config.model, config.parallel.plans, lowered.pipeline, frozen
     return build_step(
         *parts,

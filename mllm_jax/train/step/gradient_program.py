@@ -25,7 +25,7 @@ from jax.sharding import PartitionSpec
 
 from mllm_jax.config.pipeline_plan import StageLayers
 from mllm_jax.models.batch import ModuleRows
-from mllm_jax.models.freeze import Frozen
+from mllm_jax.models.freeze import FrozenParameters
 from mllm_jax.models.model import Model
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.state.loads import on_loads
@@ -198,7 +198,7 @@ class GradientProgram(ABC):
         self,
         model: ModelConfig,
         grid: JointGrid,
-        frozen: Frozen,
+        frozen: FrozenParameters,
         stack: StageLayers | None = None,
         exchanges: Exchanges = DEFAULT_EXCHANGES,
     ) -> None:

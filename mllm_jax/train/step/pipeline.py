@@ -20,7 +20,7 @@ from jax.sharding import PartitionSpec
 
 from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.models import module as multimodal
-from mllm_jax.models.freeze import Frozen
+from mllm_jax.models.freeze import FrozenParameters
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.step.gradient_program import (
     AdaptiveSchedules,
@@ -75,7 +75,7 @@ class PipelineProgram(GradientProgram):
         self,
         model: ModelConfig,
         grid: JointGrid,
-        frozen: Frozen,
+        frozen: FrozenParameters,
         plan: PipelinePlan,
         exchanges: Exchanges = DEFAULT_EXCHANGES,
     ) -> None:
@@ -88,7 +88,7 @@ class PipelineProgram(GradientProgram):
         self._inside = StageViews.build(grid, plan.gather)
 
     def _lower_schedule(self, schedule: Schedule) -> LoweredSchedule:
-        named = schedule.named(self.model.backbone)
+        named = schedule.with_name(self.model.backbone)
         return lower_schedule(named, self.model.remat, self.model.remats)
 
     def _schedule_bounds(self) -> ScheduleBounds:

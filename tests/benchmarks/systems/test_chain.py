@@ -18,7 +18,7 @@ from benchmarks.systems.chain import (
     run_megatron,
 )
 from benchmarks.systems.memory import state_bytes
-from scheduling.costs.hardware import Hardware, Link
+from scheduling.costs.hardware import Hardware, HardwareLink
 from scheduling.costs.memory import layer_residual_bytes, logit_bytes, residual_bytes
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.work import ModulePart, ModuleWork
@@ -28,7 +28,7 @@ from sharding.plan import ParallelPlan
 from tests.scheduling import workloads as small
 
 #: Links that take no time.
-FREE = Link(bandwidth=1e30, latency=0)
+FREE = HardwareLink(bandwidth=1e30, latency=0)
 NOTHING = ModulePart(ModuleWork(0, 0), 0)
 
 
@@ -123,7 +123,7 @@ def test_stages_stop_to_exchange() -> None:
     """Each send and each receipt holds a stage up, unless they are overlapped."""
     workload = without_head(small.workload(16, layers=8, encoders=()))
     # Links whose latency is all that they cost.
-    link = Link(bandwidth=1e30, latency=1e-3)
+    link = HardwareLink(bandwidth=1e30, latency=1e-3)
     own = chain(workload, ParallelPlan(stage=2), small.hardware(link=link, network=link), chunks=2)
     free = replace(own, overlapped=True)
     send = own.timings["decoder"].send_seconds()

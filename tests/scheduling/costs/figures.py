@@ -22,7 +22,7 @@ from typing import Any
 from scheduling.costs.estimate import ModuleTiming, step_times
 from scheduling.costs.exchange import OutputExchange
 from scheduling.costs.flops import task_flops
-from scheduling.costs.hardware import Efficiency, Hardware, Link
+from scheduling.costs.hardware import Efficiency, Hardware, HardwareLink
 from scheduling.costs.memory import least_memory, step_memory
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.work import ModulePart, ModuleProfile, ModuleWork, NearPairs, Parameters
@@ -85,8 +85,8 @@ def _drawn(seed: int) -> Case:
 
 
 def _hardware(draw: random.Random) -> Hardware:
-    def link(bandwidth: float) -> Link:
-        return Link(
+    def link(bandwidth: float) -> HardwareLink:
+        return HardwareLink(
             bandwidth=bandwidth,
             latency=draw.choice([0.0, 1e-5, 3e-4]),
             directions=draw.choice([1, 2]),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduling.costs.estimate import ModuleTiming, step_times
-from scheduling.costs.hardware import Efficiency, Hardware, Link
+from scheduling.costs.hardware import Efficiency, Hardware, HardwareLink
 from scheduling.costs.memory import logit_bytes
 from scheduling.costs.shares import local_elements
 from scheduling.costs.strategy import Strategy
@@ -201,7 +201,7 @@ def test_layers_that_are_gathered_one_by_one_hide_that_beside_compute() -> None:
 def test_parameters_go_over_the_network_as_they_are_used_and_gradients_in_float32() -> None:
     narrow = timing(decoder=ParallelPlan(fsdp=4), vision=ParallelPlan(fsdp=4))
     wide = replace(narrow, workload=replace(WORKLOAD, dtype="float32"))
-    no_latency = HARDWARE.model_copy(update={"link": Link(bandwidth=1e6, latency=0)})
+    no_latency = HARDWARE.model_copy(update={"link": HardwareLink(bandwidth=1e6, latency=0)})
     narrow, wide = (replace(own, hardware=no_latency) for own in (narrow, wide))
     assert narrow.layer_gather == pytest.approx(wide.layer_gather / 2)
     assert narrow.layer_scatter == wide.layer_scatter == wide.layer_gather
@@ -290,7 +290,7 @@ def seconds(times: StepTimes) -> list[float]:
 def test_compute_hides_one_collective_at_a_time() -> None:
     """If links are slow, faster compute would otherwise make a layer's backward slower."""
     plan = ParallelPlan(fsdp=2, tensor=4)
-    slow = small.hardware(domain=8, link=Link(bandwidth=2e6, latency=0))
+    slow = small.hardware(domain=8, link=HardwareLink(bandwidth=2e6, latency=0))
     own = timing(hardware=slow, decoder=plan, vision=plan, remat="none")
     backward = own.backward_time(1)
     collectives = 4 * own.gathered_rows + own.layer_gather + own.layer_scatter
@@ -303,7 +303,7 @@ def test_compute_hides_one_collective_at_a_time() -> None:
 def test_more_of_anything_makes_nothing_slower(
     strategy: Strategy, hardware: Hardware, factor: float
 ) -> None:
-    def more(link: Link) -> Link:
+    def more(link: HardwareLink) -> HardwareLink:
         return link.model_copy(update={"bandwidth": factor * link.bandwidth})
 
     usual = seconds(step_times(WORKLOAD, strategy, hardware))

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from mllm_jax.config import hardware
 from mllm_jax.config.hardware import hardware_names, load_hardware, of_kind, read_hardware
-from scheduling.costs.hardware import Efficiency, Hardware, HardwareError, Link
+from scheduling.costs.hardware import Efficiency, Hardware, HardwareError, HardwareLink
 
 SHIPPED = ["a100", "b200", "h100", "h100_pcie", "h200", "h800", "v4", "v5e", "v5p", "v6e"]
 
@@ -42,7 +42,7 @@ latencies = st.floats(0, 1e-3)
 directions = st.sampled_from([1, 2])
 sizes = st.floats(0, 1e12)
 groups = st.integers(1, 512)
-links = st.builds(Link, bandwidth=bandwidths, latency=latencies, directions=directions)
+links = st.builds(HardwareLink, bandwidth=bandwidths, latency=latencies, directions=directions)
 
 
 def changed(**changes: Any) -> Hardware:
@@ -114,7 +114,7 @@ def test_the_table_of_the_page_is_that_of_the_files() -> None:
 
 def test_the_page_names_every_field() -> None:
     page = (hardware.FOLDER.parents[1] / "docs" / "reference" / "hardware.md").read_text()
-    for model in (Hardware, Link, Efficiency):
+    for model in (Hardware, HardwareLink, Efficiency):
         for field in model.model_fields:
             assert re.search(rf"`([a-z]+\.)?{field}`", page), field
 
@@ -191,14 +191,14 @@ def test_the_gpu_compiler_knows_the_card(name: str) -> None:
 
 
 def test_a_ring() -> None:
-    link = Link(bandwidth=100.0, latency=0.5)
+    link = HardwareLink(bandwidth=100.0, latency=0.5)
     # Three steps, each with a quarter of the data.
     assert link.ring_seconds(800.0, 4) == 3 * (0.5 + 2.0)
     assert link.ring_seconds(800.0, 1) == 0
 
 
 def test_a_ring_both_ways_round() -> None:
-    link = Link(bandwidth=100.0, latency=0.5, directions=2)
+    link = HardwareLink(bandwidth=100.0, latency=0.5, directions=2)
     # Two steps reach the three others; the bandwidth is of both ways together.
     assert link.ring_seconds(800.0, 4) == 2 * 0.5 + 6.0
     assert link.send_seconds(800.0) == 0.5 + 800 / 50
@@ -247,7 +247,7 @@ def test_all_bytes_for_other_domains_cross_the_network(
 @pytest.mark.parametrize("devices", [2, 3, 4, 8, 9])
 def test_bytes_pass_the_links_between_round_an_axis(devices: int) -> None:
     """By hand: every part goes the shorter way, and both ways round have half the bandwidth."""
-    ring = Link(bandwidth=100.0, latency=0.5, directions=2, axes=1)
+    ring = HardwareLink(bandwidth=100.0, latency=0.5, directions=2, axes=1)
     passed = sum(min(hops, devices - hops) for hops in range(devices)) / devices
     hops = devices // 2 * 0.5
     assert ring.exchange_seconds(800.0, devices) == pytest.approx(hops + 800 * passed / 100)
@@ -258,7 +258,7 @@ def test_bytes_pass_the_links_between_round_an_axis(devices: int) -> None:
     [(3, 4, 4), (3, 8, 4), (3, 64, 4), (3, 512, 8), (2, 16, 4), (2, 256, 16), (3, 2, 2), (2, 1, 1)],
 )
 def test_the_longest_side_of_a_torus_counts(axes: Any, devices: int, side: int) -> None:
-    ring = Link(bandwidth=100.0, latency=0.5, directions=2, axes=1)
+    ring = HardwareLink(bandwidth=100.0, latency=0.5, directions=2, axes=1)
     torus = ring.model_copy(update={"axes": axes})
     assert torus.exchange_seconds(800.0, devices) == ring.exchange_seconds(800.0, side)
 
@@ -267,7 +267,7 @@ def test_the_longest_side_of_a_torus_counts(axes: Any, devices: int, side: int) 
 @pytest.mark.parametrize("devices", [2, 8])
 def test_a_fraction_that_is_reached_divides_the_bandwidth(axes: Any, devices: int) -> None:
     """A quarter of it is as a quarter of the bandwidth, in rings and in exchanges."""
-    whole = Link(bandwidth=100.0, latency=0.5, directions=2, axes=axes)
+    whole = HardwareLink(bandwidth=100.0, latency=0.5, directions=2, axes=axes)
     quarter = whole.model_copy(update={"bandwidth": 25.0})
     for name in ("ring_seconds", "exchange_seconds"):
         found = getattr(whole, name)(800.0, devices, 0.25)
@@ -313,7 +313,9 @@ def test_sending() -> None:
 
 
 @given(links, sizes, groups, st.floats(1, 10))
-def test_more_bandwidth_is_never_slower(link: Link, data: float, devices: int, more: float) -> None:
+def test_more_bandwidth_is_never_slower(
+    link: HardwareLink, data: float, devices: int, more: float
+) -> None:
     faster = link.with_fraction(more)
     assert faster.ring_seconds(data, devices) <= link.ring_seconds(data, devices)
     assert faster.send_seconds(data) <= link.send_seconds(data)
@@ -321,7 +323,7 @@ def test_more_bandwidth_is_never_slower(link: Link, data: float, devices: int, m
 
 @given(links, links, sizes, groups, st.integers(1, 8), st.integers(1, 64))
 def test_a_group_takes_one_ring_in_a_domain_and_two_beyond(
-    link: Link, network: Link, data: float, devices: int, stride: int, domain: int
+    link: HardwareLink, network: HardwareLink, data: float, devices: int, stride: int, domain: int
 ) -> None:
     device = changed(link=link, network=network, domain=domain)
     seconds = device.group_seconds(data, devices, devices * stride)
@@ -436,7 +438,7 @@ def test_a_description_never_changes_and_has_finite_numbers() -> None:
             setattr(part, key, value)
         with pytest.raises(ValidationError, match="extra"):
             type(part).model_validate({**part.model_dump(), "strange": 1})
-    link = next(part for part in parts if isinstance(part, Link))
+    link = next(part for part in parts if isinstance(part, HardwareLink))
     for number in (float("inf"), float("nan")):
         with pytest.raises(ValidationError, match="finite"):
-            Link.model_validate({**link.model_dump(), "bandwidth": number})
+            HardwareLink.model_validate({**link.model_dump(), "bandwidth": number})

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from scheduling.costs.times import Segment, StepTimes, TaskTime
+from scheduling.costs.times import StepTimes, TaskSegment, TaskTime
 from scheduling.lowering.lower import lower_schedule
 from scheduling.schedules.check import check_schedule, peak_live
 from scheduling.schedules.schedule import Schedule, ScheduleError, interleaved_schedule
@@ -351,7 +351,7 @@ def test_modules_feed_each_other() -> None:
     schedule = graph_schedule()
     check_schedule(schedule)
     assert schedule.stage_syncs[:2].tolist() == [True, True]
-    seconds = {kind: TaskTime((Segment(s),)) for kind, s in ((F, 1.0), (B, 2.0))}
+    seconds = {kind: TaskTime((TaskSegment(s),)) for kind, s in ((F, 1.0), (B, 2.0))}
     own = {(kind, n, 0): seconds[kind] for kind in (F, B) for n in ("image", "text")}
     times = StepTimes(seconds[F], seconds[B], own, TaskTime())
     assert step_makespan(schedule, times) == 2 * (1.0 + 2.0) + 2 * (1.0 + 2.0)

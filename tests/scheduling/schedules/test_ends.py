@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduling.costs.times import Segment, StepTimes, TaskTime
+from scheduling.costs.times import StepTimes, TaskSegment, TaskTime
 from scheduling.schedules.bubbles import place_modules
 from scheduling.schedules.check import check_schedule
 from scheduling.schedules.costs import ChunkCosts, TaskCosts
@@ -28,7 +28,7 @@ def times_of(costs: TaskCosts) -> StepTimes:
     """Tasks without collectives that take what they cost."""
 
     def alone(seconds: float) -> TaskTime:
-        return TaskTime((Segment(seconds),))
+        return TaskTime((TaskSegment(seconds),))
 
     pieces = {}
     for name, own in costs.sources.items():

@@ -110,10 +110,10 @@ def test_every_function_takes_sizes_in_one_order(name: str) -> None:
 
 def test_a_schedule_says_the_name_of_its_backbone() -> None:
     plain = place_modules(interleaved_schedule(2, 1, 4), [VISION], COSTS)
-    named = plain.named("language")
+    named = plain.with_name("language")
     assert named.backbone.name == "language"
     assert {task.module for _, _, task in named} == {"language", "vision"}
     assert [feed.target for feed in named.feeds] == ["language"]
-    assert named.named(plain.backbone.name) == plain
+    assert named.with_name(plain.backbone.name) == plain
     backbone = backbone_schedule("1f1b", 2, 1, 4, "language")
     assert place_modules(backbone, [VISION], COSTS) == named

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from scheduling.costs.strategy import Strategy
-from scheduling.costs.times import Segment, StepTimes, TaskTime
+from scheduling.costs.times import StepTimes, TaskSegment, TaskTime
 from scheduling.costs.workload import Workload
 from scheduling.lowering.lower import lower_schedule
 from scheduling.schedules.check import check_schedule, peak_live
@@ -76,7 +76,7 @@ def with_encoder() -> Schedule:
 
 
 def seconds(compute: float) -> TaskTime:
-    return TaskTime((Segment(compute),))
+    return TaskTime((TaskSegment(compute),))
 
 
 def times(**changes: Any) -> StepTimes:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from scheduling.costs.hardware import Link
+from scheduling.costs.hardware import HardwareLink
 from scheduling.lowering.lower import lower_schedule
 from scheduling.lowering.lowered import Remat
 from scheduling.schedules.bubbles import lower_bound
@@ -103,7 +103,7 @@ def test_an_encoder_is_dealt_over_ranks_that_share_a_row() -> None:
     """A row of the decoder on two tensor ranks becomes two rows of the encoder, one on each."""
     workload = small.workload(4, microbatch_counts={"vision": 5})
     space = small.space(4, workload, memory=MEMORY, stages=(2,), tensors=(2,), counts=(4,))
-    slow = small.hardware(link=Link(bandwidth=2e7, latency=1e-5))
+    slow = small.hardware(link=HardwareLink(bandwidth=2e7, latency=1e-5))
     own = search_adaptive(space, workload, slow, [FULL], lambda *_: None)
     assert own.strategy.backbone.tensor == 2
     plan, microbatches = own.strategy.plans["vision"], own.strategy.microbatches

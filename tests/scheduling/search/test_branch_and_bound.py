@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduling.costs.hardware import Hardware, Link
+from scheduling.costs.hardware import Hardware, HardwareLink
 from scheduling.costs.memory import least_memory
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.workload import Workload
@@ -37,7 +37,7 @@ from tests.scheduling import workloads as small
 #: Sums in another order.
 ROUNDING = 1 + 1e-9
 #: Links that cost nothing.
-FREE = Link(bandwidth=1e30, latency=0)
+FREE = HardwareLink(bandwidth=1e30, latency=0)
 #: Why a strategy that is simulated may be refused.
 LARGER = "more memory than there is"
 COUNTS = st.sampled_from([4, 2, 8])
@@ -365,7 +365,7 @@ def test_more_devices_never_make_the_best_plan_slower_if_links_cost_nothing(devi
 def test_more_devices_never_make_the_best_plan_slower(data: st.DataObject) -> None:
     """However slow links are: what does not pay is left idle."""
     workload, hardware = data.draw(small.workloads(most=1)), data.draw(small.devices())
-    network = Link(bandwidth=data.draw(st.sampled_from([1e6, 1e5, 1e7])), latency=1e-3)
+    network = HardwareLink(bandwidth=data.draw(st.sampled_from([1e6, 1e5, 1e7])), latency=1e-3)
     hardware = hardware.model_copy(update={"network": network})
     changes: dict[str, Any] = {"remats": ("layer",), "pad": data.draw(st.booleans())}
     spaces = [small.space(n, workload, **changes) for n in range(1, 9)]
@@ -377,7 +377,7 @@ def test_more_devices_never_make_the_best_plan_slower(data: st.DataObject) -> No
 def test_devices_behind_slow_links_are_left_idle() -> None:
     """Two domains of two devices: the gradients, or a tensor group, must cross the slow network."""
     workload = small.workload(rows=4, layers=2, encoders=())
-    hardware = small.hardware(domain=2, network=Link(bandwidth=1e6, latency=0))
+    hardware = small.hardware(domain=2, network=HardwareLink(bandwidth=1e6, latency=0))
     scheduler, space = Scheduler(workload, hardware), small.space(4, workload)
     (found,) = search_space(space, scheduler).best
     assert found.strategy.backbone.devices == 2
@@ -517,7 +517,7 @@ def test_ranks_share_experts_where_tokens_move_in_less_time_than_experts() -> No
     space = small.space(
         4, workload, stages=(1,), tensors=(1,), experts=(1, 2, 4), memory=8e6, remats=("none",)
     )
-    for link, sharers in ((Link(bandwidth=4e6, latency=0), 2), (FREE, 1)):
+    for link, sharers in ((HardwareLink(bandwidth=4e6, latency=0), 2), (FREE, 1)):
         scheduler = Scheduler(workload, small.hardware(link=link))
         found = search_space(space, scheduler).best[0].strategy.backbone
         assert (found.devices, found.expert) == (4, sharers)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduling.simulate.events import EventError, Node, Times, run_cases, run_nodes
+from scheduling.simulate.events import EventError, Node, NodeTimes, run_cases, run_nodes
 from tests.timing import within
 
 #: Whole numbers and halves, so that sums are exact.
@@ -74,7 +74,7 @@ def longest(nodes: Sequence[Node], pairs: Iterator[tuple[int, int]]) -> list[flo
     return [max(paths(nodes, before, index)) for index in range(len(nodes))]
 
 
-def overlaps(nodes: Sequence[Node], times: Times, stream: object) -> list[tuple[int, int]]:
+def overlaps(nodes: Sequence[Node], times: NodeTimes, stream: object) -> list[tuple[int, int]]:
     """Neighbours on `stream` of which the second starts before the first has ended."""
     own = [i for i, node in enumerate(nodes) if node.stream == stream]
     own.sort(key=lambda i: (times.start[i], times.end[i]))
@@ -125,7 +125,7 @@ def test_the_lowest_priority_number_goes_first() -> None:
 def test_the_example_of_the_documentation() -> None:
     nodes = [Node("c", 2), Node("l", 3, (0,)), Node("c", 4, priority=1)]
     times = run_nodes(nodes, listed=("c", "l"))
-    assert times == Times((0.0, 2.0, 2.0), (2.0, 5.0, 6.0))
+    assert times == NodeTimes((0.0, 2.0, 2.0), (2.0, 5.0, 6.0))
 
 
 def test_a_stream_is_one_in_order_and_another_listed() -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduling.costs.times import Segment, StepTimes, TaskTime
+from scheduling.costs.times import StepTimes, TaskSegment, TaskTime
 from scheduling.schedules.bubbles import place_modules
 from scheduling.schedules.schedule import (
     Schedule,
@@ -36,13 +36,13 @@ from tests.timing import within
 Pieces = dict[tuple[TaskKind, str, int], TaskTime]
 #: Whole numbers and halves, so that sums are exact.
 whole = st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.0, 5.0])
-segments = st.builds(Segment, whole, whole)
+segments = st.builds(TaskSegment, whole, whole)
 task_times = st.lists(segments, max_size=4).map(lambda own: TaskTime(tuple(own)))
 
 
 def alone(compute: float, collective: float = 0.0, segments: int = 1) -> TaskTime:
     """A task of so many equal segments."""
-    return TaskTime((Segment(compute / segments, collective / segments),) * segments)
+    return TaskTime((TaskSegment(compute / segments, collective / segments),) * segments)
 
 
 @st.composite
@@ -111,9 +111,9 @@ def test_the_example_of_bundles() -> None:
 
 
 def test_slow_devices_have_usual_links_and_long_microbatches_more_of_both() -> None:
-    task = TaskTime((Segment(1.0, 2.0), Segment(3.0)))
-    assert scale_time(task, 1.0, 1.5) == TaskTime((Segment(1.5, 2.0), Segment(4.5)))
-    assert scale_time(task, 2.0) == TaskTime((Segment(2.0, 4.0), Segment(6.0)))
+    task = TaskTime((TaskSegment(1.0, 2.0), TaskSegment(3.0)))
+    assert scale_time(task, 1.0, 1.5) == TaskTime((TaskSegment(1.5, 2.0), TaskSegment(4.5)))
+    assert scale_time(task, 2.0) == TaskTime((TaskSegment(2.0, 4.0), TaskSegment(6.0)))
 
 
 # ---- steps ---------------------------------------------------------------------------------------
@@ -216,7 +216,7 @@ def test_faster_links_never_slow_a_step_whose_tasks_run_one_by_one(
     schedule, times = case
 
     def faster(own: TaskTime) -> TaskTime:
-        return TaskTime(tuple(Segment(s.compute, s.collective * factor) for s in own.segments))
+        return TaskTime(tuple(TaskSegment(s.compute, s.collective * factor) for s in own.segments))
 
     quick = replace(
         times,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduling.costs.times import Segment, StepTimes, TaskTime
+from scheduling.costs.times import StepTimes, TaskSegment, TaskTime
 from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.schedules.task_kinds import B, F
 from scheduling.schedules.tasks import BACKBONE, Task
@@ -287,7 +287,7 @@ def test_every_case_takes_the_seconds_of_its_own_step(
 
     def alone_case(case: int) -> OrderTimes:
         def time(task: Task, stage: int) -> TaskTime:
-            return TaskTime((Segment(float(taken(task, stage)[case])),))
+            return TaskTime((TaskSegment(float(taken(task, stage)[case])),))
 
         exchange, gather, scatter, update = ends
         return OrderTimes(time, 0.0, exchange, gather, scatter, update)

@@ -21,7 +21,7 @@ from matplotlib.legend import Legend
 from matplotlib.patches import Rectangle
 from PIL import Image
 
-from scheduling.costs.times import Segment, StepTimes, TaskTime
+from scheduling.costs.times import StepTimes, TaskSegment, TaskTime
 from scheduling.schedules.schedule import (
     Schedule,
     ScheduleError,
@@ -288,7 +288,7 @@ def test_the_legend_explains_every_shade_and_band(table: Schedule) -> None:
 
 def with_phases(table: Schedule = TABLES["two encoders"]) -> Timeline:
     """A simulated step that has everything."""
-    one = TaskTime((Segment(1.0, 0.5),))
+    one = TaskTime((TaskSegment(1.0, 0.5),))
     every = (task for _, _, task in table if task.module != BACKBONE)
     pieces = {(task.kind, task.module, task.chunk): one for task in every}
     times = StepTimes(one, one, pieces, one, gather=8.0, scatter=9.0, update=2.0)

@@ -13,7 +13,7 @@ import pytest
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.layers.trainable import FrozenParts
-from mllm_jax.models.freeze import Frozen
+from mllm_jax.models.freeze import FrozenParameters
 from mllm_jax.train.step.batch import place_microbatches
 from mllm_jax.train.step.build import build_train_step
 from tests.configs import ONE_DEVICE
@@ -66,7 +66,9 @@ def test_all_may_be_frozen_but_adapters(small_config: Callable[..., ExperimentCo
 
 def test_of_a_part_with_adapters_nothing_else_trains_though_it_be_frozen_by_name() -> None:
     """A connector trains beside its frozen encoder, and other parts as without adapters."""
-    frozen = Frozen.from_parts(FrozenParts.from_config(("audio", "decoder"), ("decoder",)))
+    frozen = FrozenParameters.from_parts(
+        FrozenParts.from_config(("audio", "decoder"), ("decoder",))
+    )
     layers = {"q_proj": {"kernel": 0, "lora_a": 1, "lora_b": 2}, "norm": {"scale": 3}}
     audio = {"layers": {"kernel": 5}, "connector": {"fc1": {"kernel": 6}}}
     vision = {"layers": {"kernel": 4}}

@@ -14,7 +14,7 @@ from data.batch import PackedBatch
 from mllm_jax.check.synthetic import scatter_rows, synthetic_batch
 from mllm_jax.check.verify import compare_gradients, initial_parameters, loss_and_gradients
 from mllm_jax.config.pipeline_plan import PipelinePlan
-from mllm_jax.models.freeze import NOTHING_FROZEN, Frozen
+from mllm_jax.models.freeze import NOTHING_FROZEN, FrozenParameters
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.short_form import BACKBONE
 from mllm_jax.train.step.build import build_step
@@ -124,7 +124,7 @@ def check(
     plans: dict[str, ParallelPlan],
     order: int | None = None,
     pipeline: PipelinePlan | None = None,
-    frozen: Frozen = NOTHING_FROZEN,
+    frozen: FrozenParameters = NOTHING_FROZEN,
 ) -> None:
     own, batches = model(lanes=True), microbatches()
     if order is not None:
@@ -177,7 +177,7 @@ def test_rows_without_media_are_not_computed() -> None:
 )
 def test_under_stages(order: int | None, still: tuple[str, ...]) -> None:
     own = schedule(frozen=bool(still))
-    check(STAGED, order, PipelinePlan(own), Frozen(still))
+    check(STAGED, order, PipelinePlan(own), FrozenParameters(still))
 
 
 def test_parameters_are_stored_once() -> None:

@@ -22,7 +22,7 @@ from mllm_jax.check.verify import (
 from mllm_jax.config.load import TrainConfig
 from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.config.sections import GuardConfig
-from mllm_jax.models.freeze import Frozen
+from mllm_jax.models.freeze import FrozenParameters
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.module import abstract_parameters, init_parameters
 from mllm_jax.train.records.expert_loads import find_insane_layer
@@ -254,7 +254,9 @@ def test_an_update_is_left_out_if_a_router_has_no_finite_logits_though_the_loss_
 
 def test_loads_of_a_frozen_decoder_are_those_of_one_that_trains() -> None:
     own = model("softmax"), {"decoder": ParallelPlan()}, batches("softmax")
-    frozen = make_gradient_function(*own, frozen=Frozen(("decoder",)))(parameters("softmax"))
+    frozen = make_gradient_function(*own, frozen=FrozenParameters(("decoder",)))(
+        parameters("softmax")
+    )
     np.testing.assert_array_equal(load(frozen), load(on_one_device("softmax")))
     leaves = jax.tree_util.tree_leaves_with_path(frozen[1])
     assert all(is_load(path) for path, _ in leaves)

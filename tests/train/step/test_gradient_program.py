@@ -14,7 +14,7 @@ from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.check.verify import compare_gradients, initial_parameters, loss_and_gradients
 from mllm_jax.config.pipeline_plan import StageLayers
 from mllm_jax.models.batch import NEXT_TOKEN
-from mllm_jax.models.freeze import Frozen
+from mllm_jax.models.freeze import FrozenParameters
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.short_form import BACKBONE
 from mllm_jax.train.step.batch import place_microbatches
@@ -40,7 +40,7 @@ TWO = {"decoder": ParallelPlan(data=2)}
 class Unrolled(GradientProgram):
     """All microbatches in one expression, the last one first; three layers kept in two groups."""
 
-    def __init__(self, model: ModelConfig, grid: JointGrid, frozen: Frozen) -> None:
+    def __init__(self, model: ModelConfig, grid: JointGrid, frozen: FrozenParameters) -> None:
         super().__init__(model, grid, frozen, StageLayers(model.decoder.layers, 1, 2))
 
     def accumulate_gradients(
@@ -80,7 +80,7 @@ def test_another_program_trains_without_a_change_of_the_step(
 ) -> None:
     """One step of gradient descent at rate 1 leaves the parameters less their gradients."""
     grid = JointGrid.build(TWO)
-    program = Unrolled(model, grid, Frozen(("decoder.extra",)))
+    program = Unrolled(model, grid, FrozenParameters(("decoder.extra",)))
     step = TrainStep(program, make_mesh(grid, jax.devices()[:2]), optax.sgd(1.0))
     canonical = initial_parameters(model, 0)
     state = step.abstract_state | {
@@ -112,7 +112,7 @@ def test_what_the_step_before_has_left_must_be_there(
 
     grid = JointGrid.build(TWO)
     step = TrainStep(
-        Ahead(model, grid, Frozen()), make_mesh(grid, jax.devices()[:2]), optax.identity()
+        Ahead(model, grid, FrozenParameters()), make_mesh(grid, jax.devices()[:2]), optax.identity()
     )
     with pytest.raises(ValueError, match=r"carried: \[\] is refused; valid: \['vision'\]"):
         step.gradients.lower(step.abstract_state["params"], place_microbatches(microbatches, step))
@@ -136,7 +136,7 @@ def test_only_pipelines_have_a_plan_to_change(model: ModelConfig) -> None:
 def test_the_builder_takes_what_the_configuration_says(small_config: Any) -> None:
     config = small_config(train__freeze=["vision"], train__guard__skip=2)
     trains, alone = build_train_step(config), build_gradient_step(config)
-    assert trains.program.frozen == alone.program.frozen == Frozen(("vision",))
+    assert trains.program.frozen == alone.program.frozen == FrozenParameters(("vision",))
     assert trains.skips
     assert not alone.skips
     assert not jax.tree.leaves(alone.abstract_state["optimizer"])

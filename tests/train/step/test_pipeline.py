@@ -20,7 +20,7 @@ from mllm_jax.check.verify import compare_gradients, initial_parameters, loss_an
 from mllm_jax.compile.hlo import parse_hlo
 from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.models.batch import NEXT_TOKEN
-from mllm_jax.models.freeze import Frozen
+from mllm_jax.models.freeze import FrozenParameters
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.step.batch import place_microbatches
 from mllm_jax.train.step.build import build_step
@@ -91,14 +91,14 @@ class Case:
         return tuple(own.name for own in self.schedule.sources)
 
     @property
-    def frozen(self) -> Frozen:
+    def frozen(self) -> FrozenParameters:
         frozen = ["decoder"] * self.still
         for cut in self.schedule.sources:
             if cut.first_backward > 0:
                 frozen.append(cut.name)
             if not cut.trains:
                 frozen.append(f"{cut.name}.connector")
-        return Frozen.from_config(frozen, self.adapted)
+        return FrozenParameters.from_config(frozen, self.adapted)
 
     @property
     def plans(self) -> dict[str, ParallelPlan]:

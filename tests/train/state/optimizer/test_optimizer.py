@@ -11,7 +11,7 @@ from jax.sharding import PartitionSpec as P
 
 from mllm_jax.config.load import TrainConfig
 from mllm_jax.config.sections import MuonConfig, OptimizerConfig
-from mllm_jax.models.freeze import NOTHING_FROZEN, Frozen
+from mllm_jax.models.freeze import NOTHING_FROZEN, FrozenParameters
 from mllm_jax.train.state.lamb import trust_ratios
 from mllm_jax.train.state.loads import follow_loads
 from mllm_jax.train.state.optimizer import (
@@ -363,7 +363,7 @@ def test_groups_train_at_their_own_rate() -> None:
 
     def moved(rate: float, **changes: Any) -> Any:
         config = TrainConfig(steps=4, learning_rate=rate, clip_norm=None, **changes)
-        frozen = Frozen.from_config(config.freeze)
+        frozen = FrozenParameters.from_config(config.freeze)
         optimizer, (own, _) = build_optimizer(config, lay, frozen), frozen.partition(params)
         return optimizer.update(frozen.partition(grads)[0], optimizer.init(own), own)[0]
 
