@@ -69,7 +69,7 @@ class TokenSpec(RowSpec):
         ids: names of the ids that masks read besides those of segments.
 
     Raises:
-        ValueError: ids that no rows of tokens have.
+        ValueError: ids that no rows of tokens have, or a writer of positions of another shape.
     """
 
     position_axes: int = 1
@@ -77,7 +77,8 @@ class TokenSpec(RowSpec):
     ids: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse ids that nothing writes."""
+        """Refuse ids that nothing writes, and positions of another number of axes."""
+        self._make_positions(1, ())
         if unknown := sorted({*self.ids} - {SPAN_IDS}):
             raise ValueError(f"masks read {', '.join(unknown)} of tokens; valid: {SPAN_IDS}")
 
@@ -129,12 +130,7 @@ class TokenSpec(RowSpec):
             ValueError: the writer returns positions of another shape.
         """
         here = row, slice(start, start + tokens)
-        positions = self.write_positions(tokens, spans)
-        if positions.shape != (tokens, self.position_axes):
-            raise ValueError(
-                f"positions of {tokens} tokens have the shape {positions.shape}; valid: "
-                f"{(tokens, self.position_axes)}"
-            )
+        positions = self._make_positions(tokens, spans)
         assert rows.index is not None  # as `empty_rows` made them
         rows.segment_ids[here], rows.positions[here] = segment, positions
         rows.index[here] = np.arange(tokens)
@@ -142,6 +138,16 @@ class TokenSpec(RowSpec):
             for span in spans:
                 first = start + span.start
                 rows.arrays[SPAN_IDS][row, first : first + span.count] = first + 1
+
+    def _make_positions(self, tokens: int, spans: Sequence[TextSpan]) -> NDArray[np.int32]:
+        """Positions `[tokens, axes]`. Raises ValueError: the writer returns another shape."""
+        positions, valid = self.write_positions(tokens, spans), (tokens, self.position_axes)
+        if positions.shape != valid:
+            raise ValueError(
+                f"{self.write_positions!r:.80} writes positions of the shape {positions.shape} for "
+                f"{tokens} tokens; valid: {valid}"
+            )
+        return positions
 
 
 def text_of(specs: Sequence[RowSpec]) -> TokenSpec:

@@ -18,6 +18,7 @@ from mllm_jax.layers.config.encoder import ConnectorConfig, EncoderConfig
 
 Values = Mapping[str, Any]
 T = TypeVar("T")
+E = TypeVar("E", bound=EncoderConfig)
 
 #: `ReleaseFormat.module_names` of multimodal models.
 MODEL_MODULE_NAMES = (
@@ -72,6 +73,24 @@ class ReleasedModel:
         """Configurations of all modules, by their names."""
         single = {DECODER: self.decoder, "connector": self.connector}
         return {name: config for name, config in single.items() if config} | {**self.encoders}
+
+    def require_pair(self, name: str, kind: type[E]) -> tuple[DecoderConfig, E]:
+        """The decoder and an encoder of a model of both.
+
+        Args:
+            name: name of the encoder.
+            kind: class of its configuration.
+
+        Raises:
+            TypeError: the model has no such modules.
+        """
+        encoder = self.encoders.get(name)
+        if self.decoder is None or not isinstance(encoder, kind):
+            modules = ", ".join(self.configs)
+            raise TypeError(
+                f"a model of {modules}; valid: a decoder, and {name} of {kind.__name__}"
+            )
+        return self.decoder, encoder
 
     @property
     def module_phrases(self) -> list[str]:

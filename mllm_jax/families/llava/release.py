@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mllm_jax.families.clip.config import ClipConfig
 from mllm_jax.families.clip.release import clip_rules, read_clip, write_clip
@@ -22,24 +26,63 @@ from mllm_jax.hf_format.tensor_rules import TensorRule
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig
 
-_VISION = "vision_tower.vision_model."
-_PROJECTOR = "multi_modal_projector.linear_"
+#: Prefix of the tensors of the vision encoder.
+VISION = "vision_tower.vision_model."
+#: `ReleaseFormat.alternative_names` of models with such an encoder.
+ALTERNATIVE_NAMES = (
+    (r"^model\.(language_model|vision_tower|multi_modal_projector)\.", r"\1."),
+    (r"^lm_head\.", "language_model.lm_head."),
+    (r"^language_model\.(?!model\.|lm_head\.)", "language_model.model."),
+    (r"^vision_tower\.(?!vision_model\.)", VISION),
+)
 _TOKEN = 32000  # where a configuration does not say
 
 
 def _read_model(values: Values) -> ReleasedModel:
     decoder = read_text_decoder(values, "llama")
     released = read_clip(values)
-    activation = read_activation(values.get("projector_hidden_act", "gelu"), "projector_hidden_act")
-    connector = {"activation": activation, "bias": values.get("multimodal_projector_bias", True)}
     changes = {
         "layers": feature_layers(values, released.layers, default=-2),
         "class_token": _class_token(values),
-        "connector": connector,
+        "connector": read_projector(values),
     }
     vision = ClipConfig.model_validate({**released.model_dump(), **changes})
     token = placeholder_token(values, "image", _TOKEN)
     return ReleasedModel(decoder, {"vision": vision}, {"vision": token})
+
+
+def read_projector(values: Values) -> dict[str, Any]:
+    """The connector, two linear layers. Raises PretrainedError: its activation is unknown."""
+    activation = read_activation(values.get("projector_hidden_act", "gelu"), "projector_hidden_act")
+    return {"activation": activation, "bias": values.get("multimodal_projector_bias", True)}
+
+
+def write_projector(vision: EncoderConfig, d_decoder: int, name: str) -> dict[str, Any]:
+    """The inverse of `read_projector`.
+
+    Args:
+        d_decoder: width of the decoder.
+        name: name of the model, for messages.
+
+    Raises:
+        PretrainedError: the connector is not the two linear layers of the model.
+    """
+    connector = vision.connector
+    if connector.kind != "mlp" or vision.stack != 1 or connector.hidden not in (None, d_decoder):
+        raise PretrainedError(
+            f"a connector of kind {connector.kind}, stack {connector.stack} and hidden "
+            f"{connector.hidden} is not {name}'s; valid: mlp, 1, {d_decoder}"
+        )
+    return {
+        "multimodal_projector_bias": connector.bias,
+        "projector_hidden_act": write_activation(connector.activation),
+    }
+
+
+def projector_rules(vision: EncoderConfig, d_decoder: int) -> list[TensorRule]:
+    """Rules of the connector."""
+    names = (f"multi_modal_projector.linear_{number}" for number in (1, 2))
+    return connector_rules(vision.connector, vision.connected, d_decoder, *names)
 
 
 def placeholder_token(values: Values, kind: str, default: int) -> int:
@@ -101,29 +144,21 @@ def _class_token(values: Values) -> str:
 
 
 def _tensor_rules(model: ReleasedModel) -> dict[str, list[TensorRule]]:
-    decoder, vision = model.decoder, model.encoders["vision"]
-    assert decoder is not None
-    assert isinstance(vision, ClipConfig)
-    names = f"{_PROJECTOR}1", f"{_PROJECTOR}2"
-    connector = connector_rules(vision.connector, vision.connected, decoder.d_model, *names)
+    decoder, vision = model.require_pair("vision", ClipConfig)
     return {
         "decoder": decoder_rules(decoder, "language_model.model.", "language_model.lm_head."),
-        "vision": [*clip_rules(vision, _VISION), *connector],
+        "vision": [*clip_rules(vision, VISION), *projector_rules(vision, decoder.d_model)],
     }
 
 
 def _write_config(model: ReleasedModel) -> dict[str, Any]:
-    decoder, vision = model.decoder, model.encoders["vision"]
-    assert decoder is not None
-    assert isinstance(vision, ClipConfig)
-    check_connector(vision, decoder.d_model, "LLaVA")
+    decoder, vision = model.require_pair("vision", ClipConfig)
     return {
         "architectures": ["LlavaForConditionalGeneration"],
         "model_type": "llava",
         "image_seq_length": vision.grid[0] * vision.grid[1] + (vision.class_token == "kept"),
         "image_token_index": model.placeholders.get("vision", _TOKEN),
-        "multimodal_projector_bias": vision.connector.bias,
-        "projector_hidden_act": write_activation(vision.connector.activation),
+        **write_projector(vision, decoder.d_model, "LLaVA"),
         "text_config": write_decoder(decoder),
         "tie_word_embeddings": decoder.tie_embeddings,
         "vision_config": write_clip(vision),
@@ -133,8 +168,7 @@ def _write_config(model: ReleasedModel) -> dict[str, Any]:
 
 
 def _processor_config(model: ReleasedModel) -> dict[str, Any]:
-    vision = model.encoders["vision"]
-    assert isinstance(vision, ClipConfig)
+    _, vision = model.require_pair("vision", ClipConfig)
     return {
         "processor_class": "LlavaProcessor",
         "num_additional_image_tokens": 1,
@@ -147,24 +181,15 @@ def _feature_strategy(vision: ClipConfig) -> str:
     return "full" if vision.class_token == "kept" else "default"
 
 
-def check_connector(vision: EncoderConfig, d_decoder: int, name: str) -> None:
-    """Check that the connector is the two linear layers of `name`.
-
-    Raises:
-        PretrainedError: the value is not supported.
-    """
-    connector = vision.connector
-    if connector.kind != "mlp" or vision.stack != 1 or connector.hidden not in (None, d_decoder):
-        raise PretrainedError(
-            f"a connector of kind {connector.kind}, stack {connector.stack} and hidden "
-            f"{connector.hidden} is not {name}'s; valid: mlp, 1, {d_decoder}"
-        )
-
-
 def _unused_patterns(values: Values) -> tuple[str, ...]:
     """Layers behind the features, and the norm behind all layers."""
-    layers = unused_layers(values, read_clip(values).layers, -2, _VISION)
-    return (*layers, rf"{re.escape(_VISION)}post_layernorm\.(weight|bias)")
+    layers = unused_layers(values, read_clip(values).layers, -2, VISION)
+    return (*layers, rf"{re.escape(VISION)}post_layernorm\.(weight|bias)")
+
+
+def last_norm(model: ReleasedModel) -> Mapping[str, NDArray[np.float32]]:
+    """The norm behind the encoder's layers, which the public implementation has and never uses."""
+    return identity_norm(f"{VISION}post_layernorm", model.encoders["vision"])
 
 
 LLAVA = ReleaseFormat(
@@ -174,15 +199,8 @@ LLAVA = ReleaseFormat(
     _tensor_rules,
     _write_config,
     _unused_patterns,
-    alternative_names=(
-        (r"^model\.(language_model|vision_tower|multi_modal_projector)\.", r"\1."),
-        (r"^lm_head\.", "language_model.lm_head."),
-        (r"^language_model\.(?!model\.|lm_head\.)", "language_model.model."),
-        (r"^vision_tower\.(?!vision_model\.)", _VISION),
-    ),
-    filler_tensors=lambda model: identity_norm(
-        f"{_VISION}post_layernorm", model.encoders["vision"]
-    ),
+    alternative_names=ALTERNATIVE_NAMES,
+    filler_tensors=last_norm,
     module_names=MODEL_MODULE_NAMES,
     processor=_processor_config,
 )

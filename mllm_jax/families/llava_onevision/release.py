@@ -6,23 +6,25 @@ import re
 from typing import Any
 
 from mllm_jax.families.llava.release import (
-    check_connector,
+    ALTERNATIVE_NAMES,
+    VISION,
     feature_layers,
+    last_norm,
     placeholder_token,
+    projector_rules,
+    read_projector,
     unused_layers,
+    write_projector,
 )
 from mllm_jax.families.releases import decoder_rules, read_text_decoder, write_decoder
 from mllm_jax.families.siglip.config import SiglipConfig
 from mllm_jax.families.siglip.release import read_siglip, siglip_rules, write_siglip
-from mllm_jax.hf_format.configs import read_activation, write_activation
-from mllm_jax.hf_format.connector_rules import connector_rules
 from mllm_jax.hf_format.files import PretrainedError
 from mllm_jax.hf_format.release_format import (
     MODEL_MODULE_NAMES,
     ReleasedModel,
     ReleaseFormat,
     Values,
-    identity_norm,
 )
 from mllm_jax.hf_format.tensor_rules import TensorRule
 from mllm_jax.hf_format.transforms import TensorTransform
@@ -30,8 +32,6 @@ from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import ImageEncoderConfig
 from mllm_jax.layers.config.parts import TilesConfig
 
-_VISION = "vision_tower.vision_model."
-_PROJECTOR = "multi_modal_projector.linear_"
 _TOKEN = 151646  # where a configuration does not say
 #: The tower of a configuration that says nothing of it.
 _TOWER = {
@@ -54,15 +54,11 @@ def _read_model(values: Values) -> ReleasedModel:
     decoder = read_text_decoder(values, "qwen2").model_copy(update={"extra_tokens": 1})
     tower = _read_tower(values)
     released = read_siglip(tower)
-    activation = read_activation(values.get("projector_hidden_act", "gelu"), "projector_hidden_act")
     changes = {
         "layers": feature_layers(values, released.layers, default=-1),
         "final_norm": False,
         "tiles": _read_tiles(values, tower["image_size"]),
-        "connector": {
-            "activation": activation,
-            "bias": values.get("multimodal_projector_bias", True),
-        },
+        "connector": read_projector(values),
     }
     vision = SiglipConfig.model_validate({**released.model_dump(), **changes})
     token = placeholder_token(values, "image", _TOKEN)
@@ -100,17 +96,13 @@ def _read_tiles(values: Values, side: int) -> TilesConfig:
 
 
 def _tensor_rules(model: ReleasedModel) -> dict[str, list[TensorRule]]:
-    decoder, vision = model.decoder, model.encoders["vision"]
-    assert decoder is not None
-    assert isinstance(vision, SiglipConfig)
-    names = f"{_PROJECTOR}1", f"{_PROJECTOR}2"
-    connector = connector_rules(vision.connector, vision.connected, decoder.d_model, *names)
+    decoder, vision = model.require_pair("vision", SiglipConfig)
     return {
         "decoder": [
             *decoder_rules(decoder, "language_model.model.", "language_model.lm_head."),
             _newline_rule(decoder.d_model),
         ],
-        "vision": [*siglip_rules(vision, _VISION), *connector],
+        "vision": [*siglip_rules(vision, VISION), *projector_rules(vision, decoder.d_model)],
     }
 
 
@@ -121,10 +113,8 @@ def _newline_rule(width: int) -> TensorRule:
 
 
 def _write_config(model: ReleasedModel) -> dict[str, Any]:
-    decoder, vision = model.decoder, model.encoders["vision"]
-    assert decoder is not None
-    assert isinstance(vision, SiglipConfig)
-    check_connector(vision, decoder.d_model, "LLaVA-OneVision")
+    decoder, vision = model.require_pair("vision", SiglipConfig)
+    projector = write_projector(vision, decoder.d_model, "LLaVA-OneVision")
     tiles = _released_tiles(decoder, vision)
     text = write_decoder(decoder.model_copy(update={"extra_tokens": 0}))
     return {
@@ -132,8 +122,7 @@ def _write_config(model: ReleasedModel) -> dict[str, Any]:
         "model_type": "llava_onevision",
         "image_grid_pinpoints": [list(pinpoint) for pinpoint in tiles.pinpoints],
         "image_token_index": model.placeholders.get("vision", _TOKEN),
-        "multimodal_projector_bias": vision.connector.bias,
-        "projector_hidden_act": write_activation(vision.connector.activation),
+        **projector,
         "text_config": text,
         "tie_word_embeddings": decoder.tie_embeddings,
         "use_image_newline_parameter": True,
@@ -145,8 +134,7 @@ def _write_config(model: ReleasedModel) -> dict[str, Any]:
 
 
 def _processor_config(model: ReleasedModel) -> dict[str, Any]:
-    vision = model.encoders["vision"]
-    assert isinstance(vision, SiglipConfig)
+    _, vision = model.require_pair("vision", SiglipConfig)
     assert vision.tiles is not None
     return {
         "processor_class": "LlavaOnevisionProcessor",
@@ -183,8 +171,8 @@ def _check_square(vision: ImageEncoderConfig, tiles: TilesConfig) -> None:
 
 def _unused_patterns(values: Values) -> tuple[str, ...]:
     """Layers behind the features, the norm behind all layers, and the pooling head."""
-    layers = unused_layers(values, read_siglip(_read_tower(values)).layers, -1, _VISION)
-    return (*layers, rf"{re.escape(_VISION)}(post_layernorm|head)\..*")
+    layers = unused_layers(values, read_siglip(_read_tower(values)).layers, -1, VISION)
+    return (*layers, rf"{re.escape(VISION)}(post_layernorm|head)\..*")
 
 
 LLAVA_ONEVISION = ReleaseFormat(
@@ -194,16 +182,8 @@ LLAVA_ONEVISION = ReleaseFormat(
     _tensor_rules,
     _write_config,
     _unused_patterns,
-    alternative_names=(
-        (r"^model\.(language_model|vision_tower|multi_modal_projector)\.", r"\1."),
-        (r"^model\.image_newline$", "image_newline"),
-        (r"^lm_head\.", "language_model.lm_head."),
-        (r"^language_model\.(?!model\.|lm_head\.)", "language_model.model."),
-        (r"^vision_tower\.(?!vision_model\.)", _VISION),
-    ),
-    filler_tensors=lambda model: identity_norm(
-        f"{_VISION}post_layernorm", model.encoders["vision"]
-    ),
+    alternative_names=((r"^model\.image_newline$", "image_newline"), *ALTERNATIVE_NAMES),
+    filler_tensors=last_norm,
     module_names=MODEL_MODULE_NAMES,
     processor=_processor_config,
 )

@@ -35,9 +35,7 @@ def _read_model(values: Values) -> ReleasedModel:
 
 
 def _tensor_rules(model: ReleasedModel) -> dict[str, list[TensorRule]]:
-    decoder, audio = model.decoder, model.encoders["audio"]
-    assert decoder is not None
-    assert isinstance(audio, WhisperConfig)
+    decoder, audio = model.require_pair("audio", WhisperConfig)
     name = "multi_modal_projector.linear"
     connector = connector_rules(audio.connector, audio.connected, decoder.d_model, name)
     return {
@@ -47,9 +45,7 @@ def _tensor_rules(model: ReleasedModel) -> dict[str, list[TensorRule]]:
 
 
 def _write_config(model: ReleasedModel) -> dict[str, Any]:
-    decoder, audio = model.decoder, model.encoders["audio"]
-    assert decoder is not None
-    assert isinstance(audio, WhisperConfig)
+    decoder, audio = model.require_pair("audio", WhisperConfig)
     _check_encoder(audio)
     return {
         "architectures": ["Qwen2AudioForConditionalGeneration"],

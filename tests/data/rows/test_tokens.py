@@ -54,8 +54,10 @@ def test_text_alone_has_the_index_for_its_position() -> None:
 
 
 def test_positions_of_another_shape_are_refused() -> None:
-    own = replace(SPEC, write_positions=sequential)
-    with pytest.raises(ValueError, match=r"positions of 4 tokens .* \(4, 1\); valid: \(4, 3\)"):
+    with pytest.raises(ValueError, match=r"sequential .* \(1, 1\) for 1 tokens; .* \(1, 3\)"):
+        replace(SPEC, write_positions=sequential)
+    own = replace(SPEC, write_positions=lambda tokens, spans: mrope(1, spans))
+    with pytest.raises(ValueError, match=r"shape \(1, 3\) for 4 tokens; valid: \(4, 3\)"):
         own.write(own.empty_rows((1, 8), []), 0, 0, 1, 4)
 
 

@@ -27,7 +27,7 @@ def _read_model(values: Values) -> ReleasedModel:
 
 
 def _tensor_rules(model: ReleasedModel) -> dict[str, list[TensorRule]]:
-    decoder, vision = _modules(model)
+    decoder, vision = model.require_pair("vision", SiglipConfig)
     connector = connector_rules(vision.connector, vision.connected, decoder.d_model, "projector")
     return {
         "decoder": decoder_rules(decoder, "text.model.", "text.lm_head."),
@@ -36,7 +36,7 @@ def _tensor_rules(model: ReleasedModel) -> dict[str, list[TensorRule]]:
 
 
 def _write_config(model: ReleasedModel) -> dict[str, Any]:
-    decoder, vision = _modules(model)
+    decoder, vision = model.require_pair("vision", SiglipConfig)
     if vision.connector.kind != "linear" or vision.stack != 1:
         raise PretrainedError(f"connector {vision.connector} is not supported; valid: linear")
     return {
@@ -47,24 +47,12 @@ def _write_config(model: ReleasedModel) -> dict[str, Any]:
     }
 
 
-def _processor_config(model: ReleasedModel) -> dict[str, Any]:
-    del model
-    return {"processor_class": "DuoProcessor"}
-
-
-def _modules(model: ReleasedModel) -> tuple[DuoConfig, SiglipConfig]:
-    decoder, vision = model.decoder, model.encoders["vision"]
-    assert isinstance(decoder, DuoConfig)
-    assert isinstance(vision, SiglipConfig)
-    return decoder, vision
-
-
 DUO = ReleaseFormat(
     "duo",
     {"decoder": DuoConfig, "vision": SiglipConfig},
     _read_model,
     _tensor_rules,
     _write_config,
-    processor=_processor_config,
+    processor=lambda model: {"processor_class": "DuoProcessor"},
 )
 FORMATS = (DUO,)
