@@ -24,10 +24,13 @@ from mllm_jax.models.pretrained.adapters import (
     adapter_rules,
 )
 from mllm_jax.models.pretrained.write import TensorDraft
-from mllm_jax.release.export_weights import CARD, DTYPES, ExportedFiles, RunExport, put_files
+from mllm_jax.release.export_files import ReleaseFiles, put_files
+from mllm_jax.release.export_tensors import DTYPES, ReleaseTensors
+from mllm_jax.release.export_weights import CARD, ExportedFiles
 from mllm_jax.release.model_card import adapters_card
 from mllm_jax.release.origin import ReleaseOrigin
 from mllm_jax.release.parts import NO_ADAPTERS
+from mllm_jax.release.run_export import RunExport
 from mllm_jax.train.state.mirrors.remote_checkpoints import saved_parameters
 
 #: Type of adapters, as they are trained.
@@ -191,7 +194,9 @@ class AdapterExport:
         )
         for name, rule in (*self.rules, *self.full_rules):
             for tensor, value in zip(
-                self.tensor_names(rule), self.run_export.layer_tensors(name, rule), strict=True
+                self.tensor_names(rule),
+                ReleaseTensors(self.run_export).layer_tensors(name, rule),
+                strict=True,
             ):
                 zeros[tensor] = draft.write_tensor(tensor, value)
         text = json.dumps(self.config_values(), indent=2) + "\n"
@@ -228,7 +233,7 @@ def export_adapters(
     def write(folder: Path) -> None:
         for line in report_underflows(adapters.write_adapters(folder), dtype or _TRAINED):
             notify(line)
-        put_files(adapters.run_export.text_files, folder)
+        put_files(ReleaseFiles(adapters.run_export).text_files, folder)
         source = adapters.run_export.source
         text = adapters_card(
             step, adapters.run_export.config, str(source.folder) if source else None
@@ -237,5 +242,7 @@ def export_adapters(
 
     put_folder(out, write)
     size = (out / TENSORS).stat().st_size
-    files = tuple(adapters.run_export.text_files)
-    return ExportedFiles(out, adapters.run_export.model_type, step, len(specs), size, 0, files)
+    files = tuple(ReleaseFiles(adapters.run_export).text_files)
+    return ExportedFiles(
+        out, ReleaseFiles(adapters.run_export).model_type, step, len(specs), size, 0, files
+    )

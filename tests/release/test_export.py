@@ -18,7 +18,7 @@ from data.processing.configured_chat import TODAY
 from data.sample import Turn
 from mllm_jax.hf_format.files import PretrainedError
 from mllm_jax.release.export_processor import TrainedProcessor
-from mllm_jax.release.export_weights import RunExport
+from mllm_jax.release.run_export import RunExport
 from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.train.state.saved import SavedParameters
 from tests.data.hf_format.stored import read_folder

@@ -57,7 +57,7 @@ class TrainStep:
 
     Attributes:
         form: how parameters are stored.
-        update: `(state, batch)` to the new state and its results (`events.StepEnded.results`); the old
+        update: `(state, batch)` to the new state and `events.StepEnded.results`; the old
             state is donated.
         gradients: `(params, batch)` to gradients of what is not frozen, and loss.
     """
