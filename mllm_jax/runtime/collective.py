@@ -132,11 +132,11 @@ def choose_listen_address(*, alone: bool) -> tuple[str, int]:
         return name, reserved.getsockname()[1]
 
 
-def holds_everywhere(what: str, yes: bool) -> bool:
-    """Return whether `yes` holds on every process; all must ask at the same point of the program.
+def true_on_all_processes(what: str, yes: bool) -> bool:
+    """Whether `yes` is true on every process; all must ask at the same point of the program.
 
     Args:
-        what: is asked, for messages.
+        what: the question, for messages.
     """
     return all(current_peers().gather_values(what, yes))
 

@@ -8,7 +8,7 @@ import time
 from types import FrameType
 from typing import Self
 
-from mllm_jax.runtime.collective import holds_everywhere
+from mllm_jax.runtime.collective import true_on_all_processes
 from mllm_jax.runtime.interrupt import SIGNALS
 from mllm_jax.runtime.part import current_peers
 from mllm_jax.runtime.supervised.process import supervisor_settings
@@ -60,7 +60,7 @@ class StopSignal:
 
     def is_requested(self) -> bool:
         """Whether any process was asked to stop; all processes must call this at the same step."""
-        return not holds_everywhere("no signal has come", not self._requested.is_set())
+        return not true_on_all_processes("no signal has come", not self._requested.is_set())
 
     def start_listening(self) -> None:
         """Catch signals from now on; without effect after the first time."""

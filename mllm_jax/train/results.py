@@ -9,11 +9,11 @@ from typing import Any
 from mllm_jax.train.records.step_record import StepRecord
 
 #: Content of `summary.json`.
-Summary = dict[str, Any]
+RunSummary = dict[str, Any]
 
 
 #: Results on held-out samples, see `LossEvaluator`; empty without an evaluation.
-Evaluation = dict[str, Any]
+EvaluationMetrics = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class StepResult:
 
     record: StepRecord
     state: Any
-    evaluation: Evaluation | None = None
+    evaluation: EvaluationMetrics | None = None
 
     @property
     def step(self) -> int:
@@ -43,4 +43,4 @@ class StepResult:
 
 
 #: Gives the steps of a run one by one, and the content of `summary.json` at its end.
-Training = Generator[StepResult, None, Summary]
+StepGenerator = Generator[StepResult, None, RunSummary]

@@ -56,7 +56,7 @@ from mllm_jax.train.listeners.profile import check_processes
 from mllm_jax.train.phases import STEP, PhaseWork, measure_phase
 from mllm_jax.train.records.dashboards.open import check_loggers
 from mllm_jax.train.records.resolved import write_resolved
-from mllm_jax.train.results import Evaluation, StepResult, Summary, Training
+from mllm_jax.train.results import EvaluationMetrics, RunSummary, StepGenerator, StepResult
 from mllm_jax.train.state.checkpoint import CheckpointManager
 from mllm_jax.train.state.mirrors.copier import copy_records, copying_checkpoints
 from mllm_jax.train.state.mirrors.remote_checkpoints import open_remote_checkpoints
@@ -127,6 +127,10 @@ class StepRunner:
         """Read the next batch, place it on the devices, and dispatch the step.
 
         The step before may still run meanwhile; the one before that is waited for.
+
+        `self.step` is `TrainStep.update`, compiled (`train/step/step.py`). Forward and backward are
+        in `GradientProgram.accumulate_gradients`, in `train/step/plain.py` and `pipeline.py`;
+        clipping and optimizer are in `train/state/optimizer.py`, the update in `_update_state`.
 
         Raises:
             CorruptionError: replicas differ (`train.check_every`).
@@ -221,7 +225,7 @@ class Trainer(StepRunner):
 
     # ---- all steps -------------------------------------------------------------------------------
 
-    def train(self) -> Evaluation:
+    def train(self) -> EvaluationMetrics:
         """Take the steps that are left, then evaluate.
 
         Returns:
@@ -235,7 +239,7 @@ class Trainer(StepRunner):
                 self.after_step(self.train_step())
         return self.evaluate_last_state()
 
-    def steps(self) -> Generator[StepResult, None, Evaluation]:
+    def steps(self) -> Generator[StepResult, None, EvaluationMetrics]:
         """Take the steps that are left, one for every one that is asked for, then evaluate.
 
         The result of the last step has the last evaluation. Time between steps is no part of them.
@@ -267,7 +271,7 @@ class Trainer(StepRunner):
         # The first loss is reported as soon as it is there.
         return step == self._first_step or any(due_work(self.config, step))
 
-    def evaluate_last_state(self) -> Evaluation:
+    def evaluate_last_state(self) -> EvaluationMetrics:
         """Evaluate the state after the last step.
 
         Raises:
@@ -338,7 +342,9 @@ class Trainer(StepRunner):
             progress = progress_of_all(self.progress)
             self.components.checkpoints.save_state(self.state, progress, guard.sane, last=is_last)
 
-    def evaluate_state(self, stopping: Callable[[], bool] = lambda: False) -> Evaluation | None:
+    def evaluate_state(
+        self, stopping: Callable[[], bool] = lambda: False
+    ) -> EvaluationMetrics | None:
         """Evaluate the state; None without evaluation, or if `stopping` holds meanwhile."""
         evaluator = self.components.evaluator
         if evaluator is None:
@@ -370,7 +376,7 @@ def progress_of_all(progress: Progress) -> Progress:
 # ---- a run ---------------------------------------------------------------------------------------
 
 
-def train(config: ExperimentConfig, console: Console, from_step: int | None = None) -> Summary:
+def train(config: ExperimentConfig, console: Console, from_step: int | None = None) -> RunSummary:
     """Train to `train.steps`, or go on where the run of this name stopped; then evaluate.
 
     Args:
@@ -405,7 +411,7 @@ def train(config: ExperimentConfig, console: Console, from_step: int | None = No
 
 def training_steps(
     experiment: Experiment, console: Console, from_step: int | None = None
-) -> Training:
+) -> StepGenerator:
     """The steps of `train` as a generator; stopping early leaves the run at its last step.
 
     Steps behind the newest checkpoint are lost if the run is left. While steps are taken, SIGINT
@@ -485,7 +491,7 @@ def open_trainer(
         checkpoints.close()
 
 
-def write_summary(trainer: Trainer, evaluation: Evaluation) -> Summary:
+def write_summary(trainer: Trainer, evaluation: EvaluationMetrics) -> RunSummary:
     """Write `summary.json` of a run that is done, and copy its records; returns the content."""
     summary = trainer.components.listeners.write_summary(trainer.config.run.path, evaluation)
     copy_records(trainer.components.remote)

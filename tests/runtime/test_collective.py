@@ -13,7 +13,7 @@ from jax.experimental import multihost_utils
 
 from mllm_jax.config.sections import ParallelConfig
 from mllm_jax.runtime import collective, devices, part
-from mllm_jax.runtime.collective import CollectivePeers, holds_everywhere
+from mllm_jax.runtime.collective import CollectivePeers, true_on_all_processes
 from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.runtime.part import PeerError, ProcessPlace, RunPeers
 from mllm_jax.runtime.watch import WatchLimits
@@ -244,6 +244,6 @@ def test_what_one_process_denies_holds_nowhere(monkeypatch: pytest.MonkeyPatch):
             return [value, name == "agreed"]
 
     monkeypatch.setattr(collective, "current_peers", Two)
-    assert holds_everywhere("agreed", True)
-    assert not holds_everywhere("denied", True)
-    assert not holds_everywhere("agreed", False)
+    assert true_on_all_processes("agreed", True)
+    assert not true_on_all_processes("denied", True)
+    assert not true_on_all_processes("agreed", False)

@@ -23,7 +23,7 @@ from mllm_jax.train.components.start import print_start, warn_of_passed_trace
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.feed import open_loader
 from mllm_jax.train.records.metrics import FigureSums, FigureTotals
-from mllm_jax.train.state.changes import tell_changes
+from mllm_jax.train.state.changes import log_config_changes
 from mllm_jax.train.state.optimizer import learning_rate
 from mllm_jax.train.state.progress import Progress, ProgressError
 from mllm_jax.train.step.batch import place_microbatches
@@ -50,9 +50,9 @@ def test_a_resumed_run_tells_what_has_changed(caplog):
         "train": {"steps": 4, "x": 1},
     }
     caplog.set_level(logging.INFO)
-    tell_changes(saved, saved)
+    log_config_changes(saved, saved)
     assert not caplog.records
-    tell_changes(saved, now)
+    log_config_changes(saved, now)
     told = {level: [] for level in ("WARNING", "INFO")}
     for entry in caplog.records:
         told[entry.levelname].append(entry.message.partition(": ")[2])

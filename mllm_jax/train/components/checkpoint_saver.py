@@ -13,7 +13,7 @@ from typing import Any
 import jax
 
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.runtime.collective import holds_everywhere
+from mllm_jax.runtime.collective import true_on_all_processes
 from mllm_jax.runtime.folder import RoomError
 from mllm_jax.runtime.part import current_peers
 from mllm_jax.runtime.run_status import resume_command
@@ -141,7 +141,7 @@ class CheckpointSaver:
             action()
         except Exception as error:  # Orbax and TensorStore raise many kinds
             reason = first_line(error) or type(error).__name__
-        if holds_everywhere("a checkpoint is saved", not reason):
+        if true_on_all_processes("a checkpoint is saved", not reason):
             return True
         self._failures += 1
         allowed = self._config.checkpoint.failures

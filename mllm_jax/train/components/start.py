@@ -26,7 +26,7 @@ from mllm_jax.runtime.part import current_peers
 from mllm_jax.runtime.supervised.process import PATIENCE, supervisor_settings, was_restarted
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.feed import check_continuation
-from mllm_jax.train.state.changes import tell_changes
+from mllm_jax.train.state.changes import log_config_changes
 from mllm_jax.train.state.checkpoint import CheckpointManager, RestoredState
 from mllm_jax.train.state.mirrors.remote_checkpoints import RemoteCheckpoints
 from mllm_jax.train.state.pretrained import FirstAdapters, start_from
@@ -115,7 +115,7 @@ def restore_or_init(
         return state, Progress(0, LoaderState(config.train.seed), sources=sources)
     progress = restored.progress
     if is_primary():
-        tell_changes(restored.config, config.model_dump(mode="json"))
+        log_config_changes(restored.config, config.model_dump(mode="json"))
         warn_of_passed_trace(config, progress.step)
         console.print(_describe_resumption(config, progress.step), soft_wrap=True)
     return restored.state, progress

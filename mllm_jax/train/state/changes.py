@@ -24,7 +24,7 @@ PLACES = (
 )
 
 
-def tell_changes(saved: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+def log_config_changes(saved: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Log every key of a resumed run that has changed."""
     for section in now:
         for key, change in changed_keys(saved, now, section).items():

@@ -23,7 +23,7 @@ import orbax.checkpoint as ocp
 
 from mllm_jax.config.renamed_keys import of_command
 from mllm_jax.config.sections import CheckpointConfig
-from mllm_jax.runtime.collective import holds_everywhere
+from mllm_jax.runtime.collective import true_on_all_processes
 from mllm_jax.runtime.part import current_peers
 from mllm_jax.train.state.fit import check_same_model
 from mllm_jax.train.state.items import JsonHandler, JsonSave, StateHandler, StateRestore, StateSave
@@ -186,7 +186,7 @@ class CheckpointManager:
         while left:
             tried = left.pop(0)
             restored, reason = self._try_candidate(tried, target, memory, remote, damaged)
-            if holds_everywhere("a checkpoint is read", restored is not None):
+            if true_on_all_processes("a checkpoint is read", restored is not None):
                 assert restored is not None
                 accept(restored)
                 newer = [n for n in self.steps if step is not None and n > step]
@@ -314,7 +314,7 @@ class CheckpointManager:
         except (ShardError, ProgressError) as error:
             reason = str(error)
         # Agreed upon before the change of plans, in which processes wait for each other.
-        if not holds_everywhere("a snapshot is whole", not reason):
+        if not true_on_all_processes("a snapshot is whole", not reason):
             return None, reason or "another process misses a part of it"
         converted = self._names.in_memory(self._regrouping.convert_state(state, target))
         return RestoredState(snapshot.step, converted, progress, of_command(index.config)), ""
@@ -331,7 +331,7 @@ class CheckpointManager:
                 str(error) if error.named else self._find_unreadable_leaf(folder, target, error)
             )
         # Agreed upon before the reading, in which processes wait for each other.
-        if not holds_everywhere("a checkpoint is whole", not damage):
+        if not true_on_all_processes("a checkpoint is whole", not damage):
             return None, damage or "another process has found damage"
         try:
             reading, read = self._read_arrays(step, target, config)
@@ -340,7 +340,7 @@ class CheckpointManager:
         except Exception as error:  # Orbax and TensorStore raise many kinds
             damage = self._find_unreadable_leaf(folder, target, error)
         # And before replicas send each other what they have read, in which they wait, too.
-        if not holds_everywhere("the arrays of a checkpoint are read", not damage):
+        if not true_on_all_processes("the arrays of a checkpoint are read", not damage):
             return None, damage or "another process cannot read its arrays"
         state = self._regrouping.convert_state(reading.send_to_all(read), target)
         return RestoredState(step, self._names.in_memory(state), progress, config), ""

@@ -56,7 +56,7 @@ def test_what_another_process_refuses_is_refused_by_all(copy, monkeypatch, caplo
         asked.append((what, well))
         return well and (what, len([one for one in asked if one[0] == what])) != (question, 1)
 
-    monkeypatch.setattr(checkpoint, "holds_everywhere", everywhere)
+    monkeypatch.setattr(checkpoint, "true_on_all_processes", everywhere)
     assert as_saved(restored(copy)) == 1
     order = [WHOLE, READ, TAKEN]
     first = order[: order.index(question) + 1]
@@ -69,7 +69,9 @@ def test_what_another_process_refuses_is_refused_by_all(copy, monkeypatch, caplo
 @pytest.mark.parametrize("question", [WHOLE, READ])
 def test_what_is_damaged_here_is_told_the_others_before_they_wait(copy, monkeypatch, question):
     asked: list[tuple[str, bool]] = []
-    monkeypatch.setattr(checkpoint, "holds_everywhere", lambda *own: asked.append(own) or own[1])
+    monkeypatch.setattr(
+        checkpoint, "true_on_all_processes", lambda *own: asked.append(own) or own[1]
+    )
     for path in files(copy):
         if "/d/" in str(path):
             content = bytearray(path.read_bytes())
