@@ -28,8 +28,8 @@ _UNLIMITED = 2**62
 PARTNERS = 8
 
 
-#: Deals the items of a problem: returns the rank of each, -1 for an item without room; or the list
-#: of items of every rank, which must hold all items.
+#: Assigns the items of a problem to ranks: returns the rank of each, -1 for an item without room; or
+#: the list of items of every rank, which must hold all items.
 Algorithm = Callable[[BalanceProblem], Ints | Sequence[Sequence[int]]]
 
 
@@ -93,7 +93,7 @@ class _Runs:
     """Runs of sorted items under a cap of their costs."""
 
     def __init__(self, problem: BalanceProblem, order: Ints) -> None:
-        self._count, self._ranks_of_groups = len(order), problem.ranks
+        self._count, self._ranks = len(order), problem.ranks
         linear, attention = (part[order] for part in problem.cost_parts)
         # The first item of a run is its longest.
         padded = linear * (problem.kind != "packed") + attention * (problem.kind == "padded")
@@ -129,7 +129,7 @@ class _Runs:
         """Starts of the runs under `cap`, and the end of the last one."""
         ends, start = self._ends_under(cap).tolist(), 0
         starts: list[int] = []
-        while start < self._count and len(starts) < self._ranks_of_groups and ends[start] > start:
+        while start < self._count and len(starts) < self._ranks and ends[start] > start:
             starts.append(start)
             start = ends[start]
         return starts, start
@@ -359,19 +359,52 @@ def _digest_file(name: str) -> str:
 
 
 def assign_items(problem: BalanceProblem, algorithm: str | None = None) -> Ints:
-    """The rank of every item, `[items]`; -1 for items that have no room within the limits.
+    """Assign a rank to every item, `[items]`; -1 to items that have no room within the limits.
 
     Args:
         problem: items and ranks.
-        algorithm: name, see `find_algorithm`; by default the one for the kind of costs. Its result
-            is refined.
+        algorithm: name, see `find_algorithm`; by default the one for the kind of costs. Items for
+            which one of a user finds no room within the limits are placed by `fit_limits`. The
+            result is refined.
 
     Raises:
-        DataError: the algorithm is unknown, drops or repeats an item, or exceeds a limit.
+        DataError: the algorithm is unknown, or drops or repeats an item.
     """
     name = algorithm or DEFAULT[problem.kind]
     rank = _check_ranks(problem, name, find_algorithm(name)(problem))
+    if problem.limits and name not in SHIPPED:
+        rank = fit_limits(problem, rank)
     return refine(problem, rank)
+
+
+def fit_limits(problem: BalanceProblem, rank: Ints) -> Ints:
+    """Move the items that exceed the limits of their ranks to the lightest ranks with room.
+
+    Each rank keeps its most expensive items that fit. The others, and those without a rank, go one
+    by one, the most expensive first, to the lightest rank that has room.
+
+    Args:
+        rank: `[items]`: rank of every item, or -1.
+
+    Returns:
+        The rank of every item, `[items]`; -1 for items for which none has room.
+    """
+    order = np.argsort(-problem.costs, kind="stable")
+    left = np.tile(np.array(problem.limits, np.int64), (problem.ranks, 1))
+    fitted = np.full_like(rank, -1)
+
+    def place(item: int, target: int) -> None:
+        fitted[item] = target
+        left[target] -= problem.needs[item]
+
+    for item in order[rank[order] >= 0]:
+        if (problem.needs[item] <= left[rank[item]]).all():
+            place(item, rank[item])
+    for item in order[fitted[order] < 0]:
+        with_room = np.flatnonzero((problem.needs[item] <= left).all(1))
+        if len(with_room):
+            place(item, with_room[problem.loads(fitted)[with_room].argmin()])
+    return fitted
 
 
 def _check_ranks(problem: BalanceProblem, name: str, result: Any) -> Ints:
@@ -394,14 +427,6 @@ def _check_ranks(problem: BalanceProblem, name: str, result: Any) -> Ints:
     if not problem.limits:
         for item in np.flatnonzero(rank < 0)[:1]:
             raise DataError(f"{name} drops item {problem.name(item)}")
-    used = np.zeros((problem.ranks, len(problem.limits)), np.int64)
-    here = rank >= 0
-    np.add.at(used, rank[here], problem.needs[here])
-    for r, resource in np.argwhere(used > np.array(problem.limits, np.int64))[:1]:
-        raise DataError(
-            f"{name} gives rank {r} {used[r, resource]} of resource {resource}, above its limit "
-            f"{problem.limits[resource]}"
-        )
     return rank.astype(np.int64)
 
 

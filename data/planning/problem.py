@@ -47,11 +47,11 @@ class BalanceProblem:
 
     Attributes:
         lengths: `[items]`: lengths of the items, in input positions.
-        ranks: number of ranks.
+        ranks: number of ranks; in training every row of a batch counts as one.
         work: work of the module on an item.
         kind: how a rank's cost is computed from its items.
         needs: `[items, resources]`: needs of the items.
-        limits: `[resources]`: limits of a rank.
+        limits: `[resources]`: what a rank has room for, in training the length of a row first.
         names: names of the items, for errors; by default their numbers.
     """
 

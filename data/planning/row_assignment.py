@@ -352,10 +352,7 @@ class RowAssigner:
         """Rows of all items, under the lowest rung of budgets that has an assignment.
 
         The top rung always has the assignment of `packed`. Under it the heaviest row is no heavier
-        than in that assignment, except by a user's algorithm.
-
-        Raises:
-            DataError: a user's algorithm finds no room for an item under the top rung.
+        than in that assignment, except by a user's algorithm that finds room for all items.
         """
         algorithm = self._balancing_of(items.phase).algorithm
         *lower, top = self._problems_by_rung(items, name)
@@ -364,14 +361,12 @@ class RowAssigner:
             if assigned.min(initial=0) >= 0:
                 return assigned
         assigned = assign_items(top, algorithm)
+        packed = refine(top, np.array(items.packed, np.int64))
+        if assigned.min(initial=0) < 0:
+            return packed
         if algorithm is not None and algorithm not in SHIPPED:
-            for item in np.flatnonzero(assigned < 0)[:1]:
-                raise DataError(f"{algorithm} finds no room for item {top.name(item)}; there is")
             return assigned
-        candidates = [refine(top, np.array(items.packed, np.int64))]
-        if assigned.min(initial=0) >= 0:
-            candidates.append(assigned)
-        return min(candidates, key=lambda rank: int(top.loads(rank).max()))
+        return min(packed, assigned, key=lambda rank: int(top.loads(rank).max()))
 
     def _problems_by_rung(self, items: _Items, name: Callable[[int], str]) -> list[BalanceProblem]:
         """The problem under every rung that may have an assignment, and under the top one."""

@@ -63,6 +63,19 @@ def test_the_comparison_of_the_page_runs(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
+def test_rows_that_are_packed_to_the_brim_keep_their_limits(folder: Path, seed: int) -> None:
+    """As in training: the method itself knows no limits, and exceeds them."""
+    draw = np.random.default_rng(seed)
+    rows = [np.diff(np.sort([0, *draw.integers(1, 312, 5), 312])) for _ in range(8)]
+    lengths = np.concatenate(rows)
+    limits = {"needs": lengths[:, None], "limits": (330,)}
+    problem = BalanceProblem(lengths, len(rows), ModuleWork(1.0, 0.1), **limits)
+    rank = assign_items(problem, "balancing:assign")
+    assert (np.bincount(rank[rank >= 0], lengths[rank >= 0], len(rows)) <= 330).all()
+    assert problem.loads(rank).max() <= problem.loads(np.repeat(np.arange(8), 6)).max()
+
+
+@pytest.mark.parametrize("seed", range(5))
 def test_every_item_has_a_rank_and_sums_are_even(folder: Path, seed: int) -> None:
     draw = np.random.default_rng(seed)
     lengths = draw.integers(1, 1000, int(draw.integers(0, 40)))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from data.config import DataConfig
 from data.planning import balance
-from data.planning.balance import assign_items, contiguous, lpt, refine
+from data.planning.balance import assign_items, contiguous, fit_limits, lpt, refine
 from data.planning.problem import RESOLUTION, BalanceProblem, CostKind, Ints
 from data.sample import DataError
 from tests.data.samples import Work
@@ -182,7 +182,6 @@ def test_costs_are_whole_numbers_whatever_their_size() -> None:
 # ---- bad input -----------------------------------------------------------------------------------
 
 PROBLEM = BalanceProblem(np.array([5, 3, 2]), 2, Work(1, 0), names=("a.png", "b.png", "c.png"))
-LIMITED = BalanceProblem(np.array([5, 3]), 2, Work(1, 0), needs=np.array([[5], [3]]), limits=(6,))
 
 
 @pytest.mark.parametrize(
@@ -198,7 +197,6 @@ LIMITED = BalanceProblem(np.array([5, 3]), 2, Work(1, 0), needs=np.array([[5], [
         (PROBLEM, None, "returned None; valid: an array"),
         (PROBLEM, [[0.5], [1, 2]], r"returned \[\[0.5\], \[1, 2\]\]; valid"),
         (PROBLEM, np.array([0, -1, 1]), "drops item b.png"),
-        (LIMITED, np.array([0, 0]), "gives rank 0 8 of resource 0, above its limit 6"),
     ],
 )
 def test_wrong_deals_are_refused(
@@ -208,6 +206,31 @@ def test_wrong_deals_are_refused(
     balance.register("mine", lambda problem: result)
     with pytest.raises(DataError, match=f"^mine {message}"):
         assign_items(problem, "mine")
+
+
+@given(problems(), st.data())
+def test_items_above_the_limits_move_where_there_is_room(
+    problem: BalanceProblem, data: st.DataObject
+) -> None:
+    """What keeps the limits stays; an item has no rank only if no rank has room for it."""
+    items = len(problem.lengths)
+    ranks = st.lists(st.integers(-1, problem.ranks - 1), min_size=items, max_size=items)
+    given_rank = np.array(data.draw(ranks), np.int64)
+    fitted = fit_limits(problem, given_rank)
+    limits = np.array(problem.limits, np.int64)
+    before, after = (needs_of_ranks(problem, rank) for rank in (given_rank, fitted))
+    assert (after <= limits).all()
+    for item in np.flatnonzero(fitted < 0):
+        assert ((after + problem.needs[item]) > limits).any(1).all()
+    fits = (given_rank >= 0) & (before <= limits).all(1)[given_rank]
+    assert (fitted[fits] == given_rank[fits]).all()
+
+
+def needs_of_ranks(problem: BalanceProblem, rank: Ints) -> Ints:
+    """Sums of the needs of every rank's items, `[ranks, resources]`."""
+    used = np.zeros((problem.ranks, len(problem.limits)), np.int64)
+    np.add.at(used, rank[rank >= 0], problem.needs[rank >= 0])
+    return used
 
 
 def test_algorithms_are_found_by_name(monkeypatch: pytest.MonkeyPatch) -> None:

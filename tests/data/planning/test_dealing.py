@@ -234,13 +234,6 @@ def repeating(problem: BalanceProblem) -> list[list[int]]:
     return [[*range(len(problem.lengths))], *[[0]] * (problem.ranks - 1)]
 
 
-def unable(problem: BalanceProblem) -> np.ndarray:
-    """All in turn, but for the second item."""
-    rank = np.arange(len(problem.lengths)) % problem.ranks
-    rank[1] = -1
-    return rank
-
-
 SMALL = [make_lengths(20 + n, {"vision": (8 * n,)}) for n in range(1, 6)]
 
 
@@ -265,7 +258,6 @@ def test_an_algorithm_of_a_user_deals_its_tower(phase: str, monkeypatch: Any) ->
     [
         ("forgetful", "drops item clip 4"),
         ("repeating", "repeats item clip 0: ranks 0 and 1"),
-        ("unable", "finds no room for item clip 1; there is"),
     ],
 )
 def test_an_algorithm_that_drops_or_repeats_a_sample_is_refused(
