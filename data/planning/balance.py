@@ -28,8 +28,8 @@ _UNLIMITED = 2**62
 PARTNERS = 8
 
 
-#: Assigns the items of a problem to ranks: returns the rank of each, -1 for an item without room; or
-#: the list of items of every rank, which must hold all items.
+#: Assigns the items of a problem to ranks: returns the rank of each, -1 for an item without room;
+#: or the list of items of every rank, which must hold all items.
 Algorithm = Callable[[BalanceProblem], Ints | Sequence[Sequence[int]]]
 
 

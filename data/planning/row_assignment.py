@@ -22,7 +22,7 @@ from data.planning.packing import Capacity, FreeSpans, in_few_rows, needs_of_med
 from data.planning.problem import BalanceProblem, Ints, WorkModel
 from data.planning.steps import MediaRows, Packed, by_module_rows
 from data.rows.spec import MediaRowSpec
-from data.sample import DataError, Lengths
+from data.sample import Lengths
 
 #: Host of every row, by module.
 Hosts = Mapping[str, Sequence[int]]

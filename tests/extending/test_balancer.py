@@ -68,8 +68,9 @@ def test_rows_that_are_packed_to_the_brim_keep_their_limits(folder: Path, seed: 
     draw = np.random.default_rng(seed)
     rows = [np.diff(np.sort([0, *draw.integers(1, 312, 5), 312])) for _ in range(8)]
     lengths = np.concatenate(rows)
-    limits = {"needs": lengths[:, None], "limits": (330,)}
-    problem = BalanceProblem(lengths, len(rows), ModuleWork(1.0, 0.1), **limits)
+    problem = BalanceProblem(
+        lengths, len(rows), ModuleWork(1.0, 0.1), needs=lengths[:, None], limits=(330,)
+    )
     rank = assign_items(problem, "balancing:assign")
     assert (np.bincount(rank[rank >= 0], lengths[rank >= 0], len(rows)) <= 330).all()
     assert problem.loads(rank).max() <= problem.loads(np.repeat(np.arange(8), 6)).max()
