@@ -6,15 +6,18 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from data.config import AudioConfig
 from data.faults import FaultKind
 from data.media.audio.row_spec import AudioRowSpec
 from data.sample import MediaError, ProcessedMedium
+
+if TYPE_CHECKING:  # which reading a configuration does not need
+    from scipy.sparse import csr_array
 
 #: Largest sample whose energy in a window is surely finite in float32; sounds are within 1.
 LOUDEST = 1e12
@@ -79,6 +82,8 @@ def mel_filters(rate: int, window: int, mels: int) -> NDArray[np.float32]:
 @lru_cache(maxsize=8)
 def _filter_bands(rate: int, window: int, mels: int) -> csr_array:
     """`mel_filters` transposed, without its zeros."""
+    from scipy.sparse import csr_array
+
     return csr_array(mel_filters(rate, window, mels).T)
 
 
