@@ -1,8 +1,8 @@
 """Bytes and seconds of exchanges of tokens between ranks that share experts (`sharding.dispatch`).
 
 Every rank sends copies of its tokens to the ranks of their experts and gets results back. The load
-is taken to be even, so that each of n ranks receives as many copies c as it sends, its own part
-included (`Hardware.exchange_seconds`):
+is taken to be even, so that each of n ranks receives as many copies c as it sends, what it sends to
+itself included (`Hardware.exchange_seconds`):
 
 | exchange | copies |
 |---|---|
@@ -42,7 +42,7 @@ class ExposedTime:
 
     @property
     def seconds(self) -> float:
-        """Seconds with nothing beside it."""
+        """Seconds without anything that overlaps."""
         return self.moving + self.collective
 
 
@@ -113,7 +113,7 @@ class TokenExchange:
             times * hardware.exchange_seconds(self.moved_bytes(size, ragged) / times, self.spans)
             for size in ways
         )
-        # The exchange of all parts but one is beside the products of another.
+        # The exchange of all parts but one overlaps with the products of another.
         hidden = min((1 - 1 / parts) * seconds, products)
         # On each way rows that came are gathered in another order, that of their experts or that of
         # their ranks; slots for every pair of ranks are one more order.

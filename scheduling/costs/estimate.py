@@ -91,7 +91,7 @@ class ModuleTiming(LayerTiming):
         return TaskTime((*self.layer_again, *self.layer_backward) * layers)
 
     def weights_time(self, layers: int) -> TaskTime:
-        """The weight gradients of a run of layers, apart from its backward."""
+        """The weight gradients of a run of layers, without its backward."""
         return TaskTime(self.layer_weights * layers)
 
     def chunk_times(self) -> dict[tuple[TaskKind, str, int], TaskTime]:

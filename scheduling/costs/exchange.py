@@ -2,7 +2,7 @@
 
 The ranks of a block take part in an exchange (`sharding.exchange`): n of them, each with outputs of
 o bytes, and tokens of the decoder that take t bytes. At most m = min(o, t) bytes of one land. A
-gather or a scatter takes the seconds of `Hardware.digits_seconds` for the bytes of the whole array,
+gather or a scatter takes the seconds of `Hardware.digits_seconds` for the bytes of the full array,
 an all-to-all those of `Hardware.exchange_seconds` for the bytes that one rank sends:
 
 | exchange | bytes |
@@ -12,7 +12,7 @@ an all-to-all those of `Hardware.exchange_seconds` for the bytes that one rank s
 | `all_to_all`, ragged | m |
 | `all_to_all`, padded as on CPUs | n m |
 
-and beside that each rank reads what it writes into buffers, at the memory's speed. Forward and
+and each rank also reads what it writes into buffers, at the memory's speed. Forward and
 backward move the same bytes and write others: seconds are the mean of both.
 """
 
@@ -36,7 +36,7 @@ class OutputExchange:
         spans: digits of the ranks' numbers, see `Hardware.digits_seconds`.
         outputs: bytes of the outputs of one rank.
         tokens: bytes of the decoder's positions on one rank.
-        separate_media: whether media are in rows of their own.
+        separate_media: whether media are in other rows than their samples.
     """
 
     devices: int
@@ -67,7 +67,7 @@ class OutputExchange:
         )
 
     def moved_bytes(self, exchange: Exchange, ragged: bool) -> float:
-        """Bytes of the whole array; of an all-to-all, those that a rank sends.
+        """Bytes of the full array; of an all-to-all, those that a rank sends.
 
         Args:
             ragged: whether an all-to-all is ragged, as it is on all platforms but CPUs.

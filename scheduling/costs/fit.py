@@ -2,7 +2,7 @@
 
 The cost model's seconds are linear in the fitted values: the inverses of the fractions of
 `Efficiency` and its `layer_seconds`, or a link's latency and the inverse of its bandwidth. So the
-terms of a time are found by evaluating the cost model with each constant changed in turn, and
+terms of a time are computed by evaluating the cost model with each constant changed in turn, and
 the constants by bounded linear least squares on relative errors.
 """
 
@@ -18,7 +18,7 @@ from scipy.optimize import least_squares, lsq_linear
 
 from scheduling.costs.hardware import Efficiency, Hardware, HardwareError, HardwareLink
 
-#: A term is told apart from the others if at least this part of it is no combination of them.
+#: A term is distinguished from the others if at least this part of it is no combination of them.
 SEPARABLE = 0.05
 #: Relative errors above this size count linearly in the fit, smaller errors by their square.
 OUTLIER = 0.05
@@ -157,7 +157,7 @@ def fit_link(
 def _check_count(timed: Sequence[MeasuredTime], least: int) -> None:
     if len(timed) < least:
         raise HardwareError(
-            f"{len(timed)} measured times cannot tell {least} constants apart; measure at least "
+            f"{len(timed)} measured times cannot distinguish {least} constants; measure at least "
             f"{least}"
         )
 
@@ -209,7 +209,7 @@ def _raise_peaks(hardware: Hardware) -> Hardware:
 
 @dataclass(frozen=True)
 class _Solution:
-    """Values of all terms, and the names of terms that were kept or are at their lower bounds."""
+    """Values of all terms, and names of those that are not fitted or are at their lower bounds."""
 
     values: Mapping[str, float]
     undetermined: frozenset[str]
@@ -283,7 +283,7 @@ class _Problem:
         return dict(zip(self.free, (result.x / scale).tolist(), strict=True))
 
     def _find_indistinct(self) -> str | None:
-        """The first free term that the times cannot tell apart from the others, or None."""
+        """The first free term that the times cannot distinguish from the others, or None."""
         for name in self.free:
             column = self.columns[name]
             others = [self.columns[other] for other in self.free if other != name]

@@ -68,7 +68,7 @@ def _backward_flops(remat: Remat, forward: float, attention: float, weights: flo
     """FLOPs of a backward: up to two products for each of the forward, and any recomputation.
 
     Args:
-        forward, attention: FLOPs of the whole forward, and of its attention, without parameters.
+        forward, attention: FLOPs of the forward, and of its attention, without parameters.
         weights: share of all other products whose parameters have gradients.
     """
     again = forward if remat != "none" else 0.0

@@ -63,7 +63,7 @@ class HardwareLink(_Data):
         on sharding).
 
         Args:
-            data: bytes of the whole, gathered array.
+            data: bytes of the gathered array.
             devices: number of devices in the ring, at least 1.
             fraction: fraction of the bandwidth that is reached.
         """
@@ -80,7 +80,7 @@ class HardwareLink(_Data):
         model", chapter on sharding: V max(A, B, C) / (4 N W), with V = N `data`).
 
         Args:
-            data: bytes that one device sends, its own part included.
+            data: bytes that one device sends, those to itself included.
             devices: number of devices, at least 1.
             fraction: fraction of the bandwidth that is reached.
         """
@@ -92,7 +92,7 @@ class HardwareLink(_Data):
 
     @staticmethod
     def _longest_side(devices: int, axes: int) -> int:
-        """Longest side of a group in a torus, as nearly a cube as whole sides of four can be."""
+        """Longest side of a group in a torus, as nearly a cube as multiples of four can be."""
         return max(min(devices, SIDE), ceil(round(devices ** (1 / axes), 6)))
 
     def send_seconds(self, data: float) -> float:
@@ -109,7 +109,7 @@ class Efficiency(_Data):
 
     Attributes:
         matmul: fraction of the peak FLOP/s that products with parameters reach.
-        attention: fraction of the peak FLOP/s that attention's own products reach.
+        attention: fraction of the peak FLOP/s that the products of attention reach.
         memory: fraction of the memory bandwidth that all other operations reach.
         rows: fraction of the memory bandwidth that gathers of rows in any order reach; None: that
             of `memory`. CPUs reach much less.
@@ -215,7 +215,7 @@ class Hardware(_Data):
         """Seconds of an all-gather, or a reduce-scatter, of `data` bytes; see `digits_seconds`.
 
         Args:
-            data: bytes of the whole array.
+            data: bytes of the full array.
             devices: number of devices in the group, evenly spaced.
             span: number of devices from the group's first to its last, in their numbering.
         """
@@ -230,7 +230,7 @@ class Hardware(_Data):
         domain does.
 
         Args:
-            data: bytes of the whole array.
+            data: bytes of the full array.
             spans: digits of the devices' numbers that differ within the group, see
                 `sharding.numbering`.
         """
@@ -239,12 +239,12 @@ class Hardware(_Data):
     def exchange_seconds(self, data: float, spans: Iterable[tuple[int, int]]) -> float:
         """Seconds of an all-to-all in which every device sends `data` bytes, as many to each.
 
-        Every pair of devices has bytes of its own. So no device fetches for its domain, as in a
+        Every pair of devices has other bytes. So no device fetches for its domain, as in a
         gather: all bytes for other domains cross the network, and the others the links, one after
         the other. Messages to a domain are sent as one (NCCL 2.12, "Doubling all2all performance").
 
         Args:
-            data: bytes that one device sends, its own part included.
+            data: bytes that one device sends, those to itself included.
             spans: as of `digits_seconds`.
         """
         devices, inside = self._count_devices(spans)

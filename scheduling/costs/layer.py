@@ -189,7 +189,7 @@ class LayerTiming(ModuleCosts):
 
     @cached_property
     def weights_block(self) -> float:
-        """Seconds of the products that make a block's weight gradients, apart from its backward."""
+        """Seconds of the products of a block's weight gradients, split from its backward."""
         products = self.weights_share * self.product_seconds(self.profile.layer)
         products += self.product_seconds(self._copied_heads) if self.trains_fully else 0.0
         return (products + self.efficiency.layer_seconds) / self.profile.blocks
@@ -198,7 +198,7 @@ class LayerTiming(ModuleCosts):
     def _attention_excess(self) -> float:
         """Seconds that a block's backward takes for attention beyond its share of the products.
 
-        Attention has no parameters, and a whole backward.
+        Attention has no parameters, and a full backward.
         """
         if self.trains_fully:
             return 0.0
@@ -211,7 +211,7 @@ class LayerTiming(ModuleCosts):
 
     @property
     def splits_backward(self) -> bool:
-        """Whether weight gradients are tasks apart from backwards."""
+        """Whether weight gradients are split from backwards."""
         return self.is_backbone and self.strategy.split_backward
 
     @property
@@ -227,7 +227,7 @@ class LayerTiming(ModuleCosts):
         return ModulePart(ModuleWork((self.kv_copies - 1) * linear, 0), 0)
 
     def exposed_seconds(self, collective: float, compute: float) -> float:
-        """Seconds of a collective, or of moving bytes, that compute beside it does not hide."""
+        """Seconds of a collective, or of moving bytes, that compute does not hide."""
         overlaps = self.hardware.platform != "cpu"
         return max(0.0, collective - compute) if overlaps else collective
 
@@ -235,12 +235,12 @@ class LayerTiming(ModuleCosts):
 
     @cached_property
     def layer_forward(self) -> tuple[TaskSegment, ...]:
-        """A layer's forward; the parameters of the next layer are gathered beside it."""
+        """A layer's forward; the parameters of the next layer are gathered meanwhile."""
         block = self._forward_block(self.block_seconds)
         return (*block * self.profile.blocks, *self._layer_collectives, *self._experts_forward)
 
     def _forward_block(self, compute: float) -> tuple[TaskSegment, TaskSegment]:
-        """A block of a forward: in rings, half of its products are beside each collective."""
+        """A block of a forward: in rings, half of its products overlap with each collective."""
         ring = compute / 2 if self.uses_rings else 0.0
         gather = self.exposed_seconds(self.gathered_rows, ring)
         return TaskSegment(0.0, gather), TaskSegment(
@@ -249,7 +249,7 @@ class LayerTiming(ModuleCosts):
 
     @property
     def uses_rings(self) -> bool:
-        """Whether rows are gathered and sums scattered in rings, beside the products."""
+        """Whether rows are gathered and sums scattered in rings, under the products."""
         return "tensor" in self.strategy.overlap
 
     @property
@@ -263,7 +263,7 @@ class LayerTiming(ModuleCosts):
     def _of_layers(self, kinds: Sequence[OverlapKind], compute: float) -> float:
         """Seconds of a layer's gather, scatter or both that compute does not hide.
 
-        Collectives in the iteration of their own layer are taken for exposed.
+        Collectives in the iteration of their layer count as exposed.
         """
         times: dict[OverlapKind, float] = {
             "gather": self.layer_gather,
@@ -277,10 +277,9 @@ class LayerTiming(ModuleCosts):
     def layer_backward(self) -> tuple[TaskSegment, ...]:
         """A layer's backward without its recomputation.
 
-        The backward of a frozen decoder computes gradients of inputs alone, and that beside
-        adapters little else. Otherwise the gradients of a block's parameters are computed beside
-        the scatter of the gradients of its input; the rest of the compute hides the gather of
-        parameters.
+        The backward of a frozen decoder computes gradients of inputs alone, and little else for
+        adapters. Otherwise the gradients of a block's parameters are computed during the scatter of
+        the gradients of its input; the rest of the compute hides the gather of parameters.
         """
         if self.splits_backward:
             return self._layer_inputs
@@ -311,9 +310,9 @@ class LayerTiming(ModuleCosts):
 
     @cached_property
     def _layer_inputs(self) -> tuple[TaskSegment, ...]:
-        """The backward of a layer whose weight gradients are apart: no product is beside another.
+        """The backward of a layer without its weight gradients: no product overlaps with another.
 
-        A gather of parameters is beside the products.
+        A gather of parameters overlaps with the products.
         """
         compute = (1 + self.weights_share) * self.block_seconds - self.weights_block
         compute += self._attention_excess
@@ -325,7 +324,7 @@ class LayerTiming(ModuleCosts):
 
     @cached_property
     def layer_weights(self) -> tuple[TaskSegment, ...]:
-        """A layer's weight gradients apart from its backward, on rows that are gathered again.
+        """A layer's weight gradients without its backward, on rows that are gathered again.
 
         Those of shared experts need the exchange of the backward once more.
         """

@@ -85,13 +85,13 @@ def workload_of_load(workload: Workload, load: Load) -> Workload:
 
 
 def even_feeds(load: int, positions: int, microbatches: int) -> Consumers:
-    """What an encoder's own microbatches feed if all of the decoder's bring the same.
+    """What independent microbatches of an encoder feed if all of the decoder's bring the same.
 
     Args:
         load: positions that a row of each of the decoder's brings.
-        positions: positions of the encoder's own, in all its rows for a row of the decoder's.
+        positions: positions of the encoder, in all its rows for a row of the decoder's.
         microbatches: number of the decoder's.
     """
-    units = ceil(microbatches * load / positions)
-    ends = [min(unit * positions, microbatches * load) for unit in range(units + 1)]
+    count = ceil(microbatches * load / positions)
+    ends = [min(n * positions, microbatches * load) for n in range(count + 1)]
     return tuple((start // load, (end - 1) // load) for start, end in pairwise(ends))

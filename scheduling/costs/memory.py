@@ -2,7 +2,7 @@
 
 State and batch are counted exactly. Ring buffers have the slots that the schedule needs. A backward
 works with the tensors that one layer keeps for it, and the gradients of that layer's parameters;
-with `full` rematerialisation it works with the tensors of a whole chunk.
+with `full` rematerialisation it works with the tensors of all layers of a chunk.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ class StepMemory:
         parameters: the stored parameters.
         optimizer: moments of the optimizer.
         batch: rows of all microbatches.
-        gathered: parameters gathered over fsdp for the whole step.
-        cast: parameters in the type of the activations, held for the whole step. The compiler for
-            TPUs makes them once, before the loop over microbatches; others where they are used.
-        gradients: sums of the gradients over the microbatches, whole along fsdp.
-        backbone: waiting inputs, outputs and gradients of the backbone's chunks, and tensors kept
+        gathered: parameters gathered over fsdp for the length of the step.
+        cast: parameters in the type of the activations, held for the length of the step. The
+            compiler for TPUs makes them once, before the loop over microbatches; others where they
+            are used.
+        gradients: sums of the gradients over the microbatches, not sharded by fsdp.
+        backbone: waiting inputs, outputs and gradients of the backbone's chunks, and tensors saved
             for their backwards and for weight gradients that are split from these.
         sources: the same for all modules that feed it.
         work: tensors of the layer that runs, and the logits.
@@ -98,9 +99,9 @@ def _trained_bytes(modules: Mapping[str, ModuleTiming]) -> float:
 
 
 def _batch_bytes(module: ModuleTiming) -> float:
-    """Bytes of one device's rows of the step, in the module's own arrays.
+    """Bytes of one device's rows of the step, in the module's arrays.
 
-    The decoder's arrays are whole on every rank of a row: tokens, targets, weights, segments,
+    The decoder's arrays are replicated over the ranks of a row: tokens, targets, weights, segments,
     positions and the places of media, four bytes for each position; an encoder's arrays also have
     its features.
     """
@@ -120,7 +121,7 @@ def _batch_bytes(module: ModuleTiming) -> float:
 def _cast_bytes(module: ModuleTiming) -> float:
     """Bytes of a module's parameters in the type of the activations, where they are held as such.
 
-    Parameters that are gathered for the whole step have that type already.
+    Parameters that are gathered for the length of the step have that type already.
     """
     size = module.workload.element_bytes
     if module.hardware.platform == "cpu" and module.workload.constant < size:
@@ -150,7 +151,7 @@ def residual_bytes(module: ModuleTiming, layers: float) -> float:
 
 
 def operand_bytes(module: ModuleTiming, layers: float) -> float:
-    """Bytes that backwards of `layers` layers keep for weight gradients apart from them.
+    """Bytes that backwards of `layers` layers save for split weight gradients.
 
     Raises:
         ScheduleError: these bytes of the decoder's layers are not known.
@@ -160,7 +161,7 @@ def operand_bytes(module: ModuleTiming, layers: float) -> float:
     pairs = module.workload.operand_bytes.get(module.split)
     if pairs is None:
         raise ScheduleError(
-            f"bytes of weight gradients apart are not known for {module.split}; known for: "
+            f"bytes of split weight gradients are not known for {module.split}; known for: "
             f"{', '.join(map(str, module.workload.operand_bytes)) or 'none'}"
         )
     return layers * module.rows * pairs / module.plan.context
@@ -196,7 +197,7 @@ def _layer_work(module: ModuleTiming) -> float:
 def _hidden_gradients(module: ModuleTiming) -> float:
     """Bytes of the gradients of an MLP's hidden activations, both of them where it is gated.
 
-    Programs for GPUs have them beside all tensors that the layer's backward reads.
+    Programs for GPUs have them together with all tensors that the layer's backward reads.
     """
     if module.hardware.platform != "gpu":
         return 0.0
@@ -217,8 +218,8 @@ def _dispatch_buffers(module: ModuleTiming) -> float:
 def _loop_bytes(module: ModuleTiming) -> float:
     """Bytes of loops over tiles of rows, as which CPUs compute the products of experts.
 
-    A loop reads kernels of its own, copied out of the stack of layers. Its result begins as zeros,
-    which XLA makes ahead of a layer's backward. So the results of the experts, their gradients as
+    A loop reads copies of kernels, out of the stack of layers. Its result begins as zeros,
+    which XLA makes before a layer's backward. So the results of the experts, their gradients as
     they come in float32 and by expert, and two gradients of rows stand at the same time, for every
     copy of a token. Where ranks share experts, the copies are in `_dispatch_buffers`.
     """
@@ -252,10 +253,10 @@ def logit_bytes(module: ModuleTiming) -> float:
 
 
 def _plain_bytes(modules: Mapping[str, ModuleTiming]) -> dict[str, float]:
-    """Bytes without a pipeline: layer by layer, encoders first; a whole microbatch is kept at once.
+    """Bytes without a pipeline: layer by layer, encoders first; one full microbatch at a time.
 
     A frozen encoder keeps nothing, and frozen parameters have no gradients. The gradients of a
-    microbatch stand beside their sums. Of a single microbatch the sums are the gradients in
+    microbatch exist together with their sums. Of a single microbatch the sums are the gradients in
     programs for accelerators; the compiler for CPUs was seen to need the bytes of both.
     """
     decoder = _find_backbone(modules)
@@ -272,7 +273,7 @@ def _plain_bytes(modules: Mapping[str, ModuleTiming]) -> dict[str, float]:
 
 
 def _full_gradient_bytes(module: ModuleTiming) -> float:
-    """Bytes of the largest gradient outside the layers, whole along fsdp until it is scattered.
+    """Bytes of the largest gradient outside the layers, not sharded by fsdp until it is scattered.
 
     Programs for GPUs make that of the embedding, or of the head, while a layer's backward works.
     """
@@ -294,7 +295,7 @@ def _module_residual_bytes(module: ModuleTiming) -> float:
 
 
 def _pipeline_bytes(modules: Mapping[str, ModuleTiming], sizes: Sizes) -> dict[str, float]:
-    """Bytes with a pipeline: gradients of a whole stage, and the ring buffers."""
+    """Bytes with a pipeline: gradients of a stage, and the ring buffers."""
     first = _find_backbone(modules)
     strategy = first.strategy
     step = strategy.gather == "step"

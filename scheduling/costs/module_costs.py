@@ -47,7 +47,7 @@ class ModuleCosts:
     def rows(self) -> float:
         """Rows of a microbatch on one group of context and tensor ranks.
 
-        The stages of the decoder are dealt whole microbatches of an encoder.
+        The stages of the decoder are assigned full microbatches of an encoder.
         """
         plan, stages = self.plan, self.strategy.backbone.stage
         shares = plan.batch * plan.stage / stages
@@ -82,7 +82,7 @@ class ModuleCosts:
 
     @property
     def trains(self) -> bool:
-        """Whether the module's layers, or adapters beside them, have gradients."""
+        """Whether the module's layers, or their adapters, have gradients."""
         return self.name not in self.workload.frozen
 
     @property

@@ -40,7 +40,7 @@ class Strategy:
             `scheduling.schedules.make.SCHEDULES`.
         fill: kinds of bubbles that take encoder work.
         prefetch: whether frozen encoders may work for the next step.
-        overlap: collectives of layers that run beside compute.
+        overlap: collectives of layers that overlap with compute.
     """
 
     plans: Mapping[str, ParallelPlan]
@@ -79,7 +79,7 @@ class Strategy:
 
     @property
     def split_backward(self) -> bool:
-        """Whether the decoder's weight gradients are tasks apart from its backwards."""
+        """Whether the decoder's weight gradients are split from its backwards."""
         return self.kind in SPLIT_BACKWARD and self.backbone.stage > 1
 
     @property

@@ -51,7 +51,7 @@ class TaskTime:
 
     @property
     def seconds(self) -> float:
-        """Seconds of the task with nothing beside it."""
+        """Seconds of the task alone."""
         return self.compute + self.collective
 
 
@@ -105,7 +105,7 @@ class StepTimes:
         return {"forward": self.forward, "backward": self.backward, **self.more}
 
     def cost_of(self, task: Task) -> float:
-        """Seconds of `task` with nothing beside it."""
+        """Seconds of `task` alone."""
         return self.time_of(task).seconds
 
     @property
@@ -115,7 +115,7 @@ class StepTimes:
 
     @property
     def costs(self) -> TaskCosts:
-        """Costs by which modules are placed: seconds of tasks with nothing beside them."""
+        """Costs by which modules are placed: seconds of tasks alone."""
         return TaskCosts(
             self.forward.seconds,
             self.backward.seconds,

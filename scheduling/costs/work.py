@@ -28,8 +28,8 @@ class NearPairs:
         flops: forward FLOPs per pair.
         window: size of the window in positions; pairs at this distance are not seen. None: all of
             the chunk are.
-        chunk: size of the parts of a segment that do not see each other; None: the whole segment is
-            one.
+        chunk: size of the parts of a segment that do not see each other; None: all of the segment
+            is one.
     """
 
     flops: float
@@ -162,7 +162,7 @@ class ModuleProfile:
             connector).
         layer_parameters: parameters of one layer.
         rest_parameters: all other parameters.
-        layer_adapters, rest_adapters: parameters of adapters beside them.
+        layer_adapters, rest_adapters: parameters of their adapters.
         period: layers after which kinds of layers repeat; `layer` is then their mean.
         side_activations: activations that enter with that of the first layer: of a decoder the
             inputs of further layers, of an encoder the outputs of its tapped layers.
@@ -201,7 +201,7 @@ class ModuleProfile:
 
     @property
     def parameters(self) -> int:
-        """Elements of the whole module."""
+        """Elements of all of the module."""
         layer = sum((*self.layer_parameters.values(), *self.layer_adapters.values()))
         others = sum((*self.rest_parameters.values(), *self.rest_adapters.values()))
         return round(self.layers * layer + others)

@@ -40,10 +40,10 @@ class Workload:
 
     Attributes:
         modules: profiles by name, the backbone first; an encoder has one under the name of each of
-            its lanes, which have rows and plans of their own and share its parameters.
+            its lanes, which have other rows and plans and share its parameters.
         positions: input positions of one row, by module; a row counts as one segment.
-        microbatch_counts: by encoder, microbatches of its own for one of the decoder's, if not one.
-        spread: by encoder, rows of its own microbatches for each row of the decoder's, if not one.
+        microbatch_counts: by encoder, its microbatches for one of the decoder's, if not one.
+        spread: by encoder, rows of its microbatches for each row of the decoder's, if not one.
         rows: rows of a step, of all its microbatches together.
         dtype: type of activations.
         sums: bytes of an element of the partial sums that tensor ranks add up in forwards.
@@ -68,7 +68,7 @@ class Workload:
             for weight gradients that are split from it, for one row, on one tensor rank.
         buckets: by the name of a bucket, its encoder; a module that is not named shares no
             parameters.
-        separate_media: whether media are in rows of their own, and not in those of their samples.
+        separate_media: whether media are in other rows than their samples.
         exchange: the exchange of encoder outputs that is asked for, one of
             `sharding.exchange_kinds.EXCHANGES`; `auto`: of every lane the cheapest.
     """
@@ -122,7 +122,7 @@ class Workload:
     def trained_parameters(self, name: str) -> tuple[Parameters, Parameters]:
         """Parameters with gradients: of a layer, and of all else.
 
-        A connector that trains in full beside a frozen encoder is left out.
+        A connector that trains in full next to a frozen encoder is left out.
         """
         profile = self.modules[name]
         if name in self.frozen | self.adapted:
@@ -138,7 +138,7 @@ class Workload:
             return 0.0
         profile, share = self.modules[name], self.weights_share(name)
         attention = profile.layers * profile.layer.work.attention(float(self.positions[name]))
-        # Attention has no parameters, and a whole backward.
+        # Attention has no parameters, and a full backward.
         split = (1 - share) * self._step_rows(name) * attention
         return (1 + share) * self.forward_flops(name) + split
 

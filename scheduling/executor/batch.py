@@ -49,8 +49,8 @@ class StepBatch(Generic[Rows]):
             microbatch on the stage that runs it.
         routes: by name, of every pair of a module's microbatch and one of the backbone's that it
             feeds, `[pairs, ...]`; nothing where media are in the rows of their samples.
-        carried: outputs that the step before has made for this one, by module that is prefetched,
-            `[slots, rows, outputs / shards, width]`.
+        carried: outputs that the step before has computed for this one, by module that is
+            prefetched, `[slots, rows, outputs / shards, width]`.
         schedule: what runs in which tick, `[stages, ...]`; None without stages.
     """
 

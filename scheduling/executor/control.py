@@ -1,7 +1,7 @@
 """Loops of the executor, run alone or side by side, or as often as is known at run time.
 
 A task is a generator of loops: the tasks of a fused task are traced together, so that collectives
-of one have the arithmetic of the others to hide behind.
+of one are hidden by the arithmetic of the others.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from sharding.layerstack.loops import Loop, Tree
 # ---- loops, alone and side by side ---------------------------------------------------------------
 
 
-#: A task: yields the loops it needs one after the other, takes their results, returns its own.
+#: A task: yields the loops it needs one after the other, takes their results, returns a result.
 TaskLoops = Generator[Loop | None, tuple[Tree, Tree] | None, Tree]
 
 
 def side_by_side(loops: Sequence[Loop]) -> list[tuple[Tree, Tree]]:
     """Run independent loops in one scan, iteration by iteration, and then the rest of longer ones.
 
-    Collectives of one then have the arithmetic of the others to hide behind. A loop of twice the
+    Collectives of one are then hidden by the arithmetic of the others. A loop of twice the
     length takes two iterations at a time.
     """
     if len(loops) < 2:

@@ -9,9 +9,9 @@ tick every device
    stage choose the same, which makes collectives over data and tensor axes inside it safe;
 2. if the stages meet at the tick's end (`Schedule.stage_syncs`), sends activations right and
    gradients left (`ppermute`), takes its share of the head of the microbatch that has left the last
-   stage, and keeps the gradient for the outputs that it made;
+   stage, and saves the gradient for its outputs;
 3. then takes part in the embedding of the microbatch that enters next: each stage holds a run of
-   the vocabulary, and the outputs of the sources wait on the stages that made them, so one sum
+   the vocabulary, and the outputs of the sources wait on the stages that computed them, so one sum
    over the stages delivers both.
 
 Heads and embeddings that stages do not share are part of the tasks of last and first chunks.
@@ -66,7 +66,7 @@ class Pipeline:
         layers: layers of one chunk of each module.
         exists: by module whose stack is padded, whether a layer of the local stack (index) is one
             of the model.
-        co_issue: trace independent tasks of a fused task side by side, if it runs as a whole.
+        co_issue: trace independent tasks of a fused task side by side, if its kind is compiled.
         observe: called on the host by every device at the start and at the end of every fused task,
             empty ones included; None traces no callbacks.
     """
@@ -101,7 +101,7 @@ class Pipeline:
                 pairs of microbatches; the schedule of this stage, `[1, ...]`.
             weights: divisor of the sum of each loss, by name.
             aux: factors of the sums of auxiliary losses in the loss.
-            carried: outputs that the step before has made for this one, by module that is
+            carried: outputs that the step before has computed for this one, by module that is
                 prefetched, `[slots, rows, outputs / shards, width]`.
 
         Returns:

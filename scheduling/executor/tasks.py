@@ -129,7 +129,7 @@ class PipelineTasks:
     # ---- state -----------------------------------------------------------------------------------
 
     def zero_input(self, name: str) -> jax.Array:
-        """A zero input of a module, with inputs of its layers' own, and of a chunk."""
+        """A zero input of a module, side inputs of its layers included, and of a chunk."""
         return self._make_zeros(self._shapes[name][0])
 
     def zero_activation(self, name: str) -> jax.Array:
@@ -141,7 +141,7 @@ class PipelineTasks:
         return self._make_zeros(self._shapes[name][1])
 
     def pad_side_inputs(self, name: str, x: jax.Array) -> jax.Array:
-        """An activation as the input of a chunk: without inputs of its layers' own."""
+        """An activation as the input of a chunk: with zeros as side inputs of its layers."""
         inputs = self.modules[name].layers.spec.side_inputs
         return jnp.concatenate([x, *[jnp.zeros_like(x)] * inputs], axis=-1) if inputs else x
 
@@ -188,7 +188,7 @@ class PipelineTasks:
         """The buffers of a module at a step's start.
 
         Args:
-            carried: outputs that the step before has made for this one, as of `Pipeline`.
+            carried: outputs that the step before has computed for this one, as of `Pipeline`.
         """
         sizes, entry = self.bounds.modules[name].sizes, self.zero_input(name)
         saved = (

@@ -120,8 +120,8 @@ class ScheduleBounds:
         Fused tasks of a kind that is rare (`RARE_SHARE`) run in parts.
 
         Args:
-            single_tasks: whether fused tasks run task by task, each kind of task in a loop of its
-                own, so that the compiled code does not depend on how tasks are fused.
+            single_tasks: whether fused tasks run task by task, each kind of task in a separate
+                loop, so that the compiled code does not depend on how tasks are fused.
         """
         schedule = program.schedule
         modules = {
@@ -295,7 +295,9 @@ class ScheduleBounds:
             tick=False,
             syncs=False,
         )
-        columns: TickRow[int] = map_leaves(lambda _, own: next(by_stage if own else joint), layout)
+        columns: TickRow[int] = map_leaves(
+            lambda _, per_stage: next(by_stage if per_stage else joint), layout
+        )
         return columns
 
     def unpack_row(self, by_stage: Sequence[Entry], joint: Sequence[Entry]) -> TickRow[Entry]:

@@ -16,7 +16,7 @@ RARE_SHARE = 0.02
 def phase_kinds(
     program: LoweredSchedule, ticks: range, single_tasks: bool
 ) -> tuple[FusedKind, ...]:
-    """The kinds in `ticks`: as they stand there, or each task as one of its own."""
+    """The kinds in `ticks`: as they are, or each task as a kind by itself."""
     codes = np.unique(program.codes[ticks.start : ticks.stop]).tolist()
     backbone = program.schedule.backbone.name
     shares = {program.kind_of_code(code): np.mean(program.codes == code) for code in codes}

@@ -50,13 +50,13 @@ class ForwardTable(Generic[Entry]):
     """Forwards of a module.
 
     Attributes:
-        microbatch: the module's own microbatch.
+        microbatch: number of the microbatch among those of the module.
         chunk: number of the chunk along the module.
         local: position of the microbatch in its pipeline's batch; None of a module whose stages
             have the rows of all microbatches.
         input: slot of the input; -1 for the first chunk of a module without shared ends, whose
             input is the batch.
-        saved: slot of the values kept for the backward; -1 where no backward will read them.
+        saved: slot of the values saved for the backward; -1 where no backward will read them.
         output: slot of the output buffer for the last chunk; None with shared ends.
     """
 
@@ -102,7 +102,7 @@ class WeightsTable(Generic[Entry]):
     """Weight gradients of a module that are split from its backwards.
 
     `microbatch`, `chunk` and `local` are as of `ForwardTable`, `operands` is the slot of what the
-    backward has kept for them, and `written` the slot in which the backward of this tick keeps it.
+    backward has saved for them, and `written` the slot in which the backward of this tick saves it.
     """
 
     microbatch: Entry
@@ -148,7 +148,7 @@ class ModuleTables(Generic[Entry]):
         forward, backward: tables of its tasks.
         weights: table of its weight gradients; None if these are not split from backwards.
         ends: None without shared ends.
-        keep_input: slot of `inputs` written at a tick's end with the output made on this stage;
+        keep_input: slot of `inputs` written at a tick's end with the output of this stage;
             None of a module of which no stage has two chunks in a row.
         receive_input: the same for the output that arrives from the stage before; None of a module
             of one stage.
@@ -207,7 +207,7 @@ class MergeTable:
     """Which microbatch of a feed's source feeds which of its target, by stage of the output.
 
     All are `[stages, pairs]`; pairs of a stage are in the order in which their target microbatches
-    enter, and -1 is behind the last one.
+    enter, and -1 is after the last one.
 
     Attributes:
         source: microbatch of the source, `M + i` of the next step not among them.
@@ -230,7 +230,7 @@ class BufferSizes:
     """Slots of a module's buffers, equal on all stages; 0 for buffers that it does not have.
 
     Attributes:
-        inputs: slots for inputs of chunks, kept for the backward if remat is full; of a module
+        inputs: slots for inputs of chunks, saved for the backward if remat is full; of a module
             without shared ends, of chunks but the first.
         saved: slots for values that forwards keep for backwards, 0 if remat is full.
         gradients: slots for gradients of the outputs of chunks; of a module without shared ends, of
@@ -265,10 +265,11 @@ class LoweredModule:
         tables: what it does in every tick.
         owners: pipeline of the module that runs each microbatch, `[microbatches]`.
         local: position of each microbatch among those of its pipeline, in increasing order, counted
-            over the whole step, including prefetched microbatches, `[microbatches]`.
+            over the step, including prefetched microbatches, `[microbatches]`.
         slots: largest number of microbatches that one pipeline runs.
-        prefetch_slot: slot of `output_buffer`, reserved for the whole step, in which the output of
-            microbatch i waits from the step before and that of `M + i` for the next, `[prefetch]`.
+        prefetch_slot: slot of `output_buffer`, reserved for the length of the step, in which the
+            output of microbatch i waits from the step before and that of `M + i` for the next,
+            `[prefetch]`.
     """
 
     stages: ModuleStages
@@ -323,7 +324,7 @@ class FusedKind:
 
     @property
     def single_tasks(self) -> tuple[FusedKind, ...]:
-        """Each task as a fused task of its own."""
+        """Each task as a separate fused task."""
         return tuple(FusedKind((task,)) for task in self.tasks)
 
     def of_module(self, name: str) -> FusedKind:

@@ -1,4 +1,4 @@
-"""When the tasks of a schedule run: ticks as arrays, from which slots and tables are made."""
+"""When the tasks of a schedule run: ticks as arrays, from which slots and tables are computed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scheduling.schedules.tasks import ModuleStages
 
 @dataclass(frozen=True)
 class ModuleTicks:
-    """Ticks and stages of a module's tasks, `[microbatches, chunks]`: its own microbatches.
+    """Ticks and stages of a module's tasks, `[microbatches, chunks]`, of the module's microbatches.
 
     Microbatch `M + i` of the next step stands in the row of i, which this step does not run.
 

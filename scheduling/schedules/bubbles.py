@@ -87,13 +87,13 @@ def place_modules(
         backbone: holds tasks of the backbone only.
         modules: how the work of each module is divided.
         costs: costs of every task.
-        placement: `"first_stage"`: on stage 0, forwards one microbatch ahead of the backbone's,
+        placement: `"first_stage"`: on stage 0, forwards one microbatch before the backbone's,
             backwards right after them (Megatron-LM); `"prologue"`: forwards before the backbone's
             first tick, backwards after its last, dealt evenly over the stages; `"bubbles"`: in
             idle slots, the rest in rounds.
         fill: for `"bubbles"`: `"pipeline"` allows the backbone's idle slots; `"tensor"` allows
-            rounds beside its tasks, which otherwise have ticks of their own; `"data"` allows the
-            time in which parameters are gathered and gradients scattered, as the costs say.
+            rounds in the ticks of its tasks, which otherwise have separate ones; `"data"` allows
+            the time in which parameters are gathered and gradients scattered, as the costs say.
         live: for `"bubbles"`: outputs of how many of the backbone's microbatches may wait for the
             backbone, over all stages and for each module, and how many of their gradients for the
             module; by default 2 x stages. It does not apply to other placements: one output waits
@@ -106,7 +106,7 @@ def place_modules(
             at a time. `live` may then be less than the outputs of a round, whose chunks run in
             several ticks. With 0 none waits: forwards run right before the first of the backbone's
             microbatches that they feed, backwards right after the last, and no chunk is refined.
-            So the fewest values are kept, and the step is the longest.
+            So the fewest values are saved, and the step is the longest.
         feeds: which of the backbone's microbatches those of a module feed; microbatch for
             microbatch where it is not said.
 
@@ -137,7 +137,7 @@ def choose_prefetch(
 ) -> tuple[ModuleStages, ...]:
     """Let frozen modules run for the next step as far as that makes steps shorter.
 
-    Outputs for the next step are kept beyond the step's end, at most `live` for each module.
+    Outputs for the next step are saved beyond the step's end, at most `live` for each module.
 
     Args: as for `place_modules` with `"bubbles"`.
 
@@ -173,7 +173,7 @@ def choose_chunks(
 ) -> ModuleStages:
     """The division into the fewest chunks whose step is at most a hundredth longer than any other.
 
-    Smaller chunks fill idle slots better, but each is a task of its own.
+    Smaller chunks fill idle slots better, but each is one more task.
 
     Args:
         divisions: possible divisions of one module, with the costs of their chunks.
@@ -374,7 +374,7 @@ def _assign_pipelines(
         return [0] * len(microbatches)
     if rules.in_turn:
         pipelines = table.stages // queues[0].module.stages
-        return [unit % pipelines for unit in range(len(microbatches))]
+        return [number % pipelines for number in range(len(microbatches))]
     sides = [
         (
             slot_capacities(table, queue, microbatches, rules),

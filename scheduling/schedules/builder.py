@@ -21,7 +21,7 @@ from scheduling.schedules.task_kinds import B, F, TaskKind
 from scheduling.schedules.task_queue import TOLERANCE, PlacedTasks, PlacementRules, TaskQueue
 from scheduling.schedules.tasks import Feed, FusedTask, ModuleStages, Task
 
-#: Most ticks beside a gather or a scatter.
+#: Most ticks during a gather or a scatter.
 MAX_END_TICKS = 1024
 
 
@@ -105,7 +105,7 @@ class ScheduleBuilder:
         """Length of the step without its ends, in the unit of the costs."""
         length = float(self.tick_lengths.sum())
         if self._shares_forwards:
-            # The tick becomes several, and stages may meet behind another one than the last.
+            # The tick becomes several, and stages may synchronize after another one than the last.
             exact = self._rows_length()
             length = exact if abs(exact - length) > TOLERANCE * length else length
         return length + self.shared
@@ -141,7 +141,8 @@ class ScheduleBuilder:
         return len(self.source) - ticks if queue.reverse else ticks + 1
 
     def _end_ticks(self, queue: TaskQueue) -> np.ndarray:
-        """`[own microbatches]`: tick of `backbone` in which stage 0 begins or ends what each feeds.
+        """`[microbatches of the module]`: tick of `backbone` in which stage 0 begins or ends what
+        each feeds.
 
         It begins with the first that a forward feeds, and ends with the last that feeds a backward.
         """
@@ -294,7 +295,7 @@ class ScheduleBuilder:
 
     @property
     def _gather_ticks(self) -> int:
-        """Number of ticks up to the last one beside the gather."""
+        """Number of ticks up to the last one during the gather."""
         start = int(np.flatnonzero(self.source >= 0)[0])
         return int(np.flatnonzero(self.floor[:start]).max(initial=-1)) + 1
 

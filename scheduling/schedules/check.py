@@ -40,7 +40,7 @@ def check_schedule(schedule: Schedule) -> None:
         ScheduleError: a size or a division is impossible, a task is missing, appears twice or is in
         a
             wrong place, or runs before its inputs have arrived. The message lists the first
-            problems of the first kind found, with task, tick and stage.
+            problems of the first kind that occurs, with task, tick and stage.
     """
     _raise_first(_bad_table(schedule))
     _raise_first(_bad_feeds(schedule))
@@ -118,7 +118,7 @@ def _bad_sizes(schedule: Schedule) -> Iterator[str]:
 
 def _bad_feeds(schedule: Schedule) -> Iterator[str]:
     """Problems of which module feeds which: feeds lead from every module to the backbone."""
-    modules, backbone = {own.name: own for own in schedule.modules}, schedule.backbone.name
+    modules, backbone = {module.name: module for module in schedule.modules}, schedule.backbone.name
     counts = Counter((feed.source, feed.target) for feed in schedule.feeds)
     for (source, target), count in counts.items():
         where, valid = f"feed {source} -> {target}", ", ".join(modules)
@@ -212,7 +212,7 @@ def _bad_fused(schedule: Schedule) -> Iterator[str]:
 
 
 def _bad_positions(schedule: Schedule) -> list[tuple[int, int]]:
-    """Tick and stage of the fused tasks that have a problem, found for all tasks at once."""
+    """Tick and stage of the fused tasks that have a problem, for all tasks at once."""
     tasks = schedule.task_arrays
     site = tasks.tick * schedule.stages + tasks.stage
     groups = [_kind_group(schedule, module, kind) for module, kind in tasks.keys]

@@ -1,4 +1,4 @@
-"""Costs of the tasks of a pipeline schedule, in any one unit."""
+"""Costs of the tasks of a pipeline schedule, in one unit that callers choose."""
 
 from __future__ import annotations
 

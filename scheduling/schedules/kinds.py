@@ -1,6 +1,6 @@
 """Names of the backbone's schedules, which `scheduling.schedules.make.SCHEDULES` makes.
 
-The names have a file of their own so that a configuration is read without numpy.
+The names have a separate file so that a configuration is read without numpy.
 """
 
 from __future__ import annotations
@@ -8,5 +8,5 @@ from __future__ import annotations
 from typing import Literal
 
 ScheduleKind = Literal["1f1b", "gpipe", "zero_bubble"]
-#: Kinds of schedules in which weight gradients are tasks of their own.
+#: Kinds of schedules in which weight gradients are separate tasks.
 SPLIT_BACKWARD: frozenset[ScheduleKind] = frozenset({"zero_bubble"})

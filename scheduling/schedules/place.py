@@ -175,11 +175,11 @@ class _TaskPlacer:
         )
 
     def _allows_round(self, tick: int) -> bool:
-        """Whether a round may run beside the tasks of `tick`."""
+        """Whether a round may share `tick` with its tasks."""
         return self.rules.rounds == "beside" and (self.free[tick] or self.rules.eager)
 
     def _insert_round(self, tick: int, everyone: bool = False) -> None:
-        """Inserts a round in a tick of its own, before `tick`."""
+        """Inserts a round in a new tick before `tick`."""
         self.ticks.append(-1)
         self._run_round(tick, everyone)
         self._admit_jobs(())

@@ -18,8 +18,8 @@ def refine_placement(table: ScheduleBuilder, rules: PlacementRules) -> ScheduleB
     """Shorten ticks that a chunk on one stage makes longer than all other stages need.
 
     A chunk moves, between the chunks of its microbatch that come before and after it, to the tick
-    that grows least, if that tick grows by less than its own tick shrinks. Chunks of encoders of
-    several stages stay where they are.
+    that grows least, if that tick grows by less than the chunk's tick shrinks. Chunks of encoders
+    of several stages stay where they are.
     """
     table = table.merge_unsynced()
     load = table.load.copy()

@@ -3,7 +3,7 @@
 A schedule is a table `fused[tick, stage]`; a fused task holds at most one task of each kind
 (`scheduling.schedules.task_kinds`). Values sent in a tick have arrived when the next one starts: at
 the tick's end the stages meet. They do not meet after a tick in which nothing moves from stage to
-stage: encoder tasks in such ticks fill a long idle slot beside the next tick that has a stage sync.
+stage: encoder tasks in such ticks fill a long idle slot until the next stage sync.
 With 2 stages and 4 microbatches (1F1B; F = forward, B = backward)::
 
     tick      0   1   2      3      4      5   6
@@ -37,12 +37,12 @@ MOST_FORWARDS = 2**18
 
 
 def most_microbatches(stages: int, chunks: int) -> int:
-    """Microbatches of the longest schedule that is made."""
+    """Microbatches of the longest schedule."""
     return MOST_FORWARDS // (stages * chunks)
 
 
 class ScheduleError(ValueError):
-    """A schedule that cannot be made, or that breaks a rule."""
+    """A schedule that is impossible, or that breaks a rule."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class Schedule:
         return tuple(feed for feed in self.feeds if feed.source == source)
 
     def microbatches_of(self, name: str) -> int:
-        """Number of a module's own microbatches, on which all of its feeds agree."""
+        """Number of the microbatches of a module, on which all of its feeds agree."""
         for feed in self.feeds_of(name):
             return feed.source_count(self.microbatches_of(feed.target))
         return self.microbatches
@@ -184,7 +184,7 @@ class Schedule:
 
     @cached_property
     def split_backward(self) -> bool:
-        """Whether the backbone's weight gradients are tasks of their own."""
+        """Whether the backbone's weight gradients are separate tasks."""
         return (self.backbone.name, W) in self.task_arrays.keys
 
     @cached_property
@@ -238,7 +238,7 @@ class Schedule:
         return syncs
 
     def _inputs_finished(self, target: str) -> NDArray[np.intp]:
-        """`[microbatches]`: ticks in which the last of a module's inputs is made, -1 if none is."""
+        """`[microbatches]`: ticks in which the last of a module's inputs is computed, or -1."""
         finished = np.full(self.microbatches_of(target), -1)
         for feed in self.feeds:
             if feed.target == target:
@@ -250,11 +250,11 @@ class Schedule:
 
     def _ticks_of_forwards(self, module: str, chunk: int) -> NDArray[np.intp]:
         """`[microbatches]`: ticks of the forwards of a chunk, -1 if the step before has run one."""
-        found = np.full(self.microbatches_of(module), -1)
+        last_ticks = np.full(self.microbatches_of(module), -1)
         ticks, numbers = self.tasks_of(F, chunk, module)
-        of_step = numbers < len(found)
-        found[numbers[of_step]] = ticks[of_step]
-        return found
+        of_step = numbers < len(last_ticks)
+        last_ticks[numbers[of_step]] = ticks[of_step]
+        return last_ticks
 
     @cached_property
     def last_sync(self) -> NDArray[np.intp]:
@@ -269,7 +269,7 @@ class Schedule:
 
     @cached_property
     def phases(self) -> tuple[range, range, range]:
-        """Ticks before the input of the backbone's first task is complete, its own, and after."""
+        """Prologue, the backbone's ticks, and epilogue."""
         start = int(self.last_sync[self.span.start]) + 1 if self.span else 0
         return range(start), range(start, self.span.stop), range(self.span.stop, len(self.ticks))
 
@@ -355,11 +355,11 @@ def _parse_feed(value: Mapping[str, Any]) -> Feed:
 
 
 def _refuse_other_types(sizes: Sequence[int], rows: Sequence[Sequence[FusedTask]]) -> None:
-    """Raise TypeError if a number is no whole number."""
+    """Raise TypeError if a number is no integer."""
     numbers = [n for row in rows for fused in row for t in fused for n in (t.microbatch, t.chunk)]
     for number in (*sizes, *numbers):
         if type(number) is not int:
-            raise TypeError(f"{number!r} is no whole number")
+            raise TypeError(f"{number!r} is no integer")
 
 
 def last_true_index(values: NDArray[np.bool_]) -> NDArray[np.intp]:

@@ -86,7 +86,7 @@ class TaskKind:
         return others[(module - 1) % len(others)] if module and others else self.colours[0]
 
 
-# These colours stay apart for colour-blind readers (after Okabe and Ito, "Color Universal Design",
+# Colour-blind readers can distinguish these colours (after Okabe and Ito, "Color Universal Design",
 # 2008); a backward is darker than its forward.
 F = TaskKind(
     "F",

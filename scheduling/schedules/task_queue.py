@@ -24,10 +24,10 @@ class PlacementRules:
 
     Attributes:
         slots: whether chunks may use idle slots in the decoder's ticks.
-        rounds: where rounds run before the last tick: beside decoder tasks, in ticks of their
-            own between the decoder's, or nowhere.
+        rounds: where rounds run before the last tick: in the ticks of decoder tasks, in new ones
+            between them, or nowhere.
         live: number of microbatches that may be ready and not begun; `of_placement` counts the
-            backbone's, a placement those of its own module. With 0 all chunks run
+            backbone's, a placement those of its module. With 0 all chunks run
             as soon as they are ready.
         eager: whether a stage runs its chunks regardless of the other stages.
         stretch: whether idle slots may be shorter than a chunk.

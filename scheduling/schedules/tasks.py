@@ -25,12 +25,12 @@ BACKBONE = "decoder"
 
 
 class Task(NamedTuple):
-    """A unit of work.
+    """A forward, a backward or weight gradients of one microbatch in one chunk.
 
     Attributes:
         kind: kind of the task; one of `KINDS`.
         module: name of the module.
-        microbatch: number of the microbatch, one of the module's own.
+        microbatch: number of the microbatch among those of the module.
         chunk: number of the chunk along the module.
     """
 
@@ -72,7 +72,7 @@ class ModuleStages:
 
     Attributes:
         name: name of the module.
-        stages: stages of the module's own plan, a divisor of the backbone's. Stage s of the
+        stages: stages of the module's plan, a divisor of the backbone's. Stage s of the
             backbone is stage `s % stages` of pipeline `s // stages` of the module; all chunks of a
             microbatch run in one pipeline.
         chunks: number of runs of its layers, over all stages.
@@ -95,7 +95,7 @@ class ModuleStages:
     prefetch: int = 0
 
     def stage_of(self, chunk: Chunk) -> Chunk:
-        """Stage of the module's own pipeline that runs `chunk`, or one of each of several."""
+        """Stage of the module's pipeline that runs `chunk`, or one of each of several."""
         return chunk % self.stages if self.looped else chunk // self.stage_chunks
 
     def local_chunk(self, chunk: Chunk) -> Chunk:

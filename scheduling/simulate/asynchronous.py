@@ -38,8 +38,9 @@ class OrderTimes:
 
     Attributes:
         time: time of a task on a stage; chunks may be uneven, and the last one may hold the head.
-        send: seconds of moving a task's result to another stage that waits for it, beside compute.
-        exchange: seconds of sending and receiving after a task, with no compute beside it.
+        send: seconds of moving a task's result to another stage that waits for it, while stages
+            compute.
+        exchange: seconds of sending and receiving after a task, without compute meanwhile.
         gather, scatter, update: as in `StepTimes`.
     """
 
@@ -66,8 +67,8 @@ def run_order(
 ) -> StepRun:
     """Runs a step without ticks.
 
-    With `Options.overlap_gather`, fused tasks before a stage's first decoder task do not wait for
-    the parameters, and fused tasks after its last run beside the scatter.
+    With `SimulationOptions.overlap_gather`, fused tasks before a stage's first decoder task do not
+    wait for the parameters, and fused tasks after its last overlap with the scatter.
 
     Raises:
         ScheduleError: a task stands twice on a stage or waits for one that is nowhere, tasks wait
@@ -85,7 +86,7 @@ def seconds_of_cases(
 
     Args:
         step: fused tasks of one task task each.
-        times: `time` is not used; nothing is sent beside compute.
+        times: `time` is not used; nothing is sent while stages compute.
         seconds: `[cases]`, seconds of a task on a stage.
 
     Raises:

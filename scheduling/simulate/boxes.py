@@ -10,7 +10,7 @@ from scheduling.schedules.task_kinds import KINDS, Shades
 from scheduling.schedules.tasks import Task
 from scheduling.simulate.timeline import Span, Timeline
 
-#: Module and kind, which have a colour of their own.
+#: Module and kind, each pair with its colour.
 Colour = tuple[str, str]
 
 #: Shades of the head; the shades of tasks are with their kinds.

@@ -80,7 +80,7 @@ def run_cases(nodes: Sequence[Node], seconds: np.ndarray) -> np.ndarray:
     """Ends of all nodes of one graph, whose nodes take other times in each of several cases.
 
     Args:
-        nodes: as of `run_nodes`, with no listed stream; their own seconds are not used.
+        nodes: as of `run_nodes`, with no listed stream; their seconds are not used.
         seconds: `[nodes, cases]`.
 
     Returns:

@@ -3,7 +3,7 @@
 Co-issued tasks share two streams, the device's compute units and its links: under a collective of
 one task runs the compute of another. Two tasks of two segments each, `compute | collective`::
 
-    apart       F0 ff F1 ff B0 bb B1 bb
+    in turn     F0 ff F1 ff B0 bb B1 bb
     co-issued   F0 B0 F1 B1
                    ff bb ff bb
 """

@@ -7,10 +7,10 @@ take time, and the step has its ends::
     gather | prologue | deliver | tick, tick, .. | epilogue | scatter | update
                                       ^ a stage sync: send, head and loss, deliver
 
-Prologue and epilogue hold encoder tasks only. With `Options.overlap_gather` they run beside gather
-and scatter. A stage sync sends if decoder tasks or chunks of encoders of several stages have run,
-computes the head if a microbatch has left the last chunk, and delivers if one enters next. Lengths
-change tasks and heads; activations move in buffers of fixed size.
+Prologue and epilogue hold encoder tasks only. With `SimulationOptions.overlap_gather` they overlap
+with gather and scatter. A stage sync sends if decoder tasks or chunks of encoders of several stages
+have run, computes the head if a microbatch has left the last chunk, and delivers if one enters
+next. Lengths change tasks and heads; activations move in buffers of fixed size.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ class StageOrders:
             when all of them can. Tasks of other modules than the backbone may stand anywhere.
         after: additional tasks that a task waits for. Without it a task waits for what its kind
             says (`scheduling.schedules.task_kinds`).
-        feeds: by module, what its own microbatches feed, see `Feed.consumers`; microbatch for
+        feeds: by module, what its microbatches feed, see `Feed.consumers`; microbatch for
             microbatch of those that are not named.
         encoder_stages: number of the last orders, those of devices that run encoders alone and are
             no stages of the decoder.

@@ -3,16 +3,16 @@
 A device is idle while its compute units do nothing. The kinds are those of Optimus (Feng et al.,
 arXiv 2408.03505, table 1). On each stage, in the order of time::
 
-    gather      parameters are not there yet, and no encoder task runs beside that
+    gather      parameters are not there yet, and no encoder task runs meanwhile
     warm-up     until the stage's first decoder task
     other       until the end of its last decoder task
     cool-down   until its gradients may be scattered, and until the other stages are done
     scatter     its gradients are being scattered, or other data-parallel replicas are slower
-    tensor      within tasks: collectives with no compute beside them
+    tensor      within tasks: collectives that overlap with no compute
 
 Data-parallel replicas of the pipeline meet twice: they start together, with the gather of the
 parameters, and a stage's gradients are scattered when the slowest replica has them. The optimizer
-waits for all stages of all replicas, as it needs the norm of the whole gradient.
+waits for all stages of all replicas, as it needs the norm of the full gradient.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Replica:
     Attributes:
         slow: factor on the compute time of a stage's devices, by stage: 1.1 is a tenth longer.
         lengths: by module, `[microbatches]`: factors on the work of each
-            microbatch of its own, compute and collectives. Without an entry all are 1.
+            microbatch of the module, compute and collectives. Without an entry all are 1.
     """
 
     slow: Mapping[int, float] = field(default_factory=dict)
@@ -104,8 +104,8 @@ class SimulationOptions:
     Attributes:
         co_issue: tasks of a fused task run side by side, the compute of one under the collectives
             of another.
-        overlap_gather: encoder work before the decoder's first task runs beside the gather of the
-            parameters, and that after its last beside the scatter of the gradients. These do not
+        overlap_gather: encoder work before the decoder's first task overlaps with the gather of the
+            parameters, and that after its last with the scatter of the gradients. These do not
             slow its collectives, as data-parallel ranks are joined by other links (NICs, other
             axes of a torus) than a tensor group.
         replicas: data-parallel replicas of the pipeline. Equal ones are simulated once.
@@ -340,7 +340,7 @@ class StepRun:
         return self.update * run.replica.slow.get(stage, 1.0)
 
     def summarize(self, alone: float | None = None) -> Simulation:
-        """The step as a whole.
+        """The simulation of the step.
 
         Args:
             alone: makespan of the step without its encoders' tasks; None if it has none.

@@ -163,7 +163,7 @@ def beats_of(schedule: Schedule) -> np.ndarray:
 def measured_timeline(records: ArrayLike, schedule: Schedule) -> Timeline:
     """The measured timeline: a row per device, a span per device and tick.
 
-    A span holds a whole fused task; empty fused tasks have no span. Head and sends, which are not
+    A span holds one fused task; empty fused tasks have no span. Head and sends, which are not
     in a fused task, are idle time here.
 
     Args:
@@ -217,7 +217,7 @@ def leaving_microbatch(schedule: Schedule, tick: int) -> int | None:
 
 
 def _encoder_hidden(schedule: Schedule, spans: list[Span]) -> float | None:
-    """Share of encoder work that fits beside the decoder's without making its beats longer."""
+    """Share of encoder work that makes the decoder's beats no longer."""
     beats = beats_of(schedule)
     shape = (beats.max(initial=-1) + 1, schedule.stages)
     decoder, encoder = np.zeros(shape), np.zeros(shape)

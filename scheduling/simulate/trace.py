@@ -45,7 +45,7 @@ POINTS = 72.0
 #: Points: size of titles and names, largest and smallest of the numbers in boxes.
 TEXT, NUMBER, SMALL_NUMBER = 9.0, 7.5, 5.0
 
-#: Width of a digit over its size, and points left free beside a number.
+#: Width of a digit over its size, and points left free around a number.
 DIGIT, PADDING = 0.64, 2.0
 
 #: Points: narrower boxes have no outline, which would look like idle time.
@@ -204,7 +204,7 @@ def _write_number(axes: Axes, box: SpanBox, colour: str, scale: float) -> None:
 
 
 def _time_axis(axes: Axes, seconds: float) -> None:
-    """Labels of the time axis in one unit."""
+    """Write the labels of the time axis in one unit."""
     unit, factor = next((u for u in UNITS if seconds * u[1] >= 1), UNITS[-1])
     axes.set_xlim(0, seconds or 1.0)
     axes.xaxis.set_major_formatter(lambda x, _: f"{x * factor:.6g}")
@@ -264,7 +264,7 @@ def _draw_legend(figure: Figure, shades: Mapping[Colour, Shades], lanes: Shades)
         labels,
         handler_map={_Stack: _Lanes(), tuple: HandlerTuple(ndivide=None, pad=0)},
         loc="outside upper center",
-        # Eight fit beside each other; more stand in rows of about the same length.
+        # Eight fit in a row; more are in rows of about the same length.
         ncols=ceil(len(handles) / ceil(len(handles) / 8)),
         frameon=False,
         fontsize=TEXT,

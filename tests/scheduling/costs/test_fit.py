@@ -185,7 +185,7 @@ def test_times_that_cannot_be_are_refused(seconds: float) -> None:
 
 
 def test_too_few_times_are_refused() -> None:
-    with pytest.raises(HardwareError, match=r"3 measured times cannot tell 4 constants apart"):
+    with pytest.raises(HardwareError, match=r"3 measured times cannot distinguish 4 constants"):
         fit_efficiency(timed(H100)[:3], H100, raise_peaks=False)
-    with pytest.raises(HardwareError, match=r"1 measured times cannot tell 2 constants apart"):
+    with pytest.raises(HardwareError, match=r"1 measured times cannot distinguish 2 constants"):
         fit_link(collectives(H100)[:1], H100, "link", raise_peaks=False)

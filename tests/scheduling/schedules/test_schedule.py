@@ -179,7 +179,7 @@ def test_what_is_no_schedule_is_refused(change):
         {"modules": [{"name": "decoder", "chunks": 1.0}]},
         {"ticks": [[[["F", "decoder", "0", 0]]]]},
     ):
-        with pytest.raises(ScheduleError, match=r"no schedule: TypeError: .* is no whole number"):
+        with pytest.raises(ScheduleError, match=r"no schedule: TypeError: .* is no integer"):
             Schedule.from_json(interleaved_schedule(1, 1, 1).to_json() | wrong)
 
 
