@@ -44,7 +44,7 @@ class MlflowConfig(Section):
 
     Args:
         tracking: address of the server, or of a local store: a folder, or a data base
-            (`sqlite:///FILE`, which needs the whole package `mlflow`); null: that of
+            (`sqlite:///FILE`, which needs the full package `mlflow`); null: that of
             MLFLOW_TRACKING_URI, or else the folder `mlruns` in `run.directory`.
         experiment: experiment that the run belongs to.
     """

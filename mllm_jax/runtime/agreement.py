@@ -22,12 +22,12 @@ VERSIONS = (
     *("tokenizers", "jinja2", "pillow", "soundfile"),
 )
 
-#: Our own code, in folders and in files.
+#: The code of this project, in folders and in files.
 PACKAGES = ("data", "mllm_jax", "scheduling", "sharding")
 SCRIPTS = ("launch.py",)
 
-#: Keys that a host may have of its own: where its files are, and how it reads them. That it reads
-#: the same is told by the identity of the data, the tokenizer included (`data.loading.identity`).
+#: Keys that may differ between hosts: where files are, and how it reads them. That it reads the
+#: same is checked by the identity of the data, the tokenizer included (`data.loading.identity`).
 OWN_KEYS = re.compile(
     r"run\.(compilation_cache|compiled_steps)|checkpoint\.local_folder|"
     r"data\.(cache|lengths_folder|workers|prefetch|processor|source\.(.*\.)?(path|media)(\..*)?)"
@@ -121,7 +121,7 @@ def installed_versions() -> dict[str, str]:
     """The version of each package, by its normalised name; the one that Python would import.
 
     The same, whatever the process has imported: the backport `importlib_metadata`, which dashboards
-    import, takes the place of Python's own search, and raises where that gives nothing.
+    import, replaces Python's search, and raises where that gives nothing.
     An installation that was interrupted may leave a folder without a name or a version, or with
     metadata that cannot be read: it is no package.
     """

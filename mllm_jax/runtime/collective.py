@@ -1,10 +1,10 @@
-"""Messages between processes by collectives of JAX, for processes that JAX has found by itself.
+"""Messages between processes by collectives of JAX, for processes that JAX has discovered.
 
 They have no address at which process 0 could listen. `join_discovered` lets process 0 choose one on
 its machine, which a collective tells the others, and from then on they watch each other as others
 do (`mllm_jax.runtime.peers`). Where the machines cannot reach that address, collectives are all
 that they have (`CollectivePeers`), and nobody watches them but JAX: a process that is lost ends the
-others by JAX's own means (`heartbeat_timeout_seconds`, 100 s), and one that is stuck by a deadline
+others by JAX (`heartbeat_timeout_seconds`, 100 s), and one that is stuck by a deadline
 of whoever waits (`CollectivePeers.waiting`), which cannot name it.
 """
 
@@ -88,7 +88,7 @@ class CollectivePeers(RunPeers):
 
 
 def join_discovered(limits: WatchLimits, seconds: float) -> None:
-    """Let the processes that JAX has found take part in this run.
+    """Let the processes that JAX has discovered take part in this run.
 
     Args:
         limits: limits beyond which another process counts as stuck.

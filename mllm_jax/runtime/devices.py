@@ -33,7 +33,7 @@ class LostError(DeviceError):
 
 
 class StartedError(DeviceError):
-    """JAX has found its devices before those of the configuration were chosen."""
+    """JAX has opened its devices before those of the configuration were chosen."""
 
 
 #: Makes every emulated CPU device compute with one thread.
@@ -41,9 +41,9 @@ ONE_THREAD_FLAGS = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_thre
 
 
 #: Seconds after which JAX itself takes a process for dead, and aborts all: never, within a run. Our
-#: own watch (`mllm_jax.runtime.peers`) says which it was, and ends the others in good order.
+#: watch (`mllm_jax.runtime.peers`) says which it was, and ends the others in good order.
 NEVER = 7 * 24 * 3600
-#: Seconds by which JAX's deadline for processes that it finds itself is behind ours.
+#: Seconds by which JAX's deadline for processes that it discovers is later than ours.
 MARGIN = 60
 
 
@@ -94,7 +94,8 @@ def start_devices(
 def start_in_process(parallel: ParallelConfig) -> list[jax.Device]:
     """`start` for a single process in which JAX may have started before, such as a notebook's.
 
-    JAX keeps the devices that it has found first: a later configuration has the first ones of them.
+    JAX does not change the devices that it has opened first: a later configuration has the first
+        ones of them.
 
     Raises:
         DeviceError: JAX finds too few devices, or has started on another platform.
@@ -171,7 +172,7 @@ def _join_processes(
         )
 
     try:
-        # JAX's own deadline aborts the process, before anybody could say what has happened.
+        # JAX's deadline aborts the process, before anybody could say what has happened.
         with (
             group.noting_activity("joining JAX's coordinator", limited=True),
             exit_after(seconds, why),
@@ -207,7 +208,7 @@ def _join_discovered(seconds: float) -> None:
     at = coordinator_addresses(os.environ)
     try:
         with exit_after(seconds, why):
-            # JAX's own deadline aborts the process, before anybody could say what has happened.
+            # JAX's deadline aborts the process, before anybody could say what has happened.
             jax.distributed.initialize(
                 at.coordinator,
                 coordinator_bind_address=at.bind,
@@ -298,7 +299,7 @@ def _find_devices(parallel: ParallelConfig, *, trained: bool = False) -> list[ja
         f"{len(devices)} and the plans to match"
     )
     # All know of it before the first one ends: process 0 has JAX's coordinator, and a process that
-    # still waits for that would not know that devices of its own are lost.
+    # still waits for that would not know that it has lost devices.
     current_peers().gather_values("devices are counted", None)
     if not lacking or (len(lacking) == count and not trained):
         raise DeviceError(message)

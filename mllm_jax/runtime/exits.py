@@ -43,7 +43,7 @@ def exit_code_table() -> str:
     return "\n".join(f"  {code:>3}  {meaning}" for code, meaning in MEANINGS.items())
 
 
-#: Errors whose message says all, which are told without a traceback: module and name. They are
+#: Errors whose message says all, which are printed without a traceback: module and name. They are
 #: named, not imported, as most of their modules load what computes.
 CODES = {
     ("data.sample", "DataError"): ExitCode.BAD_DATA,

@@ -63,7 +63,7 @@ def has_trained(folder: Path) -> bool:
 
 
 def steps_in(folder: Path) -> list[int]:
-    """Steps whose checkpoints are whole in the folder of a run."""
+    """Steps whose checkpoints are complete in the folder of a run."""
     return sorted(
         int(path.name) for path in (folder / "checkpoints").glob("*") if path.name.isdigit()
     )
@@ -166,4 +166,4 @@ def check_room(folder: Path, needed_bytes: int, *, lenient: bool = False) -> Non
 def _report_problem(what: str, *, lenient: bool) -> None:
     if not lenient:
         raise RoomError(what)
-    logger.warning("%s. Training goes on; what cannot be saved is told, and tried again", what)
+    logger.warning("%s. Training goes on; what cannot be saved is logged, and tried again", what)

@@ -1,8 +1,8 @@
 """SIGINT and SIGTERM: every command ends with the code of an interruption and says what is saved.
 
-Python runs the handler of a signal between two of its own instructions, so never while XLA compiles
+Python runs the handler of a signal between two of its instructions, so never while XLA compiles
 for a minute. A process that is interrupted there is ended by a thread of this module; nothing is
-lost by that, as a training loop that has something to save sets handlers of its own (`StopSignal`).
+lost by that, as a training loop that has something to save sets other handlers (`StopSignal`).
 
 A supervised process is interrupted once: see `StopSignal`.
 
@@ -48,7 +48,7 @@ def interrupt_message() -> str:
 
 
 class InterruptibleContext:
-    """Context in which the signals raise KeyboardInterrupt or, if Python is kept busy, end all."""
+    """Context in which the signals raise KeyboardInterrupt or, if Python stays busy, end all."""
 
     def __init__(self) -> None:
         self._handled, self._raised = 0, False
@@ -85,7 +85,7 @@ class InterruptibleContext:
         raise KeyboardInterrupt
 
     def _on_dropped(self, error: sys.UnraisableHookArgs) -> None:
-        """Python has dropped an exception: a handler's comes again, others are told as usual."""
+        """Python has dropped an exception: a handler's comes again, others are printed as usual."""
         if error.exc_type is not KeyboardInterrupt:
             self._hook(error)
             return

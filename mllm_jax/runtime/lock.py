@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 #: Name of the lock in the folder of a run; the file stays there, and names its last holder.
 NAME = ".lock"
-#: Name of the lock of the supervisor that leads; those of other processes have their numbers behind
+#: Name of the lock of the supervisor that leads; those of other processes have their numbers after
 #: it. A supervisor has it in pauses, too, in which no process of the run has the lock above.
 SUPERVISOR = ".supervisor"
 #: Seconds in which somebody who only looks at a lock lets it go.
@@ -154,7 +154,7 @@ def _acquire_lock(folder: Path, file: IO[str], patience: float) -> None:
 
 
 def _write_holder(file: IO[str]) -> None:
-    """Write who has the lock; it holds on a full disk, too, where nobody can be told."""
+    """Write who has the lock; it holds on a full disk, too, where nothing can be written."""
     since = time.strftime("%Y-%m-%d %H:%M:%S %z")
     holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": since}
     holder |= {"job": cluster_job()}

@@ -143,7 +143,8 @@ class RunPeers:
 
     @property
     def present_activity(self) -> ProcessActivity:
-        """The present activity, or the call to a place that holds it up: what others are told.
+        """The present activity, or the call to a place that holds it up, for the messages of
+        others.
 
         After such a call the activity begins anew.
         """
@@ -219,7 +220,7 @@ def set_event_listener(listener: Callable[[], None]) -> None:
 
 
 def current_peers() -> RunPeers:
-    """The processes of this run, as `set_peers` was told last."""
+    """The processes of this run, as of the last `set_peers`."""
     return _current
 
 

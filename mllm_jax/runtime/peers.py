@@ -15,7 +15,7 @@ Before, both ends show the secret of the run, if it has one (`mllm_jax.runtime.m
 process 0 hears few strangers at a time, and little of each (`mllm_jax.runtime.messages.strangers`).
 A connection with any other message is closed.
 
-All of it happens on a thread of its own, so that a process is heard while it compiles or waits
+All of it happens on a separate thread, so that a process is heard while it compiles or waits
 for a collective, and can end itself while it is stuck in one.
 """
 

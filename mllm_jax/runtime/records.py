@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 CRC = "crc"
 #: The end of a record on one line, and of one that has a line for each key.
 _TAIL = re.compile(rb'(?:, "crc": "([0-9a-f]{8})"}|,\n  "crc": "([0-9a-f]{8})"\n})\Z')
-#: What is behind the comma at the end of a line, wherever it stands.
+#: What follows the comma at the end of a line, wherever it stands.
 _END = re.compile(rb'"crc": "[0-9a-f]{8}"}')
 #: Bytes of these ends, and where their digits are.
 _ENDS = {
@@ -89,9 +89,9 @@ class RecordLines:
 
     Attributes:
         path: the file.
-        values: the records that are whole, in order, without their checksums.
+        values: the undamaged records, in order, without their checksums.
         damage: by number of a line, from 1, why the line is left out.
-        unknown: keys of whole records that this version does not know.
+        unknown: keys of undamaged records that this version does not know.
         checked: whether the records have checksums.
     """
 
@@ -140,7 +140,7 @@ def records_text(lines: Iterable[Values], *, ascii_only: bool = True) -> str:
 
 
 def record_document(values: Values) -> str:
-    """A record as the text of a file of its own, a key on each line; raises as `record_line`."""
+    """A record as the text of a separate file, a key on each line; raises as `record_line`."""
     return _with_checksum(json.dumps(_check_keys(values), allow_nan=False, indent=2)) + "\n"
 
 
@@ -188,7 +188,7 @@ def read_record_lines(path: Path, form: Callable[[Values], RecordSchema]) -> Rec
 
 
 def read_record(path: Path, form: RecordSchema) -> dict[str, Any]:
-    """The record in a file of its own.
+    """The record in a separate file.
 
     Raises:
         RecordDamageError: it has changed since it was written, or is none.
@@ -202,7 +202,7 @@ def read_record(path: Path, form: RecordSchema) -> dict[str, Any]:
 
 
 def is_signed(path: Path) -> bool:
-    """Whether the record in a file of its own has a checksum. Raises OSError."""
+    """Whether the record in a separate file has a checksum. Raises OSError."""
     return _parse_line(path.read_bytes().removesuffix(b"\n")).signed
 
 
@@ -253,14 +253,14 @@ def _parse_verified(data: bytes) -> dict[str, Any] | None:
 
 
 def _parse_last(data: bytes) -> list[_ParsedLine]:
-    """What stands behind the last line break: nothing, the beginning of a record, or damage."""
+    """What follows the last line break: nothing, the beginning of a record, or damage."""
     line = _parse_line(data)
     broke_off = not line.values and data[:1] in (b"", b"{") and b"\0" not in data
     return [] if broke_off else [line]
 
 
 def _parse_several(data: bytes) -> _ParsedLine | None:
-    """Whole records of one line, behind which line breaks are damaged or lost; None without any."""
+    """Undamaged records of one line whose line breaks are damaged or lost; None without any."""
     records, begin = list[dict[str, Any]](), 0
     for end in _END.finditer(data):
         if (values := _parse_verified(data[begin : end.end()])) is not None:

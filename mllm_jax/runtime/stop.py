@@ -68,7 +68,7 @@ class StopSignal:
             return
         self._listening = True
         if threading.current_thread() is threading.main_thread():
-            # No other handler is told of the first signal, see `mllm_jax.runtime.interrupt`.
+            # No other handler sees the first signal, see `mllm_jax.runtime.interrupt`.
             self._fd = signal.set_wakeup_fd(-1)
             self._previous_handlers = {
                 number: signal.signal(number, self._on_signal) for number in SIGNALS

@@ -51,7 +51,7 @@ class HostAddress:
     def is_loopback_name(self) -> bool:
         """Whether the host is a name that stands for this machine alone, where it is looked up.
 
-        Debian gives a machine's own name the address 127.0.1.1; `localhost` is meant to be that.
+        Debian gives the name of a machine the address 127.0.1.1; `localhost` is meant to be that.
         """
         if self.host == "localhost" or _is_number(self.host):
             return False

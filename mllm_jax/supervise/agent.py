@@ -1,4 +1,4 @@
-"""The supervisor's hands on its own host: it starts, watches and ends one training process."""
+"""The supervisor's agent on its host: it starts, watches and ends one training process."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class TimeSpent:
         attempt: number of the attempt.
         began: time at which the process was started, seconds since 1970.
         seconds: seconds by what they went into, see `KINDS`; they add up to the time since.
-        now: what the time behind them goes into.
+        now: what the time after them goes into.
         effective: seconds of the steps that the run's state then has, those of earlier attempts
             included, each step counted once; None before there is a state.
     """
@@ -221,9 +221,10 @@ def _trailing_seconds(
     following: float | None,
     lost: Collection[str],
 ) -> dict[str, float]:
-    """What the time behind the last that process 0 has told went into.
+    """What the time after the last record of process 0 went into.
 
-    A supervisor that was killed has not told the end of its attempt: the next one begins after a
+    A supervisor that was killed has not recorded the end of its attempt: the next one begins after
+        a
     pause that is counted from the last that is known.
 
     Args:

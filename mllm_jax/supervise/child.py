@@ -29,7 +29,7 @@ TIDIED = 3.0
 
 
 class ChildProcess:
-    """A training process in a session of its own, so that a terminal's signals come by us alone.
+    """A training process in a separate session, so that a terminal's signals come by us alone.
 
     Args:
         attempt: number of the attempt that it belongs to.
@@ -127,7 +127,7 @@ class ChildProcess:
         os.close(self._stacks)
 
     async def _end_leftovers(self) -> None:
-        """End what the process may have left behind."""
+        """End processes and remove files that the process may have left."""
         assert self._session is not None, "the process is not started"
         until = time.monotonic() + TIDIED
         self._session.kill_processes()

@@ -203,7 +203,7 @@ class RunCoordinator:
         return tuple(present[:most])
 
     def _go_on_without(self, missing: list[int], now: float) -> list[CoordinatorAction]:
-        """Leave hosts behind that did not come, if there is a plan for those that did."""
+        """Leave out hosts that did not come, if there is a plan for those that did."""
         names = f"process{'es' * (len(missing) > 1)} {', '.join(map(str, missing))}"
         absence = (
             f"the supervisor{'s' * (len(missing) > 1)} of {names} of {self.count} did not come "

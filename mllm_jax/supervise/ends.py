@@ -62,7 +62,7 @@ class ProcessEnd:
 
     @property
     def is_host_unfit(self) -> bool:
-        """Whether its host is not fit: devices are lost, or a self-check has found something."""
+        """Whether its host is not fit: devices are lost, or a self-check has failed."""
         return self.code == ExitCode.UNFIT and not self.halted
 
     def __str__(self) -> str:

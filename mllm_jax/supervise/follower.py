@@ -44,7 +44,8 @@ BEAT = 0.5
 AGAIN = 0.2
 #: Seconds of one look.
 TRY = 5.0
-#: Seconds for the next one to lead to listen, beside those by which another may have noticed later.
+#: Seconds for the next one to lead to listen, in addition to those by which another may have
+#: noticed later.
 TURN = 5.0
 
 
@@ -83,7 +84,7 @@ class FollowerSupervisor(HostSupervisor):
             await self._agent.wait_idle()
 
     async def _find_leader(self) -> Connection | None:
-        """A connection to the supervisor that leads; None if none does, and why is told."""
+        """A connection to the supervisor that leads; None, and a line in the log, if none does."""
         settings, wait = self._settings, 0.0 if self.left else self._settings.wait
         connection = await self._connect_to(self._address, wait)
         message = (

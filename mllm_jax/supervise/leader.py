@@ -177,7 +177,7 @@ class LeaderSupervisor(HostSupervisor):
                     self._finish = FinishRun(action.code, action.why)
 
     def _record_attempt(self, record: WatchedAttempt) -> None:
-        """Keep the record of an attempt, beside: the folder may be one of a network."""
+        """Store the record of an attempt, on a thread: the folder may be on a network."""
         self._writer.submit(_write_record, self._settings.folder, record)
 
     def _broadcast_action(self, action: SupervisorOrder) -> None:
@@ -288,7 +288,7 @@ def _record_return(checkpoint_return: CheckpointReturn) -> None:
     try:
         checkpoint_return.record_return()
     except OSError as error:
-        logger.warning("it cannot be kept that the run has gone back: %s", error)
+        logger.warning("it cannot be recorded that the run has gone back: %s", error)
 
 
 def _write_record(folder: Path, record: WatchedAttempt) -> None:

@@ -1,7 +1,7 @@
 """How long an event of a process usually lasts: what is far beyond is a hang.
 
 `run.stall_seconds` must leave room for the longest step of any run, and `run.phase_seconds` for the
-longest compilation. Once a process has shown how long its own events last, `run.hang_seconds`, or
+longest compilation. Once a process has shown how long its events last, `run.hang_seconds`, or
 ten times the longest so far, says it sooner::
 
     step 5 | waiting for the data of step 6 | step 6 | ...

@@ -1,6 +1,6 @@
-"""Plans for fewer hosts that `launch.py plan` searches, beside the run (`run.fallback: plan`).
+"""Plans for fewer hosts that `launch.py plan` searches during the run (`run.fallback: plan`).
 
-The search loads what computes, and takes seconds to minutes, so that it is a process of its own; it
+The search loads what computes, and takes seconds to minutes, so that it is a separate process; it
 begins with the supervisor of process 0, and is over long before a host is missed. Until then, and
 where it finds nothing, the configured plans with fewer replicas hold.
 """
@@ -57,14 +57,14 @@ class FallbackPlans(Mapping[int, tuple[str, ...]]):
 
 
 class FallbackSearch:
-    """Searches plans on a thread of its own, the most hosts first.
+    """Searches plans on a separate thread, the most hosts first.
 
     Args:
         command: words of the search, without the devices and the file.
         devices: devices by number of hosts.
         folder: folder for the plans.
         read: reads a plan.
-        plans: plans that are replaced as others are found.
+        plans: plans that are replaced as the search ends.
     """
 
     def __init__(
@@ -110,10 +110,10 @@ class FallbackSearch:
             if why:
                 last = why.strip().splitlines()[-1]
                 details = hosts, devices, last
-                logger.warning("no plan is found for %d hosts (%d devices): %s", *details)
+                logger.warning("no plan exists for %d hosts (%d devices): %s", *details)
 
     def _accept_plan(self, hosts: int, devices: int, file: Path) -> str:
-        """Take a plan that was found; why not, if it cannot be taken."""
+        """Take a plan of the search; why not, if it cannot be taken."""
         try:
             self._plans.add_plan(hosts, self._read(file, devices))
         except ValueError as error:

@@ -1,4 +1,4 @@
-"""The processes of a session, and the shared memory that they leave behind when they are killed."""
+"""The processes of a session, and the shared memory that they leave when they are killed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 _TRACKER = b"multiprocessing.resource_tracker"
 #: Where shared memory has names, and how those begin that Python gives.
 _SHARED, _NAMES = Path("/dev/shm"), "psm_"
-#: Most seconds until processes that were told to stop have done so.
+#: Most seconds until processes that were asked to stop have stopped.
 _STOPPING = 0.2
 
 
@@ -42,7 +42,7 @@ class ProcessSession:
 
         Trackers remove what was registered with them once its processes are killed; then they end,
         too. A process that is killed while it makes a segment may not have registered it yet:
-        `end` sees to those. One that runs could make another behind our back, so all
+        `end` sees to those. One that runs could start another meanwhile, so all
         are stopped first.
         """
         killed = [

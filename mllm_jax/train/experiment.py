@@ -1,4 +1,4 @@
-"""The objects that a run is made of, built from its configuration."""
+"""The objects of a run, built from its configuration."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Experiment:
         Raises:
             PlanError: the plans do not fit the devices.
             ScheduleError: the pipeline's sizes do not fit together.
-            DataError: tokenizer or processor cannot be made.
+            DataError: tokenizer or processor cannot be built.
         """
         step = build_train_step(config)
         processor = configured_processor(config)

@@ -37,8 +37,8 @@ def test_plans_are_found_told_and_given_up(tmp_path, caplog):
     assert plans == {4: ("for 8 of 8",), 3: ("before",), 2: ("before",)}
     told = [record.getMessage() for record in caplog.records]
     assert told == [
-        "no plan is found for 3 hosts (6 devices): error: no plan fits",
-        "no plan is found for 2 hosts (4 devices): the plan has 2 devices",
+        "no plan exists for 3 hosts (6 devices): error: no plan fits",
+        "no plan exists for 2 hosts (4 devices): the plan has 2 devices",
     ]
 
 

@@ -159,7 +159,7 @@ def test_a_supervised_run_that_is_killed_goes_on_from_memory_with_the_same_losse
     for figure in ("padding", "imbalance", "encoder_microbatches", "moved_bytes", "final_loss"):
         assert json.loads(out)[figure] == whole[figure], figure
     assert err.count(" s after the start: start ") == 2
-    assert re.search(r"; ([1-9]\d*) of \1 programs were found compiled", err)
+    assert re.search(r"; ([1-9]\d*) of \1 programs were compiled already", err)
     assert losses(run) == losses(folder / "whole")
     assert [path.name for path in (run / "checkpoints").iterdir()] == ["4"]
     assert not list(memory.rglob("*.json"))

@@ -309,7 +309,7 @@ def _check_measurements(config: ExperimentConfig) -> Iterator[ConfigProblem]:
         yield ConfigProblem(key, reason, lambda: [[ProblemChoice.of_key(key, False), *off]])
     if evaluate.enabled and evaluate.loss and graph.measured is None:
         name = "evaluate.loss"
-        why = f"true is refused, as {learnt} has a loss of whole steps alone"
+        why = f"true is refused, as {learnt} has a loss of steps, not of microbatches"
         yield ConfigProblem(name, why, lambda: [[*off, ProblemChoice.of_key(name, False)]])
 
 

@@ -1,1 +1,1 @@
-"""Compiled programs that are kept: by JAX between runs, or compiled ahead of time."""
+"""Compiled programs that are stored: by JAX between runs, or compiled ahead of time."""

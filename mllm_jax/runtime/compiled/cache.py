@@ -13,7 +13,7 @@ import jax
 logger = logging.getLogger(__name__)
 
 #: Thresholds of programs worth keeping, by JAX's name of the setting: any size, a tenth of a second
-#: to compile. JAX's own second leaves out the many small ones of a run.
+#: to compile. JAX's default of a second leaves out the many small ones of a run.
 WORTH_KEEPING = {
     "jax_persistent_cache_min_compile_time_secs": 0.1,
     "jax_persistent_cache_min_entry_size_bytes": 0,
@@ -26,11 +26,11 @@ def enable_compilation_cache(where: str | None) -> None:
     """Store compiled programs, and load stored ones, from now on; call it before any compilation.
 
     A stored program is identified by its text, the versions of JAX and XLA, their options and the
-    devices. Programs for CPUs have instructions that not every CPU knows: each kind of CPU has its
-    own folder. JAX's environment variables for folder and thresholds take precedence.
+    devices. Programs for CPUs have instructions that not every CPU knows: each kind of CPU has a
+    separate folder. JAX's environment variables for folder and thresholds take precedence.
 
     Args:
-        where: folder; `auto`: where JAX is told by its environment, else below the user's caches;
+        where: folder; `auto`: where JAX's environment says, else below the user's caches;
             None: no programs are stored.
     """
     jax.config.update("jax_enable_compilation_cache", where is not None)
@@ -49,8 +49,8 @@ def enable_compilation_cache(where: str | None) -> None:
         writable = False
     if not writable:
         logger.warning(
-            "compiled programs cannot be kept in %s; set run.compilation_cache to another folder, "
-            "or to null",
+            "compiled programs cannot be stored in %s; set run.compilation_cache to another "
+            "folder, or to null",
             folder,
         )
         return

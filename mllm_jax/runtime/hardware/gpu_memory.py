@@ -14,7 +14,7 @@ from scheduling.costs.hardware import GPU_SHARE
 
 logger = logging.getLogger(__name__)
 
-#: Variables by which JAX is told the share; it refuses both together.
+#: Variables that tell JAX the share; it refuses both together.
 VARIABLES = "XLA_PYTHON_CLIENT_MEM_FRACTION", "XLA_CLIENT_MEM_FRACTION"
 
 

@@ -1,7 +1,7 @@
 """The peak FLOP/s of a device, against which MFU is reported: one for each kind of device.
 
 That of an accelerator is in configs/hardware/. That of a CPU is the best that any process has
-measured on the machine, and kept: what a busy machine reaches is no peak, whether first or later.
+measured on the machine, and stored: what a busy machine reaches is no peak, whether first or later.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ logger = logging.getLogger(__name__)
 
 #: Type of the operands of a CPU's peak, and of that of other devices.
 CPU_TYPE, TYPE = "float32", "bfloat16"
-#: Seconds for which a CPU is measured, and the fewest products: first, and beside what is kept.
+#: Seconds for which a CPU is measured, and the fewest products: at first, and to compare with the
+#: stored rate.
 _FIRST, _AGAIN = (0.25, 4), (0.05, 2)
-#: Factor by which a better rate replaces the one that is kept: below it lies noise.
+#: Factor by which a better rate replaces the stored one: below it lies noise.
 _BETTER = 1.05
 _FORM = RecordSchema({"flops": KNOWN_NUMBER, "cpu": TEXT, "cores": INT})
 
@@ -57,7 +58,7 @@ class DevicePeak:
     source: str
 
     def to_json(self) -> dict[str, Any]:
-        """As kept with a run."""
+        """As stored with a run."""
         return {"of": self.of, "flops": self.flops, "source": self.source}
 
     def flops_of_device(self, device: jax.Device) -> float:
@@ -69,7 +70,7 @@ class DevicePeak:
 
 
 def device_peak(device: jax.Device) -> DevicePeak | None:
-    """The peak of a device, dense; None for one that configs/hardware/ lacks, which is told once.
+    """The peak of a device, dense; None for one that configs/hardware/ lacks, which is logged once.
 
     Raises:
         HardwareError: configs/hardware/ is missing or wrong.
@@ -106,7 +107,7 @@ def host_peak() -> DevicePeak:
     file = user_caches() / f"peak-{cpu_kind().partition('-')[2]}-{cores}-cores.json"
     stored = _read_stored(file, cpu, cores)
     measured = _measure_flops(*(_FIRST if stored is None else _AGAIN))
-    flops, source = stored, f"({CPU_TYPE}, the best measured here, kept in {file})"
+    flops, source = stored, f"({CPU_TYPE}, the best measured here, stored in {file})"
     if flops is None or measured > _BETTER * flops:
         flops = measured
         source = _store_number(file, {"flops": flops, "cpu": cpu, "cores": cores}, source)
@@ -132,10 +133,10 @@ def _store_number(file: Path, values: dict[str, Any], source: str) -> str:
         file.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(file, record_document(values), part=f".{file.name}-{os.getpid()}")
     except OSError as error:
-        logger.warning("%s: the peak of this CPU cannot be kept: %s", file, error)
+        logger.warning("%s: the peak of this CPU cannot be stored: %s", file, error)
         return f"({CPU_TYPE}, measured by this process)"
     logger.info(
-        "the peak of %d cores of this CPU is %.3g GFLOP/s, kept for MFU in %s until a process "
+        "the peak of %d cores of this CPU is %.3g GFLOP/s, stored for MFU in %s until a process "
         "measures more",
         *(values["cores"], values["flops"] / 1e9, file),
     )

@@ -43,7 +43,7 @@ class CoordinatorRelay:
         writer.close()
 
     async def _connect_to_target(self) -> tuple[StreamReader, StreamWriter]:
-        """A connection to the target, as soon as it listens; the client has its own deadline."""
+        """A connection to the target, as soon as it listens; the client has a deadline."""
         while True:
             try:
                 return await asyncio.open_connection(self._target.host, self._target.port)

@@ -7,7 +7,7 @@ so, before anything else is said; without a secret it is empty, and proves nothi
               <-- proof -- process 1                another one, and the HMAC of both
               -- shown -->                          the HMAC of both the other way round
 
-Nothing is encrypted, as between JAX's own processes: the cluster's network is trusted to carry
+Nothing is encrypted, as between processes of JAX: the cluster's network is trusted to carry
 bytes, not to connect only who belongs here.
 """
 
@@ -68,7 +68,7 @@ async def request_secret(connection: Connection) -> None:
     """See that who has connected knows the secret, and show it then.
 
     Raises:
-        MessageError: it does not; it is told so. The connection is to be closed.
+        MessageError: it does not; it gets an answer that says so. The connection is to be closed.
     """
     secret, nonce = os.environ.get(VARIABLE, ""), secrets.token_hex(16)
     connection.send("nonce", nonce=nonce)

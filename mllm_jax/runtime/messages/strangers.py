@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 #: Seconds for the beginning of a connection.
 BEGINNING = 60.0
-#: Connections of strangers that may be open beside those of all who are expected.
+#: Most open connections of strangers, in addition to those of all who are expected.
 SPARE = 64
 #: Seconds in which who is refused may hang up.
 PARTING = 2.0
@@ -46,7 +46,7 @@ class StrangerConnections:
             kind: kind of the message.
 
         Returns:
-            None for who does not belong here, whose connection is closed; that is told.
+            None for who does not belong here, whose connection is closed, with a warning.
         """
         self._open[connection] = None
         if len(self._open) > self._limit:

@@ -1,4 +1,4 @@
-"""Signs of life of a training process, in a file that its supervisor has made.
+"""Signs of life of a training process, in a file that its supervisor has created.
 
 The file is in memory and as long as it will ever be (`LENGTH`), so neither a full disk nor a
 network file system that hangs can keep a process from telling that it lives, or its supervisor from
@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 LENGTH = 4096
 #: Times that the file is read while it is being replaced.
 _READS = 10
-#: Characters of an event that are told.
+#: Most characters of an event in a message.
 _SHOWN = 500
 
 

@@ -50,7 +50,7 @@ class SupervisorSettings:
         beats: descriptor of the file for signs of life.
         stacks: descriptor of the file for stacks.
         command: the command of the supervisor, for messages that say how to go on.
-        overrides: what changes the configuration where hosts were left behind.
+        overrides: what changes the configuration where hosts were left out.
         trained: whether an earlier attempt has taken a step.
     """
 
@@ -79,7 +79,7 @@ _current: SupervisorSettings | None = None
 
 
 def supervisor_settings() -> SupervisorSettings | None:
-    """What this process was told by its supervisor; None if it has none."""
+    """The settings of this process from its supervisor; None if it has none."""
     return _current
 
 

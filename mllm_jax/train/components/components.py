@@ -29,7 +29,7 @@ class RunComponents:
         checkpoints: when a save is tried again, and which checkpoints are good.
         snapshots: snapshots in the memory of the hosts; None if the run takes none.
         evaluator: evaluates held-out samples; None if the run does not.
-        remote: copies of checkpoints behind a URL; None if the run makes none.
+        remote: copies of checkpoints at a URL; None if the run makes none.
     """
 
     listeners: RunListeners

@@ -1,7 +1,7 @@
 """Held-out samples: loss of their answers, and answers written greedily and compared.
 
 Both run under the plans of training, a pipeline's stages as fsdp. The loss is that of training, on
-whole samples, packed: the mean over all tokens that have one. For greedy decoding prompts are
+samples, packed: the mean over all tokens that have one. For greedy decoding prompts are
 packed likewise; `train.decoding` writes all answers of a batch at once.
 """
 
@@ -68,7 +68,7 @@ class LossEvaluator:
         self._step, self._trained = experiment.forward_step, experiment.step
         self._modules = Model(self._config.model, self._step.program.views)
         self._source = make_source(self._config.data, "heldout")
-        # Every share of the batch must be whole rows, here with the stages of a pipeline as fsdp.
+        # Every share of the batch must be full rows, here with the stages of a pipeline as fsdp.
         grid = self._step.program.grid
         shares = math.lcm(*(plan.batch for plan in grid.plans.values()))
         rows = -(-self._config.data.rows // shares) * shares
@@ -169,7 +169,7 @@ class LossEvaluator:
         return total
 
     def compare_answers(self, params: Any) -> dict[str, Any]:
-        """Exact match of whole answers that are decoded greedily.
+        """Exact match of full answers that are decoded greedily.
 
         Args:
             params: parameters that `convert_params` returned.
@@ -294,8 +294,8 @@ def check_measured(config: ExperimentConfig) -> None:
         )
     if section.loss and graph.measured is None:
         problems.append(
-            f"evaluate.loss: true is refused, as {learnt} has a loss of whole steps alone; valid: "
-            "false"
+            f"evaluate.loss: true is refused, as {learnt} has a loss of steps, not of "
+            "microbatches; valid: false"
         )
     if problems:
         raise ConfigError(config.run.name, problems)

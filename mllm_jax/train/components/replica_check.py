@@ -9,8 +9,8 @@ bit. Four replicas, of which the devices of replica 2 compute wrongly::
     on its own devices   0  1  2  3      rank 2 differs: devices 2 or 3
     on the next ones     1  2  3  0      rank 1 differs: devices 1 or 2    -> devices 2
 
-Parameters that replicas hold alike stay where they are, so that each uses its own copy: a copy that
-has changed shows, too. Of two replicas it cannot be told which one is wrong. An exact comparison
+Parameters that replicas hold alike stay where they are, so that each uses its copy: a copy that
+has changed shows, too. Which of two replicas is wrong is unknown. An exact comparison
 needs collectives that sum by ranks, whatever devices these lie on; within a replica, those of one
 host do.
 """
@@ -44,7 +44,7 @@ SEEDS = 0x243F6A88, 0x85A308D3
 
 
 class CorruptionError(RunError):
-    """Replicas that have made other bits of the same rows."""
+    """Replicas that have computed other bits from the same rows."""
 
 
 def check_replicas(check: ReplicaCheck, step: int, params: Any, batch: Batch) -> None:
@@ -81,8 +81,8 @@ class ReplicaDifference:
         names = [f"device {each.id} of process {each.process_index}" for each in self.suspects]
         ranks = f"rank{'s' * (len(self.ranks) > 1)} {', '.join(map(str, self.ranks))}"
         return (
-            f"{' or '.join(names)} computes wrongly: what {ranks} made of the same rows differs "
-            "between replicas"
+            f"{' or '.join(names)} computes wrongly: what {ranks} computed from the "
+            "same rows differs between replicas"
         )
 
 

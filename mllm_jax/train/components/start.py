@@ -40,13 +40,13 @@ logger = logging.getLogger(__name__)
 def locked_run(folder: Path) -> Iterator[None]:
     """Context in which the run's folder is there, takes files, and no other run writes to it.
 
-    A run that ends with an error before it has written anything leaves no new folder behind. One
+    A run that ends with an error before it has written anything leaves no new folder. One
     that its supervisor has started again goes on where the disk is full.
 
     Raises:
         RunError: the folder cannot be written.
-        LockedError: another run has it, or a supervisor that is not this process' own, which may be
-            between two attempts.
+        LockedError: another run has it, or a supervisor that did not start this process, which may
+            be between two attempts.
     """
     patience = PATIENCE if supervisor_settings() else GLANCE
     lock = run_lock(folder, patience=patience) if is_primary() else nullcontext()
@@ -92,7 +92,7 @@ def restore_or_init(
         sources: identities of the present data.
         from_step: step of the checkpoint to continue from; None: the newest.
         memory: snapshots in the memory of the hosts, if the run takes any.
-        remote: copies of checkpoints behind a URL, if the run makes any.
+        remote: copies of checkpoints at a URL, if the run makes any.
 
     Raises:
         RunError: `from_step` without checkpoints.
@@ -147,7 +147,7 @@ def initial_state(experiment: Experiment, console: Console) -> Any:
     config, step = experiment.config, experiment.step
     released, lora = config.model.pretrained is not None, config.train.lora
     first_adapters = lora.begin_with if lora else None
-    # Opened before weights are made and read, which may take minutes.
+    # Opened before weights are initialised and read, which may take minutes.
     adapters = None
     if first_adapters is not None:
         adapters = FirstAdapters.open(config.model, Path(first_adapters))
@@ -176,7 +176,7 @@ def print_start(experiment: Experiment, console: Console) -> None:
         model, frozen = experiment.config.model, experiment.config.frozen
         if model.adapters and (left_out := frozen.fully_trained(model.parts)):
             logger.warning(
-                "%s train in full beside adapters, so that `export --adapters` has no place for "
+                "%s train in full next to adapters, so that `export --adapters` has no place for "
                 "them; export all weights in the end, or name them in train.freeze",
                 ", ".join(left_out),
             )

@@ -27,7 +27,7 @@ def take_traced_step(
     observed = experiment.observed_step(recorder)
     schedule = observed.program.schedule
     assert schedule is not None  # a configuration without stages has no trace_step
-    # Its program is compiled for another frame, which has rows of its own.
+    # Its program is compiled for another frame, which has other rows.
     with current_peers().noting_activity("compiling the step with observers", limited=False):
         state, scalars = observed.update(state, batch.with_schedule(observed.schedule))
     with waiting_for_peers(f"step {number}"):

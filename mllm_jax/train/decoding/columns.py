@@ -31,7 +31,7 @@ class AnswerColumns:
         cls,
         slots: Sequence[PromptSlot],
         rows: Sequence[int],
-        unit: int,
+        multiple: int,
         limits: Sequence[int],
         fewest: int = 1,
     ) -> AnswerColumns:
@@ -40,7 +40,7 @@ class AnswerColumns:
         Args:
             slots: where the prompts of all rows lie.
             rows: rows of this process.
-            unit: number of which the columns of a row are a multiple.
+            multiple: number of which the columns of a row are a multiple.
             limits: the most tokens of each prompt's answer.
             fewest: columns that there are at least, so that batches have one shape.
         """
@@ -49,7 +49,7 @@ class AnswerColumns:
         for slot in slots:
             places.append((slot.row, filled[slot.row]))
             filled[slot.row] += 1
-        count = -(-max([fewest, *filled.values()]) // unit) * unit
+        count = -(-max([fewest, *filled.values()]) // multiple) * multiple
         arrays = {name: np.zeros((len(rows), count), np.int32) for name in NAMES}
         local = {row: number for number, row in enumerate(rows)}
         for slot, (row, column), limit in zip(slots, places, limits, strict=True):

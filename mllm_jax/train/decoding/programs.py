@@ -44,7 +44,7 @@ from mllm_jax.train.step.step import TrainStep
 from sharding.collectives import join_slices, psum, shard_slice
 from sharding.rules import ParameterSharding
 
-#: When parameters are made whole along fsdp: once, or layer by layer for every token.
+#: When parameters are gathered over fsdp: once, or layer by layer for every token.
 Gather = Literal["step", "layer"]
 
 
@@ -58,7 +58,7 @@ class DecodingState(NamedTuple):
     Attributes:
         cache: keys and values of prompts and answers.
         token: the newest token of each answer, which the decoder has not seen yet.
-        written: `[rows, columns, most]` int32: tokens of the answers; -1 behind their ends.
+        written: `[rows, columns, most]` int32: tokens of the answers; -1 after their ends.
         written_counts: how many these are.
         alive: whether the answer goes on.
         left: number of answers of all ranks that go on.
@@ -101,7 +101,7 @@ class DecodingPrograms:
     Args:
         step: step whose layouts serve forward passes (`Experiment.forward`).
         ends: tokens that end an answer.
-        gather: `step`: parameters are made whole along fsdp once, by `prepare_parameters`; `layer`:
+        gather: `step`: parameters are gathered over fsdp once, by `prepare_parameters`; `layer`:
             layer by layer for every token, which takes less memory and more communication.
     """
 
@@ -124,7 +124,7 @@ class DecodingPrograms:
     def prepare_parameters(self) -> Callable[[Any], Any]:
         """From parameters of the step to those that `write` takes.
 
-        Layers of the decoder lie apart, in the type in which they are used.
+        Layers of the decoder are separate trees, in the type in which they are used.
         """
         convert = jax.jit(
             self._convert_parameters, out_shardings=self._step.layouts(self._parameter_specs)

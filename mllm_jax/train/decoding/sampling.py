@@ -1,6 +1,6 @@
 """The choice of the next token: the most likely one, or one that is drawn.
 
-Logits are divided by the temperature; of them the `top_k` largest are kept, and of those the
+Logits are divided by the temperature; of them the `top_k` largest remain, and of those the
 largest whose probabilities sum up to `top_p` (Holtzman et al., arXiv 1904.09751); one of these is
 drawn. What is drawn depends on the seed, the number of the prompt and the place in the answer, and
 on no other prompt of the batch.
@@ -35,8 +35,8 @@ class TokenSampling:
 
     Attributes:
         temperature: divisor of the logits; 0: the most likely token is taken.
-        top_k: how many of the most likely tokens are kept; None: all.
-        top_p: probability that the kept tokens have together at least.
+        top_k: how many of the most likely tokens remain; None: all.
+        top_p: probability that the remaining tokens have together at least.
         seed: seed of the draws.
 
     Raises:
@@ -110,7 +110,7 @@ def draw_tokens(
 def mask_unlikely(logits: jax.Array, top_k: jax.Array, top_p: jax.Array) -> jax.Array:
     """Logits of the tokens that may be drawn, minus infinity for all others.
 
-    Tokens as likely as the last one that is kept are kept, too. Of probabilities .5 .2 .2 .1::
+    Tokens as likely as the last one that remains do, too. Of probabilities .5 .2 .2 .1::
 
         top_k 3             .5 .2 .2
         top_p 0.6           .5 .2 .2     .5 alone are less than 0.6

@@ -22,8 +22,8 @@ class StepMicrobatches:
 
     Attributes:
         microbatches: microbatches of the step, with the rows of this process.
-        next_step: those of the step behind it, for a step that works ahead; None for the last step
-            and for other steps.
+        next_step: those of the step after it, for a step that prefetches outputs; None for the last
+            step and for other steps.
     """
 
     microbatches: list[Microbatch]
@@ -58,7 +58,7 @@ def place_step(
     """
     step, batches = experiment.step, [m.batch for m in read.microbatches]
     exchange = exchange_with_groups(read.microbatches[0].stats.group)
-    # After the last step there is none: its work ahead is thrown away.
+    # After the last step there is none: its prefetched outputs are thrown away.
     next_batches = None if read.next_step is None else [m.batch for m in read.next_step]
     placed = place_batch(batches, step, next_batches, groups=exchange)
     if carried is None and step.program.prefetched_microbatches:
@@ -71,7 +71,7 @@ def place_step(
 def mask_missing_samples(experiment: Experiment, microbatches: Sequence[Microbatch]) -> None:
     """Mask the texts of samples of which another process could not read a medium.
 
-    With media in rows of their own, the process that reads a medium may hold another one's text.
+    With media in separate rows, the process that reads a medium may hold another one's text.
     """
     config = experiment.config
     has_media_rows = config.data.balance == "per_phase" and config.model.buckets

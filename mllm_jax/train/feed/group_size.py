@@ -7,7 +7,7 @@ more to each other, and each of them plans more. The seconds of these are added 
                 phases that `data.balance` deals
     outputs     of encoders and their gradients to other hosts, by the network of the devices
     exchange    `data.lengths: on_read`: lengths and samples, by the network of one device of a host
-    planning    what it takes longer than the step, which it is done beside
+    planning    what it takes longer than the step, with which it overlaps
 """
 
 from __future__ import annotations

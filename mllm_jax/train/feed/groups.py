@@ -1,6 +1,6 @@
 """Groups of processes that balance by themselves: which one a process is in, and figures of all.
 
-A group knows its own part of every step alone. What a run reports and saves is of all groups: the
+A group knows its part of every step alone. What a run reports and saves is of all groups: the
 processes tell each other when a report or a save is due, and not before. In every step they tell
 each other what all must know to join in the same collectives: a few numbers for each microbatch.
 """
@@ -89,7 +89,7 @@ def state_of_all(state: LoaderState, group: HostGroupSpec) -> LoaderState:
 
 
 def records_of_all(records: Sequence[StepRecord]) -> list[StepRecord]:
-    """Records of the whole job, from those of the steps of this process's group."""
+    """Records of all hosts, from those of the steps of this process's group."""
     if not records or records[0].group.count == 1:
         return list(records)
     figures = [_group_figures(record) for record in records]

@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 GIANTS = 10
 
 
-#: What to change where a step fits no schedule of its own.
+#: What to change where a step does not fit the compiled slots.
 _HELP = (
     "remat: full of the encoder needs no slots of saved; where many steps are like this, "
     "schedule.independent_microbatches: false computes no more"
@@ -33,7 +33,7 @@ _HELP = (
 
 
 class UnfitSchedules:
-    """Warns once, on process 0, of a step that fits no schedule of its own."""
+    """Warns once, on process 0, of a step that does not fit the compiled slots."""
 
     def __init__(self) -> None:
         self._has_warned = False
@@ -247,7 +247,7 @@ class StepNotices:
             )
 
 
-#: Steps behind the first one, which compiles, by which the time of the others is estimated.
+#: Steps after the first one, which compiles, by which the time of the others is estimated.
 ESTIMATED_BY = 4
 
 

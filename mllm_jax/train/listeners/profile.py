@@ -32,7 +32,7 @@ def check_processes(config: RunConfig) -> None:
         valid = f"0 to {count - 1}" if count > 1 else "0, as there is one process"
         raise RunError(
             f"run.profile_processes: {', '.join(map(str, absent))} in "
-            f"{list(config.profile_processes)} would be behind the last process; valid: {valid}"
+            f"{list(config.profile_processes)} would be after the last process; valid: {valid}"
         )
 
 
@@ -69,12 +69,12 @@ class StepProfile:
 
     @property
     def folder(self) -> Path:
-        """The folder of profiles; each process but the first has a folder of its own."""
+        """The folder of profiles; each process but the first has another one."""
         index = current_peers().index
         return self._folder / f"process-{index}" if index else self._folder
 
     def __call__(self, event: Event) -> None:
-        """Start a profile before a step, or write it behind one, where that is due.
+        """Start a profile before a step, or write it after one, where that is due.
 
         Raises:
             RunError: another profile is running in this process.

@@ -52,7 +52,7 @@ def _layer_load(layer: int, shares: NDArray[np.float64]) -> ExpertLoad:
 def rank_loads(loads: ArrayLike, ranks: int) -> tuple[float, float]:
     """Tokens of the ranks that share the experts of a step, of the mean and of the fullest one.
 
-    Loads are those of a whole step, so these are means over groups of expert ranks and over
+    Loads are those of a step, so these are means over groups of expert ranks and over
     microbatches: where groups or microbatches differ, ranks wait longer for each other than this
     says. They do so in every layer, so the tokens of its fullest rank are added up::
 

@@ -25,7 +25,7 @@ STEP = RecordSchema({"step": INT})
 SAMPLES = RecordSchema({"step": INT, "samples": LIST}, {})
 #: `skipped.jsonl`.
 SKIPPED = RecordSchema({"step": INT, "sample": TEXT, "reason": TEXT, "text": TEXT}, {})
-#: `summary.json`, beside the results of evaluations.
+#: `summary.json`, without the results of evaluations.
 SUMMARY = RecordSchema({"steps": INT})
 
 

@@ -40,7 +40,7 @@ class StepsReport:
     """Figures over a window of steps; rates are None where the window holds a compile only.
 
     Attributes:
-        step, steps: steps done, and of the whole run.
+        step, steps: steps done, and of the run.
         loss: mean over the window, without steps whose update was left out.
         learning_rate, gradient_norm: values of the last step.
         tokens_per_second: token positions that hold samples, per second.
@@ -181,7 +181,7 @@ class FigureSums:
 
     @property
     def encoder_microbatches(self) -> dict[str, float]:
-        """Microbatches of the encoders' own in a step, the mean."""
+        """Mean number of independent microbatches of a step, by encoder."""
         return {name: count / self.steps for name, count in self.independent_microbatches.items()}
 
     @property
@@ -198,7 +198,7 @@ class FigureTotals:
     """Sums over a run, however often it was stopped and started again.
 
     Attributes:
-        every: of all steps; what does not depend on time is made of these.
+        every: of all steps; what does not depend on time is computed from these.
         timed: of all steps but the first of each process, which compiles; for rates.
     """
 
@@ -272,11 +272,11 @@ class FigureMeter:
     """Sums the records of a run.
 
     Attributes:
-        steps: steps of the whole run.
+        steps: steps of the run.
         peak_flops: peak FLOP/s of all devices together, or None where it is not known.
         every: steps between two reports.
         total: figures of the steps that are added up, see `sums`.
-        merge_hosts: gives records of the whole job for those of a group of hosts.
+        merge_hosts: gives records of all hosts for those of a group of hosts.
         window: those of them since the last report, see `since_report`.
     """
 
@@ -324,7 +324,7 @@ class FigureMeter:
         return self.window
 
     def _add_up(self) -> None:
-        """Add the records up that are not yet, of the whole job where they are of a group."""
+        """Add up new records; those of a group of hosts become records of all hosts."""
         if not self._records:
             return
         records, self._records = self.merge_hosts(self._records), []

@@ -22,7 +22,7 @@ UNKNOWN_RATE = 1e12
 
 
 def name_by_process(name: str) -> str:
-    """`name` of a file that every process writes for its own devices."""
+    """`name` of a file that every process writes for its devices."""
     return f"{name}-process-{jax.process_index()}" if jax.process_count() > 1 else name
 
 

@@ -1,4 +1,4 @@
-"""The configuration of a run, kept in its folder with every default filled in, and a checksum."""
+"""The configuration of a run, stored in its folder with every default filled in, and a checksum."""
 
 from __future__ import annotations
 

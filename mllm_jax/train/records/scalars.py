@@ -12,7 +12,7 @@ def report_scalars(report: StepsReport) -> dict[str, float]:
     values = asdict(report)
     padding, imbalance = values.pop("padding"), values.pop("imbalance")
     aux, experts = values.pop("aux"), values.pop("experts")
-    trust, units = values.pop("trust_ratios"), values.pop("encoder_microbatches")
+    trust, counts = values.pop("trust_ratios"), values.pop("encoder_microbatches")
     for name in ("step", "steps", "eta_seconds"):
         values.pop(name)
     known: dict[str, float] = {
@@ -25,7 +25,7 @@ def report_scalars(report: StepsReport) -> dict[str, float]:
         for load in experts
         for name in ("imbalance", "entropy")
     }
-    known |= {f"encoder_microbatches/{name}": count for name, count in units.items()}
+    known |= {f"encoder_microbatches/{name}": count for name, count in counts.items()}
     known |= {f"padding/{modality_of(name)}": share for name, share in padding.items()}
     known |= {
         f"imbalance_{when}/{phase_name(name)}": value

@@ -1,7 +1,7 @@
 """The destinations of a run's figures: console, `metrics.jsonl`, TensorBoard, `summary.json`.
 
 Only process 0 opens sinks. A disk that is full, or a folder that is gone, ends no run: what a sink
-cannot take is told once, and `metrics.jsonl` gets it later.
+cannot take is logged once, and `metrics.jsonl` gets it later.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class ConsoleSink:
         self._console.print(line, soft_wrap=True)
 
     def log_values(self, step: int, values: Mapping[str, float]) -> None:
-        """Print the values behind the step."""
+        """Print the values after the step."""
         text = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
         self._console.print(f"step {step}  {text}", soft_wrap=True, markup=False)
 
@@ -94,7 +94,7 @@ class JsonlSink:
     ) -> None:
         """Append to `path`; lines of an interrupted run after `resumed_step` are dropped.
 
-        Lines that are damaged are left out, which is told.
+        Lines that are damaged are left out, with a warning.
 
         Args:
             form: as of `read_record_lines`.
@@ -131,14 +131,14 @@ class JsonlSink:
             try:
                 _write_all(file, "".join(self._late).encode())
             except OSError:
-                with suppress(OSError):  # the reason is told already
+                with suppress(OSError):  # the reason is logged already
                     file.truncate(size)
                 raise
         self._late.clear()
 
 
 class TensorBoardSink:
-    """TensorBoard event files in a folder of their own."""
+    """TensorBoard event files in a separate folder."""
 
     name = "tensorboard"
 
@@ -210,7 +210,7 @@ class MetricSinks:
         """Sinks of the run in `folder`; none unless `primary`.
 
         Args:
-            folder: the run's folder; made if missing.
+            folder: the run's folder; created if missing.
             console: console for log lines.
             tensorboard: write event files too.
             primary: whether this is process 0.
@@ -240,7 +240,7 @@ class MetricSinks:
         self._with_each(lambda sink: sink.log_values(step, values))
 
     def _with_each(self, action: Callable[[MetricSink], None]) -> None:
-        """Do something with every sink; one that fails is told of when it begins to."""
+        """Do something with every sink; the first failure of each is logged."""
         for sink in self._sinks:
             try:
                 action(sink)
@@ -259,7 +259,7 @@ class MetricSinks:
 
 
 def write_summary(path: Path, summary: Mapping[str, object]) -> None:
-    """Write `summary.json` whole or not at all.
+    """Write `summary.json` atomically.
 
     Raises:
         OSError: the folder cannot be written.

@@ -1,4 +1,4 @@
-"""Unusable samples of a run: each is told once, listed in its folder, and counted by kind."""
+"""Unusable samples of a run: each is logged once, listed in its folder, and counted by kind."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ EXPERT_RANKS = "expert ranks"
 
 @dataclass(frozen=True)
 class StepRecord:
-    """Figures of one step of the whole job, or of the group of hosts that balances by itself.
+    """Figures of one step of all hosts, or of the group of hosts that balances by itself.
 
     Attributes:
         step: steps done, this one included.

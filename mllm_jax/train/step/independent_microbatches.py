@@ -1,6 +1,6 @@
 """Independent microbatches of encoders: where the media of a step lie, and their schedule.
 
-All of it follows from the lengths of the whole step, which every process knows, so that all
+All of it follows from the lengths of the step, which every process knows, so that all
 processes place the same tasks. Where groups of processes balance by themselves, each knows the
 lengths of its group; the groups then exchange which microbatches their media feed.
 """

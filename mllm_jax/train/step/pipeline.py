@@ -250,9 +250,9 @@ class PipelineProgram(GradientProgram):
         """How the microbatches of a source lie on the stages."""
         pipelines, slots = self._inside.pipelines[name], self.bounds.modules[name].slots
         order = np.full((self.grid.backbone.degree_of(pipelines), slots), -1)
-        for unit, (owner, local) in enumerate(zip(module.owners, module.local, strict=True)):
-            prefetched = unit < module.stages.prefetch
-            order[owner, local] = unit + prefetched * self.plan.schedule.microbatches
+        for number, (owner, local) in enumerate(zip(module.owners, module.local, strict=True)):
+            prefetched = number < module.stages.prefetch
+            order[owner, local] = number + prefetched * self.plan.schedule.microbatches
         return StageAssignment(order.ravel(), pipelines, self.views[name].batch_axes)
 
     def _microbatch_pairs(self, feed: LoweredFeed) -> list[Pair]:

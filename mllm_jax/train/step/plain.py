@@ -4,7 +4,7 @@
 
     encode (encoder's view)  ->  exchange  ->  decode, loss (decoder's view)  ->  gradients
 
-An objective that waits for a whole step has two passes: the first makes the outputs of all
+An objective that waits for a step has two passes: the first computes the outputs of all
 microbatches, of which the loss and its gradients are then known; the second goes back from these,
 microbatch by microbatch (gradient caching, arXiv 2101.06983).
 """

@@ -49,7 +49,7 @@ class TrainStep:
     Args:
         program: makes loss and gradients.
         mesh: mesh of the program's grid.
-        optimizer: made by `build_optimizer` for the layout of the program's parameters.
+        optimizer: built by `build_optimizer` for the layout of the program's parameters.
         skips: a step whose loss, gradients or logits of routers are not finite leaves the state as
             it was.
         rate: learning rate by the number of updates before it, as the optimizer has it.
@@ -99,7 +99,8 @@ class TrainStep:
         """`batch` with the outputs that a step before would have carried on, for a first step.
 
         Args:
-            batch: batch whose `following` microbatches are its own, see `train.step.batch.place`.
+            batch: batch whose `following` microbatches are those of this batch, see
+                `train.step.batch.place`.
         """
         if not self.program.carried_specs:
             return batch
@@ -107,7 +108,7 @@ class TrainStep:
 
     @cached_property
     def _prefetch_program(self) -> Callable[..., Any]:
-        return synchronize_program("work ahead", jax.jit(self._prefetch_outputs))
+        return synchronize_program("prefetch outputs", jax.jit(self._prefetch_outputs))
 
     def abstract_primed_batch(self, batch: Batch) -> Batch:
         """Shapes, types and layouts of `prime_batch(batch)`, from those of `batch`."""
@@ -136,7 +137,7 @@ class TrainStep:
         )
 
     def init(self, key: jax.Array) -> State:
-        """Fresh state, made shard by shard; its values do not depend on the plan."""
+        """Fresh state, initialised shard by shard; its values do not depend on the plan."""
         return self._initial_program(key)
 
     def init_before_release(self, key: jax.Array) -> State:
@@ -257,7 +258,7 @@ class TrainStep:
 
 
 def specs_like(optimizer: Any, layout: Any) -> Any:
-    """Specs of an optimizer's state: a moment lies like the parameter whose path ends its own."""
+    """Specs of an optimizer's state: a moment is sharded as the parameter of the same path."""
     by_path = dict(jax.tree_util.tree_leaves_with_path(layout))
 
     def spec(path: tuple[Any, ...], _: Any) -> PartitionSpec:

@@ -78,7 +78,7 @@ def test_a_place_that_takes_no_file_is_told(
 ) -> None:
     (tmp_path / "mllm_jax").write_text("")
     assert anew().source == "(float32, measured by this process)"
-    assert "cannot be kept" in caplog.text
+    assert "cannot be stored" in caplog.text
     assert len(measured) == 2
 
 

@@ -160,8 +160,8 @@ def test_of_one_that_is_wrong_once_both_devices_are_told(check: ReplicaCheck) ->
     found = difference(check, [2], [])
     assert found
     assert str(found) == (
-        "device 2 of process 0 or device 3 of process 0 computes wrongly: what rank 2 made of the "
-        "same rows differs between replicas"
+        "device 2 of process 0 or device 3 of process 0 computes wrongly: what rank 2 "
+        "computed from the same rows differs between replicas"
     )
 
 

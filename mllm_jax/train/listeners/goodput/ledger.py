@@ -38,7 +38,7 @@ class TimeLedger:
     def note_time(self, kind: str, now: str) -> None:
         """Note that the time since the last note went into `kind`, and that from now on into `now`.
 
-        Of a process that ends, `now` says what the time behind its last record went into.
+        Of a process that ends, `now` says what the time after its last record went into.
         """
         at = time.perf_counter()
         self.seconds[kind] += at - self._at

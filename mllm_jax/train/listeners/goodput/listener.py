@@ -14,7 +14,7 @@ from mllm_jax.train.state.progress import Progress
 
 logger = logging.getLogger(__name__)
 
-#: Seconds between two records, but for those behind a save and before an evaluation.
+#: Seconds between two records, but for those after a save and before an evaluation.
 EVERY = 5.0
 #: What the time of a phase goes into, where that is not the step.
 _KINDS = {
@@ -27,7 +27,7 @@ _KINDS = {
 
 
 class GoodputListener:
-    """Notes what the time of this process goes into: every event ends a piece of it.
+    """Notes what the time of this process goes into: every event ends an interval.
 
     Args:
         record: record of this attempt.
@@ -88,7 +88,7 @@ class GoodputListener:
         return "step"
 
     def _kind_behind(self, event: Event) -> str:
-        """What the time behind the event goes into, as far as that is known before its end."""
+        """What the time after the event goes into, as far as that is known before its end."""
         match event:
             case Phase("copy" | "save", seconds=None):
                 return "save"
@@ -104,12 +104,12 @@ class GoodputListener:
         hits, misses = self._programs[HIT], self._programs[MISS]
         return (
             f"the first step ends {total:.1f} s after the start: {phases}; {hits} of "
-            f"{hits + misses} programs were found compiled (run.compilation_cache)"
+            f"{hits + misses} programs were compiled already (run.compilation_cache)"
         )
 
 
 def _is_recorded(event: Event) -> bool:
-    """Whether the record is written at once: behind a save, and before an evaluation."""
+    """Whether the record is written at once: after a save, and before an evaluation."""
     match event:
         case Phase("save"):
             return event.is_over

@@ -1,4 +1,4 @@
-"""Slow processes and devices: their times compared while training goes on, and told by name.
+"""Slow processes and devices: their times compared while training goes on, and named in the log.
 
 ::
 

@@ -17,7 +17,7 @@ from mllm_jax.train.records.sinks import JsonlSink
 
 logger = logging.getLogger(__name__)
 
-#: Windows behind which one that is not complete is given up.
+#: Windows after which one that is not complete is given up.
 LATEST = 10
 #: Windows after which one that is still slow is warned of again.
 AGAIN = 20

@@ -1,8 +1,8 @@
 """Python's garbage, collected after the same steps on all processes.
 
-A collection stops its process for a while. Python collects whenever enough objects have been made,
-on each process at another time, and all others wait for it each time: the more processes, the more
-often (MegaScale, arXiv 2402.15627). So processes collect together.
+A collection stops its process for a while. Python collects whenever enough objects have been
+created, on each process at another time, and all others wait for it each time: the more processes,
+the more often (MegaScale, arXiv 2402.15627). So processes collect together.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 Values are compared by their logarithms. A value is an outlier of its window if it exceeds the
 median of the others by more than 3 scaled median absolute deviations. The deviation is the larger
 of two: between the values, if there are enough of them, and in time, of a window from earlier ones.
-Two processes can be told apart only by the latter. A place that is an outlier in `OFTEN` of its
+Only the latter distinguishes two processes. A place that is an outlier in `OFTEN` of its
 last `OF` windows is slow.
 
-Times of healthy processes wander: what a machine does beside training lasts for many windows. So a
+Times of healthy processes wander: what a machine does besides training lasts for many windows. So a
 window is compared with one, two, four, ... windows before, and the lag that differs most counts. A
 steady difference, or one that grows evenly, leaves all of these as they are. One that begins is in
 a third of the differences at most, which no median minds, as no lag exceeds a quarter of the

@@ -1,1 +1,1 @@
-"""Dashboards: services that keep the figures of a run, beside the files in its folder."""
+"""Dashboards: services that store the figures of a run, in addition to the files in its folder."""

@@ -31,7 +31,7 @@ CLOSING = 60.0
 
 @dataclass(frozen=True)
 class RunDescription:
-    """What a dashboard is told of a run.
+    """What a dashboard is sent of a run.
 
     Attributes:
         name: name of the run.
@@ -73,7 +73,7 @@ class DashboardSink:
 
     Args:
         name: name of the service in `run.loggers`.
-        connect: finds or begins the run in the service; called in a thread of its own.
+        connect: finds or begins the run in the service; called in a separate thread.
     """
 
     def __init__(self, name: str, connect: Callable[[], DashboardRun]) -> None:

@@ -15,7 +15,7 @@ from mllm_jax.config.run import MlflowConfig
 from mllm_jax.runtime.folder import RESOLVED
 from mllm_jax.train.records.dashboards.dashboard import RunDescription
 
-#: Tag of the identity by which a resumed run is found.
+#: Tag of the identity by which a resumed run is recognised.
 IDENTITY = "mllm_jax.identity"
 #: Parameters, and metrics, that a request may have; characters of a parameter.
 PARAMS, METRICS, LONGEST = 100, 1000, 500
@@ -48,7 +48,7 @@ class MlflowBoard:
         self._client.set_terminated(self._run, "FINISHED" if done else "KILLED")
 
     def _find_run(self, experiment: str, about: RunDescription) -> str:
-        """The run with the identity, which is made at its first start."""
+        """The run with the identity, which its first start creates."""
         client = self._client
         known = client.get_experiment_by_name(experiment)
         place = known.experiment_id if known else client.create_experiment(experiment)
@@ -67,7 +67,7 @@ class MlflowBoard:
 
 
 def _store_address(config: MlflowConfig, about: RunDescription) -> str:
-    """Address of the store; of a folder MLflow wants to be told that folders are meant."""
+    """Address of the store; of a folder MLflow must know that a folder is meant."""
     place = config.tracking_uri or (about.folder.resolve().parent / "mlruns").as_uri()
     if "://" not in place or place.startswith("file:"):
         os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")

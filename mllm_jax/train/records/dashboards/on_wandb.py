@@ -11,7 +11,7 @@ from mllm_jax.config.run import WandbConfig
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.train.records.dashboards.dashboard import RunDescription
 
-#: Name of the horizontal axis. The service's own counter takes no step twice, and steps behind the
+#: Name of the horizontal axis. The counter of the service takes no step twice, and steps after the
 #: newest checkpoint are taken again after a fault.
 STEP = "step"
 #: Modes of the package that send nothing, and so need no credentials.

@@ -32,7 +32,7 @@ def check_loggers(config: RunConfig) -> None:
     in_data_base = "mlflow" in config.loggers and "sql" in place.partition(":")[0]
     if in_data_base and find_spec("sqlalchemy") is None:
         raise RunError(
-            f"run.mlflow.tracking: {hidden(place)} is a data base, which needs the whole package "
+            f"run.mlflow.tracking: {hidden(place)} is a data base, which needs the full package "
             "mlflow, and mlflow-skinny is installed; valid: pip install mlflow, a folder, or the "
             "address of a server"
         )

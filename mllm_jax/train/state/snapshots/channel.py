@@ -7,7 +7,7 @@ that a message announces follow it as they are. A connection begins so::
            <-- nonce, proof --  client       HMAC of both numbers
            -- proof -->                      HMAC of both numbers the other way round
 
-Nothing is encrypted, as between JAX's own processes: the cluster's network is trusted to carry
+Nothing is encrypted, as between processes of JAX: the cluster's network is trusted to carry
 bytes, not to connect only who belongs here.
 """
 
