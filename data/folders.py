@@ -91,19 +91,19 @@ def in_use(path: Path) -> bool:
     return False
 
 
-def drop_superseded(folder: Path, pattern: str, held: str, count: int) -> None:
+def drop_superseded(folder: Path, pattern: str, lock_name: str, count: int) -> None:
     """Remove the folders next to `folder` that were not used for longest and that nobody uses now.
 
     Args:
         folder: a folder that stays.
         pattern: names of the folders of which some are removed.
-        held: name of the file in each that its users hold.
+        lock_name: name of the file in each that its users hold.
         count: number of folders that stay, by the times of their last use.
     """
     with suppress(OSError):  # another process removes them, or the disk does not answer
         every = sorted(folder.parent.glob(pattern), key=lambda path: -path.stat().st_mtime)
         for old in every[count:]:
-            if old != folder and not in_use(old / held):
+            if old != folder and not in_use(old / lock_name):
                 shutil.rmtree(old, ignore_errors=True)
 
 

@@ -353,7 +353,7 @@ def _find_even_cuts(squares: np.ndarray, parts: int) -> list[int]:
 
 def run_megatron(chain: LayerChain) -> BaselineStep:
     """The fastest of `megatron_ways`."""
-    return min(megatron_ways(chain), key=lambda made: made.step.makespan)
+    return min(megatron_ways(chain), key=lambda option: option.step.makespan)
 
 
 def megatron_ways(chain: LayerChain) -> list[BaselineStep]:

@@ -64,7 +64,7 @@ class _Pair:
 
 
 def choose_thresholds(
-    samples: Sequence[Lengths], capacity: Capacity, rows: int, apart: int = 1
+    samples: Sequence[Lengths], capacity: Capacity, rows: int, rows_of_sample: int = 1
 ) -> Capacity:
     """The capacity whose buckets by cost are cut for a step.
 
@@ -75,14 +75,14 @@ def choose_thresholds(
         samples: lengths by bucket of the samples on offer, oldest first.
         capacity: capacity of a row, with its buckets at the highest cut.
         rows: number of rows of the step.
-        apart: number of rows over which text and media of a sample may lie.
+        rows_of_sample: number of rows over which text and media of a sample may lie.
     """
     oldest = samples[: _count_filling(samples, capacity, rows)]
     by_encoder = [by_module(lengths, capacity.specs) for lengths in oldest]
 
     def fits_rows(cut: Capacity) -> bool:
         """Whether no sample is too large for the rows of its buckets."""
-        return not any(cut.misfit(cut.by_bucket(lengths), apart) for lengths in by_encoder)
+        return not any(cut.misfit(cut.by_bucket(lengths), rows_of_sample) for lengths in by_encoder)
 
     for pair in _bucket_pairs(capacity):
         encoder = pair.short.module

@@ -117,8 +117,8 @@ class LengthTable:
         tokens: `[samples]`: number of tokens, -1 for an unusable sample.
         media: lengths of media by encoder.
         unusable: by sample, the reason why it cannot be used.
-        folder: folder that keeps the table, if it is kept.
-        held: keeps the folder from being removed as long as the table is there.
+        folder: folder that stores the table, if it is stored.
+        lock: keeps the folder from being removed as long as the table is there.
     """
 
     text: str
@@ -126,7 +126,7 @@ class LengthTable:
     media: Mapping[str, MediaLengths]
     unusable: Mapping[int, SampleFault]
     folder: Path | None = None
-    held: FolderLock | None = field(default=None, repr=False)
+    lock: FolderLock | None = field(default=None, repr=False)
 
     def __reduce__(self) -> tuple[object, ...]:
         # A worker process maps the folder itself: nothing large is pickled.

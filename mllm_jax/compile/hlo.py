@@ -37,7 +37,7 @@ class HloInstruction:
         shape: shape of the result, with layouts.
         opcode: such as `fusion`.
         inputs: text in the brackets after the opcode.
-        rest: attributes, metadata and backend configuration as printed.
+        attributes: attributes, metadata and backend configuration as printed.
         root: whether it is the computation's result.
     """
 
@@ -45,7 +45,7 @@ class HloInstruction:
     shape: str
     opcode: str
     inputs: str
-    rest: str
+    attributes: str
     root: bool
 
     @property
@@ -55,25 +55,25 @@ class HloInstruction:
 
     def called_computation(self, role: str) -> str | None:
         """Name of the computation with the role `calls`, `to_apply`, `body` or `condition`."""
-        match = re.search(rf"\b{role}=%?([\w.\-]+)", self.rest)
+        match = re.search(rf"\b{role}=%?([\w.\-]+)", self.attributes)
         return match[1] if match else None
 
     @property
     def branches(self) -> list[str]:
         """Names of the computations that a `conditional` chooses from."""
-        several = re.search(r"\bbranch_computations=\{([^}]*)\}", self.rest)
-        listed = several[1] if several else " ".join(_TWO_BRANCHES.findall(self.rest))
+        several = re.search(r"\bbranch_computations=\{([^}]*)\}", self.attributes)
+        listed = several[1] if several else " ".join(_TWO_BRANCHES.findall(self.attributes))
         return re.findall(r"[\w.\-]+", listed)
 
     @property
     def scopes(self) -> list[str]:
         """Scopes and operations of the source around it, the outermost first."""
-        match = re.search(r'\bop_name="([^"]*)"', self.rest)
+        match = re.search(r'\bop_name="([^"]*)"', self.attributes)
         return match[1].split("/") if match else []
 
     def attribute_numbers(self, attribute: str) -> list[int]:
         """`attribute={1,2}` as numbers, empty if there is none."""
-        match = re.search(rf"\b{attribute}=\{{([\d,]*)\}}", self.rest)
+        match = re.search(rf"\b{attribute}=\{{([\d,]*)\}}", self.attributes)
         return [int(n) for n in match[1].split(",") if n] if match else []
 
 
@@ -224,12 +224,12 @@ def total_flops(module: HloModule) -> float:
 
 def loop_trips(module: HloModule, loop: HloInstruction) -> int | None:
     """Number of iterations of a `while`; None if the number is not known when it is compiled."""
-    known = _TRIPS.search(loop.rest)
+    known = _TRIPS.search(loop.attributes)
     if known:
         return int(known[1])
     condition = module[loop.called_computation("condition")]
     test = condition.root  # of a scan: counter < constant
-    if test.opcode != "compare" or "direction=LT" not in test.rest:
+    if test.opcode != "compare" or "direction=LT" not in test.attributes:
         return None
     bound = condition.by_name.get(test.operands[-1])
     return int(bound.inputs) if bound is not None and bound.opcode == "constant" else None
@@ -256,8 +256,8 @@ def _dot_flops(computation: HloComputation, dot: HloInstruction) -> float:
 
 def _gemm_flops(computation: HloComputation, call: HloInstruction) -> float:
     """FLOPs of cuBLAS calls, whose contracted dimensions are in the backend's configuration."""
-    match = re.search(r'"lhs_contracting_dimensions":\[([^\]]*)\]', call.rest)
-    if 'custom_call_target="__cublas' not in call.rest or not match:
+    match = re.search(r'"lhs_contracting_dimensions":\[([^\]]*)\]', call.attributes)
+    if 'custom_call_target="__cublas' not in call.attributes or not match:
         return 0.0
     left = _result_dimensions(computation, call.operands[0])
     contracted = math.prod(left[int(d)] for d in re.findall(r"\d+", match[1]))
@@ -282,7 +282,7 @@ def _convolution_flops(computation: HloComputation, convolution: HloInstruction)
 
     A batched product is a convolution on TPUs, with the batch as a dilated spatial dimension.
     """
-    labels = re.search(r"\bdim_labels=(\w+)_(\w+)->(\w+)", convolution.rest)
+    labels = re.search(r"\bdim_labels=(\w+)_(\w+)->(\w+)", convolution.attributes)
     if not labels:
         raise HloError(f"convolution {convolution.name} has no dim_labels")
     inputs, kernel = (_result_dimensions(computation, name) for name in convolution.operands[:2])
@@ -300,7 +300,7 @@ def _convolution_flops(computation: HloComputation, convolution: HloInstruction)
 
 def _window_dimension(convolution: HloInstruction, dimension: int) -> dict[str, int]:
     """Size, stride, padding before and dilations of one spatial dimension."""
-    match = re.search(r"\bwindow=\{([^}]*)\}", convolution.rest)
+    match = re.search(r"\bwindow=\{([^}]*)\}", convolution.attributes)
     fields = dict(part.split("=") for part in match[1].split()) if match else {}
     names = ("size", "stride", "lhs_dilate", "rhs_dilate")
     window = {n: int(fields[n].split("x")[dimension]) if n in fields else 1 for n in names}

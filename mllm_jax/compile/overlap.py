@@ -57,16 +57,16 @@ def replica_groups(instruction: HloInstruction) -> Groups:
     Raises:
         HloError: the groups are written in another way.
     """
-    pairs = re.search(r"\bsource_target_pairs=\{((?:\{[\d,]*\},?)*)\}", instruction.rest)
-    listed = re.search(r"\breplica_groups=\{((?:\{[\d,]*\},?)*)\}", instruction.rest) or pairs
+    pairs = re.search(r"\bsource_target_pairs=\{((?:\{[\d,]*\},?)*)\}", instruction.attributes)
+    listed = re.search(r"\breplica_groups=\{((?:\{[\d,]*\},?)*)\}", instruction.attributes) or pairs
     if listed:
         groups = re.findall(r"\{([\d,]*)\}", listed[1])
         return tuple(tuple(int(n) for n in group.split(",") if n) for group in groups)
-    mesh = re.search(r"\breplica_groups=mesh\[('[^\]]*)\] \{('[^}]*)\}", instruction.rest)
+    mesh = re.search(r"\breplica_groups=mesh\[('[^\]]*)\] \{('[^}]*)\}", instruction.attributes)
     if mesh:
         return _groups_of_mesh(mesh[1], mesh[2])
     iota = re.search(
-        r"\breplica_groups=\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?", instruction.rest
+        r"\breplica_groups=\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?", instruction.attributes
     )
     if not iota:
         raise HloError(f"{instruction.name}: replica groups are missing or in an unknown form")
@@ -352,12 +352,12 @@ def _event_of(module: HloModule, instruction: HloInstruction) -> HloEvent | None
         return None
     if instruction.opcode.endswith("-start"):
         return HloEvent("start", instruction.name, collective, collective.shape)
-    chain = re.search(r'\bchain_id="(\w+)"', collective.rest)
+    chain = re.search(r'\bchain_id="(\w+)"', collective.attributes)
     if not chain:
         return HloEvent("whole", instruction.name, collective, collective.shape)
     phase: EventPhase = "middle"
     for name in ("start", "done"):
-        if any(f'"AsyncCollective{name.title()}"' in i.rest for i in inside):
+        if any(f'"AsyncCollective{name.title()}"' in i.attributes for i in inside):
             phase = "start" if name == "start" else "done"
     return HloEvent(phase, f"chain {chain[1]}", collective, collective.shape)
 

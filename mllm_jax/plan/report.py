@@ -46,7 +46,7 @@ class PlannedRun:
     Attributes:
         best: the fastest strategies, the fastest first.
         baselines: predictions of parts of the space and of other systems, by name.
-        found: the search.
+        search: the search.
         seconds: seconds that the search took.
         file: the configuration that was written.
         hardware: description in words: devices, and the bytes of each that a step may take.
@@ -59,7 +59,7 @@ class PlannedRun:
 
     best: tuple[PlanPrediction, ...]
     baselines: dict[str, PlanPrediction]
-    found: SearchResult
+    search: SearchResult
     seconds: float
     file: Path
     hardware: str
@@ -83,9 +83,9 @@ class PlannedRun:
             "hardware": self.hardware,
             "search_seconds": self.seconds,
             "within": self.within,
-            "simulated": self.found.simulated,
-            "families": self.found.families,
-            "refused": dict(self.found.refused),
+            "simulated": self.search.simulated,
+            "families": self.search.families,
+            "refused": dict(self.search.refused),
             "budgets": self.budgets.to_json() if self.budgets else None,
             "exchanges": [exchange.to_json() for exchange in self.exchanges],
             "file": str(self.file),
@@ -115,16 +115,16 @@ class PlannedRun:
             lost += [f"{NAME}: {text}" for text in prediction.texts] + compare_seconds(
                 prediction, self.baselines
             )
-        refused = [f"{count} refused: {why}" for why, count in self.found.refused.items()]
+        refused = [f"{count} refused: {why}" for why, count in self.search.refused.items()]
         missed = [f"the fastest may take up to {self.within:.3g} less"] if self.within else []
         return [
             *plans,
             *map(str, self.exchanges),
             *lost,
             f"for {self.hardware}",
-            f"{format_count(self.found.families, 'decoder strategy', 'decoder strategies')}, "
-            f"{format_count(self.found.simulated, 'whole strategy', 'whole strategies')} simulated "
-            f"in {self.seconds:.1f} s",
+            f"{format_count(self.search.families, 'decoder strategy', 'decoder strategies')}, "
+            f"{format_count(self.search.simulated, 'strategy', 'strategies')} of all modules "
+            f"simulated in {self.seconds:.1f} s",
             *missed,
             *refused,
             *([f"no other system is compared: {ADVICE}"] if self.alone else ()),
