@@ -61,7 +61,7 @@ def bench_loader(config: ExperimentConfig, print_line: PrintLine) -> list[Row]:
 
     Columns: `over_plain` is samples per second over those of `grain` with as many workers;
     `first_over_plain` the same for the first pass, with the start of workers; `padding` the share
-    of unused positions over all towers, of `packed` 1 - used / capacity, of the others that of
+    of unused positions over all modules, of `packed` 1 - used / capacity, of the others that of
     their batches padded to the longest (see `padded_share`).
 
     Raises:
@@ -172,7 +172,7 @@ def _make_text(length: int, rng: np.random.Generator) -> str:
 
 
 def packed_loader(config: ExperimentConfig, processor: Processor, workers: int) -> MicrobatchLoader:
-    """Our loader, with all rows of every tower."""
+    """Our loader, with all rows of every module."""
     data = config.data.model_copy(update={"workers": workers})
     return open_single_loader(
         config.model_copy(update={"data": data}), make_source(data), processor
@@ -221,7 +221,7 @@ def _packed_microbatches(config: ExperimentConfig, processor: Processor) -> list
 def _padding_shares(
     stats: Sequence[MicrobatchStats], reader: ExampleReader, batches: PaddedBatches
 ) -> dict[str, float]:
-    """The share of unused positions over all towers, of one pass of every loader."""
+    """The share of unused positions over all modules, of one pass of every loader."""
     used, capacity = (
         sum(sum(getattr(microbatch, name).values()) for microbatch in stats)
         for name in ("used", "capacity")

@@ -54,9 +54,9 @@ def bench_data(config: ExperimentConfig, print_line: PrintLine) -> dict[str, flo
 def _padding_shares(stats: list[MicrobatchStats]) -> dict[str, float]:
     shares: dict[str, float] = {}
     for name in stats[0].capacity:
-        tower = "decoder" if name == "tokens" else name
+        module = "decoder" if name == "tokens" else name
         used = sum(s.used[name] for s in stats)
-        lengths = [s.lengths[tower] for s in stats]
+        lengths = [s.lengths[module] for s in stats]
         to_longest = sum(len(n) * int(n.max(initial=0)) for n in lengths)
         shares[f"padding_{name}"] = 1 - used / sum(s.capacity[name] for s in stats)
         shares[f"longest_{name}"] = 1 - used / to_longest if to_longest else 0.0

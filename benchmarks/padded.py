@@ -187,7 +187,7 @@ def _length_mask(lengths: Sequence[int]) -> np.ndarray:
 
 
 def padded_share(batches: Sequence[Sequence[Lengths]]) -> float:
-    """Share of padding in the positions of all towers, with batches padded as `pad` does.
+    """Share of padding in the positions of all modules, with batches padded as `pad` does.
 
     Example: samples of 2 and 4 tokens, the second with clips of 1 and 3 frames, are 10 positions in
     2 x 4 + 2 x 3 = 14: 2/7.

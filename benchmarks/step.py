@@ -30,7 +30,7 @@ def bench_step(config: ExperimentConfig, print_line: PrintLine) -> list[Row]:
 
     Columns: `tokens_per_second`; `over_none`, this over that of the first row; `predicted`, what
     that should be if every phase took as long as its heaviest rank has work; `padding`, the share
-    of the computed positions of all towers that hold no sample; `mfu`, null where the peak of the
+    of the computed positions of all modules that hold no sample; `mfu`, null where the peak of the
     device is unknown; `wait`, the share of time spent waiting for data. A pass over the steps has
     compiled all their shapes before; the fastest pass of each balance counts, in turns.
 

@@ -41,9 +41,9 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class ChainLayer:
-    """A layer of the chain that virtual stages cut: its tower, and times of both directions."""
+    """A layer of the chain that virtual stages cut: its module, and times of both directions."""
 
-    tower: str
+    module: str
     forward: TaskTime
     backward: TaskTime
 
@@ -55,7 +55,7 @@ class ChainLayer:
 
 @dataclass(frozen=True)
 class LayerChain:
-    """All towers as one chain of layers under the decoder's plan, head included.
+    """All modules as one chain of layers under the decoder's plan, head included.
 
     Attributes:
         workload, strategy, hardware: as of `scheduling.costs.estimate.step_times`; encoders take
@@ -81,7 +81,7 @@ class LayerChain:
 
     @cached_property
     def timings(self) -> dict[str, ModuleTiming]:
-        """Timings of the towers, encoders first."""
+        """Timings of the modules, encoders first."""
         decoder = self.strategy.backbone
         # Parameters are replicated on every rank: layers have nothing to gather.
         replicated = decoder.model_copy(update={"data": decoder.data * decoder.fsdp, "fsdp": 1})
@@ -91,7 +91,7 @@ class LayerChain:
         return {name: self.timing_of(strategy, name) for name in names}
 
     def timing_of(self, strategy: Strategy, name: str) -> ModuleTiming:
-        """Timing of a tower whose tensor ranks sum in the activations' type, as in Megatron-LM."""
+        """Timing of a module whose tensor ranks sum in the activations' type, as in Megatron-LM."""
         workload = replace(self.workload, sums=self.workload.element_bytes)
         return ModuleTiming(workload, strategy, self.hardware, name)
 
@@ -157,14 +157,14 @@ class LayerChain:
         def task_time(task: Task, stage: int) -> TaskTime:
             return tasks[task.chunk][not task.kind.forward]
 
-        towers = {layer.tower for layer in layers} | {self.backbone_name}
-        around = self.end_seconds([self.timings[name] for name in self.timings if name in towers])
+        modules = {layer.module for layer in layers} | {self.backbone_name}
+        around = self.end_seconds([self.timings[name] for name in self.timings if name in modules])
         send = self.timings[self.backbone_name].send_seconds()
         sends = (send, 0.0) if self.overlapped else (0.0, TRANSFERS * send)
         return OrderTimes(task_time, *sends, *around)
 
     def end_seconds(self, timings: Iterable[ModuleTiming]) -> tuple[float, float, float]:
-        """Seconds of gather, scatter and optimizer of some towers."""
+        """Seconds of gather, scatter and optimizer of some modules."""
         modules = list(timings)
         gather, scatter, update = (
             sum(map(kind, modules))
@@ -174,23 +174,23 @@ class LayerChain:
         return gather / alone, scatter / alone, update
 
     def shared_parameters(self, timing: ModuleTiming) -> float:
-        """Parameters of a tower on one device; the optimizer's state is spread over the ranks."""
+        """Parameters of a module on one device; the optimizer's state is spread over the ranks."""
         plan = timing.plan
         return timing.profile.parameters / (plan.stage * plan.tensor)
 
     def gather_seconds(self, timing: ModuleTiming) -> float:
-        """Seconds of the gather of a tower's parameters, in the type of the activations."""
+        """Seconds of the gather of a module's parameters, in the type of the activations."""
         data = self.workload.element_bytes * self.shared_parameters(timing)
         return self._over_ranks(data, timing.plan)
 
     def scatter_seconds(self, timing: ModuleTiming) -> float:
-        """Seconds of the scatter of a tower's gradients, in float32."""
+        """Seconds of the scatter of a module's gradients, in float32."""
         if not self._is_trained(timing):
             return 0.0
         return self._over_ranks(WIDE * self.shared_parameters(timing), timing.plan)
 
     def update_seconds(self, timing: ModuleTiming) -> float:
-        """Seconds of a tower's optimizer, spread over the ranks."""
+        """Seconds of a module's optimizer, spread over the ranks."""
         if not self._is_trained(timing):
             return 0.0
         values = 3 + 2 * self.workload.moments
@@ -224,7 +224,7 @@ class BaselineStep:
     def memory(self) -> float:
         """Bytes of the device that needs most."""
         ends = zip([0, *self.cuts], self.cuts, strict=False)
-        parts = [[layer.tower for layer in self.layers[a:b]] for a, b in ends]
+        parts = [[layer.module for layer in self.layers[a:b]] for a, b in ends]
         return chain_memory(self.chain.timings, parts)
 
     @cached_property
@@ -264,13 +264,13 @@ class BaselineStep:
         return self.chain.mean_of_slowest(uneven, seconds_of_cases(self.order, times, task_seconds))
 
     def _seconds_of_parts(self) -> list[tuple[dict[str, float], dict[str, float]]]:
-        """By virtual stage, seconds of its forward and its backward, each by tower."""
+        """By virtual stage, seconds of its forward and its backward, each by module."""
         stages = []
         for start, end in zip([0, *self.cuts], self.cuts, strict=False):
             forward, backward = (dict.fromkeys(self.chain.timings, 0.0) for _ in range(2))
             for layer in self.layers[start:end]:
-                forward[layer.tower] += layer.forward.seconds
-                backward[layer.tower] += layer.backward.seconds
+                forward[layer.module] += layer.forward.seconds
+                backward[layer.module] += layer.backward.seconds
             stages.append((forward, backward))
         return stages
 

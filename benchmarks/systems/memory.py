@@ -1,4 +1,4 @@
-"""The memory of the baselines that cut all towers into virtual stages as one chain.
+"""The memory of the baselines that cut all modules into virtual stages as one chain.
 
 ZeRO-1: parameters, in the type of the activations, and gradients in float32 are replicated on the
 ranks of data; a float32 copy of the parameters and the moments are spread over them.
@@ -23,9 +23,9 @@ def chain_memory(timings: Mapping[str, ModuleTiming], parts: Sequence[Sequence[s
     chunk of the stage.
 
     Args:
-        timings: timings of the towers, under plans with parameters replicated on data-parallel
+        timings: timings of the modules, under plans with parameters replicated on data-parallel
             ranks.
-        parts: by virtual stage, the towers of its layers; the virtual stages of a device are
+        parts: by virtual stage, the modules of its layers; the virtual stages of a device are
             `stages` apart.
     """
     stages = _backbone_timing(timings).plan.stage
@@ -63,7 +63,7 @@ def _of_stage(
 
 
 def _state_bytes(timing: ModuleTiming, layers: int) -> float:
-    """Bytes of the state of so many layers, with the tower's other parameters."""
+    """Bytes of the state of so many layers, with the module's other parameters."""
     layer, outside_layers = (
         local_elements(timing.profile, parameters, timing.plan, fsdp=False)
         for parameters in (timing.profile.layer_parameters, timing.profile.rest_parameters)
@@ -73,10 +73,10 @@ def _state_bytes(timing: ModuleTiming, layers: int) -> float:
 
 def _saved_bytes(timings: Mapping[str, ModuleTiming], chunk: Sequence[str]) -> float:
     """Bytes that the forward of a virtual stage leaves for its backward."""
-    towers = [timings[name] for name in chunk]
-    if towers and towers[0].remat == "full":
-        return towers[0].activation_bytes / towers[0].plan.sequence
-    return sum(residual_bytes(tower, 1) for tower in towers)
+    modules = [timings[name] for name in chunk]
+    if modules and modules[0].remat == "full":
+        return modules[0].activation_bytes / modules[0].plan.sequence
+    return sum(residual_bytes(module, 1) for module in modules)
 
 
 def _recomputed_bytes(timings: Mapping[str, ModuleTiming], chunk: Sequence[str]) -> float:

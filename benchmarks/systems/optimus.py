@@ -106,7 +106,7 @@ def fitting_degrees(
         for stages in divisors_of(decoder.stage)
         for tensor in divisors_of(decoder.tensor)
         if 6 * _more_parameters(chain, stages * tensor) <= memory
-        and all(tower.layers % stages == 0 for tower in encoders)
+        and all(module.layers % stages == 0 for module in encoders)
         and (largest is None or _largest_bytes(largest, stages, tensor) <= memory)
     ]
     if not fitting:
@@ -133,7 +133,7 @@ def _more_parameters(chain: LayerChain, ways: int) -> float:
     """Encoder parameters of a device, split so many ways, above those under the decoder's plan."""
     encoders = chain.workload.sources.items()
     total = sum(
-        tower.parameters for name, tower in encoders if chain.workload.holds_parameters(name)
+        module.parameters for name, module in encoders if chain.workload.holds_parameters(name)
     )
     decoder = chain.strategy.backbone
     return total / ways - total / (decoder.stage * decoder.tensor)

@@ -141,11 +141,11 @@ def _compile_mapped(mesh: Mesh, body: Callable[..., Any], x: jax.Array) -> Calla
 
 
 def layer_probes(config: ExperimentConfig, devices: list[jax.Device]) -> Iterator[TimedProbe]:
-    """Runs of layers of every tower, forwards and with their backwards, of several sizes.
+    """Runs of layers of every module, forwards and with their backwards, of several sizes.
 
     Args:
         config: configuration from `on_platform`.
-        devices: devices that run the layers, in tensor groups of the tower's degree.
+        devices: devices that run the layers, in tensor groups of the module's degree.
     """
     for name in (config.model.backbone, *config.model.buckets):
         for rows, positions in _row_sizes(config, name):
@@ -169,7 +169,7 @@ def _shorten_modules(config: ExperimentConfig) -> ExperimentConfig:
 
 
 def _same_plans(model: ModelConfig, plan: ParallelPlan) -> dict[str, ParallelPlan]:
-    """All towers under one plan."""
+    """All modules under one plan."""
     return dict.fromkeys((model.backbone, *model.buckets), plan)
 
 
@@ -201,7 +201,7 @@ class _LayerProbe:
 
     @property
     def plan(self) -> ParallelPlan:
-        """Tensor groups of the tower's degree, each with rows of its own."""
+        """Tensor groups of the module's degree, each with rows of its own."""
         tensor = self.config.parallel.plans[self.name].tensor
         return ParallelPlan(data=len(self.devices) // tensor, tensor=tensor)
 

@@ -172,7 +172,7 @@ def on_platform(config: ExperimentConfig, platform: str) -> ExperimentConfig:
 
 
 def _choose_attention(config: ExperimentConfig, platform: str, dtype: str) -> Backend:
-    """The first implementation that can run all towers."""
+    """The first implementation that can run all modules."""
     decoder = config.model.backbone_config
     modules = [(config.data.budgets["tokens"], decoder.head_dim, has_spans(decoder.layer_kinds))]
     for name in config.model.buckets:
@@ -192,7 +192,7 @@ def build_workload(config: ExperimentConfig) -> Workload:
     backbone = model.backbone
     positions = {backbone: data.budgets["tokens"]}
     positions |= {name: own_positions(config, name) for name in model.buckets}
-    frozen, towers = config.frozen, {backbone: backbone, **model.buckets}
+    frozen, modules = config.frozen, {backbone: backbone, **model.buckets}
     return Workload(
         modules=module_profiles(model),
         positions=positions,
@@ -201,11 +201,11 @@ def build_workload(config: ExperimentConfig) -> Workload:
         sums=SIZES[config.parallel.reduce_dtype],
         moments=config.train.optimizer.moments,
         works_with=config.train.optimizer.works_with,
-        frozen=frozenset(n for n, tower in towers.items() if frozen.is_trunk_frozen(tower)),
+        frozen=frozenset(n for n, module in modules.items() if frozen.is_trunk_frozen(module)),
         frozen_connectors=frozenset(
             n for n, e in model.buckets.items() if frozen.is_connector_frozen(e)
         ),
-        adapted=frozenset(n for n, tower in towers.items() if tower in frozen.adapted),
+        adapted=frozenset(n for n, module in modules.items() if module in frozen.adapted),
         adapted_connectors=frozenset(
             n for n, e in model.buckets.items() if f"{e}.connector" in frozen.adapted
         ),

@@ -1,4 +1,4 @@
-"""Adapters in the towers of a model: how linear layers get them."""
+"""Adapters in the modules of a model: how linear layers get them."""
 
 from __future__ import annotations
 

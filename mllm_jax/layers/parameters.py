@@ -1,6 +1,6 @@
 """Conversion of NNX modules to plain trees of parameters, and back.
 
-A `ParameterBlock` is a module of a tower, perhaps stacked: its parameters live outside as a nested
+A `ParameterBlock` is a block of a module, perhaps stacked: its parameters live outside as a nested
 dict of arrays, with a leading `layers` dimension when stacked, and come back as a module only
 inside the computation, once their fsdp shards have been gathered. The gather is repeated in the
 backward, whatever else is saved for it, which is ZeRO-3::
@@ -35,7 +35,7 @@ Build = Callable[[nnx.Rngs], nnx.Module]
 
 @dataclass(frozen=True)
 class ParameterBlock:
-    """A module of a tower.
+    """A block of a module.
 
     Attributes:
         build: makes the module (the first layer of it, if stacked) from random keys.

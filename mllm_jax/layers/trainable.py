@@ -52,7 +52,7 @@ class FrozenParts:
         return [part for part in parts if self.trains(part) and not part.endswith(".connector")]
 
     def is_trunk_frozen(self, module: str) -> bool:
-        """Whether the tower is frozen, an encoder but for its connector."""
+        """Whether the module is frozen, an encoder but for its connector."""
         return module in self.names
 
     def is_connector_frozen(self, encoder: str) -> bool:

@@ -135,7 +135,7 @@ def build_decoder_blocks(config: DecoderConfig, backend: str) -> ModuleBlocks:
     `extra_embedding` is there with `extra_tokens`: the tokens behind the vocabulary.
     """
     vocab, d_model = config.vocab_size, config.d_model
-    tower = {
+    blocks = {
         "embed_tokens": ParameterBlock(lambda rngs: Embedding(vocab, "vocab", d_model, rngs)),
         "layers": layer_block(
             partial(DecoderLayer, config, backend), config.layer_kinds, config.layers
@@ -144,19 +144,19 @@ def build_decoder_blocks(config: DecoderConfig, backend: str) -> ModuleBlocks:
     }
     if not config.parts.rotary:
         entries = config.max_positions
-        tower["embed_positions"] = ParameterBlock(
+        blocks["embed_positions"] = ParameterBlock(
             lambda rngs: Embedding(entries, None, d_model, rngs)
         )
     if config.extra_tokens:
         extra = config.extra_tokens
-        tower["extra_embedding"] = ParameterBlock(
+        blocks["extra_embedding"] = ParameterBlock(
             lambda rngs: Embedding(extra, None, d_model, rngs)
         )
     if not config.tie_embeddings:
-        tower["lm_head"] = ParameterBlock(
+        blocks["lm_head"] = ParameterBlock(
             lambda rngs: Dense((("embed", d_model),), (("vocab", vocab),), rngs)
         )
-    return tower
+    return blocks
 
 
 def embed_text(

@@ -50,7 +50,7 @@ def saved_bytes(
 
     Args:
         config: configuration with the `dtype` and `attention` of the platform that runs it.
-        split: how the layer is split; its tower is a module's name.
+        split: how the layer is split, with the name of its module.
         positions: input positions of the row.
         rows: shapes of the arrays that tell the layer how the row is packed.
         trained: parameters of which the backward makes gradients, beside that of the input.

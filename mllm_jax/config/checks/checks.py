@@ -363,7 +363,7 @@ def _attention_cases(config: ExperimentConfig) -> Iterator[tuple[str, int, int, 
 
 
 def _check_balancing(config: ExperimentConfig) -> Iterator[ConfigProblem]:
-    """The balancing algorithms of all towers are known, and so are seconds that a group costs."""
+    """The balancing algorithms of all modules are known, and so are seconds that a group costs."""
     if config.data.balance_group == "auto" and config.schedule.hardware is None:
         reason = "required, as data.balance_group is auto and chosen by seconds"
         yield ConfigProblem(

@@ -73,7 +73,7 @@ class LoraAdapters:
         return tuple(dict.fromkeys(layer.part for layer in self.layers))
 
     def layer_elements(self, module: str) -> dict[tuple[str | None, ...], float]:
-        """Elements of the adapters of one layer of a tower by logical axes.
+        """Elements of the adapters of one layer of a module by logical axes.
 
         Where layers are of several kinds, they are means.
         """

@@ -52,7 +52,7 @@ class Layer(nnx.Module):
         return x + self.ffn(self.rms_norm2(x), view), {}
 
 
-def tower(config: Aimv2Config, backend: str) -> ModuleBlocks:
+def make_blocks(config: Aimv2Config, backend: str) -> ModuleBlocks:
     """Blocks of the encoder, without the connector."""
     return {
         "embeddings": ParameterBlock(lambda rngs: Embedding(config, rngs)),
@@ -62,7 +62,7 @@ def tower(config: Aimv2Config, backend: str) -> ModuleBlocks:
 
 
 def embed(
-    tower: ModuleBlocks,
+    blocks: ModuleBlocks,
     params: Params,
     rows: ModuleRows,
     config: Aimv2Config,
@@ -70,11 +70,11 @@ def embed(
     dtype: jnp.dtype,
 ) -> jax.Array:
     """Embed patches as `[rows, patches / shards, d_model]`; each rank embeds its own share."""
-    module = tower["embeddings"].bind(params["embeddings"], view)
+    module = blocks["embeddings"].bind(params["embeddings"], view)
     inputs, positions, sizes = patches.patches_of(rows, view)
     x = module.rms_norm(module.patch_embed(inputs.astype(dtype)))
     learned = grid_positions(module.position_embedding[...], config.grid, positions, sizes)
     return x + learned.astype(dtype)
 
 
-FUNCTIONS = ModuleFunctions(tower, embed, patches.layer_context)
+FUNCTIONS = ModuleFunctions(make_blocks, embed, patches.layer_context)

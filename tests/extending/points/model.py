@@ -50,7 +50,7 @@ class Layer(nnx.Module):
         return x + self.mlp(self.norm2(x), view), {}
 
 
-def tower(config: PointsConfig, backend: str) -> ModuleBlocks:
+def make_blocks(config: PointsConfig, backend: str) -> ModuleBlocks:
     """Blocks of the encoder, without the connector."""
     return {
         "embeddings": ParameterBlock(lambda rngs: Embedding(config, rngs)),
@@ -60,7 +60,7 @@ def tower(config: PointsConfig, backend: str) -> ModuleBlocks:
 
 
 def embed(
-    tower: ModuleBlocks,
+    blocks: ModuleBlocks,
     params: Params,
     rows: ModuleRows,
     config: PointsConfig,
@@ -68,7 +68,7 @@ def embed(
     dtype: jnp.dtype,
 ) -> jax.Array:
     """Embed points, with the radius of their cloud, which scales them."""
-    module = tower["embeddings"].bind(params["embeddings"], view)
+    module = blocks["embeddings"].bind(params["embeddings"], view)
     arrays = rows.inputs, rows.arrays["radius"]
     inputs, radius = (shard_slice(array, view.sequence_axes, dim=1) for array in arrays)
     return module.dense((inputs / (1 + radius[..., None])).astype(dtype))
@@ -80,4 +80,4 @@ def layer_context(rows: ModuleRows, config: PointsConfig) -> LayerContext:
     return LayerContext(rows.segment_ids)
 
 
-FUNCTIONS = ModuleFunctions(tower, embed, layer_context)
+FUNCTIONS = ModuleFunctions(make_blocks, embed, layer_context)

@@ -15,7 +15,7 @@ from mllm_jax.pages.samples.seen import DataPreview, SeenSample, targets_of
 
 
 def rows_panel(preview: DataPreview) -> PagePanel:
-    """Every row of every microbatch, tower by tower."""
+    """Every row of every microbatch, module by module."""
     numbers = range(len(preview.microbatches))
     content = join_markup(
         [_draw_legend(), *(_draw_microbatch(preview, number) for number in numbers)]
