@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -127,6 +127,11 @@ class ModelGraph:
         if module == self.backbone:
             names += [name for name, objective in self.objectives.items() if objective.parameters]
         return tuple(dict.fromkeys(names))
+
+
+def learns_to_write(objectives: Mapping[str, Any]) -> bool:
+    """Whether a model with these plain values of `objectives` learns the next token."""
+    return not objectives or any(v["kind"] == NEXT_TOKEN for v in objectives.values())
 
 
 def check_graph(graph: ModelGraph) -> None:

@@ -254,12 +254,16 @@ class ModelConfig(Section):
     @property
     def linear_layers(self) -> list[LinearLayer]:
         """The linear layers that can have adapters."""
-        merged, width = self.graph.merged, self.backbone_config.d_model
+        graph, backbone = self.graph, self.backbone_config
+        merged, width = graph.merged, backbone.d_model
         others = (
             encoder_layers(name, encoder, width if name in merged else None)
             for name, encoder in self.others.items()
         )
-        return [*decoder_layers(self.backbone, self.backbone_config), *chain(*others)]
+        return [
+            *decoder_layers(self.backbone, backbone, writes=graph.writes),
+            *chain(*others),
+        ]
 
     @model_validator(mode="after")
     def _with_newline(self) -> ModelConfig:

@@ -23,6 +23,7 @@ from mllm_jax.layers import vocabulary
 from mllm_jax.layers.adapters import adapt_blocks
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig
+from mllm_jax.layers.config.linear import VOCABULARY_HEAD
 from mllm_jax.layers.connector import (
     Head,
     connect_outputs,
@@ -374,6 +375,8 @@ def _build_blocks(config: ModelConfig, name: str) -> ModuleBlocks:
     """The blocks of a module, with those of its connectors."""
     settings, graph = config.modules[name], config.graph
     blocks = dict(_load_module_functions(settings).build_blocks(settings, config.attention))
+    if not graph.writes:
+        blocks.pop(VOCABULARY_HEAD, None)
     if not isinstance(settings, DecoderConfig) and name in graph.merged:
         width = config.backbone_config.d_model
         blocks["connector"] = connector_block(settings, width)

@@ -27,7 +27,7 @@ from mllm_jax.models.graph import HEAD, OBJECTIVE
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.pretrained.forms import form_of
 from mllm_jax.models.pretrained.heads import export_rules
-from mllm_jax.models.pretrained.release import Release
+from mllm_jax.models.pretrained.release import HEAD_KERNEL, Release
 from mllm_jax.release.export_processor import (
     TrainedProcessor,
 )
@@ -231,6 +231,7 @@ class RunExport:
             (f"{self.module_places[module]}.{rule.parameter}", rule)
             for module, rules_of_module in modules.items()
             for rule in rules_of_module
+            if self.model.graph.writes or rule.parameter != HEAD_KERNEL
         ]
         return [*rules, *export_rules(self.model.graph, self.full_modules, self._shapes).items()]
 

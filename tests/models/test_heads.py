@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
@@ -15,6 +16,8 @@ from mllm_jax.check.verify import compare_gradients, initial_parameters
 from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.models.freeze import FrozenParameters
 from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.models.work.flops import work_parts
+from mllm_jax.models.work.profile import module_parameters
 from mllm_jax.train.step.build import build_step
 from scheduling.schedules.bubbles import place_modules
 from scheduling.schedules.costs import ChunkCosts, TaskCosts
@@ -71,6 +74,18 @@ def on_one_device(with_text: bool) -> tuple[np.ndarray, Any]:
     single = CompiledOnce.under(model(with_text), plans, parameters(with_text))
     found: tuple[np.ndarray, Any] = single(microbatches(with_text))
     return found
+
+
+def test_a_model_that_does_not_write_has_no_head_of_the_vocabulary() -> None:
+    """All else begins as beside one, and costs are counted without it."""
+    usual, without = (parameters(with_text)["decoder"] for with_text in (True, False))
+    assert usual.keys() - without.keys() == {"lm_head"}
+    same = {name: usual[name] for name in without}
+    jax.tree.map(np.testing.assert_array_equal, same, without)
+    config, sizes = model(with_text=False), [leaf.size for leaf in jax.tree.leaves(without)]
+    assert module_parameters(config) == {"decoder": sum(sizes)}
+    assert work_parts(config, "decoder").end.linear == 0
+    assert not any(layer.head for layer in config.linear_layers)
 
 
 @pytest.mark.parametrize(

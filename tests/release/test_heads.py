@@ -80,6 +80,7 @@ def test_a_classifier_of_texts_is_that_of_transformers(tmp_path: Path) -> None:
     state, out = begun_with_heads(tmp_path, "score")
     (kernel,) = heads(state).values()
     np.testing.assert_array_equal(tensors(out)["score.weight"], kernel.T)
+    assert "lm_head.weight" not in tensors(out)  # which nothing would have trained
     config = read(out)
     assert config["architectures"] == ["Qwen2ForSequenceClassification"]
     assert config["id2label"] == {"0": "LABEL_0", "1": "LABEL_1", "2": "LABEL_2"}

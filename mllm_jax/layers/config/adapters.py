@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 
 from mllm_jax.layers.config.elements import tensor
-from mllm_jax.layers.config.linear import HEAD, LinearLayer
+from mllm_jax.layers.config.linear import VOCABULARY_HEAD, LinearLayer
 
 #: What no pattern matches, and why.
 _WITHOUT = (
@@ -101,5 +101,5 @@ class LoraAdapters:
 
 def _is_match(layer: LinearLayer, target: str) -> bool:
     """Whether a pattern matches a layer; the head must be named."""
-    named = not layer.head or HEAD in target
+    named = not layer.head or VOCABULARY_HEAD in target
     return named and fnmatchcase(layer.name, target)

@@ -255,16 +255,21 @@ class DecoderConfig(Section):
 
     @property
     def rest_elements(self) -> elements.Elements:
-        """Elements of the embeddings, learned positions, the last norm and the head."""
+        """Elements of the embeddings, learned positions and the last norm."""
         width, vocab = self.d_model, self.vocab_size
         total = elements.table(vocab, "vocab", width) + elements.norm(width, self.parts.centred)
         if not self.parts.rotary:
             total += elements.table(self.max_positions, None, width)
         if self.extra_tokens:
             total += elements.table(self.extra_tokens, None, width)
-        if not self.tie_embeddings:
-            total += elements.dense((("embed", width),), (("vocab", vocab),))
         return total
+
+    @property
+    def head_elements(self) -> elements.Elements:
+        """Elements of the head of the vocabulary, which is none where it is the embedding."""
+        if self.tie_embeddings:
+            return elements.Elements()
+        return elements.dense((("embed", self.d_model),), (("vocab", self.vocab_size),))
 
     def requirements(self) -> tuple[PlanRequirement, ...]:
         """Sizes that a parallel plan of the decoder must divide."""

@@ -17,8 +17,8 @@ from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.elements import Dims
 from mllm_jax.layers.config.encoder import EncoderConfig
 
-#: Name of the head in its module, if it is no embedding.
-HEAD = "lm_head"
+#: Name of the head of the vocabulary in its module, if it is no embedding.
+VOCABULARY_HEAD = "lm_head"
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class LinearLayer:
     @property
     def head(self) -> bool:
         """Whether it is the head of the vocabulary."""
-        return self.name == f"{self.part}.{HEAD}"
+        return self.name == f"{self.part}.{VOCABULARY_HEAD}"
 
     @property
     def width(self) -> int:
@@ -54,8 +54,8 @@ class LinearLayer:
         return math.prod(size for _, size in self.outputs)
 
 
-def decoder_layers(name: str, config: DecoderConfig) -> Iterator[LinearLayer]:
-    """Those of a decoder with this name."""
+def decoder_layers(name: str, config: DecoderConfig, *, writes: bool) -> Iterator[LinearLayer]:
+    """Those of a decoder with this name, with its head if it learns to write."""
     width, hidden = _single_dim("embed", config.d_model), _single_dim("mlp", config.d_ff)
     heads = config.heads, config.kv_heads, config.head_dim
     every = list(_attention_layers(name, config.d_model, *heads))
@@ -73,9 +73,9 @@ def decoder_layers(name: str, config: DecoderConfig) -> Iterator[LinearLayer]:
             shared.append(_make_layer(name, "layers.experts.shared_gate", width, gate))
         every += [replace(layer, share=sparse) for layer in shared]
     yield from every
-    if not config.tie_embeddings:
+    if writes and not config.tie_embeddings:
         vocab: Dims = (("vocab", config.vocab_size),)
-        yield LinearLayer(f"{name}.{HEAD}", name, width, vocab)
+        yield LinearLayer(f"{name}.{VOCABULARY_HEAD}", name, width, vocab)
 
 
 def encoder_layers(

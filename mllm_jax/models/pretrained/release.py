@@ -30,11 +30,20 @@ from mllm_jax.hf_format.release_format import (
 )
 from mllm_jax.hf_format.tensor_rules import TensorRule, check_tensors
 from mllm_jax.hf_format.transforms import identity_transform
+from mllm_jax.layers.config.linear import VOCABULARY_HEAD
 from mllm_jax.models.graph import HEAD as OBJECTIVE_HEAD
+from mllm_jax.models.graph import learns_to_write
 from mllm_jax.models.model_config import ModelConfig
-from mllm_jax.models.pretrained.heads import head_tensors, rules_of_head
+from mllm_jax.models.pretrained.heads import (
+    SCORE,
+    head_tensors,
+    released_objectives,
+    rules_of_head,
+)
 from mllm_jax.models.short_form import BACKBONE, sections_of_modules
 
+#: The kernel of the head of the vocabulary, which only a model that learns to write has.
+HEAD_KERNEL = f"{VOCABULARY_HEAD}.kernel"
 #: Parts of a module, and the prefixes of their parameters in its tree.
 CONNECTOR = "connector"
 _ENDS = {"connector": f"{CONNECTOR}.", "extra": "extra_embedding."}
@@ -93,8 +102,19 @@ class Release:
 
     @cached_property
     def rules(self) -> Mapping[str, list[TensorRule]]:
-        """Rules of every module."""
-        return self.release_format.rules(self.released_model)
+        """Rules of every module, without the head of the vocabulary that classifiers lack."""
+        rules = self.release_format.rules(self.released_model)
+        objectives = released_objectives(self.values).get("objectives", {})
+        if learns_to_write(objectives) and SCORE not in self.tensors:
+            return rules
+        return {
+            module: [
+                rule
+                for rule in module_rules
+                if rule.parameter != HEAD_KERNEL or rule.released in self.tensors
+            ]
+            for module, module_rules in rules.items()
+        }
 
     @property
     def every_rule(self) -> list[TensorRule]:

@@ -118,6 +118,8 @@ def work_parts(config: ModelConfig, module: str) -> WorkParts:
     adapters = config.adapters
     if module == config.backbone:
         parts, stride, reduction = _decoder_parts(config.backbone_config), 1, 1
+        if not config.graph.writes:
+            parts = replace(parts, end=ModuleWork(0, 0))
     else:
         encoder, merged = config.encoder(module), config.buckets[module] in config.graph.merged
         # A head reads one output of a medium, which counts for nothing beside its layers.
@@ -133,7 +135,7 @@ def work_parts(config: ModelConfig, module: str) -> WorkParts:
         layer=replace(parts.layer, linear=parts.layer.linear + layer),
         end=replace(parts.end, linear=parts.end.linear + end),
         layer_adapters=layer / (parts.layer.linear + layer),
-        end_adapters=end / (parts.end.linear + end),
+        end_adapters=end / (parts.end.linear + end) if end else 0.0,
     )
 
 

@@ -31,6 +31,8 @@ def _build_profile(config: ModelConfig, name: str) -> ModuleProfile:
         outputs, end_elements = settings.vocab_size, settings.rest_elements
         side_inputs = config.layer_inputs
         end_elements = end_elements + graph.head_elements(name)
+        if graph.writes:
+            end_elements = end_elements + settings.head_elements
     else:
         settings = config.encoder(name)
         stride, reduction, features = settings.stride, settings.reduction, settings.features

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import jax
 
+from mllm_jax.layers.config.linear import VOCABULARY_HEAD
 from mllm_jax.layers.trainable import ADAPTERS
+from mllm_jax.models.graph import learns_to_write
 from mllm_jax.models.short_form import backbone_of, module_values
 from mllm_jax.train.state.regroup import LayerRegrouping, Shape, leaf_name
 from mllm_jax.train.state.saved import CheckpointError
 
 #: Leaves that a message lists.
 _SHOWN = 8
+#: In the names of all leaves of the head of the vocabulary.
+_HEAD = f".{VOCABULARY_HEAD}."
 #: Prefix of the names of the optimizer's leaves.
 _OPTIMIZER = "optimizer."
 
@@ -41,6 +46,7 @@ def check_same_model(
         leaf_name(path): tuple(leaf.shape)
         for path, leaf in jax.tree_util.tree_leaves_with_path(target)
     }
+    _check_head(where, stored.keys() - expected.keys(), config)
     lines = [f"{n}: missing in the checkpoint" for n in sorted(expected.keys() - stored.keys())]
     lines += [f"{n}: not in the model" for n in sorted(stored.keys() - expected.keys())]
     lines += [
@@ -71,6 +77,17 @@ def check_same_model(
         raise CheckpointError(
             f"{where} belongs to another model:\n  {shown}\n"
             "use its own configuration, or another run.name"
+        )
+
+
+def _check_head(where: str, more: AbstractSet[str], config: Mapping[str, Any]) -> None:
+    """Raise CheckpointError for the head of a model without next_token, which once had one."""
+    objectives = config.get("model", {}).get("objectives", {})
+    if any(_HEAD in name for name in more) and not learns_to_write(objectives):
+        raise CheckpointError(
+            f"{where} has a head of the vocabulary, which models without next_token had in older "
+            "versions; begin another run.name with its weights (launch.py export, "
+            "model.pretrained)"
         )
 
 

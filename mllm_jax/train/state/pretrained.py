@@ -23,7 +23,7 @@ from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.module import abstract_parameters
 from mllm_jax.models.pretrained.adapters import SavedAdapters, adapter_rules
 from mllm_jax.models.pretrained.load import FiniteCheck, load_tensors
-from mllm_jax.models.pretrained.release import Release, list_differences
+from mllm_jax.models.pretrained.release import HEAD_KERNEL, Release, list_differences
 from mllm_jax.train.state.loads import is_load
 from mllm_jax.train.state.regroup import leaf_name
 
@@ -239,6 +239,8 @@ def _rules_by_path(
     """
     paths = {leaf_name(path[1:]): path for path in shapes}
     rules = {rule.parameter: rule for rule in release.part_rules(part, model.backbone)}
+    if not model.graph.writes:
+        rules.pop(HEAD_KERNEL, None)
     # What follows the load of experts and adapters are not released.
     paths = {
         name: path

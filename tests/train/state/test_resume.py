@@ -183,6 +183,18 @@ def test_an_optimizer_that_groups_parameters_otherwise_is_named():
     assert "optimizer.adamw.mu.kernel: not in the model" in str(error.value)
 
 
+def test_the_head_of_older_runs_that_did_not_learn_to_write_is_named():
+    """Of others it is a leaf like all that the model lacks."""
+    stored, scene = {"params.decoder.lm_head.kernel": (8, 8)}, {"scene": {"kind": "regression"}}
+    for objectives, message in (
+        (scene, "a head of the vocabulary, .* older versions; begin another run.name"),
+        ({}, "another model:"),
+    ):
+        config = {"model": {"objectives": objectives}}
+        with pytest.raises(CheckpointError, match=message):
+            check_same_model("it", stored, {}, LayerRegrouping(8, None), config)
+
+
 def test_the_first_eight_leaves_of_another_model_are_listed():
     stored = {f"w{number}": (2,) for number in range(10)}
     with pytest.raises(CheckpointError) as error:
