@@ -14,6 +14,8 @@ from mllm_jax.compile.target import training_batch
 from mllm_jax.config.configured_step import configure_step
 from mllm_jax.config.hardware import load_hardware
 from mllm_jax.config.load import ExperimentConfig, load_config, read_values, resolve_config
+from mllm_jax.generate.generator import AnswerGenerator, AnswerOptions
+from mllm_jax.generate.opened import open_model
 from mllm_jax.plan.planner import PlanSearch
 from mllm_jax.plan.report import write_planned
 from mllm_jax.train.step.build import build_train_step
@@ -150,6 +152,24 @@ def test_a_release_goes_into_a_written_graph_and_out_of_it(tmp_path: Path) -> No
             np.testing.assert_array_equal(tensor, times * source[prefix + name], err_msg=name)
     assert found.keys() == source.keys()
     assert read(out) == read(PARITY / "llava")
+
+
+@pytest.mark.slow
+def test_a_written_graph_answers_as_the_release(tmp_path: Path) -> None:
+    """Under its plans, and on one device."""
+    values = imported(tmp_path / "run", PARITY / "llava")
+    planned(values, **SHARDED)
+    begun(resolve_config(written(values, "language"), "test"))
+    run, wanted = str(tmp_path / "run"), AnswerOptions(new_tokens=6)
+    answers = [
+        [reply.tokens for reply in AnswerGenerator(opened, "step")(["What is it?"], wanted).replies]
+        for opened in (
+            open_model(run, None),
+            open_model(run, None, one_device=True),
+            open_model(None, str(PARITY / "llava")),
+        )
+    ]
+    assert answers[0] == answers[1] == answers[2] != [()]
 
 
 @pytest.mark.parametrize(
