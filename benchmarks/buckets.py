@@ -26,7 +26,7 @@ from data.planning.stream import MicrobatchPlan
 from data.rows.spec import BucketCost
 from data.sample import Example, Lengths, MediumLengths
 from mllm_jax.calibrate.timing import median_seconds
-from mllm_jax.config.buckets import lane_cost
+from mllm_jax.config.buckets import bucket_cost
 from mllm_jax.config.inputs import media_specs, token_spec
 from mllm_jax.config.load import ExperimentConfig, load_config
 from mllm_jax.models.short_form import BACKBONE
@@ -37,7 +37,7 @@ from mllm_jax.plan.bucket_variants import (
     make_sample,
     median_positions,
     simulate_variants,
-    single_lane,
+    single_bucket,
 )
 from mllm_jax.runtime.folder import prepare_folder
 from mllm_jax.train.step.batch import place_microbatches
@@ -72,20 +72,20 @@ def time_steps(config: ExperimentConfig, print_line: PrintLine) -> Found:
     """
     print_line("compiling steps with buckets, and timing full rows of each")
     text, full_rows, costs, run_buckets = calibrate_buckets(config)
-    (step,) = BucketVariant.from_config(config, "lanes", costs).plan_steps(
+    (step,) = BucketVariant.from_config(config, "buckets", costs).plan_steps(
         of_medians(config, MEDIANS), 1
     )
     rows = config.data.rows
     predicted = {
-        "lanes": text
+        "buckets": text
         + sum(bucket_seconds(media, costs[n]) for n, media in by_bucket(config, step)),
         "short": text + full_rows,
         "long": text + costs["long"].fixed + rows * costs["long"].row_seconds,
     }
-    runs = {"lanes": run_buckets(step)}
+    runs = {"buckets": run_buckets(step)}
     for name in WAYS[1:]:
         print_line(f"{name}: compiling")
-        way = BucketVariant.from_config(single_lane(config, name), name, {})
+        way = BucketVariant.from_config(single_bucket(config, name), name, {})
         (plan,) = way.plan_steps(of_medians(config, MEDIANS), 1)
         runs[name] = compile_gradients_of(way, plan)(plan)
     for name, seconds in predicted.items():
@@ -126,7 +126,7 @@ def compile_gradients_of(way: BucketVariant, plan: MicrobatchPlan) -> Runs:
 def batch_of(way: BucketVariant, plan: MicrobatchPlan) -> PackedBatch:
     """All rows of a planned step, with noise for media and text."""
     rng, rows = np.random.default_rng(0), range(way.config.data.rows)
-    specs = token_spec(way.config.model), *way.lanes
+    specs = token_spec(way.config.model), *way.buckets
     capacity = make_capacity(way.config.data.budgets, specs)
     kinds = {spec.name: spec for spec in capacity.media}
     arrays = BatchArrays(dict.fromkeys((BACKBONE, *kinds), rows), capacity)
@@ -162,7 +162,7 @@ def calibrate_buckets(
         rows["long"] // median_positions(config),
         rows["short"] // median_positions(config),
     )
-    way = BucketVariant.from_config(config, "lanes", {})
+    way = BucketVariant.from_config(config, "buckets", {})
     loads: dict[str, list[Lengths]] = {
         "text": [Lengths({BACKBONE: (MediumLengths(median_positions(config)),)})] * short,
         "short": of_medians(config, [full] * short),
@@ -172,15 +172,15 @@ def calibrate_buckets(
     plans = {name: way.plan_steps(samples, 1)[0] for name, samples in loads.items()}
     run = compile_gradients_of(way, plans["long"])
     as_long = with_section(config, "data", budgets={**data.budgets, "short": rows["long"]})
-    other = BucketVariant.from_config(as_long, "lanes", {})
+    other = BucketVariant.from_config(as_long, "buckets", {})
     (plan,) = other.plan_steps(of_medians(config, [longest] * short), 1)
     runs = {name: run(samples) for name, samples in plans.items()}
     seconds = median_seconds(runs | {"whole": compile_gradients_of(other, plan)(plan)}, REPETITIONS)
     text, row = seconds["text"], seconds["longer"] - seconds["long"]
     fixed, each = max(0.0, seconds["long"] - text - row), seconds["short"] - text
     costs = {
-        "short": with_measured_times(lane_cost(config, "short"), 0.0, each),
-        "long": with_measured_times(lane_cost(config, "long"), fixed, row),
+        "short": with_measured_times(bucket_cost(config, "short"), 0.0, each),
+        "long": with_measured_times(bucket_cost(config, "long"), fixed, row),
     }
     return text, seconds["whole"] - text, costs, run
 

@@ -186,7 +186,7 @@ def _row_sizes(config: ExperimentConfig, name: str) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class _LayerProbe:
-    """Layers of the decoder or of a lane on rows of one size, on all devices."""
+    """Layers of the decoder or of a bucket on rows of one size, on all devices."""
 
     config: ExperimentConfig
     name: str
@@ -196,7 +196,7 @@ class _LayerProbe:
 
     @property
     def module_name(self) -> str:
-        """The decoder, or the encoder that has the lane."""
+        """The decoder, or the encoder that has the bucket."""
         return self.config.model.buckets.get(self.name, self.name)
 
     @property

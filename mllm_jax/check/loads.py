@@ -9,19 +9,19 @@ from dataclasses import replace
 from data.batch import PackedBatch
 from mllm_jax.models.model_config import ModelConfig
 
-#: Whether a lane has media in a row of a microbatch: from the number of the lane, of the microbatch
-#: and of the row.
+#: Whether a bucket has media in a row of a microbatch: from the number of the bucket, of the
+#: microbatch and of the row.
 Holds = Callable[[int, int, int], bool]
 
 #: Loads of which the media are a part of the full one's.
 LOADS: dict[str, Holds] = {
     # Every other microbatch: encoders' own microbatches feed several.
-    "partial": lambda lane, m, row: m % 2 == 0,
-    # Each lane in another row and other microbatches.
-    "uneven": lambda lane, m, row: (lane + m // 2 + row) % 2 == 0,
-    # One lane has nothing to do, and the others in the last microbatches alone.
-    "late": lambda lane, m, row: lane > 0 and m > 1,
-    "empty": lambda lane, m, row: False,
+    "partial": lambda bucket, m, row: m % 2 == 0,
+    # Each bucket in another row and other microbatches.
+    "uneven": lambda bucket, m, row: (bucket + m // 2 + row) % 2 == 0,
+    # One bucket has nothing to do, and the others in the last microbatches alone.
+    "late": lambda bucket, m, row: bucket > 0 and m > 1,
+    "empty": lambda bucket, m, row: False,
 }
 
 
@@ -39,16 +39,16 @@ def make_loads(
 
 
 def _keep_media(batch: PackedBatch, model: ModelConfig, m: int, holds: Holds) -> PackedBatch:
-    """A microbatch with the media of some rows of each lane alone."""
+    """A microbatch with the media of some rows of each bucket alone."""
     batch = deepcopy(batch)
-    places_of_lane = {}
-    for lane, (name, module_rows) in enumerate(batch.encoders.items()):
+    places_of_bucket = {}
+    for bucket, (name, module_rows) in enumerate(batch.encoders.items()):
         rows = len(module_rows.segment_ids)
         outputs = module_rows.segment_ids.shape[1] // model.encoder(name).reduction
         index, places = batch.decoder.merges[name], (batch.places or {})[name]
-        for row in (row for row in range(rows) if not holds(lane, m, row)):
+        for row in (row for row in range(rows) if not holds(bucket, m, row)):
             module_rows.segment_ids[row] = 0
             index[(index >= 0) & (index // outputs == row)] = -1
             places = places[places[:, 0] != row]
-        places_of_lane[name] = places
-    return replace(batch, places=places_of_lane)
+        places_of_bucket[name] = places
+    return replace(batch, places=places_of_bucket)

@@ -339,15 +339,15 @@ def shrink_experiment(config: ExperimentConfig) -> ExperimentConfig:
 
 def shrink_model(model: ModelConfig, plans: Plans, schedule: ScheduleConfig) -> ModelConfig:
     """The smallest model of the same families that every plan and the schedule can split."""
-    lanes = {
+    buckets = {
         name: [n for n, encoder_name in model.buckets.items() if encoder_name == name]
         for name in model.others
     }
     others = {
         name: _shrink_encoder(
             encoder,
-            [plans[lane] for lane in lanes[name]],
-            [schedule.chunks.get(lane, 1) * plans[lane].stage for lane in lanes[name]],
+            [plans[bucket] for bucket in buckets[name]],
+            [schedule.chunks.get(bucket, 1) * plans[bucket].stage for bucket in buckets[name]],
             merged=name in model.graph.merged,
         )
         for name, encoder in model.others.items()
@@ -377,7 +377,7 @@ def _shrink_decoder(decoder: DecoderConfig, name: str, plans: Plans, chunks: int
         "layers": _fewer_layers(decoder, runs),
         # Shorter than segments.
         "window": None if decoder.window is None else min(decoder.window, 3),
-        # A connector writes this width under the plans of its encoder's lanes.
+        # A connector writes this width under the plans of its encoder's buckets.
         "d_model": math.lcm(16, *(p.fsdp for p in plans.values())),
         "heads": heads,
         "kv_heads": kv_heads,
@@ -406,7 +406,7 @@ def _shrink_experts(decoder: DecoderConfig, tensor: int) -> dict[str, Any] | Non
 def _shrink_encoder(
     encoder: EncoderConfig, plans: Sequence[ParallelPlan], pieces: Sequence[int], *, merged: bool
 ) -> dict[str, Any]:
-    """An encoder that the plans of all its lanes split, and that their pieces cut.
+    """An encoder that the plans of all its buckets split, and that their pieces cut.
 
     Args:
         merged: whether it has a connector to the decoder.

@@ -12,13 +12,13 @@ def print_config(request: CommandRequest) -> CommandOutput:
     """The configuration in YAML, with every default filled in."""
     from mllm_jax.config.load import to_yaml
     from mllm_jax.config.overlap import resolve_overlap
-    from mllm_jax.plan.exchanges import lane_exchanges
+    from mllm_jax.plan.exchanges import bucket_exchanges
 
     config = request.config
     if config.data.auto_budgets:  # by which exchanges are chosen
         comments = ["# data.budgets: auto; `launch.py budgets` tells which they are"]
     else:
-        lines = (*lane_exchanges(config), *resolve_overlap(config).lines)
+        lines = (*bucket_exchanges(config), *resolve_overlap(config).lines)
         comments = [f"# {line}" for line in lines]
     return CommandOutput(
         config.model_dump(mode="json"), lines=[to_yaml(config).rstrip("\n"), *comments]

@@ -25,20 +25,20 @@ def resolve_agreement(
 def _find_disagreements(config: ExperimentConfig, *, planned: bool) -> list[str]:
     """Everything that sections disagree on; budgets that are to be chosen have usual sizes."""
     if config.data.auto_budgets:
-        if lanes := _cut_by_seconds(config):
+        if buckets := _cut_by_seconds(config):
             return [
-                f"data.budgets: auto, but the buckets {', '.join(lanes)} are cut by seconds, which "
-                "depend on budgets; valid: budgets, which `launch.py budgets` suggests, or buckets "
-                "that are cut by a number of positions"
+                f"data.budgets: auto, but the buckets {', '.join(buckets)} are cut by seconds, "
+                "which depend on budgets; valid: budgets, which `launch.py budgets` suggests, or "
+                "buckets that are cut by a number of positions"
             ]
         config = standing_in(config)
     return find_problems(config) if planned else check_unplanned(config)
 
 
 def _cut_by_seconds(config: ExperimentConfig) -> list[str]:
-    """Lanes of encoders of which one has media below a length that is found from seconds."""
+    """Buckets of encoders of which one has media below a length that is found from seconds."""
     every = (encoder.buckets for encoder in config.model.others.values())
-    return [name for lanes in every if "auto" in lanes.values() for name in lanes]
+    return [name for buckets in every if "auto" in buckets.values() for name in buckets]
 
 
 def _with_adapters(config: ExperimentConfig) -> tuple[ExperimentConfig, list[str]]:

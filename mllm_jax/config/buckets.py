@@ -1,4 +1,4 @@
-"""Seconds of the media of lanes, and where lanes may be cut by them, from a configuration."""
+"""Seconds of the media of buckets, and where buckets may be cut by them, from a configuration."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from scheduling.costs.workload import Workload
 
 
 def planning_specs(config: ExperimentConfig) -> list[RowSpec]:
-    """The row specs for the planning of batches: those of the model, with lanes priced.
+    """The row specs for the planning of batches: those of the model, with buckets priced.
 
-    The highest cut of lanes by cost is the row of the lane of short media, as longer media do not
-    fit into it. Lanes with thresholds have a cost where `schedule.hardware` is given, as their
-    media, too, are dealt over groups of devices and in few rows.
+    The highest cut of buckets by cost is the row of the bucket of short media, as longer media do
+    not fit into it. Buckets with thresholds have a cost where `schedule.hardware` is given, as
+    their media, too, are dealt over groups of devices and in few rows.
 
     Raises:
         HardwareError: `schedule.hardware` lacks the type of the activations.
@@ -71,31 +71,31 @@ def configured_processor(config: ExperimentConfig) -> Processor:
 def _with_cost(
     config: ExperimentConfig, spec: RowSpec, short: str | None, cost: BucketCost
 ) -> RowSpec:
-    """A lane with its cost.
+    """A bucket with its cost.
 
     Args:
-        short: the lane of short media, of an encoder whose lanes are cut by cost.
+        short: the bucket of short media, of an encoder whose buckets are cut by cost.
     """
     assert spec.bucket is not None
     if short is None:
         return replace(spec, bucket=replace(spec.bucket, cost=cost, fixed=True))
     most = own_positions(config, short)
-    lane = (
+    bucket = (
         LengthBucket(spec.module, 0, most, cost)
         if spec.name == short
         else _with_threshold(spec.bucket, most, cost)
     )
-    return replace(spec, bucket=lane)
+    return replace(spec, bucket=bucket)
 
 
-def _with_threshold(lane: LengthBucket, most: int, cost: BucketCost) -> LengthBucket:
-    return replace(lane, above=most, cost=cost)
+def _with_threshold(bucket: LengthBucket, most: int, cost: BucketCost) -> LengthBucket:
+    return replace(bucket, above=most, cost=cost)
 
 
-def lane_cost(config: ExperimentConfig, name: str) -> BucketCost:
-    """Seconds of the media of a lane on `schedule.hardware`, which must be given.
+def bucket_cost(config: ExperimentConfig, name: str) -> BucketCost:
+    """Seconds of the media of a bucket on `schedule.hardware`, which must be given.
 
-    The cost model gives the seconds of a lane's tasks at three lengths of a row; they lie on
+    The cost model gives the seconds of a bucket's tasks at three lengths of a row; they lie on
     a parabola, as linear layers, collectives and the moving of bytes grow with positions, and
     attention with pairs. So context ranks' exchange of heads is in the seconds per position: with
     M bytes of a medium between two layers, an array of them takes M (P-1) / P^2 on each of P links
@@ -106,17 +106,17 @@ def lane_cost(config: ExperimentConfig, name: str) -> BucketCost:
 
 
 def _make_pricing(config: ExperimentConfig) -> Callable[[str], BucketCost]:
-    """The cost of each lane by its name, of a configuration that is lowered once for all."""
+    """The cost of each bucket by its name, of a configuration that is lowered once for all."""
     assert config.schedule.hardware is not None
     hardware = load_hardware(config.schedule.hardware)
     configured = configure_step(config, hardware.platform)
-    return partial(compute_lane_cost, configured.workload, configured.chosen, hardware)
+    return partial(compute_bucket_cost, configured.workload, configured.chosen, hardware)
 
 
-def compute_lane_cost(
+def compute_bucket_cost(
     work: Workload, chosen: Strategy, hardware: Hardware, name: str
 ) -> BucketCost:
-    """`lane_cost` of a workload under a strategy; of the decoder, whose rows are its texts."""
+    """`bucket_cost` of a workload under a strategy; of the decoder, whose rows are its texts."""
     unit, plan = work.positions[name], chosen.plans[name]
     timing = ModuleTiming(work, chosen, hardware, name)
     one, two, three = _task_seconds(work, chosen, hardware, name)
@@ -126,7 +126,7 @@ def compute_lane_cost(
     backbone = name == chosen.backbone_name
     exchanges = 0.0 if backbone else timing.task_exchange_seconds
     rows = timing.rows * plan.stage
-    # Without stages the rows of a lane are computed one by one, otherwise those of a microbatch.
+    # Without stages the rows of a bucket are computed one by one, otherwise those of a microbatch.
     alone = chosen.backbone.stage == 1 and work.buckets.get(name, name) != name
     latency /= 1 if alone else rows
     return BucketCost(
@@ -142,7 +142,7 @@ def compute_lane_cost(
 def _task_seconds(
     work: Workload, chosen: Strategy, hardware: Hardware, name: str
 ) -> Iterator[float]:
-    """Seconds of all tasks of a lane on one microbatch, with rows of one, two and three times.
+    """Seconds of all tasks of a bucket on one microbatch, with rows of one, two and three times.
 
     Without the exchange of outputs, whose buffers do not depend on media.
     """

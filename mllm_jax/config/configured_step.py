@@ -84,7 +84,7 @@ class ConfiguredStep:
 
     @cached_property
     def exchanges(self) -> Exchanges:
-        """By lane, the exchange by which its outputs reach the decoder."""
+        """By bucket, the exchange by which its outputs reach the decoder."""
         platform_of_cost = self.hardware, self.config.parallel.platform
         names = self.workload.sources
         return {

@@ -37,7 +37,7 @@ def row_specs(model: ModelConfig) -> list[RowSpec]:
 
 
 def media_specs(model: ModelConfig) -> list[MediaRowSpec]:
-    """What the rows of the encoders hold: one description for each of their lanes."""
+    """What the rows of the encoders hold: one description for each of their buckets."""
     graph, specs = model.graph, list[MediaRowSpec]()
     for name, encoder in model.others.items():
         spec = make_row_spec(name, encoder, model.backbone_config)
@@ -61,7 +61,7 @@ def released_of(data: DataConfig) -> ReleasedProcessors:
 
 
 def further_budgets(model: ModelConfig) -> dict[str, tuple[str, str]]:
-    """Keys of `data.budgets` of further axes than positions: by key, the lane and the axis."""
+    """Keys of `data.budgets` of further axes than positions: by key, the bucket and the axis."""
     return {
         spec.budgets[axis]: (spec.name, axis) for spec in media_specs(model) for axis in spec.axes
     }
@@ -76,7 +76,7 @@ def token_spec(model: ModelConfig) -> TokenSpec:
 
 
 def _bucket_specs(spec: MediaRowSpec, encoder: EncoderConfig) -> Iterator[MediaRowSpec]:
-    """The lanes of an encoder, in their order; the encoder itself if it has none.
+    """The buckets of an encoder, in their order; the encoder itself if it has none.
 
     What `auto` means follows from the whole configuration (`config.buckets.planned`); by itself it
     takes all media.
@@ -90,30 +90,30 @@ def _bucket_specs(spec: MediaRowSpec, encoder: EncoderConfig) -> Iterator[MediaR
         yield replace(spec, name=name, bucket=LengthBucket(spec.name, above, most))
 
 
-def _bucket_limit(lane: int | Literal["auto"]) -> int:
-    return ANY if lane == "auto" else lane
+def _bucket_limit(bucket: int | Literal["auto"]) -> int:
+    return ANY if bucket == "auto" else bucket
 
 
 def longest_medium(config: ExperimentConfig, name: str) -> int:
-    """Most input positions of a medium of a lane, in whole outputs; its budget if none is known."""
+    """Most input positions of a medium of a bucket, in whole outputs; else its budget."""
     return min([config.data.budgets[name], *_medium_bounds(config, name).values()])
 
 
 def unbounded_by(config: ExperimentConfig, name: str) -> tuple[str, ...]:
-    """Keys that may bound media of a lane, if none of its bounds is as small as its budget."""
+    """Keys that may bound media of a bucket, if none of its bounds is as small as its budget."""
     bounds = _medium_bounds(config, name)
     known = min(bounds.values(), default=ANY) <= config.data.budgets[name]
     return () if known else tuple(key for key in bounds if key.startswith("data."))
 
 
 def _medium_bounds(config: ExperimentConfig, name: str) -> dict[str, int]:
-    """By key, bounds on the input positions of a medium of a lane, in whole outputs."""
+    """By key, bounds on the input positions of a medium of a bucket, in whole outputs."""
     (spec,) = (spec for spec in media_specs(config.model) if spec.name == name)
     known = {}
     if config.model.encoder(name).buckets.get(name) == "auto":
-        known["lanes"] = own_positions(config, name)
+        known["buckets"] = own_positions(config, name)
     if spec.bucket is not None and spec.bucket.up_to is not None:
-        known["lanes"] = spec.span(spec.bucket.up_to)
+        known["buckets"] = spec.span(spec.bucket.up_to)
     if isinstance(spec, ImageRowSpec) and spec.tiling is None:
         images = config.data.image
         token = 0 if spec.class_token == "none" else 1
@@ -141,7 +141,7 @@ def own_rows(config: ExperimentConfig, name: str) -> int:
 
 
 def empty_module_rows(model: ModelConfig, module: str, rows: int, positions: int) -> ModuleRows:
-    """What layers read of empty rows, of the decoder or of a lane: no inputs and no targets.
+    """What layers read of empty rows, of the decoder or of a bucket: no inputs and no targets.
 
     Args:
         positions: number of positions of a row, for an encoder its input positions.

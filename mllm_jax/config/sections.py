@@ -58,12 +58,12 @@ class ParallelConfig(Section):
         distributed: let JAX find the other processes (TPU pods, SLURM, Open MPI) by itself.
         decoder: degrees of the decoder.
         encoders: degrees of each encoder, on the same devices; an encoder needs an entry here, or
-            each of its lanes one.
+            each of its buckets one.
         modules: degrees of every module, in place of `decoder` and `encoders`, for a model that has
             `modules`.
         exchange: how encoder outputs reach the decoder's tokens: `all_to_all` (by routes; needs
             `data.balance: per_phase`), `gather` of all outputs, or `reduce_scatter` of arrays of
-            all tokens; `auto`: for every lane the one of the fewest predicted seconds on
+            all tokens; `auto`: for every bucket the one of the fewest predicted seconds on
             `schedule.hardware`, without it the one that moves the fewest bytes.
         overlap: collectives that run beside compute: `auto`, on accelerators all that are known to
             help under these plans, `flags` alone beside stages; `off`; or a list of

@@ -290,33 +290,33 @@ class ModelConfig(Section):
         for name, encoder in self.others.items():
             if name == self.backbone or (name == OTHERS and not self.written):
                 raise ValueError(f"{self.key(name)}: the name is taken; valid: any other name")
-            for lane in encoder.buckets:
-                if lane in names:
+            for bucket in encoder.buckets:
+                if bucket in names:
                     raise ValueError(
-                        f"{self.key(name)}.buckets.{lane}: the name is taken; valid: a name "
+                        f"{self.key(name)}.buckets.{bucket}: the name is taken; valid: a name "
                         f"other than {', '.join(names)}"
                     )
-                names.append(lane)
+                names.append(bucket)
         return self
 
     @property
     def buckets(self) -> dict[str, str]:
-        """The encoder whose parameters a lane uses, by the name of the lane.
+        """The encoder whose parameters a bucket uses, by the name of the bucket.
 
         An encoder without `buckets` has one, of its name.
         """
         others = self.others.items()
-        return {lane: name for name, encoder in others for lane in encoder.buckets or (name,)}
+        return {bucket: name for name, encoder in others for bucket in encoder.buckets or (name,)}
 
     @property
     def remats(self) -> dict[str, Literal["none", "layer", "full"]]:
-        """`remat` of the lanes whose encoder has one of its own."""
-        by_bucket = {lane: self.encoder(lane).remat for lane in self.buckets}
-        return {lane: remat for lane, remat in by_bucket.items() if remat is not None}
+        """`remat` of the buckets whose encoder has one of its own."""
+        by_bucket = {bucket: self.encoder(bucket).remat for bucket in self.buckets}
+        return {bucket: remat for bucket, remat in by_bucket.items() if remat is not None}
 
-    def encoder(self, lane: str) -> EncoderConfig:
-        """Configuration of the encoder that has a lane."""
-        return self.others[self.buckets[lane]]
+    def encoder(self, bucket: str) -> EncoderConfig:
+        """Configuration of the encoder that has a bucket."""
+        return self.others[self.buckets[bucket]]
 
     @model_validator(mode="after")
     def _layers_with_inputs(self) -> ModelConfig:
@@ -371,7 +371,7 @@ class ModelConfig(Section):
         return "float32" if platform == "cpu" else "bfloat16"
 
     def requirements(self, module: str) -> tuple[PlanRequirement, ...]:
-        """Sizes that the plan of `module`, the backbone or a lane, must divide."""
+        """Sizes that the plan of `module`, the backbone or a bucket, must divide."""
         if module == self.backbone:
             return self.backbone_config.requirements()
         return self.encoder(module).requirements(self.backbone_config.d_model)

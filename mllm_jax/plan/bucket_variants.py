@@ -1,7 +1,7 @@
 """Media of unlike lengths through one encoder in three ways, planned and simulated.
 
-In two lanes cut by cost (`lanes`), each medium whole on one rank (`short`), or all media split over
-context ranks (`long`). The planner of training runs deals the steps.
+In two buckets cut by cost (`buckets`), each medium whole on one rank (`short`), or all media split
+over context ranks (`long`). The planner of training runs deals the steps.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from data.planning.problem import Ints
 from data.planning.stream import BatchPlanner, LoaderState, MicrobatchPlan, TrainingDemand
 from data.rows.spec import BucketCost, LengthBucket, RowSpec
 from data.sample import Lengths, MediumLengths
-from mllm_jax.config.buckets import compute_lane_cost
+from mllm_jax.config.buckets import compute_bucket_cost
 from mllm_jax.config.configured_step import configure_step
 from mllm_jax.config.hardware import load_hardware
 from mllm_jax.config.inputs import media_specs, own_positions, token_spec
@@ -30,14 +30,14 @@ from mllm_jax.plan.known_lengths import KnownLengths
 from scheduling.costs.estimate import step_times
 
 #: Ways of the media through the encoder.
-WAYS = ("lanes", "short", "long")
+WAYS = ("buckets", "short", "long")
 #: The longest medium, in medians.
 TAIL = 32
 #: Simulated steps, media of a step for each rank that takes whole media, and spread of their
 #: lengths (the standard deviation of the logarithm).
 STEPS, EACH, SIGMA = 8, 20, 1.25
 
-#: Lengths of the rows of a lane alone, in longest media.
+#: Lengths of the rows of a bucket alone, in longest media.
 ROOMS = (1, 12 / 9, 13 / 9, 14 / 9)
 
 #: Seconds of a step and those that were predicted, by way.
@@ -50,25 +50,25 @@ class BucketVariant:
 
     Attributes:
         config: the configuration.
-        lanes: modalities of its lanes, with costs.
-        costs: seconds of the media of each lane; empty for a cut at the longest medium that a row
+        buckets: modalities of its buckets, with costs.
+        costs: seconds of the media of each bucket; empty for a cut at the longest medium that a row
             of `short` holds.
     """
 
     config: ExperimentConfig
-    lanes: tuple[RowSpec, ...]
+    buckets: tuple[RowSpec, ...]
     costs: Mapping[str, BucketCost]
 
     @classmethod
     def from_config(
         cls, config: ExperimentConfig, name: str, costs: Mapping[str, BucketCost]
     ) -> BucketVariant:
-        """One of `WAYS` of a configuration that has its lanes alone (`alone`)."""
+        """One of `WAYS` of a configuration that has its buckets alone (`alone`)."""
         ends: dict[str, tuple[int, int | None]] = {name: (0, None)}
-        if name == "lanes":
+        if name == "buckets":
             most = own_positions(config, "short")
             ends = {"short": (0, most), "long": (most, None)}
-        lanes = tuple(
+        buckets = tuple(
             replace(
                 modality,
                 bucket=LengthBucket(
@@ -77,14 +77,14 @@ class BucketVariant:
             )
             for modality in media_specs(config.model)
         )
-        return cls(config, lanes, costs)
+        return cls(config, buckets, costs)
 
     def plan_steps(self, samples: Sequence[Lengths], steps: int) -> list[MicrobatchPlan]:
         """Steps of a run whose source has these samples."""
         data, seed = self.config.data, self.config.train.seed
         data = data.model_copy(update={"samples": len(samples) // steps})
         capacity, source = (
-            make_capacity(data.budgets, [token_spec(self.config.model), *self.lanes]),
+            make_capacity(data.budgets, [token_spec(self.config.model), *self.buckets]),
             KnownLengths(samples),
         )
         consumer = TrainingDemand(module_works(self.config.model))
@@ -92,19 +92,19 @@ class BucketVariant:
         return [planner.plan() for _ in range(steps)]
 
 
-def single_lane(
-    config: ExperimentConfig, lane: str, positions: int | None = None
+def single_bucket(
+    config: ExperimentConfig, bucket: str, positions: int | None = None
 ) -> ExperimentConfig:
-    """`config` with one of its lanes alone, which takes all media.
+    """`config` with one of its buckets alone, which takes all media.
 
     Args:
-        positions: input positions of the lane's rows; None for those of `long`.
+        positions: input positions of the bucket's rows; None for those of `long`.
     """
     (name, encoder), *_ = config.model.others.items()
-    encoders = {name: encoder.model_copy(update={"buckets": {lane: None}})}
+    encoders = {name: encoder.model_copy(update={"buckets": {bucket: None}})}
     budgets = {key: config.data.budgets[key] for key in ("tokens", "segments")}
-    budgets[lane] = positions or config.data.budgets["long"]
-    plans = {name: config.parallel.plans[name] for name in (config.model.backbone, lane)}
+    budgets[bucket] = positions or config.data.budgets["long"]
+    plans = {name: config.parallel.plans[name] for name in (config.model.backbone, bucket)}
     return config.model_copy(
         update={
             "model": config.model.with_others(encoders),
@@ -131,11 +131,11 @@ def median_positions(config: ExperimentConfig) -> int:
 def simulate_variants(config: ExperimentConfig, drawing: Path | None = None) -> Found:
     """Seconds of dealt steps on the configured hardware, the mean over `STEPS` of them.
 
-    The prediction is closed (`bound`), one lane after the other. In the simulation media are dealt,
-    and every device has its own rows: the ranks of a group of `long` wait for the last of them to
-    end its short media, and all devices wait for all outputs before the decoder begins, and at the
-    end of the step. A lane alone has rows of the length, among `ROOMS`, under which its steps are
-    shortest.
+    The prediction is closed (`bound`), one bucket after the other. In the simulation media are
+    dealt, and every device has its rows: the ranks of a group of `long` wait for the last of them
+    to end its short media, and all devices wait for all outputs before the decoder begins, and at
+    the end of the step. A bucket alone has rows of the length, among `ROOMS`, under which its steps
+    are shortest.
 
     Args:
         drawing: file for a picture of the first step.
@@ -144,7 +144,9 @@ def simulate_variants(config: ExperimentConfig, drawing: Path | None = None) -> 
     results: Found = {}
     for name in WAYS:
         rooms = [round(room * config.data.image.max_patches) for room in ROOMS]
-        ways = [config] if name == "lanes" else [single_lane(config, name, room) for room in rooms]
+        ways = (
+            [config] if name == "buckets" else [single_bucket(config, name, room) for room in rooms]
+        )
         steps = [_simulate_steps(name, variant_config, samples) for variant_config in ways]
         best = min(steps, key=lambda steps_of_variant: steps_of_variant.metrics["seconds"])
         results[name], drawn[name] = best.metrics, best.first
@@ -154,7 +156,7 @@ def simulate_variants(config: ExperimentConfig, drawing: Path | None = None) -> 
 
 
 def lower_bound(lengths: Ints, cost: BucketCost) -> float:
-    """Seconds of a lane without packing and dealing, on which its rows are computed whole.
+    """Seconds of a bucket without packing and dealing, on which its rows are computed whole.
 
     Media fill rows to the last position, but no two of more than half a row lie in one; groups have
     equally many rows.
@@ -179,19 +181,19 @@ class _VariantSteps:
 def _simulate_steps(
     name: str, config: ExperimentConfig, samples: Sequence[Lengths]
 ) -> _VariantSteps:
-    """The steps of one of `WAYS`, of a configuration that has its lanes alone."""
+    """The steps of one of `WAYS`, of a configuration that has its buckets alone."""
     assert config.schedule.hardware is not None
     hardware = load_hardware(config.schedule.hardware)
     lowered = configure_step(config, hardware.platform)
     parts = lowered.workload, lowered.chosen, hardware
-    lanes = {lane: compute_lane_cost(*parts, lane) for lane in config.model.buckets}
-    decoder, times = compute_lane_cost(*parts, config.model.backbone), step_times(*parts)
+    buckets = {bucket: compute_bucket_cost(*parts, bucket) for bucket in config.model.buckets}
+    decoder, times = compute_bucket_cost(*parts, config.model.backbone), step_times(*parts)
     texts = decoder.row_seconds * config.data.rows / decoder.groups
     ends = times.gather + times.scatter + times.update
-    way = BucketVariant.from_config(config, name, lanes)
+    way = BucketVariant.from_config(config, name, buckets)
     plans = way.plan_steps(samples, STEPS)
     used = [used_lengths(plan.placements, plan.capacity.specs) for plan in plans]
-    predicted = [sum(lower_bound(sizes[n], cost) for n, cost in lanes.items()) for sizes in used]
+    predicted = [sum(lower_bound(sizes[n], cost) for n, cost in buckets.items()) for sizes in used]
     steps = [step_phases(way, plan, texts) for plan in plans]
     seconds = [step[-1][-1].max() for step in steps]
     means = {
@@ -220,23 +222,23 @@ def step_phases(way: BucketVariant, plan: MicrobatchPlan, texts: float) -> list[
     """
     phases_found: list[Phase] = []
     ready = np.zeros(1)
-    for lane_of_variant in way.lanes:
-        loads = _group_seconds(way, plan, lane_of_variant.name)
+    for bucket_of_variant in way.buckets:
+        loads = _group_seconds(way, plan, bucket_of_variant.name)
         begun = _begin_times(ready, len(loads))
         ready = begun + loads
-        phases_found.append((lane_of_variant.name, begun, ready))
+        phases_found.append((bucket_of_variant.name, begun, ready))
     begun = np.full(way.config.parallel.backbone_plan.batch, ready.max())
     return [*phases_found, (way.config.model.backbone, begun, begun + texts)]
 
 
-def _group_seconds(way: BucketVariant, plan: MicrobatchPlan, lane: str) -> np.ndarray:
-    """Seconds of every group of devices of a lane, `[groups]`; none without media."""
+def _group_seconds(way: BucketVariant, plan: MicrobatchPlan, bucket: str) -> np.ndarray:
+    """Seconds of every group of devices of a bucket, `[groups]`; none without media."""
     media = [
         (row, n)
         for p in plan.placements
-        for (row, *_), n in zip(p.media[lane], p.lengths.counts(lane), strict=True)
+        for (row, *_), n in zip(p.media[bucket], p.lengths.counts(bucket), strict=True)
     ]
-    cost = way.costs[lane]
+    cost = way.costs[bucket]
     rows, lengths = np.array(media, np.int64).reshape(-1, 2).T
     groups = rows * cost.groups // way.config.data.rows
     return group_seconds(lengths, groups, rows, cost) + cost.fixed * bool(media)
@@ -257,7 +259,7 @@ def draw_steps(steps: Mapping[str, list[Phase]], path: Path) -> None:
         len(begun) for step_of_variant in steps.values() for _, begun, _ in step_of_variant
     )
     colors = {"short": "tab:orange", "long": "tab:red"}
-    titles = {"lanes": "two lanes", "short": "whole media alone", "long": "split media alone"}
+    titles = {"buckets": "two buckets", "short": "whole media alone", "long": "split media alone"}
     for axes, (way, step_of_variant) in zip(
         figure.subplots(len(steps), sharex=True), steps.items(), strict=True
     ):

@@ -155,7 +155,7 @@ class _MeasuredSamples:
     """The samples of a configuration, whose encoders all have plans.
 
     Attributes:
-        encoders: modalities of the lanes.
+        encoders: modalities of the buckets.
     """
 
     config: ExperimentConfig

@@ -1,4 +1,4 @@
-"""The exchange by which a run moves the outputs of every lane, and what each would take."""
+"""The exchange by which a run moves the outputs of every bucket, and what each would take."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from sharding.exchange_kinds import Exchange
 
 @dataclass(frozen=True)
 class BucketExchange:
-    """The exchange of one lane.
+    """The exchange of one bucket.
 
     Attributes:
-        lane: name of the lane.
+        bucket: name of the bucket.
         runs: the exchange of a training run.
         why: what chose it.
         counted: the exchange whose seconds predictions on `hardware` count; None without hardware.
@@ -26,7 +26,7 @@ class BucketExchange:
         seconds: predicted seconds of every possible exchange there, for one microbatch.
     """
 
-    lane: str
+    bucket: str
     runs: Exchange
     why: str
     counted: Exchange | None
@@ -34,7 +34,7 @@ class BucketExchange:
     seconds: Mapping[Exchange, float]
 
     def __str__(self) -> str:
-        text = f"exchange of {self.lane}: {self.runs}, by {self.why}"
+        text = f"exchange of {self.bucket}: {self.runs}, by {self.why}"
         if self.counted is None:
             return text
         if self.counted != self.runs:
@@ -43,9 +43,9 @@ class BucketExchange:
         return f"{text}; predicted for a microbatch on {self.hardware}: {each}"
 
     def to_json(self) -> dict[str, Any]:
-        """`{"lane", "runs", "why", "counted", "hardware", "microbatch_seconds": {exchange}}`."""
+        """`{"bucket", "runs", "why", "counted", "hardware", "microbatch_seconds": {exchange}}`."""
         return {
-            "lane": self.lane,
+            "bucket": self.bucket,
             "runs": self.runs,
             "why": self.why,
             "counted": self.counted,
@@ -54,10 +54,10 @@ class BucketExchange:
         }
 
 
-def lane_exchanges(
+def bucket_exchanges(
     config: ExperimentConfig, hardware: Hardware | None = None
 ) -> tuple[BucketExchange, ...]:
-    """The exchange of every lane.
+    """The exchange of every bucket.
 
     Args:
         hardware: hardware of the predicted seconds; None: that of `schedule.hardware`, if given.
@@ -71,21 +71,22 @@ def lane_exchanges(
     configured = configure_step(config)
     hardware = hardware or configured.hardware
     return tuple(
-        _exchange_of(config, hardware, lane, runs) for lane, runs in configured.exchanges.items()
+        _exchange_of(config, hardware, bucket, runs)
+        for bucket, runs in configured.exchanges.items()
     )
 
 
 def _exchange_of(
-    config: ExperimentConfig, hardware: Hardware | None, lane: str, runs: Exchange
+    config: ExperimentConfig, hardware: Hardware | None, bucket: str, runs: Exchange
 ) -> BucketExchange:
     why = _choice_reason(config)
     if hardware is None:
-        return BucketExchange(lane, runs, why, None, None, {})
+        return BucketExchange(bucket, runs, why, None, None, {})
     there = configure_step(config, hardware.platform)
-    parts = there.workload, there.chosen, lane
+    parts = there.workload, there.chosen, bucket
     counted = exchange_of(*parts, hardware, hardware.platform)
     seconds = OutputExchange.of_bucket(*parts).predicted_seconds(hardware)
-    return BucketExchange(lane, runs, why, counted, hardware.name, seconds)
+    return BucketExchange(bucket, runs, why, counted, hardware.name, seconds)
 
 
 def _choice_reason(config: ExperimentConfig) -> str:

@@ -198,8 +198,8 @@ class PlanSearch:
         """The model; its encoders recompute as the decoder does, unless `strategy` names them."""
         model, remats = self.config.model, strategy.remats
         encoders = {
-            name: model.others[name].model_copy(update={"remat": remats.get(lane)})
-            for lane, name in model.buckets.items()
+            name: model.others[name].model_copy(update={"remat": remats.get(bucket)})
+            for bucket, name in model.buckets.items()
         }
         changed = model.with_others(encoders)
         return changed.model_copy(update={"remat": strategy.remat})

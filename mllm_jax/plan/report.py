@@ -17,7 +17,7 @@ from mllm_jax.plan.comparison import (
     named_subspaces,
     predict_subspaces,
 )
-from mllm_jax.plan.exchanges import BucketExchange, lane_exchanges
+from mllm_jax.plan.exchanges import BucketExchange, bucket_exchanges
 from mllm_jax.plan.memory import device_room
 from mllm_jax.plan.planner import PlanSearch
 from mllm_jax.plan.prediction import GIB, PlanPrediction, format_count, format_gib, predict_outcome
@@ -53,7 +53,7 @@ class PlannedRun:
         within: the share by which the best may miss the fastest.
         budgets: the present and the chosen budgets, where they were to be chosen.
         same_remat: the fastest plan with the configured remat; None if not requested.
-        exchanges: of every lane of the best, its exchange and predicted seconds of all.
+        exchanges: of every bucket of the best, its exchange and predicted seconds of all.
         alone: whether no other system could be compared.
     """
 
@@ -72,7 +72,7 @@ class PlannedRun:
     def to_json(self) -> dict[str, Any]:
         """`{"best", "top", "same_remat", "baselines": {name}, "hardware", "search_seconds",
         "within", "simulated", "families", "refused", "budgets", "exchanges", "file"}`; exchanges
-        as of `LaneExchange.to_json`."""
+        as of `BucketExchange.to_json`."""
         return {
             "best": self.best[0].to_json(),
             "top": [prediction.to_json() for prediction in self.best],
@@ -182,7 +182,7 @@ def plan_run(
     )
     write_planned(planner, result.best[0], file)
     notes, chosen = _plan_notes(planner), planner.configure_plans(result.best[0].strategy)
-    exchanges = lane_exchanges(chosen, planner.hardware)
+    exchanges = bucket_exchanges(chosen, planner.hardware)
     parts = best, baselines, result, seconds, file, notes, planner.within, budgets, equal
     return PlannedRun(*parts, exchanges, alone=systems is None)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from mllm_jax.config.configured_step import configure_step
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.plan.exchanges import BucketExchange, lane_exchanges
+from mllm_jax.plan.exchanges import BucketExchange, bucket_exchanges
 from mllm_jax.runtime.folder import prepare_folder
 from scheduling.costs import estimate
 from scheduling.costs.hardware import Hardware
@@ -69,7 +69,7 @@ class SimulatedStep:
     """Results of `simulate`, and the files that it wrote.
 
     Attributes:
-        exchanges: of every lane, its exchange and predicted seconds of all.
+        exchanges: of every bucket, its exchange and predicted seconds of all.
     """
 
     hardware: Hardware
@@ -95,7 +95,7 @@ class SimulatedStep:
 
     def to_json(self) -> dict[str, Any]:
         """`{"hardware", "seconds", "compute", "idle": {kind: seconds}, "encoder_hidden",
-        "exchanges", "files"}`; exchanges as of `LaneExchange.to_json`."""
+        "exchanges", "files"}`; exchanges as of `BucketExchange.to_json`."""
         return {
             "hardware": self.hardware.name,
             **self.simulation.to_json(),
@@ -120,7 +120,7 @@ def simulate_config(
     lines = {f"simulated, {hardware.title}": simulation.timeline}
     write_chrome_trace(files[0], lines)
     write_picture(lines, files[1])
-    return SimulatedStep(hardware, simulation, files, lane_exchanges(config, hardware))
+    return SimulatedStep(hardware, simulation, files, bucket_exchanges(config, hardware))
 
 
 def simulate_step(

@@ -217,7 +217,7 @@ class ModuleTiming(LayerTiming):
         return 0.0 if alone else self.group_seconds(self.gathered_bytes, "fsdp")
 
     def scatter_seconds(self) -> float:
-        """Seconds in which gradients, summed over lanes, are summed over ranks at a step's end."""
+        """Seconds of summing gradients, of all buckets together, over ranks at a step's end."""
         if not self.trained_stored_elements:
             return 0.0
         fsdp = (

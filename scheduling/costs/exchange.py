@@ -29,7 +29,7 @@ from sharding.numbering import Span, spans_by_axis
 
 @dataclass(frozen=True)
 class OutputExchange:
-    """What the ranks of a block exchange for one microbatch of a lane.
+    """What the ranks of a block exchange for one microbatch of a bucket.
 
     Attributes:
         devices: number of ranks of the block.
@@ -47,7 +47,7 @@ class OutputExchange:
 
     @classmethod
     def of_bucket(cls, workload: Workload, strategy: Strategy, name: str) -> OutputExchange:
-        """What is exchanged for lane `name`."""
+        """What is exchanged for bucket `name`."""
         decoder, plan = workload.backbone, strategy.plans[name]
         names = workload.backbone_name, name
         rows, source_rows = (workload.rows_of(n, strategy.microbatches) for n in names)
@@ -125,7 +125,7 @@ class OutputExchange:
 def exchange_of(
     workload: Workload, strategy: Strategy, name: str, hardware: Hardware | None, platform: str
 ) -> Exchange:
-    """The exchange of lane `name`: the one that is asked for, or else the cheapest.
+    """The exchange of bucket `name`: the one that is asked for, or else the cheapest.
 
     Args:
         hardware: hardware whose seconds count; None: bytes count.

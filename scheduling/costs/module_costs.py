@@ -97,7 +97,7 @@ class ModuleCosts:
 
     @cached_property
     def holds_parameters(self) -> bool:
-        """Whether the module's parameters are counted here, and not with another lane."""
+        """Whether the module's parameters are counted here, and not with another bucket."""
         return self.workload.holds_parameters(self.name)
 
     @property
@@ -148,7 +148,7 @@ class ModuleCosts:
 
     @cached_property
     def trained_resident_elements(self) -> float:
-        """Those of one device that have gradients, gathered over fsdp; each once for all lanes."""
+        """Those of one device that have gradients, gathered over fsdp; once for all buckets."""
         if not self.holds_parameters:
             return 0.0
         return self.layers * self.trained_layer_elements + self.resident_elements(
@@ -157,7 +157,7 @@ class ModuleCosts:
 
     @cached_property
     def stored_elements(self) -> float:
-        """Parameters that one device stores; each once, whatever lanes use it."""
+        """Parameters that one device stores; each once, whatever buckets use it."""
         return self._stored_elements(self.all_parameters)
 
     @cached_property

@@ -70,7 +70,7 @@ class Workload:
             parameters.
         separate_media: whether media are in other rows than their samples.
         exchange: the exchange of encoder outputs that is asked for, one of
-            `sharding.exchange_kinds.EXCHANGES`; `auto`: of every lane the cheapest.
+            `sharding.exchange_kinds.EXCHANGES`; `auto`: of every bucket the cheapest.
     """
 
     modules: Mapping[str, ModuleProfile]
@@ -99,7 +99,7 @@ class Workload:
     adaptive: bool = False
 
     def holds_parameters(self, name: str) -> bool:
-        """Whether the parameters of an encoder are counted with this lane of it: with its first."""
+        """Whether the parameters of an encoder are counted with this bucket: with the first one."""
         buckets = self.buckets.get(name)
         return buckets is None or name == next(
             n for n in self.modules if self.buckets.get(n) == buckets

@@ -249,7 +249,7 @@ def _remat_choices(
 ) -> Iterator[AdaptiveStrategy]:
     """A member with every rematerialisation of its encoders, the least first.
 
-    Lanes of an encoder have that of the encoder.
+    Buckets of an encoder have that of the encoder.
     """
     names, spread = list(workload.sources), _spread_rows(workload, member)
     encoders = {name: workload.buckets.get(name, name) for name in names}

@@ -228,18 +228,18 @@ def _share_grid(backbone: ParallelPlan, plan: ParallelPlan) -> bool:
 
 
 def _split_alike(workload: Workload, plans: Mapping[str, ParallelPlan], *, evaluates: bool) -> bool:
-    """Whether the lanes of every encoder split its parameters alike.
+    """Whether the buckets of every encoder split its parameters alike.
 
     Args:
-        evaluates: whether lanes must be alike in evaluation, too, where stages are part of fsdp.
+        evaluates: whether buckets must be alike in evaluation, too, where stages are part of fsdp.
     """
-    lanes = workload.buckets
-    if len(set(lanes.values())) == len(lanes):
+    buckets = workload.buckets
+    if len(set(buckets.values())) == len(buckets):
         return True
     try:
-        module_views(JointGrid.build(plans), lanes)
+        module_views(JointGrid.build(plans), buckets)
         if evaluates:
-            module_views(JointGrid.build(without_stages(plans)), lanes)
+            module_views(JointGrid.build(without_stages(plans)), buckets)
     except PlanError:
         return False
     return True

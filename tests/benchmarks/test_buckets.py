@@ -13,7 +13,7 @@ from data.planning.stream import MicrobatchPlan
 from data.rows.spec import BucketCost
 from mllm_jax.config.load import ExperimentConfig, load_config
 from mllm_jax.plan import bucket_variants as ways_of
-from mllm_jax.plan.bucket_variants import TAIL, WAYS, BucketVariant, median_positions, single_lane
+from mllm_jax.plan.bucket_variants import TAIL, WAYS, BucketVariant, median_positions, single_bucket
 from tests.configs import ROOT
 
 #: Costs of devices whose rows are computed whole; a row of `long` is as dear as five of `short`.
@@ -34,15 +34,15 @@ def config() -> ExperimentConfig:
 @pytest.fixture(scope="module")
 def ways(config: ExperimentConfig) -> dict[str, BucketVariant]:
     found = {
-        name: BucketVariant.from_config(single_lane(config, name), name, {}) for name in WAYS[1:]
+        name: BucketVariant.from_config(single_bucket(config, name), name, {}) for name in WAYS[1:]
     }
-    return {"lanes": BucketVariant.from_config(config, "lanes", COSTS), **found}
+    return {"buckets": BucketVariant.from_config(config, "buckets", COSTS), **found}
 
 
 def rows_of(way: BucketVariant, plan: MicrobatchPlan) -> dict[str, set[int]]:
     """The rows of each bucket that have media."""
     places = [p.media for p in plan.placements]
-    return {own.name: {row for m in places for row, *_ in m[own.name]} for own in way.lanes}
+    return {own.name: {row for m in places for row, *_ in m[own.name]} for own in way.buckets}
 
 
 def test_the_tail_is_32_times_the_median(config: ExperimentConfig) -> None:
@@ -61,8 +61,8 @@ def test_rows_hold_the_whole_step(config: ExperimentConfig, ways: dict[str, Buck
         landed = [np.count_nonzero(m >= 0) for m in batch.decoder.merges.values()]
         assert sum(landed) == sum(buckets.MEDIANS) * median_positions(config) // 16
     # The long medium alone is split, and half of the others fill the row of either rank.
-    (plan,) = ways["lanes"].plan_steps(buckets.of_medians(config, buckets.MEDIANS), 1)
-    assert {name: len(rows) for name, rows in rows_of(ways["lanes"], plan).items()} == {
+    (plan,) = ways["buckets"].plan_steps(buckets.of_medians(config, buckets.MEDIANS), 1)
+    assert {name: len(rows) for name, rows in rows_of(ways["buckets"], plan).items()} == {
         "short": 2,
         "long": 1,
     }
@@ -99,16 +99,16 @@ def test_predictions_are_those_of_full_rows(
     row = LINEAR * 2048 + QUADRATIC * 2048**2
     assert found["short"]["seconds"] == TEXT + row
     assert found["long"]["seconds"] == TEXT + row + 5
-    assert found["lanes"]["seconds"] == TEXT + row / 2 + 5 + LINEAR * 512 + QUADRATIC * 512**2
+    assert found["buckets"]["seconds"] == TEXT + row / 2 + 5 + LINEAR * 512 + QUADRATIC * 512**2
 
 
-def test_lanes_pay_where_they_are_simulated(
+def test_buckets_pay_where_they_are_simulated(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(ways_of, "STEPS", 2)
     found = ways_of.simulate_variants(load_config(buckets.SIMULATED), tmp_path / "buckets.png")
     seconds = {name: own["seconds"] for name, own in found.items()}
-    assert min(seconds["short"], seconds["long"]) > 1.15 * seconds["lanes"]
+    assert min(seconds["short"], seconds["long"]) > 1.15 * seconds["buckets"]
     for own in found.values():
         assert own["seconds"] == pytest.approx(own["predicted_seconds"], rel=0.1)
     assert (tmp_path / "buckets.png").stat().st_size > 0

@@ -62,7 +62,7 @@ OWN = STAGED | {
 }
 
 
-#: Likewise of two lanes, in which ranks share rows and have rows of their own.
+#: Likewise of two buckets, in which ranks share rows and have rows of their own.
 OWN_LANES = OWN | {
     "model__encoders__vision__buckets": {"short": 16, "long": None},
     "parallel__devices": 4,
@@ -193,7 +193,7 @@ def test_the_largest_errors_of_all_loads_are_told_beside_those_of_routers():
     ids=[
         "own",
         "own beside zero bubble",
-        "own of lanes",
+        "own of buckets",
         "zero bubble",
         "adapters apart",
         "adapters",

@@ -1,4 +1,4 @@
-"""Lanes of an encoder in a configuration: what they need, and what is refused."""
+"""Buckets of an encoder in a configuration: what they need, and what is refused."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from data.planning.bucket_thresholds import bucket_seconds, has_thresholds
 from data.planning.packing import make_capacity
 from data.rows.spec import BucketCost, LengthBucket
-from mllm_jax.config.buckets import lane_cost, planning_specs
+from mllm_jax.config.buckets import bucket_cost, planning_specs
 from mllm_jax.config.configured_step import build_workload, configure_step, on_platform
 from mllm_jax.config.hardware import load_hardware
 from mllm_jax.config.inputs import media_specs
@@ -27,7 +27,7 @@ PLANS = {"short": {"data": 4}, "long": {"data": 2, "context": 2}, "audio": AUDIO
 BUDGETS = {"tokens": 64, "segments": 8, "short": 32, "long": 64, "audio": 128}
 
 
-def laned(**changes: Any) -> ExperimentConfig:
+def bucketed(**changes: Any) -> ExperimentConfig:
     given = {
         "model__encoders__vision__buckets": LANES,
         "parallel__encoders": PLANS,
@@ -36,8 +36,8 @@ def laned(**changes: Any) -> ExperimentConfig:
     return config(**(given | changes))
 
 
-def test_lanes_are_to_plans_and_budgets_what_encoders_are() -> None:
-    own = laned()
+def test_buckets_are_to_plans_and_budgets_what_encoders_are() -> None:
+    own = bucketed()
     assert own.model.buckets == {"short": "vision", "long": "vision", "audio": "audio"}
     assert own.budget_units == {"tokens": 2, "short": 1, "long": 2, "audio": 16}
     found = {m.name: (m.module, m.bucket) for m in media_specs(own.model)}
@@ -48,12 +48,12 @@ def test_lanes_are_to_plans_and_budgets_what_encoders_are() -> None:
     }
 
 
-def test_parameters_are_counted_once_and_work_by_lane() -> None:
+def test_parameters_are_counted_once_and_work_by_bucket() -> None:
     hardware, memory, flops = load_hardware("h100"), [], []
     plans = {"parallel__decoder": {"data": 4}}
     audio = {"parallel__encoders": PLANS | {"audio": {"data": 4}}}
     whole = {"parallel__encoders": {"vision": {"data": 4}, "audio": {"data": 4}}}
-    for own in (config(**plans, **whole), laned(**plans, **audio)):
+    for own in (config(**plans, **whole), bucketed(**plans, **audio)):
         workload = traced_workload(on_platform(own, "gpu"), [(1, False)])
         memory.append(step_memory(workload, configure_step(own).strategy, hardware))
         flops.append({name: workload.forward_flops(name) for name in workload.sources})
@@ -71,9 +71,9 @@ BY_COST = {
 
 
 def test_auto_is_cut_up_to_the_rows_of_short_media_by_seconds() -> None:
-    own = laned(**BY_COST)
+    own = bucketed(**BY_COST)
     found = {m.name: m.bucket for m in planning_specs(own)[1:]}
-    short, long = (lane_cost(own, name) for name in ("short", "long"))
+    short, long = (bucket_cost(own, name) for name in ("short", "long"))
     assert found == {
         "short": LengthBucket("vision", 0, 32, short),
         "long": LengthBucket("vision", 32, None, long),
@@ -87,24 +87,24 @@ def test_auto_is_cut_up_to_the_rows_of_short_media_by_seconds() -> None:
     ]
 
 
-def test_lanes_with_thresholds_have_seconds_and_are_not_cut() -> None:
-    own = laned(schedule__hardware="h100")
+def test_buckets_with_thresholds_have_seconds_and_are_not_cut() -> None:
+    own = bucketed(schedule__hardware="h100")
     found = {m.name: m.bucket for m in planning_specs(own)[1:]}
-    short, long = (lane_cost(own, name) for name in ("short", "long"))
+    short, long = (bucket_cost(own, name) for name in ("short", "long"))
     assert found == {
         "short": LengthBucket("vision", 0, 16, short, fixed=True),
         "long": LengthBucket("vision", 16, None, long, fixed=True),
         "audio": None,
     }
     assert not has_thresholds(make_capacity(own.data.budgets, planning_specs(own)))
-    assert has_thresholds(make_capacity(own.data.budgets, planning_specs(laned(**BY_COST))))
+    assert has_thresholds(make_capacity(own.data.budgets, planning_specs(bucketed(**BY_COST))))
     # Without hardware there are no seconds.
-    assert [m.bucket for m in planning_specs(laned())[1:]] == [
-        m.bucket for m in media_specs(laned().model)
+    assert [m.bucket for m in planning_specs(bucketed())[1:]] == [
+        m.bucket for m in media_specs(bucketed().model)
     ]
 
 
-def test_seconds_of_lanes_differ_by_the_exchange_of_heads() -> None:
+def test_seconds_of_buckets_differ_by_the_exchange_of_heads() -> None:
     """Half the compute, and 4 M (P-1) / P^2 bytes on a link in every pass over a layer."""
     hardware, size = load_hardware("h100"), 2
 
@@ -112,8 +112,8 @@ def test_seconds_of_lanes_differ_by_the_exchange_of_heads() -> None:
         # Rows whose compute hides the adding up of gradients.
         budgets = BUDGETS | {"short": positions, "long": 2 * positions}
         values = {"data__budgets": budgets, "model__remat": "none"}
-        own = laned(**BY_COST, **values, model__encoders__vision__d_model=64)
-        return [lane_cost(own, name) for name in ("short", "long")]
+        own = bucketed(**BY_COST, **values, model__encoders__vision__d_model=64)
+        return [bucket_cost(own, name) for name in ("short", "long")]
 
     (short, long), twice = costs(2**15), costs(2**16)
     assert long.quadratic == pytest.approx(short.quadratic / 2)
@@ -130,12 +130,12 @@ def test_seconds_of_lanes_differ_by_the_exchange_of_heads() -> None:
 
 @pytest.mark.parametrize(("lengths", "rows"), [([8], 1), ([8, 8, 24], 1), ([1, 5, 30, 30], 2)])
 @pytest.mark.parametrize("attention", ["reference", "blockwise"])
-def test_seconds_of_a_lane_are_those_of_the_cost_model(
+def test_seconds_of_a_bucket_are_those_of_the_cost_model(
     lengths: list[int], rows: int, attention: str
 ) -> None:
     """Rows one after the other on one group, each as long as the budget; or their media's pairs."""
-    own = laned(**BY_COST, model__attention=attention)
-    cost = lane_cost(own, "long")
+    own = bucketed(**BY_COST, model__attention=attention)
+    cost = bucket_cost(own, "long")
     assert cost.row == own.data.budgets["long"] == 64
     whole, parts = (
         build_workload(on_platform(own, "gpu")),
@@ -218,7 +218,7 @@ REFUSED = [
 @pytest.mark.parametrize(("changes", "said"), REFUSED)
 def test_what_does_not_fit_is_refused(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
-        laned(**changes)
+        bucketed(**changes)
 
 
 def test_stages_that_evaluation_would_lay_out_in_another_way_are_refused() -> None:
@@ -235,5 +235,5 @@ def test_stages_that_evaluation_would_lay_out_in_another_way_are_refused() -> No
         "train__accumulate": 2,
     }
     with pytest.raises(ConfigError, match=r"encoders\.long: in evaluation, whose stages are part"):
-        laned(**staged)
-    assert laned(**staged, evaluate__enabled=False).parallel.plans["long"].context == 2
+        bucketed(**staged)
+    assert bucketed(**staged, evaluate__enabled=False).parallel.plans["long"].context == 2

@@ -648,7 +648,7 @@ def test_two_encoders_of_one_kind_of_media_are_accepted() -> None:
         ),
     ],
 )
-def test_the_exchange_of_every_lane_is_chosen(changes: dict[str, Any], chosen: str) -> None:
+def test_the_exchange_of_every_bucket_is_chosen(changes: dict[str, Any], chosen: str) -> None:
     assert configure_step(config(**changes)).exchanges == dict.fromkeys(("vision", "audio"), chosen)
 
 

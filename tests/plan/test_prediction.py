@@ -76,13 +76,13 @@ def test_ways_that_cannot_be_run_have_empty_cells() -> None:
     assert len(prediction(2.0).row) == len(COLUMNS)
 
 
-def test_a_simulation_tells_the_exchange_of_every_lane(small_config: Any, tmp_path: Path) -> None:
+def test_a_simulation_tells_the_exchange_of_every_bucket(small_config: Any, tmp_path: Path) -> None:
     """The chosen one and the seconds of all that are possible."""
     for balance, chosen, count in (("per_phase", "all_to_all", 3), ("none", "gather", 2)):
         config = small_config(data__balance=balance)
         made = simulate_config(config, load_hardware("h100"), tmp_path, NO_VARIATION)
         told = made.to_json()["exchanges"]
-        assert [own["lane"] for own in told] == ["vision", "audio"]
+        assert [own["bucket"] for own in told] == ["vision", "audio"]
         assert all(own["counted"] == chosen for own in told)
         assert all(len(own["microbatch_seconds"]) == count for own in told)
         assert [str(own) for own in made.exchanges] == made.notes[-4:-2]

@@ -1,4 +1,4 @@
-"""A run of an encoder with two lanes: samples, gradients, figures and evaluation."""
+"""A run of an encoder with two buckets: samples, gradients, figures and evaluation."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ from sharding.plan import ParallelPlan
 from tests.train.runs import initial_state, take_steps
 from tests.train.step.gradients import CompiledOnce
 
-#: Patches of an image of the short lane; the demo's images have 3 to 19.
+#: Patches of an image of the short bucket; the demo's images have 3 to 19.
 MOST = 10
 BUDGETS = {"tokens": 64, "segments": 8, "audio": 320}
 
 
 @pytest.fixture(scope="module")
-def laned(small_config: Any) -> ExperimentConfig:
+def bucketed(small_config: Any) -> ExperimentConfig:
     own: ExperimentConfig = small_config(
         model__encoders__vision__buckets={"short": MOST, "long": None},
         parallel__encoders={
@@ -56,39 +56,41 @@ def laned(small_config: Any) -> ExperimentConfig:
         parallel__decoder={"data": 4},
         data__budgets={**BUDGETS, "short": 32, "long": 40},
         train__steps=2,
-        train__seed=4,  # with media of both lanes in the first step, wherever it is cut
+        train__seed=4,  # with media of both buckets in the first step, wherever it is cut
     )
     return own
 
 
 @pytest.fixture(scope="module")
-def by_cost(laned: ExperimentConfig) -> ExperimentConfig:
-    """The same lanes, of which every step chooses where it cuts."""
-    encoder = laned.model.encoders["vision"]
-    lanes = encoder.model_copy(update={"buckets": {"short": "auto", "long": None}})
-    model = laned.model.model_copy(update={"encoders": {**laned.model.encoders, "vision": lanes}})
-    schedule = laned.schedule.model_copy(update={"hardware": "h100"})
-    return laned.model_copy(update={"model": model, "schedule": schedule})
+def by_cost(bucketed: ExperimentConfig) -> ExperimentConfig:
+    """The same buckets, of which every step chooses where it cuts."""
+    encoder = bucketed.model.encoders["vision"]
+    buckets = encoder.model_copy(update={"buckets": {"short": "auto", "long": None}})
+    model = bucketed.model.model_copy(
+        update={"encoders": {**bucketed.model.encoders, "vision": buckets}}
+    )
+    schedule = bucketed.schedule.model_copy(update={"hardware": "h100"})
+    return bucketed.model_copy(update={"model": model, "schedule": schedule})
 
 
 @pytest.fixture(scope="module")
-def experiment(laned: ExperimentConfig) -> Experiment:
-    return Experiment.build(laned)
+def experiment(bucketed: ExperimentConfig) -> Experiment:
+    return Experiment.build(bucketed)
 
 
 def first_plan(experiment: Experiment, consumes: TrainingDemand) -> MicrobatchPlan:
     """The first step of a consumer, planned from lengths."""
     config, processor = experiment.config, experiment.processor
-    source, lanes = shared_source(config.data), tuple(processor.specs.values())
+    source, buckets = shared_source(config.data), tuple(processor.specs.values())
     lengths, own = open_lengths(source, processor, config.data), config.data
-    capacity, state = make_capacity(own.budgets, lanes), LoaderState(config.train.seed)
+    capacity, state = make_capacity(own.budgets, buckets), LoaderState(config.train.seed)
     return BatchPlanner(source, lengths, own, capacity, state, consumes).plan()
 
 
 def on_one_device(
     experiment: Experiment, whole: ExperimentConfig, plans: Sequence[MicrobatchPlan]
 ) -> tuple[np.ndarray, Any]:
-    """Loss and gradients of the samples of plans, by an encoder without lanes."""
+    """Loss and gradients of the samples of plans, by an encoder without buckets."""
     config, processor = experiment.config, experiment.processor
     source, encoders = shared_source(config.data), row_specs(whole.model)
     capacity = make_capacity(whole.data.budgets, encoders)
@@ -121,25 +123,25 @@ def half_dear(experiment: Experiment) -> Experiment:
     short, long = BucketCost(4, 0.0, 0.0, 1.0), BucketCost(2, 0.0, MOST / 2, 0.5)
     costs = {"short": short, "long": long}
     processor = experiment.processor
-    lanes = [
+    buckets = [
         replace(m, bucket=replace(m.bucket, cost=costs[m.name])) if m.bucket else m
         for m in processor.specs.values()
     ]
-    return replace(experiment, processor=type(processor)(experiment.config.data, lanes))
+    return replace(experiment, processor=type(processor)(experiment.config.data, buckets))
 
 
 @pytest.mark.parametrize("balance", ["per_phase", pytest.param("none", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("cut", [pytest.param("by a threshold", marks=pytest.mark.slow), "by cost"])
 @pytest.mark.parametrize("measured", ["cached", pytest.param("on_read", marks=pytest.mark.slow)])
-def test_samples_through_lanes_teach_the_same(
+def test_samples_through_buckets_teach_the_same(
     request: pytest.FixtureRequest, small_config: Any, balance: str, cut: str, measured: str
 ) -> None:
-    name = {"by a threshold": "laned", "by cost": "by_cost"}[cut]
-    laned: ExperimentConfig = request.getfixturevalue(name)
-    data = laned.data.model_copy(update={"balance": balance, "lengths": measured})
-    own = Experiment.build(laned.model_copy(update={"data": data}))
+    name = {"by a threshold": "bucketed", "by cost": "by_cost"}[cut]
+    bucketed: ExperimentConfig = request.getfixturevalue(name)
+    data = bucketed.data.model_copy(update={"balance": balance, "lengths": measured})
+    own = Experiment.build(bucketed.model_copy(update={"data": data}))
     own = half_dear(own) if cut == "by cost" else own
-    with open_loader(own, LoaderState(laned.train.seed)) as loader:
+    with open_loader(own, LoaderState(bucketed.train.seed)) as loader:
         microbatch = next(loader)
     assert microbatch.stats.used["short"]
     assert microbatch.stats.used["long"]
@@ -148,7 +150,7 @@ def test_samples_through_lanes_teach_the_same(
     assert most <= MOST or cut == "by cost"
     whole = small_config(data__rows=8, data__budgets={**BUDGETS, "tokens": 128, "vision": 96})
     expected = on_one_device(own, whole, [first_plan(own, training_demand(own))])
-    found = gradients_of(laned.model, laned.parallel.plans)([microbatch.batch])
+    found = gradients_of(bucketed.model, bucketed.parallel.plans)([microbatch.batch])
     result = compare_gradients(found, expected)
     assert result.loss_error < 1e-6, result
     assert max(result.worst.values()) < 2e-5, result
@@ -212,7 +214,7 @@ def test_evaluation_cuts_its_batches_by_cost_too(by_cost: ExperimentConfig) -> N
 
 
 @pytest.mark.slow
-def test_a_run_has_figures_of_lanes_and_evaluates_encoders(experiment: Experiment) -> None:
+def test_a_run_has_figures_of_buckets_and_evaluates_encoders(experiment: Experiment) -> None:
     state = initial_state(experiment.step)
     progress = Progress(0, LoaderState(experiment.config.train.seed))
     recorder = StepRecorder(experiment)

@@ -17,8 +17,8 @@ from mllm_jax.config.checks.overlap_checks import overlap_checks
 from mllm_jax.config.checks.period_checks import check_periods
 from mllm_jax.config.checks.pipeline_checks import pipeline_checks
 from mllm_jax.config.checks.plan_checks import (
+    bucket_path,
     choice_of_other_key,
-    lane_path,
     nearby_multiples,
     no_evaluation,
     plan_checks,
@@ -127,33 +127,33 @@ def _check_traced_step(config: ExperimentConfig) -> Iterator[ConfigProblem]:
 
 
 def _check_budget_names(config: ExperimentConfig) -> Iterator[ConfigProblem]:
-    """Every lane of an encoder has a budget, every further axis of it, and nothing else."""
-    lanes, reserved = config.model.buckets, {config.model.backbone, "tokens", "segments"}
-    names, further = {*config.model.others, *lanes}, further_budgets(config.model)
+    """Every bucket of an encoder has a budget, every further axis of it, and nothing else."""
+    buckets, reserved = config.model.buckets, {config.model.backbone, "tokens", "segments"}
+    names, further = {*config.model.others, *buckets}, further_budgets(config.model)
     free = next(name for name in ("vision", "audio", "images", "clips") if name not in names)
     for name in sorted(reserved & names):
         yield ConfigProblem(
-            lane_path(config, name), "the name is taken", further=f"another, e.g. {free}"
+            bucket_path(config, name), "the name is taken", further=f"another, e.g. {free}"
         )
-    for name in lanes:
+    for name in buckets:
         if name not in config.data.budgets:
-            reason = f"required, as {lane_path(config, name)} exists"
+            reason = f"required, as {bucket_path(config, name)} exists"
             plan = config.parallel.others.get(name) or ParallelPlan()
             yield _no_budget(config, name, reason, config.budget_unit(name, plan))
     for key, (name, axis) in further.items():
         if key not in config.data.budgets:
-            reason = f"required, as media of {lane_path(config, name)} have entries per {axis}"
+            reason = f"required, as media of {bucket_path(config, name)} have entries per {axis}"
             yield _no_budget(config, key, reason, 1)
-    valid = ("tokens", "segments", *lanes, *further)
+    valid = ("tokens", "segments", *buckets, *further)
     for name in config.data.budgets:
         if name not in valid:
             key = f"data.budgets.{name}"
-            reason = f"the model has no such {_lane_or_encoder(config, name)}; budgets are of "
+            reason = f"the model has no such {_bucket_or_encoder(config, name)}; budgets are of "
             yield ConfigProblem(key, reason + ", ".join(valid), _value_choices(key, LEFT_OUT))
 
 
-def _lane_or_encoder(config: ExperimentConfig, name: str) -> str:
-    """The kind of thing that an unknown name should name: a lane or an encoder."""
+def _bucket_or_encoder(config: ExperimentConfig, name: str) -> str:
+    """The kind of thing that an unknown name should name: a bucket or an encoder."""
     return "bucket" if name in config.model.others else "encoder"
 
 
@@ -169,13 +169,13 @@ def _no_budget(config: ExperimentConfig, name: str, reason: str, unit: int) -> C
 
 
 def _check_buckets(config: ExperimentConfig) -> Iterator[ConfigProblem]:
-    """Lanes by cost have seconds, and a medium of either fits into the one for long media."""
+    """Buckets by cost have seconds, and a medium of either fits into the one for long media."""
     for encoder in config.model.others.values():
         short = next((name for name, most in encoder.buckets.items() if most == "auto"), None)
         if short is None:
             continue
         if config.schedule.hardware is None:
-            reason = f"required, as {lane_path(config, short)} is auto and cuts by seconds"
+            reason = f"required, as {bucket_path(config, short)} is auto and cuts by seconds"
             yield ConfigProblem(
                 "schedule.hardware", reason, _value_choices("schedule.hardware", *hardware_names())
             )
@@ -355,11 +355,16 @@ def _attention_cases(config: ExperimentConfig) -> Iterator[tuple[str, int, int, 
     units |= {name: config.budget_unit(name, plans[name]) for name in encoders}
     rungs = Ladder.build(config.data, units).rungs
     for tokens in rungs["tokens"]:
-        yield lane_path(config, backbone), tokens, decoder.head_dim, has_spans(decoder.layer_kinds)
+        yield (
+            bucket_path(config, backbone),
+            tokens,
+            decoder.head_dim,
+            has_spans(decoder.layer_kinds),
+        )
     for name, encoder in encoders.items():
         for inputs in rungs[name]:
             positions, spans = inputs // encoder.stride, has_spans(encoder.layer_kinds)
-            yield lane_path(config, name), positions, encoder.head_dim, spans
+            yield bucket_path(config, name), positions, encoder.head_dim, spans
 
 
 def _check_balancing(config: ExperimentConfig) -> Iterator[ConfigProblem]:
@@ -381,7 +386,7 @@ def _learned_positions(config: ExperimentConfig) -> Iterator[ConfigProblem]:
     decoder, tokens = config.model.backbone_config, config.data.budgets["tokens"]
     if not decoder.parts.rotary and decoder.max_positions < tokens:
         most = decoder.max_positions
-        key = f"{lane_path(config, config.model.backbone)}.max_positions"
+        key = f"{bucket_path(config, config.model.backbone)}.max_positions"
         reason = f"{most} learned positions are fewer than data.budgets.tokens {tokens}"
         more = ProblemChoice(f"{tokens} or more", {key: tokens})
         fewer = (

@@ -30,22 +30,22 @@ PLANS, MOST = 6, 20_000
 UNITS = 64
 
 
-def lane_path(config: ExperimentConfig, name: str) -> str:
-    """Key of a lane: that of its encoder, if the encoder has no other, or of an entry in it."""
+def bucket_path(config: ExperimentConfig, name: str) -> str:
+    """Key of a bucket: that of its encoder, if the encoder has no other, or of an entry in it."""
     bucket = f".buckets.{name}" if config.model.buckets.get(name, name) != name else ""
     return f"{config.model_key(name)}{bucket}"
 
 
 def _plan_names(config: ExperimentConfig) -> Iterator[ConfigProblem]:
-    """Every lane of an encoder has a plan, and nothing else has one."""
-    lanes = config.model.buckets
-    for name in lanes:
+    """Every bucket of an encoder has a plan, and nothing else has one."""
+    buckets = config.model.buckets
+    for name in buckets:
         if name not in config.parallel.others:
-            reason = f"required, as {lane_path(config, name)} exists"
+            reason = f"required, as {bucket_path(config, name)} exists"
             yield _plan_problem(config, name, config.plan_key(name), reason)
     for name in config.parallel.others:
-        if name not in lanes:
-            has = ", ".join(lanes) or "none"
+        if name not in buckets:
+            has = ", ".join(buckets) or "none"
             reason = f"no such encoder in the model, whose encoders are {has}"
             if name in config.model.others:
                 reason = f"has no effect, as {name} has buckets; plans are of {has}"
@@ -234,24 +234,24 @@ def _check_grid(config: ExperimentConfig) -> Iterator[ConfigProblem]:
 
 
 def _check_shared_plans(config: ExperimentConfig) -> Iterator[ConfigProblem]:
-    """The lanes of an encoder hold its parameters alike, in evaluation too."""
-    plans, lanes = covering_plans(config), config.model.buckets
-    if config.model.backbone not in plans or len(set(lanes.values())) == len(lanes):
+    """The buckets of an encoder hold its parameters alike, in evaluation too."""
+    plans, buckets = covering_plans(config), config.model.buckets
+    if config.model.backbone not in plans or len(set(buckets.values())) == len(buckets):
         return
     unstaged = without_stages(plans)
-    for name in (lane for lane in lanes if lane in plans):
-        if reason := _unlike_lane(plans, lanes, name):
+    for name in (bucket for bucket in buckets if bucket in plans):
+        if reason := _differing_bucket(plans, buckets, name):
             yield _plan_problem(config, name, config.plan_key(name), reason)
-        elif config.evaluate.enabled and (reason := _unlike_lane(unstaged, lanes, name)):
+        elif config.evaluate.enabled and (reason := _differing_bucket(unstaged, buckets, name)):
             reason = f"in evaluation, whose stages are part of fsdp, {reason}"
             others = partial(_no_evaluation, config)
             yield _plan_problem(config, name, config.plan_key(name), reason, others)
 
 
-def _unlike_lane(
-    plans: Mapping[str, ParallelPlan], lanes: Mapping[str, str], name: str
+def _differing_bucket(
+    plans: Mapping[str, ParallelPlan], buckets: Mapping[str, str], name: str
 ) -> str | None:
-    """The reason why a lane lays out parameters unlike its encoder's first lane, or None.
+    """The reason why a bucket lays out parameters unlike its encoder's first bucket, or None.
 
     If plans are no views of one grid, `_check_grid` says which plan is at fault.
     """
@@ -260,7 +260,7 @@ def _unlike_lane(
     except PlanError:
         return None
     try:
-        check_bucket(grid, lanes, name)
+        check_bucket(grid, buckets, name)
     except PlanError as error:
         return error.reason.removeprefix(f"{name}: ")
     return None

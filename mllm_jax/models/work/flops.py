@@ -21,7 +21,7 @@ NOTHING = FrozenParts()
 
 
 def module_work(config: ModelConfig, module: str) -> ModuleWork:
-    """Forward work of the backbone (with its head) or of a lane (with its encoder's connector)."""
+    """Forward work of the backbone with its head, or of a bucket with its encoder's connector."""
     parts = work_parts(config, module)
     if module == config.backbone:
         return _sum_parts(parts, config.backbone_config.layers)
@@ -29,7 +29,7 @@ def module_work(config: ModelConfig, module: str) -> ModuleWork:
 
 
 def module_works(config: ModelConfig) -> dict[str, ModuleWork]:
-    """Forward work of the decoder and of every lane, by name."""
+    """Forward work of the decoder and of every bucket, by name."""
     return {name: module_work(config, name) for name in (config.backbone, *config.buckets)}
 
 

@@ -13,7 +13,7 @@ from scheduling.costs.work import ExpertWork, ModulePart, ModuleProfile
 
 
 def module_profiles(config: ModelConfig) -> Mapping[str, ModuleProfile]:
-    """Profiles of the backbone and of every lane's encoder with its connector, by name."""
+    """Profiles of the backbone and of every bucket's encoder with its connector, by name."""
     return {name: _build_profile(config, name) for name in (config.backbone, *config.buckets)}
 
 

@@ -176,7 +176,7 @@ def pipeline_figures(experiment: Experiment) -> dict[str, float]:
 
 
 def computed_positions(used: Mapping[str, int], capacity: Mapping[str, int]) -> dict[str, int]:
-    """By budget, the positions of `capacity` that are computed: none of a lane without samples.
+    """By budget, the positions of `capacity` that are computed: none of a bucket without samples.
 
     The decoder's rows are computed whatever they hold.
     """

@@ -52,7 +52,7 @@ class ParameterLayout:
         """Tree of `ParameterSharding` by parameters, modules in the graph's order.
 
         Raises:
-            PlanError: lanes of an encoder would split its parameters in different ways.
+            PlanError: buckets of an encoder would split its parameters in different ways.
         """
         axes = multimodal.parameter_axes(self.model)
         backbone = self.model.backbone

@@ -89,14 +89,14 @@ def test_every_sample_can_be_read_back_from_the_batch(
         assert set(decoder.segment_ids[span].tolist()) == {placement.segment}
         for spec in media_of([*processor.specs.values()]):
             index = decoder.merges[spec.name][span]
-            media = of_lane(example, spec)
+            media = of_bucket(example, spec)
             slots = slots_of(media, spec)
             np.testing.assert_array_equal(np.flatnonzero(index >= 0), slots)
             merged = outputs_of(batch, spec)[index[slots]]
             np.testing.assert_array_equal(merged, expected_outputs(media, spec))
 
 
-def of_lane(example: Example, spec: MediaRowSpec) -> Example:
+def of_bucket(example: Example, spec: MediaRowSpec) -> Example:
     """The example with the media of one bucket alone, by the name of the bucket."""
     bucket = spec.bucket or LengthBucket(spec.name)
     media = example.media.get(bucket.module, ())

@@ -111,7 +111,7 @@ def _cuts(draw: np.random.Generator, every: list[Lengths]) -> dict[str, Any]:
             )
             for _ in range(2)
         ]
-        capacity = _with_lanes(*costs)
+        capacity = _with_buckets(*costs)
         cut = choose_thresholds([capacity.by_bucket(own) for own in every], capacity, 4)
         lengths = np.sort([n for own in every for n in own.counts("vision")]).astype(np.int64)
         found[f"cut {row} {by_segment}"] = [
@@ -121,7 +121,7 @@ def _cuts(draw: np.random.Generator, every: list[Lengths]) -> dict[str, Any]:
     return found
 
 
-def _with_lanes(short: BucketCost, long: BucketCost) -> Capacity:
+def _with_buckets(short: BucketCost, long: BucketCost) -> Capacity:
     buckets = (
         replace(VISION, name="short", bucket=LengthBucket("vision", 0, 24, short)),
         replace(VISION, name="long", bucket=LengthBucket("vision", 24, None, long)),

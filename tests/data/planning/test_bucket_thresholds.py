@@ -64,7 +64,7 @@ def by_bucket(samples: Sequence[Lengths], own: Capacity) -> list[Lengths]:
     return [own.by_bucket(lengths) for lengths in samples]
 
 
-def lanes_of(own: Capacity) -> tuple[LengthBucket, LengthBucket]:
+def buckets_of(own: Capacity) -> tuple[LengthBucket, LengthBucket]:
     short, long = (m.bucket for m in own.media[:2])
     assert short
     assert long
@@ -78,7 +78,7 @@ def outcome(samples: Sequence[Lengths], own: Capacity, rows: int = ROWS) -> tupl
     kept = [own.resources.index(n) for n in ("short", "long", "short segments", "long segments")]
     media = [n for lengths in samples for n in lengths.counts("vision")]
     seconds = 0.0
-    for spec, bucket in zip(own.media, lanes_of(own), strict=False):
+    for spec, bucket in zip(own.media, buckets_of(own), strict=False):
         assert bucket.cost
         taken = np.sort([n for n in media if bucket.takes(n)]).astype(np.int64)
         seconds += bucket_seconds(taken, bucket.cost)
@@ -120,11 +120,11 @@ def test_a_group_of_hosts_cuts_for_its_own_devices(samples: list[Lengths]) -> No
     every, half = capacity(), capacity(replace(SHORT, groups=2), replace(LONG, groups=1))
     own = by_bucket(samples, every)
     found = choose_thresholds(own, of_group(every, 2), ROWS // 2)
-    assert lanes_limits(found) == lanes_limits(choose_thresholds(own, half, ROWS // 2))
+    assert buckets_limits(found) == buckets_limits(choose_thresholds(own, half, ROWS // 2))
 
 
-def lanes_limits(own: Capacity) -> list[tuple[int, int | None]]:
-    return [(bucket.above, bucket.up_to) for bucket in lanes_of(own)]
+def buckets_limits(own: Capacity) -> list[tuple[int, int | None]]:
+    return [(bucket.above, bucket.up_to) for bucket in buckets_of(own)]
 
 
 @given(samples_of.map(whole), costs, costs, st.sampled_from([30, 60, 400]))
@@ -200,7 +200,7 @@ def test_a_long_medium_that_keeps_ranks_waiting_is_split() -> None:
     seconds = [outcome(samples, cut_at(own, "vision", most))[1] for most in (90, 16, 0)]
     assert seconds == pytest.approx([90, 64, 61 + 122 / 30])
     found = choose_thresholds(by_bucket(samples, own), own, ROWS)
-    assert [bucket.up_to or bucket.above for bucket in lanes_of(found)] == [16, 16]
+    assert [bucket.up_to or bucket.above for bucket in buckets_of(found)] == [16, 16]
 
 
 def test_rows_that_are_computed_whole_are_counted() -> None:
@@ -216,10 +216,10 @@ def test_rows_that_are_computed_whole_are_counted() -> None:
         seconds = [outcome(samples, cut_at(own, "vision", most))[1] for most in (16, 0)]
         assert seconds == pytest.approx(expected)
         found = choose_thresholds(by_bucket(samples, own), own, ROWS)
-        assert [bucket.up_to or bucket.above for bucket in lanes_of(found)] == [cut, cut]
+        assert [bucket.up_to or bucket.above for bucket in buckets_of(found)] == [cut, cut]
 
 
-def test_an_empty_lane_takes_no_seconds() -> None:
+def test_an_empty_bucket_takes_no_seconds() -> None:
     samples = [make_lengths(5, {"vision": (8, 8)}, {"vision": (0, 1)})] * 4
     dear, cheap = BucketCost(4, 9.0, 1.0, 0.0), BucketCost(4, 1.0, 0.5, 0.0)
     for costs_, bucket in (((dear, cheap), "long"), ((cheap, dear), "short")):
@@ -238,7 +238,7 @@ def test_budgets_come_before_seconds() -> None:
     assert choose_thresholds(by_bucket(samples, own), own, 1) == cut_at(own, "vision", 16)
 
 
-def test_lanes_with_thresholds_have_no_cuts() -> None:
+def test_buckets_with_thresholds_have_no_cuts() -> None:
     own = capacity()
     still = [replace(m, bucket=m.bucket and replace(m.bucket, cost=None)) for m in own.specs]
     assert has_thresholds(own)
@@ -272,7 +272,7 @@ def test_steps_are_cut_alike_wherever_they_are_planned(
     balance: Balance, processor: Processor, make_config: MakeConfig
 ) -> None:
     plans = plans_of(processor, make_config, LoaderState(3), 2, balance)
-    cuts = [lanes_of(plan.capacity)[0].up_to for plan in plans]
+    cuts = [buckets_of(plan.capacity)[0].up_to for plan in plans]
     assert cuts[::2] == cuts[1::2], "the microbatches of a step have one cut"
     assert len({*cuts}) > 1
     for plan, most in zip(plans, cuts, strict=True):
@@ -285,7 +285,7 @@ def test_steps_are_cut_alike_wherever_they_are_planned(
                 **{name: len(own) for name, own in placement.media.items() if own},
             }
     alone = plans_of(processor, make_config, LoaderState(3), 1, balance)
-    assert [lanes_of(plan.capacity) for plan in alone] == [lanes_of(p.capacity) for p in plans]
+    assert [buckets_of(plan.capacity) for plan in alone] == [buckets_of(p.capacity) for p in plans]
     for done in range(1, 5):
         saved = LoaderState.from_json(json.loads(json.dumps(plans[done - 1].state.to_json())))
         again = plans_of(processor, make_config, saved, 2, balance)

@@ -45,7 +45,7 @@ BOTH = st.tuples(buckets(VISION), buckets(AUDIO)).map(lambda pair: [TEXT, *pair[
 
 
 @given(measured(), BOTH)
-def test_every_medium_goes_through_the_one_lane_for_its_length(
+def test_every_medium_goes_through_the_one_bucket_for_its_length(
     whole: Lengths, specs: list[RowSpec]
 ) -> None:
     dealt = by_bucket(whole, specs)
@@ -70,7 +70,7 @@ def test_lengths_by_encoder_come_back(whole: Lengths, specs: list[RowSpec]) -> N
     assert by_module(by_bucket(whole, specs), specs) == whole
 
 
-def test_encoders_without_lanes_change_nothing() -> None:
+def test_encoders_without_buckets_change_nothing() -> None:
     whole = make_lengths(4, {"vision": (3, 1)}, {"vision": (0, 2)})
     assert by_bucket(whole, [TEXT, VISION, AUDIO]) is whole
     assert by_module(whole, [TEXT, VISION, AUDIO]) is whole
@@ -78,7 +78,7 @@ def test_encoders_without_lanes_change_nothing() -> None:
 
 
 @given(st.lists(measured(), min_size=1, max_size=6), BOTH, st.sampled_from([1, 4]))
-def test_samples_that_no_rows_of_a_lane_hold_are_found(
+def test_samples_that_no_rows_of_a_bucket_hold_are_found(
     samples: list[Lengths], specs: list[RowSpec], rows: int
 ) -> None:
     budgets = {m.name: 24 if m.module == "vision" else 32 for m in specs[1:]}

@@ -152,7 +152,7 @@ def test_media_are_encoded_on_the_host_that_needs_them(bucket: LengthBucket | No
     st.sampled_from([1, 2, 4, 8]),
     st.sampled_from([0, 72]),
 )
-def test_groups_of_a_lane_by_cost_are_even_and_fill_few_rows(
+def test_groups_of_a_bucket_by_cost_are_even_and_fill_few_rows(
     lengths: list[int], groups: int, row: int
 ) -> None:
     cost = BucketCost(groups, 0.0, 1.0, 0.01, row)
@@ -189,7 +189,7 @@ def test_groups_of_a_lane_by_cost_are_even_and_fill_few_rows(
 
 
 @given(st.lists(SIZES, min_size=12, max_size=24), st.sampled_from([0.0, 1.0]))
-def test_what_the_groups_of_a_lane_cannot_hold_has_a_row_all_the_same(
+def test_what_the_groups_of_a_bucket_cannot_hold_has_a_row_all_the_same(
     lengths: list[int], each: float
 ) -> None:
     """Groups may be full for a deal by their cost alone, where the rows of all are not."""

@@ -1,4 +1,4 @@
-"""Lanes of an encoder in a search: plans of their own, and parameters that are one encoder's."""
+"""Buckets of an encoder in a search: plans of their own, and parameters that are one encoder's."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ LANES = (("short", 32, 4), ("long", 32, 4))
 OWN = {"short": "vision", "long": "vision"}
 
 
-def laned() -> Workload:
+def bucketed() -> Workload:
     return small.workload(encoders=LANES, buckets=OWN)
 
 
 def test_only_plans_that_hold_the_parameters_alike_are_tried() -> None:
-    workload = laned()
+    workload = bucketed()
     space = small.space(8, workload, contexts=(1, 2))
     family = Strategy({"decoder": ParallelPlan(data=2, context=2, tensor=2)}, microbatches=1)
     alone = replace(workload, buckets={})
@@ -41,7 +41,7 @@ def test_only_plans_that_hold_the_parameters_alike_are_tried() -> None:
 
 
 def test_evaluation_holds_them_alike_as_well() -> None:
-    workload = laned()
+    workload = bucketed()
     space = small.space(8, workload, contexts=(1, 2), evaluates=True)
     family = Strategy({"decoder": ParallelPlan(stage=2, data=2, context=2)}, microbatches=2)
     for member in family_members(space, workload, family):
@@ -50,7 +50,7 @@ def test_evaluation_holds_them_alike_as_well() -> None:
 
 def test_parameters_and_their_sums_are_counted_once() -> None:
     plan, hardware = ParallelPlan(fsdp=4), small.hardware()
-    two, one = laned(), small.workload(encoders=(("vision", 32, 4),))
+    two, one = bucketed(), small.workload(encoders=(("vision", 32, 4),))
     strategies = [
         Strategy(dict.fromkeys(own.modules, plan), gather="step", remat="layer")
         for own in (two, one)
@@ -74,9 +74,9 @@ def test_parameters_and_their_sums_are_counted_once() -> None:
     assert len(times[0].sources) == 2 * len(times[1].sources)
 
 
-def test_lanes_compute_again_what_their_encoder_does() -> None:
+def test_buckets_compute_again_what_their_encoder_does() -> None:
     """A configuration has one key of an encoder for it."""
-    workload = replace(laned(), microbatch_counts={"short": 2, "long": 2})
+    workload = replace(bucketed(), microbatch_counts={"short": 2, "long": 2})
     plans = {"decoder": ParallelPlan(data=2, stage=2)}
     plans |= dict.fromkeys(("short", "long"), ParallelPlan(data=4))
     ways = _remat_choices(workload, small.hardware(), Strategy(plans, microbatches=2))

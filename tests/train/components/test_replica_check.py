@@ -175,7 +175,7 @@ def test_replicas_of_a_pipeline_are_compared_as_a_whole(small_config: Any) -> No
     }
     own = small_config(**changes)
     step = build_gradient_step(own)
-    budgets = {name: own.data.budgets[name] for name in own.model.lanes}
+    budgets = {name: own.data.budgets[name] for name in own.model.buckets}
     microbatches = [
         synthetic_batch(own.model, own.data.rows, own.data.budgets["tokens"], budgets, seed)
         for seed in range(4)

@@ -1,4 +1,4 @@
-"""Positions that a step computes: lanes without samples count nothing."""
+"""Positions that a step computes: buckets without samples count nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mllm_jax.train.records.metrics import FigureSums
 CAPACITY = {"tokens": 64, "short": 32, "long": 128}
 
 
-def test_a_lane_without_samples_computes_nothing() -> None:
+def test_a_bucket_without_samples_computes_nothing() -> None:
     assert computed_positions({"tokens": 0, "short": 5, "long": 0}, CAPACITY) == CAPACITY | {
         "long": 0
     }
@@ -18,7 +18,7 @@ def test_a_lane_without_samples_computes_nothing() -> None:
 
 
 def test_padding_is_that_of_the_microbatches_with_samples() -> None:
-    """One of two microbatches has media in the short lane, and none has any in the long one."""
+    """One of two microbatches has media in the short bucket, and none has any in the long one."""
     used = [{"tokens": 48, "short": 24, "long": 0}, {"tokens": 16, "short": 0, "long": 0}]
     rooms, every = Counter[str](), Counter[str]()
     for own in used:

@@ -1,4 +1,4 @@
-"""An encoder with two lanes of different plans computes what it does with one, on one device."""
+"""An encoder with two buckets of different plans computes what it does with one, on one device."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.train.models import small_model
 from tests.train.step.gradients import CompiledOnce
 
 ROWS, TOKENS, MICROBATCHES = 4, 24, 3
-#: Positions of a row of each lane, and of the encoder without lanes.
+#: Positions of a row of each bucket, and of the encoder without buckets.
 BUDGETS = {"short": 8, "long": 16}
 WHOLE = {"vision": sum(BUDGETS.values())}
 SHORT, LONG = ParallelPlan(data=4), ParallelPlan(data=2, context=2)
@@ -36,30 +36,30 @@ STAGED = {"decoder": ParallelPlan(data=2, stage=2), "short": SHORT, "long": LONG
 
 
 @cache
-def model(lanes: bool) -> ModelConfig:
+def model(buckets: bool) -> ModelConfig:
     values = small_model().model_dump(mode="json")
     vision = values["encoders"]["vision"] | {"layers": 4}
-    vision["buckets"] = {"short": 8, "long": None} if lanes else {}
+    vision["buckets"] = {"short": 8, "long": None} if buckets else {}
     return ModelConfig.model_validate(values | {"encoders": {"vision": vision}})
 
 
 @cache
 def parameters() -> Any:
-    return initial_parameters(model(lanes=False), seed=0)
+    return initial_parameters(model(buckets=False), seed=0)
 
 
 @cache
 def microbatches() -> list[PackedBatch]:
     budgets = BUDGETS
-    return [synthetic_batch(model(lanes=True), ROWS, TOKENS, budgets, i) for i in range(3)]
+    return [synthetic_batch(model(buckets=True), ROWS, TOKENS, budgets, i) for i in range(3)]
 
 
 def merged(batch: PackedBatch) -> PackedBatch:
-    """The batch of an encoder without lanes: rows of the one behind those of the other."""
+    """The batch of an encoder without buckets: rows of the one behind those of the other."""
     short, long = (batch.rows[name] for name in ("short", "long"))
     behind = replace(long, segment_ids=np.where(long.segment_ids, long.segment_ids + 99, 0))
     rows = jax.tree.map(lambda *own: np.concatenate(own, 1), short, behind)
-    reduction = model(lanes=False).encoders["vision"].reduction
+    reduction = model(buckets=False).encoders["vision"].reduction
     outputs = {name: budget // reduction for name, budget in BUDGETS.items()}
     places = {name: np.divmod(batch.decoder.merges[name], n) for name, n in outputs.items()}
     starts = {"short": 0, "long": outputs["short"]}
@@ -72,7 +72,7 @@ def merged(batch: PackedBatch) -> PackedBatch:
 
 @cache
 def reference() -> tuple[np.ndarray, Any]:
-    """The result on one device, with the encoder without lanes."""
+    """The result on one device, with the encoder without buckets."""
     return on_one_device(microbatches())
 
 
@@ -83,27 +83,27 @@ def on_one_device(batches: list[PackedBatch]) -> tuple[np.ndarray, Any]:
 @cache
 def single() -> CompiledOnce:
     plans = {name: ParallelPlan() for name in ("decoder", "vision")}
-    return CompiledOnce.under(model(lanes=False), plans, parameters())
+    return CompiledOnce.under(model(buckets=False), plans, parameters())
 
 
 @cache
 def apart() -> CompiledOnce:
-    return CompiledOnce.under(model(lanes=True), APART, parameters())
+    return CompiledOnce.under(model(buckets=True), APART, parameters())
 
 
-def emptied(batch: PackedBatch, lane: str, rows: list[int], blank: float = 0.0) -> PackedBatch:
-    """The batch without the media in some rows of a lane, whose inputs are `blank`."""
-    own, landed = jax.tree.map(np.copy, batch.rows[lane]), batch.decoder.merges[lane]
+def emptied(batch: PackedBatch, bucket: str, rows: list[int], blank: float = 0.0) -> PackedBatch:
+    """The batch without the media in some rows of a bucket, whose inputs are `blank`."""
+    own, landed = jax.tree.map(np.copy, batch.rows[bucket]), batch.decoder.merges[bucket]
     own.segment_ids[rows], own.inputs[rows] = 0, blank
-    outputs = BUDGETS[lane] // model(lanes=True).encoders["vision"].reduction
+    outputs = BUDGETS[bucket] // model(buckets=True).encoders["vision"].reduction
     gone = np.isin(landed // outputs, rows) & (landed >= 0)
-    merges = {**batch.decoder.merges, lane: np.where(gone, -1, landed).astype(np.int32)}
+    merges = {**batch.decoder.merges, bucket: np.where(gone, -1, landed).astype(np.int32)}
     decoder = replace(batch.decoder, merges=merges)
-    return replace(batch, rows={**batch.rows, BACKBONE: decoder, lane: own})
+    return replace(batch, rows={**batch.rows, BACKBONE: decoder, bucket: own})
 
 
 def schedule(frozen: bool = False) -> Schedule:
-    """A schedule with both lanes in the bubbles of two stages; the short one has more pieces."""
+    """A schedule with both buckets in the bubbles of two stages; the short one has more pieces."""
     cuts = tuple(
         ModuleStages(name, chunks=pieces, first_backward=pieces - 1 if frozen else 0)
         for name, pieces in (("short", 4), ("long", 2))
@@ -126,7 +126,7 @@ def check(
     pipeline: PipelinePlan | None = None,
     frozen: FrozenParameters = NOTHING_FROZEN,
 ) -> None:
-    own, batches = model(lanes=True), microbatches()
+    own, batches = model(buckets=True), microbatches()
     if order is not None:
         batches = [scatter_rows(batch, own, order + i) for i, batch in enumerate(batches)]
     got = loss_and_gradients(own, plans, parameters(), batches, pipeline, frozen)
@@ -140,7 +140,7 @@ def equal(got: tuple[np.ndarray, Any], expected: tuple[np.ndarray, Any]) -> None
     assert max(result.worst.values()) < 2e-5, result
 
 
-def test_both_lanes_have_work() -> None:
+def test_both_buckets_have_work() -> None:
     for batch in microbatches():
         for name in BUDGETS:
             assert (batch.decoder.merges[name] >= 0).any()
@@ -181,21 +181,21 @@ def test_under_stages(order: int | None, still: tuple[str, ...]) -> None:
 
 
 def test_parameters_are_stored_once() -> None:
-    step = build_step(model(lanes=True), APART)
+    step = build_step(model(buckets=True), APART)
     assert {*step.abstract_state["params"]} == {"decoder", "vision"}
     assert (
         step.form.regrouping
         == build_step(
-            model(lanes=False), {"decoder": ParallelPlan(data=4), "vision": SHORT}
+            model(buckets=False), {"decoder": ParallelPlan(data=4), "vision": SHORT}
         ).form.regrouping
     )
 
 
-def test_lanes_that_split_parameters_in_other_ways_are_refused() -> None:
+def test_buckets_that_split_parameters_in_other_ways_are_refused() -> None:
     plans = {"decoder": ParallelPlan(data=4), "short": SHORT, "long": ParallelPlan(data=2, fsdp=2)}
     said = (
         r"^long: data 2 x fsdp 2 splits the parameters of vision in another way than data 4 of "
         r"short: fsdp is over other devices"
     )
     with pytest.raises(PlanError, match=said):
-        build_step(model(lanes=True), plans)
+        build_step(model(buckets=True), plans)

@@ -249,7 +249,7 @@ LANES = {"short": BucketCost(4, 1.0, 1.0, 0.01), "long": BucketCost(2, 2.0, 0.6,
     st.lists(st.lists(st.integers(1, 60), max_size=3), min_size=8, max_size=30),
     st.integers(0, 1),
 )
-def test_media_of_lanes_are_even_over_the_devices_of_a_group_of_hosts(
+def test_media_of_buckets_are_even_over_the_devices_of_a_group_of_hosts(
     make_config: MakeConfig, media: list[list[int]], number: int
 ) -> None:
     """Two groups: the rows of each are dealt as if its ranks were all there are."""
