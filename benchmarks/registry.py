@@ -10,22 +10,83 @@ _MIXTURE = "configs/bench/mixture.yaml"
 _OF_MIXTURES = ("stages", "one encoder", "own rows")
 
 _ALL = (
-    Benchmark("data", file="loop"),
-    Benchmark("sharding", file="loop"),
-    Benchmark("step", "configs/bench/step.yaml", one_thread=True),
-    Benchmark("pipeline", _PIPELINE, one_thread=True, needs=("stages", "encoder")),
-    Benchmark("microbatches", _PIPELINE, file="pipeline"),
-    Benchmark("schedules", "configs/bench/schedules.yaml", needs=("stages",)),
-    Benchmark("mixture", _MIXTURE, one_thread=True, needs=_OF_MIXTURES),
-    Benchmark("buckets", "configs/bench/buckets.yaml", one_thread=True, needs=("short and long",)),
-    Benchmark("experts", "configs/bench/experts.yaml", one_thread=True),
-    Benchmark("exchange", "configs/bench/cost.yaml", one_thread=True),
-    Benchmark("placing", "configs/optimus/dual_22b_5b_gpt175b_512.yaml", devices="host"),
-    Benchmark("co_issue", "configs/bench/co_issue.yaml"),
-    Benchmark("overlap", "configs/bench/overlap.yaml"),
-    Benchmark("dispatch", "configs/bench/dispatch.yaml"),
+    Benchmark("data", "samples per second of the loader alone", file="loop"),
+    Benchmark("sharding", "the steps of a plan compared with those of one device", file="loop"),
+    Benchmark(
+        "step",
+        "what balancing gains in a train step, and its prediction",
+        "configs/bench/step.yaml",
+        one_thread=True,
+    ),
+    Benchmark(
+        "pipeline",
+        "placements of encoder work in a pipeline against each other",
+        _PIPELINE,
+        one_thread=True,
+        needs=("stages", "encoder"),
+    ),
+    Benchmark(
+        "microbatches",
+        "growth of a pipeline's step with its microbatches",
+        _PIPELINE,
+        file="pipeline",
+    ),
+    Benchmark(
+        "schedules",
+        "weight gradients in or after the backwards",
+        "configs/bench/schedules.yaml",
+        needs=("stages",),
+    ),
+    Benchmark(
+        "mixture",
+        "one program that follows a moving mixture, against programs made for it",
+        _MIXTURE,
+        one_thread=True,
+        needs=_OF_MIXTURES,
+    ),
+    Benchmark(
+        "buckets",
+        "short media whole and long ones split, against all in one way",
+        "configs/bench/buckets.yaml",
+        one_thread=True,
+        needs=("short and long",),
+    ),
+    Benchmark(
+        "experts",
+        "time of mixture-of-experts layers by experts of a token",
+        "configs/bench/experts.yaml",
+        one_thread=True,
+    ),
+    Benchmark(
+        "exchange",
+        "the exchanges of encoder outputs, measured and predicted",
+        "configs/bench/cost.yaml",
+        one_thread=True,
+    ),
+    Benchmark(
+        "placing",
+        "seconds of placing a step's encoder work on the host",
+        "configs/optimus/dual_22b_5b_gpt175b_512.yaml",
+        devices="host",
+    ),
+    Benchmark(
+        "co_issue",
+        "how much tensor-parallel communication overlaps with compute",
+        "configs/bench/co_issue.yaml",
+    ),
+    Benchmark(
+        "overlap",
+        "collectives under compute, before and after each measure",
+        "configs/bench/overlap.yaml",
+    ),
+    Benchmark(
+        "dispatch",
+        "how much of the exchange of experts overlaps with compute",
+        "configs/bench/dispatch.yaml",
+    ),
     Benchmark(
         "balance",
+        "evenness of every phase over the ranks, and seconds of planning",
         _BALANCE,
         devices="host",
         options=(
@@ -42,12 +103,14 @@ _ALL = (
     ),
     Benchmark(
         "groups",
+        "what balancing in groups of hosts loses and saves",
         _BALANCE,
         devices="host",
         options=(BenchmarkOption("picture", "path", "FILE", "picture of the result (.png, .svg)"),),
     ),
     Benchmark(
         "cost",
+        "real train steps against the predictions of the cost model",
         "configs/bench/cost.yaml",
         one_thread=True,
         options=(
@@ -60,14 +123,42 @@ _ALL = (
         ),
         without="it calibrates, too",
     ),
-    Benchmark("lora", "configs/bench/lora.yaml", one_thread=True),
-    Benchmark("published", "configs/optimus/vit22b_gpt175b_3072.yaml", devices="host"),
-    Benchmark("loader", "configs/bench/loader.yaml", devices="host"),
-    Benchmark("import", "configs/bench/import.yaml", file="imports"),
-    Benchmark("peers", "configs/bench/peers.yaml", devices="host"),
-    Benchmark("generate", "configs/bench/generate.yaml"),
+    Benchmark(
+        "lora",
+        "a step that trains adapters against one that trains all",
+        "configs/bench/lora.yaml",
+        one_thread=True,
+    ),
+    Benchmark(
+        "published",
+        "steps that papers have measured against predictions",
+        "configs/optimus/vit22b_gpt175b_3072.yaml",
+        devices="host",
+    ),
+    Benchmark(
+        "loader",
+        "the loader against plain Grain and torch, which pad",
+        "configs/bench/loader.yaml",
+        devices="host",
+    ),
+    Benchmark(
+        "import",
+        "loading a released checkpoint against reading its files",
+        "configs/bench/import.yaml",
+        file="imports",
+    ),
+    Benchmark(
+        "peers",
+        "the same training here and with transformers",
+        "configs/bench/peers.yaml",
+        devices="host",
+    ),
+    Benchmark(
+        "generate", "the same answers here and by transformers", "configs/bench/generate.yaml"
+    ),
     Benchmark(
         "startup",
+        "CPU seconds from the start of a command to its answer",
         "configs/demo.yaml",
         devices="host",
         options=(
@@ -77,17 +168,25 @@ _ALL = (
         ),
         without="CPU seconds of commands",
     ),
-    Benchmark("checkpoint", "configs/bench/checkpoint.yaml"),
+    Benchmark(
+        "checkpoint",
+        "saving and restoring with checksums, against plain Orbax",
+        "configs/bench/checkpoint.yaml",
+    ),
     Benchmark(
         "snapshots",
+        "how long training waits for a snapshot in memory",
         "configs/demo.yaml",
         options=(
             BenchmarkOption("turns", "count", "N", "turns with and without one (default: 16)"),
         ),
     ),
-    Benchmark("store", "configs/demo.yaml"),
+    Benchmark(
+        "store", "copies of checkpoints in an object store, against the steps", "configs/demo.yaml"
+    ),
     Benchmark(
         "recovery",
+        "training under faults: what is lost, and how soon it is back",
         "configs/bench/recovery.yaml",
         devices="host",
         needs=("synthetic", "data alone"),
@@ -100,6 +199,7 @@ _ALL = (
     ),
     Benchmark(
         "accelerator",
+        "kernels, products, a step of 1B parameters and a pipeline on this device",
         "configs/bench/accelerator.yaml",
         devices="any",
         options=(

@@ -38,6 +38,7 @@ class Benchmark:
 
     Attributes:
         name: name of the benchmark.
+        purpose: what it measures, for the help.
         config: configuration that the benchmark brings, in the repository; None: it brings none.
         file: name of the file of the function; None: the name of the benchmark.
         devices: devices that are started before, see `CommandCall`; the `host` alone also for
@@ -49,6 +50,7 @@ class Benchmark:
     """
 
     name: str
+    purpose: str
     config: str | None = None
     file: str | None = None
     devices: Literal["configured", "any", "host"] = "configured"
@@ -88,7 +90,7 @@ def load_registry() -> Mapping[str, Benchmark]:
 
 def select_benchmark(args: argparse.Namespace) -> CommandCall:
     """What `bench` calls for the benchmark that is named."""
-    return load_registry().get(args.benchmark, Benchmark(args.benchmark)).call
+    return load_registry().get(args.benchmark, Benchmark(args.benchmark, "")).call
 
 
 def check_benchmark(request: CommandRequest) -> None:

@@ -114,9 +114,14 @@ def _name_list(text: str) -> list[str]:
 
 def _add_bench(parser: argparse.ArgumentParser) -> None:
     benchmarks = load_registry()
-    names = ", ".join(name for name, benchmark in benchmarks.items() if benchmark.config)
-    help_text = f"what to measure; {names} bring their own configuration" if benchmarks else ADVICE
-    parser.add_argument("benchmark", choices=tuple(benchmarks) or None, help=help_text)
+    if benchmarks:
+        lines = [f"  {name:13s} {benchmark.purpose}" for name, benchmark in benchmarks.items()]
+        bare = [name for name, benchmark in benchmarks.items() if not benchmark.config]
+        note = f"All but {' and '.join(bare)} have a configuration that --config replaces."
+        parser.description = "\n".join([f"{parser.description}\n", *lines, "", note])
+    help_text = "what to measure, one of the list above" if benchmarks else ADVICE
+    choices = tuple(benchmarks) or None
+    parser.add_argument("benchmark", choices=choices, metavar="NAME", help=help_text)
     types = {"count": _positive_count, "number": _count, "path": local_path, "names": _name_list}
     for benchmark in benchmarks.values():
         if benchmark.options:

@@ -38,10 +38,14 @@ Commands = Mapping[str, Command]
 def parse_arguments(argv: Sequence[str], commands: Commands) -> argparse.Namespace:
     """Parse a command line; arguments behind or between the options are overrides.
 
+    `help COMMAND` is `COMMAND --help`.
+
     Returns:
         The options, with the row of the table as `command` and what it calls as `call`.
     """
     parser = make_parser(commands)
+    if argv[:1] == ["help"]:
+        argv = [*argv[1:], "--help"]
     args, words = parser.parse_known_args(argv)
     command: Command = args.command
     if not command.has_overrides:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mllm_jax.cli import configuration, drawing, models, planning, training
-from mllm_jax.cli.benchmark import load_registry, select_benchmark
+from mllm_jax.cli.benchmark import select_benchmark
 from mllm_jax.cli.command import Command, CommandCall
 
 _ANSWERING = "mllm_jax.cli.answering"
@@ -126,9 +126,9 @@ _ROWS = (
     ),
     Command(
         "bench",
-        "Measure parts of a step one by one.",
+        "Measure parts of a step, of the loader or of a run against a baseline.",
         select_benchmark,
-        inputs="{" + ",".join(load_registry()) + "} [--config FILE]",
+        inputs="NAME [--config FILE]",
     ),
     Command(
         "trace",

@@ -19,7 +19,7 @@ import launch
 from benchmarks.registry import BENCHMARKS
 from mllm_jax.cli import main as cli
 from mllm_jax.cli.answer import CommandOutput
-from mllm_jax.cli.benchmark import Benchmark
+from mllm_jax.cli.benchmark import Benchmark, load_registry
 from mllm_jax.config.load import ConfigError, load_config
 from mllm_jax.runtime.devices import DeviceError, start_devices
 from mllm_jax.runtime.exits import MEANINGS, ExitCode
@@ -63,6 +63,21 @@ def help_of(*arguments: str, capsys: pytest.CaptureFixture[str]) -> str:
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     text = help_of(capsys=capsys)
     assert all(re.search(rf"^ +{name}\s+\w", text, flags=re.MULTILINE) for name in COMMANDS)
+
+
+def test_help_is_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in ([], ["train"], ["bench"]):
+        shown = help_of(*words, capsys=capsys)
+        with pytest.raises(SystemExit) as ended:
+            launch.main(["help", *words])
+        assert (ended.value.code, capsys.readouterr().out) == (0, shown)
+
+
+def test_help_lists_every_benchmark(capsys: pytest.CaptureFixture[str]) -> None:
+    text = help_of("bench", capsys=capsys)
+    for name, benchmark in load_registry().items():
+        assert benchmark.purpose
+        assert f"  {name:13s} {benchmark.purpose}\n" in text
 
 
 def test_help_lists_every_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
