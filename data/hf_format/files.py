@@ -4,7 +4,7 @@
     chat_template.jinja, or chat_template.json, or in processor_config.json or tokenizer_config.json
     generation_config.json, of which only the tokens count that end an answer
 
-`data.hf_format.media` reads how media are made.
+`data.hf_format.media` reads how media are processed.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class ReleasedFiles:
         multimodal: whether the folder holds more than a tokenizer.
         placeholders: the special tokens that the files name, by what they stand for: `image` for
             `image_token`, and so for every kind of media that has one.
-        media: media by kind, of which the files say how they are made.
+        media: media by kind, of which the files say how they are processed.
         stops: ids of tokens at which generation stops by the release's own word.
         fingerprint: fingerprint of all files that decide tokens and media.
         released: classes of processors that the files were read with.

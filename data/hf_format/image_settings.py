@@ -78,7 +78,7 @@ class ImageSettings(MediaSettings):
         raise source.refused_error("size", self.size, valid, "images")
 
     def centre_size(self, source: SettingsSource) -> Size | None:
-        """The size of the centre that is kept. Raises DataError: `crop_size` says none."""
+        """The size of the centre that remains. Raises DataError: `crop_size` says none."""
         match self.crop_size:
             case int(side):
                 return side, side
@@ -100,7 +100,7 @@ class ImageSettings(MediaSettings):
 
 @dataclass(frozen=True)
 class VideoFrames:
-    """How videos are made of frames.
+    """How the frames of videos are processed.
 
     Attributes:
         transforms: transforms of a frame.

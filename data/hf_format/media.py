@@ -1,4 +1,4 @@
-"""How a released processor's folder says that media are made.
+"""How a released processor's folder says that media are processed.
 
     preprocessor_config.json, or in processor_config.json (`image_processor`, `feature_extractor`)
     video_preprocessor_config.json, or in processor_config.json (`video_processor`)
@@ -56,12 +56,12 @@ class MediaSettings(BaseModel, ABC):
 
     #: Kind of media that processors of the class make.
     kind: ClassVar[Kind]
-    #: Keys of processor_config.json that say how the media are made.
+    #: Keys of processor_config.json that say how the media are processed.
     processor_keys: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def read(self, source: SettingsSource) -> Any:
-        """How media are made.
+        """How media are processed.
 
         Raises:
             DataError: the settings say what is not supported.
@@ -105,7 +105,7 @@ class ReleasedProcessors:
 
     @property
     def processor_keys(self) -> frozenset[str]:
-        """Keys of processor_config.json that say how media are made."""
+        """Keys of processor_config.json that say how media are processed."""
         nested = {part.nested for part in _PARTS.values()}
         return frozenset(nested.union(*(each.processor_keys for each in self.media.values())))
 
@@ -144,14 +144,14 @@ _PARTS: Mapping[Kind, _Part] = MappingProxyType(
             PREPROCESSOR, "image_processor", ("image_processor_type", "feature_extractor_type")
         ),
         "audio": _Part(PREPROCESSOR, "feature_extractor", ("feature_extractor_type",)),
-        # The latter is what transformers wrote before videos had processors of their own.
+        # The latter is what transformers wrote before processors of videos had files.
         "video": _Part(VIDEOS, "video_processor", ("video_processor_type", "image_processor_type")),
     }
 )
 
 
 class MediaReader:
-    """Reads of parsed files how media are made.
+    """Reads of parsed files how media are processed.
 
     Args:
         folder: folder of the files, for messages.
@@ -168,7 +168,7 @@ class MediaReader:
         self._folder, self._contents, self._released = folder, contents, released
 
     def read_media(self) -> dict[Kind, ReleasedMedia]:
-        """What the files say of media, by kind; media of other kinds are made as `data` says.
+        """What the files say of media, by kind; media of other kinds are processed as `data` says.
 
         Raises:
             DataError: a file says what is not supported.

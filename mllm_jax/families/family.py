@@ -66,8 +66,8 @@ class Family:
             and in multimodal models; None for other families and those without a release.
         released_processors: references to `MediaSettings` by the name of a class of processors, as
             `preprocessor_config.json` of a release says it. They must not import jax.
-        placeholders: tokens of media by kind, by the class of a whole processor, which has them if
-            its files name none.
+        placeholders: tokens of media by kind, by the class of the processor of all media, which
+            has them if its files name none.
     """
 
     name: str

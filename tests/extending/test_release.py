@@ -154,8 +154,8 @@ def samples() -> list[Sample]:
     media = images[:2], images[2:]
     turns = [(Turn("user", text), Turn("assistant", "Yes, so it is.")) for text in TEXTS]
     return [
-        Sample(str(number), own, {"image": tuple(seen)})
-        for number, (own, seen) in enumerate(zip(turns, media, strict=True))
+        Sample(str(number), dialogue, {"image": tuple(seen)})
+        for number, (dialogue, seen) in enumerate(zip(turns, media, strict=True))
     ]
 
 
@@ -164,10 +164,10 @@ def packed(
 ) -> tuple[PackedBatch, tuple[SamplePlacement, ...]]:
     """The examples in two rows, and their images in the same, as the loader writes them."""
     capacity = make_capacity(BUDGETS, [*processor.specs.values()])
-    lengths = [(number, own.lengths) for number, own in enumerate(examples)]
+    lengths = [(number, example.lengths) for number, example in enumerate(examples)]
     media = [
-        {"vision": [row] * len(own.media["vision"])}
-        for row, own in zip(rows, examples, strict=True)
+        {"vision": [row] * len(example.media["vision"])}
+        for row, example in zip(rows, examples, strict=True)
     ]
     placements = lay_out(lengths, rows, capacity.specs, media)
     arrays = BatchArrays({name: range(2) for name in ("decoder", "vision")}, capacity)
@@ -179,14 +179,14 @@ def packed(
 
 
 def test_the_folder_says_how_images_and_positions_are_written(processor: Processor) -> None:
-    examples = [processor.process(own) for own in samples()]
-    media = [medium for own in examples for medium in own.media["vision"]]
-    assert [own.grid for own in media] == [Grid(1, 2, 4), Grid(1, 3, 1), Grid(1, 1, 2)]
-    assert [len(own.inputs) for own in media] == [8, 3, 2]
-    batch, (one, other) = packed(processor, examples, [0, 0])
+    examples = [processor.process(sample) for sample in samples()]
+    media = [medium for example in examples for medium in example.media["vision"]]
+    assert [medium.grid for medium in media] == [Grid(1, 2, 4), Grid(1, 3, 1), Grid(1, 1, 2)]
+    assert [len(medium.inputs) for medium in media] == [8, 3, 2]
+    batch, placements = packed(processor, examples, [0, 0])
     first, second = (
-        batch.decoder.positions[0, own.start : own.start + own.lengths.total("decoder")]
-        for own in (one, other)
+        batch.decoder.positions[0, at.start : at.start + at.lengths.total("decoder")]
+        for at in placements
     )
     image = examples[1].starts["vision"][0]
     np.testing.assert_array_equal(second[:image], np.arange(image)[:, None].repeat(3, axis=1))
@@ -210,7 +210,7 @@ def test_classes_that_no_family_has_are_refused(processor: Processor, tmp_path: 
 
 
 def test_packed_samples_are_as_if_alone(processor: Processor) -> None:
-    examples = [processor.process(own) for own in samples()]
+    examples = [processor.process(sample) for sample in samples()]
     plans = dict.fromkeys(("decoder", "vision"), ParallelPlan())
     step: CompiledOnce = CompiledOnce.under(model(), plans, parameters())
     one_row, two_rows = (packed(processor, examples, rows)[0] for rows in ([0, 0], [1, 0]))
@@ -226,8 +226,8 @@ def test_packed_samples_are_as_if_alone(processor: Processor) -> None:
 
 def test_a_token_after_a_cache_is_as_in_its_whole_row(processor: Processor) -> None:
     """The last token has the position that generation gives it."""
-    batch, (own,) = packed(processor, [processor.process(samples()[1])], [0])
-    length, cached = own.lengths.total("decoder"), CachedDecoder(model(), MeshView())
+    batch, (placement,) = packed(processor, [processor.process(samples()[1])], [0])
+    length, cached = placement.lengths.total("decoder"), CachedDecoder(model(), MeshView())
     text, images = (replace(batch.rows[name], targets={}) for name in ("decoder", "vision"))
 
     @jax.jit
@@ -248,6 +248,6 @@ def test_a_token_after_a_cache_is_as_in_its_whole_row(processor: Processor) -> N
         hidden, _ = cached.forward_cached(split, last, None, cache, jnp.int32(length - 1))
         return expected[0, length - 1], hidden[0, 0], place
 
-    expected, found, place = both(parameters(), *jax.tree.map(jnp.asarray, (text, images)))
-    np.testing.assert_allclose(found, expected, rtol=2e-5, atol=2e-5)
+    expected, hidden, place = both(parameters(), *jax.tree.map(jnp.asarray, (text, images)))
+    np.testing.assert_allclose(hidden, expected, rtol=2e-5, atol=2e-5)
     assert int(place[0, 0]) == text.positions[0, length - 1, 0]

@@ -188,7 +188,7 @@ def _unused_patterns(values: Values) -> tuple[str, ...]:
 
 
 def last_norm(model: ReleasedModel) -> Mapping[str, NDArray[np.float32]]:
-    """The norm behind the encoder's layers, which the public implementation has and never uses."""
+    """The norm after the encoder's layers, which the public implementation has and never uses."""
     return identity_norm(f"{VISION}post_layernorm", model.encoders["vision"])
 
 

@@ -40,7 +40,7 @@ class _TileSettings(ImageSettings):
 
 
 class _ProcessorSettings(BaseModel):
-    """Settings of the processor's own file."""
+    """Settings of processor_config.json."""
 
     model_config = TYPED
 
@@ -80,7 +80,7 @@ class OnevisionVideos(_TileSettings):
     fps: Positive | None = None
 
     def read(self, source: SettingsSource) -> VideoFrames:
-        """How videos are made of frames. Raises DataError."""
+        """How the frames of videos are processed. Raises DataError."""
         if self.do_sample_frames and self.fps is not None:
             valid = "num_frames, or data.video.frames"
             raise source.refused_error("fps", self.fps, valid, self.plural)

@@ -18,8 +18,8 @@ from mllm_jax.families.siglip.processor import SiglipImages
 
 
 @dataclass(frozen=True)
-class WholePatches(Resize):
-    """Resize both sides to the nearest whole number of patches."""
+class PatchMultiple(Resize):
+    """Resize both sides to the nearest multiple of a patch."""
 
     patch: int
 
@@ -36,14 +36,14 @@ class WholePatches(Resize):
 
 
 class DuoImages(SiglipImages):
-    """Settings of `DuoImageProcessor`: an image keeps its resolution, up to whole patches."""
+    """Settings of `DuoImageProcessor`: an image keeps its resolution."""
 
     patch_size: PositiveInt = 16
 
     def resize_rule(self, source: SettingsSource) -> Resize:
-        """Resizing to whole patches; `size` has no effect."""
+        """Resizing to multiples of a patch; `size` has no effect."""
         del source
-        return WholePatches(self.patch_size)
+        return PatchMultiple(self.patch_size)
 
 
 def write_positions(tokens: int, spans: Sequence[TextSpan]) -> NDArray[np.int32]:
