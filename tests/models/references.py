@@ -68,21 +68,22 @@ def first_layer(params: Tree) -> Tree:
 
 
 def decoder(tokens: np.ndarray, params: Tree, config: Any) -> np.ndarray:
-    """Logits `[tokens, vocab]` of one text."""
-    gpt, eps = config.family == "gpt", config.norm_eps
-    norm, theta = (layer_norm, 0) if gpt else (rms, config.rope_theta)
+    """Logits `[tokens, vocab]` of one text, for every choice of the parts of a family."""
+    parts, eps = config.parts, config.norm_eps
+    norm = layer_norm if parts.centred else rms
+    theta = config.rope_theta if parts.rotary else 0
     x = params["embed_tokens"]["embedding"][tokens]
-    if gpt:
+    if not parts.rotary:
         x = x + params["embed_positions"]["embedding"][: len(tokens)]
     layer = first_layer(params)
     normed = norm(x, layer["input_layernorm"], eps)
     x, mlp = x + attend(normed, layer["self_attn"], True, eps, theta), layer["mlp"]
     if not config.parallel_block:
         normed = norm(x, layer["post_attention_layernorm"], eps)
-    if gpt:
-        x = x + dense(gelu_tanh(dense(normed, mlp["fc1"])), mlp["fc2"])
-    else:
+    if parts.gated:
         x = x + gated_mlp(normed, mlp)
+    else:
+        x = x + dense(gelu_tanh(dense(normed, mlp["fc1"])), mlp["fc2"])
     return dense(norm(x, params["norm"], eps), params["lm_head"])
 
 
