@@ -32,7 +32,7 @@ from mllm_jax.config.hardware import of_kind
 from mllm_jax.config.load import ConfigError, ExperimentConfig, resolve_config
 from mllm_jax.layers.attention.limits import PREFERRED, able_backends
 from mllm_jax.models.module import model_flops
-from mllm_jax.models.short_form import BACKBONE
+from mllm_jax.models.short_form import module_values, sections_of_modules
 from mllm_jax.models.work.profile import module_parameters
 from mllm_jax.plan.memory import predict_memory
 from mllm_jax.plan.simulate import simulate_step
@@ -45,7 +45,7 @@ logger = logging.getLogger(__name__)
 
 #: Sizes for a CPU in place of the configured ones, by section.
 SMALL: Mapping[str, Mapping[str, Any]] = {
-    "decoder": {"layers": 4, "d_model": 64, "heads": 4, "kv_heads": 2, "head_dim": 16}
+    "backbone": {"layers": 4, "d_model": 64, "heads": 4, "kv_heads": 2, "head_dim": 16}
     | {"d_ff": 128, "vocab": 256},
     "encoder": {"layers": 4, "d_model": 32, "heads": 2, "head_dim": 16, "d_ff": 64},
     "data": {"rows": 2, "budgets": {"tokens": 64, "segments": 8, "vision": 32}},
@@ -133,15 +133,14 @@ def on_devices(config: ExperimentConfig, devices: Sequence[jax.Device]) -> Exper
         ConfigError: something in it cannot run on them.
     """
     values, count = config.model_dump(mode="json"), len(devices)
-    encoders = values["model"]["encoders"]
+    backbone = config.model.backbone
+    modules = module_values(values["model"], backbone)
     if devices[0].platform == "cpu":
-        values["model"]["decoder"] |= SMALL["decoder"]
-        for encoder in encoders.values():
-            encoder |= SMALL["encoder"]
+        for name, module in modules.items():
+            module |= SMALL["backbone" if name == backbone else "encoder"]
         values["data"] |= SMALL["data"]
-    plan = {"data": count}
-    values["parallel"] |= {"platform": devices[0].platform, "devices": count, "decoder": plan}
-    values["parallel"]["encoders"] = dict.fromkeys(encoders, plan)
+    values["parallel"] |= {"platform": devices[0].platform, "devices": count}
+    values["parallel"] |= sections_of_modules({name: {"data": count} for name in modules}, backbone)
     values["data"]["rows"] *= count
     return resolve_config(values, source=f"bench accelerator on {count} x {devices[0].device_kind}")
 
@@ -237,14 +236,15 @@ def _report_figures(
     setting: MachineSetting, config: ExperimentConfig, batch: PackedBatch, what: str, seconds: float
 ) -> Iterator[Row]:
     """Time, tokens per second and MFU."""
-    lengths = {"decoder": _segment_lengths(batch.decoder.segment_ids)}
+    backbone = config.model.backbone
+    lengths = {backbone: _segment_lengths(batch.decoder.segment_ids)}
     for name, rows in batch.encoders.items():
         lengths[name] = _segment_lengths(np.abs(rows.segment_ids))
     count, flops = len(setting.devices), model_flops(config.model, lengths)
     size = f"{config.data.rows} rows of {config.data.budgets['tokens']} tokens"
     note = f"{size}, {_format_counts(config)}"
     yield make_row("", what, seconds, note=note)
-    tokens = float(sum(lengths["decoder"]))
+    tokens = float(sum(lengths[backbone]))
     yield make_row("", f"{what}: tokens", tokens / seconds / count, unit="per second and device")
     peak = peak_flops(setting.devices[0])
     mfu = flops / seconds / count / peak if peak else None
@@ -277,7 +277,7 @@ def full_batch(config: ExperimentConfig) -> PackedBatch:
         index=(places % half).astype(np.int32),
         targets={NEXT_TOKEN: replace(learnt, weights=np.ones(places.shape, np.float32))},
     )
-    return replace(batch, rows={**batch.rows, BACKBONE: decoder})
+    return replace(batch, rows={**batch.rows, config.model.backbone: decoder})
 
 
 def _count_used(batch: PackedBatch) -> float:

@@ -59,11 +59,12 @@ def _list_phases(
 ) -> list[tuple[str, BalanceProblem, Ints]]:
     """The problem of every phase, and the ranks of its items as they come."""
     phases = []
+    backbone = config.model.backbone
     for name, work in module_works(config.model).items():
         items = [
             (n, owner)
             for lengths, owner in zip(drawn, owners.tolist(), strict=True)
-            for n in ([lengths.tokens] if name == "decoder" else lengths.media.get(name, ()))
+            for n in ([lengths.tokens] if name == backbone else lengths.media.get(name, ()))
         ]
         lengths, first = np.array(items, np.int64).reshape(-1, 2).T
         phases.append((name, BalanceProblem(lengths, ranks, work), first))

@@ -29,7 +29,6 @@ from mllm_jax.calibrate.timing import median_seconds
 from mllm_jax.config.buckets import bucket_cost
 from mllm_jax.config.inputs import media_specs, token_spec
 from mllm_jax.config.load import ExperimentConfig, load_config
-from mllm_jax.models.short_form import BACKBONE
 from mllm_jax.plan.bucket_variants import (
     WAYS,
     BucketVariant,
@@ -126,17 +125,18 @@ def compile_gradients_of(way: BucketVariant, plan: MicrobatchPlan) -> Runs:
 def batch_of(way: BucketVariant, plan: MicrobatchPlan) -> PackedBatch:
     """All rows of a planned step, with noise for media and text."""
     rng, rows = np.random.default_rng(0), range(way.config.data.rows)
+    backbone = way.config.model.backbone
     specs = token_spec(way.config.model), *way.buckets
     capacity = make_capacity(way.config.data.budgets, specs)
     kinds = {spec.name: spec for spec in capacity.media}
-    arrays = BatchArrays(dict.fromkeys((BACKBONE, *kinds), rows), capacity)
+    arrays = BatchArrays(dict.fromkeys((backbone, *kinds), rows), capacity)
     for placed in plan.placements:
-        count = placed.lengths.total(BACKBONE)
+        count = placed.lengths.total(backbone)
         tokens = rng.integers(0, way.config.model.backbone_config.vocab_size, count)
         weight = np.ones(len(tokens), np.float32)
         words = tokens.astype(np.int32)
         starts = placed.lengths.starts
-        arrays.write_text(placed, Example(words, words, weight, {}, starts, BACKBONE))
+        arrays.write_text(placed, Example(words, words, weight, {}, starts, backbone))
         for bucket, number in arrays.wanted_media(placed):
             count = kinds[bucket].outputs(placed.lengths.of(bucket)[number].count)
             medium = kinds[bucket].sketch(rng, count)
@@ -155,7 +155,7 @@ def calibrate_buckets(
         Seconds of a step without media; of as many whole media of the longest kind as there are
         ranks, one on each; the costs of both buckets; and the program whose rows they are.
     """
-    data, encoders = config.data, config.parallel.others
+    data, encoders, backbone = config.data, config.parallel.others, config.model.backbone
     short = encoders["short"].batch
     rows = {name: data.budgets[name] for name in ("short", "long")}
     longest, full = (
@@ -164,7 +164,7 @@ def calibrate_buckets(
     )
     way = BucketVariant.from_config(config, "buckets", {})
     loads: dict[str, list[Lengths]] = {
-        "text": [Lengths({BACKBONE: (MediumLengths(median_positions(config)),)})] * short,
+        "text": [Lengths({backbone: (MediumLengths(median_positions(config)),)})] * short,
         "short": of_medians(config, [full] * short),
         "long": of_medians(config, [longest]),
         "longer": of_medians(config, [longest] * 2),

@@ -87,5 +87,5 @@ def co_issuing(config: ExperimentConfig, target: CompileTarget, co_issue: bool) 
 
 def within_tensor(grid: JointGrid, groups: Groups) -> bool:
     """Whether collectives of these groups stay within tensor groups of the decoder."""
-    degree = grid.plans["decoder"].tensor  # the fastest axis of the grid
+    degree = grid.plans[grid.backbone_name].tensor  # the fastest axis of the grid
     return all(len({device // degree for device in group}) == 1 for group in groups)

@@ -148,8 +148,7 @@ def _with_plans(
     config: ExperimentConfig, decoder: ParallelPlan, encoder: ParallelPlan
 ) -> ExperimentConfig:
     encoders = dict.fromkeys(config.model.buckets, encoder)
-    values = {"devices": decoder.devices, "decoder": decoder, "encoders": encoders}
-    parallel = config.parallel.model_copy(update=values)
+    parallel = config.parallel.with_plans({config.model.backbone: decoder, **encoders})
     pads = config.schedule.pad_layers and decoder.stage > 1
     schedule = config.schedule.model_copy(update={"pad_layers": pads})
     return config.model_copy(update={"parallel": parallel, "schedule": schedule})

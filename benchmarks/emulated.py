@@ -34,6 +34,7 @@ from mllm_jax.check.verify import (
 from mllm_jax.config.configured_step import configure_step
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.config.pipeline_plan import PipelinePlan, check_layers
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.step.build import build_step
 from scheduling.schedules.check import check_schedule
 from scheduling.search.scheduler import pipeline_schedule
@@ -76,14 +77,10 @@ def emulated_rows(
 def split_in_stages(config: ExperimentConfig, stages: int, chunks: int) -> ExperimentConfig:
     """A shallow model of the same width in `stages` stages, with the rows of one device."""
     model, rows = config.model, config.data.rows // config.parallel.devices
-    shallow = {"layers": STAGES}
-    encoders = {name: encoder.model_copy(update=shallow) for name, encoder in model.others.items()}
-    decoder = model.backbone_config.model_copy(update=shallow)
     over = dict.fromkeys(model.buckets, ParallelPlan(data=stages))
+    plans = {model.backbone: ParallelPlan(stage=stages), **over}
     changes: dict[str, dict[str, Any]] = {
-        "model": {"decoder": decoder, "encoders": encoders},
-        "parallel": {"devices": stages, "decoder": ParallelPlan(stage=stages), "encoders": over},
-        "schedule": {"chunks": {"decoder": chunks, **dict.fromkeys(model.buckets, PIECES)}},
+        "schedule": {"chunks": {model.backbone: chunks, **dict.fromkeys(model.buckets, PIECES)}},
         # Every stage takes its share of an encoder's rows.
         "data": {"rows": math.lcm(max(1, rows), STAGES)},
         "train": {"accumulate": MICROBATCHES},
@@ -91,7 +88,15 @@ def split_in_stages(config: ExperimentConfig, stages: int, chunks: int) -> Exper
     sections = {
         name: getattr(config, name).model_copy(update=section) for name, section in changes.items()
     }
+    sections |= {"model": _shallow(model), "parallel": config.parallel.with_plans(plans)}
     return config.model_copy(update=sections)
+
+
+def _shallow(model: ModelConfig) -> ModelConfig:
+    """The model with `STAGES` layers in every module."""
+    changes = {"layers": STAGES}
+    modules = {name: module.model_copy(update=changes) for name, module in model.modules.items()}
+    return model.with_modules(modules)
 
 
 def plan_of(config: ExperimentConfig) -> PipelinePlan:
@@ -132,13 +137,8 @@ def gradient_errors(config: ExperimentConfig) -> Iterator[Figures]:
 def _shrink_config(config: ExperimentConfig) -> ExperimentConfig:
     """A batch as `verify_plans` makes it, in the microbatches of `config`."""
     small = shrink_experiment(config)
-    shallow = {"layers": STAGES}
-    model = small.model
-    encoders = {name: encoder.model_copy(update=shallow) for name, encoder in model.others.items()}
-    decoder = model.backbone_config.model_copy(update=shallow)
-    model = model.model_copy(update={"decoder": decoder, "encoders": encoders})
     train = small.train.model_copy(update={"accumulate": STAGES})
-    return small.model_copy(update={"model": model, "train": train})
+    return small.model_copy(update={"model": _shallow(small.model), "train": train})
 
 
 def _in_float32(config: ExperimentConfig) -> ExperimentConfig:

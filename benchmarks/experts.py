@@ -86,7 +86,7 @@ def _with_experts(config: ExperimentConfig, count: int) -> ExperimentConfig:
     else:
         width = decoder.experts.active_d_ff
         changes = {"family": "llama", "experts": None, "d_ff": width}
-    model = config.model.model_copy(update={"decoder": decoder.model_copy(update=changes)})
+    model = config.model.with_modules({config.model.backbone: decoder.model_copy(update=changes)})
     return config.model_copy(update={"model": model})
 
 
@@ -100,7 +100,8 @@ class _Run:
         self._params = self._step.init(jax.random.key(config.train.seed))["params"]
         placed = place_microbatches([batch], self._step)
         self._batch = self._step.prime_batch(self._params, placed)
-        self._flops = model_flops(config.model, {"decoder": [tokens] * rows}, targets=rows * tokens)
+        lengths = {config.model.backbone: [tokens] * rows}
+        self._flops = model_flops(config.model, lengths, targets=rows * tokens)
         self.seconds = float("inf")
         self._compute_gradients()
 

@@ -32,7 +32,6 @@ from data.sources.distributions import draw_lengths
 from mllm_jax.config.inputs import media_specs, row_specs
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.module import compute_dtype
-from mllm_jax.models.short_form import BACKBONE
 from mllm_jax.models.work.flops import module_works
 
 #: Ranks, of which every host has `LOCAL`, and samples of each.
@@ -131,13 +130,13 @@ def _predict_evenness(config: ExperimentConfig, ranks: int, groups: int) -> floa
     shares = Shares(
         groups, ranks_of_group, dict.fromkeys(work, ranks_of_group), ranks_of_group * SAMPLES
     )
-    drawn = draw_steps(_draw_lengths(OTHERS, STEPS), capacity, work, shares)
+    drawn = draw_steps(_draw_lengths(config, OTHERS, STEPS), capacity, work, shares)
     return sum(drawn.heaviest.values()) / sum(drawn.mean.values())
 
 
-def _draw_lengths(count: int, seed: int) -> list[Lengths]:
+def _draw_lengths(config: ExperimentConfig, count: int, seed: int) -> list[Lengths]:
     """Lengths of so many samples of the shipped distribution."""
-    return [shape.lengths(BACKBONE) for shape in draw_lengths("web", count, seed)]
+    return [shape.lengths(config.model.backbone) for shape in draw_lengths("web", count, seed)]
 
 
 def _row_budgets(kinds: Sequence[MediaRowSpec]) -> dict[str, int]:
@@ -153,7 +152,7 @@ def _of_step(step: _Step) -> float:
 
 def _assign_step(config: ExperimentConfig, ranks: int, hosts: int, seed: int) -> _Step:
     """One step of samples, distributed by every group."""
-    drawn, kinds = _draw_lengths(ranks * SAMPLES, seed), media_specs(config.model)
+    drawn, kinds = _draw_lengths(config, ranks * SAMPLES, seed), media_specs(config.model)
     described = row_specs(config.model)
     deal, samples_of_group = _make_assigner(config, kinds, hosts), hosts * LOCAL * SAMPLES
     width = 2 * config.model.backbone_config.d_model * compute_dtype(config.model).itemsize
@@ -168,7 +167,8 @@ def _assign_step(config: ExperimentConfig, ranks: int, hosts: int, seed: int) ->
             step.loads[phase].append(loads.after)
         words = sum(len(numbers_of(lengths, described)) for lengths in samples)
         step.length_bytes.append(WORD * words * (hosts - 1) // hosts)
-        step.samples += WORD * sum(_count_sent(samples, readers, assigned, kinds))
+        sent = _count_sent(config.model.backbone, samples, readers, assigned, kinds)
+        step.samples += WORD * sum(sent)
         step.outputs += width * sum(assigned.crossing.values())
     return step
 
@@ -182,7 +182,9 @@ def _make_assigner(
     data = config.data.model_copy(update={"rows": rows, "budgets": budgets})
     capacity = make_capacity(budgets, row_specs(config.model))
     ladder = Ladder.build(data, {"tokens": 1} | {kind.name: kind.reduction for kind in kinds})
-    places = {name: [row // LOCAL for row in range(rows)] for name in ("decoder", *budgets)}
+    places = {
+        name: [row // LOCAL for row in range(rows)] for name in (config.model.backbone, *budgets)
+    }
     dealer = RowAssigner(data, capacity, ladder, module_works(config.model), places)
 
     def assign_samples(samples: Sequence[Lengths], readers: Sequence[int]) -> RowAssignment:
@@ -193,6 +195,7 @@ def _make_assigner(
 
 
 def _count_sent(
+    backbone: str,
     samples: Sequence[Lengths],
     readers: Sequence[int],
     assigned: RowAssignment,
@@ -203,7 +206,7 @@ def _count_sent(
     for lengths, reader, row, media in zip(
         samples, readers, assigned.rows, assigned.media, strict=True
     ):
-        words = 3 * lengths.total(BACKBONE) * (row // LOCAL != reader)
+        words = 3 * lengths.total(backbone) * (row // LOCAL != reader)
         for kind in kinds:
             parts = zip(media.get(kind.name, ()), lengths.of(kind.name), strict=True)
             words += sum(words_of(kind, medium) * (r // LOCAL != reader) for r, medium in parts)

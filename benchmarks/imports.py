@@ -53,7 +53,7 @@ def bench_import(
     target = {
         leaf_name(path): leaf
         for path, leaf in jax.tree_util.tree_leaves_with_path(
-            step.abstract_state["params"]["decoder"]
+            step.abstract_state["params"][config.model.backbone]
         )
     }
     with tempfile.TemporaryDirectory() as name:

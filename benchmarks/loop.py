@@ -47,14 +47,14 @@ def bench_data(config: ExperimentConfig, print_line: PrintLine) -> dict[str, flo
         "steps_per_second": STEPS / seconds,
         "samples_per_second": sum(s.samples for s in stats) / seconds,
         "tokens_per_second": sum(s.used["tokens"] for s in stats) / seconds,
-        **_padding_shares(stats),
+        **_padding_shares(stats, config.model.backbone),
     }
 
 
-def _padding_shares(stats: list[MicrobatchStats]) -> dict[str, float]:
+def _padding_shares(stats: list[MicrobatchStats], backbone: str) -> dict[str, float]:
     shares: dict[str, float] = {}
     for name in stats[0].capacity:
-        module = "decoder" if name == "tokens" else name
+        module = backbone if name == "tokens" else name
         used = sum(s.used[name] for s in stats)
         lengths = [s.lengths[module] for s in stats]
         to_longest = sum(len(n) * int(n.max(initial=0)) for n in lengths)
@@ -75,10 +75,9 @@ def bench_sharding(config: ExperimentConfig, print_line: PrintLine) -> dict[str,
     print_line(f"training {WARM_UP + STEPS} steps")
     figures = _measure_steps(config)
     if jax.process_count() == 1 and config.parallel.devices > 1:
-        one = {name: ParallelPlan() for name in config.parallel.others}
-        parallel = {"devices": 1, "decoder": ParallelPlan(), "encoders": one}
+        one = {name: ParallelPlan() for name in config.parallel.plans}
         print_line("the same steps on one device")
-        alone = config.parallel.model_copy(update=parallel)
+        alone = config.parallel.with_plans(one)
         baseline = _measure_steps(config.model_copy(update={"parallel": alone}))
         ratio = figures["tokens_per_second"] / baseline["tokens_per_second"]
         figures |= {"over_one_device": ratio}

@@ -31,7 +31,6 @@ from data.batch import PackedBatch
 from data.rows.pack import empty_rows, write_medium
 from mllm_jax.config.inputs import media_specs, token_spec
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.models.short_form import BACKBONE
 from mllm_jax.train.step.batch import place_microbatches
 from mllm_jax.train.step.build import build_gradient_step
 from sharding.routes import runs_of
@@ -274,12 +273,14 @@ def _text_step(config: ExperimentConfig) -> Callable[[], Any]:
     """A step of the decoder alone by every device, without images."""
     alone = config.model_copy(
         update={
-            "model": config.model.model_copy(update={"encoders": {}}),
-            "parallel": config.parallel.model_copy(update={"encoders": {}}),
+            "model": config.model.with_others({}),
+            "parallel": config.parallel.with_modules(
+                {config.model.backbone: config.parallel.backbone_plan}
+            ),
         }
     )
     batches = [
-        PackedBatch({BACKBONE: replace(batch.decoder, merges={})})
+        PackedBatch({config.model.backbone: replace(batch.decoder, merges={})})
         for batch in make_microbatches(config, images_of_row(config))
     ]
     return on_every_device(without_placement(alone), batches)
@@ -375,7 +376,7 @@ def make_microbatch(config: ExperimentConfig, images: int, seed: int) -> PackedB
     for row in range(rows):
         text.write(decoder, row, 0, 1, tokens)
     return PackedBatch(
-        {BACKBONE: decoder, spec.name: replace(encoder, inputs=noise)},
+        {config.model.backbone: decoder, spec.name: replace(encoder, inputs=noise)},
         {spec.name: runs_of(merged, outputs)},
         {spec.name: np.array(places, np.int64).reshape(-1, 5)},
     )

@@ -76,7 +76,7 @@ def _make_scheduler(
     """What places steps of these sizes, and the bounds of the full load."""
     configured = configure_step(config)
     plans = dict.fromkeys(configured.strategy.plans, ParallelPlan(data=stages))
-    plans["decoder"] = ParallelPlan(stage=stages)
+    plans[config.model.backbone] = ParallelPlan(stage=stages)
     uncut = replace(
         configured.strategy, plans=plans, microbatches=microbatches, chunks=1, encoder_chunks={}
     )

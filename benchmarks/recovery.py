@@ -26,6 +26,7 @@ from benchmarks.faults.thread import probe_hold
 from benchmarks.findings import BenchmarkVerdict
 from mllm_jax.config.load import ExperimentConfig, to_yaml
 from mllm_jax.config.sections import ConfigError
+from mllm_jax.models.short_form import module_values
 
 PrintLine = Callable[[str], None]
 
@@ -255,7 +256,8 @@ class _Bench:
         values["parallel"]["devices"] = hosts.count
         # What two hosts share the parameters of is nowhere else but in a neighbour's copy.
         fsdp = 1 if hosts.count % 2 else 2
-        for plan in (values["parallel"]["decoder"], *values["parallel"]["encoders"].values()):
+        modules = module_values(values["parallel"], self.config.model.backbone)
+        for plan in modules.values():
             plan |= {"data": hosts.count // fsdp, "fsdp": fsdp}
         return ExperimentConfig.model_validate(values)
 

@@ -41,12 +41,12 @@ def token_exchanges(
     plan = ParallelPlan(expert=len(devices))
     full_workload, strategy = (
         build_workload(config),
-        Strategy({"decoder": plan}, config.train.accumulate),
+        Strategy({config.model.backbone: plan}, config.train.accumulate),
     )
     for backward in (False, True):
 
         def predict_seconds(hardware: Hardware, backward: bool = backward) -> float:
-            timing = ModuleTiming(full_workload, strategy, hardware, "decoder")
+            timing = ModuleTiming(full_workload, strategy, hardware, config.model.backbone)
             assert timing.dispatched is not None  # as ranks share experts
             seconds = timing.copy_seconds + timing.dispatched.forward_time(hardware, 0).seconds
             if backward:
@@ -63,7 +63,7 @@ def token_exchanges(
 def _compile_exchange(
     config: ExperimentConfig, devices: Sequence[jax.Device], plan: ParallelPlan, backward: bool
 ) -> Any:
-    decoder, grid = config.model.backbone_config, JointGrid.build({"decoder": plan})
+    decoder, grid = config.model.backbone_config, JointGrid.build({config.model.backbone: plan})
     assert decoder.experts is not None  # as the caller knows
     view, mesh, experts = grid.backbone, make_mesh(grid, devices), decoder.experts
     count = config.data.rows * config.data.budgets["tokens"]

@@ -80,7 +80,7 @@ def test_a_modality_that_no_sample_has_is_padding_alone():
     stats = MicrobatchStats(
         2, {"tokens": 5, "vision": 0}, {"tokens": 10, "vision": 8}, lengths, {}, {}, {}, 0.0
     )
-    figures = bench._padding_shares([stats])
+    figures = bench._padding_shares([stats], "decoder")
     assert (figures["padding_vision"], figures["longest_vision"]) == (1.0, 0.0)
 
 
