@@ -86,8 +86,8 @@ class Pipeline:
         self,
         params: Tree,
         batch: StepBatch[Any],
-        weights: Mapping[str, jax.Array],
-        aux: Aux,
+        divisors: Mapping[str, jax.Array],
+        aux_factors: Mapping[str, jax.Array],
         carried: Mapping[str, jax.Array],
     ) -> tuple[dict[str, jax.Array], Aux, Tree, dict[str, jax.Array]]:
         """Losses and gradients of one step, as this device's shares of sums over the grid.
@@ -99,8 +99,8 @@ class Pipeline:
                 step's those of the next whose media are prefetched; rows of other modules, `[slots,
                 rows, ...]`, the microbatches that this device's stage runs; routes of the stage's
                 pairs of microbatches; the schedule of this stage, `[1, ...]`.
-            weights: divisor of the sum of each loss, by name.
-            aux: factors of the sums of auxiliary losses in the loss.
+            divisors: of the sum of each loss, by name.
+            aux_factors: factors of the sums of auxiliary losses in the loss, by name.
             carried: outputs that the step before has computed for this one, by module that is
                 prefetched, `[slots, rows, outputs / shards, width]`.
 
@@ -109,7 +109,7 @@ class Pipeline:
             losses, different on all ranks; gradients in float32, of what `partition_trained` of the
             modules says has any; and the outputs that are carried on.
         """
-        return _Step(self, params, batch, weights, aux, carried).run_step()
+        return _TracedStep(self, params, batch, divisors, aux_factors, carried).run_step()
 
     def prefetch_outputs(self, params: Tree, batch: StepBatch[Any]) -> dict[str, jax.Array]:
         """The outputs alone that a step with this `batch` carries on to the next.
@@ -117,7 +117,7 @@ class Pipeline:
         Its `schedule` is that of the forwards for the next step alone
         (`LoweredSchedule.prefetch_only`).
         """
-        return _Step(self, params, batch, {}, {}, {}).prefetch_outputs()
+        return _TracedStep(self, params, batch, {}, {}, {}).prefetch_outputs()
 
     def profile_task(
         self,
@@ -141,9 +141,11 @@ class Pipeline:
         Returns:
             A scalar that depends on all that was computed; its value means nothing.
         """
-        aux = {name: jnp.ones(()) for module in self.modules.values() for name in module.aux}
-        weights = dict.fromkeys(self.losses, jnp.ones(()))
-        step = _Step(self, params, batch, weights, aux, {})
+        aux_factors = {
+            name: jnp.ones(()) for module in self.modules.values() for name in module.aux
+        }
+        divisors = dict.fromkeys(self.losses, jnp.ones(()))
+        step = _TracedStep(self, params, batch, divisors, aux_factors, {})
         return step.profile_task(kind, chunk, together, ticks)
 
     def bind_modules(self, params: Tree) -> dict[str, BoundModule]:
@@ -161,7 +163,7 @@ class Pipeline:
         }
 
 
-class _Step:
+class _TracedStep:
     """One traced step: the loops over its ticks.
 
     The state is that of `PipelineTasks`.
@@ -172,8 +174,8 @@ class _Step:
         pipeline: Pipeline,
         params: Tree,
         batch: StepBatch[Any],
-        weights: Mapping[str, jax.Array],
-        aux: Aux,
+        divisors: Mapping[str, jax.Array],
+        aux_factors: Mapping[str, jax.Array],
         carried: Mapping[str, jax.Array],
     ) -> None:
         self.pipeline, self.bounds = pipeline, pipeline.bounds
@@ -183,13 +185,13 @@ class _Step:
         self.vary = partial(vary, axes=pipeline.axes)
         self.modules = pipeline.bind_modules(params)
         self.tasks = PipelineTasks(
-            pipeline.bounds, self.modules, pipeline.merges, batch, pipeline.axes, aux
+            pipeline.bounds, self.modules, pipeline.merges, batch, pipeline.axes, aux_factors
         )
         self.sync = StageSync(
             pipeline.bounds,
             self.tasks,
             pipeline.losses,
-            weights,
+            divisors,
             pipeline.stage,
             pipeline.axes,
             axis_index(pipeline.stage),

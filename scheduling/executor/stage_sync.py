@@ -29,7 +29,7 @@ class StageSync:
         bounds: what is fixed of the schedules that run.
         tasks: the tasks of the step, whose state this work changes.
         losses: the losses of the backbone's outputs, by name.
-        weights: divisor of the sum of each loss, by name.
+        divisors: of the sum of each loss, by name.
         stage: grid axes of the backbone's stages.
         axes: all axes of the grid.
         index: the number of this device's stage.
@@ -38,7 +38,7 @@ class StageSync:
     bounds: ScheduleBounds
     tasks: PipelineTasks
     losses: Mapping[str, Loss]
-    weights: Mapping[str, jax.Array]
+    divisors: Mapping[str, jax.Array]
     stage: Axes
     axes: Axes
     index: jax.Array | int
@@ -210,7 +210,8 @@ class StageSync:
         module = self.modules[self.backbone].functions
         outputs = module.output(params[module.name], hidden, rows)
         return {
-            name: loss(params, outputs, samples, rows) / self.weights[name] for name, loss in losses
+            name: loss(params, outputs, samples, rows) / self.divisors[name]
+            for name, loss in losses
         }
 
     def loss_scalar(self, value: float, like: Any) -> jax.Array:

@@ -33,7 +33,6 @@ from scheduling.schedules.tasks import ModuleStages
 from sharding.collectives import Axes, vary
 from sharding.layerstack.loops import Tree, add_cast, read_slot, write_slot
 from sharding.layerstack.module import Merge
-from sharding.layerstack.spec import Aux
 
 #: What the executor reads of a module in a tick on a stage.
 ModuleRow = ModuleTables[jax.Array]
@@ -56,7 +55,7 @@ class PipelineTasks:
         merges: as in `Pipeline`.
         batch: as in `Pipeline.loss_and_gradients`.
         axes: all axes of the grid; all that layers see varies over them.
-        aux: factors of the sums of auxiliary losses in the loss.
+        aux_factors: factors of the sums of auxiliary losses in the loss, by name.
 
     Attributes:
         has_inputs: by module that feeds another one, `[slots]`: whether the microbatch in each slot
@@ -70,12 +69,12 @@ class PipelineTasks:
         merges: Mapping[str, Merge],
         batch: StepBatch[Any],
         axes: Axes,
-        aux: Aux,
+        aux_factors: Mapping[str, jax.Array],
     ) -> None:
         self.bounds, self.modules, self.batch = bounds, modules, batch
         self.merges = FeedMerges(bounds, merges, batch, axes, self.zero_outputs)
         self.vary = partial(vary, axes=axes)
-        self.aux = self.vary(dict(aux))
+        self.aux_factors = self.vary(dict(aux_factors))
         self.has_inputs = {
             name: jax.vmap(modules[name].functions.has_inputs)(batch.rows[name])
             for name in bounds.sources
@@ -230,7 +229,7 @@ class PipelineTasks:
         module, sizes = self.modules[name], self.bounds.modules[name].sizes
         sums = module.zero_sums()
         if module.functions.aux:
-            sums["aux"] = jax.tree.map(jnp.zeros_like, self._aux_of(name))
+            sums["aux"] = jax.tree.map(jnp.zeros_like, self._aux_factors_of(name))
         if sizes.operands:
             now, deferred = module.layers.leaves.partition_sums(sums["layers"])
             sums |= {"layers": now, "deferred": deferred}
@@ -291,7 +290,7 @@ class PipelineTasks:
             return {"rest": rest_sums}, self.zero_input(name)
         gradient, change = self._output_gradient(name, state, task, y, rows)
         result = yield module.layers.backward_loop(
-            start, residuals, gradient, self._aux_of(name), context, state["layers"]
+            start, residuals, gradient, self._aux_factors_of(name), context, state["layers"]
         )
         carry, operands = loop_result(result)
         dx, change["layers"] = module.layers.gradients_of(carry)
@@ -416,9 +415,9 @@ class PipelineTasks:
         """Whether nothing of a module trains but its connectors, whose backward needs no layers."""
         return self.modules[name].functions.frozen and not self._stages_of(name).shared_ends
 
-    def _aux_of(self, name: str) -> Aux:
+    def _aux_factors_of(self, name: str) -> Mapping[str, jax.Array]:
         """Factors of the sums of a module's auxiliary losses."""
-        return {key: self.aux[key] for key in self.modules[name].functions.aux}
+        return {key: self.aux_factors[key] for key in self.modules[name].functions.aux}
 
     def _is_first(self, name: str, task: TaskRow) -> jax.Array | bool:
         """Whether a task is that of a module's first chunk."""

@@ -238,9 +238,11 @@ class GradientProgram(ABC):
 
     def _divided_gradients(self, params: Any, batch: Batch, tokens: jax.Array) -> Gradients:
         self._check_carried(batch.carried)
-        aux = {name: factor / tokens for name, factor in self.model.backbone_config.aux.items()}
-        weights = {name: self._loss_divisor(batch, name) for name in self.model.graph.objectives}
-        return self.accumulate_gradients(params, batch, weights, aux)
+        aux_factors = {
+            name: factor / tokens for name, factor in self.model.backbone_config.aux.items()
+        }
+        divisors = {name: self._loss_divisor(batch, name) for name in self.model.graph.objectives}
+        return self.accumulate_gradients(params, batch, divisors, aux_factors)
 
     def _loss_divisor(self, batch: Batch, objective: str) -> jax.Array:
         """Divisor of the losses of an objective, so that its weight in the loss is its factor."""
@@ -262,7 +264,11 @@ class GradientProgram(ABC):
 
     @abstractmethod
     def accumulate_gradients(
-        self, params: Any, batch: Batch, weights: Mapping[str, jax.Array], aux: Aux
+        self,
+        params: Any,
+        batch: Batch,
+        divisors: Mapping[str, jax.Array],
+        aux_factors: Mapping[str, jax.Array],
     ) -> Gradients:
         """The loss, and this device's part of the gradients.
 
@@ -272,8 +278,8 @@ class GradientProgram(ABC):
 
         Args:
             params, batch: as in `__call__`.
-            weights: by objective, the divisor of its summed losses; of the batch.
-            aux: factors by which the sums of auxiliary losses are multiplied.
+            divisors: by objective, the divisor of its summed losses; of the batch.
+            aux_factors: factors by which the sums of auxiliary losses are multiplied.
         """
 
     def prefetch_outputs(self, params: Any, batch: Batch) -> dict[str, jax.Array]:

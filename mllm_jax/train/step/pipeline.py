@@ -47,7 +47,6 @@ from sharding.collectives import axis_index, psum, reduce_scatter, vary
 from sharding.exchange_kinds import DEFAULT_EXCHANGES, Exchanges
 from sharding.grid import JointGrid, MeshView, Views
 from sharding.layerstack.partition import select_like
-from sharding.layerstack.spec import Aux
 from sharding.rules import ParameterSharding, gather_parameters
 from sharding.shared_parameters import module_views
 from sharding.stages import StageViews
@@ -170,13 +169,17 @@ class PipelineProgram(GradientProgram):
         return max((module.prefetch for module in self.schedule.sources), default=0)
 
     def accumulate_gradients(
-        self, params: Any, batch: Batch, weights: Mapping[str, jax.Array], aux: Aux
+        self,
+        params: Any,
+        batch: Batch,
+        divisors: Mapping[str, jax.Array],
+        aux_factors: Mapping[str, jax.Array],
     ) -> Gradients:
         """Outputs as this device's stage makes them."""
         with jax.named_scope("gather_parameters"):
             gathered = self._copy_gathered(params)
         losses, sums, grads, carried = self._pipeline.loss_and_gradients(
-            self._flatten_chunks(gathered), batch, weights, aux, batch.carried
+            self._flatten_chunks(gathered), batch, divisors, aux_factors, batch.carried
         )
         if not self.plan.overlap_gather:
             grads = lax.optimization_barrier(grads)
@@ -184,7 +187,7 @@ class PipelineProgram(GradientProgram):
         sums = psum(sums, view.all_axes)
         objectives = self.sharded_model.objectives
         summed = [psum(loss, objectives[name].summed_axes(view)) for name, loss in losses.items()]
-        loss = with_aux(sum(summed[1:], summed[0]), sums, aux)
+        loss = with_aux(sum(summed[1:], summed[0]), sums, aux_factors)
         with jax.named_scope("scatter_gradients"):
             return Gradients(loss, self._scatter_gradients(grads, gathered), carried, sums)
 

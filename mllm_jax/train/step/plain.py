@@ -21,14 +21,17 @@ from jax import lax
 from mllm_jax.train.step.gradient_program import Batch, GradientProgram, Gradients, with_aux
 from sharding.collectives import psum, vary
 from sharding.layerstack.partition import combine
-from sharding.layerstack.spec import Aux
 
 
 class PlainProgram(GradientProgram):
     """The program of a decoder without stages."""
 
     def accumulate_gradients(
-        self, params: Any, batch: Batch, weights: Mapping[str, jax.Array], aux: Aux
+        self,
+        params: Any,
+        batch: Batch,
+        divisors: Mapping[str, jax.Array],
+        aux_factors: Mapping[str, jax.Array],
     ) -> Gradients:
         """The gradients of one microbatch after the other, added up."""
         axes = self.grid.backbone.all_axes
@@ -41,8 +44,8 @@ class PlainProgram(GradientProgram):
             others = {n: output for n, output in outputs.items() if n not in step_gradients}
             targets = rows[self.model.backbone].targets
             losses = self.sharded_model.compute_losses(params, others, targets)
-            loss, sums = _sum_losses(losses, weights), psum(sums, self.grid.backbone.position_axes)
-            loss = with_aux(loss, sums, aux)
+            loss, sums = _sum_losses(losses, divisors), psum(sums, self.grid.backbone.position_axes)
+            loss = with_aux(loss, sums, aux_factors)
             results = loss, sums
             if step_gradients:
                 loss = loss + psum(_product_with_gradients(outputs, step_gradients), axes)
@@ -54,15 +57,15 @@ class PlainProgram(GradientProgram):
 
         trained, constant = self.frozen.partition(vary(params, axes))
         loss, zeros, output_gradients = self._differentiate_step_objectives(
-            trained, constant, batch, weights
+            trained, constant, batch, divisors
         )
-        nothing = jax.tree.map(jnp.zeros_like, dict(aux))
+        nothing = jax.tree.map(jnp.zeros_like, dict(aux_factors))
         start, microbatches = ((loss, nothing), zeros), (batch.rows, batch.routes, output_gradients)
         ((loss, sums), grads), _ = lax.scan(add, start, microbatches)
         return Gradients(loss, grads, {}, sums)
 
     def _differentiate_step_objectives(
-        self, trained: Any, constant: Any, batch: Batch, weights: Mapping[str, jax.Array]
+        self, trained: Any, constant: Any, batch: Batch, divisors: Mapping[str, jax.Array]
     ) -> tuple[jax.Array, Any, Any]:
         """The loss of objectives that wait for all microbatches, and its gradients.
 
@@ -86,7 +89,7 @@ class PlainProgram(GradientProgram):
             flat = jax.tree.map(lambda leaf: leaf.reshape(-1, leaf.shape[-1]), outputs)
             return _sum_losses(
                 self.sharded_model.compute_losses(combine(trained, constant), flat, targets),
-                weights,
+                divisors,
             )
 
         _, outputs = lax.scan(make, None, (batch.rows, batch.routes))
@@ -96,9 +99,9 @@ class PlainProgram(GradientProgram):
         return loss, vary(grads, axes), output_gradients
 
 
-def _sum_losses(losses: Mapping[str, jax.Array], weights: Mapping[str, jax.Array]) -> jax.Array:
+def _sum_losses(losses: Mapping[str, jax.Array], divisors: Mapping[str, jax.Array]) -> jax.Array:
     """Sum of the divided losses."""
-    divided = [loss / weights[name] for name, loss in losses.items()]
+    divided = [loss / divisors[name] for name, loss in losses.items()]
     return sum(divided[1:], divided[0]) if divided else jnp.zeros(())
 
 
