@@ -157,7 +157,7 @@ class CheckpointManager:
         self,
         target: Any,
         step: int | None = None,
-        accept: Callable[[RestoredState], None] = lambda found: None,
+        accept: Callable[[RestoredState], None] = lambda restored: None,
         memory: SnapshotMemory | None = None,
         remote: RemoteCheckpoints | None = None,
     ) -> RestoredState | None:
@@ -248,7 +248,7 @@ class CheckpointManager:
         in_memory = memory.list_snapshots() if memory is not None and step is None else []
         every: list[_Candidate] = [*copies, *map(SavedCheckpoint, self.steps), *in_memory]
         chosen = [snapshot for snapshot in every if step in (None, snapshot.step)]
-        return sorted(chosen, key=lambda own: own.step)[::-1]
+        return sorted(chosen, key=lambda candidate: candidate.step)[::-1]
 
     def _refuse_start(
         self,

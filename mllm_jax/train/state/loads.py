@@ -57,7 +57,7 @@ def follow_loads(rate: float) -> optax.GradientTransformation:
 
     def update(loads: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
         del params
-        return jax.tree.map(lambda own: rate * _direction(own), loads), state
+        return jax.tree.map(lambda layer_loads: rate * _direction(layer_loads), loads), state
 
     return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
 

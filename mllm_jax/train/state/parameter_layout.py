@@ -95,7 +95,7 @@ class ParameterLayout:
             params: all parameters, or some of them (see `sharding.layerstack.partition`).
         """
         stacked, (shapes, _) = self._on_layers(join_layers, params), partition(self._shapes, params)
-        return jax.tree.map(lambda leaf, own: fit_to_shape(leaf, own.shape), stacked, shapes)
+        return jax.tree.map(lambda leaf, target: fit_to_shape(leaf, target.shape), stacked, shapes)
 
     @cached_property
     def _shapes(self) -> Any:

@@ -378,11 +378,11 @@ class _SnapshotWork:
         step: step of the snapshot.
         slot: slot of the snapshot.
         reason: why it has failed already; empty if it has not.
-        rest: what is left to do.
+        finish: what is left to do.
     """
 
-    def __init__(self, step: int, slot: int, reason: str, rest: Callable[[], None]) -> None:
-        self.step, self.slot, self._reason, self._rest = step, slot, reason, rest
+    def __init__(self, step: int, slot: int, reason: str, finish: Callable[[], None]) -> None:
+        self.step, self.slot, self._reason, self._finish = step, slot, reason, finish
         # A daemon: a process that ends with an error waits for no other machine.
         self._thread = threading.Thread(target=self._complete, name="snapshot", daemon=True)
         self._thread.start()
@@ -400,7 +400,7 @@ class _SnapshotWork:
         if self._reason:
             return
         try:
-            self._rest()
+            self._finish()
         except OSError as error:
             self._reason = str(error)
 
