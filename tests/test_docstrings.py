@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import ast
 import builtins
+import doctest
+import importlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+import pytest
 
 from tests.configs import ROOT
 
@@ -183,3 +187,27 @@ def test_attributes_are_explained_in_a_section() -> None:
         and len(members(docstring.node) & words_of(RUN_ON, docstring.text)) > 1
     ]
     assert not wrong
+
+
+#: Modules whose docstrings have examples.
+WITH_EXAMPLES = sorted(
+    ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    for package in PACKAGES
+    for path in (ROOT / package).rglob("*.py")
+    if ">>> " in path.read_text(encoding="utf-8")
+)
+
+
+@pytest.mark.parametrize("name", WITH_EXAMPLES)
+def test_examples_give_what_they_say(name: str) -> None:
+    result = doctest.testmod(importlib.import_module(name), verbose=False)
+    assert result.attempted > 0
+    assert result.failed == 0
+
+
+def test_there_are_examples_of_masks_packs_and_schedules() -> None:
+    assert {
+        "data.planning.packing",
+        "mllm_jax.layers.attention.masks",
+        "scheduling.schedules.backbone_schedules",
+    } <= {*WITH_EXAMPLES}

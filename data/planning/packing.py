@@ -193,7 +193,11 @@ def make_capacity(
 
 
 def pack(needs: Sequence[Sequence[int]], rows: int, limits: Sequence[int]) -> list[int | None]:
-    """The row of each sample, or None for samples that wait. `needs` is oldest first."""
+    """Pack samples: the row of each, or None for samples that wait. `needs` is oldest first.
+
+    >>> pack([[6], [5], [4], [3], [2]], rows=2, limits=[10])
+    [0, 1, 0, 1, 1]
+    """
     free = FreeRows(rows, limits)
     return [free.take(need) for need in needs]
 
@@ -244,6 +248,9 @@ def in_few_rows(spans: NDArray[np.int64], positions: int, segments: int) -> NDAr
 
         rows of 10, spans 5 2 6 4     row 0 |666666|4444|   row 1 |55555|22|
 
+    >>> in_few_rows(np.array([5, 2, 6, 4]), positions=10, segments=4).tolist()
+    [1, 1, 0, 0]
+
     Args:
         spans: `[spans]`, none above `positions`.
         positions, segments: capacity of a row.
@@ -251,7 +258,7 @@ def in_few_rows(spans: NDArray[np.int64], positions: int, segments: int) -> NDAr
     free, rows = FreeSpans(len(spans), positions, segments), np.full(len(spans), WAITS)
     for item in np.argsort(-spans, kind="stable").tolist():
         row = free.take(int(spans[item]))
-        assert row is not None  # a row of its own is left for every span
+        assert row is not None  # there are as many rows as spans
         rows[item] = row
     return rows
 

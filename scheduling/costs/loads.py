@@ -87,6 +87,9 @@ def workload_of_load(workload: Workload, load: Load) -> Workload:
 def even_feeds(load: int, positions: int, microbatches: int) -> Consumers:
     """What independent microbatches of an encoder feed if all of the decoder's bring the same.
 
+    >>> even_feeds(load=3, positions=4, microbatches=4)
+    ((0, 1), (1, 2), (2, 3))
+
     Args:
         load: positions that a row of each of the decoder's brings.
         positions: positions of the encoder, in all its rows for a row of the decoder's.

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
-from scheduling.schedules.check import check_schedule
-from scheduling.schedules.schedule import (
-    Schedule,
-    ScheduleError,
+from scheduling.schedules.backbone_schedules import (
     gpipe_schedule,
     interleaved_schedule,
     zero_bubble_schedule,
 )
+from scheduling.schedules.check import check_schedule
+from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.schedules.tasks import BACKBONE
 
 #: Makes the backbone's tasks of so many stages, virtual chunks of a stage and microbatches.

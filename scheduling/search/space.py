@@ -15,9 +15,10 @@ from typing import get_args
 from scheduling.costs.strategy import PARAMETERS, Strategy, has_collectives
 from scheduling.costs.workload import Workload
 from scheduling.lowering.lowered import Remat
+from scheduling.schedules.backbone_schedules import MOST_FORWARDS, most_microbatches
 from scheduling.schedules.bubbles import Placement
 from scheduling.schedules.kinds import ScheduleKind
-from scheduling.schedules.schedule import MOST_FORWARDS, ScheduleError, most_microbatches
+from scheduling.schedules.schedule import ScheduleError
 from sharding.exchange_kinds import OverlapKind
 from sharding.grid import JointGrid
 from sharding.plan import ParallelPlan, PlanError, PlanRequirement, divisors_of

@@ -93,6 +93,12 @@ def fused_task_time(tasks: Sequence[TaskTime], co_issue: bool) -> FusedTaskTime:
 
     Co-issued they take at most the sum of their seconds, as one of both streams is always busy,
     and at least the compute or the collectives of all.
+
+    >>> task = TaskTime((TaskSegment(compute=2.0, collective=1.0),) * 2)
+    >>> fused_task_time([task, task], co_issue=False).ends
+    (6.0, 12.0)
+    >>> fused_task_time([task, task], co_issue=True).ends
+    (7.0, 9.0)
     """
     if co_issue and len(tasks) > 1:
         ends = _co_issued_ends(tasks)

@@ -28,6 +28,10 @@ def megatron_orders(stages: int, chunks: int, microbatches: int) -> Orders:
     (V - 1) P forwards, with one chunk with P - s - 1, then forwards and backwards alternate.
     Microbatches go through the chunks in groups of P.
 
+    >>> first, last = megatron_orders(stages=2, chunks=1, microbatches=2)
+    >>> [str(task) for fused_task in first for task in fused_task]
+    ['decoder F(0, 0)', 'decoder F(1, 0)', 'decoder B(0, 0)', 'decoder B(1, 0)']
+
     Raises:
         ScheduleError: a size is below 1, or chunks are interleaved and the stages do not divide
             the microbatches.

@@ -18,7 +18,7 @@ from benchmarks.pipeline import IDLE_TICKS, TICKS
 from data.loading.loader import MicrobatchStats
 from mllm_jax.calibrate.timing import median_between
 from mllm_jax.config.load import load_config
-from scheduling.schedules.schedule import interleaved_schedule
+from scheduling.schedules.backbone_schedules import interleaved_schedule
 from scheduling.schedules.task_kinds import B, F
 from tests.configs import ROOT
 

@@ -18,7 +18,8 @@ from mllm_jax.config.inputs import token_spec
 from mllm_jax.config.pipeline_plan import PipelinePlan, check_layers
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.short_form import BACKBONE
-from scheduling.schedules.schedule import ScheduleError, interleaved_schedule
+from scheduling.schedules.backbone_schedules import interleaved_schedule
+from scheduling.schedules.schedule import ScheduleError
 from scheduling.schedules.tasks import ModuleStages
 from sharding.plan import ParallelPlan
 from tests.models.layer_kinds import WindowedConfig, three_axes

@@ -19,15 +19,15 @@ from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.work.flops import work_parts
 from mllm_jax.models.work.profile import module_parameters
 from mllm_jax.train.step.build import build_step
-from scheduling.schedules.bubbles import place_modules
-from scheduling.schedules.costs import ChunkCosts, TaskCosts
-from scheduling.schedules.schedule import (
-    Schedule,
+from scheduling.schedules.backbone_schedules import (
     gpipe_schedule,
     interleaved_schedule,
     one_forward_one_backward,
     zero_bubble_schedule,
 )
+from scheduling.schedules.bubbles import place_modules
+from scheduling.schedules.costs import ChunkCosts, TaskCosts
+from scheduling.schedules.schedule import Schedule
 from scheduling.schedules.tasks import ModuleStages
 from sharding.plan import ParallelPlan
 from tests.scheduling.placing import naive

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from scheduling.schedules.schedule import (
-    Schedule,
+from scheduling.schedules.backbone_schedules import (
     gpipe_schedule,
     interleaved_schedule,
     zero_bubble_schedule,
 )
+from scheduling.schedules.schedule import Schedule
 from scheduling.schedules.task_kinds import KINDS, B, F, TaskKind, W
 from scheduling.schedules.tasks import Feed, ModuleStages, Task
 

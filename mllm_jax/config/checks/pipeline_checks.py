@@ -18,8 +18,8 @@ from mllm_jax.config.inputs import longest_medium, unbounded_by
 from mllm_jax.config.pipeline_plan import StageLayers
 from mllm_jax.config.sections import ExperimentConfig
 from scheduling.costs.hardware import HardwareError
+from scheduling.schedules.backbone_schedules import MOST_FORWARDS, most_microbatches
 from scheduling.schedules.kinds import SPLIT_BACKWARD
-from scheduling.schedules.schedule import MOST_FORWARDS, most_microbatches
 from scheduling.schedules.tasks import valid_chunks
 from sharding.plan import ParallelPlan
 

@@ -47,6 +47,12 @@ def visible_keys(queries: TokenIds, keys: TokenIds, mask: MaskKind) -> jax.Array
         1 1 .
         . 1 1
 
+    >>> tokens = TokenIds(jnp.array([[1, 1, 2]]), index=jnp.array([[0, 1, 0]]))
+    >>> print(visible_keys(tokens, tokens, MaskKind())[0].astype(jnp.int32))
+    [[1 0 0]
+     [1 1 0]
+     [0 0 1]]
+
     Args:
         queries, keys: ids of `[rows, queries]` and of `[rows, keys]`; an index may be of one row,
             which then is that of all.

@@ -20,7 +20,7 @@ class Markup(str):
 def make_tag(name: str, /, *content: str, **attributes: str | float) -> Markup:
     """An element; in names of attributes `_` stands for `-`, and `class_` for `class`.
 
-    >>> tag("text", "a < b", x=1, class_="tick", text_anchor="end")
+    >>> make_tag("text", "a < b", x=1, class_="tick", text_anchor="end")
     '<text x="1" class="tick" text-anchor="end">a &lt; b</text>'
     """
     words = [name]

@@ -26,7 +26,7 @@ from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.module import abstract_parameters, init_parameters
 from mllm_jax.models.pretrained.load import load_tensors
 from mllm_jax.train.step.build import build_step
-from scheduling.schedules.schedule import interleaved_schedule
+from scheduling.schedules.backbone_schedules import interleaved_schedule
 from sharding.plan import ParallelPlan
 from tests.models.pretrained.stored import by_name, written
 from tests.train.models import small_model

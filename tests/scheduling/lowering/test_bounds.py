@@ -18,7 +18,8 @@ from scheduling.lowering.instructions import TickRow
 from scheduling.lowering.lower import lower_schedule
 from scheduling.lowering.lowered import FusedKind, LoweredSchedule
 from scheduling.lowering.trees import flat_leaves
-from scheduling.schedules.schedule import Schedule, ScheduleError, interleaved_schedule
+from scheduling.schedules.backbone_schedules import interleaved_schedule
+from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.schedules.task_kinds import B, F, TaskKind, W
 from scheduling.schedules.tasks import BACKBONE, Feed, ModuleStages
 from tests.scheduling import placing

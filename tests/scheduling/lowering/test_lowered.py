@@ -15,14 +15,13 @@ from scheduling.lowering.check import check_lowered
 from scheduling.lowering.lower import lower_schedule
 from scheduling.lowering.lowered import LoweredSchedule, Remat
 from scheduling.lowering.trees import Path, flat_leaves
-from scheduling.schedules.check import peak_live
-from scheduling.schedules.schedule import (
-    Schedule,
-    ScheduleError,
+from scheduling.schedules.backbone_schedules import (
     gpipe_schedule,
     interleaved_schedule,
     one_forward_one_backward,
 )
+from scheduling.schedules.check import peak_live
+from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.schedules.task_kinds import B, F
 from scheduling.schedules.tasks import BACKBONE, ModuleStages, Task
 from tests.scheduling import placing

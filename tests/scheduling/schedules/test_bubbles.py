@@ -12,16 +12,12 @@ from hypothesis import strategies as st
 
 from scheduling.lowering.lower import lower_schedule
 from scheduling.schedules import bubbles as placement_of
+from scheduling.schedules.backbone_schedules import gpipe_schedule, interleaved_schedule
 from scheduling.schedules.bubbles import choose_chunks, choose_prefetch, lower_bound, place_modules
 from scheduling.schedules.check import check_schedule
 from scheduling.schedules.costs import ChunkCosts, TaskCosts
 from scheduling.schedules.gain import gainful_stages, gainful_stages_of_tick
-from scheduling.schedules.schedule import (
-    Schedule,
-    ScheduleError,
-    gpipe_schedule,
-    interleaved_schedule,
-)
+from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.schedules.task_kinds import B, F, TaskKind
 from scheduling.schedules.task_queue import PlacementRules
 from scheduling.schedules.tasks import BACKBONE, Feed, FusedTask, ModuleStages, Task

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from scheduling.costs.times import StepTimes, TaskSegment, TaskTime
 from scheduling.lowering.lower import lower_schedule
+from scheduling.schedules.backbone_schedules import interleaved_schedule
 from scheduling.schedules.check import check_schedule, peak_live
-from scheduling.schedules.schedule import Schedule, ScheduleError, interleaved_schedule
+from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.schedules.task_kinds import B, F, W
 from scheduling.schedules.tasks import BACKBONE, Feed, ModuleStages, Task
 from scheduling.simulate.lockstep import step_makespan

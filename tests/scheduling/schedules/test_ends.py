@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduling.costs.times import StepTimes, TaskSegment, TaskTime
+from scheduling.schedules.backbone_schedules import interleaved_schedule
 from scheduling.schedules.bubbles import place_modules
 from scheduling.schedules.check import check_schedule
 from scheduling.schedules.costs import ChunkCosts, TaskCosts
-from scheduling.schedules.schedule import Schedule, interleaved_schedule
+from scheduling.schedules.schedule import Schedule
 from scheduling.schedules.task_kinds import B, F
 from scheduling.schedules.tasks import ModuleStages
 from scheduling.simulate.lockstep import simulate_step

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from scheduling.schedules.backbone_schedules import interleaved_schedule
 from scheduling.schedules.bubbles import choose_chunks, choose_prefetch, place_modules
 from scheduling.schedules.costs import ChunkCosts, TaskCosts
 from scheduling.schedules.make import SCHEDULES, backbone_schedule
-from scheduling.schedules.schedule import Schedule, ScheduleError, interleaved_schedule
+from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.schedules.tasks import ModuleStages, Task
 
 VISION = ModuleStages("vision", chunks=2)

@@ -9,17 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduling.schedules.bubbles import place_modules
-from scheduling.schedules.check import check_schedule, peak_live
-from scheduling.schedules.costs import ChunkCosts, TaskCosts
-from scheduling.schedules.schedule import (
-    Schedule,
-    ScheduleError,
+from scheduling.schedules.backbone_schedules import (
     gpipe_schedule,
     interleaved_schedule,
     one_forward_one_backward,
     zero_bubble_schedule,
 )
+from scheduling.schedules.bubbles import place_modules
+from scheduling.schedules.check import check_schedule, peak_live
+from scheduling.schedules.costs import ChunkCosts, TaskCosts
+from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.schedules.task_kinds import B, F, W
 from scheduling.schedules.tasks import Feed, ModuleStages, Task
 from tests.scheduling import placing

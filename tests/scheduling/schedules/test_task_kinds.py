@@ -14,10 +14,11 @@ from scheduling.costs.strategy import Strategy
 from scheduling.costs.times import StepTimes, TaskSegment, TaskTime
 from scheduling.costs.workload import Workload
 from scheduling.lowering.lower import lower_schedule
+from scheduling.schedules.backbone_schedules import interleaved_schedule
 from scheduling.schedules.check import check_schedule, peak_live
 from scheduling.schedules.costs import ChunkCosts, TaskCosts
 from scheduling.schedules.make import SCHEDULES
-from scheduling.schedules.schedule import Schedule, ScheduleError, interleaved_schedule
+from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.schedules.task_kinds import KINDS, B, F, W, parse_kind
 from scheduling.schedules.tasks import BACKBONE, Feed, ModuleStages, Task
 from scheduling.search.scheduler import make_schedule, seconds_on

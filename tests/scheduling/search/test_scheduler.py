@@ -9,15 +9,15 @@ import pytest
 from mllm_jax.config.configured_step import configure_step
 from scheduling.costs.flops import task_flops
 from scheduling.costs.strategy import Strategy
-from scheduling.schedules.check import check_schedule
-from scheduling.schedules.kinds import ScheduleKind
-from scheduling.schedules.make import SCHEDULES
-from scheduling.schedules.schedule import (
-    Schedule,
+from scheduling.schedules.backbone_schedules import (
     gpipe_schedule,
     interleaved_schedule,
     zero_bubble_schedule,
 )
+from scheduling.schedules.check import check_schedule
+from scheduling.schedules.kinds import ScheduleKind
+from scheduling.schedules.make import SCHEDULES
+from scheduling.schedules.schedule import Schedule
 from scheduling.search.scheduler import choose_encoder_chunks, make_schedule, seconds_on
 from sharding.plan import ParallelPlan
 from tests.configs import config

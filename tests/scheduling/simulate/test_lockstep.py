@@ -13,14 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduling.costs.times import StepTimes, TaskSegment, TaskTime
-from scheduling.schedules.bubbles import place_modules
-from scheduling.schedules.schedule import (
-    Schedule,
-    ScheduleError,
+from scheduling.schedules.backbone_schedules import (
     gpipe_schedule,
     interleaved_schedule,
     one_forward_one_backward,
 )
+from scheduling.schedules.bubbles import place_modules
+from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.schedules.task_kinds import B, F, TaskKind, W
 from scheduling.schedules.tasks import ModuleStages
 from scheduling.simulate.events import Node, run_nodes

@@ -10,13 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduling.schedules.schedule import (
-    Schedule,
-    ScheduleError,
+from scheduling.schedules.backbone_schedules import (
     gpipe_schedule,
     interleaved_schedule,
     one_forward_one_backward,
 )
+from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.schedules.task_kinds import B, F, TaskKind
 from scheduling.schedules.tasks import BACKBONE, Feed, ModuleStages, Task
 from scheduling.simulate.timeline import Span, Timeline, measured_timeline, predict_timeline

@@ -22,13 +22,12 @@ from matplotlib.patches import Rectangle
 from PIL import Image
 
 from scheduling.costs.times import StepTimes, TaskSegment, TaskTime
-from scheduling.schedules.schedule import (
-    Schedule,
-    ScheduleError,
+from scheduling.schedules.backbone_schedules import (
     gpipe_schedule,
     interleaved_schedule,
     zero_bubble_schedule,
 )
+from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.schedules.task_kinds import B, F
 from scheduling.schedules.tasks import BACKBONE, Feed, ModuleStages, Task
 from scheduling.simulate.boxes import IDLE_COLOUR

@@ -18,7 +18,7 @@ from mllm_jax.train.state.checkpoint import CheckpointManager
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.step.build import build_step
 from mllm_jax.train.step.step import State, TrainStep
-from scheduling.schedules.schedule import interleaved_schedule
+from scheduling.schedules.backbone_schedules import interleaved_schedule
 from sharding.plan import ParallelPlan
 from tests.configs import config
 from tests.train.step.test_experts import model, parameters

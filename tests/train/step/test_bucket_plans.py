@@ -18,9 +18,10 @@ from mllm_jax.models.freeze import NOTHING_FROZEN, FrozenParameters
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.short_form import BACKBONE
 from mllm_jax.train.step.build import build_step
+from scheduling.schedules.backbone_schedules import interleaved_schedule
 from scheduling.schedules.bubbles import place_modules
 from scheduling.schedules.costs import ChunkCosts, TaskCosts
-from scheduling.schedules.schedule import Schedule, interleaved_schedule
+from scheduling.schedules.schedule import Schedule
 from scheduling.schedules.tasks import ModuleStages
 from sharding.plan import ParallelPlan, PlanError
 from tests.train.models import small_model

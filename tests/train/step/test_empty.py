@@ -16,9 +16,9 @@ from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.step.build import build_step
 from mllm_jax.train.step.pipeline import PipelineProgram
 from scheduling.lowering import fused_kinds
+from scheduling.schedules.backbone_schedules import interleaved_schedule
 from scheduling.schedules.bubbles import place_modules
 from scheduling.schedules.costs import ChunkCosts, TaskCosts
-from scheduling.schedules.schedule import interleaved_schedule
 from scheduling.schedules.tasks import ModuleStages
 from sharding.plan import ParallelPlan
 from tests.train.models import small_model, without_media

@@ -29,7 +29,8 @@ from mllm_jax.train.records.expert_loads import find_insane_layer
 from mllm_jax.train.state.loads import is_load
 from mllm_jax.train.step.batch import place_microbatches
 from mllm_jax.train.step.build import build_step
-from scheduling.schedules.schedule import Schedule, interleaved_schedule, zero_bubble_schedule
+from scheduling.schedules.backbone_schedules import interleaved_schedule, zero_bubble_schedule
+from scheduling.schedules.schedule import Schedule
 from sharding.plan import ParallelPlan, divisors_of
 from tests.train.models import small_model
 

@@ -35,9 +35,10 @@ from mllm_jax.train.step.step import TrainStep
 from scheduling.lowering.bounds import ScheduleBounds
 from scheduling.lowering.lower import lower_schedule
 from scheduling.lowering.lowered import LoweredSchedule
+from scheduling.schedules.backbone_schedules import interleaved_schedule
 from scheduling.schedules.bubbles import place_modules
 from scheduling.schedules.costs import ChunkCosts, TaskCosts
-from scheduling.schedules.schedule import Schedule, ScheduleError, interleaved_schedule
+from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.schedules.tasks import Consumers, Feed, ModuleStages
 from scheduling.search.scheduler import PlacementLimits
 from sharding.exchange_kinds import Exchanges

@@ -22,7 +22,8 @@ from mllm_jax.models.module import ShardedModule, abstract_parameters
 from mllm_jax.models.work.profile import module_profiles
 from mllm_jax.train.step.batch import place_microbatches
 from mllm_jax.train.step.build import build_step
-from scheduling.schedules.schedule import Schedule, interleaved_schedule, zero_bubble_schedule
+from scheduling.schedules.backbone_schedules import interleaved_schedule, zero_bubble_schedule
+from scheduling.schedules.schedule import Schedule
 from scheduling.schedules.tasks import ModuleStages
 from sharding.grid import MeshView
 from sharding.layerstack.run import LayerStack

@@ -27,14 +27,14 @@ from mllm_jax.train.step.build import build_step
 from mllm_jax.train.step.pipeline import PipelineProgram
 from scheduling.lowering.bounds import ScheduleBounds
 from scheduling.lowering.lower import lower_schedule
-from scheduling.schedules.bubbles import place_modules
-from scheduling.schedules.costs import ChunkCosts, TaskCosts
-from scheduling.schedules.schedule import (
-    Schedule,
+from scheduling.schedules.backbone_schedules import (
     gpipe_schedule,
     interleaved_schedule,
     zero_bubble_schedule,
 )
+from scheduling.schedules.bubbles import place_modules
+from scheduling.schedules.costs import ChunkCosts, TaskCosts
+from scheduling.schedules.schedule import Schedule
 from scheduling.schedules.tasks import ModuleStages, Task
 from sharding.exchange_kinds import EXCHANGES, Exchanges
 from sharding.grid import JointGrid

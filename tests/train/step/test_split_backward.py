@@ -11,7 +11,8 @@ import pytest
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.module import ShardedModule, abstract_parameters
-from scheduling.schedules.schedule import Schedule, zero_bubble_schedule
+from scheduling.schedules.backbone_schedules import zero_bubble_schedule
+from scheduling.schedules.schedule import Schedule
 from scheduling.schedules.tasks import ModuleStages
 from sharding.grid import MeshView
 from sharding.layerstack.run import LayerStack

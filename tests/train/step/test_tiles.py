@@ -17,7 +17,8 @@ from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.models.batch import NEXT_TOKEN
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.work.profile import module_profiles
-from scheduling.schedules.schedule import Schedule, interleaved_schedule
+from scheduling.schedules.backbone_schedules import interleaved_schedule
+from scheduling.schedules.schedule import Schedule
 from sharding.plan import ParallelPlan
 from tests.train.models import small_model
 from tests.train.step.gradients import CompiledOnce
