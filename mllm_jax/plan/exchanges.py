@@ -20,7 +20,7 @@ class BucketExchange:
     Attributes:
         bucket: name of the bucket.
         runs: the exchange of a training run.
-        why: what chose it.
+        why: what a run chooses it by.
         counted: the exchange whose seconds predictions on `hardware` count; None without hardware.
         hardware: name of the hardware.
         seconds: predicted seconds of every possible exchange there, for one microbatch.
@@ -34,12 +34,12 @@ class BucketExchange:
     seconds: Mapping[Exchange, float]
 
     def __str__(self) -> str:
-        text = f"exchange of {self.bucket}: {self.runs}, by {self.why}"
+        text = f"exchange of {self.bucket}: a run uses {self.runs}, by {self.why}"
         if self.counted is None:
             return text
         if self.counted != self.runs:
-            text += f"; {self.counted} is counted, the fastest on {self.hardware}"
-        each = ", ".join(f"{way} {seconds:.3g} s" for way, seconds in self.seconds.items())
+            text += f"; this prediction uses {self.counted}, the fastest on {self.hardware}"
+        each = ", ".join(f"{kind} {seconds:.3g} s" for kind, seconds in self.seconds.items())
         return f"{text}; predicted for a microbatch on {self.hardware}: {each}"
 
     def to_json(self) -> dict[str, Any]:
@@ -94,5 +94,5 @@ def _choice_reason(config: ExperimentConfig) -> str:
     if config.parallel.exchange != "auto":
         return "parallel.exchange"
     if config.schedule.hardware is None:
-        return "bytes, as schedule.hardware is not given"
-    return f"seconds on schedule.hardware {config.schedule.hardware}"
+        return "the bytes that it moves, as schedule.hardware is not given"
+    return f"the seconds on schedule.hardware {config.schedule.hardware}"

@@ -90,7 +90,11 @@ class SimulatedStep:
     def notes(self) -> list[str]:
         """Lines below the table."""
         hidden = self.simulation.encoder_hidden
-        share = [] if hidden is None else [f"encoder compute hidden: {hidden:.1%}"]
+        share = (
+            []
+            if hidden is None
+            else [f"encoder compute that does not lengthen the step: {hidden:.1%}"]
+        )
         return [*share, *map(str, self.exchanges), *(f"written: {path}" for path in self.files)]
 
     def to_json(self) -> dict[str, Any]:

@@ -23,7 +23,7 @@ def test_without_hardware_bytes_choose_and_nothing_is_predicted() -> None:
     for found in bucket_exchanges(own):
         assert found.runs == configure_step(own).exchanges[found.bucket]
         assert (found.counted, found.hardware, found.seconds) == (None, None, {})
-        assert str(found).endswith("by bytes, as schedule.hardware is not given")
+        assert str(found).endswith("by the bytes that it moves, as schedule.hardware is not given")
 
 
 def test_a_run_and_its_prediction_agree_on_the_hardware_of_the_schedule() -> None:
@@ -32,8 +32,8 @@ def test_a_run_and_its_prediction_agree_on_the_hardware_of_the_schedule() -> Non
     assert [each.bucket for each in found] == list(own.model.buckets)
     for each in found:
         assert each.runs == each.counted == min(each.seconds, key=lambda way: each.seconds[way])
-        assert "is counted" not in str(each)
-        assert each.why == "seconds on schedule.hardware h100"
+        assert "this prediction uses" not in str(each)
+        assert each.why == "the seconds on schedule.hardware h100"
 
 
 def test_other_hardware_than_that_of_the_run_is_told_beside_it() -> None:
@@ -41,7 +41,7 @@ def test_other_hardware_than_that_of_the_run_is_told_beside_it() -> None:
     for each in bucket_exchanges(own, hardware):
         assert each.runs == configure_step(own).exchanges[each.bucket] == "gather"
         assert each.counted == "all_to_all"
-        assert "all_to_all is counted, the fastest on h100" in str(each)
+        assert "this prediction uses all_to_all, the fastest on h100" in str(each)
         # What is told is what the simulation counts.
         there = configure_step(own, hardware.platform)
         timing = ModuleTiming(there.workload, there.chosen, hardware, each.bucket)
