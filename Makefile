@@ -4,7 +4,7 @@ CONFIG ?= configs/demo.yaml
 ARGS ?=
 # The seed of an order of the tests; a new one, if it is empty.
 ORDER ?=
-# The room whose tests run; all, if it is empty.
+# The package whose tests run; all, if it is empty.
 ROOM ?=
 EXTRAS ?= demo
 # One more than two cores, as some tests wait for other processes; each takes up to 4 GiB.
@@ -42,7 +42,7 @@ help: ## Show this list
 	@echo "  CONFIG=configs/my.yaml  the experiment of train, bench data and bench sharding"
 	@echo "  WORKERS=4               the processes that run tests (0: none beside pytest)"
 	@echo "  ORDER=1234              the order of the tests of an earlier run, which shows this number"
-	@echo "  ROOM=data/planning      the room of which test runs the tests"
+	@echo "  ROOM=data/planning      the package of which test runs the tests"
 	@echo "  ARGS='train.steps=10'   more arguments for those (overrides) and for test (pytest)"
 
 train: $(DEMO) ## Train the demo and evaluate it: text, images and speech on 4 emulated devices
@@ -76,7 +76,7 @@ test-browser: $(TEST) ## Install Debian's chromium, as root, and open pages in i
 install: $(CREATED) ## Install only: EXTRAS=cuda13 (NVIDIA), tpu, demo, test, ...
 	$(INSTALL) ".[$(EXTRAS)]"
 
-lint: $(LINT) ## Check style, formatting, types and the floors of the design
+lint: $(LINT) ## Check style, formatting, types and which package imports which
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 # By two processes in half the time; on a busy machine they may not find each other.

@@ -83,7 +83,7 @@ def test_every_package_is_drawn(floor: str) -> None:
 
 
 def test_the_floors_are_drawn() -> None:
-    names = re.findall(r"(?m)^ (?:floor \d|       )   ([\w.]+)/?", DRAWING)
+    names = re.findall(r"(?m)^ (?:layer \d|       )   ([\w.]+)/?", DRAWING)
     assert names == ["launch.py", "configs", "benchmarks", *FLOORS[:3]]
     assert all((ROOT / name).exists() for name in names)
     assert [home for floor in FLOORS for home in drawn(floor)] == [
