@@ -39,6 +39,7 @@ def test_a_part_that_the_page_adds_leaves_tests_green(tmp_path: Path) -> None:
 
 
 def test_the_page_shows_the_part() -> None:
+    subprocess.run(["git", "apply", "--check", PART], cwd=HERE.parents[1], check=True)
     assert f"```diff\n{PART.read_text()}```" in (PAGES / "decoder.md").read_text()
 
 
