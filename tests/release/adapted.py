@@ -36,14 +36,14 @@ def exported(folder: Path) -> Path:
     values = imported(folder / "run", PARITY / "llava")
     lora = {"targets": [*TARGETS], "rank": RANK, "alpha": ALPHA}
     values["train"] |= {"lora": lora, "freeze": ["vision"]}
-    begun(planned(values, **SHARDED), _drawn)
+    begun(planned(values, **SHARDED), draw_adapters)
     out = folder / "adapters"
     line = ["export", "--run", str(folder / "run"), "--adapters", "--out", str(out)]
     assert launch.main(line) == ExitCode.OK
     return out
 
 
-def _drawn(state: Any) -> Any:
+def draw_adapters(state: Any) -> Any:
     """A state with other adapters and another connector."""
     return {**state, "params": jax.tree_util.tree_map_with_path(_value, state["params"])}
 

@@ -22,6 +22,7 @@ from mllm_jax.train.step.build import build_train_step
 from mllm_jax.train.trainer import train
 from tests.configs import CHANGES, values
 from tests.golden.compared import programs_differ, state_of, without_names
+from tests.release.adapted import ALPHA, RANK, STORED, TARGETS, draw_adapters
 from tests.release.test_export import exported, read
 from tests.release.test_import import PARITY, SHARDED, begun, imported, planned, tensors
 
@@ -152,6 +153,28 @@ def test_a_release_goes_into_a_written_graph_and_out_of_it(tmp_path: Path) -> No
             np.testing.assert_array_equal(tensor, times * source[prefix + name], err_msg=name)
     assert found.keys() == source.keys()
     assert read(out) == read(PARITY / "llava")
+
+
+@pytest.mark.slow
+def test_adapters_of_a_written_graph_are_those_of_the_short_form(tmp_path: Path) -> None:
+    values = imported(tmp_path / "run", PARITY / "llava")
+    targets = [target.replace("decoder", "language") for target in TARGETS]
+    lora = {"targets": targets, "rank": RANK, "alpha": ALPHA}
+    planned(values, **SHARDED)
+    values["train"] |= {"lora": lora, "freeze": ["vision"]}
+
+    def drawn(state: Any) -> Any:
+        params = state["params"]
+        short = {"decoder": params["language"], "vision": params["vision"]}
+        changed = draw_adapters({"params": short})["params"]
+        return {**state, "params": {"language": changed["decoder"], "vision": changed["vision"]}}
+
+    begun(resolve_config(written(values, "language"), "test"), drawn)
+    found = tensors(exported(tmp_path / "run", tmp_path / "adapters", "--adapters"))
+    expected = tensors(STORED)
+    assert found.keys() == expected.keys()
+    for name, tensor in found.items():
+        np.testing.assert_array_equal(tensor, expected[name], err_msg=name)
 
 
 @pytest.mark.slow

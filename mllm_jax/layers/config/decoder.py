@@ -58,7 +58,7 @@ class DecoderConfig(Section):
     d_model: int = Field(gt=0)
     heads: int = Field(gt=0)
     kv_heads: int = Field(gt=0, json_schema_extra={"derived": "heads"})
-    head_dim: int = Field(gt=0, json_schema_extra={"derived": "d_model / heads"})
+    head_dim: int = Field(gt=0, le=65_536, json_schema_extra={"derived": "d_model / heads"})
     d_ff: int = Field(gt=0, json_schema_extra={"derived": "experts.d_ff"})
     experts: ExpertsConfig | None = None
     vocab: int | None = Field(None, gt=0)

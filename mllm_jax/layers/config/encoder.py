@@ -89,7 +89,7 @@ class EncoderConfig(Section):
     layers: int = Field(gt=0, le=10_000)
     d_model: int = Field(gt=0)
     heads: int = Field(gt=0)
-    head_dim: int = Field(gt=0, json_schema_extra={"derived": "d_model / heads"})
+    head_dim: int = Field(gt=0, le=65_536, json_schema_extra={"derived": "d_model / heads"})
     d_ff: int = Field(gt=0)
     norm_eps: float = Field(gt=0)
     connector: ConnectorConfig = ConnectorConfig()
