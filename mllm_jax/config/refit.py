@@ -90,11 +90,11 @@ def plan_overrides(config: ExperimentConfig, file: Path, devices: int) -> tuple[
     values = plan.model_dump(mode="json")
     before = config.model_dump(mode="json")
 
-    def at(value: Any, key: str) -> Any:
+    def value_at(value: Any, key: str) -> Any:
         return reduce(lambda node, part: node[part], key.split("."), value)
 
-    changed = [key for key in _SEARCHED if at(values, key) != at(before, key)]
-    return tuple(f"{key}={json.dumps(at(values, key))}" for key in changed)
+    changed = [key for key in _SEARCHED if value_at(values, key) != value_at(before, key)]
+    return tuple(f"{key}={json.dumps(value_at(values, key))}" for key in changed)
 
 
 def _check_configured(config: ExperimentConfig, hosts: int) -> None:

@@ -438,7 +438,9 @@ class ExperimentConfig(Section):
         if isinstance(parallel := values.get("parallel", {}), dict):
             changed["parallel"] = for_backbone(parallel, backbone, "parallel")
         if isinstance(run, dict) and isinstance(plans := run.get("fallback"), list | tuple):
-            changed["run"] = run | {"fallback": [_fallback(plan, backbone) for plan in plans]}
+            changed["run"] = run | {
+                "fallback": [_fallback_sections(plan, backbone) for plan in plans]
+            }
         if isinstance(train := values.get("train"), dict) and isinstance(train.get("lora"), dict):
             lora = {"targets": [f"{backbone}{LAYERS}"], **train["lora"]}
             changed["train"] = train | {"lora": lora}
@@ -500,5 +502,5 @@ class ExperimentConfig(Section):
         return {f"{path}.{key}": sizes[key] for path, sizes in every.items() if key in sizes}
 
 
-def _fallback(plans: Any, backbone: str) -> Any:
+def _fallback_sections(plans: Any, backbone: str) -> Any:
     return for_backbone(plans, backbone, "run.fallback") if isinstance(plans, dict) else plans

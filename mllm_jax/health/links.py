@@ -232,11 +232,11 @@ def _place_rows(mesh: Mesh, numbers: Sequence[int], size: int) -> jax.Array:
     """`[devices, size]`, on each device the row of its number."""
     layout = NamedSharding(mesh, PartitionSpec(ALL))
 
-    def row(index: tuple[slice, ...] | None) -> NDArray[np.uint32]:
+    def make_row(index: tuple[slice, ...] | None) -> NDArray[np.uint32]:
         assert index is not None  # every device holds a row
         return _row_of(numbers[index[0].start or 0], size)[None]
 
-    return jax.make_array_from_callback((mesh.size, size), layout, row)
+    return jax.make_array_from_callback((mesh.size, size), layout, make_row)
 
 
 def _map_over_devices(

@@ -202,10 +202,10 @@ def cast_to_compute_dtype(params: Params, axes: Any, dtype: jnp.dtype) -> Params
     That is once, and not for every token; others stay float32, such as scales of norms.
     """
 
-    def cast(names: tuple[str | None, ...], leaf: jax.Array) -> jax.Array:
+    def cast_leaf(names: tuple[str | None, ...], leaf: jax.Array) -> jax.Array:
         return leaf if stored_dimension(names, "gathered") is None else leaf.astype(dtype)
 
-    return jax.tree.map(cast, axes, params, is_leaf=lambda x: isinstance(x, tuple))
+    return jax.tree.map(cast_leaf, axes, params, is_leaf=lambda x: isinstance(x, tuple))
 
 
 def next_positions(rows: ModuleRows, segments: jax.Array) -> jax.Array:

@@ -144,10 +144,10 @@ class Model:
             with jax.named_scope(f"encode_{bucket}"):
                 return module.forward(params[module.name], rows)[0]
 
-        def filled(rows: ModuleRows) -> jax.Array:
+        def fill_row(rows: ModuleRows) -> jax.Array:
             return _value_or_zeros(module.has_inputs(rows), lambda: encode(rows))
 
-        return filled(rows) if bucket == module.name else _map_single_rows(filled, rows)
+        return fill_row(rows) if bucket == module.name else _map_single_rows(fill_row, rows)
 
     def forward(
         self, params: Any, rows: Mapping[str, ModuleRows], routes: Mapping[str, RouteArrays]

@@ -290,17 +290,19 @@ class ShardedModule:
         settings = self.settings
         assert isinstance(settings, EncoderConfig)
 
-        def connected(name: str, x: jax.Array, norm: Callable[[jax.Array], jax.Array]) -> jax.Array:
+        def connect_layer(
+            name: str, x: jax.Array, norm: Callable[[jax.Array], jax.Array]
+        ) -> jax.Array:
             return connect_outputs(
                 self.blocks[name], params[name], x, ids, settings, norm, self.view
             )
 
         names = deepstack_blocks(settings)
         last, *earlier = jnp.split(x, 1 + len(names), axis=-1)
-        outputs = [connected("connector", last, partial(self.apply_norm, params))]
+        outputs = [connect_layer("connector", last, partial(self.apply_norm, params))]
         for name, tapped in zip(names, earlier, strict=True):
             norm = self.blocks[f"{name}_norm"].bind(params[f"{name}_norm"], self.view)
-            outputs.append(connected(name, tapped, norm))
+            outputs.append(connect_layer(name, tapped, norm))
         combined = jnp.concatenate(outputs, axis=-1) if names else outputs[0]
         if "taps" in rows.arrays:
             combined = mix_taps(combined, rows.arrays["taps"], rows.arrays["shares"], self.view)

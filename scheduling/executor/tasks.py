@@ -156,7 +156,7 @@ class PipelineTasks:
     def _shapes(self) -> dict[str, tuple[Tree, Tree]]:
         """Shapes of an input of a module, and of its outputs without shared ends."""
 
-        def traced(name: str, module: BoundModule) -> tuple[Tree, Tree]:
+        def trace_shapes(name: str, module: BoundModule) -> tuple[Tree, Tree]:
             rows = self.read_rows(name, jnp.int32(0))
             entry = jax.eval_shape(lambda: module.functions.embed(module.end_params, rows))
             if self._stages_of(name).shared_ends:
@@ -166,7 +166,7 @@ class PipelineTasks:
                 lambda: module.functions.output(module.end_params, x, rows)
             )
 
-        return {name: traced(name, module) for name, module in self.modules.items()}
+        return {name: trace_shapes(name, module) for name, module in self.modules.items()}
 
     def _make_zeros_of(self, function: Callable[[], Tree]) -> Tree:
         """Zeros shaped like the result of `function`, varying over all axes."""
@@ -351,11 +351,11 @@ class PipelineTasks:
         if self._stages_of(name).shared_ends:
             return gradient, {}
 
-        def connected(done: tuple[Tree, jax.Array]) -> tuple[Tree, jax.Array]:
+        def connect_outputs(done: tuple[Tree, jax.Array]) -> tuple[Tree, jax.Array]:
             return self._connector_gradients(name, done[0], state, task, y, rows)
 
         rest_sums, gradient = run_if(
-            "B_last", self._is_last(name, task), connected, (state["rest"], gradient)
+            "B_last", self._is_last(name, task), connect_outputs, (state["rest"], gradient)
         )
         return gradient, {"rest": rest_sums}
 

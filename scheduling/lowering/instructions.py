@@ -67,11 +67,11 @@ def pad_slots(feed: LoweredFeed, pairs: int) -> MergeSlots[Table]:
     """The slots of a feed's pairs, with room for `pairs` pairs on a stage."""
     more = ((0, 0), (0, pairs - feed.merges.count))
 
-    def padded(path: Path, rows: Table) -> Table:
+    def pad_table(path: Path, rows: Table) -> Table:
         del path
         return np.pad(rows, more, constant_values=-1)
 
-    slots: MergeSlots[Table] = map_leaves(padded, feed.merges.slots)
+    slots: MergeSlots[Table] = map_leaves(pad_table, feed.merges.slots)
     return slots
 
 

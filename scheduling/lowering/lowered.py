@@ -289,15 +289,15 @@ class LoweredModule:
     def with_forwards(self, chosen: NDArray[np.bool_]) -> LoweredModule:
         """The module with no tasks but the forwards in `chosen`, `[ticks, stages]`."""
 
-        def masked(tables: Any, mask: NDArray[np.bool_]) -> Any:
+        def mask_unread(tables: Any, mask: NDArray[np.bool_]) -> Any:
             return map_leaves(lambda _, table: read_only(np.where(mask, table, -1)), tables)
 
         nothing, tables = np.zeros_like(chosen), self.tables
         changed = replace(
             tables,
-            forward=masked(tables.forward, chosen),
-            backward=masked(tables.backward, nothing),
-            weights=masked(tables.weights, nothing),
+            forward=mask_unread(tables.forward, chosen),
+            backward=mask_unread(tables.backward, nothing),
+            weights=mask_unread(tables.weights, nothing),
         )
         return replace(self, tables=changed)
 

@@ -179,7 +179,7 @@ class ScheduleBuilder:
         """A copy whose tick i is this table's tick `ticks[i]`, or empty if that is -1."""
         old = ticks >= 0
 
-        def spread(values: np.ndarray, empty: float) -> np.ndarray:
+        def spread_ticks(values: np.ndarray, empty: float) -> np.ndarray:
             grown = np.full((len(ticks), *values.shape[1:]), empty, values.dtype)
             grown[old] = values
             return grown
@@ -187,10 +187,12 @@ class ScheduleBuilder:
         new = np.flatnonzero(old)
         return replace(
             self,
-            source=spread(self.source, -1),
-            load=spread(self.load, 0),
-            floor=spread(self.floor, 0),
-            occupied={kind: spread(is_busy, False) for kind, is_busy in self.occupied.items()},
+            source=spread_ticks(self.source, -1),
+            load=spread_ticks(self.load, 0),
+            floor=spread_ticks(self.floor, 0),
+            occupied={
+                kind: spread_ticks(is_busy, False) for kind, is_busy in self.occupied.items()
+            },
             placed=tuple(part.with_ticks(new) for part in self.placed),
         )
 

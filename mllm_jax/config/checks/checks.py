@@ -161,11 +161,11 @@ def _no_budget(config: ExperimentConfig, name: str, reason: str, unit: int) -> C
     """A budget that is missing; choices are multiples of its unit near that of tokens."""
     key = f"data.budgets.{name}"
 
-    def sides() -> list[Candidates]:
+    def list_candidates() -> list[Candidates]:
         some = nearby_multiples(key, config.data.budgets["tokens"], unit)[1]
         return [(ProblemChoice(f"e.g. {budget.label}", budget.changes) for budget in some)]
 
-    return ConfigProblem(key, reason, sides, each=1)
+    return ConfigProblem(key, reason, list_candidates, each=1)
 
 
 def _check_buckets(config: ExperimentConfig) -> Iterator[ConfigProblem]:
@@ -393,8 +393,8 @@ def _learned_positions(config: ExperimentConfig) -> Iterator[ConfigProblem]:
             ProblemChoice(f"data.budgets.tokens {n}", {"data.budgets.tokens": n})
             for n in range(most, 0, -1)
         )
-        sides = [[more]] if config.model.pretrained is None else []
-        yield ConfigProblem(key, reason, lambda: [*sides, fewer], each=1)
+        candidates = [[more]] if config.model.pretrained is None else []
+        yield ConfigProblem(key, reason, lambda: [*candidates, fewer], each=1)
 
 
 def _check_frozen_parts(config: ExperimentConfig) -> Iterator[ConfigProblem]:

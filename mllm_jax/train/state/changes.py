@@ -36,7 +36,7 @@ def log_config_changes(saved: Mapping[str, Any], now: Mapping[str, Any]) -> None
 
 def changed_keys(saved: Mapping[str, Any], now: Mapping[str, Any], section: str) -> dict[str, str]:
     """Differences of a section by their paths, as `path: old -> new`."""
-    old, new = _flatten(saved.get(section), section), _flatten(now[section], section)
+    old, new = _flatten_values(saved.get(section), section), _flatten_values(now[section], section)
     return {
         path: f"{path}: {old.get(path)} -> {new.get(path)}"
         for path in sorted(old.keys() | new.keys())
@@ -44,8 +44,8 @@ def changed_keys(saved: Mapping[str, Any], now: Mapping[str, Any], section: str)
     }
 
 
-def _flatten(value: Any, path: str) -> dict[str, Any]:
+def _flatten_values(value: Any, path: str) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         return {path: value}
-    parts = (_flatten(inner, f"{path}.{key}") for key, inner in value.items())
+    parts = (_flatten_values(inner, f"{path}.{key}") for key, inner in value.items())
     return {key: leaf for part in parts for key, leaf in part.items()}

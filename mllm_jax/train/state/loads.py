@@ -57,11 +57,11 @@ def follow_loads(rate: float) -> optax.GradientTransformation:
 
     def update(loads: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
         del params
-        return jax.tree.map(lambda layer_loads: rate * _direction(layer_loads), loads), state
+        return jax.tree.map(lambda layer_loads: rate * _update_direction(layer_loads), loads), state
 
     return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
 
 
-def _direction(load: jax.Array) -> jax.Array:
+def _update_direction(load: jax.Array) -> jax.Array:
     missing = jnp.mean(load, axis=-1, keepdims=True) - load
     return jnp.where(jnp.isnan(missing), 0, jnp.sign(missing))

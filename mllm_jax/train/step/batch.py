@@ -163,14 +163,14 @@ def _place_rows(
 ) -> dict[str, ModuleRows]:
     """The modules' rows on the devices; rows of encoders with stages lie on these."""
 
-    def placed(name: str) -> ModuleRows:
+    def place_rows(name: str) -> ModuleRows:
         put: Any = jax.make_array_from_process_local_data
         if name in assignments:
             put = partial(_place_by_slot, step, assignments[name])
         rows: ModuleRows = jax.tree.map(put, layouts[name], modules[name])
         return rows
 
-    return {name: placed(name) for name in modules}
+    return {name: place_rows(name) for name in modules}
 
 
 def abstract_batch(

@@ -384,7 +384,7 @@ class _SnapshotWork:
     def __init__(self, step: int, slot: int, reason: str, finish: Callable[[], None]) -> None:
         self.step, self.slot, self._reason, self._finish = step, slot, reason, finish
         # A daemon: a process that ends with an error waits for no other machine.
-        self._thread = threading.Thread(target=self._complete, name="snapshot", daemon=True)
+        self._thread = threading.Thread(target=self._finish_work, name="snapshot", daemon=True)
         self._thread.start()
 
     @property
@@ -396,7 +396,7 @@ class _SnapshotWork:
         """Wait for it."""
         self._thread.join(seconds)
 
-    def _complete(self) -> None:
+    def _finish_work(self) -> None:
         if self._reason:
             return
         try:
