@@ -52,7 +52,7 @@ def bench_loader(config: ExperimentConfig, print_line: PrintLine) -> list[Row]:
     """Samples per second of loaders on the same files, with the same processor.
 
     A folder in LLaVA's format is written for it: `SAMPLES` conversations with images and clips, as
-    long as `data.sources.distributions.web` says times `SCALE`. `packed` is our loader as
+    long as `data.sources.distributions.web_lengths` says times `SCALE`. `packed` is our loader as
     configured. `grain` and `torch` shuffle as it does, and pad batches of as many samples as one of
     its microbatches holds on average. All find the lengths of the samples measured.
 

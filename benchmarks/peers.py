@@ -67,12 +67,12 @@ LARGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 def bench_peers(config: ExperimentConfig, print_line: PrintLine) -> dict[str, Any]:
     """Train the same small LLaVA on the same samples here and with transformers, in turns.
 
-    A folder is written with `SAMPLES` conversations as long as `data.sources.distributions.web`
-    says times `SCALE`, and with the initial parameters in LLaVA's released form. Every way reads
-    them in a process of its own; their losses on the same samples are compared before anything is
-    timed. A turn is a part of an epoch, as long for all: `SAMPLES` are enough for batches of
-    similar lengths to have little padding. Our time has the reading of files and the packing in it;
-    transformers gets arrays to pad.
+    A folder is written with `SAMPLES` conversations as long as
+    `data.sources.distributions.web_lengths` says times `SCALE`, and with the initial parameters in
+    LLaVA's released form. Every way reads them in a separate process; their losses on the same
+    samples are compared before anything is timed. A turn is a part of an epoch, as long for all:
+    `SAMPLES` are enough for batches of similar lengths to have little padding. Our time has the
+    reading of files and the packing in it; transformers gets arrays to pad.
 
     Returns:
         `ours`, `transformers_default` and `transformers_best`, each with `tokens_per_second`

@@ -272,7 +272,7 @@ def _round_numbers(hardware: Hardware) -> Hardware:
 
 
 def write_hardware(hardware: Hardware, path: Path) -> None:
-    """A file that `mllm_jax.config.hardware.read` reads."""
+    """A file that `mllm_jax.config.hardware.read_hardware` reads."""
     device = jax.devices()[0]
     head = (
         "# Written by `launch.py calibrate`: constants of the cost model, measured.\n"

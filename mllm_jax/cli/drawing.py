@@ -36,7 +36,7 @@ def answer_example(result: Any, request: CommandRequest) -> CommandOutput:
 
 
 def preview_arguments(request: CommandRequest) -> Mapping[str, Any]:
-    """Arguments of `pages.samples.page.preview`."""
+    """Arguments of `pages.samples.page.write_preview`."""
     count, output = request.args.samples, request.path_of("out")
     return {"config": request.config, "count": count, "output": output}
 
@@ -51,7 +51,7 @@ def answer_preview(result: Any, request: CommandRequest) -> CommandOutput:
 
 
 def report_arguments(request: CommandRequest) -> Mapping[str, Any]:
-    """Arguments of `pages.run.page.report`."""
+    """Arguments of `pages.run.page.write_report`."""
     return {"folder": Path(request.args.run), "output": request.path_of("output")}
 
 
@@ -64,7 +64,7 @@ def output_folder(request: CommandRequest) -> Path:
 
 
 def trace_arguments(request: CommandRequest) -> Mapping[str, Any]:
-    """Arguments of `check.trace.trace`."""
+    """Arguments of `check.trace.write_trace`."""
     return {
         "config": request.config,
         "folder": output_folder(request),

@@ -38,7 +38,7 @@ def check_simulation(request: CommandRequest) -> None:
 
 
 def simulation_arguments(request: CommandRequest) -> Mapping[str, Any]:
-    """Arguments of `plan.simulate.simulate`."""
+    """Arguments of `plan.simulate.simulate_config`."""
     from mllm_jax.config.hardware import load_hardware
     from mllm_jax.plan.simulate import TimeVariation
 
@@ -74,7 +74,7 @@ def simulate_systems(request: CommandRequest) -> CommandOutput:
 
 
 def plan_arguments(request: CommandRequest) -> Mapping[str, Any]:
-    """Arguments of `plan.report.plan`; budgets are chosen first where they are asked for."""
+    """Arguments of `plan.report.plan_run`; budgets are chosen first where they are asked for."""
     from mllm_jax.config.hardware import load_hardware
     from mllm_jax.plan.budgets import advise_budgets
     from mllm_jax.plan.comparison import other_systems
@@ -133,7 +133,7 @@ def hardware_file(request: CommandRequest) -> Path:
 
 
 def calibration_arguments(request: CommandRequest) -> Mapping[str, Any]:
-    """Arguments of `calibrate.measure.calibrate`."""
+    """Arguments of `calibrate.measure.calibrate_hardware`."""
     return {
         "config": request.config,
         "output": hardware_file(request),
@@ -203,7 +203,7 @@ def answer_saved_step(saved: Any, request: CommandRequest) -> CommandOutput:
 
 
 def submission_arguments(request: CommandRequest) -> Mapping[str, Any]:
-    """Arguments of `submit.submit.submit`."""
+    """Arguments of `submit.submit.submit_run`."""
     args = request.args
     return {
         "config": request.config,

@@ -50,7 +50,7 @@ def check_supervision(request: CommandRequest) -> None:
 
 
 def supervision_arguments(request: CommandRequest) -> Mapping[str, Any]:
-    """Arguments of `supervise.start.supervise`; a search for plans has begun where one is due."""
+    """Arguments of `supervise.start.supervise_training`, with a search for plans if one is due."""
     from mllm_jax.config.refit import resolve_fallbacks
     from mllm_jax.runtime.backends.place import place_from_environment
     from mllm_jax.runtime.watch import WatchLimits

@@ -5,7 +5,7 @@ context x tensor shards; norms work on that. What follows says `tokens` for thos
 rank, its run of the row; only attention sees all of them, on a part of the heads. Before a
 column-parallel product the tokens are gathered, after a row-parallel one the partial sums are
 reduced and scattered over tokens (Korthikanti et al., arXiv 2205.05198), or both happen in a ring,
-step by step beside the product (`models.rings`).
+step by step beside the product (`layers.rings`).
 With `MeshView()` the collectives are identities and the same code is the single-device reference.
 Sizes come from the local arrays, never from the configuration.
 """

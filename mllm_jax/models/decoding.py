@@ -36,7 +36,7 @@ from sharding.layerstack.spec import LayerStackSpec
 
 
 class DecodingCache(NamedTuple):
-    """Keys and values of all layers on this rank; see `models.attention.cached`.
+    """Keys and values of all layers on this rank; see `layers.attention.cached`.
 
     Attributes:
         layers: of each layer its keys and values, `[rows, kv_heads, slots, head_dim]`.

@@ -82,7 +82,7 @@ class ModelConfig(Section):
         objectives: name of each objective to its configuration; by default `next_token` alone.
         dtype: data type of activations; `auto` = bfloat16 on accelerators, float32 on CPU.
             Parameters, statistics and losses are always float32.
-        attention: implementation, see `models.attention.dispatch`; `auto` picks by platform.
+        attention: implementation, see `layers.attention.dispatch`; `auto` picks by platform.
         remat: values that the backward recomputes: `none` nothing, `layer` each layer from its
             input, `full` all layers of a module, or a pipeline stage's chunk of them, from their
             input.

@@ -1,6 +1,6 @@
 """Parameters that follow the load of experts, among all others.
 
-A router's bias has no gradient (`models.experts.router`). In the tree of gradients its place holds
+A router's bias has no gradient (`layers.experts.router`). In the tree of gradients its place holds
 the load of the step, which has its own rule in the optimizer, and counts in no norm.
 """
 

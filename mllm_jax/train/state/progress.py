@@ -30,7 +30,7 @@ class Progress:
         step: optimizer steps taken.
         loader: state from which the data stream continues.
         seconds: wall time of training, compilation included, evaluation not.
-        effective: part of it that went into the steps themselves, see `train.goodput`.
+        effective: part of it that went into the steps themselves, see `train.listeners.goodput`.
         loss: loss of the last report.
         figures: sums for the summary.
         window: sums since the last report.

@@ -211,7 +211,7 @@ class GradientProgram(ABC):
 
         Args:
             params: local shards, as `form` stores them.
-            batch: local rows of a batch from `train.step.batch.place`.
+            batch: local rows of a batch from `train.step.batch.place_batch`.
 
         Raises:
             ValueError: `batch.carried` lacks outputs of the step before.
