@@ -31,7 +31,7 @@ from scheduling.schedules.kinds import ScheduleKind
 from sharding.grid import ReduceDtype
 from sharding.plan import ParallelPlan
 
-#: Behind the name of a module, the linear layers of its layers.
+#: Pattern of the linear layers in the layers of a module, after its name.
 LAYERS = ".layers.*"
 
 
@@ -262,7 +262,7 @@ class ParameterGroup(Section):
 
 
 class LoraConfig(Section):
-    """Adapters of low rank beside linear layers (LoRA, arXiv 2106.09685).
+    """Adapters of low rank next to linear layers (LoRA, arXiv 2106.09685).
 
     Of a part of the model that has adapters nothing else trains; other parts train as without them,
     unless `train.freeze` names them.
@@ -310,11 +310,10 @@ class TrainConfig(Section):
     """Optimization.
 
     Args:
-        steps: optimizer steps of the whole run.
+        steps: optimizer steps of the run.
         seed: seed of parameters, data order and augmentation.
-        learning_rate: peak learning rate, which the first step behind `warmup_steps` has.
-        warmup_steps: steps of linear warm-up; one that is not shorter than `steps` is cut off,
-            which the start of training tells.
+        learning_rate: peak learning rate, which the first step after `warmup_steps` has.
+        warmup_steps: steps of linear warm-up, which ends with `steps` at the latest.
         final_learning_rate_ratio: learning rate of the last step, divided by the peak (cosine
             decay). A run of one step has the peak. Steps whose update is left out (`guard.skip`)
             do not count, so that a run with some ends as many steps before the ratio.
@@ -323,20 +322,19 @@ class TrainConfig(Section):
         clip_norm: bound on the global gradient norm, or null for none.
         accumulate: batches of `data.rows` rows whose gradients make one step; the microbatches of a
             pipeline.
-        freeze: modules that keep their initial parameters: `decoder`, names of encoders, whose
+        freeze: modules whose parameters stay as they are: `decoder`, names of encoders, whose
             connectors still train, or `<name>.connector`.
         lora: adapters in place of the parameters of linear layers; null for none.
-        frozen_dtype: data type in which parameters that do not train are kept; null: `bfloat16`
+        frozen_dtype: data type in which parameters that do not train are stored; null: `bfloat16`
             with adapters, else `float32`.
-        groups: own settings of a module's parameters, by `decoder`, `<encoder>` (without its
+        groups: settings of a module's parameters, by `decoder`, `<encoder>` (without its
             connector) or `<encoder>.connector`.
         guard: treatment of steps that go wrong.
         check_every: steps between two looks for silent corruption: the first microbatch of the step
             (of a pipeline all) is computed by every replica and once more by its neighbour, and
             compared bit for bit; see docs/how-to/failures.md. null: no looks.
         check_schedules: run the tables of every step's schedule on names before the devices run
-            them; a fault is told with its task, tick and stage. The schedule that a run begins with
-            is always checked.
+            them. The schedule that a run begins with is always checked.
         optimizer: `adamw` or `muon` and its hyperparameters.
     """
 
@@ -364,10 +362,8 @@ class CheckpointConfig(Section):
     Args:
         enabled: write checkpoints and resume from them.
         every: steps between two checkpoints; the last step is always saved.
-        keep: number of the newest checkpoints that are kept, beside the newest checkpoint whose
-            state is known to be good.
-        keep_every: steps between checkpoints that are kept for ever, a multiple of `every`, or null
-            for no such checkpoints.
+        keep: number of newest checkpoints that stay, besides the newest that is known to be good.
+        keep_every: steps between checkpoints that stay for ever, a multiple of `every`; null: none.
         asynchronous: write in the background while training goes on.
         failures: number of saves in a row that may fail, each with a warning, before the run ends.
         copy_to: URL below which checkpoints are copied in the background, the newest first:
@@ -376,7 +372,7 @@ class CheckpointConfig(Section):
         retry_seconds: how long a URL out of reach is tried again, before training goes on without a
             copy of the checkpoint.
         local_every: steps between two snapshots in the memory of the hosts, from which a run goes
-            on that was started again; null: none. Each process keeps two of what its devices hold,
+            on that was started again; null: none. Each process stores two of what its devices hold,
             and two of a process of another machine.
         local_folder: folder of these snapshots; `auto`: one of the user's below /dev/shm.
     """
