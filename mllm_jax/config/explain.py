@@ -35,6 +35,9 @@ def explain_error(detail: ErrorDetails, values: Mapping[str, Any]) -> str:
         tag = detail["ctx"].get("tag")
         problem = f"{tag} is refused" if tag else "required, but not given"
         return f"{name}.{field}: {problem}; valid: {', '.join(valid)}"
+    if detail["type"] == "literal_error":
+        choices = detail["ctx"]["expected"].replace("'", "").replace(" or ", ", ")
+        return f"{name}: {_shorten_text(detail['input'])} is refused; valid: {choices}"
     reason = detail["msg"].removeprefix("Value error, ")
     if isinstance(detail["input"], dict):
         return f"{name}: {reason}"

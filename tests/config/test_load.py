@@ -135,7 +135,10 @@ def test_all_mistakes_are_told_at_once() -> None:
         ({"model__decoder__heads": 3}, ["model.decoder", "d_model 16", "heads 3", "choose"]),
         ({"model__decoder__head_dim": 10**12}, ["decoder.head_dim", "less than or equal to 65536"]),
         ({"data__budgets": {"tokens": 8}}, ["data", "segments"]),
-        ({"model__encoders__vision__channels": 2}, ["vision.channels", "2", "1 or 3"]),
+        (
+            {"model__encoders__vision__channels": 2},
+            ["vision.channels: 2 is refused", "valid: 1, 3"],
+        ),
         ({"data__source__seed": -1}, ["data.source.seed", "-1", "greater than or equal to 0"]),
         ({"model__decoder__rope_theta": INF}, ["decoder.rope_theta", "Infinity", "finite"]),
         ({"model__decoder__norm_eps": NAN}, ["model.decoder.norm_eps", "NaN", "finite"]),
