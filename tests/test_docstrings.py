@@ -226,24 +226,27 @@ def test_there_are_examples_of_masks_packs_and_schedules() -> None:
 
 def test_dotted_names_are_of_modules_and_what_they_define() -> None:
     """Of three parts and more, the first a room: shorter ones may be keys of the configuration."""
-    paths = paths_of_code()
-    rooms = {path.partition(".")[0] for path in paths}
+    modules, defined = paths_of_code()
+    rooms = {path.partition(".")[0] for path in modules}
     keys = {".".join(key.path[:end]) for key in iterate_keys(ExperimentConfig) for end in (2, 3, 4)}
     wrong = [
         f"{docstring.where}: {name}"
         for docstring in docstrings()
         for name in CODE.findall(docstring.text)
         if name.count(".") > 1 and name.partition(".")[0] in rooms
-        if not {name, name.rpartition(".")[0]} & (paths | keys | OTHER_PATHS)
+        if name not in modules | defined | OTHER_PATHS
+        if not {name, name.rpartition(".")[0]} & (defined | keys)
     ]
     assert not wrong
 
 
-def paths_of_code() -> set[str]:
-    """Dotted names of modules and of what they define; those of mllm_jax without it, too."""
-    paths = set()
+def paths_of_code() -> tuple[set[str], set[str]]:
+    """Dotted names of modules, and of what they define; those of mllm_jax without it, too."""
+    modules, defined = set(), set()
     for path, (text, _) in parsed_files().items():
         module = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
-        names = re.findall(r"^(?:def |class |)(\w+)\b", text, re.MULTILINE)
-        paths |= {module, *(f"{module}.{name}" for name in names)}
-    return paths | {path.removeprefix("mllm_jax.") for path in paths}
+        for name in (module, module.removeprefix("mllm_jax.")):
+            modules.add(name)
+            found = re.findall(r"^(?:def |class |)(\w+)\b", text, re.MULTILINE)
+            defined |= {f"{name}.{part}" for part in found}
+    return modules, defined
