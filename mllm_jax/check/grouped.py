@@ -1,4 +1,4 @@
-"""Products by groups, as experts make them, against the reference and beside a dense product."""
+"""Products by groups, as experts compute them, against the reference and a dense product."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mllm_jax.layers.experts.grouped import grouped_product
 
 #: Largest error of bfloat16, whose rounding is 2^-8, over the largest value.
 LIMIT = 0.02
-#: `grouped` is the platform's own product, `ragged_dot` XLA's, `dense` one of all rows with one
+#: `grouped` is the product of the platform, `ragged_dot` XLA's, `dense` one of all rows with one
 #: kernel, `reference` one in float32 for each group.
 WAYS = ("grouped", "ragged_dot", "dense", "reference")
 
@@ -52,7 +52,7 @@ class GroupedCase:
         return 6.0 * self.rows * self.inputs * self.outputs
 
     def inputs_of(self, way: str) -> list[jax.Array]:
-        """Rows and kernels for `program(way)`; `dense` has one kernel and no rows behind."""
+        """Rows and kernels for `program(way)`; `dense` has one kernel and no trailing rows."""
         rng = np.random.default_rng(0)
         rows = rng.normal(size=(self.rows + self.trailing, self.inputs))
         kernels = rng.normal(size=(self.groups, self.inputs, self.outputs)) * self.inputs**-0.5
@@ -79,7 +79,7 @@ class GroupedCase:
     def relative_errors(self, actual: Any, expected: Any) -> tuple[float, float]:
         """Largest error over the largest value, of the outputs and gradients of a `program`.
 
-        A value that is not finite is infinitely wrong, and so is one behind the groups that is not
+        A value that is not finite is infinitely wrong, and so is one after the groups that is not
         zero.
         """
         trailing = (actual[0][self.rows :], actual[1][0][self.rows :])

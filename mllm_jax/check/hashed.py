@@ -1,6 +1,6 @@
 """Random numbers for checks, whose programs compile fast: hashes of a key and of places.
 
-JAX's own generator, Threefry, is a loop of its own for each array and for each key. Compiling all
+JAX's generator, Threefry, is one loop for each array and for each key. Compiling all
 of them takes longer than the rest of a small check. Hashes are arithmetic that the compiler fuses
 with what reads them.
 """

@@ -15,7 +15,7 @@ Holds = Callable[[int, int, int], bool]
 
 #: Loads of which the media are a part of the full one's.
 LOADS: dict[str, Holds] = {
-    # Every other microbatch: encoders' own microbatches feed several.
+    # Every other microbatch: independent microbatches feed several.
     "partial": lambda bucket, m, row: m % 2 == 0,
     # Each bucket in another row and other microbatches.
     "uneven": lambda bucket, m, row: (bucket + m // 2 + row) % 2 == 0,
@@ -31,7 +31,7 @@ def make_loads(
     """Names of `LOADS`, and the microbatches with these media alone.
 
     Args:
-        microbatches: whole ones of the full load, as of `mllm_jax.check.synthetic`.
+        microbatches: those of the full load, as of `mllm_jax.check.synthetic`.
         model: resolved model configuration.
     """
     for name, holds in LOADS.items():

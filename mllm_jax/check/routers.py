@@ -1,4 +1,4 @@
-"""Routers that send tokens where a plan has most to do, made of the biases of their experts.
+"""Routers that send tokens where a plan has most to do, by the biases of their experts.
 
 A plan that is right for an even load may be wrong where all tokens meet on one rank: exchanges then
 have more rounds than one, some ranks have nothing to compute, and products have empty groups.

@@ -121,7 +121,7 @@ def scatter_rows(batch: PackedBatch, model: ModelConfig, seed: int) -> PackedBat
     """The same batch with every encoder's rows in another order, as balancing may deal them.
 
     Args:
-        batch: whole, all of its rows.
+        batch: all of its rows.
         model: resolved model configuration.
         seed: seed of the order.
 
@@ -151,7 +151,7 @@ def scatter_rows(batch: PackedBatch, model: ModelConfig, seed: int) -> PackedBat
 def _random_tokens(
     rng: np.random.Generator, decoder: DecoderConfig, shape: tuple[int, int]
 ) -> NDArray[np.int64]:
-    """Random tokens, a fifth of them behind the vocabulary if there are any."""
+    """Random tokens, a fifth of them after the vocabulary if there are any."""
     vocab, extra = decoder.vocab_size, decoder.extra_tokens
     tokens = rng.integers(0, vocab, shape)
     if not extra:

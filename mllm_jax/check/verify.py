@@ -193,7 +193,7 @@ class GradientFunction(Protocol):
     def __call__(
         self, params: Any, microbatches: Sequence[PackedBatch] | None = None
     ) -> tuple[np.ndarray, Any]:
-        """Of the program's own microbatches, or of others, for which nothing is compiled."""
+        """Of the microbatches of the program, or of others, for which nothing is compiled."""
 
 
 def loss_and_gradients(
@@ -250,7 +250,7 @@ def make_gradient_function(
             jax.tree.map(np.asarray, step.form.to_stored(params)),
             step.abstract_state["params"],
         )
-        # Accelerators multiply float32 in fewer bits unless told otherwise.
+        # Accelerators multiply float32 in fewer bits by default.
         with jax.default_matmul_precision("highest"):
             primed = step.prime_batch(placed, batch)
             if not programs:
@@ -284,7 +284,7 @@ def compare_gradients(
 
 
 def leaf_errors(got: Any, expected: Any) -> dict[str, float]:
-    """Leaf name to `relative_error`, given the largest entry of the whole tree."""
+    """Leaf name to `relative_error`, given the largest entry of the tree."""
     largest = max(float(np.abs(leaf).max()) for leaf in jax.tree.leaves(expected))
     pairs = zip(jax.tree_util.tree_leaves_with_path(expected), jax.tree.leaves(got), strict=True)
     return {
@@ -312,8 +312,8 @@ def shrink_experiment(config: ExperimentConfig) -> ExperimentConfig:
     """The smallest experiment with the same families, plans and schedule, encoders cut alike."""
     plans, backbone = config.parallel.plans, config.model.backbone
     if plans[backbone].stage > 1:
-        pieces = configure_step(config).strategy.encoder_chunks
-        chunks = {name: count // plans[name].stage for name, count in pieces.items()}
+        totals = configure_step(config).strategy.encoder_chunks
+        chunks = {name: count // plans[name].stage for name, count in totals.items()}
         chunks |= {backbone: config.backbone_chunks}
         schedule = config.schedule.model_copy(update={"chunks": chunks})
         config = config.model_copy(update={"schedule": schedule})
@@ -323,7 +323,7 @@ def shrink_experiment(config: ExperimentConfig) -> ExperimentConfig:
         for name in config.model.buckets
     }
     own_budgets = {name: budgets[name] for name in config.schedule.budgets}
-    # Encoders that have several units for one of the decoder's microbatches still have.
+    # Encoders that have several microbatches for one of the decoder's still have.
     several_microbatches = [n for n in budgets if own_positions(config, n) < config.data.budgets[n]]
     budgets |= {name: 2 * own_rows(config, name) * budgets[name] for name in several_microbatches}
     budgets |= {"tokens": math.lcm(16, plans[backbone].sequence), "segments": 8}
@@ -368,12 +368,12 @@ def _shrink_decoder(decoder: DecoderConfig, name: str, plans: Plans, chunks: int
     plan, runs = plans[name], plans[name].stage * chunks
     heads = kv_heads = plan.sequence
     if decoder.kv_heads != decoder.heads:
-        # Copied only if the model's own are, which may be in many ways.
+        # Copied only if those of the model are, which may be in many ways.
         kv_heads = decoder.kv_heads if decoder.kv_heads % plan.tensor else plan.tensor
         heads = math.lcm(2 * plan.sequence, kv_heads)
     return decoder.model_dump(mode="json") | {
         "experts": _shrink_experts(decoder, plan.tensor),
-        # Padded only if the model's own layers are, and its vocabulary.
+        # Padded only if the layers of the model are, and its vocabulary.
         "layers": _fewer_layers(decoder, runs),
         # Shorter than segments.
         "window": None if decoder.window is None else min(decoder.window, 3),
@@ -404,9 +404,9 @@ def _shrink_experts(decoder: DecoderConfig, tensor: int) -> dict[str, Any] | Non
 
 
 def _shrink_encoder(
-    encoder: EncoderConfig, plans: Sequence[ParallelPlan], pieces: Sequence[int], *, merged: bool
+    encoder: EncoderConfig, plans: Sequence[ParallelPlan], chunks: Sequence[int], *, merged: bool
 ) -> dict[str, Any]:
-    """An encoder that the plans of all its buckets split, and that their pieces cut.
+    """An encoder that the plans of all its buckets split, and their chunks.
 
     Args:
         merged: whether it has a connector to the decoder.
@@ -416,7 +416,7 @@ def _shrink_encoder(
         return math.lcm(least, *(getattr(plan, axis) for plan in plans for axis in axes))
 
     small = encoder.model_dump(mode="json") | {
-        "layers": math.lcm(2 * round_up(1, "stage"), *pieces),
+        "layers": math.lcm(2 * round_up(1, "stage"), *chunks),
         "d_model": round_up(8, "fsdp", "tensor"),
         "heads": round_up(1, "sequence"),
         "head_dim": 4,

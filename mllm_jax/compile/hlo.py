@@ -160,7 +160,7 @@ def _parse_instruction(line: str) -> HloInstruction:
 
 
 def _closing_bracket(text: str, begin: int) -> int:
-    """Position behind the bracket that closes the one at `begin`."""
+    """Position after the bracket that closes the one at `begin`."""
     depth = 0
     for match in re.compile(r"[()]").finditer(text, begin):
         depth += 1 if match[0] == "(" else -1
@@ -278,7 +278,7 @@ def _grouped_flops(computation: HloComputation, call: HloInstruction) -> float:
 
 
 def _convolution_flops(computation: HloComputation, convolution: HloInstruction) -> float:
-    """FLOPs of a convolution; window positions beside the array do not count, as in XLA.
+    """FLOPs of a convolution; window positions outside of the array do not count, as in XLA.
 
     A batched product is a convolution on TPUs, with the batch as a dilated spatial dimension.
     """

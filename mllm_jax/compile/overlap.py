@@ -1,4 +1,4 @@
-"""How much of the collectives' time a compiled module hides behind compute.
+"""How much of the collectives' time a compiled module hides under compute.
 
 A collective is in flight from its `-start` to its `-done`; all that stands between the two in a
 scheduled module is independent of it::
@@ -207,7 +207,7 @@ def measure_overlap(
     """The collectives' time, and its part with compute of other data scheduled inside, by kind.
 
     The network serves one collective after the other, in the order in which they start, and only
-    while there is compute beside them: a product hides no more than its own time, however many
+    while there is compute: a product hides no more than its time, however many
     collectives are in flight.
 
     Args:
@@ -305,7 +305,7 @@ class HloEvent(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """Opcode of the collective as a whole."""
+        """Opcode of the synchronous collective."""
         return self.collective.opcode.removesuffix("-start")
 
 

@@ -215,7 +215,7 @@ def program_bytes(arguments: Bytes, analysis: Any, platform: str) -> Bytes:
 
 
 def temporary_bytes(analysis: Any, platform: str) -> float:
-    """Bytes that a program needs beside its arguments and outputs.
+    """Bytes that a program needs besides its arguments and outputs.
 
     The compiler for TPUs counts twice in `temp_size_in_bytes` what only loops use of its heap. Its
     peak counts this once, and leaves out fragmentation: 1 to 4 % of the heap

@@ -1,4 +1,4 @@
-"""The train step compiled for the devices of this machine, and kept in a file for later runs."""
+"""The train step compiled for the devices of this machine, and stored in a file for later runs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class SavedStep:
 def save_step(
     config: ExperimentConfig, folder: Path, notify: Callable[[str], None] = lambda text: None
 ) -> SavedStep:
-    """Compile the step that `train` takes and write it into `folder`, by every process its own.
+    """Compile the step that `train` takes and write it into `folder`, each process its part.
 
     Raises:
         PlanError, ScheduleError: as of `build_train_step`.

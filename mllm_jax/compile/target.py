@@ -50,8 +50,8 @@ class TargetCompiler:
     Attributes:
         module: Python module of the compiler.
         extra: extra of this project that installs it.
-        options: options of every compilation, beside those of the step (`config.overlap`); they
-            make compiling fast and are not for training.
+        options: options of every compilation, in addition to those of the step (`config.overlap`);
+            they make compiling fast and are not for training.
     """
 
     module: str
@@ -71,7 +71,8 @@ COMPILERS = {
         "libtpu",
         "compile",
         {
-            # Machine code that never runs is made quickly: buffers and schedule stay as they are.
+            # Machine code that never runs is compiled quickly: buffers and schedule stay as they
+            # are.
             "xla_jf_convolution_performance_target": "0",
             "xla_jf_hlo_deduplication": True,
             "xla_tpu_enable_deduplicated_calls": True,

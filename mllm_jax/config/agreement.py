@@ -36,7 +36,7 @@ def _find_disagreements(config: ExperimentConfig, *, planned: bool) -> list[str]
 
 
 def _cut_by_seconds(config: ExperimentConfig) -> list[str]:
-    """Buckets of encoders of which one has media below a length that is found from seconds."""
+    """Buckets of encoders of which one has media below a length that is computed from seconds."""
     every = (encoder.buckets for encoder in config.model.others.values())
     return [name for buckets in every if "auto" in buckets.values() for name in buckets]
 
@@ -58,7 +58,7 @@ def _with_fewer(
 ) -> tuple[ExperimentConfig, list[str]]:
     """A vocabulary of fewer ids than the tokenizer's, which released weights may have.
 
-    Tokens that were added behind it are no problem as long as no text has them.
+    Tokens that were added after it are no problem as long as no text has them.
     """
     key = f"{config.model_key(config.model.backbone)}.vocab"
     few = f"{key}: {vocab} is less than the tokenizer's {size} ids; valid: "

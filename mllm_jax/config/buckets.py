@@ -99,7 +99,7 @@ def bucket_cost(config: ExperimentConfig, name: str) -> BucketCost:
     a parabola, as linear layers, collectives and the moving of bytes grow with positions, and
     attention with pairs. So context ranks' exchange of heads is in the seconds per position: with
     M bytes of a medium between two layers, an array of them takes M (P-1) / P^2 on each of P links
-    (Jacobs et al., arXiv 2309.14509). A row with media is computed whole; with
+    (Jacobs et al., arXiv 2309.14509). A row with media is computed in full; with
     attention by segments (`layers.attention.limits`) without the pairs of unlike media.
     """
     return _make_pricing(config)(name)

@@ -42,7 +42,7 @@ from scheduling.search.scheduler import (
 )
 from sharding.exchange_kinds import Exchanges
 
-#: Number of lowered configurations that are kept for later calls.
+#: Number of configured steps that are cached for later calls.
 KEPT = 16
 
 
@@ -66,7 +66,7 @@ class ConfiguredStep:
 
     @cached_property
     def strategy(self) -> Strategy:
-        """How the step runs, with the pieces of all encoders.
+        """How the step runs, with the chunks of all encoders.
 
         Raises:
             ScheduleError: layers cannot be cut as configured.
@@ -101,7 +101,7 @@ class ConfiguredStep:
         """The checked plan of the pipeline, or None where the decoder has one stage.
 
         Raises:
-            ScheduleError: layers, stages, chunks, pieces and microbatches do not fit together.
+            ScheduleError: layers, stages, chunks and microbatches do not fit together.
         """
         chosen_strategy = self.strategy
         if chosen_strategy.backbone.stage == 1:
@@ -264,7 +264,7 @@ def _near_shares(
 
 
 def build_strategy(config: ExperimentConfig, platform: str) -> Strategy:
-    """The strategy of `config` on `platform`, with pieces only for the encoders that it names."""
+    """The strategy of `config` on `platform`, with chunks only for the encoders that it names."""
     chosen, plans = config.schedule, config.parallel.plans
     stages = config.parallel.backbone_plan.stage > 1
     return Strategy(

@@ -78,7 +78,7 @@ def token_spec(model: ModelConfig) -> TokenSpec:
 def _bucket_specs(spec: MediaRowSpec, encoder: EncoderConfig) -> Iterator[MediaRowSpec]:
     """The buckets of an encoder, in their order; the encoder itself if it has none.
 
-    What `auto` means follows from the whole configuration (`mllm_jax.config.buckets`); by itself it
+    What `auto` means follows from the full configuration (`mllm_jax.config.buckets`); by itself it
     takes all media.
     """
     if not encoder.buckets:

@@ -80,8 +80,8 @@ class ConfigKey:
     def description(self) -> str:
         """Meaning of the key, from the place where its author wrote it down.
 
-        That is the field's own description, its entry under Args in the docstring of the class or
-        of a base, or the comment behind its declaration.
+        That is the description of the field, its entry under Args in the docstring of the class or
+        of a base, or the comment after its declaration.
         """
         name = self.path[-1]
         bases = self.owner.__mro__[: self.owner.__mro__.index(BaseModel)]
@@ -109,10 +109,10 @@ def fields_by_key(model: type[BaseModel]) -> dict[str, FieldInfo]:
 
 
 def sibling_keys(model: type[BaseModel], path: KeyPath, data: object) -> list[str]:
-    """Valid keys beside `path`, e.g. all of `model.decoder` for `model.decoder.laiers`.
+    """Valid keys next to `path`, e.g. all of `model.decoder` for `model.decoder.laiers`.
 
     Args:
-        model: class of the whole configuration.
+        model: class of the configuration.
         path: components of the key in question.
         data: the values as read; they say which family a section has.
     """

@@ -5,8 +5,8 @@
 Later layers win key by key. The result is validated once, strictly; `load_config` raises one
 `ConfigError` that lists everything that is wrong. The sections are in
 `mllm_jax/config/sections.py`, what several of them must agree on (degrees against heads, budgets
-against degrees) in `mllm_jax/config/checks`. Nothing here loads jax, and a mistake in a key is told
-before anything is loaded that computes.
+against degrees) in `mllm_jax/config/checks`. Nothing here loads jax, and a mistake in a key is
+reported before anything is loaded that computes.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def resolve_config(
     problems = list(find_coerced(values, config.model_dump(mode="json")))
     if problems:
         raise ConfigError(source, problems)
-    # Not loaded for a mistake in a key, which is told that much sooner.
+    # Not loaded for a mistake in a key, which is reported that much sooner.
     from mllm_jax.config.agreement import resolve_agreement
 
     config, problems = resolve_agreement(config, planned=planned)

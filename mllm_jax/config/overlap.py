@@ -51,7 +51,7 @@ WITHOUT_RINGS: Mapping[str, Options] = MappingProxyType(
     {
         "tpu": {
             # All-gathers run on the SparseCores as well; over two or three axes of the torus they
-            # have options of their own, without which they stay synchronous.
+            # have further options, without which they stay synchronous.
             "xla_tpu_enable_sparse_core_collective_offload_all_gather": True,
             "xla_tpu_enable_sparse_core_collective_offload_2d_all_gather": True,
             "xla_tpu_enable_sparse_core_collective_offload_3d_all_gather": True,

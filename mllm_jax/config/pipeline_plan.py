@@ -21,7 +21,7 @@ class StageLayers:
     Attributes:
         layers: numbers of layers of the model.
         stages, chunks: P and V.
-        period: layers after which kinds of layers repeat; a chunk has whole periods.
+        period: layers after which kinds of layers repeat; a chunk has full periods.
     """
 
     layers: int
@@ -52,10 +52,10 @@ class PipelinePlan:
         schedule: checked table of tasks.
         gather: parameters are gathered over fsdp once a `step` or `layer` by layer.
         co_issue: trace independent tasks of a fused task side by side.
-        overlap_gather: let prologue and epilogue run beside the parameters' gather and the
+        overlap_gather: let prologue and epilogue overlap with the parameters' gather and the
             gradients' scatter.
         observe: callback for the start and the end of fused tasks; None costs nothing.
-        bounds: what is compiled, for steps that run schedules of their own; None compiles what
+        bounds: what is compiled, for steps with different schedules; None compiles what
             `schedule` needs, and what `independent_microbatches` may need.
         independent_microbatches: makes the schedule of each step whose encoders have independent
             microbatches; None runs `schedule` in all of them.

@@ -33,7 +33,7 @@ class RenamedKey:
     Attributes:
         old: dotted path of before; `*` stands for any name.
         new: dotted path of today, with as many `*`.
-        converted: the value of today, from the value of before and the whole configuration; None
+        converted: the value of today, from the value of before and the full configuration; None
             for a value that already is one of today, where `old` and `new` are the same path.
         note: what became of the value, for messages; empty if it stays.
     """
@@ -149,7 +149,7 @@ def translate_keys(values: Mapping[str, Any], around: Mapping[str, Any] | None =
 
     Args:
         values: of a file, or a part of them.
-        around: the whole configuration, if `values` are a part of it.
+        around: the full configuration, if `values` are a part of it.
 
     Raises:
         RenameError: a value has no counterpart.

@@ -22,7 +22,7 @@ MOST_BYTES = 1 << 20
 DEEPEST = 64
 #: Most scalars, sequences and mappings, aliases expanded.
 MOST_VALUES = 20_000
-#: Largest absolute value of a whole number.
+#: Largest absolute value of an integer.
 LARGEST = 10**12
 
 _CORE = "tag:yaml.org,2002:"
@@ -158,7 +158,7 @@ def _read_scalar(node: yaml.ScalarNode, read: Callable[[str], Any]) -> Any:
 
 
 def _build_mapping(node: yaml.MappingNode) -> dict[str, Any]:
-    """Values by key; those of a merged mapping (`<<: *name`) come after its own."""
+    """Values by key; those of a merged mapping (`<<: *name`) come last."""
     merged: dict[str, Any] = {}
     values: dict[str, Any] = {}
     for key, value in node.value:

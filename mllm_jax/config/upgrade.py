@@ -137,7 +137,7 @@ def _remove_entry(text: str, node: Any, number: int) -> LineEdit:
 
 
 def _end_of_value(node: Any) -> int:
-    """The index behind a value; that of a mapping in block style is behind its last entry."""
+    """The index after a value; that of a mapping in block style is after its last entry."""
     if isinstance(node, yaml.ScalarNode) or node.flow_style or not node.value:
         return int(node.end_mark.index)
     last = node.value[-1]

@@ -145,7 +145,7 @@ def find_option(text: str, choices: Sequence[str]) -> int | None:
 
 
 def _is_word(match: re.Match[str]) -> bool:
-    """Whether a letter is a word of its own, such as the article of "A dog", and names nothing."""
+    """Whether a letter is a word, such as the article of "A dog", and names nothing."""
     letter, before, after = match[1], match.string[: match.start(1)], match.string[match.end(1) :]
     written = letter in "aI" or (letter in "Ai" and not before.strip())
     return written and re.match(r"[ \t]+\w", after) is not None

@@ -1,6 +1,6 @@
 """Checks of single devices: products whose bits are known, and the bandwidths of their memory.
 
-Products of matrices of small whole numbers are exact in every type and in every order of summation,
+Products of matrices of small integers are exact in every type and in every order of summation,
 so each of their bits is known: a device that computes wrongly without any error shows.
 """
 
@@ -64,7 +64,7 @@ def check_products(
 
 
 def _whole_matrices(size: int, seed: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Two matrices of whole numbers, and their product."""
+    """Two matrices of integers, and their product."""
     random = np.random.default_rng(seed)
     left, right = random.integers(-LARGEST, LARGEST + 1, (2, size, size)).astype(np.float64)
     return left, right, (left @ right).astype(np.float32)

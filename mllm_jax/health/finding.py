@@ -1,4 +1,4 @@
-"""What a self-check has found, and what is judged by comparing places."""
+"""Findings of a self-check, and what is judged by comparing places."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class HealthError(RuntimeError):
 
 @dataclass(frozen=True)
 class HealthFinding:
-    """What one check has found at one place.
+    """The finding of one check at one place.
 
     Attributes:
         check: name of the check.
         place: the device, link or machine that was checked.
-        summary: what was found, in words.
+        summary: the result, in words.
         rate: bytes per second, of checks that measure them.
         sheet: what the data sheet says of the rate, if there is one.
         fault: what is wrong; empty if nothing is.
@@ -94,7 +94,7 @@ class HealthReport:
 
     @property
     def rows(self) -> list[tuple[str, str, str]]:
-        """Table rows: check, place, what was found."""
+        """Table rows: check, place, result."""
         return [
             (finding.check, finding.place, finding.fault or finding.summary)
             for finding in self.findings

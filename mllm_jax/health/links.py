@@ -36,7 +36,7 @@ from mllm_jax.runtime.part import current_peers, waiting_for_peers
 ALL = "all"
 #: Bytes that each device sends, where links are fast; on CPUs a part of it.
 BYTES = 2**26
-#: Exchanges of one run of a program, whose own begin takes as long as some of them; an odd number,
+#: Exchanges of one run of a program, whose start takes as long as some of them; an odd number,
 #: so that each device ends with what the other one had.
 EXCHANGES = 5
 #: The host, or slice, of a device, and there the number of the part that fast links join.
@@ -102,7 +102,7 @@ def check_loopback(
 def check_neighbours(
     devices: Sequence[jax.Device], runner: Run = run_until_ready
 ) -> Iterator[HealthFinding]:
-    """Exchanges of every device of all processes with the ones before and behind it.
+    """Exchanges of every device of all processes with the ones before and after it.
 
     Args:
         devices: those of all processes.
@@ -141,7 +141,7 @@ def list_links(devices: Sequence[jax.Device]) -> list[DeviceLink]:
 
 
 def _link_group(domain: Domain, other: Domain) -> str:
-    """What a link is like; slower ones by nature are judged apart."""
+    """What a link is like; slower ones by nature are judged separately."""
     if domain == other:
         return INSIDE
     return "links within hosts" if domain[0] == other[0] else "links between hosts"

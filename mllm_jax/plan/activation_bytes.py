@@ -1,6 +1,6 @@
-"""Tensors that a layer keeps for its backward, and for its weight gradients where they are apart.
+"""Tensors that a layer saves for its backward, and for its weight gradients where they are split.
 
-They are found by tracing the layer on ranks that need not exist.
+They are measured by tracing the layer on ranks that need not exist.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ def saved_bytes(
         split: how the layer is split, with the name of its module.
         positions: input positions of the row.
         rows: shapes of the arrays that tell the layer how the row is packed.
-        trained: parameters of which the backward makes gradients, beside that of the input.
+        trained: parameters of which the backward computes gradients, in addition to that of the
+            input.
     """
 
     def saved(run: LayerStack, x: jax.Array, context: Any) -> Any:

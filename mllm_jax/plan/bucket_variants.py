@@ -1,6 +1,6 @@
 """Media of unlike lengths through one encoder in three ways, planned and simulated.
 
-In two buckets cut by cost (`buckets`), each medium whole on one rank (`short`), or all media split
+In two buckets cut by cost (`buckets`), each medium on one rank (`short`), or all media split
 over context ranks (`long`). The planner of training runs deals the steps.
 """
 
@@ -33,7 +33,7 @@ from scheduling.costs.estimate import step_times
 WAYS = ("buckets", "short", "long")
 #: The longest medium, in medians.
 TAIL = 32
-#: Simulated steps, media of a step for each rank that takes whole media, and spread of their
+#: Simulated steps, media of a step for each rank that takes unsplit media, and spread of their
 #: lengths (the standard deviation of the logarithm).
 STEPS, EACH, SIGMA = 8, 20, 1.25
 
@@ -156,7 +156,7 @@ def simulate_variants(config: ExperimentConfig, drawing: Path | None = None) -> 
 
 
 def lower_bound(lengths: Ints, cost: BucketCost) -> float:
-    """Seconds of a bucket without packing and dealing, on which its rows are computed whole.
+    """Seconds of a bucket without packing and dealing, on which its rows are computed in full.
 
     Media fill rows to the last position, but no two of more than half a row lie in one; groups have
     equally many rows.

@@ -37,7 +37,7 @@ from mllm_jax.config.inputs import (
 from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.models.work.flops import module_works
 
-#: Least number of microbatches, in whole steps, that are planned to assess budgets.
+#: Least number of microbatches, in full steps, that are planned to assess budgets.
 MICROBATCHES = 8
 #: Samples of a row where nobody says how many.
 SAMPLES = 8
@@ -119,7 +119,7 @@ class BudgetAdvice:
 
     @property
     def notes(self) -> list[str]:
-        """Lines with the suggested budgets beside the present ones."""
+        """Lines with the suggested and the present budgets."""
         lines = [
             f"data.budgets.{name}: {now} with {before} padding, now {budget} with {after}"
             for name, now, before, budget, after in self.rows
@@ -258,7 +258,7 @@ def choose_budgets(config: ExperimentConfig) -> BudgetOutcome:
 def advise_budgets(config: ExperimentConfig, samples: int | None = None) -> BudgetAdvice:
     """Suggest `data.budgets` for the configured rows and plans.
 
-    Encoders whose plans are yet to be found split no rows. Where `data.budgets` is `auto`, the
+    Encoders whose plans are yet to be searched split no rows. Where `data.budgets` is `auto`, the
     suggestion without `samples` is what it chooses.
 
     Args:

@@ -1,4 +1,4 @@
-"""Parts of the plans' space beside the best plan: why each is slower, and what would fit."""
+"""Parts of the plans' space without the best plan: why each is slower, and what would fit."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def compare_with_best(
 
 
 def named_subspaces(space: Space, workload: Workload) -> dict[str, Space]:
-    """Parts of the space of all plans that have a row of their own, by its name."""
+    """Parts of the space of all plans that have a separate row, by its name."""
     return {
         "fsdp": replace(space, stages=(1,)),
         "prologue": replace(with_stages(space, workload), placements=("prologue",)),
@@ -117,7 +117,7 @@ def describe_smallest(
 
 
 def _sufficient_devices(planner: PlanSearch) -> list[str]:
-    """Number of devices that would suffice, found by doubling up to a bound."""
+    """Number of devices that would suffice, by doubling up to a bound."""
     times = 2
     while times <= MOST_TIMES:
         more = planner.with_devices(times * planner.space.devices)

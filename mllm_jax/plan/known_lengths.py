@@ -11,7 +11,7 @@ from data.sources.source import SampleKey
 
 
 class KnownLengths:
-    """A `data.sources.source.Source`, and its own `data.planning.stream.Measurements`."""
+    """A `data.sources.source.Source`, and its `data.planning.stream.Measurements`."""
 
     fingerprint, home = "lengths", Path()
 

@@ -28,7 +28,7 @@ def parse_mixtures(text: str) -> tuple[TokenMixture, ...]:
     """The mixtures of a text such as `1:9,5:5,9:1`.
 
     Raises:
-        ValueError: one of them is no two whole numbers above 0.
+        ValueError: one of them is no two integers above 0.
     """
     return tuple(_parse_mixture(part) for part in text.split(","))
 

@@ -1,4 +1,4 @@
-"""The plan of a run: the best strategies beside other systems, and a ready configuration."""
+"""The plan of a run: the best strategies, other systems, and a ready configuration."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def plan_run(
         file: file to write.
         clock: clock of the search, in seconds.
         notify: shows a line of progress.
-        budgets: how the planner's budgets were chosen, to be told.
+        budgets: how the planner's budgets were chosen, for messages.
         systems: predicts steps of other systems; None: there are none to compare with.
 
     Raises:
@@ -217,7 +217,7 @@ def _progress_reporter(
 def _predict_best(
     planner: PlanSearch, outcomes: Sequence[SearchOutcome]
 ) -> tuple[PlanPrediction, ...]:
-    """Predictions of the plans found, with their idle time."""
+    """Predictions of the plans, with their idle time."""
     names = ["best", *(f"best {n}" for n in range(2, len(outcomes) + 1))]
     idle = [_describe_idle_devices(planner, outcome.strategy) for outcome in outcomes]
     if idle[0]:

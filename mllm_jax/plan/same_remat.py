@@ -26,7 +26,7 @@ def search_same_remat(
     Args:
         best: the fastest of all.
         known: outcomes of other searches.
-        progress: told of the search.
+        progress: receives the progress of the search.
     """
     remat = planner.config.model.remat
     if best.strategy.remat == remat:

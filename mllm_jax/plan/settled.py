@@ -1,8 +1,8 @@
 """`data.budgets: auto` settled: a run that has begun keeps its budgets, another one gets new ones.
 
-Every command that computes rows asks here, behind the start of all processes: process 0 reads or
+Every command that computes rows asks here, after the start of all processes: process 0 reads or
 chooses, and the others take what it has. So a run, its evaluation, its preview, plans and programs
-compiled ahead have the same budgets.
+compiled earlier have the same budgets.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def settle_budgets(
 
     Args:
         notify: is given a line about the budgets, on process 0.
-        planned: whether plans must fit the budgets, or are still to be found.
+        planned: whether plans must fit the budgets, or are still to be searched.
 
     Raises:
         DataError: the data, or the record of the run, cannot be used.
@@ -49,7 +49,7 @@ def settle_budgets(
 
 
 def _find_budgets(config: ExperimentConfig, notify: Callable[[str], None]) -> dict[str, Any]:
-    """Budgets and where they come from, or the error that kept them from being found."""
+    """Budgets and where they come from, or the error that prevented them."""
     from mllm_jax.plan.budgets import choose_budgets  # which loads what computes
 
     try:

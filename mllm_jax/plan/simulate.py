@@ -41,7 +41,7 @@ class TimeVariation:
         """Replicas that differ from the usual ones, of `count`, the first of them first.
 
         Args:
-            microbatches: number of microbatches by module; encoders may have their own.
+            microbatches: number of microbatches by module; those of encoders may be independent.
         """
         if not self.sigma:
             return (Replica(self.slow),) if self.slow else ()

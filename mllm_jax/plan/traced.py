@@ -1,4 +1,4 @@
-"""The workload of a step with the bytes that its layers keep, found by tracing them.
+"""The workload of a step with the bytes that its layers save, measured by tracing them.
 
 A layer of a model is traced once in a process for each way in which ranks split it.
 """
@@ -29,7 +29,7 @@ def traced_workload(
         config: configuration from `on_platform`.
         splits: tensor degrees for which the memory will be asked for, each with whether ranks share
             experts.
-        deferred: whether schedules with weight gradients apart will be asked for, too.
+        deferred: whether schedules with split weight gradients will be asked for, too.
     """
     full_workload, model = build_workload(config), config.model
     asked = [

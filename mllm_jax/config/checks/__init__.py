@@ -1,1 +1,1 @@
-"""Checks of a whole configuration: sections, plans, schedule, and the choices that are offered."""
+"""Checks of a configuration: sections, plans, schedule, and the choices that are offered."""

@@ -259,7 +259,7 @@ def _length_choices(key: str, value: float, valid: list[int]) -> list[Candidates
 
 
 def _check_placeholders(config: ExperimentConfig) -> Iterator[ConfigProblem]:
-    """Each kind of media has a placeholder of its own."""
+    """Each kind of media has another placeholder."""
     first: dict[str, str] = {}
     for kind, section in config.data.media.items():
         mark = section.placeholder

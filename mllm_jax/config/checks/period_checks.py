@@ -42,7 +42,7 @@ class StepPeriod:
         return getattr(config, section), name
 
     def short_run_note(self, config: ExperimentConfig) -> str | None:
-        """What is told of a period that the run is too short for; None if there is nothing."""
+        """The message about a period that the run is too short for; None if there is nothing."""
         period, steps = self.value_in(config), config.train.steps
         if period is None or self.is_default(config) or period < steps + self.at_end:
             return None
@@ -63,7 +63,7 @@ PERIODS = (
 
 
 def check_periods(config: ExperimentConfig) -> Iterator[ConfigProblem]:
-    """Checkpoints that are kept for ever are among those that are saved.
+    """Checkpoints that stay for ever are among those that are saved.
 
     A period that is longer than the run is no mistake, as a configuration may be tried for a few
     steps: the start of training tells it (`short_run_notes`), unless the period is the default.

@@ -1,4 +1,4 @@
-"""Requirements of a pipeline's schedule on a configuration, checked before it is made."""
+"""Requirements of a pipeline's schedule on a configuration, checked before it is built."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def _of_bubbles_alone(config: ExperimentConfig) -> Iterator[ConfigProblem]:
 
 
 def _weights_apart(config: ExperimentConfig) -> Iterator[ConfigProblem]:
-    """A decoder whose weight gradients are apart has some."""
+    """A decoder with split weight gradients has some."""
     key, kind = "schedule.kind", config.schedule.kind
     if kind in SPLIT_BACKWARD and config.frozen.is_trunk_frozen(config.model.backbone):
         name = config.model.backbone
@@ -166,9 +166,9 @@ def _independent_microbatches(config: ExperimentConfig) -> Iterator[ConfigProble
 
 
 def _own_budgets(config: ExperimentConfig) -> Iterator[ConfigProblem]:
-    """A row of an encoder's own microbatches has room for every medium, and is no larger.
+    """A row of an independent microbatch has room for every medium, and is no larger.
 
-    A size outside these bounds is told as such; its choices are whole shards.
+    A size outside these bounds is refused as such; its choices are full shards.
     """
     for name, positions in config.schedule.budgets.items():
         if name not in config.model.buckets or name not in config.data.budgets:
@@ -235,7 +235,7 @@ def _near_layers(config: ExperimentConfig, key: str, layers: int, unit: int) -> 
 
 
 def _check_length(config: ExperimentConfig) -> Iterator[ConfigProblem]:
-    """The schedule is not too long to be made."""
+    """The schedule is not too long."""
     stages, chunks = config.parallel.backbone_plan.stage, config.backbone_chunks
     microbatches, most = config.train.accumulate, most_microbatches(stages, chunks)
     if microbatches > most:
@@ -255,7 +255,7 @@ def _encoder_plans(config: ExperimentConfig) -> dict[str, ParallelPlan]:
 
 
 def _check_encoder_chunks(config: ExperimentConfig) -> Iterator[ConfigProblem]:
-    """Every encoder's layers can be cut over its stages, in as many pieces as are configured."""
+    """Every encoder's layers can be cut over its stages, in as many chunks as are configured."""
     chosen = config.schedule
     for name, plan in _encoder_plans(config).items():
         stages, settings = plan.stage, config.model.encoder(name)
@@ -296,7 +296,7 @@ def _value_choices(key: str, valid: Sequence[object]) -> list[Candidates]:
 
 
 def _check_deepstack(config: ExperimentConfig) -> Iterator[ConfigProblem]:
-    """Layers with inputs of their own are in the first chunk, and those that give them together."""
+    """Layers with side inputs are in the first chunk, and those that give them together."""
     stages, chunks = config.parallel.backbone_plan.stage, config.backbone_chunks
     decoder = config.model.backbone_config
     most = StageLayers(decoder.layers, stages, chunks, decoder.period).per_chunk

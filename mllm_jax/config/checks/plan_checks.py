@@ -343,7 +343,7 @@ def _axis_name(plan: ParallelPlan, axis: str) -> str:
 
 
 def _check_budgets(config: ExperimentConfig) -> Iterator[ConfigProblem]:
-    """Budgets split into whole shards; those of encoders' own rows are `pipeline_checks`'."""
+    """Budgets split into full shards; `pipeline_checks` has those of independent microbatches."""
     for module in covering_plans(config):
         for path, positions in config.row_positions(module).items():
             if path.startswith("data."):
@@ -353,7 +353,7 @@ def _check_budgets(config: ExperimentConfig) -> Iterator[ConfigProblem]:
 def whole_shards(
     config: ExperimentConfig, module: str, path: str, positions: int
 ) -> Iterator[ConfigProblem]:
-    """A row splits into whole shards (sequence parallelism) and whole encoder outputs.
+    """A row splits into full shards (sequence parallelism) and full encoder outputs.
 
     Args:
         path: key of the row's positions.
@@ -382,7 +382,7 @@ def _number_choices(key: str, values: Iterable[int]) -> Iterator[ProblemChoice]:
 
 
 def _check_rows(config: ExperimentConfig) -> Iterator[ConfigProblem]:
-    """Every share of the batch is a whole number of rows."""
+    """Every share of the batch has full rows."""
     rows, shares, spread = config.data.rows, _row_shares(config), config.schedule.rows
     wrong = [
         f"{degree}, {_describe_row_axes(config, name)} of {config.plan_key(name)}"
@@ -406,7 +406,7 @@ def _describe_row_axes(config: ExperimentConfig, name: str) -> str:
 def _row_shares(config: ExperimentConfig) -> dict[str, int]:
     """Into how many shares each module deals the rows of a microbatch.
 
-    A pipeline's stages are dealt whole microbatches of an encoder.
+    A pipeline's stages are assigned full microbatches of an encoder.
     """
     stages, backbone = config.parallel.backbone_plan.stage, config.model.backbone
     return {

@@ -73,7 +73,7 @@ class ConfigProblem:
         reason: the value and why it is refused.
         candidates: sides of possible values, each with its best first; tried only if they are asked
             for.
-        each: how many choices of a side are told.
+        each: how many choices of a side a message has.
         word: word before the choices in the message.
         further: another remedy, which is no value of a key.
         choices: values that have been tried and are accepted.
@@ -120,7 +120,7 @@ def advise_problems(config: ExperimentConfig, checks: Checks) -> list[ConfigProb
     """All problems that `checks` find in `config`, with choices.
 
     The first choices of all problems together leave no problem, and so does any other choice with
-    the first choices of the other problems. Where no choice of a problem is found the message says
+    the first choices of the other problems. Where no choice of a problem is valid the message says
     so.
     """
     return _Advice(config, checks).advised_problems()
@@ -161,7 +161,7 @@ class _Advice:
         return self._repair_from(start) if start else None
 
     def _repair_from(self, start: ProblemChoice | None) -> dict[str, ProblemChoice] | None:
-        """One choice for each problem, made one after the other with `start` first, or None.
+        """One choice for each problem, chosen one after the other with `start` first, or None.
 
         A choice may end several problems.
         """
@@ -234,7 +234,7 @@ class _Advice:
     def _choices_for(
         self, problem: ConfigProblem, repair: Mapping[str, ProblemChoice]
     ) -> tuple[ProblemChoice, ...]:
-        """Choices of a problem beside the first ones of the others, its own first one in front."""
+        """Choices of a problem, its first one in front, each with the first ones of the others."""
         first = repair[problem.key]
         others = [choice for choice in repair.values() if choice is not first]
         repaired_others = change_config(self._config, _merge_changes(others)) or self._config
@@ -271,7 +271,7 @@ def data_alone(config: ExperimentConfig) -> ProblemChoice:
 def _join_choices(
     repair: dict[str, ProblemChoice], choices_made: Sequence[ProblemChoice]
 ) -> dict[str, ProblemChoice]:
-    """Choices that change the same key become one, in which the value made last holds."""
+    """Choices that change the same key become one, in which the value chosen last holds."""
     used = {id(choice) for choice in repair.values()}
     remaining = list({id(choice): choice for choice in choices_made if id(choice) in used}.values())
     while pair := _overlapping_choices(remaining):
