@@ -1,7 +1,6 @@
 """The sections of a configuration: its keys, their types, defaults and meanings.
 
-Each section checks its own keys. Checks of the agreement of sections are in
-`mllm_jax/config/checks/checks.py`, and `mllm_jax/config/load.py` reads files.
+Each section checks its keys; `mllm_jax/config/checks/checks.py` checks their agreement.
 """
 
 from __future__ import annotations
@@ -296,8 +295,7 @@ class GuardConfig(Section):
 
     Args:
         skip: updates in a row that are left out because the loss, a gradient or a router's logit is
-            infinite or no number; parameters and optimizer stay as they were. 0: the first such
-            step ends the run.
+            infinite or no number. 0: the first such step ends the run.
         spike: largest ratio of a step's loss to its usual value (a running mean); a step above it
             ends the run. null: no limit.
     """
